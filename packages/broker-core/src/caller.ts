@@ -1,0 +1,8 @@
+/** Who makes a call, verified at the edge. Everything the Broker does is done for a caller. */
+export interface Caller {
+  /** 1–256 visible ASCII characters (S2). */
+  readonly clientId: string
+}
+
+/** The principal of every caller while server authentication is off (specification, "Authentication" 3). */
+export const ANONYMOUS: Caller = Object.freeze({ clientId: 'anonymous' })

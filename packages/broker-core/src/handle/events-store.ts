@@ -1,0 +1,120 @@
+import type { AppendResult, LogStart, ReadOptions, SubscribeOptions, Subscription } from '../engine.ts'
+import { BrokerError } from '../errors.ts'
+import type { MessageInput, StoredEvent } from '../message.ts'
+import type { Access } from './access.ts'
+import { assertInteger } from './access.ts'
+
+/** What a producer may ask of an events store beside the message itself; keys matter to compacted stores. */
+export interface StoredEventInput extends MessageInput {
+  /** What a compacted store keeps the last entry of. */
+  readonly key?: string
+  /** Write only if the key's last entry has this sequence (0: has none), otherwise CONFLICT. */
+  readonly expectLastOfKey?: number
+  /** Deletes the key. */
+  readonly tombstone?: boolean
+}
+
+/** Events stores for one caller: an ordered, durable log for each channel. */
+export class EventsStore {
+  readonly #access: Access
+
+  constructor(access: Access) {
+    this.#access = access
+  }
+
+  /**
+   * Appends an event; resolves with its sequence when it is durable.
+   * @throws BrokerError CHANNEL_*, MESSAGE_*, CONFLICT, ENGINE_UNAVAILABLE
+   */
+  publish(channel: string, input: StoredEventInput): Promise<AppendResult> {
+    const access = this.#access
+    return access.run('send', 'events_store', channel, async () => {
+      access.channel(channel)
+      const { key, expectLastOfKey, tombstone } = input
+      if (key === undefined && (expectLastOfKey !== undefined || tombstone)) {
+        throw new BrokerError('ARGUMENT_INVALID', 'invalid argument key: expectLastOfKey and tombstone need one', {
+          argument: 'key',
+          allowed: 'a string',
+        })
+      }
+      if (expectLastOfKey !== undefined) assertInteger('expectLastOfKey', expectLastOfKey, 0)
+      const message = access.message(input)
+      const deduplicationId = message.tags['message_id']
+      const result = await access.engine.logs.append(channel, {
+        ...message,
+        ...(deduplicationId ? { deduplicationId } : {}),
+        ...(key === undefined ? {} : { key }),
+        ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }),
+        ...(tombstone ? { tombstone } : {}),
+      })
+      if (!result.duplicate) access.observers.accepted('events_store', channel, access.caller, message)
+      return result
+    })
+  }
+
+  /** Oldest first, from a sequence or a time (one of the two), or from the first event there is. */
+  read(channel: string, options: ReadOptions): Promise<readonly StoredEvent[]> {
+    const access = this.#access
+    return access.run('read', 'events_store', channel, async () => {
+      access.channel(channel)
+      assertInteger('maxMessages', options.maxMessages, 1)
+      if (options.fromSequence !== undefined) assertInteger('fromSequence', options.fromSequence, 1)
+      if (options.fromSequence !== undefined && options.fromTimestamp !== undefined) {
+        throw new BrokerError(
+          'ARGUMENT_INVALID',
+          'invalid arguments: fromSequence and fromTimestamp exclude each other',
+          {
+            argument: 'fromTimestamp',
+            allowed: 'one of fromSequence and fromTimestamp',
+          },
+        )
+      }
+      return this.#seen(channel, await access.engine.logs.read(channel, options))
+    })
+  }
+
+  /** Newest first. */
+  readLatest(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly StoredEvent[]> {
+    const access = this.#access
+    return access.run('read', 'events_store', channel, async () => {
+      access.channel(channel)
+      assertInteger('maxMessages', options.maxMessages, 1)
+      return this.#seen(channel, await access.engine.logs.readLatest(channel, options))
+    })
+  }
+
+  #seen(channel: string, events: readonly StoredEvent[]): readonly StoredEvent[] {
+    const { observers, caller } = this.#access
+    for (const event of events) observers.delivered('events_store', channel, caller, event)
+    return events
+  }
+
+  /** The last entry with this key, tombstones included. */
+  getLast(channel: string, key: string): Promise<StoredEvent | undefined> {
+    const access = this.#access
+    return access.run('read', 'events_store', channel, async () => {
+      access.channel(channel)
+      return access.engine.logs.getLast(channel, key)
+    })
+  }
+
+  /** Every event from `start` on, in order; the next one comes when the listener's promise has resolved. */
+  subscribe(
+    channel: string,
+    start: LogStart,
+    options: SubscribeOptions,
+    listener: (event: StoredEvent) => void | Promise<void>,
+  ): Promise<Subscription> {
+    const access = this.#access
+    return access.run('subscribe', 'events_store', channel, async () => {
+      access.channel(channel)
+      if (start.from === 'sequence') assertInteger('sequence', start.sequence, 1)
+      if (start.from === 'delta') assertInteger('milliseconds', start.milliseconds, 0)
+      options.signal?.throwIfAborted()
+      return access.engine.logs.subscribe(channel, start, options, (event) => {
+        access.observers.delivered('events_store', channel, access.caller, event)
+        return listener(event)
+      })
+    })
+  }
+}

@@ -1,0 +1,40 @@
+import type { SubscribeOptions, Subscription } from '../engine.ts'
+import type { Message, MessageInput } from '../message.ts'
+import type { Access } from './access.ts'
+
+/** Ephemeral events for one caller: whoever is subscribed now gets them, nothing is kept. */
+export class Events {
+  readonly #access: Access
+
+  constructor(access: Access) {
+    this.#access = access
+  }
+
+  /** @throws BrokerError CHANNEL_*, MESSAGE_*, ENGINE_UNAVAILABLE */
+  publish(channel: string, input: MessageInput): Promise<{ readonly id: string }> {
+    const access = this.#access
+    return access.run('send', 'events', channel, async () => {
+      access.channel(channel)
+      const message = access.message(input)
+      await access.engine.topics.publish(channel, message)
+      access.observers.accepted('events', channel, access.caller, message)
+      return { id: message.id }
+    })
+  }
+
+  /**
+   * Subscribes to a channel, or to many by the tokens `*` (one) and a last `>` (one or more). The listener must not
+   * block; it buffers, and decides what happens when its buffer is full.
+   */
+  subscribe(pattern: string, options: SubscribeOptions, listener: (event: Message) => void): Promise<Subscription> {
+    const access = this.#access
+    return access.run('subscribe', 'events', pattern, async () => {
+      access.pattern(pattern)
+      options.signal?.throwIfAborted()
+      return access.engine.topics.subscribe(pattern, options, (event) => {
+        access.observers.delivered('events', event.channel, access.caller, event)
+        listener(event)
+      })
+    })
+  }
+}

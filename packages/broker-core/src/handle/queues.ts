@@ -1,0 +1,168 @@
+import type { QueueSend, SendResult, Settlement } from '../engine.ts'
+import { BrokerError } from '../errors.ts'
+import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
+import type { Access } from './access.ts'
+import { assertInteger } from './access.ts'
+
+/** What a producer may ask of a queue beside the message itself. */
+export interface QueueSendInput extends MessageInput {
+  /** Milliseconds until the message is visible. @default 0 at once */
+  readonly delayMs?: number
+  /** Milliseconds from the send until it expires. @default 0 never */
+  readonly expirationMs?: number
+  /** Receives before the message moves to `deadLetterQueue`; without one it has no effect (M9). @default 0 unlimited */
+  readonly maxReceiveCount?: number
+  /** A queue; not this one. @default '' none */
+  readonly deadLetterQueue?: string
+}
+
+export interface QueueReceiveInput {
+  /** 1 or more. @default 1 */
+  readonly maxMessages?: number
+  /** Soft limit on the bytes of the bodies together. @default none */
+  readonly maxBytes?: number
+  /** How long to wait for a first message, in milliseconds. @default 0 not at all */
+  readonly waitMs?: number
+  /** How long you have to `ack`, `nack` or `extend`, in milliseconds. @default 30000 */
+  readonly leaseMs?: number
+  readonly signal?: AbortSignal
+}
+
+export const DEFAULT_LEASE_MS = 30_000
+
+/** Queues for one caller: every message goes to one receiver, which has it on lease until it settles. */
+export class Queues {
+  readonly #access: Access
+
+  constructor(access: Access) {
+    this.#access = access
+  }
+
+  /**
+   * Stores a message; resolves when it is durable.
+   * @throws BrokerError CHANNEL_*, MESSAGE_*, ARGUMENT_INVALID, QUEUE_FULL, ENGINE_UNAVAILABLE
+   */
+  send(channel: string, input: QueueSendInput): Promise<SendResult> {
+    const access = this.#access
+    return access.run('send', 'queues', channel, async () => {
+      access.channel(channel)
+      const message = this.#complete(channel, input)
+      const result = await access.engine.queues.send(channel, message)
+      if (!result.duplicate) access.observers.accepted('queues', channel, access.caller, message)
+      return result
+    })
+  }
+
+  /** As {@link send}, for many: all are stored or none. */
+  sendBatch(channel: string, inputs: readonly QueueSendInput[]): Promise<readonly SendResult[]> {
+    const access = this.#access
+    return access.run('send', 'queues', channel, async () => {
+      access.channel(channel)
+      const messages = inputs.map((input) => this.#complete(channel, input))
+      if (messages.length === 0) return []
+      const results = await access.engine.queues.sendBatch(channel, messages)
+      for (const [i, message] of messages.entries()) {
+        if (!results[i]?.duplicate) access.observers.accepted('queues', channel, access.caller, message)
+      }
+      return results
+    })
+  }
+
+  #complete(channel: string, input: QueueSendInput): QueueSend {
+    const { delayMs = 0, expirationMs = 0, maxReceiveCount = 0, deadLetterQueue = '' } = input
+    assertInteger('delayMs', delayMs, 0)
+    assertInteger('expirationMs', expirationMs, 0)
+    assertInteger('maxReceiveCount', maxReceiveCount, 0)
+    if (deadLetterQueue !== '') {
+      this.#access.channel(deadLetterQueue)
+      if (deadLetterQueue === channel) {
+        throw new BrokerError(
+          'ARGUMENT_INVALID',
+          'invalid argument deadLetterQueue: it is the queue itself; name another',
+          {
+            argument: 'deadLetterQueue',
+            allowed: 'another queue',
+          },
+        )
+      }
+    }
+    const message = this.#access.message(input)
+    const deduplicationId = message.tags['message_id']
+    return {
+      ...message,
+      delayMs,
+      expirationMs,
+      maxReceiveCount,
+      deadLetterQueue,
+      ...(deduplicationId ? { deduplicationId } : {}),
+    }
+  }
+
+  /** Leases messages as soon as there is one; empty when none came in time. */
+  receive(channel: string, input: QueueReceiveInput = {}): Promise<readonly QueueDelivery[]> {
+    const access = this.#access
+    return access.run('receive', 'queues', channel, async () => {
+      const { maxMessages = 1, waitMs = 0, leaseMs = DEFAULT_LEASE_MS, maxBytes, signal } = input
+      access.channel(channel)
+      assertInteger('maxMessages', maxMessages, 1)
+      assertInteger('waitMs', waitMs, 0)
+      assertInteger('leaseMs', leaseMs, 1)
+      signal?.throwIfAborted()
+      const deliveries = await access.engine.queues.receive(channel, {
+        maxMessages,
+        waitMs,
+        leaseMs,
+        clientId: access.caller.clientId,
+        ...(maxBytes === undefined ? {} : { maxBytes }),
+        ...(signal ? { signal } : {}),
+      })
+      for (const { message } of deliveries) access.observers.delivered('queues', channel, access.caller, message)
+      return deliveries
+    })
+  }
+
+  /** Removes delivered messages for good; resolves when that is durable. A late or foreign receipt is in `lost`. */
+  ack(receipts: readonly string[]): Promise<Settlement> {
+    return this.#settle((queues, clientId) => queues.ack(receipts, clientId))
+  }
+
+  /** Gives delivered messages back to their place, at once. */
+  nack(receipts: readonly string[]): Promise<Settlement> {
+    return this.#settle((queues, clientId) => queues.nack(receipts, clientId))
+  }
+
+  /** Sets the end of leases to `leaseMs` from now. */
+  extend(receipts: readonly string[], leaseMs: number): Promise<Settlement> {
+    return this.#settle((queues, clientId) => {
+      assertInteger('leaseMs', leaseMs, 1)
+      return queues.extend(receipts, clientId, leaseMs)
+    })
+  }
+
+  #settle(call: (queues: Access['engine']['queues'], clientId: string) => Promise<Settlement>): Promise<Settlement> {
+    const access = this.#access
+    return access.run('settle', 'queues', '', async () => call(access.engine.queues, access.caller.clientId))
+  }
+
+  /** The messages next in line, untouched. */
+  peek(channel: string, input: { maxMessages?: number; maxBytes?: number } = {}): Promise<readonly QueueMessage[]> {
+    const access = this.#access
+    return access.run('peek', 'queues', channel, async () => {
+      access.channel(channel)
+      const { maxMessages = 1, maxBytes } = input
+      assertInteger('maxMessages', maxMessages, 1)
+      return access.engine.queues.peek(channel, { maxMessages, ...(maxBytes === undefined ? {} : { maxBytes }) })
+    })
+  }
+
+  /** Removes every message that is not on lease; resolves with how many. */
+  purge(channel: string): Promise<number> {
+    const access = this.#access
+    return access.run('purge', 'queues', channel, async () => {
+      access.channel(channel)
+      const removed = await access.engine.queues.purge(channel)
+      access.observers.managed('purge', 'queues', channel, access.caller)
+      return removed
+    })
+  }
+}

@@ -1,0 +1,59 @@
+import type { RequestOptions, RequestType, SubscribeOptions, Subscription } from '../engine.ts'
+import type { MessageInput, Reply, RequestMessage } from '../message.ts'
+import type { Access } from './access.ts'
+import { assertInteger } from './access.ts'
+
+const NO_BODY = new Uint8Array(0)
+
+/** A subscriber's answer; what is left out is empty. */
+export interface ReplyInput extends Partial<MessageInput> {
+  /** Set it to reject the request: the text says why. */
+  readonly error?: string
+}
+
+/** Commands, or queries, for one caller: a request to one subscriber, and its answer. */
+export class Requests {
+  readonly #access: Access
+  readonly #type: RequestType
+
+  constructor(access: Access, type: RequestType) {
+    this.#access = access
+    this.#type = type
+  }
+
+  /**
+   * Sends a request and waits for the answer; nobody subscribed yet is waited for too (M11). A rejection is an answer:
+   * `executed` is false and `error` says why.
+   * @throws BrokerError CHANNEL_*, MESSAGE_*, NO_SUBSCRIBER, REQUEST_TIMEOUT, ENGINE_UNAVAILABLE
+   */
+  send(channel: string, input: MessageInput, options: RequestOptions): Promise<Reply> {
+    const access = this.#access
+    return access.run('send', this.#type, channel, async () => {
+      access.channel(channel)
+      assertInteger('timeoutMs', options.timeoutMs, 1)
+      options.signal?.throwIfAborted()
+      const message = access.message(input)
+      const reply = access.engine.requests.request(this.#type, channel, message, options)
+      access.observers.accepted(this.#type, channel, access.caller, message)
+      return reply
+    })
+  }
+
+  /** Answers requests. Subscribers without a group form one group; each request goes to one member of each group. */
+  subscribe(
+    channel: string,
+    options: SubscribeOptions,
+    handler: (request: RequestMessage) => ReplyInput | Promise<ReplyInput>,
+  ): Promise<Subscription> {
+    const access = this.#access
+    return access.run('subscribe', this.#type, channel, async () => {
+      access.channel(channel)
+      options.signal?.throwIfAborted()
+      return access.engine.requests.serve(this.#type, channel, options, async (request) => {
+        access.observers.delivered(this.#type, channel, access.caller, request)
+        const { error = '', body = NO_BODY, metadata = '', tags = {} } = await handler(request)
+        return { executed: error === '', error, body, metadata, tags }
+      })
+    })
+  }
+}

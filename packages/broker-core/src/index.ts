@@ -1,0 +1,29 @@
+export { Broker, BrokerHandle, createBroker } from './broker.ts'
+export type { BrokerOptions } from './broker.ts'
+export { ANONYMOUS } from './caller.ts'
+export type { Caller } from './caller.ts'
+export {
+  assertChannelName,
+  assertSubscriptionPattern,
+  CHANNEL_TYPES,
+  channelNameProblem,
+  isReservedChannel,
+  MAX_CHANNEL_BYTES,
+  RESERVED_PREFIX,
+  subscriptionPatternProblem,
+} from './channel.ts'
+export type { ChannelType } from './channel.ts'
+export { channelListMatcher, channelMatcher, isWildcardPattern } from './channel-pattern.ts'
+export type * from './engine.ts'
+export { BROKER_ERRORS, BrokerError, isBrokerError } from './errors.ts'
+export type { BrokerErrorCode } from './errors.ts'
+export { ACTIVE_MS } from './handle/channels.ts'
+export type { ChannelInfo, Channels } from './handle/channels.ts'
+export type { EventsStore, StoredEventInput } from './handle/events-store.ts'
+export type { Events } from './handle/events.ts'
+export { DEFAULT_LEASE_MS } from './handle/queues.ts'
+export type { QueueReceiveInput, Queues, QueueSendInput } from './handle/queues.ts'
+export type { ReplyInput, Requests } from './handle/requests.ts'
+export { decodeText, encodeText } from './message.ts'
+export type * from './message.ts'
+export type { Action, BrokerObserver } from './observer.ts'
