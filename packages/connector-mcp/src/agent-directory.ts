@@ -1,0 +1,62 @@
+import type { Caller, Reply } from '@signalbox/broker-core'
+
+/** What `agent_list` filters by. */
+export interface AgentFilter {
+  /** Agents with a skill that carries any of these tags (R3). Left out: all agents. */
+  readonly skillTags?: readonly string[]
+}
+
+/**
+ * An agent card as the directory keeps it (specification, "Agent card"). What the tools read is named here; every other
+ * field is the agent's own and is passed on as it is.
+ */
+export interface AgentCard {
+  readonly agent_id: string
+  readonly name: string
+  readonly skills?: readonly AgentSkill[]
+  readonly [field: string]: unknown
+}
+
+export interface AgentSkill {
+  readonly id: string
+  readonly name: string
+  readonly tags?: readonly string[]
+  readonly [field: string]: unknown
+}
+
+export interface AgentRequestOptions {
+  /** On whose behalf; the agent learns it as `X-Broker-Caller-ID`. */
+  readonly caller: Caller
+  /**
+   * The agent's time to answer, in milliseconds; above 0. Left out: the gateway's DefaultTimeoutSeconds. Values over its
+   * MaxTimeoutSeconds are capped (M13).
+   */
+  readonly timeoutMs?: number
+  /** Aborting it stops the waiting, not the agent. */
+  readonly signal?: AbortSignal
+  /**
+   * Resolve as soon as the agent's node has accepted the request, with an executed reply and no body (M12).
+   * @default false wait for the agent's answer
+   */
+  readonly acceptOnly?: boolean
+}
+
+/**
+ * What the four agent tools need of an agent registry and gateway. Whoever implements it holds the right to the
+ * broker's own channels: the tools have none.
+ */
+export interface AgentDirectory {
+  /** In the order of `agent_id`. */
+  list(filter: AgentFilter): Promise<readonly AgentCard[]>
+  /** Undefined when no such agent is registered; an id of the wrong form is one that is not registered. */
+  get(agentId: string): Promise<AgentCard | undefined>
+  /**
+   * Forwards one JSON-RPC request, byte for byte, as a Query to `_AGENTS_.agents/<agent_id>`, and resolves with the
+   * reply: `executed` false with an `error` text when the agent never processed the request (specification, "Transport
+   * versus application errors"), otherwise the agent's response as `body`. The Query waits GatewayTimeoutBuffer (10 s)
+   * longer than the agent may take (A2).
+   *
+   * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER when no answer came in time, ENGINE_UNAVAILABLE
+   */
+  request(agentId: string, envelope: Uint8Array, options: AgentRequestOptions): Promise<Reply>
+}
