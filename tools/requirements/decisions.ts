@@ -1,0 +1,43 @@
+import type { Requirement } from './requirement.ts'
+
+function record(file: string, entries: Readonly<Record<string, string>>): readonly Requirement[] {
+  return Object.entries(entries).map(([id, behaviour]) => ({ id, source: `docs/decisions/${file}`, behaviour }))
+}
+
+export const DECISIONS: readonly Requirement[] = [
+  ...record('0001-json-rpc.md', {
+    J1: 'an id is a string or an integer, echoed exactly; null, fractional, boolean, array or object is -32600',
+    J2: 'duplicate envelope keys are -32600, params that is no object -32602, batches -32600',
+    J3: 'HTTP statuses: 400 for -32700 and -32600 on /mcp, 413 too large, 415 encoded, 403 origin, otherwise 200; JSON answers carry Content-Length',
+    J4: 'nesting over 128, or over 100,000 keys on /mcp, is -32600; __proto__ is data',
+  }),
+  ...record('0002-mcp.md', {
+    M1: 'initialize negotiates the version; every response carries MCP-Protocol-Version; an unknown one in the header is 400',
+    M2: 'session ids are handed out, accepted and echoed, and nothing is kept per session; DELETE /mcp is 200',
+    M3: 'GET /mcp is an SSE stream for clients that accept one, else 406; over the limit 503',
+    M4: 'notifications and client responses are 202; a request method without id is 400 and not executed',
+    M5: 'a client that goes away ends its queue_receive and loses nothing; other tools run on; notifications/cancelled is honoured',
+    M6: 'Accept is not demanded; SSE answers with progress where asked for',
+    M7: 'arguments are strict: every problem is named in a -32602 and nothing happens',
+    M8: 'the reserved prefix is refused on every channel argument; wildcards and lists never show internal channels',
+    M9: 'reading from the start, inclusive times, prompt receives, globs and prefixes, dead-lettering needs both arguments',
+    M10: 'results carry isError, structuredContent as an object, base64 for bodies that are no text; tools carry schemas and annotations',
+    M11: 'commands and queries wait out their time for a subscriber, then say whether nobody was there or nobody answered',
+    M12: 'agent_send without blocking returns when the request was accepted, and says so',
+    M13: 'the tool time-out bounds only tools without a wait of their own; an error of the agent is shown',
+    M14: 'a destructive read is settled after the response, or given back when the connection fails',
+    M15: 'agent_send sends exactly the documented envelope',
+  }),
+  ...record('0003-channels.md', {
+    C1: 'the rules of channel names; created on first use; five separate name spaces',
+    C2: 'queues are first in first out, nacks return to their place, expired messages are counted and gone, dead letters carry tags',
+    C3: 'is_active, incoming and outgoing',
+    C4: 'limits on queues, channels and message sizes, with their codes',
+    C5: 'message_id makes a send idempotent for two minutes',
+  }),
+  ...record('0004-security.md', {
+    S5: 'the order of checks: preflight, public routes, origin, authentication, body',
+    S6: 'which origins auto, * and a list allow',
+    S7: 'the listeners bind to loopback unless told otherwise, and a wider bind without authentication warns',
+  }),
+]

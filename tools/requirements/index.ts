@@ -1,0 +1,20 @@
+import { DECISIONS } from './decisions.ts'
+import { CORS, ORIGINS, PROBES, SERVICE } from './http.ts'
+import { JSON_RPC } from './json-rpc.ts'
+import { MCP, SHAPES, TOOLS } from './mcp.ts'
+import type { Requirement } from './requirement.ts'
+
+export type { Requirement } from './requirement.ts'
+
+/** Everything that must hold. A test fails when one of these is cited by no test. */
+export const REQUIREMENTS: readonly Requirement[] = [
+  ...SERVICE,
+  ...JSON_RPC,
+  ...MCP,
+  ...TOOLS,
+  ...SHAPES,
+  ...CORS,
+  ...ORIGINS,
+  ...PROBES,
+  ...DECISIONS,
+]

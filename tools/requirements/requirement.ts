@@ -1,0 +1,13 @@
+/** One normative statement: what must hold, and where it is written. Tests cite its id at the start of their names. */
+export interface Requirement {
+  /** Short and stable: `TOOL-3` for the specification, `M7` for a decision. */
+  readonly id: string
+  /** The section of the specification, or the decision record, that says it. */
+  readonly source: string
+  readonly behaviour: string
+}
+
+/** Requirements of one section, numbered in the order given. */
+export function section(prefix: string, source: string, behaviours: readonly string[]): readonly Requirement[] {
+  return behaviours.map((behaviour, i) => ({ id: `${prefix}-${i + 1}`, source, behaviour }))
+}
