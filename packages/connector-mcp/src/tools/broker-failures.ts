@@ -1,0 +1,62 @@
+import { isBrokerError } from '@signalbox/broker-core'
+import type { BrokerError, BrokerErrorCode } from '@signalbox/broker-core'
+
+import { invalidArguments } from './arguments.ts'
+import type { ArgumentProblem } from './arguments.ts'
+import { failure } from './results.ts'
+import type { ToolOutcome } from './tool.ts'
+
+/**
+ * What each Broker error becomes at this connector: advice makes it a result with `isError: true`, its text being the code, what
+ * happened and what to do next (specification, "MCP tool errors"); `argument` makes it -32602, should a check have let it pass;
+ * `internal` cannot happen to a tool and stays an internal error.
+ */
+const FAILURES: Readonly<Record<BrokerErrorCode, { readonly advice: string } | 'argument' | 'internal'>> = {
+  ARGUMENT_INVALID: 'argument',
+  CHANNEL_INVALID: 'argument',
+  MESSAGE_INVALID: 'argument',
+  CHANNEL_RESERVED: {
+    advice: 'Use a channel name that does not begin with "_AGENTS_."; to reach an agent, use the agent tools.',
+  },
+  CHANNEL_NOT_FOUND: {
+    advice: 'Call channel_list to see which channels there are, or send to the channel first: that creates it.',
+  },
+  CHANNEL_LIMIT: {
+    advice: 'Use one of the existing channels (channel_list shows them), or ask the operator to delete some.',
+  },
+  MESSAGE_TOO_LARGE: {
+    advice: 'Send less, split it over several messages, or send a reference to where the content is kept.',
+  },
+  QUEUE_FULL: { advice: 'Receive some of its messages first (queue_receive), or wait and send again.' },
+  NO_SUBSCRIBER: {
+    advice:
+      'Nothing received the request, so it is safe to send it again, once a subscriber runs; check the channel name.',
+  },
+  REQUEST_TIMEOUT: {
+    advice:
+      'A subscriber has the request and may still act on it: send it again only if doing it twice does no harm, with a larger timeout_seconds.',
+  },
+  ENGINE_UNAVAILABLE: {
+    advice:
+      'The broker cannot do this at the moment: wait some seconds and try again. If it goes on, tell the operator.',
+  },
+  CONFLICT: 'internal',
+}
+
+/** The outcome for an error of the Broker. @throws JsonRpcError -32602, or the error itself when it is an internal one */
+export function brokerFailure(tool: string, error: unknown): ToolOutcome {
+  if (!isBrokerError(error)) throw error
+  const answer = FAILURES[error.code]
+  if (answer === 'internal') throw error
+  if (answer === 'argument') throw invalidArguments(tool, [problemOf(error)])
+  return failure(`${error.code}: ${sentence(error.message)} ${answer.advice}`)
+}
+
+function problemOf({ message, details: { argument, field, allowed } }: BrokerError): ArgumentProblem {
+  const name = [argument, field].find((text) => typeof text === 'string') ?? 'channel'
+  return { argument: name, given: 'not valid', allowed: typeof allowed === 'string' ? allowed : `other: ${message}` }
+}
+
+function sentence(message: string): string {
+  return `${message.charAt(0).toUpperCase()}${message.slice(1)}${/[.!?…]$/.test(message) ? '' : '.'}`
+}
