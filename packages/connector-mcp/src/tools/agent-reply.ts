@@ -1,4 +1,5 @@
 import { decodeText } from '@signalbox/broker-core'
+import { memberText } from '@signalbox/http-kit'
 
 import type { AgentReply } from '../agent-directory.ts'
 import { confirmation, failure } from './results.ts'
@@ -7,28 +8,30 @@ import type { ToolOutcome } from './tool.ts'
 /** Enough of a refusal's body to see what the agent minds. */
 const MAX_SHOWN = 2048
 
-/** What an agent's reply becomes: the first row that fits, as on the gateway (A3). */
+/**
+ * What an agent's reply becomes: the first row that fits, as on the gateway (A3). What the agent said is cut out of its
+ * response as it stands, so that big numbers and the order of keys come through (A4).
+ */
 export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
   const agent = `agent ${JSON.stringify(agentId)}`
   if (!reply.executed) {
-    return failure(
-      reply.error === 'agent timeout'
-        ? agentTimeout(agentId).text
-        : `AGENT_UNAVAILABLE: The ${agent} did not process the request: ${reply.error}. Try again later, or use another agent.`,
-    )
+    if (reply.error === 'agent timeout') return agentTimeout(agentId)
+    return failure(`AGENT_UNAVAILABLE: The ${agent} did not process the request: ${reply.error}. Try again later.`)
   }
-  const body = decodeText(reply.body)
-  const json = body === undefined ? undefined : parse(body)
-  const response = isObject(json?.value) ? json.value : {}
-  if (isObject(response['error']) && response['jsonrpc'] === '2.0') return failure(errorText(response['error']))
+  const text = decodeText(reply.body) ?? ''
+  const json = parse(text)
+  const response = isObject(json?.value) && json.value['jsonrpc'] === '2.0' ? json.value : {}
+  if (isObject(response['error'])) return failure(errorText(memberText(text, 'error') ?? ''))
   if (reply.status < 200 || reply.status > 299) {
     return failure(
-      `AGENT_REJECTED: The ${agent} rejected the request: HTTP ${reply.status}. ${(body ?? '').slice(0, MAX_SHOWN)}`.trimEnd(),
+      `AGENT_REJECTED: The ${agent} rejected the request: HTTP ${reply.status} ${text.slice(0, MAX_SHOWN)}`,
     )
   }
   if (!json) return failure(`INVALID_RESPONSE: The ${agent} answered with something that is not JSON.`)
-  const value = response['jsonrpc'] === '2.0' && 'result' in response ? response['result'] : json.value
-  return confirmation(JSON.stringify(value), { reply: value })
+  const result = Object.hasOwn(response, 'result') ? memberText(text, 'result') : undefined
+  return result === undefined
+    ? confirmation(text.trim(), { reply: json.value })
+    : confirmation(result, { reply: response['result'] })
 }
 
 /** The agent, or the broker's Query to it, ran out of time. */
@@ -38,9 +41,13 @@ export function agentTimeout(agentId: string): ToolOutcome {
   )
 }
 
-/** The agent's own words, and nothing else it put there (M13). */
-function errorText({ code, message, data }: Record<string, unknown>): string {
-  return JSON.stringify({ code, message, data })
+/** The agent's code, message and data, and nothing else that it put there (M13). */
+function errorText(error: string): string {
+  const members = ['code', 'message', 'data'].flatMap((key) => {
+    const value = memberText(error, key)
+    return value === undefined ? [] : [`"${key}":${value}`]
+  })
+  return `{${members.join(',')}}`
 }
 
 function parse(text: string): { readonly value: unknown } | undefined {
@@ -51,6 +58,6 @@ function parse(text: string): { readonly value: unknown } | undefined {
   }
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

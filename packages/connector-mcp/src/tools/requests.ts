@@ -4,10 +4,10 @@ import { Type } from 'typebox'
 
 import { ACTS, ASKS } from './annotations.ts'
 import { channel, metadata, tags, text, timeoutSeconds } from './argument-types.ts'
+import { cancelledOutcome } from './cancelled.ts'
 import { defineTool } from './define-tool.ts'
 import { bodyText, confirmation, failure, replyOutput } from './results.ts'
 import type { ToolContext, ToolOutcome } from './tool.ts'
-import { cancelledOutcome, withProgress } from './waiting.ts'
 
 interface RequestArguments {
   readonly channel: string
@@ -84,20 +84,16 @@ async function request(
   context: ToolContext,
   answered: (reply: Reply) => ToolOutcome,
 ): Promise<ToolOutcome> {
-  const what = `the answer to the ${WHAT[type]} on channel ${JSON.stringify(channel)}`
+  const where = `${WHAT[type]} on channel ${JSON.stringify(channel)}`
+  context.progress(`waiting for the answer to the ${where}`)
   try {
-    const reply = await withProgress(context, what, () =>
-      context.broker[type].send(
-        channel,
-        { body: encodeText(body), metadata, tags },
-        { timeoutMs: timeoutSeconds * 1000, signal: context.signal },
-      ),
+    const reply = await context.broker[type].send(
+      channel,
+      { body: encodeText(body), metadata, tags },
+      { timeoutMs: timeoutSeconds * 1000, signal: context.signal },
     )
-    if (reply.executed) return answered(reply)
-    return failure(
-      `REJECTED: The subscriber on channel ${JSON.stringify(channel)} rejected the ${WHAT[type]}: ${reply.error}`,
-    )
+    return reply.executed ? answered(reply) : failure(`REJECTED: The subscriber rejected the ${where}: ${reply.error}`)
   } catch (error) {
-    return cancelledOutcome(error, context, what)
+    return cancelledOutcome(error, context, `the answer to the ${where}`)
   }
 }
