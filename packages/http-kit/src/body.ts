@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import { JsonRpcError } from './errors.ts'
 import { JSON_RPC_CODES } from './json-rpc/codes.ts'
@@ -81,6 +81,13 @@ export function readBody(
 
 const EMPTY = Buffer.alloc(0)
 
+/** Whether more than {@link REFUSED_BODY_BYTES} may still come. */
+function hasLargeBody({ headers, readableEnded }: IncomingMessage): boolean {
+  if (readableEnded) return false
+  if (headers['transfer-encoding'] !== undefined) return true
+  return Number(headers['content-length'] ?? 0) > REFUSED_BODY_BYTES
+}
+
 /** How much of an unwanted body is taken off the wire, and for how long, before its connection is closed. */
 const LINGER_BYTES = 16 * 1024 * 1024
 const LINGER_MS = 2_000
@@ -93,10 +100,11 @@ export function refuseBody(
   request: IncomingMessage,
   response: ServerResponse,
   status: number,
-  headers: Readonly<Record<string, string>>,
+  headers: OutgoingHttpHeaders,
   text: string,
 ): void {
-  if (request.readableEnded || request.complete) {
+  if (!hasLargeBody(request)) {
+    // Node takes a short one off the wire by itself.
     response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(text) })
     response.end(text)
     return

@@ -28,7 +28,7 @@ export interface FastifyCorsOptions {
   readonly exposedHeaders: string[]
   readonly credentials: boolean
   readonly maxAge: number
-  /** A request that is no preflight although its method is OPTIONS goes to the routes. */
+  /** Any OPTIONS request is answered, one that is not quite a preflight as well. */
   readonly strictPreflight: false
 }
 

@@ -110,6 +110,11 @@ export class SseStream {
     this.#end('ended')
   }
 
+  /** Gives the response back to whoever made the stream: nothing more is written to it or ended by the stream. */
+  release(): void {
+    this.#over('ended')
+  }
+
   /** Calls back once, with the reason, when the stream is over; at once when it is over already. */
   onEnd(listener: (reason: SseEnd) => void): void {
     if (this.#ended === undefined) this.#whenEnded.push(listener)
