@@ -5,7 +5,6 @@ import { loadConfig } from './config/load.ts'
 import { ServerError } from './errors.ts'
 import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle.ts'
 import { createAnnouncer, createLogger } from './log.ts'
-import { startServer } from './server.ts'
 import { VERSION } from './version.ts'
 
 /** Exit codes: 0 stopped as asked, 1 could not start or failed, 2 a setting is unknown or not allowed. */
@@ -34,6 +33,8 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     }
     const log = await createLogger(loaded.config.log)
     const stop = stopOnSignals(log)
+    // Loaded now, so that a mistake in the settings is told at once.
+    const { startServer } = await import('./server.ts')
     const server = await startServer(loaded.config, { log })
     stop.use(server)
     announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')

@@ -31,7 +31,8 @@ export async function fromFile(file: string): Promise<{ given: Given[]; problems
   function readSection(section: Section, path: readonly string[]): void {
     for (const [name, value] of Object.entries(section)) {
       const here = [...path, name]
-      const key = here.join('.')
+      // Sections are nested; a key with a dot in it would be a second way to say the same.
+      const key = here.map((word) => (word.includes('.') ? JSON.stringify(word) : word)).join('.')
       const setting = SETTINGS.find((candidate) => candidate.key === key)
       const isGroup = SETTINGS.some((candidate) => candidate.key.startsWith(`${key}.`))
       if (setting) given.push({ setting, value: readYaml(setting, value), origin: `file ${file}` })

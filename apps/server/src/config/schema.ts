@@ -30,8 +30,8 @@ const host = (defaultValue: string, about: About) =>
     ...about,
   })
 
-const list = (defaultValue: readonly string[], pattern: string, allowed: string, about: About) =>
-  Type.Array(Type.String({ pattern }), { default: [...defaultValue], allowed, ...about })
+const list = (defaultValue: readonly string[], pattern: string, allowed: string, about: About, minItems = 0) =>
+  Type.Array(Type.String({ pattern }), { default: [...defaultValue], minItems, allowed, ...about })
 
 const ORIGIN = 'https?://(?:\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?'
 const HTTP_TOKEN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
@@ -42,6 +42,7 @@ const trustedOrigins = (about: About) =>
     `^(?:auto|\\*|${ORIGIN})$`,
     'auto, or *, or a list of origins such as https://app.example.com:8443',
     about,
+    1,
   )
 
 const group = <P extends Type.TProperties>(description: string, properties: P) =>

@@ -1,3 +1,4 @@
+import { originPolicy } from '@signalbox/http-kit'
 import { Value } from 'typebox/value'
 
 import type { Setting, SettingValue } from './settings.ts'
@@ -37,8 +38,19 @@ export function readYaml({ schema }: Setting, value: unknown): unknown {
 export function checked({ setting, value, origin }: Given): { value: SettingValue } | { problem: string } {
   const refusal = `${setting.key}: ${shown(value)} (${origin}) is not allowed; allowed: ${allowedText(setting.schema)}`
   if (!isSettingValue(value) || !Value.Check(setting.schema, value)) return { problem: refusal }
-  const single = Array.isArray(value) && value.length > 1 && value.some((item) => item === 'auto' || item === '*')
-  return single && setting.key.endsWith('Origins') ? { problem: refusal } : { value }
+  return setting.key.endsWith('Origins') && !isOriginList(value) ? { problem: refusal } : { value }
+}
+
+/** `auto` and `*` stand alone; the rest is for the policy to say. */
+function isOriginList(value: SettingValue): boolean {
+  if (typeof value !== 'object') return false
+  if (value.length === 1 && (value[0] === 'auto' || value[0] === '*')) return true
+  try {
+    originPolicy(value)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function isSettingValue(value: unknown): value is SettingValue {
