@@ -76,7 +76,7 @@ const TABLES: Record<string, Record<string, object>> = {
     params: { type: 'object', required: false },
   },
 }
-const AGENT_TOOLS = ['agent_list', 'agent_info', 'agent_send', 'agent_query']
+const AGENT_TOOLS = new Set(['agent_list', 'agent_info', 'agent_send', 'agent_query'])
 const NAMES = Object.keys(TABLES)
 
 /** The keywords that are a matter of record; of a technical upper bound only the existence is free. */
@@ -88,9 +88,13 @@ function recorded(schema: Record<string, unknown>, required: boolean, expected: 
   }
 }
 
+function having(hint: 'readOnlyHint' | 'destructiveHint' | 'openWorldHint'): readonly string[] {
+  return NAMES.filter((name) => all.get(name)!.definition.annotations[hint])
+}
+
 describe('tools - definitions', () => {
   test('MCP-7 MCP-8 - the core tools are always there, the agent tools with an agent directory', () => {
-    expect([...core.keys()]).toEqual(NAMES.filter((name) => !AGENT_TOOLS.includes(name)))
+    expect([...core.keys()]).toEqual(NAMES.filter((name) => !AGENT_TOOLS.has(name)))
     expect([...all.keys()]).toEqual(NAMES)
     expect(core.size).toBe(11)
     expect(all.size).toBe(15)
@@ -131,8 +135,6 @@ describe('tools - definitions', () => {
   })
 
   test('M10 - the annotations say who only looks, who removes, and who reaches beyond the broker', () => {
-    const having = (hint: 'readOnlyHint' | 'destructiveHint' | 'openWorldHint') =>
-      NAMES.filter((name) => all.get(name)!.definition.annotations[hint])
     const readers = ['queue_peek', 'events_store_read', 'events_store_read_latest', 'channel_list', 'channel_info']
     expect(having('readOnlyHint')).toEqual([...readers, 'agent_list', 'agent_info'])
     expect(having('destructiveHint')).toEqual(['queue_receive', 'command_send', 'agent_send', 'agent_query'])
