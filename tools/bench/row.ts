@@ -37,7 +37,7 @@ export interface BenchContext {
   /** Where CPU profiles go; undefined when none are wanted. */
   readonly profiles: string | undefined
   /** Tells a person how far it is. */
-  log(line: string): void
+  readonly log: (line: string) => void
 }
 
 export interface Row {

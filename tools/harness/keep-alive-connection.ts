@@ -16,6 +16,7 @@ const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i
 export class KeepAliveConnection {
   readonly #socket: Socket
   #received: Buffer = Buffer.alloc(0)
+  #failure: Error | undefined
   #waiting: { resolve: (answer: HttpAnswer) => void; reject: (error: Error) => void } | undefined
 
   private constructor(socket: Socket) {
@@ -23,7 +24,7 @@ export class KeepAliveConnection {
     socket.setNoDelay(true)
     socket.on('data', (chunk) => this.#take(chunk))
     socket.on('error', (error) => this.#fail(error))
-    socket.on('close', () => this.#fail(new Error('connection closed by the server')))
+    socket.on('close', () => this.#fail(new Error('the connection is closed')))
   }
 
   static open(url: string): Promise<KeepAliveConnection> {
@@ -40,13 +41,17 @@ export class KeepAliveConnection {
 
   request(bytes: Buffer): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
+      if (this.#failure !== undefined) {
+        reject(this.#failure)
+        return
+      }
       this.#waiting = { resolve, reject }
       this.#socket.write(bytes)
     })
   }
 
+  /** A request that still waits is rejected. */
   close(): void {
-    this.#socket.removeAllListeners('close')
     this.#socket.destroy()
   }
 
@@ -70,6 +75,7 @@ export class KeepAliveConnection {
   }
 
   #fail(error: Error): void {
+    this.#failure ??= error
     const waiting = this.#waiting
     this.#waiting = undefined
     waiting?.reject(error)

@@ -10,10 +10,10 @@ import { ACTS } from './annotations.ts'
 import { text } from './argument-types.ts'
 import type { ArgumentProblem } from './arguments.ts'
 import { shown } from './arguments.ts'
-import { cancelledOutcome } from './cancelled.ts'
 import { defineTool } from './define-tool.ts'
 import { confirmation } from './results.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tool.ts'
+import { cancelledOutcome, withProgress } from './waiting.ts'
 
 export function agentSend(agents: AgentDirectory): Tool {
   return defineTool({
@@ -137,14 +137,15 @@ async function forward(
   if (!(await agents.get(agentId))) return agentNotFound(agentId)
   const envelope = encodeText(JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method, params }))
   const awaited = `the reply of agent ${JSON.stringify(agentId)}`
-  context.progress(`waiting for ${awaited}`)
   try {
-    const reply = await agents.request(agentId, envelope, {
-      caller: context.broker.caller,
-      signal: context.signal,
-      acceptOnly: !blocking,
-      ...(timeoutSeconds === undefined ? {} : { timeoutMs: milliseconds(timeoutSeconds) }),
-    })
+    const reply = await withProgress(context, awaited, () =>
+      agents.request(agentId, envelope, {
+        caller: context.broker.caller,
+        signal: context.signal,
+        acceptOnly: !blocking,
+        ...(timeoutSeconds === undefined ? {} : { timeoutMs: milliseconds(timeoutSeconds) }),
+      }),
+    )
     if (blocking || !reply.executed) return agentOutcome(agentId, reply)
     return confirmation(
       `Request accepted for agent ${JSON.stringify(agentId)}; its reply is not waited for and not kept.`,

@@ -7,6 +7,7 @@ import { channel, maxMessages } from './argument-types.ts'
 import { defineTool } from './define-tool.ts'
 import { listOutcome, messageResult, messagesOutput } from './results.ts'
 import type { ToolContext } from './tool.ts'
+import { withProgress } from './waiting.ts'
 
 /**
  * How long the messages stay on lease while the answer is written and settled, which takes well under a second (M14). The
@@ -44,8 +45,9 @@ export const queueReceive = defineTool({
   ownTimeout: true,
   onDisconnect: 'cancel',
   async run({ channel, max_messages, wait_timeout_seconds = 5 }, context) {
-    context.progress(`waiting for a message in queue ${JSON.stringify(channel)}`)
-    const deliveries = await receive(channel, max_messages, wait_timeout_seconds, context)
+    const deliveries = await withProgress(context, `a message in queue ${JSON.stringify(channel)}`, () =>
+      receive(channel, max_messages, wait_timeout_seconds, context),
+    )
     const outcome = listOutcome(
       'messages',
       deliveries.map(({ message }) => messageResult(message)),

@@ -4,10 +4,10 @@ import { Type } from 'typebox'
 
 import { ACTS, ASKS } from './annotations.ts'
 import { channel, metadata, tags, text, timeoutSeconds } from './argument-types.ts'
-import { cancelledOutcome } from './cancelled.ts'
 import { defineTool } from './define-tool.ts'
 import { bodyText, confirmation, failure, replyOutput } from './results.ts'
 import type { ToolContext, ToolOutcome } from './tool.ts'
+import { cancelledOutcome, withProgress } from './waiting.ts'
 
 interface RequestArguments {
   readonly channel: string
@@ -85,15 +85,17 @@ async function request(
   answered: (reply: Reply) => ToolOutcome,
 ): Promise<ToolOutcome> {
   const where = `${WHAT[type]} on channel ${JSON.stringify(channel)}`
-  context.progress(`waiting for the answer to the ${where}`)
+  const awaited = `the answer to the ${where}`
   try {
-    const reply = await context.broker[type].send(
-      channel,
-      { body: encodeText(body), metadata, tags },
-      { timeoutMs: timeoutSeconds * 1000, signal: context.signal },
+    const reply = await withProgress(context, awaited, () =>
+      context.broker[type].send(
+        channel,
+        { body: encodeText(body), metadata, tags },
+        { timeoutMs: timeoutSeconds * 1000, signal: context.signal },
+      ),
     )
     return reply.executed ? answered(reply) : failure(`REJECTED: The subscriber rejected the ${where}: ${reply.error}`)
   } catch (error) {
-    return cancelledOutcome(error, context, `the answer to the ${where}`)
+    return cancelledOutcome(error, context, awaited)
   }
 }

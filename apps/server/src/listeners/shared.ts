@@ -1,0 +1,81 @@
+import type { Broker } from '@signalbox/broker-core'
+import { mcpConnector } from '@signalbox/connector-mcp'
+import type { FastifyInstance } from 'fastify'
+import Fastify from 'fastify'
+
+import type { Config } from '../config/schema.ts'
+import { trustedOrigins } from '../config/trusted-origins.ts'
+import type { Health } from '../health.ts'
+import type { Logger } from '../log.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { VERSION } from '../version.ts'
+import { addCors } from './cors.ts'
+import { addPlainErrors, addPlainNotFound } from './plain-text.ts'
+import { addProbes } from './probes.ts'
+
+/**
+ * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a
+ * minute, commands an hour, streams for good. A peer that vanished is found by TCP keepalive instead.
+ */
+const HEADERS_TIMEOUT_MS = 15_000
+const REQUEST_TIMEOUT_MS = 120_000
+const KEEP_ALIVE_TIMEOUT_MS = 75_000
+const TCP_KEEPALIVE_MS = 30_000
+
+export interface SharedOptions {
+  readonly config: Config
+  readonly broker: Broker
+  readonly health: Health
+  readonly metrics: Metrics
+  readonly log: Logger
+}
+
+/** The listener for tools and agents: the connectors, and the probes. */
+export async function createSharedListener({
+  config,
+  broker,
+  health,
+  metrics,
+  log,
+}: SharedOptions): Promise<FastifyInstance> {
+  const app = Fastify({
+    // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
+    logger: false,
+    bodyLimit: config.maxBodyBytes,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    forceCloseConnections: 'idle',
+    http: {
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: 5_000,
+      keepAlive: true,
+      keepAliveInitialDelay: TCP_KEEPALIVE_MS,
+    },
+  })
+  await addCors(app, config.cors)
+  addPlainNotFound(app)
+  addPlainErrors(app, log)
+  addProbes(app, health)
+
+  const { mcp } = config.connectors
+  if (mcp.enable) {
+    const observe = metrics.requestsOf('mcp')
+    const connector = mcpConnector(broker, {
+      trustedOrigins: trustedOrigins(mcp.trustedOrigins),
+      bindHost: config.http.host,
+      maxBodyBytes: config.maxBodyBytes,
+      maxStreams: mcp.maxStreams,
+      toolTimeoutSeconds: mcp.toolTimeoutSeconds,
+      settleGraceMs: config.settleGraceMs,
+      serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
+      drainMs: config.shutdownSeconds * 1000,
+      hooks: {
+        requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
+        failed: (error) => log.error({ err: error, connector: 'mcp' }, 'MCP connector: something failed'),
+      },
+    })
+    metrics.watchStreams('mcp', () => connector.handler.openStreams())
+    await app.register(connector)
+  }
+  return app
+}

@@ -1,0 +1,28 @@
+/** What a tool call came to. */
+export interface ToolResult {
+  readonly text: string
+  readonly isError: boolean
+  readonly structured: Record<string, unknown>
+}
+
+/** One JSON-RPC request to `/mcp`. */
+export async function rpc(base: string, method: string, params: object, init: RequestInit = {}): Promise<unknown> {
+  const response = await fetch(`${base}/mcp`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    ...init,
+  })
+  return response.json()
+}
+
+/** Calls a tool over `/mcp`; a JSON-RPC error is thrown. */
+export async function callTool(base: string, name: string, args: object, init?: RequestInit): Promise<ToolResult> {
+  const answer = (await rpc(base, 'tools/call', { name, arguments: args }, init)) as {
+    result?: { content: { text: string }[]; isError: boolean; structuredContent?: Record<string, unknown> }
+    error?: { message: string }
+  }
+  if (!answer.result) throw new Error(answer.error?.message)
+  const { content, isError, structuredContent = {} } = answer.result
+  return { text: content[0]!.text, isError, structured: structuredContent }
+}
