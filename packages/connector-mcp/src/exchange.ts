@@ -10,13 +10,12 @@ import {
   SseStream,
   successText,
 } from '@signalbox/http-kit'
-import type { JsonRpcError } from '@signalbox/http-kit'
+import type { JsonRpcError, Settlement, Settlements } from '@signalbox/http-kit'
 
 import type { Accepted } from './accept.ts'
 import { acceptedBy } from './accept.ts'
 import type { McpOutcome } from './options.ts'
 import { isSessionId } from './session.ts'
-import type { Settlement, Settlements } from './settlements.ts'
 import { findRevision, LATEST_REVISION } from './wire/revisions.ts'
 
 /** One HTTP request and the one answer to it, in the form its client reads. */

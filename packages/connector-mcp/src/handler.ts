@@ -20,6 +20,7 @@ import {
   readBody,
   readRequestId,
   REFUSED_BODY_BYTES,
+  Settlements,
 } from '@signalbox/http-kit'
 
 import { callKey, Calls } from './calls.ts'
@@ -35,7 +36,6 @@ import {
 import type { McpOptions, McpOutcome, ResolvedOptions } from './options.ts'
 import { resolveOptions } from './options.ts'
 import { newSessionId, readRevision, readSessionId } from './session.ts'
-import { Settlements } from './settlements.ts'
 import type { CallEnvironment } from './tool-call.ts'
 import { ToolCall } from './tool-call.ts'
 import { createTools } from './tools/index.ts'

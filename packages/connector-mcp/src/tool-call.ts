@@ -1,12 +1,12 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { internalError, JsonRpcError } from '@signalbox/http-kit'
+import type { Settlements } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import type { Calls, RunningCall } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
 import { CallEnded } from './errors.ts'
 import type { Exchange } from './exchange.ts'
-import type { Settlements } from './settlements.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 
 /** What all calls of one connector share. */

@@ -18,9 +18,13 @@ export type {
   JsonRpcRequest,
   JsonRpcResponse,
 } from './json-rpc/message.ts'
-export { memberText } from './json-rpc/scan.ts'
+export { memberText, scanJson } from './json-rpc/scan.ts'
+export type { MemberSink, ScanLimits } from './json-rpc/scan.ts'
 export { OpenStreams } from './open-streams.ts'
 export { LOCAL_HOSTS, MCP_LOCAL_HOSTS, originPolicy, originRefused, parseTrustedOrigins } from './origin.ts'
 export type { OriginPolicy, OriginPolicyOptions, TrustedOrigins } from './origin.ts'
+export { Settlements } from './settlements.ts'
+export type { Settlement } from './settlements.ts'
 export { eventText, SSE_HEADERS, SSE_KEEPALIVE_MS, SseStream } from './sse.ts'
 export type { SseEnd, SseEvent, SseOptions } from './sse.ts'
+export { parseTimestamp, TIMESTAMP_FORM } from './timestamp.ts'

@@ -97,6 +97,26 @@ export class SseStream {
     return this.#response.write(text)
   }
 
+  /** The reader has not yet taken what was written: a producer that can wait, waits for {@link drained}. */
+  get blocked(): boolean {
+    return this.#response.writableNeedDrain
+  }
+
+  /** Bytes that wait for the reader. */
+  get bufferedBytes(): number {
+    return this.#response.writableLength
+  }
+
+  /**
+   * Sends events that are on the wire form already ({@link eventText}), as many as one write holds: for a producer that
+   * sends the same to many streams. It bounds its own buffer; nothing is cut off here.
+   */
+  writeText(text: string | Uint8Array): boolean {
+    if (this.#ended !== undefined) return false
+    if (this.#idle !== undefined) this.#restartIdle()
+    return this.#response.write(text)
+  }
+
   /** Resolves with true when the reader has caught up, with false when the stream is over. */
   drained(): Promise<boolean> {
     if (this.#ended !== undefined) return Promise.resolve(false)
@@ -123,8 +143,11 @@ export class SseStream {
 
   #end(reason: SseEnd): void {
     if (this.#ended !== undefined) return
+    const stalled = reason !== 'ended' && this.#response.writableNeedDrain
     this.#over(reason)
-    this.#response.end()
+    // A reader that takes nothing would never let the response come to its end.
+    if (stalled) this.#response.destroy()
+    else this.#response.end()
   }
 
   #over(reason: SseEnd): void {

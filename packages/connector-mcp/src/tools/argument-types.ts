@@ -1,8 +1,7 @@
 import { CHANNEL_TYPES, channelNameProblem, isReservedChannel, MAX_CHANNEL_BYTES } from '@signalbox/broker-core'
 import type { ChannelType, Tags } from '@signalbox/broker-core'
+import { parseTimestamp, TIMESTAMP_FORM } from '@signalbox/http-kit'
 import { Type } from 'typebox'
-
-import { parseTimestamp, TIMESTAMP_FORM } from './timestamp.ts'
 
 /**
  * The kinds of argument that several tools share. Each is a JSON Schema, so that one value gives the type, the check and

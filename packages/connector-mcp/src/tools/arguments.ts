@@ -1,9 +1,7 @@
-import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError, TIMESTAMP_FORM } from '@signalbox/http-kit'
 import type { Static, TObject, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Errors } from 'typebox/value'
-
-import { TIMESTAMP_FORM } from './timestamp.ts'
 
 /** One thing that is wrong with the arguments of a call; `data.problems` of the JSON-RPC error lists all of them. */
 export interface ArgumentProblem {

@@ -1,3 +1,4 @@
+import { parseTimestamp } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { READS } from './annotations.ts'
@@ -6,7 +7,6 @@ import { channel, maxMessages, timestamp } from './argument-types.ts'
 import { shown } from './arguments.ts'
 import { defineTool } from './define-tool.ts'
 import { eventsOutput, listOutcome, storedEventResult } from './results.ts'
-import { parseTimestamp } from './timestamp.ts'
 
 export const eventsStoreRead = defineTool({
   name: 'events_store_read',

@@ -1,9 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-import type { ToolOutcome } from './tools/tool.ts'
-
-export type Settlement = NonNullable<ToolOutcome['settlement']>
+/** What becomes of the leased messages in an answer: removed for good, or given back. */
+export interface Settlement {
+  commit(): Promise<void>
+  rollback(): Promise<void>
+}
 
 /**
  * Settles messages late (M14). That a response was handed to the socket proves nothing: the reset of a client that was
