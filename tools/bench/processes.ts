@@ -1,6 +1,6 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
 import { ClosedLoop } from '../harness/closed-loop.ts'
 import { postBytes } from '../harness/keep-alive-connection.ts'
@@ -55,11 +55,34 @@ export function startYardstick(context: BenchContext, name: string): MeasuredPro
   })
 }
 
+/** An MCP host with the server's metrics on or off; resolves with it and its URL. */
+export async function startMetricsHost(
+  context: BenchContext,
+  subject: Subject,
+  mode: 'on' | 'off',
+): Promise<{ process: MeasuredProcess; url: string }> {
+  const process = new MeasuredProcess({
+    script: fileURLToPath(new URL('workers/metrics-host.ts', import.meta.url)),
+    args: [
+      ...['broker-core', 'engine-embedded', 'connector-mcp'].map((name) => packageEntry(subject, name)),
+      pathToFileURL(join(subject.root, 'apps/server/src/metrics/metrics.ts')).href,
+      newFolder(context),
+      mode,
+    ],
+    core: context.core,
+    nodeArgs: profiling(context, `metrics-${mode}-${fileLabel(subject)}`),
+  })
+  return { process, url: await listening(process) }
+}
+
+function listening(process: MeasuredProcess): Promise<string> {
+  return process.line((line) => /^listening on (\S+)$/.exec(line)?.[1])
+}
+
 /** The Fastify echo server; resolves with it and its URL. */
 export async function startEcho(context: BenchContext): Promise<{ process: MeasuredProcess; url: string }> {
   const process = startYardstick(context, 'fastify-echo')
-  const url = await process.line((line) => /^listening on (\S+)$/.exec(line)?.[1])
-  return { process, url: `${url}/echo` }
+  return { process, url: `${await listening(process)}/echo` }
 }
 
 export type RequestFigures = { readonly 'CPU µs/request': number; readonly 'requests/s': number }
