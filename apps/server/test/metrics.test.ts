@@ -21,7 +21,9 @@ test('metrics - the names and types of our series are what they are', async () =
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
   const text = await response.text()
-  const ours = [...text.matchAll(/^# TYPE (broker_\S+ \S+)$/gm)].map(([, type]) => type).sort()
+  const ours = [...text.matchAll(/^# TYPE (broker_\S+ \S+)$/gm)]
+    .map(([, type = '']) => type)
+    .toSorted((a, b) => a.localeCompare(b))
   expect(ours).toEqual([
     'broker_channels gauge',
     'broker_commit_duration_seconds histogram',

@@ -88,17 +88,20 @@ test('CORS - a list of origins is compared exactly', async () => {
   expect(other.headers.get('access-control-allow-origin')).toBeNull()
 })
 
+function pingFrom(origin: string, url: string): Promise<unknown> {
+  return rpc(url, 'ping', {}, { origin })
+}
+
 test('S6 - a browser origin that is not trusted is refused on /mcp, by setting', async () => {
-  const call = (url: string, origin: string) => rpc(url, 'ping', {}, { origin })
   const refused = { error: { code: -32600, message: 'origin not allowed' } }
   const byDefault = await serve()
-  expect(await call(byDefault.http.url, 'https://evil.example')).toMatchObject(refused)
-  expect(await call(byDefault.http.url, 'http://127.0.0.1:1234')).toMatchObject({ result: {} })
+  expect(await pingFrom('https://evil.example', byDefault.http.url)).toMatchObject(refused)
+  expect(await pingFrom('http://127.0.0.1:1234', byDefault.http.url)).toMatchObject({ result: {} })
   const listed = await serve({ connectors: { mcp: { trustedOrigins: ['https://app.example:8443'] } } })
-  expect(await call(listed.http.url, 'https://app.example:8443')).toMatchObject({ result: {} })
-  expect(await call(listed.http.url, 'http://localhost:1234')).toMatchObject(refused)
+  expect(await pingFrom('https://app.example:8443', listed.http.url)).toMatchObject({ result: {} })
+  expect(await pingFrom('http://localhost:1234', listed.http.url)).toMatchObject(refused)
   const open = await serve({ connectors: { mcp: { trustedOrigins: ['*'] } } })
-  expect(await call(open.http.url, 'https://evil.example')).toMatchObject({ result: {} })
+  expect(await pingFrom('https://evil.example', open.http.url)).toMatchObject({ result: {} })
 })
 
 test('S6 - pages of other origins may not read the metrics; probes are public', async () => {

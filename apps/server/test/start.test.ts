@@ -23,8 +23,8 @@ async function takenPort(): Promise<number> {
 /** Starts the command line with what must not start, and returns the one line that it says. */
 async function refusalOf(env: Record<string, string>): Promise<string> {
   const cli = startCli({ env })
-  expect((await cli.exited).code).toBe(1)
-  expect(cli.stdout).not.toContain('signalbox ready')
+  await expect(cli.ready()).rejects.toThrow('ended before the ready line')
+  expect(await cli.exited).toEqual({ code: 1, signal: null })
   expect(cli.stdout).not.toContain('fatal')
   const lines = cli.stderr.trimEnd().split('\n')
   expect(lines).toHaveLength(1)

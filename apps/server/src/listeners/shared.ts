@@ -10,7 +10,7 @@ import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { VERSION } from '../version.ts'
 import { addCors } from './cors.ts'
-import { addPlainErrors, addPlainNotFound } from './plain-text.ts'
+import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
 import { addProbes } from './probes.ts'
 
 /**
@@ -50,6 +50,7 @@ export async function createSharedListener({
   const app = Fastify({
     // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
     logger: false,
+    frameworkErrors: undecodablePath,
     bodyLimit: config.maxBodyBytes,
     requestTimeout: timeouts.requestMs,
     keepAliveTimeout: timeouts.keepAliveMs,
