@@ -78,7 +78,8 @@ export async function createSharedListener({
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
       settleGraceMs: config.settleGraceMs,
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
-      drainMs: config.shutdownSeconds * 1000,
+      // What is left of the time is for telling those whose calls are still not done.
+      drainMs: config.shutdownSeconds * 900,
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
         failed: (error) => log.error({ err: error, connector: 'mcp' }, 'MCP connector: something failed'),

@@ -26,7 +26,7 @@ export async function callTool(base: string, name: string, args: object): Promis
     result?: { content: { text: string }[]; isError: boolean; structuredContent?: Record<string, unknown> }
     error?: { message: string }
   }
-  if (!answer.result) throw new Error(answer.error?.message)
+  if (!answer.result) throw new Error(answer.error?.message ?? 'no JSON-RPC answer')
   const { content, isError, structuredContent = {} } = answer.result
   return { text: content[0]!.text, isError, structured: structuredContent }
 }
