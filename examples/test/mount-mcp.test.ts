@@ -10,7 +10,9 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const SERVER = fileURLToPath(new URL('../mount-mcp/server.ts', import.meta.url))
+const README = fileURLToPath(new URL('../README.md', import.meta.url))
 let folder: string
 const children: ChildProcess[] = []
 
@@ -23,9 +25,18 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Starts the example as its README says; resolves with its address once it listens. */
+/** What the README shows after a word, up to the end of that line or quotation. */
+async function shown(pattern: RegExp): Promise<string> {
+  const found = pattern.exec(await readFile(README, 'utf8'))?.[1]
+  expect(found, `the README shows ${pattern}`).toBeDefined()
+  return found ?? ''
+}
+
+/** Starts the example as its README says, but on a free port and with a store of the test's own. */
 async function start(): Promise<{ child: ChildProcess; address: string }> {
-  const child = spawn(process.execPath, ['--conditions=@signalbox/source', SERVER], {
+  const args = await shown(/^PORT=3000 STORE_PATH=\.\/data npx node (.+)$/m)
+  const child = spawn(process.execPath, args.split(' '), {
+    cwd: ROOT,
     env: { ...process.env, PORT: '0', STORE_PATH: folder },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
@@ -73,6 +84,12 @@ describe('examples - mount-mcp', () => {
       isError: false,
       content: [{ type: 'text', text: expect.stringMatching(/^\d{4}-.*Z$/) }],
     })
+    const asShown = await fetch(new URL('/mcp', first.address), {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: await shown(/^curl -s http:\/\/127\.0\.0\.1:3000\/mcp -H 'content-type: application\/json' -d '([^']+)'$/m),
+    })
+    expect(await asShown.json()).toMatchObject({ id: 1, result: { isError: false } })
     await client.callTool({ name: 'queue_send', arguments: { channel: 'jobs', body: 'kept' } })
     await client.close()
     expect(await stop(first.child)).toBe(0)

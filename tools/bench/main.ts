@@ -3,6 +3,7 @@ import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
+import { exitOnSignals } from '../harness/signals.ts'
 import { TemporaryFolder } from '../harness/temporary.ts'
 import { describeProfiles } from './profile.ts'
 import type { Report } from './report.ts'
@@ -103,4 +104,5 @@ async function main(): Promise<number> {
   return values.must && measures.some(({ verdict }) => verdict === 'missed') ? 1 : 0
 }
 
+exitOnSignals()
 process.exitCode = await main()

@@ -1,6 +1,6 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 
 import { ClosedLoop } from '../harness/closed-loop.ts'
 import { postBytes } from '../harness/keep-alive-connection.ts'
@@ -11,9 +11,8 @@ import type { BenchContext } from './row.ts'
 import type { Subject } from './subject.ts'
 import { fileLabel, packageEntry } from './subject.ts'
 
-function profiling(context: BenchContext, name: string): string[] {
-  if (context.profiles === undefined) return []
-  return ['--cpu-prof', `--cpu-prof-dir=${join(context.profiles, name)}`, '--cpu-prof-interval=250']
+function profilesOf(context: BenchContext, name: string): string | undefined {
+  return context.profiles === undefined ? undefined : join(context.profiles, name)
 }
 
 /** A new folder of its own for a store or a log. */
@@ -31,7 +30,7 @@ export function startServer(
     root: subject.root,
     storePath: options.storePath ?? newFolder(context),
     core: context.core,
-    nodeArgs: profiling(context, `server-${fileLabel(subject)}`),
+    profiles: profilesOf(context, `server-${fileLabel(subject)}`),
     ...(options.env ? { env: options.env } : {}),
   })
 }
@@ -42,7 +41,8 @@ export function startWorker(context: BenchContext, name: string, subject: Subjec
     script: fileURLToPath(new URL(`workers/${name}.ts`, import.meta.url)),
     args: [packageEntry(subject, 'broker-core'), packageEntry(subject, 'engine-embedded')],
     core: context.core,
-    nodeArgs: ['--expose-gc', ...profiling(context, `${name}-${fileLabel(subject)}`)],
+    nodeArgs: ['--expose-gc'],
+    profiles: profilesOf(context, `${name}-${fileLabel(subject)}`),
   })
 }
 
@@ -51,15 +51,38 @@ export function startYardstick(context: BenchContext, name: string): MeasuredPro
   return new MeasuredProcess({
     script: fileURLToPath(new URL(`yardsticks/${name}.ts`, import.meta.url)),
     core: context.core,
-    nodeArgs: profiling(context, name),
+    profiles: profilesOf(context, name),
   })
+}
+
+/** An MCP host with the server's metrics on or off; resolves with it and its URL. */
+export async function startMetricsHost(
+  context: BenchContext,
+  subject: Subject,
+  mode: 'on' | 'off',
+): Promise<{ process: MeasuredProcess; url: string }> {
+  const process = new MeasuredProcess({
+    script: fileURLToPath(new URL('workers/metrics-host.ts', import.meta.url)),
+    args: [
+      ...['broker-core', 'engine-embedded', 'connector-mcp'].map((name) => packageEntry(subject, name)),
+      pathToFileURL(join(subject.root, 'apps/server/src/metrics/metrics.ts')).href,
+      newFolder(context),
+      mode,
+    ],
+    core: context.core,
+    profiles: profilesOf(context, `metrics-${mode}-${fileLabel(subject)}`),
+  })
+  return { process, url: await listening(process) }
+}
+
+function listening(process: MeasuredProcess): Promise<string> {
+  return process.line((line) => /^listening on (\S+)$/.exec(line)?.[1])
 }
 
 /** The Fastify echo server; resolves with it and its URL. */
 export async function startEcho(context: BenchContext): Promise<{ process: MeasuredProcess; url: string }> {
   const process = startYardstick(context, 'fastify-echo')
-  const url = await process.line((line) => /^listening on (\S+)$/.exec(line)?.[1])
-  return { process, url: `${url}/echo` }
+  return { process, url: `${await listening(process)}/echo` }
 }
 
 export type RequestFigures = { readonly 'CPU µs/request': number; readonly 'requests/s': number }

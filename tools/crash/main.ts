@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 
+import { exitOnSignals } from '../harness/signals.ts'
 import { crash, crashSummary } from './run.ts'
 
 const HELP = `npm run crash -- [options]
@@ -33,6 +34,7 @@ const { values } = parseArgs({
     help: { type: 'boolean', default: false },
   },
 })
+exitOnSignals()
 if (values.help) {
   process.stdout.write(HELP)
 } else {

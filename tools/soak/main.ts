@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 
+import { exitOnSignals } from '../harness/signals.ts'
 import { soak, soakProblems } from './run.ts'
 
 const HELP = `npm run soak -- [options]
@@ -40,6 +41,7 @@ function pin(): number | undefined {
   }
 }
 
+exitOnSignals()
 if (values.help) {
   process.stdout.write(HELP)
 } else {

@@ -32,7 +32,7 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
       return
     }
     const log = await createLogger(loaded.config.log)
-    const stop = stopOnSignals(log)
+    const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
     // Loaded now, so that a mistake in the settings is told at once.
     const { startServer } = await import('./server.ts')
     const server = await startServer(loaded.config, { log })

@@ -11,15 +11,21 @@ const SWEEP_MS = 25
  */
 export async function drain(app: FastifyInstance, graceMs: number, finish?: () => Promise<void>): Promise<void> {
   const sweep = setInterval(() => app.server.closeIdleConnections(), SWEEP_MS)
-  const timeUp = new AbortController()
-  const closed = app.close()
+  const inTime = new AbortController()
+  // Fastify would go on accepting until its `preClose` hooks, and so the calls in flight, are done.
+  const stopped = new Promise<void>((resolve) => app.server.close(() => resolve()))
+  const closed = Promise.all([app.close(), stopped])
+  const cut = delay(graceMs, undefined, { signal: inTime.signal }).then(
+    () => app.server.closeAllConnections(),
+    () => {},
+  )
   try {
-    const late = delay(graceMs, true, { signal: timeUp.signal }).catch(() => false)
-    if (await Promise.race([late, closed.then(() => false)])) app.server.closeAllConnections()
-    await finish?.()
-    await closed
+    await Promise.race([closed, cut])
   } finally {
-    timeUp.abort()
-    clearInterval(sweep)
+    await finish?.()
   }
+  await closed.finally(() => {
+    inTime.abort()
+    clearInterval(sweep)
+  })
 }

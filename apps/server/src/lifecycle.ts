@@ -17,24 +17,29 @@ export function crashOnUnhandledErrors(announcer: Logger): void {
   process.on('unhandledRejection', crash)
 }
 
+/** What a shutdown may take beyond the time for calls in flight, in milliseconds: to close the store, say. */
+const CLOSE_MS = 4_000
+
 /**
- * SIGTERM and SIGINT shut the server down, with exit code 0; a second one ends the process at once. A signal that comes
- * before the server is there ends it when it is.
+ * SIGTERM and SIGINT shut the server down, with exit code 0; a second one ends the process at once, and so does a
+ * shutdown that does not come to its end. A signal that comes before the server is there ends it when it is.
  */
-export function stopOnSignals(log: Logger): { use(server: RunningServer): void } {
+export function stopOnSignals(log: Logger, shutdownSeconds: number): { use(server: RunningServer): void } {
   let server: RunningServer | undefined
   let signalled = false
 
+  const fail = (text: string, error?: unknown): void => {
+    log.fatal(error === undefined ? {} : { err: error }, text)
+    process.exit(1)
+  }
   const stop = (running: RunningServer): void => {
+    setTimeout(() => fail('signalbox did not come to its end in time'), shutdownSeconds * 1000 + CLOSE_MS)
     running.close().then(
       () => {
         log.info('signalbox stopped')
         process.exit(0)
       },
-      (error: unknown) => {
-        log.fatal({ err: error }, 'signalbox could not shut down cleanly')
-        process.exit(1)
-      },
+      (error: unknown) => fail('signalbox could not shut down cleanly', error),
     )
   }
 

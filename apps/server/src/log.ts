@@ -22,7 +22,8 @@ const REDACTED = [
   '*.headers["proxy-authorization"]',
 ]
 
-const FORMAT = {
+/** What every line of the log has in common. */
+export const LOG_FORM = {
   base: null,
   timestamp: pino.stdTimeFunctions.isoTime,
   formatters: { level: (level: string) => ({ level }) },
@@ -31,7 +32,7 @@ const FORMAT = {
 
 /** The server's log: one JSON line each on stdout, or lines for people. Written at once, so that nothing is lost at exit. */
 export async function createLogger({ level, format }: Config['log']): Promise<Logger> {
-  const options = { ...FORMAT, level }
+  const options = { ...LOG_FORM, level }
   if (format === 'json') return pino(options, pino.destination({ fd: 1, sync: true }))
   const { default: pretty } = await import('pino-pretty')
   return pino(options, pretty({ destination: 1, sync: true, ignore: 'pid,hostname' }))
@@ -39,5 +40,5 @@ export async function createLogger({ level, format }: Config['log']): Promise<Lo
 
 /** For the few lines that programs wait for: always JSON, whatever the settings say. */
 export function createAnnouncer(): Logger {
-  return pino({ ...FORMAT, level: 'trace' }, pino.destination({ fd: 1, sync: true }))
+  return pino({ ...LOG_FORM, level: 'trace' }, pino.destination({ fd: 1, sync: true }))
 }

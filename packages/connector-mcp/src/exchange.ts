@@ -15,8 +15,10 @@ import type { JsonRpcError, Settlement, Settlements } from '@signalbox/http-kit'
 import type { Accepted } from './accept.ts'
 import { acceptedBy } from './accept.ts'
 import type { McpOutcome } from './options.ts'
-import { isSessionId } from './session.ts'
-import { findRevision, LATEST_REVISION } from './wire/revisions.ts'
+import type { ProtocolHeaders } from './session.ts'
+import { checkProtocolHeaders, readProtocolHeaders } from './session.ts'
+import type { Revision } from './wire/revision.ts'
+import { LATEST_REVISION } from './wire/revisions.ts'
 
 /** One HTTP request and the one answer to it, in the form its client reads. */
 export class Exchange {
@@ -25,8 +27,9 @@ export class Exchange {
   readonly #moreHeaders: OutgoingHttpHeaders | undefined
   readonly #onFinished: ((exchange: Exchange, outcome: McpOutcome) => void) | undefined
   readonly startedAt: number
-  /** For the answer's headers: what the request named if it is one of ours, else ours (M1, M2). */
-  protocolVersion: string
+  readonly #named: ProtocolHeaders
+  /** What the request speaks: what it named if that is one of ours, else the latest (M1). */
+  revision: Revision
   sessionId: string | undefined
   /** For metrics. */
   method = 'unknown'
@@ -44,13 +47,15 @@ export class Exchange {
     this.response = response
     this.#moreHeaders = moreHeaders
     this.#onFinished = onFinished
-    this.startedAt = onFinished === undefined ? 0 : performance.now()
-    const { headers } = request
-    const version = headers['mcp-protocol-version']
-    this.protocolVersion =
-      typeof version === 'string' && findRevision(version) !== undefined ? version : LATEST_REVISION.version
-    const session = headers['mcp-session-id']
-    this.sessionId = typeof session === 'string' && isSessionId(session) ? session : undefined
+    this.startedAt = performance.now()
+    this.#named = readProtocolHeaders(request.headers)
+    this.revision = this.#named.revision ?? LATEST_REVISION
+    this.sessionId = this.#named.sessionId
+  }
+
+  /** @throws JsonRpcError -32600 for headers that name something unknown or malformed (M1, M2) */
+  checkHeaders(id?: string): void {
+    checkProtocolHeaders(this.request.headers, this.#named, id)
   }
 
   get accepted(): Accepted {
@@ -144,7 +149,7 @@ export class Exchange {
   }
 
   #headers(): OutgoingHttpHeaders {
-    const headers: OutgoingHttpHeaders = { ...this.#moreHeaders, 'MCP-Protocol-Version': this.protocolVersion }
+    const headers: OutgoingHttpHeaders = { ...this.#moreHeaders, 'MCP-Protocol-Version': this.revision.version }
     if (this.sessionId !== undefined) headers['MCP-Session-Id'] = this.sessionId
     return headers
   }

@@ -6,7 +6,6 @@ import type { Identity, JsonRpcMessage, JsonRpcRequest, OriginPolicy } from '@si
 import {
   AuthenticationError,
   authenticationFailed,
-  idKey,
   internalError,
   JSON_RPC_CODES,
   jsonHeadersProblem,
@@ -35,7 +34,7 @@ import {
 } from './methods.ts'
 import type { McpOptions, McpOutcome, ResolvedOptions } from './options.ts'
 import { resolveOptions } from './options.ts'
-import { newSessionId, readRevision, readSessionId } from './session.ts'
+import { newSessionId } from './session.ts'
 import type { CallEnvironment } from './tool-call.ts'
 import { ToolCall } from './tool-call.ts'
 import { createTools } from './tools/index.ts'
@@ -82,7 +81,7 @@ class McpEndpoint {
   readonly #originAllowed: OriginPolicy
   readonly #tools: ReadonlyMap<string, Tool>
   readonly #toolList: string
-  readonly #calls = new Calls()
+  readonly #calls: Calls
   readonly #settlements: Settlements
   readonly #environment: CallEnvironment
   readonly #onFinished: ((exchange: Exchange, outcome: McpOutcome) => void) | undefined = undefined
@@ -104,12 +103,12 @@ class McpEndpoint {
         options.hooks.failed?.(error)
       } catch {}
     }
+    this.#calls = new Calls(options.toolTimeoutSeconds * 1000)
     this.#settlements = new Settlements(options.settleGraceMs, failed)
     this.#environment = {
       calls: this.#calls,
       settlements: this.#settlements,
       agents: options.agents,
-      toolTimeoutMs: options.toolTimeoutSeconds * 1000,
       keepAliveMs: options.keepAliveMs,
       failed,
     }
@@ -211,10 +210,7 @@ class McpEndpoint {
   }
 
   #dispatch(exchange: Exchange, identity: Identity, message: JsonRpcMessage): void {
-    const { headers } = exchange.request
-    const id = message.kind === 'request' ? message.id : undefined
-    const revision = readRevision(headers['mcp-protocol-version'], id)
-    const sessionId = readSessionId(headers['mcp-session-id'], id)
+    exchange.checkHeaders(message.kind === 'request' ? message.id : undefined)
     if (message.kind === 'request') {
       if (KNOWN_METHODS.has(message.method)) exchange.method = message.method
       this.#request(exchange, identity, message)
@@ -222,7 +218,7 @@ class McpEndpoint {
     }
     exchange.method = 'notification'
     if (message.kind === 'notification') {
-      if (revision.requestMethods.has(message.method)) {
+      if (exchange.revision.requestMethods.has(message.method)) {
         throw new JsonRpcError(
           JSON_RPC_CODES.INVALID_REQUEST,
           `invalid request: ${message.method} needs an id; it was not executed`,
@@ -230,7 +226,7 @@ class McpEndpoint {
       }
       if (message.method === 'notifications/cancelled') {
         const cancelled = readCancelledId(message.paramsText)
-        const key = cancelled === undefined ? undefined : callKey(identity.clientId, sessionId, cancelled)
+        const key = cancelled === undefined ? undefined : callKey(identity.clientId, exchange.sessionId, cancelled)
         if (key !== undefined) this.#calls.cancel(key)
       }
     }
@@ -253,7 +249,7 @@ class McpEndpoint {
       case 'initialize': {
         const revision = negotiate(readProtocolVersion(params, id))
         const sessionId = newSessionId()
-        exchange.protocolVersion = revision.version
+        exchange.revision = revision
         exchange.sessionId = sessionId
         const { serverInfo, instructions } = this.#options
         exchange.succeed(id, JSON.stringify(initializeResult(revision, serverInfo, instructions, sessionId)))
@@ -277,11 +273,8 @@ class McpEndpoint {
       tool,
       this.#handleFor(identity),
       exchange,
-      {
-        id,
-        key: callKey(identity.clientId, exchange.sessionId, idKey(id)),
-        progressToken: exchange.accepted.events ? progressToken : undefined,
-      },
+      id,
+      exchange.accepted.events ? progressToken : undefined,
       this.#environment,
     )
     call.run(args)
@@ -294,11 +287,9 @@ class McpEndpoint {
   }
 
   #withoutBody(exchange: Exchange, { expiresAt }: Identity): void {
-    const { headers, method } = exchange.request
     try {
-      readRevision(headers['mcp-protocol-version'])
-      readSessionId(headers['mcp-session-id'])
-      if (method === 'DELETE') {
+      exchange.checkHeaders()
+      if (exchange.request.method === 'DELETE') {
         exchange.empty(200)
         return
       }

@@ -1,9 +1,10 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import { internalError, JsonRpcError } from '@signalbox/http-kit'
+import { idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
 import type { Settlements } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import type { Calls, RunningCall } from './calls.ts'
+import { callKey } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
 import { CallEnded } from './errors.ts'
 import type { Exchange } from './exchange.ts'
@@ -14,18 +15,8 @@ export interface CallEnvironment {
   readonly calls: Calls
   readonly settlements: Settlements
   readonly agents: AgentDirectory | undefined
-  /** Milliseconds for tools without a timeout of their own (M13). */
-  readonly toolTimeoutMs: number
   readonly keepAliveMs: number
   failed(error: unknown): void
-}
-
-export interface CallRequest {
-  /** The source text of the JSON-RPC id. */
-  readonly id: string
-  readonly key: string | undefined
-  /** The source text of `_meta.progressToken`, where the client gave one and reads event streams (M6). */
-  readonly progressToken: string | undefined
 }
 
 /**
@@ -35,32 +26,43 @@ export interface CallRequest {
 export class ToolCall implements ToolContext, RunningCall {
   readonly broker: BrokerHandle
   readonly agents?: AgentDirectory
-  readonly key: string | undefined
+  readonly startedAt = performance.now()
   readonly #tool: Tool
   readonly #exchange: Exchange
-  readonly #request: CallRequest
+  readonly #id: string
+  readonly #progressToken: string | undefined
   readonly #environment: CallEnvironment
-  readonly #startedAt: number
   #controller: AbortController | undefined
-  #timer: NodeJS.Timeout | undefined
   #progress = -1
   #over = false
 
+  /**
+   * @param id The source text of the JSON-RPC id.
+   * @param progressToken The source text of `_meta.progressToken`, where the client gave one and reads event streams (M6).
+   */
   constructor(
     tool: Tool,
     broker: BrokerHandle,
     exchange: Exchange,
-    request: CallRequest,
+    id: string,
+    progressToken: string | undefined,
     environment: CallEnvironment,
   ) {
     this.#tool = tool
     this.broker = broker
     this.#exchange = exchange
-    this.#request = request
-    this.key = request.key
+    this.#id = id
+    this.#progressToken = progressToken
     this.#environment = environment
-    this.#startedAt = request.progressToken === undefined ? 0 : performance.now()
     if (environment.agents !== undefined) this.agents = environment.agents
+  }
+
+  get key(): string | undefined {
+    return callKey(this.broker.caller.clientId, this.#exchange.sessionId, idKey(this.#id))
+  }
+
+  get hasTimeout(): boolean {
+    return !this.#tool.ownTimeout
   }
 
   get endsAtShutdown(): boolean {
@@ -84,10 +86,10 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 
   progress(message: string): void {
-    const token = this.#request.progressToken
+    const token = this.#progressToken
     if (token === undefined || this.#over || this.#exchange.abandoned) return
     // It has to grow with each notification, whatever the clock says.
-    const seconds = Math.round(performance.now() - this.#startedAt) / 1000
+    const seconds = Math.round(performance.now() - this.startedAt) / 1000
     this.#progress = seconds > this.#progress ? seconds : this.#progress + 0.001
     this.#exchange.openStream(this.#environment.keepAliveMs).write({
       event: 'message',
@@ -99,10 +101,7 @@ export class ToolCall implements ToolContext, RunningCall {
 
   /** Does the work and answers. */
   run(args: unknown): void {
-    this.#environment.calls.begin()
-    if (!this.#tool.ownTimeout) {
-      this.#timer = setTimeout(() => this.end('timeout'), this.#environment.toolTimeoutMs)
-    }
+    this.#environment.calls.begin(this)
     let outcome: Promise<ToolOutcome>
     try {
       outcome = this.#tool.call(args, this)
@@ -125,9 +124,9 @@ export class ToolCall implements ToolContext, RunningCall {
     // The client does not wait for an answer any more, and is not to get one.
     if (reason === 'cancelled') this.#exchange.empty(202, 'cancelled')
     if (reason === 'timeout') {
-      const seconds = this.#environment.toolTimeoutMs / 1000
+      const seconds = this.#environment.calls.timeoutMs / 1000
       const text = `TIMEOUT: The tool did not finish within ${seconds} s. What it was asked to do may still happen: check before you repeat it.`
-      this.#exchange.succeed(this.#request.id, resultText({ text, isError: true }), 'tool_error')
+      this.#exchange.succeed(this.#id, resultText({ text, isError: true }), 'tool_error')
     }
   }
 
@@ -142,7 +141,7 @@ export class ToolCall implements ToolContext, RunningCall {
     }
     this.#finish()
     this.#exchange.succeed(
-      this.#request.id,
+      this.#id,
       resultText(outcome),
       isError ? 'tool_error' : 'success',
       settlement === undefined ? undefined : { settlements, settlement },
@@ -155,7 +154,7 @@ export class ToolCall implements ToolContext, RunningCall {
       return
     }
     this.#finish()
-    const { id } = this.#request
+    const id = this.#id
     if (error instanceof JsonRpcError) {
       this.#exchange.fail(error, id)
     } else if (error instanceof CallEnded) {
@@ -169,7 +168,6 @@ export class ToolCall implements ToolContext, RunningCall {
   #finish(): void {
     if (this.#over) return
     this.#over = true
-    clearTimeout(this.#timer)
     this.#environment.calls.finish(this)
   }
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 
 import type { Broker, BrokerHandle, Engine } from '@signalbox/broker-core'
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
+import type { EmbeddedEngineOptions } from '@signalbox/engine-embedded'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { JsonRpcError } from '@signalbox/http-kit'
 import { Compile } from 'typebox/compile'
@@ -35,9 +36,12 @@ const MAX_MESSAGE_BYTES = 1024 * 1024
 
 const NEVER = new AbortController().signal
 
-export async function openToolBench(agents?: (system: BrokerHandle) => Promise<AgentDirectory>): Promise<ToolBench> {
+export async function openToolBench(
+  agents?: (system: BrokerHandle) => Promise<AgentDirectory>,
+  limits: Omit<EmbeddedEngineOptions, 'path'> = {},
+): Promise<ToolBench> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-tools-'))
-  const engine = await openEmbeddedEngine({ path: folder, maxMessageBytes: MAX_MESSAGE_BYTES })
+  const engine = await openEmbeddedEngine({ path: folder, maxMessageBytes: MAX_MESSAGE_BYTES, ...limits })
   const { broker, system } = createBroker(engine)
   const user = broker.as(ANONYMOUS)
   const directory = await agents?.(system)

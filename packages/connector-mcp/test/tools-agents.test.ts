@@ -58,7 +58,7 @@ function unreachable(): Promise<never> {
 }
 
 describe('tools - agent_list', () => {
-  test('TOOL-24 SHAPE-5 - summaries of all agents, with nothing of the card beyond', async () => {
+  test('TOOL-24, SHAPE-5 - summaries of all agents, with nothing of the card beyond', async () => {
     const { text, structuredContent } = await bench.call('agent_list', {})
     const agents: unknown = JSON.parse(text)
     expect(agents).toEqual([
@@ -93,7 +93,7 @@ describe('tools - agent_info', () => {
 })
 
 describe('tools - agent_send', () => {
-  test('M15 TOOL-26 - sends exactly the documented envelope', async () => {
+  test('M15, TOOL-26 - sends exactly the documented envelope', async () => {
     await withAnswer({ body: '{"jsonrpc":"2.0","id":1,"result":{}}' }, 'agent_send', SEND)
     expect(lastEnvelope()).toEqual({
       jsonrpc: '2.0',
@@ -135,7 +135,7 @@ describe('tools - agent_send', () => {
     }
   })
 
-  test('TOOL-26 M10 - the text is the result, as the agent wrote it', async () => {
+  test('TOOL-26, M10 - the text is the result, as the agent wrote it', async () => {
     const result = '{ "z": 9007199254740993, "a": [1.0, "\\u00e9"], "z": 2 }'
     const { text, structuredContent } = await withAnswer(
       { body: `{"result": ${result} , "id": 1, "jsonrpc":"2.0"}` },

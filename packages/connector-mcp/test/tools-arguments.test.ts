@@ -288,7 +288,7 @@ const GOOD_NAMES = [
   '$SYS.x',
 ]
 
-describe('C1 M7 - channel names', () => {
+describe('C1, M7 - channel names', () => {
   test.each(CHANNEL_ARGUMENTS)('$tool names what is wrong with a bad $argument', async ({ tool, argument }) => {
     const bad = argument === 'channel' ? [['nothing', '', /empty/] as const, ...BAD_NAMES] : BAD_NAMES
     for (const [what, name, reason] of bad) {

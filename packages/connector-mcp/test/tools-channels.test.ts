@@ -26,7 +26,7 @@ const named = (channels: { type: string; name: string }[]) =>
   channels.map(({ type, name }) => `${type}:${name}`).toSorted()
 
 describe('tools - channel_list', () => {
-  test('TOOL-22 SHAPE-3 M8 - lists every channel of the user, of each type', async () => {
+  test('TOOL-22, SHAPE-3, M8 - lists every channel of the user, of each type', async () => {
     const { text, structuredContent } = await bench.call('channel_list', {})
     const channels = JSON.parse(text) as { type: string; name: string }[]
     expect(structuredContent).toEqual({ channels })
@@ -47,7 +47,7 @@ describe('tools - channel_list', () => {
     expect(JSON.parse((await bench.call('channel_list', undefined)).text)).toHaveLength(6)
   })
 
-  test('TOOL-22 M9 - filters by type, by prefix and by glob', async () => {
+  test('TOOL-22, M9 - filters by type, by prefix and by glob', async () => {
     expect(named(await list({ type: 'queues' }))).toEqual(['queues:orders', 'queues:orders.eu'])
     expect(named(await list({ type: 'queues', pattern: 'orders.' }))).toEqual(['queues:orders.eu'])
     expect(named(await list({ pattern: '*.eu' }))).toEqual(['queues:orders.eu'])
@@ -72,7 +72,7 @@ describe('tools - channel_info', () => {
     ['events_store', 1, 0],
     ['commands', 1, 1],
     ['queries', 1, 1],
-  ])('TOOL-23 SHAPE-4 C3 - %s: %i in, %i out', async (type, incoming, outgoing) => {
+  ])('TOOL-23, SHAPE-4, C3 - %s: %i in, %i out', async (type, incoming, outgoing) => {
     const { text, isError, structuredContent } = await bench.call('channel_info', { channel: 'orders', type })
     expect(isError).toBe(false)
     expect(JSON.parse(text)).toEqual({ name: 'orders', type, is_active: true, incoming, outgoing })

@@ -62,7 +62,7 @@ async function json(name: string, args: Record<string, unknown>): Promise<unknow
 }
 
 describe('tools - over HTTP with the official client', () => {
-  test('MCP-1 MCP-7 MCP-8 - lists 11 tools, and 15 with an agent directory', async () => {
+  test('MCP-1, MCP-7, MCP-8 - lists 11 tools, and 15 with an agent directory', async () => {
     const plain = await connect('/plain/mcp')
     const { tools: core } = await plain.listTools()
     const { tools } = await client.listTools()
@@ -72,7 +72,7 @@ describe('tools - over HTTP with the official client', () => {
     for (const tool of tools) expect(bench.tools.get(tool.name)!.definition).toEqual(tool)
   })
 
-  test('TOOL-1 TOOL-6 TOOL-10 - queue_send, queue_peek, queue_receive', async () => {
+  test('TOOL-1, TOOL-6, TOOL-10 - queue_send, queue_peek, queue_receive', async () => {
     const message = { body: 'née 🦊\n', metadata: 'm', tags: { k: 'v' } }
     expect(await success('queue_send', { channel: 'http.work', ...message })).toContain('http.work')
     expect(await json('queue_peek', { channel: 'http.work', max_messages: 10 })).toEqual([message])
@@ -99,7 +99,7 @@ describe('tools - over HTTP with the official client', () => {
     expect(await arrived.promise).toBe('hello')
   })
 
-  test('TOOL-13 TOOL-16 TOOL-17 - events_store_publish, events_store_read, events_store_read_latest', async () => {
+  test('TOOL-13, TOOL-16, TOOL-17 - events_store_publish, events_store_read, events_store_read_latest', async () => {
     for (const body of ['a', 'b', 'c']) {
       expect(await success('events_store_publish', { channel: 'http.log', body })).toContain('http.log')
     }
@@ -117,7 +117,7 @@ describe('tools - over HTTP with the official client', () => {
     expect(await json('events_store_read_latest', { channel: 'http.log', count: 2 })).toEqual([all[2], all[1]])
   })
 
-  test('TOOL-18 TOOL-20 - command_send and query_send, answered by a subscriber in this process', async () => {
+  test('TOOL-18, TOOL-20 - command_send and query_send, answered by a subscriber in this process', async () => {
     const handle = bench.broker.as({ clientId: 'subscriber' })
     const done: (string | undefined)[] = []
     await handle.commands.subscribe('http.door', {}, ({ body }) => {
@@ -130,7 +130,7 @@ describe('tools - over HTTP with the official client', () => {
     expect(await success('query_send', { channel: 'http.echo', body: '{"a": 1}' })).toBe('{"a": 1}')
   })
 
-  test('TOOL-22 TOOL-23 - channel_list and channel_info', async () => {
+  test('TOOL-22, TOOL-23 - channel_list and channel_info', async () => {
     await success('queue_send', { channel: 'http.info', body: 'x' })
     expect(await json('channel_list', { type: 'queues', pattern: 'http.i' })).toEqual([
       { name: 'http.info', type: 'queues', is_active: true },
@@ -144,7 +144,7 @@ describe('tools - over HTTP with the official client', () => {
     })
   })
 
-  test('TOOL-24 TOOL-25 TOOL-26 TOOL-27 - the agent tools', async () => {
+  test('TOOL-24, TOOL-25, TOOL-26, TOOL-27 - the agent tools', async () => {
     expect(await json('agent_list', {})).toEqual([{ agent_id: 'echo', name: 'Echo', skills: [] }])
     expect(await json('agent_info', { agent_id: 'echo' })).toMatchObject({ agent_id: 'echo' })
     expect(await json('agent_send', { agent_id: 'echo', message: 'hi' })).toMatchObject({ method: 'message/send' })
@@ -152,7 +152,7 @@ describe('tools - over HTTP with the official client', () => {
     expect(await success('agent_send', { agent_id: 'echo', message: 'hi', blocking: false })).toContain('accepted')
   })
 
-  test('MCP-4 MCP-6 M8 - failures of tools are results', async () => {
+  test('MCP-3, MCP-4, MCP-6, M8 - failures of tools are results', async () => {
     const failures: [string, Record<string, unknown>, RegExp][] = [
       ['queue_send', { channel: '_AGENTS_.x', body: '' }, /^CHANNEL_RESERVED/],
       ['queue_peek', { channel: '_AGENTS_.x', max_messages: 1 }, /^CHANNEL_RESERVED/],
@@ -167,7 +167,7 @@ describe('tools - over HTTP with the official client', () => {
     }
   })
 
-  test('MCP-5 M7 - wrong arguments are JSON-RPC errors', async () => {
+  test('MCP-5, M7 - wrong arguments are JSON-RPC errors', async () => {
     await expect(call('queue_receive', { channel: 'c' })).rejects.toMatchObject({
       code: -32602,
       message: expect.stringContaining('max_messages is missing'),

@@ -93,7 +93,7 @@ function having(hint: 'readOnlyHint' | 'destructiveHint' | 'openWorldHint'): rea
 }
 
 describe('tools - definitions', () => {
-  test('MCP-7 MCP-8 - the core tools are always there, the agent tools with an agent directory', () => {
+  test('MCP-7, MCP-8 - the core tools are always there, the agent tools with an agent directory', () => {
     expect([...core.keys()]).toEqual(NAMES.filter((name) => !AGENT_TOOLS.has(name)))
     expect([...all.keys()]).toEqual(NAMES)
     expect(core.size).toBe(11)
@@ -101,7 +101,7 @@ describe('tools - definitions', () => {
   })
 
   test.each(NAMES)(
-    'TOOL-1 TOOL-5 TOOL-9 TOOL-12 TOOL-15 TOOL-18 TOOL-20 M7 - %s has the arguments of its table',
+    'TOOL-1, TOOL-5, TOOL-9, TOOL-12, TOOL-15, TOOL-18, TOOL-20, M7 - %s has the arguments of its table',
     (name) => {
       const { inputSchema } = all.get(name)!.definition
       const { properties, required = [], additionalProperties } = inputSchema
@@ -141,7 +141,7 @@ describe('tools - definitions', () => {
     expect(having('openWorldHint')).toEqual(['command_send', 'query_send', 'agent_send', 'agent_query'])
   })
 
-  test('M5 M13 - who has a time-out of its own, and who ends with its client', () => {
+  test('M5, M13 - who has a time-out of its own, and who ends with its client', () => {
     expect(NAMES.filter((name) => all.get(name)!.ownTimeout)).toEqual([
       'queue_receive',
       'command_send',

@@ -50,7 +50,7 @@ describe('tools - events_publish', () => {
 })
 
 describe('tools - events_store_publish', () => {
-  test('TOOL-13 TOOL-14 - confirms naming the events store, with sequence numbers 1, 2, 3', async () => {
+  test('TOOL-13, TOOL-14 - confirms naming the events store, with sequence numbers 1, 2, 3', async () => {
     for (const sequence of [1, 2, 3]) {
       const { text, structuredContent } = await bench.call('events_store_publish', { channel: 'log', body: 'b' })
       expect(text).toBe(`Event stored in events store "log" with sequence ${sequence}.`)
@@ -91,7 +91,7 @@ describe('tools - events_store_read', () => {
     }
   })
 
-  test('TOOL-16 SHAPE-2 M9 - without a start it reads from the first event, oldest first', async () => {
+  test('TOOL-16, SHAPE-2, M9 - without a start it reads from the first event, oldest first', async () => {
     const { text, structuredContent } = await bench.call('events_store_read', { channel: 'five', max_messages: 2 })
     const events: unknown = JSON.parse(text)
     const time = expect.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/)
@@ -124,7 +124,7 @@ describe('tools - events_store_read', () => {
     expect(await read({ channel: 'five', from_time: '1960-01-01T00:00:00Z', max_messages: 100 })).toEqual(all)
   })
 
-  test('TOOL-16 TOOL-17 - an unknown channel is an empty result, and reading creates nothing', async () => {
+  test('TOOL-16, TOOL-17 - an unknown channel is an empty result, and reading creates nothing', async () => {
     expect(await read({ channel: 'unwritten', max_messages: 1 })).toEqual([])
     expect(await bench.json('events_store_read_latest', { channel: 'unwritten' })).toEqual([])
     expect(await bench.engine.channels.info('events_store', 'unwritten')).toBeUndefined()

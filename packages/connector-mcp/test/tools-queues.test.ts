@@ -18,7 +18,7 @@ afterAll(() => bench[Symbol.asyncDispose]())
 const bodies = (messages: unknown) => (messages as { body: string }[]).map(({ body }) => body)
 
 describe('tools - queue_send', () => {
-  test('TOOL-1 M10 - confirms naming the queue, and says where the message is', async () => {
+  test('TOOL-1, M10 - confirms naming the queue, and says where the message is', async () => {
     const { text, isError, structuredContent } = await bench.call('queue_send', { channel: 'orders.eu', body: 'one' })
     expect(isError).toBe(false)
     expect(text).toBe('Message sent to queue "orders.eu".')
@@ -48,7 +48,7 @@ describe('tools - queue_send', () => {
       .toEqual(['long'])
   })
 
-  test('TOOL-4 M9 C2 - a message goes to its dead-letter queue after its last receive', async () => {
+  test('TOOL-4, M9, C2 - a message goes to its dead-letter queue after its last receive', async () => {
     const dead_letter_queue = 'dead.graves'
     await bench.call('queue_send', { channel: 'dead', body: 'poison', max_receive_count: 1, dead_letter_queue })
     const { settlement } = await bench.call('queue_receive', { channel: 'dead', max_messages: 1 })
@@ -102,7 +102,7 @@ describe('tools - queue_send', () => {
 })
 
 describe('tools - queue_receive', () => {
-  test('TOOL-6 SHAPE-1 - returns the messages in order and removes them once the answer has arrived', async () => {
+  test('TOOL-6, SHAPE-1 - returns the messages in order and removes them once the answer has arrived', async () => {
     await bench.call('queue_send', { channel: 'work', body: 'a', metadata: 'text/plain', tags: { n: '1' } })
     await bench.call('queue_send', { channel: 'work', body: 'b' })
     const { text, structuredContent, settlement } = await bench.call('queue_receive', {
@@ -132,7 +132,7 @@ describe('tools - queue_receive', () => {
     expect(bodies(await bench.json('queue_receive', { channel: 'three', max_messages: 2 }))).toEqual(['c'])
   })
 
-  test('TOOL-7 M9 - waits for a first message and returns as soon as it is there', async () => {
+  test('TOOL-7, M9 - waits for a first message and returns as soon as it is there', async () => {
     const waiting = bench.json('queue_receive', { channel: 'soon', max_messages: 10, wait_timeout_seconds: 60 })
     await expect.poll(() => bench.progress).toContain('waiting for a message in queue "soon"')
     await bench.call('queue_send', { channel: 'soon', body: 'here' })
@@ -216,7 +216,7 @@ describe('tools - queue_receive', () => {
 })
 
 describe('tools - queue_peek', () => {
-  test('TOOL-10 SHAPE-1 - leaves the messages where they are', async () => {
+  test('TOOL-10, SHAPE-1 - leaves the messages where they are', async () => {
     await bench.call('queue_send', { channel: 'seen', body: 'a', metadata: 'm', tags: { k: 'v' } })
     for (const _ of [1, 2]) {
       const { text, structuredContent } = await bench.call('queue_peek', { channel: 'seen', max_messages: 10 })

@@ -33,7 +33,7 @@ describe('tools - command_send', () => {
 })
 
 describe('tools - query_send', () => {
-  test('TOOL-20 M10 - the text is the payload of the reply, as it is', async () => {
+  test('TOOL-20, M10 - the text is the payload of the reply, as it is', async () => {
     await bench.user.queries.subscribe('sum', {}, ({ body }) => ({
       body: encodeText(`{"sum": ${decodeText(body)}}`),
       metadata: 'application/json',
@@ -66,10 +66,10 @@ describe('tools - query_send', () => {
 })
 
 describe.each([
-  { tool: 'command_send', type: 'commands', id: 'TOOL-19' },
-  { tool: 'query_send', type: 'queries', id: 'TOOL-21' },
-] as const)('tools - $tool fails as a tool error', ({ tool, type, id }) => {
-  test(`${id} - the subscriber rejects it, and the text says why`, async () => {
+  { tool: 'command_send', type: 'commands' },
+  { tool: 'query_send', type: 'queries' },
+] as const)('tools - $tool fails as a tool error', ({ tool, type }) => {
+  test('TOOL-19, TOOL-21 - the subscriber rejects it, and the text says why', async () => {
     await bench.user[type].subscribe('reject', {}, () => ({ error: 'the valve is stuck' }))
     const { text, isError } = await bench.call(tool, { channel: 'reject', body: '' })
     expect(isError).toBe(true)
@@ -86,7 +86,7 @@ describe.each([
     expect(text).not.toContain('secret')
   })
 
-  test(`${id} M11 - nobody was subscribed`, async () => {
+  test('TOOL-19, TOOL-21, M11 - nobody was subscribed', async () => {
     const started = performance.now()
     const { text, isError } = await bench.call(tool, { channel: 'nobody', body: '', timeout_seconds: 1 })
     expect(performance.now() - started).toBeGreaterThan(990)
@@ -95,7 +95,7 @@ describe.each([
     expect(text).toContain('safe to send it again')
   })
 
-  test(`${id} M11 - somebody was subscribed, and nobody answered`, async () => {
+  test('TOOL-19, TOOL-21, M11 - somebody was subscribed, and nobody answered', async () => {
     const answered = Promise.withResolvers<object>()
     await bench.user[type].subscribe('silent', {}, () => answered.promise)
     const { text, isError } = await bench.call(tool, { channel: 'silent', body: '', timeout_seconds: 1 })

@@ -18,7 +18,7 @@ export type {
   JsonRpcRequest,
   JsonRpcResponse,
 } from './json-rpc/message.ts'
-export { memberText, scanJson } from './json-rpc/scan.ts'
+export { elementTexts, memberText, scanJson } from './json-rpc/scan.ts'
 export type { MemberSink, ScanLimits } from './json-rpc/scan.ts'
 export { OpenStreams } from './open-streams.ts'
 export { LOCAL_HOSTS, MCP_LOCAL_HOSTS, originPolicy, originRefused, parseTrustedOrigins } from './origin.ts'

@@ -5,6 +5,7 @@ import { row as enqueue } from './enqueue.ts'
 import { row as fanOut } from './fan-out.ts'
 import { row as longPoll } from './long-poll.ts'
 import { row as loopDelay } from './loop-delay.ts'
+import { row as metrics } from './metrics.ts'
 import { row as queueSend } from './queue-send.ts'
 import { row as receiveAck } from './receive-ack.ts'
 import { row as toolCall } from './tool-call.ts'
@@ -18,6 +19,7 @@ export const ROWS: readonly Row[] = [
   longPoll,
   depth,
   loopDelay,
+  metrics,
   fanOut,
   coldStart,
 ]

@@ -6,7 +6,7 @@ import Fastify from 'fastify'
 import type { Health } from '../health.ts'
 import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { addPlainErrors, addPlainNotFound } from './plain-text.ts'
+import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
 import { addProbes } from './probes.ts'
 
 export interface ManagementOptions {
@@ -25,6 +25,7 @@ export function createManagementListener(options: ManagementOptions): FastifyIns
   const { health, metrics, timeoutMs = 180_000 } = options
   const app = Fastify({
     logger: false,
+    frameworkErrors: undecodablePath,
     bodyLimit: options.maxBodyBytes,
     requestTimeout: timeoutMs,
     forceCloseConnections: 'idle',

@@ -14,6 +14,11 @@ export function addPlainNotFound(app: FastifyInstance): void {
   app.setNotFoundHandler((_request, reply) => notFound(reply))
 }
 
+/** For Fastify's `frameworkErrors`: a path that cannot be decoded is one that is not there. */
+export function undecodablePath(_error: unknown, _request: unknown, reply: FastifyReply): void {
+  void notFound(reply)
+}
+
 function notFound(reply: FastifyReply): FastifyReply {
   return reply.code(404).type(TEXT).send('404 page not found\n')
 }

@@ -10,16 +10,23 @@ import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { VERSION } from '../version.ts'
 import { addCors } from './cors.ts'
-import { addPlainErrors, addPlainNotFound } from './plain-text.ts'
+import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
 import { addProbes } from './probes.ts'
 
 /**
  * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a
  * minute, commands an hour, streams for good. A peer that vanished is found by TCP keepalive instead.
  */
-const HEADERS_TIMEOUT_MS = 15_000
-const REQUEST_TIMEOUT_MS = 120_000
-const KEEP_ALIVE_TIMEOUT_MS = 75_000
+export interface Timeouts {
+  /** For the head of a request. */
+  readonly headersMs: number
+  /** For all of it. */
+  readonly requestMs: number
+  /** Between two requests on a connection. */
+  readonly keepAliveMs: number
+}
+
+const TIMEOUTS: Timeouts = { headersMs: 15_000, requestMs: 120_000, keepAliveMs: 75_000 }
 const TCP_KEEPALIVE_MS = 30_000
 
 export interface SharedOptions {
@@ -28,6 +35,7 @@ export interface SharedOptions {
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
+  readonly timeouts?: Timeouts
 }
 
 /** The listener for tools and agents: the connectors, and the probes. */
@@ -37,17 +45,19 @@ export async function createSharedListener({
   health,
   metrics,
   log,
+  timeouts = TIMEOUTS,
 }: SharedOptions): Promise<FastifyInstance> {
   const app = Fastify({
     // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
     logger: false,
+    frameworkErrors: undecodablePath,
     bodyLimit: config.maxBodyBytes,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
     forceCloseConnections: 'idle',
     http: {
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: 5_000,
+      headersTimeout: timeouts.headersMs,
+      connectionsCheckingInterval: Math.min(timeouts.headersMs, 5_000),
       keepAlive: true,
       keepAliveInitialDelay: TCP_KEEPALIVE_MS,
     },
@@ -68,7 +78,8 @@ export async function createSharedListener({
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
       settleGraceMs: config.settleGraceMs,
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
-      drainMs: config.shutdownSeconds * 1000,
+      // What is left of the time is for telling those whose calls are still not done.
+      drainMs: config.shutdownSeconds * 900,
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
         failed: (error) => log.error({ err: error, connector: 'mcp' }, 'MCP connector: something failed'),

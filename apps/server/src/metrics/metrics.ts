@@ -11,6 +11,7 @@ import { requestMetrics } from './requests.ts'
 export class Metrics implements Disposable {
   readonly #registry = new Registry()
   readonly #eventLoop: Disposable
+  #refreshEngine: () => Promise<void> = async () => {}
   readonly #openStreams = new Map<string, () => number>()
   /** For the Broker. */
   readonly observer: BrokerObserver
@@ -36,8 +37,9 @@ export class Metrics implements Disposable {
     })
   }
 
+  /** Asks the engine for its gauges when somebody scrapes. */
   watchEngine(stats: () => Promise<EngineStats>): void {
-    engineMetrics(this.#registry, stats)
+    this.#refreshEngine = engineMetrics(this.#registry, stats)
   }
 
   /** Counts a connector's open streams when somebody scrapes. */
@@ -51,6 +53,7 @@ export class Metrics implements Disposable {
 
   /** The page, in Prometheus' text format. */
   async text(): Promise<string> {
+    await this.#refreshEngine()
     const pages = await Promise.all([this.#registry.metrics(), processMetrics().metrics()])
     return pages.join('\n')
   }

@@ -6,23 +6,27 @@ export interface ToolResult {
 }
 
 /** One JSON-RPC request to `/mcp`. */
-export async function rpc(base: string, method: string, params: object, init: RequestInit = {}): Promise<unknown> {
+export async function rpc(
+  base: string,
+  method: string,
+  params: object,
+  headers: Record<string, string> = {},
+): Promise<unknown> {
   const response = await fetch(`${base}/mcp`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    headers: { 'content-type': 'application/json', accept: 'application/json', ...headers },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-    ...init,
   })
   return response.json()
 }
 
 /** Calls a tool over `/mcp`; a JSON-RPC error is thrown. */
-export async function callTool(base: string, name: string, args: object, init?: RequestInit): Promise<ToolResult> {
-  const answer = (await rpc(base, 'tools/call', { name, arguments: args }, init)) as {
+export async function callTool(base: string, name: string, args: object): Promise<ToolResult> {
+  const answer = (await rpc(base, 'tools/call', { name, arguments: args })) as {
     result?: { content: { text: string }[]; isError: boolean; structuredContent?: Record<string, unknown> }
     error?: { message: string }
   }
-  if (!answer.result) throw new Error(answer.error?.message)
+  if (!answer.result) throw new Error(answer.error?.message ?? 'no JSON-RPC answer')
   const { content, isError, structuredContent = {} } = answer.result
   return { text: content[0]!.text, isError, structured: structuredContent }
 }

@@ -55,6 +55,7 @@ export const channelCases: readonly ContractCase[] = [
         [state.incoming, state.incomingBytes, state.outgoing, state.outgoingBytes, state.subscribers],
         [0, 0, 0, 0, 0],
       )
+      assert.equal(state.lastActivity, 0, 'there was none yet')
       assert.equal(state.queue !== undefined, type === 'queues')
       assert.equal(state.log !== undefined, type === 'events_store')
     }

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import { appendAll, CONSUMER, logged, numbered, outgoing, queued, receiveOne, reply, sendAll } from './messages.ts'
-import { eventually, Inbox, PATIENCE_MS } from './waiting.ts'
+import { eventually, Inbox, PATIENCE_MS, pause } from './waiting.ts'
 
 /** What an engine counts for each channel (C3). */
 export const counterCases: readonly ContractCase[] = [
@@ -108,6 +108,20 @@ export const counterCases: readonly ContractCase[] = [
     await receiveOne(engine, queue)
     await eventually(async () => assert.ok((await lastActivity()) >= sent))
     assert.ok((await lastActivity()) <= Date.now() + 2_000)
+  }),
+
+  contractCase('C3 - counters: a subscriber is activity until it leaves', async ({ engine, channel }) => {
+    const topic = channel('subscriber')
+    await engine.channels.create('events', topic)
+    const subscription = await engine.topics.subscribe(topic, {}, () => {})
+    await pause(100)
+    const leaving = Date.now()
+    await subscription.close()
+    await eventually(async () => {
+      const state = await engine.channels.info('events', topic)
+      assert.equal(state?.subscribers, 0)
+      assert.ok(state && Math.abs(state.lastActivity - leaving) < 5_000)
+    })
   }),
 
   contractCase('C3 - counters: those of stored types are kept over a restart', async (context) => {

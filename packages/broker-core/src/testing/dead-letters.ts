@@ -157,6 +157,22 @@ export const deadLetterCases: readonly ContractCase[] = [
     assert.equal((await receiveOne(engine, deadLetterQueue)).message.expiresAt, 0)
   }),
 
+  contractCase(
+    'C2 - dead letters: a message that expired while it was held the last time is gone',
+    async ({ engine, channel }) => {
+      const [queue, deadLetterQueue] = [channel('expired-held'), channel('dead')]
+      await engine.queues.send(queue, queued('x', { expirationMs: 1_000, maxReceiveCount: 1, deadLetterQueue }))
+      const { receipt } = await receiveOne(engine, queue)
+      await pause(1_150)
+      await engine.queues.nack([receipt], CONSUMER)
+      await eventually(async () => {
+        const state = (await engine.channels.info('queues', queue))?.queue
+        assert.deepEqual([state?.expired, state?.deadLettered, state?.inFlight], [1, 0, 0])
+      })
+      assert.deepEqual(await receive(engine, deadLetterQueue, { waitMs: 100 }), [])
+    },
+  ),
+
   contractCase('dead letters - a dead letter counts anew and stays where it is', async ({ engine, channel }) => {
     const [queue, deadLetterQueue] = [channel('stays'), channel('dead')]
     await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))

@@ -83,6 +83,23 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.deepEqual(await engine.queues.extend([], CONSUMER, LONG_LEASE_MS), { settled: 0, lost: [] })
   }),
 
+  contractCase('queues - a receipt given twice in one call counts once', async ({ engine, channel }) => {
+    const queue = channel('twice-in-one')
+    await sendAll(engine, queue, ['x'])
+    const { receipt } = await receiveOne(engine, queue)
+    for (const settle of [
+      () => engine.queues.ack(['lost', 'lost'], CONSUMER),
+      () => engine.queues.nack(['lost', 'lost'], CONSUMER),
+      () => engine.queues.extend(['lost', 'lost'], CONSUMER, LONG_LEASE_MS),
+    ]) {
+      const { settled, lost } = await settle()
+      assert.equal(settled, 0)
+      assert.deepEqual(new Set(lost), new Set(['lost']))
+    }
+    assert.equal((await engine.queues.ack([receipt, receipt], CONSUMER)).settled, 1)
+    await assertHolds(engine, queue, 0)
+  }),
+
   contractCase('queues - receipts that were never given are lost', async ({ engine, channel }) => {
     const queue = channel('garbled')
     await sendAll(engine, queue, ['x'])

@@ -1,8 +1,7 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import type { BrokerError, BrokerErrorCode } from '@signalbox/broker-core'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
-import { invalidArguments } from './arguments.ts'
-import type { ArgumentProblem } from './arguments.ts'
 import { failure } from './results.ts'
 import type { ToolOutcome } from './tool.ts'
 
@@ -15,9 +14,7 @@ const FAILURES: Readonly<Record<BrokerErrorCode, { readonly advice: string } | '
   ARGUMENT_INVALID: 'argument',
   CHANNEL_INVALID: 'argument',
   MESSAGE_INVALID: 'argument',
-  CHANNEL_RESERVED: {
-    advice: 'Use a channel name that does not begin with "_AGENTS_."; to reach an agent, use the agent tools.',
-  },
+  CHANNEL_RESERVED: { advice: 'Agents are reached with the agent tools, not through their channels.' },
   CHANNEL_NOT_FOUND: {
     advice: 'Call channel_list to see which channels there are, or send to the channel first: that creates it.',
   },
@@ -48,13 +45,15 @@ export function brokerFailure(tool: string, error: unknown): ToolOutcome {
   if (!isBrokerError(error)) throw error
   const answer = FAILURES[error.code]
   if (answer === 'internal') throw error
-  if (answer === 'argument') throw invalidArguments(tool, [problemOf(error)])
+  if (answer === 'argument') throw refused(tool, error)
   return failure(`${error.code}: ${sentence(error.message)} ${answer.advice}`)
 }
 
-function problemOf({ message, details: { argument, field, allowed } }: BrokerError): ArgumentProblem {
-  const name = [argument, field].find((text) => typeof text === 'string') ?? 'channel'
-  return { argument: name, given: 'not valid', allowed: typeof allowed === 'string' ? allowed : `other: ${message}` }
+function refused(tool: string, { message, details }: BrokerError): JsonRpcError {
+  const argument = [details['argument'], details['field']].find((name) => typeof name === 'string') ?? 'channel'
+  return new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid arguments for ${tool}: ${message}`, {
+    data: { problems: [{ argument, allowed: message }] },
+  })
 }
 
 function sentence(message: string): string {

@@ -88,7 +88,8 @@ export function readRequestId(body: Uint8Array): string | undefined {
 }
 
 function decode(body: Uint8Array): string {
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
+  const buffer = Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const text = buffer.toString('utf8')
   // Decoding puts U+FFFD for what is not UTF-8. Without one in the text there is nothing left to check.
   if (text.includes('\ufffd') && !isUtf8(body)) {
     throw new JsonRpcError(JSON_RPC_CODES.PARSE_ERROR, 'parse error: the body is not valid UTF-8')

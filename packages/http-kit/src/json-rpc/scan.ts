@@ -129,3 +129,27 @@ export function memberText(objectText: string, key: string): string | undefined 
   scanJson(objectText, NO_LIMITS, member)
   return member.found
 }
+
+/** The source texts of the elements of a JSON array, given the array's; it must be valid. */
+export function elementTexts(arrayText: string): readonly string[] {
+  const elements: string[] = []
+  let depth = 0
+  let start = 0
+  for (let at = 0; at < arrayText.length; at++) {
+    const char = arrayText.charCodeAt(at)
+    if (char === QUOTE) {
+      at = endOfString(arrayText, at)
+      if (at === -1) return elements
+    } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
+      if (++depth === 1) start = at + 1
+    } else if ((char === COMMA && depth === 1) || char === CLOSE_BRACE || char === CLOSE_BRACKET) {
+      if (depth === 1) {
+        const element = arrayText.slice(start, at).trim()
+        if (element !== '') elements.push(element)
+        start = at + 1
+      }
+      if (char !== COMMA) depth--
+    }
+  }
+  return elements
+}
