@@ -1,0 +1,78 @@
+import { isBrokerError } from '@signalbox/broker-core'
+import type { BrokerErrorCode } from '@signalbox/broker-core'
+
+/** Every way a request can fail at this connector itself: its HTTP status, and when. */
+export const CE_ERRORS = {
+  /** `data.problems` lists each parameter: `{parameter, given?, allowed}`. */
+  PARAMETER_INVALID: { status: 400, when: 'a query parameter is unknown, repeated, missing, mistyped or out of range' },
+  /** `data.attribute` where one attribute is to blame. */
+  EVENT_INVALID: { status: 400, when: 'the body or the headers are not a valid CloudEvent' },
+  UNAUTHENTICATED: { status: 401, when: 'the credentials are missing or could not be verified' },
+  ORIGIN_REFUSED: { status: 403, when: "the browser's origin is not trusted" },
+  REQUEST_UNKNOWN: { status: 404, when: 'no request with this request_id waits for an answer of this caller' },
+  METHOD_NOT_ALLOWED: { status: 405, when: 'the path has another method; Allow names it' },
+  BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },
+  MEDIA_TYPE_UNSUPPORTED: {
+    status: 415,
+    when: 'the request is neither of a CloudEvents media type nor has it a ce-specversion header, or it is encoded',
+  },
+  STREAM_LIMIT: { status: 429, when: 'as many subscriptions are open as may be' },
+  INTERNAL: { status: 500, when: 'a failure of the server itself' },
+  SHUTTING_DOWN: { status: 503, when: 'the server is shutting down' },
+} as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>
+
+export type CeErrorCode = keyof typeof CE_ERRORS
+
+/** The HTTP status of each Broker error at this connector. */
+const BROKER_STATUS: Readonly<Record<BrokerErrorCode, number>> = {
+  ARGUMENT_INVALID: 400,
+  CHANNEL_INVALID: 400,
+  CHANNEL_RESERVED: 400,
+  CHANNEL_NOT_FOUND: 404,
+  CHANNEL_LIMIT: 429,
+  MESSAGE_INVALID: 400,
+  MESSAGE_TOO_LARGE: 413,
+  QUEUE_FULL: 429,
+  CONFLICT: 500,
+  NO_SUBSCRIBER: 503,
+  REQUEST_TIMEOUT: 503,
+  ENGINE_UNAVAILABLE: 503,
+}
+
+/** A failure that goes to the client: the message tells a person what is wrong and what is allowed. */
+export class CeError extends Error {
+  override readonly name = 'CeError'
+  readonly status: number
+  readonly code: CeErrorCode | BrokerErrorCode
+  /** Goes to the client in `data`, beside the code. */
+  readonly details: Readonly<Record<string, unknown>>
+
+  constructor(
+    code: CeErrorCode | BrokerErrorCode,
+    message: string,
+    details: Readonly<Record<string, unknown>> = {},
+    options?: ErrorOptions,
+  ) {
+    super(message, options)
+    this.code = code
+    this.status = isOwnCode(code) ? CE_ERRORS[code].status : BROKER_STATUS[code]
+    this.details = details
+  }
+}
+
+function isOwnCode(code: CeErrorCode | BrokerErrorCode): code is CeErrorCode {
+  return Object.hasOwn(CE_ERRORS, code)
+}
+
+/** What a reserved channel is answered with, in these words. */
+const RESERVED = 'reserved channel name'
+
+/** What a client is told of an error; an internal one shows nothing of its inside. */
+export function toCeError(error: unknown): CeError {
+  if (error instanceof CeError) return error
+  if (isBrokerError(error) && error.code !== 'CONFLICT') {
+    const message = error.code === 'CHANNEL_RESERVED' ? RESERVED : error.message
+    return new CeError(error.code, message, error.details, { cause: error })
+  }
+  return new CeError('INTERNAL', 'internal error', {}, { cause: error })
+}

@@ -1,0 +1,89 @@
+import { CloudEvent, ValidationError } from 'cloudevents'
+
+import { invalidEvent } from './invalid-event.ts'
+
+/** How an attribute stands in JSON (CloudEvents JSON format 2.2); everything that is no number or boolean is a string. */
+export type AttributeType = 'string' | 'integer' | 'boolean'
+
+/** The context attributes of one event, each as text: numbers in the digits that they came in. */
+export interface Attributes {
+  readonly texts: ReadonlyMap<string, string>
+  /** Only those that are not strings. */
+  readonly types: ReadonlyMap<string, AttributeType>
+}
+
+const NAME = /^[a-z0-9]+$/
+
+/** What the specification fixes; all of them are strings. */
+export const CORE_ATTRIBUTES: ReadonlySet<string> = new Set([
+  'id',
+  'source',
+  'specversion',
+  'type',
+  'datacontenttype',
+  'dataschema',
+  'subject',
+  'time',
+])
+
+const REQUIRED = ['specversion', 'id', 'source', 'type']
+
+export function isAttributeName(name: string): boolean {
+  return NAME.test(name) && name !== 'data'
+}
+
+/** @throws CeError EVENT_INVALID */
+export function assertAttributeName(name: string): void {
+  if (isAttributeName(name)) return
+  const shown = JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name)
+  throw invalidEvent(`${shown} is not an attribute name; allowed are the letters a to z and digits`)
+}
+
+/** What the CloudEvents type system keeps out of strings: control characters, and what is no character at all. */
+// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
+const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\ufdd0-\ufdef\p{Noncharacter_Code_Point}]/u
+
+/**
+ * Checks the context attributes as a whole: those that must be there are, strings hold what strings may, and the
+ * formats (URI reference, timestamp …) are right by the official SDK's own schema.
+ *
+ * @throws CeError EVENT_INVALID
+ */
+export function assertAttributes({ texts }: Attributes): void {
+  for (const name of REQUIRED) {
+    if (!texts.get(name)) throw invalidEvent(`the attribute ${name} is missing; it must not be empty`, name)
+  }
+  const specversion = texts.get('specversion')
+  if (specversion !== '1.0') {
+    throw invalidEvent(`specversion is ${JSON.stringify(specversion)}; this server reads "1.0"`, 'specversion')
+  }
+  for (const [name, text] of texts) {
+    if (!text.isWellFormed() || FORBIDDEN.test(text)) {
+      throw invalidEvent(`the attribute ${name} holds a control character or something that is no character`, name)
+    }
+  }
+  try {
+    // Extensions are checked by then, and the SDK refuses some that the specification allows.
+    const event = new CloudEvent(Object.fromEntries([...texts].filter(([name]) => CORE_ATTRIBUTES.has(name))), true)
+    event.validate()
+  } catch (error) {
+    if (error instanceof ValidationError || error instanceof TypeError) throw schemaError(error, texts)
+    throw error
+  }
+}
+
+const FORMATS: Readonly<Record<string, string>> = {
+  source: 'a URI or URI reference, such as /sensors/7 or urn:example:sensor:7',
+  dataschema: 'an absolute URI',
+  time: 'an RFC 3339 timestamp, such as 2026-01-31T09:30:00Z',
+}
+
+function schemaError(error: TypeError, texts: ReadonlyMap<string, string>): Error {
+  const first: unknown = error instanceof ValidationError && Array.isArray(error.errors) ? error.errors[0] : undefined
+  const path = typeof first === 'object' && first !== null ? Reflect.get(first, 'instancePath') : undefined
+  if (typeof path !== 'string' || path === '') return invalidEvent(error.message)
+  const name = path.slice(1)
+  const text = texts.get(name) ?? ''
+  const shown = JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text)
+  return invalidEvent(`${name} is ${shown}; it must be ${FORMATS[name] ?? 'a string that is not empty'}`, name)
+}

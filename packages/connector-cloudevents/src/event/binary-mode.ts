@@ -1,0 +1,33 @@
+import type { Buffer } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+
+import type { Attributes } from './attributes.ts'
+import { assertAttributeName, assertAttributes } from './attributes.ts'
+import { tagsOf } from './event-tags.ts'
+import { decodeHeaderValue } from './header-value.ts'
+import type { IncomingEvent } from './incoming-event.ts'
+import { invalidEvent } from './invalid-event.ts'
+
+/**
+ * HTTP binding 3.1: attributes in `ce-` headers, all of them text, and the data is the body as it is.
+ * @throws CeError EVENT_INVALID
+ */
+export function readBinary({ rawHeaders, headers }: IncomingMessage, body: Buffer): IncomingEvent {
+  const texts = new Map<string, string>()
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const header = (rawHeaders[i] ?? '').toLowerCase()
+    if (!header.startsWith('ce-')) continue
+    const name = header.slice(3)
+    assertAttributeName(name)
+    if (name === 'datacontenttype') {
+      throw invalidEvent('datacontenttype is the Content-Type header in binary mode, not a ce- header', name)
+    }
+    if (texts.has(name)) throw invalidEvent(`the header ce-${name} is there twice`, name)
+    texts.set(name, decodeHeaderValue(name, rawHeaders[i + 1] ?? ''))
+  }
+  const contentType = headers['content-type']
+  if (contentType !== undefined) texts.set('datacontenttype', contentType)
+  const attributes: Attributes = { texts, types: new Map() }
+  assertAttributes(attributes)
+  return { subject: texts.get('subject'), message: { body, tags: tagsOf(attributes, body) } }
+}

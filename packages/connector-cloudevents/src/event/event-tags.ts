@@ -1,0 +1,67 @@
+import type { Tags } from '@signalbox/broker-core'
+
+import type { Attributes, AttributeType } from './attributes.ts'
+import { isAttributeName } from './attributes.ts'
+import type { DataForm } from './data-form.ts'
+import { naturalForm } from './data-form.ts'
+
+/** An attribute `x` of an event is the tag `ce_x` of its message. */
+export const TAG_PREFIX = 'ce_'
+
+/**
+ * What text alone does not tell, so that an event leaves as it came: `name=integer` and `name=boolean` for attributes
+ * that are not strings, `data=…` where the body stood in another form than its own. No attribute can have this name.
+ */
+export const FORMS_TAG = 'ce_:forms'
+
+/** The tags of the message that carries an event. `form` is how its data came, where that could be said otherwise. */
+export function tagsOf({ texts, types }: Attributes, body: Uint8Array, form?: DataForm): Tags {
+  const tags: Record<string, string> = {}
+  for (const [name, text] of texts) tags[TAG_PREFIX + name] = text
+  const forms = [...types].map(([name, type]) => `${name}=${type}`)
+  if (form !== undefined && form !== naturalForm(body, texts.get('datacontenttype'))) forms.push(`data=${form}`)
+  if (forms.length > 0) tags[FORMS_TAG] = forms.join(',')
+  return tags
+}
+
+export interface CarriedEvent {
+  readonly attributes: Attributes
+  /** Undefined: the body's own. */
+  readonly form: DataForm | undefined
+  /** Tags that are no part of the event. */
+  readonly otherTags: Tags
+}
+
+/** The event that a message carries, or undefined when its tags make none. Anybody can write tags, so nothing is taken on trust. */
+export function eventOf(tags: Tags): CarriedEvent | undefined {
+  if (tags['ce_specversion'] !== '1.0' || !tags['ce_id'] || !tags['ce_source'] || !tags['ce_type']) return undefined
+  const texts = new Map<string, string>()
+  const otherTags: Record<string, string> = {}
+  for (const key of Object.keys(tags)) {
+    const value = tags[key] ?? ''
+    const name = key.slice(TAG_PREFIX.length)
+    if (key.startsWith(TAG_PREFIX) && isAttributeName(name)) texts.set(name, value)
+    else if (key !== FORMS_TAG) otherTags[key] = value
+  }
+  const types = new Map<string, AttributeType>()
+  let form: DataForm | undefined
+  for (const entry of tags[FORMS_TAG]?.split(',') ?? []) {
+    const [name = '', type] = entry.split('=')
+    const text = texts.get(name) ?? ''
+    if (name === 'data') {
+      if (type === 'json' || type === 'text' || type === 'base64') form = type
+    } else if (type === 'integer' && isIntegerText(text)) {
+      types.set(name, type)
+    } else if (type === 'boolean' && (text === 'true' || text === 'false')) {
+      types.set(name, type)
+    }
+  }
+  return { attributes: { texts, types }, form, otherTags }
+}
+
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+/** Whether this is the JSON text of a whole number. */
+export function isIntegerText(text: string): boolean {
+  return NUMBER.test(text) && Number.isInteger(Number(text))
+}

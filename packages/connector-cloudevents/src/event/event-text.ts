@@ -1,0 +1,84 @@
+import { Buffer } from 'node:buffer'
+
+import { decodeText } from '@signalbox/broker-core'
+import type { ChannelType, Message } from '@signalbox/broker-core'
+
+import type { DataForm } from './data-form.ts'
+import { jsonText, naturalForm } from './data-form.ts'
+import { eventOf } from './event-tags.ts'
+
+/** A message as a CloudEvent in JSON. */
+export interface EventText {
+  /** On one line. */
+  readonly text: string
+  /** Whether the message was a CloudEvent already. */
+  readonly isEvent: boolean
+}
+
+/** The `type` of events that are made of other messages. */
+export const MESSAGE_TYPE = 'signalbox.message'
+
+/**
+ * The JSON form of the event that a message carries: attributes as they came, data in the bytes that came. A message
+ * that carries none becomes an event of {@link MESSAGE_TYPE}. Metadata, and tags that are no attributes, are in the
+ * extensions `brokermetadata` and, as JSON text, `brokertags`. `extensions` are set over the event's own.
+ */
+export function eventText(
+  pattern: ChannelType,
+  message: Message,
+  extensions: Readonly<Record<string, string>> = {},
+): EventText {
+  const carried = eventOf(message.tags)
+  const { body, metadata } = message
+  const more: Record<string, string> = {}
+  const otherTags = carried?.otherTags ?? message.tags
+  if (metadata !== '') more['brokermetadata'] = metadata
+  if (Object.keys(otherTags).length > 0) more['brokertags'] = JSON.stringify(otherTags)
+  Object.assign(more, extensions)
+
+  const members: string[] = []
+  if (carried === undefined) {
+    const attributes = {
+      specversion: '1.0',
+      id: message.id,
+      source: `/signalbox/${pattern}/${encodeURI(message.channel).replace(/[?#[\]]/g, encodeURIComponent)}`,
+      type: MESSAGE_TYPE,
+      subject: message.channel,
+      time: new Date(message.timestamp).toISOString(),
+    }
+    for (const [name, text] of Object.entries(attributes)) members.push(`"${name}":${JSON.stringify(text)}`)
+  } else {
+    const { texts, types } = carried.attributes
+    for (const [name, text] of texts) {
+      if (!Object.hasOwn(more, name)) members.push(`"${name}":${types.has(name) ? text : JSON.stringify(text)}`)
+    }
+  }
+  for (const [name, text] of Object.entries(more)) members.push(`"${name}":${JSON.stringify(text)}`)
+  const data = dataMember(body, carried?.form, carried?.attributes.texts.get('datacontenttype'))
+  if (data !== '') members.push(data)
+  return { text: `{${members.join(',')}}`, isEvent: carried !== undefined }
+}
+
+/** What was said of the form holds as far as the body bears it out; otherwise the body's own form does. */
+function dataMember(body: Uint8Array, form: DataForm | undefined, datacontenttype: string | undefined): string {
+  if (form === 'base64') return base64Member(body)
+  if (form === 'text') {
+    const text = decodeText(body)
+    if (text !== undefined) return `"data":${JSON.stringify(text)}`
+  }
+  switch (naturalForm(body, datacontenttype)) {
+    case 'none':
+      return ''
+    case 'json':
+      // A line end can only stand between the parts of JSON text, where a blank does as well.
+      return `"data":${(jsonText(body) ?? 'null').replace(/[\r\n]+/g, ' ')}`
+    case 'text':
+      return `"data":${JSON.stringify(decodeText(body) ?? '')}`
+    case 'base64':
+      return base64Member(body)
+  }
+}
+
+function base64Member(body: Uint8Array): string {
+  return `"data_base64":"${Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('base64')}"`
+}

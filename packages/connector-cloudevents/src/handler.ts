@@ -1,0 +1,265 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import { AuthenticationError, originPolicy, readBody, Settlements } from '@signalbox/http-kit'
+import type { Identity, OriginPolicy } from '@signalbox/http-kit'
+
+import type { RunningCall } from './calls.ts'
+import { CallEnded, Calls } from './calls.ts'
+import { CeError, toCeError } from './errors.ts'
+import { contentMode, unsupported } from './event/content-mode.ts'
+import { readEvents } from './event/incoming-event.ts'
+import type { IncomingEvent } from './event/incoming-event.ts'
+import { Exchange } from './exchange.ts'
+import type { CeOptions, CeOutcome, ResolvedOptions } from './options.ts'
+import { resolveOptions } from './options.ts'
+import { PendingRequests } from './pending-requests.ts'
+import { ROUTES } from './routes/index.ts'
+import type { Environment, Route, RouteCall } from './routes/route.ts'
+import { Flusher } from './sse/flusher.ts'
+import type { SubscriptionInfo } from './sse/subscriptions.ts'
+import { Subscriptions } from './sse/subscriptions.ts'
+
+/** The CloudEvents endpoint as a function for node's HTTP server, and for any framework that can hand over request and response. */
+export interface CeHandler {
+  /**
+   * Takes over one request; a path that is none of the connector's is answered with 404 in plain text. `headers` go into
+   * the answer beside its own, such as CORS headers that somebody set.
+   */
+  (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
+  /** As the function itself, for a host that has found the route already, by its name such as `send/event`. */
+  handleRoute(name: string, request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
+  /** Subscriptions that are open now. */
+  openStreams(): number
+  /** The subscriptions that are open now, one by one. */
+  subscriptions(): readonly SubscriptionInfo[]
+  /** Commands and queries that subscribers were handed and have not answered. */
+  pendingRequests(): number
+  /**
+   * Ends politely: no new calls, waiting receives end with an empty result, other calls have `graceMs` to finish,
+   * subscriptions end, messages that were handed over are settled. Idempotent. @default graceMs 5000
+   */
+  close(graceMs?: number): Promise<void>
+}
+
+/** Makes the endpoint for the routes below `/ce` over a broker. */
+export function createCeHandler(broker: Broker, options: CeOptions = {}): CeHandler {
+  const endpoint = new CeEndpoint(broker, resolveOptions(options))
+  return Object.assign(
+    (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
+      endpoint.handle(undefined, request, response, headers),
+    {
+      handleRoute: (
+        name: string,
+        request: IncomingMessage,
+        response: ServerResponse,
+        headers?: OutgoingHttpHeaders,
+      ): void => endpoint.handle(name, request, response, headers),
+      openStreams: () => endpoint.environment.subscriptions.size,
+      subscriptions: () => endpoint.environment.subscriptions.list(),
+      pendingRequests: () => endpoint.environment.pending.size,
+      close: (graceMs?: number) => endpoint.close(graceMs),
+    },
+  )
+}
+
+const BY_NAME: ReadonlyMap<string, Route> = new Map(ROUTES.map((route) => [route.name, route]))
+
+class CeEndpoint {
+  readonly environment: Environment
+  readonly #broker: Broker
+  readonly #options: ResolvedOptions
+  readonly #originAllowed: OriginPolicy
+  readonly #calls = new Calls()
+  readonly #settlements: Settlements
+  readonly #onFinished: ((exchange: Exchange, outcome: CeOutcome) => void) | undefined = undefined
+  #lastHandle: BrokerHandle | undefined
+  #closed: Promise<void> | undefined
+
+  constructor(broker: Broker, options: ResolvedOptions) {
+    this.#broker = broker
+    this.#options = options
+    this.#originAllowed = originPolicy(
+      options.trustedOrigins,
+      options.bindHost === undefined ? {} : { bindHost: options.bindHost },
+    )
+    const { hooks } = options
+    const failed = (error: unknown): void => {
+      try {
+        hooks.failed?.(error)
+      } catch {}
+    }
+    this.#settlements = new Settlements(options.settleGraceMs, failed)
+    this.environment = {
+      options,
+      settlements: this.#settlements,
+      pending: new PendingRequests(),
+      subscriptions: new Subscriptions(options.maxSseConnections),
+      flusher: new Flusher(),
+      failed,
+      dropped(count) {
+        try {
+          hooks.eventsDropped?.(count)
+        } catch {}
+      },
+    }
+    if (hooks.requestFinished !== undefined) {
+      this.#onFinished = ({ route, startedAt }, outcome) => {
+        try {
+          hooks.requestFinished?.({ route, outcome, seconds: (performance.now() - startedAt) / 1000 })
+        } catch {}
+      }
+    }
+  }
+
+  /** S5: origin, then authentication, then the query and the body. */
+  handle(
+    name: string | undefined,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: OutgoingHttpHeaders | undefined,
+  ): void {
+    if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
+    const exchange = new Exchange(request, response, headers, this.#onFinished)
+    const { url = '/', method } = request
+    const mark = url.indexOf('?')
+    const path = mark === -1 ? url : url.slice(0, mark)
+    const query = mark === -1 ? '' : url.slice(mark + 1)
+    const route = BY_NAME.get(name ?? this.#nameOf(path))
+    if (route === undefined) {
+      exchange.notFound()
+      return
+    }
+    exchange.route = route.name
+    if (!this.#originAllowed(request.headers.origin)) {
+      exchange.fail(new CeError('ORIGIN_REFUSED', 'origin not allowed'), 'origin_refused')
+      return
+    }
+    if (method !== route.method) {
+      const message = `method not allowed: ${route.name} takes ${route.method}`
+      exchange.fail(new CeError('METHOD_NOT_ALLOWED', message), 'error', { Allow: route.method })
+      return
+    }
+    if (this.#closed !== undefined) {
+      exchange.fail(new CeError('SHUTTING_DOWN', 'the server is shutting down; try again'))
+      return
+    }
+    let identity: Identity | Promise<Identity>
+    try {
+      identity = this.#options.authenticator.authenticate(request)
+    } catch (error) {
+      this.#unauthenticated(exchange, error)
+      return
+    }
+    if (!(identity instanceof Promise)) {
+      this.#authenticated(exchange, route, query, identity)
+      return
+    }
+    identity.then(
+      (verified) => this.#authenticated(exchange, route, query, verified),
+      (error: unknown) => this.#unauthenticated(exchange, error),
+    )
+  }
+
+  #nameOf(path: string): string {
+    const { path: base } = this.#options
+    return path.startsWith(`${base}/`) ? path.slice(base.length + 1) : ''
+  }
+
+  #unauthenticated(exchange: Exchange, cause: unknown): void {
+    if (cause instanceof AuthenticationError) {
+      const error = new CeError('UNAUTHENTICATED', 'Authentication failed')
+      exchange.fail(error, 'unauthenticated', { 'WWW-Authenticate': 'Bearer realm="signalbox"' })
+      return
+    }
+    this.#fail(exchange, cause)
+  }
+
+  #authenticated(exchange: Exchange, route: Route, query: string, identity: Identity): void {
+    const { request } = exchange
+    try {
+      const work = route.prepare(query)
+      if (route.body === 'ignored') {
+        request.resume()
+        this.#run(exchange, route, work, identity, [])
+        return
+      }
+      const mode = contentMode(request.headers)
+      if (mode === 'batch' && route.body !== 'events') {
+        throw unsupported(`${route.name} takes one event at a time, no batch`)
+      }
+      readBody(request, this.#options.maxBodyBytes, (tooLarge, body) => {
+        try {
+          if (tooLarge !== undefined) {
+            const limit = this.#options.maxBodyBytes
+            throw new CeError('BODY_TOO_LARGE', `the body is larger than the limit of ${limit} bytes`, { limit })
+          }
+          this.#run(exchange, route, work, identity, readEvents(mode, request, body))
+        } catch (error) {
+          this.#fail(exchange, error)
+        }
+      })
+    } catch (error) {
+      this.#fail(exchange, error)
+    }
+  }
+
+  #run(
+    exchange: Exchange,
+    { endsAtShutdown }: Route,
+    work: ReturnType<Route['prepare']>,
+    identity: Identity,
+    events: readonly IncomingEvent[],
+  ): void {
+    const controller = new AbortController()
+    const running: RunningCall = { controller, endsAtShutdown }
+    const onClose = (): void => controller.abort(new CallEnded('disconnected'))
+    exchange.response.once('close', onClose)
+    this.#calls.begin(running)
+    const call: RouteCall = {
+      broker: this.#handleFor(identity),
+      identity,
+      events,
+      exchange,
+      signal: controller.signal,
+      environment: this.environment,
+    }
+    work(call)
+      .then(
+        (answer) => {
+          if (answer !== undefined) exchange.answer(answer, this.#settlements)
+        },
+        (error: unknown) => this.#fail(exchange, error),
+      )
+      .finally(() => this.#calls.finish(running))
+      .catch((error: unknown) => this.environment.failed(error))
+  }
+
+  #fail(exchange: Exchange, error: unknown): void {
+    if (error instanceof CallEnded) {
+      if (error.reason === 'disconnected') exchange.abandon()
+      else exchange.fail(new CeError('SHUTTING_DOWN', error.message))
+      return
+    }
+    const answer = toCeError(error)
+    if (answer.code === 'INTERNAL') this.environment.failed(error)
+    exchange.fail(answer)
+  }
+
+  /** While authentication is off every request has the same caller, and the same handle will do. */
+  #handleFor(identity: Identity): BrokerHandle {
+    if (this.#lastHandle?.caller !== identity) this.#lastHandle = this.#broker.as(identity)
+    return this.#lastHandle
+  }
+
+  close(graceMs = 5000): Promise<void> {
+    this.#closed ??= (async () => {
+      const { flusher, subscriptions } = this.environment
+      await this.#calls.close(graceMs)
+      flusher.flushAll()
+      subscriptions.closeAll()
+      await this.#settlements.close(1000)
+    })()
+    return this.#closed
+  }
+}

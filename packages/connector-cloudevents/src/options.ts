@@ -1,0 +1,96 @@
+import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
+import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+
+/** How one HTTP request ended. */
+export type CeOutcome =
+  | 'success'
+  /** The call was made and came to nothing: a subscriber's rejection, a receipt that was too late. */
+  | 'rejected'
+  | 'error'
+  | 'unauthenticated'
+  | 'origin_refused'
+  | 'disconnected'
+
+export interface CeRequestEvent {
+  /** The route below the connector's path, such as `send/event`; `unknown` where there is none. */
+  readonly route: string
+  readonly outcome: CeOutcome
+  /** From the arrival of the headers until the answer was written; for a subscription until its stream was open. */
+  readonly seconds: number
+}
+
+/** Called on the messaging path: be quick. What they throw is dropped. */
+export interface CeHooks {
+  requestFinished?(event: CeRequestEvent): void
+  /** A subscriber of events was too slow and lost so many; called when its loss is known in full. */
+  eventsDropped?(count: number): void
+  /** Something failed that no client is told about: a bug, a store that refused a settlement. For the log. */
+  failed?(error: unknown): void
+}
+
+export interface CeOptions {
+  /** Where the routes begin. @default '/ce' */
+  readonly path?: string
+  /** @default every caller is `anonymous` */
+  readonly authenticator?: Authenticator
+  /** @default auto */
+  readonly trustedOrigins?: TrustedOrigins
+  /** The address the server binds to, which `auto` trusts. @default none */
+  readonly bindHost?: string
+  /** @default 10485760 */
+  readonly maxBodyBytes?: number
+  /** Seconds that a command or query without `timeout` waits for its answer. @default 60 */
+  readonly timeoutSeconds?: number
+  /** Subscriptions open at a time; 0 is no limit. @default 0 */
+  readonly maxSseConnections?: number
+  /** A subscription ends after so many seconds without a message; 0 is never. @default 300 */
+  readonly maxSseIdleSeconds?: number
+  /** Milliseconds between the answer to a destructive receive and the settlement of the messages in it (M14). @default 250 */
+  readonly settleGraceMs?: number
+  /** Milliseconds between comments on a subscription. @default 30000 */
+  readonly keepAliveMs?: number
+  /** Bytes that may wait for a slow subscriber of events, commands or queries. @default 4194304 */
+  readonly maxBufferedBytes?: number
+  readonly hooks?: CeHooks
+}
+
+export type ResolvedOptions = Required<Omit<CeOptions, 'bindHost'>> & Pick<CeOptions, 'bindHost'>
+
+/** @throws RangeError for a number that is out of range, and a path that does not begin with a slash or ends with one */
+export function resolveOptions(options: CeOptions): ResolvedOptions {
+  const resolved: ResolvedOptions = {
+    ...options,
+    path: options.path ?? '/ce',
+    authenticator: options.authenticator ?? anonymousAuthenticator,
+    trustedOrigins: options.trustedOrigins ?? 'auto',
+    maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
+    timeoutSeconds: options.timeoutSeconds ?? 60,
+    maxSseConnections: options.maxSseConnections ?? 0,
+    maxSseIdleSeconds: options.maxSseIdleSeconds ?? 300,
+    settleGraceMs: options.settleGraceMs ?? 250,
+    keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
+    maxBufferedBytes: options.maxBufferedBytes ?? 4_194_304,
+    hooks: options.hooks ?? {},
+  }
+  if (!/^(?:\/[^/?#]+)+$/.test(resolved.path)) {
+    throw new RangeError(`path: ${JSON.stringify(resolved.path)}; allowed is a path such as "/ce"`)
+  }
+  between('maxBodyBytes', resolved.maxBodyBytes, 1, MAX_TIMER_MS)
+  between('timeoutSeconds', resolved.timeoutSeconds, 0.001, MAX_TIMEOUT_SECONDS)
+  between('maxSseConnections', resolved.maxSseConnections, 0, MAX_TIMER_MS)
+  between('maxSseIdleSeconds', resolved.maxSseIdleSeconds, 0, MAX_TIMER_MS / 1000)
+  between('settleGraceMs', resolved.settleGraceMs, 0, MAX_TIMER_MS)
+  between('keepAliveMs', resolved.keepAliveMs, 0, MAX_TIMER_MS)
+  between('maxBufferedBytes', resolved.maxBufferedBytes, 1, Number.MAX_SAFE_INTEGER)
+  return resolved
+}
+
+const MAX_TIMER_MS = 2_147_483_647
+
+/** The longest time that a command or query may ask for. */
+export const MAX_TIMEOUT_SECONDS = 3600
+
+function between(option: string, value: number, min: number, max: number): void {
+  if (value >= min && value <= max) return
+  throw new RangeError(`${option}: ${value}; allowed is a number from ${min} to ${max}`)
+}

@@ -1,0 +1,37 @@
+import { randomUUID } from 'node:crypto'
+
+import type { ReplyInput } from '@signalbox/broker-core'
+
+interface PendingRequest {
+  readonly clientId: string
+  readonly answer: (reply: ReplyInput) => void
+}
+
+/** Commands and queries that subscribers were handed and have not answered. */
+export class PendingRequests {
+  readonly #waiting = new Map<string, PendingRequest>()
+
+  /** How many wait for their answer. */
+  get size(): number {
+    return this.#waiting.size
+  }
+
+  /** Begins to wait for the answer of a subscriber. Whoever makes it calls `forget` when nobody waits any more. */
+  add(clientId: string): { readonly id: string; readonly reply: Promise<ReplyInput>; forget(): void } {
+    const id = randomUUID()
+    const reply = new Promise<ReplyInput>((answer) => this.#waiting.set(id, { clientId, answer }))
+    return { id, reply, forget: () => this.#waiting.delete(id) }
+  }
+
+  /**
+   * Answers a request, once. False when there is none with this id that this principal was handed: others are not told
+   * whether there is.
+   */
+  answer(id: string, clientId: string, reply: ReplyInput): boolean {
+    const request = this.#waiting.get(id)
+    if (request?.clientId !== clientId) return false
+    this.#waiting.delete(id)
+    request.answer(reply)
+    return true
+  }
+}

@@ -1,0 +1,65 @@
+import type { OutgoingHttpHeaders } from 'node:http'
+
+import type { Broker } from '@signalbox/broker-core'
+import type { FastifyPluginCallback, FastifyReply } from 'fastify'
+
+import type { CeHandler } from './handler.ts'
+import { createCeHandler } from './handler.ts'
+import type { CeOptions } from './options.ts'
+import { ROUTES } from './routes/index.ts'
+
+export interface CloudEventsConnectorOptions extends CeOptions {
+  /** Milliseconds that calls have to finish when the server closes. @default 5000 */
+  readonly drainMs?: number
+}
+
+/** A Fastify plugin; `handler` is what it runs on, for gauges and for an end before Fastify's own. */
+export type CloudEventsConnector = FastifyPluginCallback & { readonly handler: CeHandler }
+
+/**
+ * The CloudEvents endpoint as a Fastify 5 plugin: `app.register(cloudeventsConnector(broker, options))`. Hooks of the host
+ * (CORS, logging, its own checks) run as for any route; bodies go to the endpoint unread. It closes with the server.
+ */
+export function cloudeventsConnector(broker: Broker, options: CloudEventsConnectorOptions = {}): CloudEventsConnector {
+  const { drainMs, ...ceOptions } = options
+  const handler = createCeHandler(broker, ceOptions)
+  const { path = '/ce' } = ceOptions
+  const plugin: FastifyPluginCallback = (app, _options, done) => {
+    // The endpoint reads the body itself, after origin and credentials have been checked.
+    app.removeAllContentTypeParsers()
+    app.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
+    for (const { name } of ROUTES) {
+      app.route({
+        method: app.supportedMethods,
+        url: `${path}/${name}`,
+        exposeHeadRoute: false,
+        handler: (request, reply) => {
+          const headers = headersSoFar(reply)
+          reply.hijack()
+          handler.handleRoute(name, request.raw, reply.raw, headers)
+        },
+        // A content type that Fastify cannot read does not reach the parsers; the endpoint says what it has to be.
+        errorHandler: (error, request, reply) => {
+          if (error.code !== 'FST_ERR_CTP_INVALID_MEDIA_TYPE') throw error
+          const headers = headersSoFar(reply)
+          reply.hijack()
+          handler.handleRoute(name, request.raw, reply.raw, headers)
+        },
+      })
+    }
+    app.addHook('preClose', () => handler.close(drainMs))
+    done()
+  }
+  return Object.assign(plugin, { handler })
+}
+
+/** What hooks have set, such as CORS headers: Fastify writes none of it on a hijacked reply. */
+function headersSoFar(reply: FastifyReply): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = {}
+  const all = reply.getHeaders()
+  for (const name in all) {
+    const value = all[name]
+    headers[name] = typeof value === 'number' ? String(value) : value
+  }
+  return headers
+}

@@ -1,0 +1,173 @@
+import type { QueueDelivery, QueueMessage } from '@signalbox/broker-core'
+import { Type } from 'typebox'
+
+import { CallEnded } from '../calls.ts'
+import { eventText } from '../event/event-text.ts'
+import type { Answer } from '../exchange.ts'
+import { invalidParameters } from '../query/parameters.ts'
+import { channel, receipts, STRICT } from './parameter-types.ts'
+import type { RouteCall } from './route.ts'
+import { defineRoute } from './route.ts'
+
+/** How long messages stay on lease while the answer of a destructive receive is written and settled (M14). */
+const DESTRUCTIVE_LEASE_MS = 90_000
+
+/** No further message is added to an answer past this many bytes of bodies. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024
+
+export const queueReceive = defineRoute({
+  name: 'queue/receive',
+  method: 'POST',
+  summary:
+    'Takes messages out of a queue, oldest first, as soon as there is one; or leases them until they are settled.',
+  body: 'ignored',
+  endsAtShutdown: true,
+  query: Type.Object(
+    {
+      channel: channel('The queue.'),
+      max_messages: Type.Optional(
+        Type.Integer({ description: 'The most messages to take.', minimum: 1, maximum: 1000, default: 1 }),
+      ),
+      wait_timeout: Type.Optional(
+        Type.Integer({ description: 'Seconds to wait for a first message.', minimum: 0, maximum: 60, default: 5 }),
+      ),
+      is_peek: Type.Optional(
+        Type.Boolean({ description: 'Only looks: the messages stay, and it does not wait.', default: false }),
+      ),
+      visibility_seconds: Type.Optional(
+        Type.Integer({
+          description:
+            'Above 0, the messages are yours for so many seconds: `ack` or `nack` each by its receipt, or it is delivered again. 0 removes them for good.',
+          minimum: 0,
+          maximum: 43_200,
+          default: 0,
+        }),
+      ),
+    },
+    STRICT,
+  ),
+  async run({ channel, max_messages = 1, wait_timeout = 5, is_peek = false, visibility_seconds = 0 }, call) {
+    const { queues } = call.broker
+    if (is_peek) {
+      if (visibility_seconds > 0) {
+        throw invalidParameters([
+          {
+            parameter: 'visibility_seconds',
+            given: `"${visibility_seconds}"`,
+            allowed: 'left out with is_peek, which leases nothing',
+          },
+        ])
+      }
+      const messages = await queues.peek(channel, { maxMessages: max_messages, maxBytes: MAX_ANSWER_BYTES })
+      return received(messages.map((message) => ({ message })))
+    }
+    const leaseMs = visibility_seconds > 0 ? visibility_seconds * 1000 : DESTRUCTIVE_LEASE_MS
+    const deliveries = await receive(channel, max_messages, wait_timeout, leaseMs, call)
+    if (visibility_seconds > 0) return received(deliveries)
+    const answer = received(deliveries.map(({ message }) => ({ message })))
+    if (deliveries.length === 0) return answer
+    const taken = deliveries.map(({ receipt }) => receipt)
+    return {
+      ...answer,
+      settlement: {
+        async commit() {
+          await queues.ack(taken)
+        },
+        async rollback() {
+          await queues.nack(taken)
+        },
+      },
+    }
+  },
+})
+
+/** Empty when the server shuts down; what came at the very moment that nobody waited any more goes back to its place. */
+async function receive(
+  channel: string,
+  maxMessages: number,
+  waitSeconds: number,
+  leaseMs: number,
+  { broker, signal }: RouteCall,
+): Promise<readonly QueueDelivery[]> {
+  try {
+    const deliveries = await broker.queues.receive(channel, {
+      maxMessages,
+      maxBytes: MAX_ANSWER_BYTES,
+      waitMs: waitSeconds * 1000,
+      leaseMs,
+      signal,
+    })
+    if (!signal.aborted) return deliveries
+    if (deliveries.length > 0) await broker.queues.nack(deliveries.map(({ receipt }) => receipt))
+    return []
+  } catch (error) {
+    if (error instanceof CallEnded && error.reason === 'shutdown') return []
+    throw error
+  }
+}
+
+function received(deliveries: readonly { readonly message: QueueMessage; readonly receipt?: string }[]): Answer {
+  const messages = deliveries.map(({ message, receipt }) => {
+    const { text } = eventText('queues', message)
+    const withReceipt = receipt === undefined ? '' : `"receipt":${JSON.stringify(receipt)},`
+    return `{"event":${text},${withReceipt}"receive_count":${message.receiveCount}}`
+  })
+  const count = messages.length
+  return {
+    status: 200,
+    message: `${count} ${count === 1 ? 'message' : 'messages'}`,
+    data: `{"messages":[${messages.join(',')}]}`,
+  }
+}
+
+export const queueAck = defineRoute({
+  name: 'queue/ack',
+  method: 'POST',
+  summary: 'Removes leased messages for good; the answer comes when that is durable.',
+  body: 'ignored',
+  query: Type.Object({ receipt: receipts('A receipt from `queue/receive`; repeat it for several.') }, STRICT),
+  run: ({ receipt }, { broker }) => settle('acknowledged', receipt, () => broker.queues.ack(receipt)),
+})
+
+export const queueNack = defineRoute({
+  name: 'queue/nack',
+  method: 'POST',
+  summary: 'Gives leased messages back at once, each to its place; that counts as a receive.',
+  body: 'ignored',
+  query: Type.Object({ receipt: receipts('A receipt from `queue/receive`; repeat it for several.') }, STRICT),
+  run: ({ receipt }, { broker }) => settle('given back', receipt, () => broker.queues.nack(receipt)),
+})
+
+async function settle(
+  done: string,
+  receipts: readonly string[],
+  call: () => Promise<{ readonly settled: number; readonly lost: readonly string[] }>,
+): Promise<Answer> {
+  const { settled, lost } = await call()
+  const text = `${settled} of ${receipts.length} messages ${done}`
+  return {
+    status: 200,
+    rejected: lost.length > 0,
+    message:
+      lost.length === 0
+        ? text
+        : `${text}; the other receipts are unknown, settled already, another client's, or past their lease`,
+    data: JSON.stringify({ settled, lost }),
+  }
+}
+
+export const queueAckAll = defineRoute({
+  name: 'queue/ack_all',
+  method: 'POST',
+  summary: 'Drains a queue: removes every message that is not on lease, delayed ones included.',
+  body: 'ignored',
+  query: Type.Object({ channel: channel('The queue.') }, STRICT),
+  async run({ channel }, { broker }) {
+    const count = await broker.queues.purge(channel)
+    return {
+      status: 200,
+      message: `${count} ${count === 1 ? 'message' : 'messages'} removed`,
+      data: JSON.stringify({ count }),
+    }
+  },
+})

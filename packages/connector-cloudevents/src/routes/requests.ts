@@ -1,0 +1,122 @@
+import { randomUUID } from 'node:crypto'
+
+import { decodeText } from '@signalbox/broker-core'
+import type { Reply, RequestType } from '@signalbox/broker-core'
+import { Type } from 'typebox'
+
+import { jsonText } from '../event/data-form.ts'
+import { eventText } from '../event/event-text.ts'
+import type { Answer } from '../exchange.ts'
+import { CeError } from '../errors.ts'
+import { MAX_TIMEOUT_SECONDS } from '../options.ts'
+import { eventChannel, STRICT } from './parameter-types.ts'
+import type { RouteCall } from './route.ts'
+import { defineRoute } from './route.ts'
+import { addressAll } from './send.ts'
+
+function requestQuery() {
+  return Type.Object(
+    {
+      channel: eventChannel(),
+      timeout: Type.Optional(
+        Type.Integer({
+          description: 'Seconds to wait for the answer; 60 unless the server is configured otherwise.',
+          minimum: 1,
+          maximum: MAX_TIMEOUT_SECONDS,
+        }),
+      ),
+    },
+    STRICT,
+  )
+}
+
+export const sendCommand = defineRoute({
+  name: 'send/command',
+  method: 'POST',
+  summary: 'Sends a command and waits until a subscriber has carried it out or rejected it.',
+  body: 'event',
+  query: requestQuery(),
+  run: (query, call) =>
+    request('commands', query, call, 202, ({ channel }) => ({
+      message: 'command executed',
+      data: JSON.stringify({ channel, executed: true }),
+    })),
+})
+
+export const sendQuery = defineRoute({
+  name: 'send/query',
+  method: 'POST',
+  summary: 'Sends a query and answers with the reply of a subscriber, as a CloudEvent.',
+  body: 'event',
+  query: requestQuery(),
+  run: (query, call) =>
+    request('queries', query, call, 200, ({ channel, reply }) => ({
+      message: 'query answered',
+      data: eventText('queries', {
+        ...reply,
+        channel,
+        id: randomUUID(),
+        clientId: '',
+        timestamp: Date.now(),
+      }).text,
+    })),
+})
+
+async function request(
+  type: RequestType,
+  { channel: fallback, timeout }: { readonly channel?: string; readonly timeout?: number },
+  { broker, events, signal, environment }: RouteCall,
+  status: number,
+  answered: (answer: { channel: string; reply: Reply }) => Pick<Answer, 'message' | 'data'>,
+): Promise<Answer> {
+  const [addressed] = addressAll(events, fallback)
+  if (addressed === undefined) throw new CeError('EVENT_INVALID', 'invalid CloudEvent: there is no event')
+  const { channel, message } = addressed
+  const timeoutMs = Math.ceil((timeout ?? environment.options.timeoutSeconds) * 1000)
+  const reply = await broker[type].send(channel, message, { timeoutMs, signal })
+  if (reply.executed) return { status, ...answered({ channel, reply }) }
+  return {
+    status,
+    rejected: true,
+    message: `rejected by the subscriber: ${reply.error}`,
+    data: JSON.stringify({ channel, executed: false, error: reply.error }),
+  }
+}
+
+export const sendResponse = defineRoute({
+  name: 'send/response',
+  method: 'POST',
+  summary: "Answers a command or query: the event's data is the reply, or with `is_error` the reason of a rejection.",
+  body: 'event',
+  query: Type.Object(
+    {
+      request_id: Type.String({
+        description: 'The `brokerrequestid` of the command or query.',
+        minLength: 1,
+        maxLength: 128,
+      }),
+      is_error: Type.Optional(Type.Boolean({ description: 'Rejects the command or query.', default: false })),
+    },
+    STRICT,
+  ),
+  async run({ request_id, is_error = false }, { events, identity, environment }) {
+    const message = events[0]?.message
+    if (message === undefined) throw new CeError('EVENT_INVALID', 'invalid CloudEvent: there is no event')
+    const reply = is_error ? { ...message, error: reasonOf(message.body) } : message
+    if (!environment.pending.answer(request_id, identity.clientId, reply)) {
+      throw new CeError(
+        'REQUEST_UNKNOWN',
+        'no request with this request_id waits for your answer: it was answered already, its time ran out, its requester or your subscription is gone, or it never was yours',
+      )
+    }
+    return { status: 202, message: is_error ? 'request rejected' : 'request answered', data: 'null' }
+  },
+})
+
+/** Why a subscriber rejects: the data's text, where it is one. */
+function reasonOf(body: Uint8Array): string {
+  const json = jsonText(body)
+  const value: unknown = json === undefined ? undefined : JSON.parse(json)
+  const text = typeof value === 'string' ? value : decodeText(body)
+  return text === undefined || text.trim() === '' ? 'the subscriber gave no reason' : text
+}

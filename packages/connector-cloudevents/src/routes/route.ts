@@ -1,0 +1,75 @@
+import type { BrokerHandle } from '@signalbox/broker-core'
+import type { Identity, Settlements } from '@signalbox/http-kit'
+import type { Static, TObject } from 'typebox'
+
+import type { IncomingEvent } from '../event/incoming-event.ts'
+import type { Answer, Exchange } from '../exchange.ts'
+import type { ResolvedOptions } from '../options.ts'
+import type { PendingRequests } from '../pending-requests.ts'
+import { compileQuery } from '../query/parameters.ts'
+import type { Flusher } from '../sse/flusher.ts'
+import type { Subscriptions } from '../sse/subscriptions.ts'
+
+/** What all requests to one connector share. */
+export interface Environment {
+  readonly options: ResolvedOptions
+  readonly settlements: Settlements
+  readonly pending: PendingRequests
+  readonly subscriptions: Subscriptions
+  readonly flusher: Flusher
+  /** For the log: something failed that no client is told about. */
+  failed(error: unknown): void
+  dropped(count: number): void
+}
+
+/** What a route is given of a request. */
+export interface RouteCall {
+  /** The broker, bound to the verified caller. */
+  readonly broker: BrokerHandle
+  readonly identity: Identity
+  /** Empty where the route takes none. */
+  readonly events: readonly IncomingEvent[]
+  readonly exchange: Exchange
+  /** Aborted with a CallEnded when nobody waits for the result any more. */
+  readonly signal: AbortSignal
+  readonly environment: Environment
+}
+
+interface RouteSource<Query extends TObject> {
+  /** Below the connector's path. */
+  readonly name: string
+  readonly method: 'GET' | 'POST'
+  /** For the documentation: what it does. */
+  readonly summary: string
+  /** What the body is: ignored, an event, or events in any mode, batches included. */
+  readonly body: 'ignored' | 'event' | 'events'
+  /** Whether the call ends at once when the server shuts down. @default false */
+  readonly endsAtShutdown?: boolean
+  readonly query: Query
+  /** Resolves with undefined when the answer was begun already. */
+  run(query: Static<Query>, call: RouteCall): Promise<Answer | undefined>
+}
+
+/** A route as the handler runs it. */
+export interface Route extends Omit<RouteSource<TObject>, 'run'> {
+  readonly endsAtShutdown: boolean
+  /** Checks the query, and returns what is left to do. @throws CeError PARAMETER_INVALID */
+  prepare(query: string): (call: RouteCall) => Promise<Answer | undefined>
+}
+
+/** Makes a route of its parts: one schema is the type, the check and the documentation of its query. */
+export function defineRoute<Query extends TObject>(source: RouteSource<Query>): Route {
+  const read = compileQuery(source.query)
+  return {
+    name: source.name,
+    method: source.method,
+    summary: source.summary,
+    body: source.body,
+    endsAtShutdown: source.endsAtShutdown ?? false,
+    query: source.query,
+    prepare(text) {
+      const query = read(text)
+      return (call) => source.run(query, call)
+    },
+  }
+}

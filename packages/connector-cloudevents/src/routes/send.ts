@@ -1,0 +1,152 @@
+import { assertChannelName, BrokerError, isReservedChannel } from '@signalbox/broker-core'
+import type { MessageInput, SendResult } from '@signalbox/broker-core'
+import { Type } from 'typebox'
+
+import type { IncomingEvent } from '../event/incoming-event.ts'
+import type { Answer } from '../exchange.ts'
+import { invalidParameters } from '../query/parameters.ts'
+import { eventChannel, seconds, STRICT } from './parameter-types.ts'
+import { defineRoute } from './route.ts'
+
+/** Where one of a request's events went. */
+interface Sent {
+  readonly channel: string
+  readonly id: string
+  readonly sequence?: number
+  readonly duplicate?: boolean
+}
+
+export const sendEvent = defineRoute({
+  name: 'send/event',
+  method: 'POST',
+  summary: 'Publishes the event to whoever is subscribed now.',
+  body: 'events',
+  query: Type.Object({ channel: eventChannel() }, STRICT),
+  async run(query, { broker, events }) {
+    const addressed = addressAll(events, query.channel)
+    const sent: Sent[] = []
+    for (const { channel, message } of addressed) {
+      const { id } = await broker.events.publish(channel, message)
+      sent.push({ channel, id })
+    }
+    return accepted('published', sent)
+  },
+})
+
+export const sendEventStore = defineRoute({
+  name: 'send/event-store',
+  method: 'POST',
+  summary: 'Appends the event to an events store; the answer comes when it is durable.',
+  body: 'events',
+  query: Type.Object({ channel: eventChannel() }, STRICT),
+  async run(query, { broker, events }) {
+    const addressed = addressAll(events, query.channel)
+    // All at once, in their order: they share a commit.
+    const sent = await settleAll(
+      addressed.map(async ({ channel, message }) =>
+        sentTo(channel, await broker.eventsStore.publish(channel, message)),
+      ),
+    )
+    return accepted('stored', sent)
+  },
+})
+
+export const queueSend = defineRoute({
+  name: 'queue/send',
+  method: 'POST',
+  summary: 'Stores the event in a queue; the answer comes when it is durable.',
+  body: 'events',
+  query: Type.Object(
+    {
+      channel: eventChannel(),
+      delay_seconds: seconds('Seconds until the message becomes visible to receivers; 0 is at once.'),
+      expiration_seconds: seconds('Seconds from now after which an unreceived message is dropped; 0 is never.'),
+      max_receive_count: Type.Optional(
+        Type.Integer({
+          description:
+            'Receives without an ack before the message moves to `dead_letter_queue`; 0 is unlimited. Needs `dead_letter_queue`.',
+          minimum: 0,
+          maximum: Number.MAX_SAFE_INTEGER,
+          default: 0,
+        }),
+      ),
+      dead_letter_queue: Type.Optional(
+        Type.String({ description: 'Another queue; empty is none. Needs `max_receive_count`.', default: '' }),
+      ),
+    },
+    STRICT,
+  ),
+  async run(query, { broker, events }) {
+    const addressed = addressAll(events, query.channel)
+    const { delay_seconds = 0, expiration_seconds = 0, max_receive_count = 0, dead_letter_queue = '' } = query
+    if (dead_letter_queue !== '') assertUserChannel(dead_letter_queue)
+    if (addressed.some(({ channel }) => channel === dead_letter_queue)) {
+      throw invalidParameters([
+        {
+          parameter: 'dead_letter_queue',
+          given: JSON.stringify(dead_letter_queue),
+          allowed: 'another queue than the channel',
+        },
+      ])
+    }
+    const byChannel = Map.groupBy(addressed, ({ channel }) => channel)
+    const sent = await settleAll(
+      [...byChannel].map(async ([channel, group]) => {
+        const inputs = group.map(({ message }) => ({
+          ...message,
+          delayMs: delay_seconds * 1000,
+          expirationMs: expiration_seconds * 1000,
+          maxReceiveCount: max_receive_count,
+          deadLetterQueue: dead_letter_queue,
+        }))
+        const results = await broker.queues.sendBatch(channel, inputs)
+        return results.map((result) => sentTo(channel, result))
+      }),
+    )
+    return accepted('stored', sent.flat())
+  },
+})
+
+interface Addressed {
+  readonly channel: string
+  readonly message: MessageInput
+}
+
+/**
+ * The channel of each event: its subject, else the query's. All are checked before the first is sent, so that a bad one
+ * changes nothing.
+ */
+export function addressAll(events: readonly IncomingEvent[], fallback: string | undefined): readonly Addressed[] {
+  return events.map(({ subject, message }) => {
+    const channel = subject ?? fallback
+    if (channel === undefined) {
+      throw invalidParameters([
+        { parameter: 'channel', allowed: 'there when the event has no subject to say where it goes' },
+      ])
+    }
+    assertUserChannel(channel)
+    return { channel, message }
+  })
+}
+
+function assertUserChannel(channel: string): void {
+  if (isReservedChannel(channel)) {
+    throw new BrokerError('CHANNEL_RESERVED', 'reserved channel name', { channel: channel.slice(0, 64) })
+  }
+  assertChannelName(channel)
+}
+
+function sentTo(channel: string, { id, sequence, duplicate }: SendResult): Sent {
+  return { channel, id, sequence, duplicate }
+}
+
+/** As Promise.all, but nothing is left running when one fails. */
+async function settleAll<T>(promises: readonly Promise<T>[]): Promise<readonly T[]> {
+  await Promise.allSettled(promises)
+  return Promise.all(promises)
+}
+
+function accepted(what: string, sent: readonly Sent[]): Answer {
+  const message = sent.length === 1 ? `event ${what}` : `${sent.length} events ${what}`
+  return { status: 202, message, data: JSON.stringify({ count: sent.length, events: sent }) }
+}

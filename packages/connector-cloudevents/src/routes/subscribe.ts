@@ -1,0 +1,210 @@
+import type { Message, ReplyInput, RequestMessage, RequestType, Subscription } from '@signalbox/broker-core'
+import type { Identity } from '@signalbox/http-kit'
+import { Type } from 'typebox'
+
+import { toCeError } from '../errors.ts'
+import type { PendingRequests } from '../pending-requests.ts'
+import { Feed } from '../sse/feed.ts'
+import { errorFrame, messageFrame, requestFrame } from '../sse/frames.ts'
+import { storeStart } from '../sse/store-start.ts'
+import type { SubscriptionInfo } from '../sse/subscriptions.ts'
+import { channel, STRICT } from './parameter-types.ts'
+import type { RouteCall } from './route.ts'
+import { defineRoute } from './route.ts'
+
+function common(channelText: string) {
+  return {
+    channel: channel(channelText),
+    group: Type.Optional(
+      Type.String({
+        description: 'Members of a group share: each message goes to one of them.',
+        minLength: 1,
+        maxLength: 256,
+      }),
+    ),
+    client_id: Type.Optional(
+      Type.String({ description: 'Names the subscription for operators.', minLength: 1, maxLength: 256 }),
+    ),
+  }
+}
+
+interface CommonQuery {
+  readonly channel: string
+  readonly group?: string
+  readonly client_id?: string
+}
+
+export const subscribeEvents = defineRoute({
+  name: 'subscribe/events',
+  method: 'GET',
+  summary: 'Streams events as they are published. A subscriber that is too slow loses some, and is told how many.',
+  body: 'ignored',
+  query: Type.Object(
+    common('A channel, or many: the part `*` stands for one part of a name, `>` at the end for one or more.'),
+    STRICT,
+  ),
+  run: (query, call) =>
+    subscribe('events', query, call, (feed, options) => {
+      const listener = (event: Message): void => {
+        if (feed.open) feed.offer(messageFrame('events', event))
+      }
+      return call.broker.events.subscribe(query.channel, options, listener)
+    }),
+})
+
+export const subscribeEventsStore = defineRoute({
+  name: 'subscribe/events-store',
+  method: 'GET',
+  summary:
+    'Streams an events store, from the past if asked for, without gap or repeat; `Last-Event-ID` goes on where a subscriber was cut off.',
+  body: 'ignored',
+  query: Type.Object(
+    {
+      ...common('The events store.'),
+      events_store_type: Type.Optional(
+        Type.Integer({
+          description:
+            'Where to begin: 1 new events, 2 the first there is, 3 the last there is, 4 a sequence, 5 a time, 6 seconds back.',
+          minimum: 1,
+          maximum: 6,
+          default: 1,
+        }),
+      ),
+      events_store_value: Type.Optional(
+        Type.String({ description: 'The sequence (4), the ISO 8601 timestamp (5) or the seconds (6).' }),
+      ),
+    },
+    STRICT,
+  ),
+  run(query, call) {
+    const lastEventId = call.exchange.request.headers['last-event-id']
+    const start = storeStart(query.events_store_type, query.events_store_value, headerText(lastEventId))
+    const grouped = query.group !== undefined
+    return subscribe('events_store', query, call, (feed, options) =>
+      call.broker.eventsStore.subscribe(query.channel, start, options, (event) => {
+        const taken = feed.push(messageFrame('events_store', event, event.sequence))
+        // What a member of a group has not been handed goes to another member, so each one waits for that.
+        return grouped ? feed.caughtUp() : taken
+      }),
+    )
+  },
+})
+
+function requestRoute(name: 'commands' | 'queries', what: string) {
+  return defineRoute({
+    name: `subscribe/${name}`,
+    method: 'GET',
+    summary: `Streams ${name}; each waits for its answer by \`send/response\`.`,
+    body: 'ignored',
+    query: Type.Object(common(`The channel of ${name}.`), STRICT),
+    run: (query, call) =>
+      subscribe(name, query, call, (feed, options) =>
+        call.broker[name].subscribe(query.channel, options, (request) =>
+          handOver(name, what, request, feed, call.identity, call.environment.pending),
+        ),
+      ),
+  })
+}
+
+export const subscribeCommands = requestRoute('commands', 'command')
+export const subscribeQueries = requestRoute('queries', 'query')
+
+/** Hands a request to the subscriber and waits for its answer, for as long as requester and subscriber are there. */
+async function handOver(
+  type: RequestType,
+  what: string,
+  request: RequestMessage,
+  feed: Feed,
+  { clientId }: Identity,
+  pending: PendingRequests,
+): Promise<ReplyInput> {
+  if (!feed.open || request.signal.aborted) return { error: 'the subscriber is gone' }
+  const waiting = pending.add(clientId)
+  const { id, reply } = waiting
+  const frame = requestFrame(type, request, { brokerrequestid: id, brokerreplychannel: `reply.${id}` })
+  if (!feed.hasRoomFor(frame)) {
+    waiting.forget()
+    return { error: `the subscriber is too slow: it did not take the ${what}` }
+  }
+  feed.offer(frame)
+  let goOn = (): void => {}
+  const gone = new Promise<ReplyInput>((resolve) => {
+    goOn = () =>
+      resolve({
+        error: `the subscriber went away before it answered; it may have carried out the ${what} all the same`,
+      })
+  })
+  const offEnd = feed.onEnd(goOn)
+  request.signal.addEventListener('abort', goOn, { once: true })
+  try {
+    return await Promise.race([reply, gone])
+  } finally {
+    waiting.forget()
+    offEnd()
+    request.signal.removeEventListener('abort', goOn)
+  }
+}
+
+/**
+ * Subscribes, and answers with a stream once that is done: a client that sees the head of the answer misses nothing from
+ * then on. The subscription ends with the stream, and the stream with the subscription.
+ */
+async function subscribe(
+  type: SubscriptionInfo['type'],
+  query: CommonQuery,
+  { broker, exchange, identity, signal, environment }: RouteCall,
+  begin: (feed: Feed, options: { group?: string; signal: AbortSignal }) => Promise<Subscription>,
+): Promise<undefined> {
+  const { options, flusher, subscriptions } = environment
+  await subscriptions.opening(async () => {
+    const feed = new Feed(flusher, options.maxBufferedBytes, (count) => environment.dropped(count))
+    let subscription: Subscription
+    try {
+      subscription = await begin(feed, { signal, ...(query.group === undefined ? {} : { group: query.group }) })
+    } catch (error) {
+      feed.end()
+      throw error
+    }
+    const close = (): void => {
+      subscription.close().catch((error: unknown) => environment.failed(error))
+    }
+    if (exchange.abandoned || signal.aborted) {
+      feed.end()
+      close()
+      signal.throwIfAborted()
+      return
+    }
+    const stream = exchange.openStream({
+      keepAliveMs: options.keepAliveMs,
+      idleMs: options.maxSseIdleSeconds * 1000,
+      ...(identity.expiresAt === undefined ? {} : { endsAt: identity.expiresAt }),
+    })
+    stream.onEnd(() => {
+      feed.end()
+      close()
+    })
+    subscriptions.add(stream, {
+      type,
+      channel: query.channel,
+      group: query.group,
+      clientId: query.client_id,
+      principal: broker.caller.clientId,
+      since: Date.now(),
+    })
+    feed.attach(stream)
+    void subscription.closed.then((error) => {
+      if (!stream.open) return
+      if (error !== undefined) {
+        const { code, message } = toCeError(error)
+        if (code === 'INTERNAL') environment.failed(error)
+        stream.writeText(errorFrame(code, message))
+      }
+      stream.end()
+    })
+  })
+  return undefined
+}
+
+function headerText(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header.join(', ') : header
+}

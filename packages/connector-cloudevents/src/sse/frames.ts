@@ -1,0 +1,47 @@
+import { Buffer } from 'node:buffer'
+
+import type { ChannelType, Message } from '@signalbox/broker-core'
+import { eventText as sseText } from '@signalbox/http-kit'
+
+import { eventText } from '../event/event-text.ts'
+
+/** One server-sent event as it goes over the wire. */
+export type Frame = Buffer
+
+/** One message goes to many subscribers, so its frame is made once, and gone with the message. */
+const known = new WeakMap<Message, Frame>()
+
+/** The frame of an event, or of an entry of an events store, whose `id:` is then its sequence. */
+export function messageFrame(pattern: ChannelType, message: Message, sequence?: number): Frame {
+  const before = known.get(message)
+  if (before !== undefined) return before
+  const frame = makeFrame(pattern, message, {}, sequence)
+  known.set(message, frame)
+  return frame
+}
+
+/** The frame of a command or query, which tells its one subscriber how to answer. */
+export function requestFrame(
+  pattern: ChannelType,
+  message: Message,
+  extensions: Readonly<Record<string, string>>,
+): Frame {
+  return makeFrame(pattern, message, extensions)
+}
+
+function makeFrame(
+  pattern: ChannelType,
+  message: Message,
+  extensions: Readonly<Record<string, string>>,
+  sequence?: number,
+): Frame {
+  const { text, isEvent } = eventText(pattern, message, extensions)
+  const id = sequence === undefined ? {} : { id: String(sequence) }
+  return Buffer.from(sseText({ event: isEvent ? 'cloudevent' : 'message', ...id, data: text }))
+}
+
+/** The frame that tells a subscriber of a failure; the data has the shape of the error answers. */
+export function errorFrame(code: string, message: string, details: Readonly<Record<string, unknown>> = {}): Frame {
+  const data = JSON.stringify({ is_error: true, message, data: { code, ...details } })
+  return Buffer.from(sseText({ event: 'error', data }))
+}

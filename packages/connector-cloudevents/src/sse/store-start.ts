@@ -1,0 +1,77 @@
+import type { LogStart } from '@signalbox/broker-core'
+import { parseTimestamp, TIMESTAMP_FORM } from '@signalbox/http-kit'
+
+import { CeError } from '../errors.ts'
+import { invalidParameters, shown } from '../query/parameters.ts'
+
+/** Where a subscription to an events store begins, by `events_store_type`. */
+export const EVENTS_STORE_TYPES = { new: 1, first: 2, last: 3, sequence: 4, time: 5, delta: 6 } as const
+
+const WHOLE = /^(?:0|[1-9]\d{0,15})$/
+
+/** The most seconds back that still make a date. */
+const MAX_SECONDS = 1_000_000_000_000
+
+/**
+ * Where to begin by the query, unless a client that was cut off says in Last-Event-ID what it saw last: it goes on right
+ * behind that, whatever the query it began with.
+ * @throws CeError PARAMETER_INVALID
+ */
+export function storeStart(
+  type: number = EVENTS_STORE_TYPES.new,
+  value: string | undefined,
+  lastEventId: string | undefined,
+): LogStart {
+  const start = startOf(type, value)
+  if (lastEventId === undefined) return start
+  const sequence = wholeNumber(lastEventId)
+  if (sequence === undefined || sequence >= Number.MAX_SAFE_INTEGER) {
+    throw new CeError(
+      'PARAMETER_INVALID',
+      `invalid header Last-Event-ID: ${shown(lastEventId)}; it must be the id of an event of this store, a whole number from 0 to ${Number.MAX_SAFE_INTEGER - 1}`,
+    )
+  }
+  return { from: 'sequence', sequence: sequence + 1 }
+}
+
+function startOf(type: number, value: string | undefined): LogStart {
+  const allowed = allowedValue(type)
+  if (allowed === undefined) {
+    if (value !== undefined) throw wrongValue(value, 'left out, or events_store_type 4, 5 or 6')
+    if (type === EVENTS_STORE_TYPES.first) return { from: 'first' }
+    return type === EVENTS_STORE_TYPES.last ? { from: 'last' } : { from: 'new' }
+  }
+  if (value === undefined) throw wrongValue(undefined, allowed)
+  const number = type === EVENTS_STORE_TYPES.time ? parseTimestamp(value) : wholeNumber(value)
+  if (number === undefined) throw wrongValue(value, allowed)
+  if (type === EVENTS_STORE_TYPES.time) return { from: 'time', timestamp: number }
+  if (type === EVENTS_STORE_TYPES.sequence) {
+    if (number < 1) throw wrongValue(value, allowed)
+    return { from: 'sequence', sequence: number }
+  }
+  if (number > MAX_SECONDS) throw wrongValue(value, allowed)
+  return { from: 'delta', milliseconds: number * 1000 }
+}
+
+function allowedValue(type: number): string | undefined {
+  switch (type) {
+    case EVENTS_STORE_TYPES.sequence:
+      return `a sequence with events_store_type 4: a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`
+    case EVENTS_STORE_TYPES.time:
+      return `with events_store_type 5 ${TIMESTAMP_FORM}`
+    case EVENTS_STORE_TYPES.delta:
+      return `seconds back with events_store_type 6: a whole number from 0 to ${MAX_SECONDS}`
+    default:
+      return undefined
+  }
+}
+
+function wholeNumber(text: string): number | undefined {
+  const number = WHOLE.test(text) ? Number(text) : undefined
+  return number !== undefined && Number.isSafeInteger(number) ? number : undefined
+}
+
+function wrongValue(given: string | undefined, allowed: string): CeError {
+  const parameter = 'events_store_value'
+  return invalidParameters([given === undefined ? { parameter, allowed } : { parameter, given: shown(given), allowed }])
+}

@@ -1,0 +1,71 @@
+import type { ChannelType } from '@signalbox/broker-core'
+import type { SseStream } from '@signalbox/http-kit'
+import { OpenStreams } from '@signalbox/http-kit'
+
+import { CeError } from '../errors.ts'
+
+/** An open subscription, for operators. */
+export interface SubscriptionInfo {
+  readonly type: Exclude<ChannelType, 'queues'>
+  /** A channel, or a pattern of channels. */
+  readonly channel: string
+  readonly group: string | undefined
+  /** The name that the subscriber gave itself; nothing rests on it. */
+  readonly clientId: string | undefined
+  /** Who it is, verified. */
+  readonly principal: string
+  /** When it was opened, milliseconds since the epoch. */
+  readonly since: number
+}
+
+/** The subscriptions of one connector: counted, limited, and ended together at shutdown. */
+export class Subscriptions {
+  readonly #limit: number
+  readonly #streams = new OpenStreams(0)
+  readonly #open = new Set<SubscriptionInfo>()
+  /** Being opened: they have their place already. */
+  #opening = 0
+
+  /** @param limit The most that may be open at a time; 0 is no limit. */
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  get size(): number {
+    return this.#streams.size
+  }
+
+  list(): readonly SubscriptionInfo[] {
+    return [...this.#open]
+  }
+
+  /**
+   * Keeps a place while `open` does its work.
+   * @throws CeError STREAM_LIMIT, SHUTTING_DOWN
+   */
+  async opening<T>(open: () => Promise<T>): Promise<T> {
+    if (!this.#streams.hasRoom) throw new CeError('SHUTTING_DOWN', 'the server is shutting down; try again')
+    if (this.#limit > 0 && this.#streams.size + this.#opening >= this.#limit) {
+      throw new CeError('STREAM_LIMIT', `all ${this.#limit} subscriptions are open; close one, or try again later`, {
+        limit: this.#limit,
+      })
+    }
+    this.#opening++
+    try {
+      return await open()
+    } finally {
+      this.#opening--
+    }
+  }
+
+  add(stream: SseStream, info: SubscriptionInfo): void {
+    this.#open.add(info)
+    stream.onEnd(() => this.#open.delete(info))
+    this.#streams.add(stream)
+  }
+
+  /** Ends every stream politely and lets no other begin. Idempotent. */
+  closeAll(): void {
+    this.#streams.closeAll()
+  }
+}
