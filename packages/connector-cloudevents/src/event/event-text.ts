@@ -66,17 +66,12 @@ function dataMember(body: Uint8Array, form: DataForm | undefined, datacontenttyp
     const text = decodeText(body)
     if (text !== undefined) return `"data":${JSON.stringify(text)}`
   }
-  switch (naturalForm(body, datacontenttype)) {
-    case 'none':
-      return ''
-    case 'json':
-      // A line end can only stand between the parts of JSON text, where a blank does as well.
-      return `"data":${(jsonText(body) ?? 'null').replace(/[\r\n]+/g, ' ')}`
-    case 'text':
-      return `"data":${JSON.stringify(decodeText(body) ?? '')}`
-    case 'base64':
-      return base64Member(body)
-  }
+  const natural = naturalForm(body, datacontenttype)
+  if (natural === 'none') return ''
+  if (natural === 'text') return `"data":${JSON.stringify(decodeText(body) ?? '')}`
+  if (natural === 'base64') return base64Member(body)
+  // A line end can only stand between the parts of JSON text, where a blank does as well.
+  return `"data":${(jsonText(body) ?? 'null').replace(/[\r\n]+/g, ' ')}`
 }
 
 function base64Member(body: Uint8Array): string {

@@ -127,13 +127,9 @@ async function handOver(
     return { error: `the subscriber is too slow: it did not take the ${what}` }
   }
   feed.offer(frame)
-  let goOn = (): void => {}
-  const gone = new Promise<ReplyInput>((resolve) => {
-    goOn = () =>
-      resolve({
-        error: `the subscriber went away before it answered; it may have carried out the ${what} all the same`,
-      })
-  })
+  const { promise: gone, resolve } = Promise.withResolvers<ReplyInput>()
+  const reason = `the subscriber went away before it answered; it may have carried out the ${what} all the same`
+  const goOn = (): void => resolve({ error: reason })
   const offEnd = feed.onEnd(goOn)
   request.signal.addEventListener('abort', goOn, { once: true })
   try {

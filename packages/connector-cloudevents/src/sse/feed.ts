@@ -31,7 +31,7 @@ export class Feed implements Flushable {
   #waitsForDrain = false
   #ended = false
   #whenEnded: (() => void)[] = []
-  #opened: () => void = () => {}
+  readonly #opened: () => void
   readonly #isOpen: Promise<void>
 
   /** @param onDropped Told how many frames a slow subscriber lost, each time it has caught up or gone. */
@@ -39,9 +39,9 @@ export class Feed implements Flushable {
     this.#flusher = flusher
     this.#maxBytes = maxBytes
     this.#onDropped = onDropped
-    this.#isOpen = new Promise((resolve) => {
-      this.#opened = resolve
-    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#isOpen = promise
+    this.#opened = resolve
   }
 
   get open(): boolean {

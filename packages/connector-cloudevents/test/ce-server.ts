@@ -1,0 +1,105 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { mcpConnector } from '@signalbox/connector-mcp'
+import Fastify from 'fastify'
+import { onTestFinished } from 'vitest'
+
+import type { CeHandler, CloudEventsConnectorOptions } from '../src/index.ts'
+import { cloudeventsConnector } from '../src/index.ts'
+import type { SseClient } from './sse-client.ts'
+import { openSse } from './sse-client.ts'
+
+/** The envelope of an answer, and what came with it. */
+export interface CeAnswer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly is_error: boolean
+  readonly message: string
+  readonly data: any
+}
+
+export interface CeServer {
+  readonly base: string
+  readonly broker: Broker
+  readonly system: BrokerHandle
+  /** The broker for the anonymous caller. */
+  readonly user: BrokerHandle
+  readonly handler: CeHandler
+  /** POSTs to a route below /ce. An object is sent as a structured event. */
+  post(route: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<CeAnswer>
+  subscribe(route: string, headers?: Readonly<Record<string, string>>): Promise<SseClient>
+  connections(): Promise<number>
+  close(): Promise<void>
+}
+
+/** The connector, and /mcp beside it, on a real server over a real embedded engine. Gone when the test is over. */
+export async function openCe(options: CloudEventsConnectorOptions = {}): Promise<CeServer> {
+  const path = await mkdtemp(join(tmpdir(), 'signalbox-ce-'))
+  const engine = await openEmbeddedEngine({ path })
+  const { broker, system } = createBroker(engine)
+  const app = Fastify({ forceCloseConnections: 'idle' })
+  const connector = cloudeventsConnector(broker, { settleGraceMs: 50, ...options })
+  await app.register(connector)
+  await app.register(mcpConnector(broker))
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  const { port } = app.server.address() as AddressInfo
+  const base = `http://127.0.0.1:${port}`
+  let closed: Promise<void> | undefined
+  const clients: SseClient[] = []
+  const close = (): Promise<void> =>
+    (closed ??= (async () => {
+      for (const client of clients) client.close()
+      await connector.handler.close(500)
+      await app.close()
+      await engine.close()
+      await rm(path, { recursive: true, force: true })
+    })())
+  onTestFinished(close)
+  return {
+    base,
+    broker,
+    system,
+    user: broker.as(ANONYMOUS),
+    handler: connector.handler,
+    async post(route, body, headers) {
+      const structured = body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array)
+      const response = await fetch(`${base}/ce/${route}`, {
+        method: 'POST',
+        headers: { ...(structured ? { 'content-type': 'application/cloudevents+json' } : {}), ...headers },
+        ...(body === undefined
+          ? {}
+          : { body: structured ? JSON.stringify(body) : (body as string | Uint8Array<ArrayBuffer>) }),
+      })
+      const text = await response.text()
+      const envelope = response.headers.get('content-type') === 'application/json' ? JSON.parse(text) : {}
+      return { status: response.status, headers: response.headers, text, ...envelope }
+    },
+    async subscribe(route, headers) {
+      const client = await openSse(`${base}/ce/subscribe/${route}`, headers)
+      clients.push(client)
+      return client
+    },
+    connections: () =>
+      new Promise((resolve, reject) =>
+        app.server.getConnections((error, count) => (error ? reject(error) : resolve(count))),
+      ),
+    close,
+  }
+}
+
+/** A valid event, with what the test says of it. */
+export function event(more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  return { specversion: '1.0', id: '1', source: '/test', type: 'com.example.test', ...more }
+}
+
+/** Resolves when the condition holds; the test's own time-out is the limit. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
+}
