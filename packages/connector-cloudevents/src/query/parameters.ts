@@ -28,8 +28,9 @@ export function compileQuery<Query extends TObject>(schema: Query): (query: stri
     const values: Record<string, Value> = {}
     const problems: ParameterProblem[] = []
     for (const [name, text] of pairs(query)) {
-      const parameter = schema.properties[name]
-      if (parameter === undefined) problems.push({ parameter: shown(name), given: 'unknown', allowed: names(schema) })
+      const parameter = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined
+      if (parameter === undefined)
+        problems.push({ parameter: nameShown(name), given: 'unknown', allowed: names(schema) })
       else add(values, name, text, parameter, problems)
     }
     if (problems.length === 0 && validator.Check(values)) return values
@@ -50,6 +51,11 @@ export function invalidParameters(problems: readonly ParameterProblem[]): CeErro
 /** A given value for a person to recognise. */
 export function shown(value: string): string {
   return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value)
+}
+
+/** A caller's own name for a person to recognise: short, and on one line. */
+function nameShown(name: string): string {
+  return /^[\w.-]{1,64}$/.test(name) ? name : shown(name)
 }
 
 function* pairs(query: string): Iterable<[name: string, value: string]> {

@@ -1,0 +1,165 @@
+import { spawn } from 'node:child_process'
+import { connect } from 'node:net'
+
+import { expect, test } from 'vitest'
+
+import { event, openCe, until } from './ce-server.ts'
+import type { CeServer } from './ce-server.ts'
+
+async function fill({ post }: CeServer, channel: string, count: number): Promise<void> {
+  const batch = Array.from({ length: count }, (_, i) => event({ id: `${i + 1}`, data: i + 1 }))
+  await post(`queue/send?channel=${channel}`, JSON.stringify(batch), {
+    'content-type': 'application/cloudevents-batch+json',
+  })
+}
+
+function ids({ data }: { data: any }): string[] {
+  return data.messages.map((message: any) => message.event.id)
+}
+
+test('CE-12 - queues: a destructive receive removes what it returns, a peek nothing', async () => {
+  const server = await openCe({ settleGraceMs: 0 })
+  const { post, user } = server
+  await fill(server, 'q', 5)
+  const peeked = await post('queue/receive?channel=q&is_peek=true&max_messages=3')
+  expect(peeked).toMatchObject({ status: 200, message: '3 messages', is_error: false })
+  expect(peeked.data.messages[0]).toEqual({ event: event({ data: 1 }), receive_count: 0 })
+  const one = await post('queue/receive?channel=q')
+  expect(one.data).toEqual({ messages: [{ event: event({ data: 1 }), receive_count: 1 }] })
+  expect(ids(await post('queue/receive?channel=q&max_messages=1000'))).toEqual(['2', '3', '4', '5'])
+  await until(async () => (await user.channels.info('queues', 'q')).queue?.inFlight === 0)
+  expect(await post('queue/receive?channel=q&wait_timeout=0')).toMatchObject({ status: 200, data: { messages: [] } })
+  expect(await post('queue/receive?channel=never&is_peek=true')).toMatchObject({ data: { messages: [] } })
+})
+
+test('CE-12 - queues: a receive waits for a first message', async () => {
+  const server = await openCe()
+  const waiting = server.post('queue/receive?channel=q&wait_timeout=20')
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  await server.post('queue/send', event({ subject: 'q' }))
+  expect(ids(await waiting)).toEqual(['1'])
+})
+
+test('CE-12, M14 - queues: a destructive read is settled after the answer, at once with the next request', async () => {
+  const server = await openCe({ settleGraceMs: 60_000 })
+  await fill(server, 'q', 2)
+  const inFlight = async () => (await server.user.channels.info('queues', 'q')).queue?.inFlight
+  const port = Number(new URL(server.base).port)
+  const socket = connect(port, '127.0.0.1')
+  const receive = 'POST /ce/queue/receive?channel=q HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'
+  const answered = (): Promise<string> =>
+    new Promise((resolve) => socket.once('data', (chunk: Buffer) => resolve(chunk.toString())))
+  socket.write(receive)
+  expect(await answered()).toContain('"id":"1"')
+  expect(await inFlight()).toBe(1)
+  socket.write('POST /ce/queue/receive?channel=other&is_peek=true HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n')
+  await answered()
+  await until(async () => (await inFlight()) === 0)
+  // A connection that breaks right after the answer gives its messages back.
+  socket.write(receive)
+  expect(await answered()).toContain('"id":"2"')
+  socket.resetAndDestroy()
+  await until(async () => (await inFlight()) === 0)
+  const [message] = await server.user.queues.peek('q')
+  expect(message).toMatchObject({ tags: { ce_id: '2' }, receiveCount: 1 })
+})
+
+test('CE-12 - queues: a client that goes away while it waits takes nothing with it', async () => {
+  const server = await openCe()
+  const aborter = new AbortController()
+  const gone = fetch(`${server.base}/ce/queue/receive?channel=q&wait_timeout=60`, {
+    method: 'POST',
+    signal: aborter.signal,
+  })
+  await until(async () => (await server.connections()) > 0)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  aborter.abort()
+  await expect(gone).rejects.toThrow()
+  await server.post('queue/send', event({ subject: 'q' }))
+  expect(await server.post('queue/receive?channel=q')).toMatchObject({ data: { messages: [{ receive_count: 1 }] } })
+})
+
+test('CE-12 - queues: leased messages are settled by their receipts, once', async () => {
+  const server = await openCe()
+  const { post } = server
+  await fill(server, 'q', 4)
+  const leased = await post('queue/receive?channel=q&max_messages=3&visibility_seconds=60')
+  const receipts: string[] = leased.data.messages.map(({ receipt }: { receipt: string }) => encodeURIComponent(receipt))
+  expect(ids(leased)).toEqual(['1', '2', '3'])
+  expect(new Set(receipts).size).toBe(3)
+  expect(ids(await post('queue/receive?channel=q&is_peek=true&max_messages=9'))).toEqual(['4'])
+  expect(await post(`queue/ack?receipt=${receipts[0]}&receipt=${receipts[2]}`)).toMatchObject({
+    status: 200,
+    is_error: false,
+    message: '2 of 2 messages acknowledged',
+    data: { settled: 2, lost: [] },
+  })
+  expect(await post(`queue/nack?receipt=${receipts[1]}`)).toMatchObject({ data: { settled: 1 }, is_error: false })
+  const again = await post(`queue/ack?receipt=${receipts[1]}&receipt=made-up`)
+  expect(again).toMatchObject({ status: 200, is_error: true, data: { settled: 0, lost: { length: 2 } } })
+  expect(again.message).toMatch(/^0 of 2 messages acknowledged; the other receipts are unknown/)
+  const rest = await post('queue/receive?channel=q&max_messages=9&visibility_seconds=60')
+  expect(rest.data.messages.map((m: any) => [m.event.id, m.receive_count])).toEqual([
+    ['2', 2],
+    ['4', 1],
+  ])
+})
+
+test('CE-12 - queues: ack_all drains and says how many', async () => {
+  const server = await openCe()
+  const { post } = server
+  await fill(server, 'q', 5)
+  await post('queue/send?channel=q&delay_seconds=600', event())
+  await post('queue/receive?channel=q&visibility_seconds=60')
+  expect(await post('queue/ack_all?channel=q')).toMatchObject({
+    status: 200,
+    message: '5 messages removed',
+    data: { count: 5 },
+  })
+  expect(await post('queue/ack_all?channel=q')).toMatchObject({ data: { count: 0 } })
+  expect(await post('queue/ack_all?channel=q', 'a body that is ignored', { 'content-type': 'nonsense' })).toMatchObject(
+    {
+      status: 200,
+    },
+  )
+})
+
+test('CE-12 - queues: what a killed consumer held on lease is all delivered again, with its receive count', async () => {
+  const server = await openCe()
+  await fill(server, 'q', 50)
+  const url = `${server.base}/ce/queue/receive?channel=q&max_messages=50&visibility_seconds=2`
+  const consumer = spawn(process.execPath, [
+    '-e',
+    `fetch(${JSON.stringify(url)}, { method: 'POST' }).then((r) => r.json()).then(({ data }) => {
+      console.log(data.messages.length)
+      setInterval(() => {}, 1000)
+    })`,
+  ])
+  const held = await new Promise<string>((resolve, reject) => {
+    consumer.stdout.once('data', (chunk: Buffer) => resolve(chunk.toString().trim()))
+    consumer.once('error', reject)
+  })
+  expect(held).toBe('50')
+  const exited = new Promise((resolve) => consumer.once('exit', resolve))
+  consumer.kill('SIGKILL')
+  await exited
+  const messages: any[] = []
+  while (messages.length < 50) {
+    const answer = await server.post('queue/receive?channel=q&max_messages=50&visibility_seconds=60&wait_timeout=10')
+    messages.push(...answer.data.messages)
+  }
+  expect(messages.map((m) => m.event.id).sort((a, b) => a - b)).toEqual(
+    Array.from({ length: 50 }, (_, i) => `${i + 1}`),
+  )
+  expect(new Set(messages.map((m) => m.receive_count))).toEqual(new Set([2]))
+})
+
+test('CE-12 - queues: at shutdown a waiting receive ends with an empty answer', async () => {
+  const server = await openCe()
+  const waiting = server.post('queue/receive?channel=q&wait_timeout=60')
+  await until(async () => (await server.connections()) > 0)
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  await server.handler.close()
+  expect(await waiting).toMatchObject({ status: 200, data: { messages: [] } })
+  expect(await server.post('queue/ack_all?channel=q')).toMatchObject({ status: 503, data: { code: 'SHUTTING_DOWN' } })
+})
