@@ -1,0 +1,206 @@
+import { expect, test } from 'vitest'
+
+import type { CeServer } from './ce-server.ts'
+import { event, openCe, until } from './ce-server.ts'
+import { random } from './random.ts'
+import type { SseClient } from './sse-client.ts'
+
+async function store({ user }: CeServer, count: number, first = 1): Promise<void> {
+  await Promise.all(
+    Array.from({ length: count }, (_, i) => user.eventsStore.publish('s', { body: Buffer.from(`${first + i}`) })),
+  )
+}
+
+async function take(stream: SseClient, count: number): Promise<number[]> {
+  const sequences: number[] = []
+  while (sequences.length < count) {
+    const { id, data } = await stream.next()
+    expect(JSON.parse(data).data).toBe(Number(id))
+    sequences.push(Number(id))
+  }
+  return sequences
+}
+
+function range(from: number, to: number): number[] {
+  return Array.from({ length: to - from + 1 }, (_, i) => from + i)
+}
+
+test('CE-14 - events store: a subscription begins where it is asked to, and ids are sequences', async () => {
+  const server = await openCe()
+  const { subscribe, user } = server
+  const start = (type: number, value?: string | number) =>
+    subscribe(
+      `events-store?channel=s&events_store_type=${type}${value === undefined ? '' : `&events_store_value=${encodeURIComponent(value)}`}`,
+    )
+  await store(server, 5)
+  await new Promise((resolve) => setTimeout(resolve, 1100))
+  await store(server, 5, 6)
+  const [sixth] = await user.eventsStore.read('s', { fromSequence: 6, maxMessages: 1 })
+  const at = new Date(sixth!.timestamp).toISOString()
+  const streams: [SseClient, number][] = [
+    [await start(1), 11],
+    [await subscribe('events-store?channel=s'), 11],
+    [await start(2), 1],
+    [await start(3), 10],
+    [await start(4, 4), 4],
+    [await start(4, 100), 100],
+    [await start(5, at), 6],
+    [await start(5, at.replace('Z', '+00:00')), 6],
+    [await start(5, '2001-01-01T00:00:00Z'), 1],
+    [await start(6, 3600), 1],
+    [await start(6, 1), 6],
+  ]
+  await store(server, 2, 11)
+  for (const [stream, first] of streams) {
+    if (first <= 12) expect(await take(stream, 13 - first), `${first}`).toEqual(range(first, 12))
+    expect(stream.waiting).toEqual([])
+  }
+})
+
+test('CE-14 - events store: Last-Event-ID goes on right behind, whatever the query says', async () => {
+  const server = await openCe()
+  await store(server, 5)
+  for (const [query, id, expected] of [
+    ['', '3', [4, 5]],
+    ['&events_store_type=2', '3', [4, 5]],
+    ['&events_store_type=4&events_store_value=1', '4', [5]],
+    ['', '0', [1, 2, 3, 4, 5]],
+  ] as const) {
+    const stream = await server.subscribe(`events-store?channel=s${query}`, { 'last-event-id': id })
+    expect(await take(stream, expected.length), `${query} ${id}`).toEqual(expected)
+  }
+  const ahead = await server.subscribe('events-store?channel=s', { 'last-event-id': '5' })
+  await store(server, 1, 6)
+  expect(await take(ahead, 1)).toEqual([6])
+})
+
+test('CE-14 - events store: a subscriber cut off 100 times at random while 10,000 events are written sees each once, in order', async () => {
+  const server = await openCe()
+  const total = 10_000
+  const next = random(42)
+  const seen: number[] = []
+  let cuts = 0
+  let writing = true
+  const writer = (async () => {
+    for (let at = 1; at <= total; at += 50) {
+      await store(server, 50, at)
+      // The writer does not run far ahead, so that cuts fall into live delivery as well as into replay.
+      while (seen.length < at - 1500) await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    writing = false
+  })()
+  let last: string | undefined
+  while (seen.length < total) {
+    const stream = await server.subscribe(
+      'events-store?channel=s&events_store_type=2',
+      last === undefined ? {} : { 'last-event-id': last },
+    )
+    const until = cuts < 100 ? seen.length + 1 + Math.floor(next() * ((2 * total) / 101)) : Number.POSITIVE_INFINITY
+    while (seen.length < Math.min(total, until)) {
+      const { id, data } = await stream.next()
+      last = id
+      seen.push(JSON.parse(data).data)
+    }
+    stream.close()
+    if (seen.length < total) cuts++
+    // What is left of a short run is spread over the cuts that are due.
+    if (seen.length >= total - 1 && cuts < 100) break
+  }
+  await writer
+  expect(writing).toBe(false)
+  expect(seen).toEqual(range(1, total))
+  expect(cuts).toBe(100)
+  await until(() => server.handler.openStreams() === 0)
+})
+
+test('CE-14 - events store: members of a group share one position; what a lost one was not handed goes to another', async () => {
+  const server = await openCe()
+  const route = 'events-store?channel=s&group=g&events_store_type=2'
+  const [first, second] = [await server.subscribe(route), await server.subscribe(route)]
+  await store(server, 100)
+  await until(() => first.waiting.length + second.waiting.length === 100)
+  const ids = [...first.waiting, ...second.waiting].map(({ id }) => Number(id))
+  expect(ids.sort((a, b) => a - b)).toEqual(range(1, 100))
+  first.close()
+  await until(() => server.handler.openStreams() === 1)
+  await store(server, 10, 101)
+  await until(() => second.waiting.at(-1)?.id === '110')
+})
+
+test('CE-17 - slow subscribers: one of an events store gets backpressure and loses nothing', async () => {
+  const server = await openCe({ maxBufferedBytes: 65_536 })
+  const { post } = server
+  const slow = await server.subscribe('events-store?channel=s')
+  const quick = await server.subscribe('events-store?channel=s')
+  slow.pause()
+  const pad = 'x'.repeat(20_000)
+  const total = 1000
+  for (let at = 0; at < total; at += 100) {
+    const batch = range(at + 1, at + 100).map((n) => event({ id: `${n}`, subject: 's', data: pad }))
+    await post('send/event-store', JSON.stringify(batch), { 'content-type': 'application/cloudevents-batch+json' })
+  }
+  await until(() => quick.waiting.length === total)
+  // 20 MB were written; what the server holds for the paused one is what its socket refused.
+  expect(slow.waiting.length).toBeLessThan(total)
+  slow.resume()
+  await until(() => slow.waiting.length === total)
+  expect(slow.waiting.map(({ id }) => Number(id))).toEqual(range(1, total))
+})
+
+test('CE-17 - slow subscribers: one of events loses counted events, and is told where and how many', async () => {
+  const dropped: number[] = []
+  const server = await openCe({ maxBufferedBytes: 65_536, hooks: { eventsDropped: (count) => dropped.push(count) } })
+  const { user } = server
+  const slow = await server.subscribe('events?channel=c')
+  const quick = await server.subscribe('events?channel=c')
+  slow.pause()
+  const pad = 'x'.repeat(20_000)
+  const total = 1000
+  let sent = 0
+  const publish = async (count: number) => {
+    for (let i = 0; i < count; i++) {
+      await user.events.publish('c', { body: Buffer.from(JSON.stringify({ n: ++sent, pad })) })
+      if (sent % 2 === 0) await until(() => quick.waiting.length === sent)
+    }
+  }
+  await publish(total)
+  slow.resume()
+  await until(() => slow.waiting.some(({ event }) => event === 'error'))
+  await publish(10)
+  await until(() => slow.waiting.at(-1)?.data.startsWith('{') === true && quick.waiting.length === sent)
+  await until(() => JSON.parse(slow.waiting.at(-1)!.data).data.n === sent)
+  let expected = 1
+  let lost = 0
+  for (const { event, data } of slow.waiting) {
+    const { message, data: content } = JSON.parse(data)
+    if (event === 'error') {
+      expect(content.code).toBe('SLOW_SUBSCRIBER')
+      expect(message).toMatch(/ (1 event was|\d+ events were) left out here$/)
+      lost += content.dropped
+      expected += content.dropped
+    } else {
+      expect(content.n).toBe(expected++)
+    }
+  }
+  expect(lost).toBeGreaterThan(0)
+  expect(expected - 1).toBe(sent)
+  expect(dropped.reduce((sum, count) => sum + count, 0)).toBe(lost)
+})
+
+test('CE-17 - slow subscribers: one that takes nothing for the idle time is cut off, and its loss is counted', async () => {
+  const dropped: number[] = []
+  const server = await openCe({
+    maxBufferedBytes: 65_536,
+    maxSseIdleSeconds: 0.3,
+    hooks: { eventsDropped: (count) => dropped.push(count) },
+  })
+  const slow = await server.subscribe('events?channel=c')
+  slow.pause()
+  const body = Buffer.from(JSON.stringify('x'.repeat(100_000)))
+  while (server.handler.openStreams() > 0) {
+    await server.user.events.publish('c', { body })
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+  expect(dropped.length).toBe(1)
+  expect(await server.connections()).toBe(0)
+})
