@@ -116,7 +116,6 @@ export interface CreateChannelOperation {
   readonly kind: 'createChannel'
   readonly type: StoredType
   readonly channel: string
-  readonly now: number
   readonly options: {
     readonly compacted: boolean | undefined
     readonly maxAgeMs: number | undefined
