@@ -332,6 +332,16 @@ describe('M8 - the reserved prefix', () => {
     },
   )
 
+  test('a reserved name is refused as one, whatever else is wrong with it', async () => {
+    const names = [`_AGENTS_.${'x'.repeat(10_000)}`, '_AGENTS_.*', '_AGENTS_.a..b']
+    for (const channel of names) {
+      const { text, isError } = await bench.call('queue_send', { channel, body: '', dead_letter_queue: channel })
+      expect(isError).toBe(true)
+      expect(text).toContain('CHANNEL_RESERVED')
+      expect(text.length).toBeLessThan(500)
+    }
+  })
+
   test('nothing was created under the prefix, and lists do not show what is there', async () => {
     const reserved = (await bench.engine.channels.list()).filter(({ name }) => name.startsWith('_AGENTS_.'))
     expect(reserved.map(({ type, name }) => `${type} ${name}`)).toEqual(['queries _AGENTS_.agents/echo'])
