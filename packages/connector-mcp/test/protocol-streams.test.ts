@@ -21,15 +21,14 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('M3 streams on %s', (kin
     expect(await connection.until(': keepalive\n\n')).toContain(': keepalive')
   })
 
-  test.each([undefined, 'application/json', '*/*', 'text/html', 'text/event-stream;q=0'])(
-    'M3 - Accept %s is 406',
-    async (accept) => {
-      const host = await startHost({}, kind)
+  test('M3 - GET without an Accept that names event streams is 406', async () => {
+    const host = await startHost({}, kind)
+    for (const accept of [undefined, 'application/json', '*/*', 'text/html', 'text/event-stream;q=0']) {
       const response = await fetch(host.url, accept === undefined ? {} : { headers: { Accept: accept } })
-      expect(response.status).toBe(406)
-      expect(await response.json()).toMatchObject({ id: null, error: { code: -32600 } })
-    },
-  )
+      expect(response.status, accept).toBe(406)
+      expect(await response.json(), accept).toMatchObject({ id: null, error: { code: -32600 } })
+    }
+  })
 
   test('M3 - over the limit it is 503, and a stream that ends makes room', async () => {
     const host = await startHost({ maxStreams: 2 }, kind)
