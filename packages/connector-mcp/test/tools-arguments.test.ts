@@ -170,6 +170,14 @@ describe('M7 - arguments are strict', () => {
     }
   })
 
+  test.each(['channel_list', 'agent_list'])(
+    '%s, of which nothing is required, refuses what it does not know',
+    async (tool) => {
+      expect((await bench.refused(tool, { nothing: 1 })).message).toContain('nothing is unknown')
+      expect((await bench.call(tool, {})).isError).toBe(false)
+    },
+  )
+
   test('every problem is listed, and what was given is cut', async () => {
     const error = await bench.refused('queue_send', {
       channel: 'x'.repeat(10_000),

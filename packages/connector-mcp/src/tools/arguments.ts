@@ -68,7 +68,8 @@ function problemsOf(input: TObject, args: unknown): readonly ArgumentProblem[] {
     return [{ argument: 'arguments', given: shown(args), allowed: 'an object' }]
   }
   const given = new Map<string, unknown>(Object.entries(args))
-  const required: readonly string[] = input.required
+  // TypeBox leaves the keyword out when nothing is required, whatever its type says.
+  const required: readonly string[] = input.required ?? []
   const names = Object.keys(input.properties)
   const problems = Object.entries(input.properties).flatMap(([argument, schema]) => {
     const value = given.get(argument)
