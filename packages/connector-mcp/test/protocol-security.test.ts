@@ -43,7 +43,7 @@ describe('origins', () => {
     'http://127.0.0.1.evil.com',
     'HTTP://LOCALHOST',
     'http://[::2]',
-  ])('S6 - origin %s is 403 with -32600 on every method, before anything is asked or read', async (origin) => {
+  ])('S6, ORIGIN-5 - origin %s is 403 with -32600 on every method, before anything is asked or read', async (origin) => {
     const before = authenticator.asked
     for (const method of ['POST', 'GET', 'DELETE', 'PUT']) {
       const response = await fetch(host.url, {
@@ -70,7 +70,7 @@ describe('origins', () => {
     'http://0.0.0.0:9090',
     'http://10.1.2.3:9090',
     '',
-  ])('S6 - origin %j passes', async (origin) => {
+  ])('S6, ORIGIN-1, ORIGIN-4 - origin %j passes', async (origin) => {
     expect(rpc(await host.post(PING, { Origin: origin, Authorization: 'Bearer t' })).result).toEqual({})
   })
 
@@ -87,7 +87,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('authentication on %s', 
   test.each([
     ['at once', false],
     ['after a while', true],
-  ])('S5 - a caller refused %s gets 200 with -32010 and the id, and nothing is executed', async (_name, later) => {
+  ])('S5, RPC-9 - a caller refused %s gets 200 with -32010 and the id, and nothing is executed', async (_name, later) => {
     const host = await startHost({ authenticator: tokens('good', 'me', later) }, kind)
     const answer = await host.call('queue_send', { channel: 'q', body: 'x' })
     expect(answer.status).toBe(200)
@@ -189,6 +189,20 @@ describe('in somebody else’s server', () => {
     })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-max-age')).toBe('86400')
+  })
+
+  test('plugin - answers to injected requests as well, so that a host can test itself', async () => {
+    const host = await startHost()
+    const app = fastify()
+    onTestFinished(() => app.close())
+    await app.register(mcpConnector(host.broker))
+    const inject = (body: object): Promise<string> =>
+      app.inject({ method: 'POST', url: '/mcp', payload: body }).then(({ payload }) => payload)
+    expect(await inject(PING)).toBe('{"jsonrpc":"2.0","id":1,"result":{}}')
+    await host.user.queues.send('q', { body: new Uint8Array([104, 105]) })
+    expect(resultText({ text: await inject(toolCall('queue_receive', { channel: 'q', max_messages: 1 })) })).toContain(
+      'hi',
+    )
   })
 
   test('hooks - a request is reported with its method, tool and outcome, names made up by callers are not', async () => {
