@@ -196,6 +196,15 @@ describe('M7 - arguments are strict', () => {
     expect(error.message.length).toBeLessThan(2000)
   })
 
+  test('a hundred thousand unknown arguments make a short answer', async () => {
+    const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i]))
+    const error = await bench.refused('queue_peek', { ...many, channel: 'c', max_messages: 1 })
+    expect(problemsOf(error)).toHaveLength(20)
+    expect(error.message.length).toBeLessThan(2000)
+    const tags = await bench.refused('queue_send', { channel: 'c', body: '', tags: many })
+    expect(problemsOf(tags).length).toBeLessThanOrEqual(20)
+  })
+
   test('two arguments that exclude each other are refused', async () => {
     const error = await bench.refused('events_store_read', {
       channel: 'c',

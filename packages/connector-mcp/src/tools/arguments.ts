@@ -76,10 +76,10 @@ function problemsOf(input: TObject, args: unknown): readonly ArgumentProblem[] {
     if (value !== undefined) return valueProblems(argument, schema, value)
     return required.includes(argument) ? [{ argument, allowed: allowedBy(schema) }] : []
   })
+  const allowed = `one of the tool's own: ${names.join(', ')}`
   for (const argument of given.keys()) {
-    if (names.includes(argument)) continue
-    const allowed = names.length === 0 ? 'left out: the tool takes none' : `one of the tool's own: ${names.join(', ')}`
-    problems.push({ argument: name(argument), given: 'unknown', allowed })
+    if (problems.length >= MAX_PROBLEMS) break
+    if (!names.includes(argument)) problems.push({ argument: name(argument), given: 'unknown', allowed })
   }
   return problems.slice(0, MAX_PROBLEMS)
 }
