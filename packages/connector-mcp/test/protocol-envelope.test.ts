@@ -93,7 +93,7 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
 
   afterAll(() => host[Symbol.asyncDispose]())
 
-  test('J1–J4 - each is refused with its status, its code and its id, and the next request is served', async () => {
+  test('J1, J2, J3, J4 - each is refused with its status, its code and its id, and the next request is served', async () => {
     for (const [name, body, status, code, id] of BAD) {
       const answer = await host.post(body)
       expect(answer.status, name).toBe(status)
@@ -110,7 +110,7 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
     expect(host.failures).toEqual([])
   })
 
-  test('J3 - a wrong content type is -32700, whatever the framework thinks of it', async () => {
+  test('J3, RPC-7 - a wrong content type is -32700, whatever the framework thinks of it', async () => {
     for (const type of [
       'text/plain',
       'application/jsonx',
@@ -144,7 +144,7 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
     expect(far.status).toBe(413)
   })
 
-  test('J1 - ids come back exactly as they were written', async () => {
+  test('J1, RPC-2 - ids come back exactly as they were written', async () => {
     for (const id of ['9007199254740993', '-0', '"\\u00e9 \\" é"', '""', '123456789012345678901234567890']) {
       const answer = await host.post(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`)
       expect(answer.text).toBe(`{"jsonrpc":"2.0","id":${id},"result":{}}`)

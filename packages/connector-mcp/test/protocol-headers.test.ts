@@ -41,7 +41,7 @@ describe('M1 versions', () => {
     ['2024-11-05', '2025-11-25'],
     ['2026-07-28', '2025-11-25'],
     ['nonsense', '2025-11-25'],
-  ])('M1 - initialize with %s agrees on %s', async (asked, agreed) => {
+  ])('M1, MCP-9 - initialize with %s agrees on %s', async (asked, agreed) => {
     const answer = await host.post(initialize(asked))
     const { result } = rpc(answer)
     expect(InitializeResultSchema.parse(result).protocolVersion).toBe(agreed)

@@ -8,7 +8,7 @@ import { RawConnection } from './raw-connection.ts'
 const STREAM = { Accept: 'text/event-stream' }
 
 describe.each(['fastify', 'node'] satisfies HostKind[])('M3 streams on %s', (kind) => {
-  test('M3 - GET opens a stream with a comment at once, and keepalive comments', async () => {
+  test('M3, MCP-2 - GET opens a stream with a comment at once, and keepalive comments', async () => {
     const host = await startHost({ keepAliveMs: 5 }, kind)
     const connection = await RawConnection.open(host.port)
     connection.socket.write('GET /mcp HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nMCP-Session-Id: s-1\r\n\r\n')
