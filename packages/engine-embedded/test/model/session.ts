@@ -169,24 +169,24 @@ export class Session {
     }
   }
 
-  /** Moves the wall clock on, and sees to it that the engine has looked at it. */
+  /** Moves the wall clock on; where somebody waits, until the engine has noticed. */
   async advance(model: QueueModel, milliseconds: number): Promise<void> {
-    const store = this.#store
-    store.clock += milliseconds
-    // The engine sleeps until the next message is due by a clock that stood still: a new one wakes it.
+    this.#store.clock += milliseconds
+    model.clock = this.#store.clock
+    if (this.waiting.length > 0) await this.wakeUp(model)
+  }
+
+  /** The engine sleeps until the next message is due, by a clock that stood still: a new message wakes it. */
+  async wakeUp(model: QueueModel): Promise<void> {
     const poke = this.channel('poke')
     const id = randomUUID()
     const message = { id, clientId: 'poke', body: new Uint8Array(0), metadata: '', tags: {} }
     const options = { delayMs: 1, expirationMs: 0, maxReceiveCount: 0, deadLetterQueue: '' }
     await this.engine.queues.send(poke, { ...message, ...options })
-    store.clock += 1
-    model.clock = store.clock
-    const [delivery] = await this.engine.queues.receive(poke, {
-      maxMessages: 1,
-      waitMs: 10_000,
-      leaseMs: 600_000,
-      clientId: 'poke',
-    })
+    this.#store.clock += 1
+    model.clock = this.#store.clock
+    const wanted = { maxMessages: 1, waitMs: 10_000, leaseMs: 600_000, clientId: 'poke' }
+    const [delivery] = await this.engine.queues.receive(poke, wanted)
     assert.equal(delivery?.message.id, id)
     await this.engine.queues.ack([delivery?.receipt ?? ''], 'poke')
   }
