@@ -43,25 +43,28 @@ describe('origins', () => {
     'http://127.0.0.1.evil.com',
     'HTTP://LOCALHOST',
     'http://[::2]',
-  ])('S6, ORIGIN-5 - origin %s is 403 with -32600 on every method, before anything is asked or read', async (origin) => {
-    const before = authenticator.asked
-    for (const method of ['POST', 'GET', 'DELETE', 'PUT']) {
-      const response = await fetch(host.url, {
-        method,
-        headers: { Origin: origin, 'Content-Type': 'application/json', Accept: 'text/event-stream' },
-        ...(method === 'POST' ? { body: JSON.stringify(toolCall('queue_send', { channel: 'q', body: 'x' })) } : {}),
-      })
-      expect(response.status, method).toBe(403)
-      expect(await response.json(), method).toEqual({
-        jsonrpc: '2.0',
-        id: null,
-        error: { code: -32600, message: 'origin not allowed' },
-      })
-    }
-    expect(authenticator.asked).toBe(before)
-    expect(await host.user.channels.list()).toEqual([])
-    expect(host.requests.at(-1)).toMatchObject({ outcome: 'origin_refused' })
-  })
+  ])(
+    'S6, ORIGIN-5 - origin %s is 403 with -32600 on every method, before anything is asked or read',
+    async (origin) => {
+      const before = authenticator.asked
+      for (const method of ['POST', 'GET', 'DELETE', 'PUT']) {
+        const response = await fetch(host.url, {
+          method,
+          headers: { Origin: origin, 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+          ...(method === 'POST' ? { body: JSON.stringify(toolCall('queue_send', { channel: 'q', body: 'x' })) } : {}),
+        })
+        expect(response.status, method).toBe(403)
+        expect(await response.json(), method).toEqual({
+          jsonrpc: '2.0',
+          id: null,
+          error: { code: -32600, message: 'origin not allowed' },
+        })
+      }
+      expect(authenticator.asked).toBe(before)
+      expect(await host.user.channels.list()).toEqual([])
+      expect(host.requests.at(-1)).toMatchObject({ outcome: 'origin_refused' })
+    },
+  )
 
   test.each([
     'http://localhost:5173',
@@ -87,20 +90,23 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('authentication on %s', 
   test.each([
     ['at once', false],
     ['after a while', true],
-  ])('S5, RPC-9 - a caller refused %s gets 200 with -32010 and the id, and nothing is executed', async (_name, later) => {
-    const host = await startHost({ authenticator: tokens('good', 'me', later) }, kind)
-    const answer = await host.call('queue_send', { channel: 'q', body: 'x' })
-    expect(answer.status).toBe(200)
-    expect(answer.text).toBe('{"jsonrpc":"2.0","id":1,"error":{"code":-32010,"message":"Authentication failed"}}')
-    expect(answer.headers.get('content-type')).toBe('application/json')
-    const big = await host.post(`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, {
-      Authorization: 'Bearer bad',
-    })
-    expect(big.text).toContain('"id":9007199254740993,')
-    expect(await host.user.channels.list()).toEqual([])
-    expect(host.requests.map(({ outcome }) => outcome)).toEqual(['unauthenticated', 'unauthenticated'])
-    expect(host.failures).toEqual([])
-  })
+  ])(
+    'S5, RPC-9 - a caller refused %s gets 200 with -32010 and the id, and nothing is executed',
+    async (_name, later) => {
+      const host = await startHost({ authenticator: tokens('good', 'me', later) }, kind)
+      const answer = await host.call('queue_send', { channel: 'q', body: 'x' })
+      expect(answer.status).toBe(200)
+      expect(answer.text).toBe('{"jsonrpc":"2.0","id":1,"error":{"code":-32010,"message":"Authentication failed"}}')
+      expect(answer.headers.get('content-type')).toBe('application/json')
+      const big = await host.post(`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, {
+        Authorization: 'Bearer bad',
+      })
+      expect(big.text).toContain('"id":9007199254740993,')
+      expect(await host.user.channels.list()).toEqual([])
+      expect(host.requests.map(({ outcome }) => outcome)).toEqual(['unauthenticated', 'unauthenticated'])
+      expect(host.failures).toEqual([])
+    },
+  )
 
   test('S5 - the id is null where it cannot be read, or beyond 64 KiB', async () => {
     const host = await startHost({ authenticator: tokens('good', 'me', false) }, kind)

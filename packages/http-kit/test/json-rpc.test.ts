@@ -123,10 +123,13 @@ describe('envelope', () => {
     })
   })
 
-  test.each(['[]', 'null', '1', '"text"', 'true'])('J2, RPC-4 - params %s is refused with -32602 and the id', (params) => {
-    const error = refusal(`{"jsonrpc":"2.0","id":"q","method":"a","params":${params}}`)
-    expect(error).toMatchObject({ code: -32602, id: '"q"' })
-  })
+  test.each(['[]', 'null', '1', '"text"', 'true'])(
+    'J2, RPC-4 - params %s is refused with -32602 and the id',
+    (params) => {
+      const error = refusal(`{"jsonrpc":"2.0","id":"q","method":"a","params":${params}}`)
+      expect(error).toMatchObject({ code: -32602, id: '"q"' })
+    },
+  )
 
   test.each(['[]', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'])('J2 - the batch %s is refused', (body) => {
     expect(refusal(body)).toMatchObject({ code: -32600 })
