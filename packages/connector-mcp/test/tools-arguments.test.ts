@@ -241,6 +241,10 @@ describe('M7 - arguments are strict', () => {
     '2026-01-01T00:00:00.Z',
     '1767225600000',
     ' 2026-01-01T00:00:00Z',
+    '2026-01-01t00:00:00z',
+    '2026-01-01T00:00:00Z[Europe/Berlin]',
+    '2026-01-01T00:00:00.1234567890Z',
+    '2016-12-31T23:59:60Z',
   ])('from_time %j is refused, saying what is allowed', async (from_time) => {
     const error = await bench.refused('events_store_read', { channel: 'c', from_time, max_messages: 1 })
     expect(problemsOf(error)).toEqual([

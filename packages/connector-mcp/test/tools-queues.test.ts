@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
 import { MAX_ANSWER_BYTES } from '../src/tools/answer-size.ts'
 import type { ToolBench } from './tool-bench.ts'
@@ -125,6 +125,19 @@ describe('tools - queue_receive', () => {
     const { settlement } = await bench.call('queue_receive', { channel: 'back', max_messages: 2 })
     await settlement?.rollback()
     expect(bodies(await bench.json('queue_receive', { channel: 'back', max_messages: 3 }))).toEqual(['a', 'b', 'c'])
+  })
+
+  test('M14 - the lease outlasts the settlement by far, and the caller is who may settle', async () => {
+    await bench.call('queue_send', { channel: 'leased', body: 'a' })
+    const receive = vi.spyOn(bench.engine.queues, 'receive')
+    await bench.json('queue_receive', { channel: 'leased', max_messages: 7, wait_timeout_seconds: 3 })
+    const options = receive.mock.lastCall?.[1]
+    await bench.call('queue_send', { channel: 'leased', body: 'b' })
+    await bench.json('queue_receive', { channel: 'leased', max_messages: 1 })
+    expect(receive.mock.lastCall?.[1]).toMatchObject({ waitMs: 5000 })
+    receive.mockRestore()
+    expect(options).toMatchObject({ maxMessages: 7, waitMs: 3000, clientId: 'anonymous', maxBytes: MAX_ANSWER_BYTES })
+    expect(options?.leaseMs).toBeGreaterThanOrEqual(60_000)
   })
 
   test('max_messages bounds the answer', async () => {

@@ -14,7 +14,7 @@ export function parseTimestamp(text: string): number | undefined {
   const parts = ISO_8601.exec(text)
   if (!parts) return undefined
   const [, fraction = ''] = parts
-  const milliseconds = Date.parse(fraction.length > 3 ? text.replace(`.${fraction}`, `.${fraction.slice(0, 3)}`) : text)
+  const milliseconds = Date.parse(text)
   if (Number.isNaN(milliseconds)) return undefined
   return /[1-9]/.test(fraction.slice(3)) ? milliseconds + 1 : milliseconds
 }
