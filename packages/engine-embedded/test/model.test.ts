@@ -18,7 +18,7 @@ test.concurrent.each([1, 2])(
           await fc.asyncModelRun(() => ({ model, real: session }), run)
           await drain(model, session)
         }),
-        { seed, numRuns: 60, endOnFailure: false },
+        { seed, numRuns: 100, interruptAfterTimeLimit: 90_000, markInterruptAsFailure: true },
       )
     } finally {
       await store.close()
