@@ -31,6 +31,14 @@ test.each(['SIGTERM', 'SIGINT'] as const)('lifecycle - %s ends an idle server wi
   expect(cli.stderr).toBe('')
 })
 
+test.each(['json', 'pretty'])('lifecycle - without a reader of its log (%s) it still ends in order', async (format) => {
+  const cli = startCli({ env: { LOG_FORMAT: format } })
+  await cli.ready()
+  cli.child.stdout!.destroy()
+  cli.child.kill('SIGTERM')
+  expect(await cli.exited).toEqual({ code: 0, signal: null })
+})
+
 test('lifecycle - SIGTERM ends a long poll with an empty result', async () => {
   const cli = startCli()
   const { http } = await cli.ready()

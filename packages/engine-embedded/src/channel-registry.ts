@@ -124,7 +124,7 @@ export class ChannelRegistry {
       incomingBytes: 0,
       outgoing: 0,
       outgoingBytes: 0,
-      lastActivity: this.#now(),
+      lastActivity: 0,
       subscribers: 0,
       entries: 0,
       delayed: 0,
@@ -249,7 +249,7 @@ export class ChannelRegistry {
     for (const type of ['events', 'commands', 'queries'] as const) {
       for (const channel of this.#byType[type].values()) {
         if (!isReservedChannel(channel.name) || channel.subscribers > 0) continue
-        if (channel.lastActivity < before) this.remove(type, channel.name)
+        if (channel.lastActivity > 0 && channel.lastActivity < before) this.remove(type, channel.name)
       }
     }
   }

@@ -2,6 +2,7 @@ import type { ChannelEngine, ChannelOptions, ChannelState, ChannelType } from '@
 import { CHANNEL_TYPES } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
+import { unavailable } from './errors.ts'
 import type { EmbeddedLogs } from './logs/embedded-logs.ts'
 import type { Store } from './store/store.ts'
 import type { EmbeddedTopics } from './topics.ts'
@@ -12,22 +13,23 @@ export class EmbeddedChannels implements ChannelEngine {
   readonly #registry: ChannelRegistry
   readonly #logs: EmbeddedLogs
   readonly #topics: EmbeddedTopics
-  readonly #now: () => number
+  #closed = false
 
-  constructor(store: Store, registry: ChannelRegistry, logs: EmbeddedLogs, topics: EmbeddedTopics, now: () => number) {
+  constructor(store: Store, registry: ChannelRegistry, logs: EmbeddedLogs, topics: EmbeddedTopics) {
     this.#store = store
     this.#registry = registry
     this.#logs = logs
     this.#topics = topics
-    this.#now = now
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {
+    this.#checkOpen()
     const types = type === undefined ? CHANNEL_TYPES : [type]
     return types.flatMap((each) => this.#registry.list(each).map((channel) => this.#state(channel)))
   }
 
   async info(type: ChannelType, name: string): Promise<ChannelState | undefined> {
+    this.#checkOpen()
     const channel = this.#registry.get(type, name)
     return channel && this.#state(channel)
   }
@@ -38,6 +40,7 @@ export class EmbeddedChannels implements ChannelEngine {
   }
 
   async create(type: ChannelType, name: string, options: ChannelOptions = {}): Promise<boolean> {
+    this.#checkOpen()
     if (type === 'events_store') return this.#logs.create(name, options)
     if (type === 'queues') return this.#createQueue(name)
     if (this.#registry.get(type, name)) return false
@@ -47,14 +50,23 @@ export class EmbeddedChannels implements ChannelEngine {
 
   #createQueue(channel: string): Promise<boolean> {
     const options = { compacted: undefined, maxAgeMs: undefined, maxBytes: undefined }
-    const operation = { kind: 'createChannel', type: 'queues', channel, now: this.#now(), options } as const
+    const operation = { kind: 'createChannel', type: 'queues', channel, options } as const
     return this.#registry.creating('queues', channel, () =>
       this.#store.submit('createChannel', operation, 0, ({ created }) => created),
     )
   }
 
   async delete(type: ChannelType, channel: string): Promise<boolean> {
+    this.#checkOpen()
     if (type !== 'queues' && type !== 'events_store') return this.#registry.remove(type, channel)
     return this.#store.submit('deleteChannel', { kind: 'deleteChannel', type, channel }, 0, ({ deleted }) => deleted)
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw unavailable('it is closed')
+  }
+
+  close(): void {
+    this.#closed = true
   }
 }

@@ -84,7 +84,7 @@ class ComposedEngine implements EmbeddedEngine {
     this.topics = new EmbeddedTopics(registry, now, onProblem)
     this.logs = new EmbeddedLogs(store, registry, now)
     this.requests = new EmbeddedRequests(registry, now, onProblem)
-    this.channels = new EmbeddedChannels(store, registry, this.logs, this.topics, now)
+    this.channels = new EmbeddedChannels(store, registry, this.logs, this.topics)
     registry.apply({ changed: loadChannels(store.reader), removed: [] })
     store.listen({
       group: (reply) => this.#applyGroup(reply),
@@ -180,6 +180,7 @@ class ComposedEngine implements EmbeddedEngine {
 
   async #shutDown(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
+    this.channels.close()
     this.topics.close()
     this.requests.close()
     this.logs.close()

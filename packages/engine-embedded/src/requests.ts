@@ -203,7 +203,8 @@ export class EmbeddedRequests implements RequestEngine {
     for (const exchanges of Object.values(this.#exchanges)) {
       for (const { groups, pending } of exchanges.values()) {
         for (const request of pending) request.fail(unavailable('it is closed'))
-        for (const { members } of groups.values()) for (const { subscription } of members.slice()) subscription.end()
+        for (const { members } of groups.values())
+          for (const { subscription } of members.slice()) subscription.end(unavailable('it is closed'))
       }
     }
   }

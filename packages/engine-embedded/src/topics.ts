@@ -163,7 +163,7 @@ export class EmbeddedTopics implements TopicEngine {
   close(): void {
     this.#closed = true
     for (const subscribers of [this.#wildcard, ...this.#literal.values()]) {
-      for (const { subscription } of subscribers) subscription.end()
+      for (const { subscription } of subscribers) subscription.end(unavailable('it is closed'))
     }
   }
 }

@@ -185,7 +185,6 @@ export class EmbeddedLogs implements LogEngine {
       kind: 'createChannel',
       type: 'events_store',
       channel,
-      now: this.#now(),
       options: { compacted, maxAgeMs, maxBytes },
     } as const
     return this.#registry.creating('events_store', channel, () =>
@@ -211,7 +210,7 @@ export class EmbeddedLogs implements LogEngine {
   close(): void {
     this.#closed = true
     for (const { subscriptions } of this.#followed.values()) {
-      for (const subscription of Array.from(subscriptions)) subscription.end()
+      for (const subscription of Array.from(subscriptions)) subscription.end(unavailable('it is closed'))
     }
   }
 }

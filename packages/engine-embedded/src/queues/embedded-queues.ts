@@ -151,7 +151,7 @@ export class EmbeddedQueues implements QueueEngine {
 
   async receive(channel: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
     options.signal?.throwIfAborted()
-    if (this.#closed) throw unavailable('it is closed')
+    this.#checkOpen()
     const due = this.#clock.promoted()
     if (due) {
       await due
@@ -244,16 +244,19 @@ export class EmbeddedQueues implements QueueEngine {
 
   // ── Settling ──
 
-  ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+    this.#checkOpen()
     return this.#settlement.ack(receipts, clientId)
   }
 
-  nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+    this.#checkOpen()
     return this.#settlement.nack(receipts, clientId)
   }
 
-  extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<Settlement> {
-    return Promise.resolve(this.#settlement.extend(receipts, clientId, leaseMs))
+  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<Settlement> {
+    this.#checkOpen()
+    return this.#settlement.extend(receipts, clientId, leaseMs)
   }
 
   // ── Looking and clearing ──
@@ -262,6 +265,7 @@ export class EmbeddedQueues implements QueueEngine {
     name: string,
     { maxMessages, maxBytes }: { maxMessages: number; maxBytes?: number },
   ): Promise<QueueMessage[]> {
+    this.#checkOpen()
     await this.#clock.promoted()
     const channel = this.#registry.get('queues', name)
     if (!channel) return []
@@ -285,6 +289,7 @@ export class EmbeddedQueues implements QueueEngine {
   }
 
   async purge(name: string): Promise<number> {
+    this.#checkOpen()
     const channel = this.#registry.get('queues', name)
     if (!channel) return 0
     const queue = this.#queue(name)
@@ -382,6 +387,10 @@ export class EmbeddedQueues implements QueueEngine {
       this.#serveSoon(queue)
     }
     this.#clock.start()
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw unavailable('it is closed')
   }
 
   async close(): Promise<void> {

@@ -50,7 +50,7 @@ export function loadChannels(database: Database.Database): StoredChannel[] {
   return channels
 }
 
-export function newChannel(id: number, type: StoredType, name: string, now: number): StoredChannel {
+export function newChannel(id: number, type: StoredType, name: string): StoredChannel {
   return {
     id,
     type,
@@ -67,7 +67,7 @@ export function newChannel(id: number, type: StoredType, name: string, now: numb
     outgoingBytes: 0,
     deadLettered: 0,
     expired: 0,
-    lastActivity: now,
+    lastActivity: 0,
     compacted: false,
     maxAgeMs: null,
     maxBytes: null,

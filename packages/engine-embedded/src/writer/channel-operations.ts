@@ -19,12 +19,12 @@ export class ChannelOperations {
     this.#logs = logs
   }
 
-  create({ type, channel: name, now, options }: CreateChannelOperation): CreateChannelResult {
+  create({ type, channel: name, options }: CreateChannelOperation): CreateChannelResult {
     const created = this.#channels.get(type, name) === undefined
     const { compacted, maxAgeMs, maxBytes } = options
     const changes = compacted !== undefined || maxAgeMs !== undefined || maxBytes !== undefined
     if (!created && !changes) return { kind: 'createChannel', created }
-    const channel = this.#channels.editOrCreate(type, name, now)
+    const channel = this.#channels.editOrCreate(type, name)
     if (compacted !== undefined) channel.compacted = compacted
     if (maxAgeMs !== undefined) channel.maxAgeMs = maxAgeMs
     if (maxBytes !== undefined) channel.maxBytes = maxBytes

@@ -59,10 +59,10 @@ export class ChannelTable {
   }
 
   /** The channel, about to be changed; created when there is none. */
-  editOrCreate(type: StoredType, name: string, now: number): StoredChannel {
+  editOrCreate(type: StoredType, name: string): StoredChannel {
     const existing = this.get(type, name)
     if (existing) return this.edit(existing)
-    const channel = newChannel(this.#freeId(), type, name, now)
+    const channel = newChannel(this.#freeId(), type, name)
     this.#byName[type].set(name, channel)
     this.#ids.add(channel.id)
     this.#before.set(channel, undefined)

@@ -89,7 +89,7 @@ export class LogOperations {
     }
     const last = existing && key !== undefined ? this.#lastOfKey.get(existing.id, key) : undefined
     checkExpected(name, entry, last?.sequence ?? 0)
-    const channel = this.#channels.editOrCreate('events_store', name, now)
+    const channel = this.#channels.editOrCreate('events_store', name)
     const { sequence, timestamp } = this.#store(channel, entry, now)
     if (key !== undefined) {
       this.#setLastOfKey.run(channel.id, key, sequence)

@@ -116,7 +116,7 @@ export class QueueOperations {
     const single = messages.length === 1 ? messages[0] : undefined
     if (single && single.deduplicationId === undefined) {
       this.#checkLimits(name, existing, 1, single.size)
-      const channel = this.#channels.editOrCreate('queues', name, now)
+      const channel = this.#channels.editOrCreate('queues', name)
       return {
         kind: 'send',
         channelId: channel.id,
@@ -146,7 +146,7 @@ export class QueueOperations {
       bytes += size
     }
     if (count > 0) this.#checkLimits(name, existing, count, bytes)
-    const channel = this.#channels.editOrCreate('queues', name, now)
+    const channel = this.#channels.editOrCreate('queues', name)
     const sequences: number[] = []
     const duplicates: (string | undefined)[] = []
     for (const message of messages) {
@@ -269,7 +269,7 @@ export class QueueOperations {
     this.#channels.edit(from)
     this.#remove(from, release.sequence)
     from.deadLettered++
-    const to = this.#channels.editOrCreate('queues', release.deadLetterQueue, now)
+    const to = this.#channels.editOrCreate('queues', release.deadLetterQueue)
     const tags = {
       ...parseTags(row.tags),
       dlq_source: from.name,
