@@ -91,7 +91,10 @@ export class LogSubscriber implements Follower {
     }
     if (this.#subscription.ended) return
     const item = this.cursor.next()
-    if (item) this.#deliver(item)
+    if (!item) return
+    this.#deliver(item)
+    // A listener that waited before need not wait again: nobody else would fetch the next one then.
+    this.pump()
   }
 
   restart(): void {
