@@ -9,7 +9,7 @@ const JSON_EVENT = { 'content-type': 'application/cloudevents+json' }
 
 test('CE-7 - parameters: unknown, repeated, missing, mistyped and out-of-range ones are named, with what is allowed', async () => {
   const { base, post, user } = await openCe()
-  const cases: readonly [method: string, route: string, message: string | RegExp][] = [
+  const cases: readonly [method: string, route: string, message: string][] = [
     ['POST', 'send/event?channel=c&chanel=d', 'chanel is unknown; it must be one of channel'],
     ['POST', 'send/event?channel=c&channel=d', 'channel is there more than once; it must be given once: a string'],
     ['POST', 'send/event?channel=%FF', '"%FF" is not percent-encoded UTF-8'],
@@ -50,8 +50,8 @@ test('CE-7 - parameters: unknown, repeated, missing, mistyped and out-of-range o
     ['GET', 'subscribe/events', 'channel is missing'],
     ['GET', 'subscribe/events?channel=a.>.b', 'invalid channel pattern "a.>.b"'],
     ['GET', 'subscribe/events?channel=', 'invalid channel pattern "": it is empty'],
-    ['GET', 'subscribe/events?channel=_AGENTS_.>', /"reserved channel name"/],
-    ['GET', 'subscribe/commands?channel=_AGENTS_.agents/x', /"reserved channel name"/],
+    ['GET', 'subscribe/events?channel=_AGENTS_.>', 'reserved channel name'],
+    ['GET', 'subscribe/commands?channel=_AGENTS_.agents/x', 'reserved channel name'],
     ['GET', 'subscribe/events?channel=c&group=', 'group is ""; it must be a string of 1 to 256 characters'],
     ['GET', `subscribe/events?channel=c&client_id=${'x'.repeat(257)}`, 'it must be a string of 1 to 256 characters'],
     ['GET', 'subscribe/events-store?channel=a.*', 'invalid channel name "a.*"'],
@@ -86,8 +86,7 @@ test('CE-7 - parameters: unknown, repeated, missing, mistyped and out-of-range o
     const text = await answer.text()
     expect(answer.status, `${route}: ${text}`).toBe(400)
     expect(JSON.parse(text).is_error).toBe(true)
-    if (typeof message === 'string') expect(JSON.parse(text).message, route).toContain(message)
-    else expect(text).toMatch(message)
+    expect(JSON.parse(text).message, route).toContain(message)
   }
   for (const id of ['', 'x', '-1', '1.5', '01', '9007199254740991', '1, 2']) {
     const answer = await fetch(`${base}/ce/subscribe/events-store?channel=c`, { headers: { 'last-event-id': id } })
@@ -257,7 +256,7 @@ test('CE-8 - limits: a body over the limit is 413, declared or not', async () =>
     headers: JSON_EVENT,
     body: new Blob([large]).stream(),
     duplex: 'half',
-  } as RequestInit)
+  })
   expect(chunked.status).toBe(413)
 })
 

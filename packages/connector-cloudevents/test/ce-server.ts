@@ -15,6 +15,10 @@ import { cloudeventsConnector } from '../src/index.ts'
 import type { SseClient } from './sse-client.ts'
 import { openSse } from './sse-client.ts'
 
+/** JSON of any shape: tests look into what they expect, and fail where it is not there. */
+// oxlint-disable-next-line typescript/no-explicit-any -- see above
+export type Loose = any
+
 /** The envelope of an answer, and what came with it. */
 export interface CeAnswer {
   readonly status: number
@@ -22,7 +26,7 @@ export interface CeAnswer {
   readonly text: string
   readonly is_error: boolean
   readonly message: string
-  readonly data: any
+  readonly data: Loose
 }
 
 export interface CeServer {
@@ -33,10 +37,10 @@ export interface CeServer {
   readonly user: BrokerHandle
   readonly handler: CeHandler
   /** POSTs to a route below /ce. An object is sent as a structured event. */
-  post(route: string, body?: unknown, headers?: Readonly<Record<string, string>>): Promise<CeAnswer>
-  subscribe(route: string, headers?: Readonly<Record<string, string>>): Promise<SseClient>
-  connections(): Promise<number>
-  close(): Promise<void>
+  readonly post: (route: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<CeAnswer>
+  readonly subscribe: (route: string, headers?: Readonly<Record<string, string>>) => Promise<SseClient>
+  readonly connections: () => Promise<number>
+  readonly close: () => Promise<void>
 }
 
 /** The connector, and /mcp beside it, on a real server over a real embedded engine. Gone when the test is over. */
@@ -44,7 +48,7 @@ export async function openCe(options: CloudEventsConnectorOptions = {}): Promise
   const path = await mkdtemp(join(tmpdir(), 'signalbox-ce-'))
   const engine = await openEmbeddedEngine({ path })
   const { broker, system } = createBroker(engine)
-  const app = Fastify({ forceCloseConnections: 'idle' })
+  const app = Fastify({ forceCloseConnections: true })
   const connector = cloudeventsConnector(broker, { settleGraceMs: 50, ...options })
   await app.register(connector)
   await app.register(mcpConnector(broker))

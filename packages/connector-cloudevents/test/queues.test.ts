@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { expect, test } from 'vitest'
 
 import { event, openCe, until } from './ce-server.ts'
-import type { CeServer } from './ce-server.ts'
+import type { CeServer, Loose } from './ce-server.ts'
 
 async function fill({ post }: CeServer, channel: string, count: number): Promise<void> {
   const batch = Array.from({ length: count }, (_, i) => event({ id: `${i + 1}`, data: i + 1 }))
@@ -13,8 +13,8 @@ async function fill({ post }: CeServer, channel: string, count: number): Promise
   })
 }
 
-function ids({ data }: { data: any }): string[] {
-  return data.messages.map((message: any) => message.event.id)
+function ids({ data }: { data: Loose }): string[] {
+  return data.messages.map((message: Loose) => message.event.id)
 }
 
 test('CE-12 - queues: a destructive receive removes what it returns, a peek nothing', async () => {
@@ -74,7 +74,7 @@ test('CE-12 - queues: a client that goes away while it waits takes nothing with 
   await until(async () => (await server.connections()) > 0)
   await new Promise((resolve) => setTimeout(resolve, 50))
   aborter.abort()
-  await expect(gone).rejects.toThrow()
+  await expect(gone).rejects.toThrow('aborted')
   await server.post('queue/send', event({ subject: 'q' }))
   expect(await server.post('queue/receive?channel=q')).toMatchObject({ data: { messages: [{ receive_count: 1 }] } })
 })
@@ -99,7 +99,7 @@ test('CE-12 - queues: leased messages are settled by their receipts, once', asyn
   expect(again).toMatchObject({ status: 200, is_error: true, data: { settled: 0, lost: { length: 2 } } })
   expect(again.message).toMatch(/^0 of 2 messages acknowledged; the other receipts are unknown/)
   const rest = await post('queue/receive?channel=q&max_messages=9&visibility_seconds=60')
-  expect(rest.data.messages.map((m: any) => [m.event.id, m.receive_count])).toEqual([
+  expect(rest.data.messages.map((m: Loose) => [m.event.id, m.receive_count])).toEqual([
     ['2', 2],
     ['4', 1],
   ])
@@ -143,7 +143,7 @@ test('CE-12 - queues: what a killed consumer held on lease is all delivered agai
   const exited = new Promise((resolve) => consumer.once('exit', resolve))
   consumer.kill('SIGKILL')
   await exited
-  const messages: any[] = []
+  const messages: Loose[] = []
   while (messages.length < 50) {
     const answer = await server.post('queue/receive?channel=q&max_messages=50&visibility_seconds=60&wait_timeout=10')
     messages.push(...answer.data.messages)

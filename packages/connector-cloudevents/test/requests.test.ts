@@ -9,7 +9,7 @@ import { event, openCe, until } from './ce-server.ts'
 
 async function mcpClient(base: string): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' })
-  await client.connect(new StreamableHTTPClientTransport(new URL(`${base}/mcp`)) as Parameters<Client['connect']>[0])
+  await client.connect(new StreamableHTTPClientTransport(new URL(`${base}/mcp`)))
   onTestFinished(() => client.close())
   return client
 }
@@ -170,7 +170,7 @@ test('CE-11 - responses: once only; late or unknown is 404 with a clear text', a
   const command = post('send/command?channel=c', event())
   const { brokerrequestid } = await stream.nextJson()
   const answers = await Promise.all([1, 2, 3].map(() => post(`send/response?request_id=${brokerrequestid}`, event())))
-  expect(answers.map(({ status }) => status).sort()).toEqual([202, 404, 404])
+  expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([202, 404, 404])
   expect(await command).toMatchObject({ status: 202 })
   for (const id of [brokerrequestid, 'unknown', '00000000-0000-0000-0000-000000000000']) {
     expect(await post(`send/response?request_id=${id}`, event())).toMatchObject({
@@ -181,6 +181,10 @@ test('CE-11 - responses: once only; late or unknown is 404 with a clear text', a
     })
   }
 })
+
+function as(name: string): Record<string, string> {
+  return { authorization: `Bearer ${name}` }
+}
 
 /** Whoever says its name is believed. */
 const byName: Authenticator = {
@@ -193,7 +197,6 @@ const byName: Authenticator = {
 
 test('CE-11 - responses: only by the principal that was handed the request; others are not told of it', async () => {
   const { post, subscribe } = await openCe({ authenticator: byName })
-  const as = (name: string) => ({ authorization: `Bearer ${name}` })
   const stream = await subscribe('commands?channel=c', as('alice'))
   const command = post('send/command?channel=c', event(), as('carol'))
   const { brokerrequestid } = await stream.nextJson()
@@ -219,7 +222,7 @@ test('CE-11, CE-18 - requests: nothing waits on when the requester or the subscr
   const { brokerrequestid } = await stream.nextJson()
   expect(handler.pendingRequests()).toBe(1)
   aborter.abort()
-  await expect(asked).rejects.toThrow()
+  await expect(asked).rejects.toThrow('aborted')
   await until(() => handler.pendingRequests() === 0)
   expect(await post(`send/response?request_id=${brokerrequestid}`, event())).toMatchObject({ status: 404 })
 

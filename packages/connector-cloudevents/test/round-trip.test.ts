@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import { CloudEvent, HTTP } from 'cloudevents'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 
 import { event, openCe } from './ce-server.ts'
@@ -18,7 +18,7 @@ test('CE-1 - round trip: the official SDK sends in both modes and gets equal eve
     { data: 'a JSON string', datacontenttype: 'application/json' },
   ].map(
     (more, i) =>
-      new CloudEvent({
+      new CloudEvent<unknown>({
         id: `e-${i}`,
         source: 'https://shop.example/orders',
         type: 'com.example.order.created',
@@ -32,8 +32,8 @@ test('CE-1 - round trip: the official SDK sends in both modes and gets equal eve
   const stream = await subscribe('events?channel=orders.eu')
   for (const sent of events) {
     for (const mode of ['structured', 'binary'] as const) {
-      // The SDK writes a JSON string without its quotes in binary mode.
-      if (mode === 'binary' && sent.data === 'a JSON string') continue
+      // In binary mode the SDK writes a JSON string without its quotes, and the binding does not say what is text.
+      if (mode === 'binary' && (sent.data === 'a JSON string' || sent.datacontenttype === 'application/xml')) continue
       const { headers, body } = HTTP[mode](sent)
       const response = await fetch(`${base}/ce/send/event`, {
         method: 'POST',
@@ -44,9 +44,7 @@ test('CE-1 - round trip: the official SDK sends in both modes and gets equal eve
       const { event: name, data } = await stream.next()
       expect(name).toBe('cloudevent')
       const back = HTTP.toEvent({ headers: { 'content-type': 'application/cloudevents+json' }, body: data })
-      if (mode === 'structured' || sent.datacontenttype !== 'application/xml') {
-        expect(normal(back as CloudEvent<unknown>)).toEqual(normal(sent))
-      }
+      expect(normal(back as CloudEvent<unknown>)).toEqual(normal(sent))
     }
   }
 })
@@ -112,7 +110,7 @@ test('CE-2, CE-3 - round trip: random events come back member for member, in the
       text.filter((value) => value !== ''),
       fc.dictionary(name, extension, { maxKeys: 5, noNullPrototype: true }),
       data,
-      fc.constantFrom('event', 'event-store') as fc.Arbitrary<keyof typeof streams>,
+      fc.constantFrom('event', 'event-store'),
       async (id, extensions, { attribute, member }, pattern) => {
         const attributes = JSON.stringify({ ...event({ id, subject: 'c' }), ...attribute }).slice(1, -1)
         const more = Object.entries(extensions).map(([key, value]) => `,"${key}":${value}`)
@@ -129,13 +127,16 @@ test('CE-2, CE-3 - round trip: random events come back member for member, in the
   )
 })
 
+/** HTTP binding 3.1.3.2, as the sender does it. */
+function encode(value: string): string {
+  return value.replace(/[^\x21\x23\x24\x26-\x7e]/gu, (char) =>
+    [...Buffer.from(char)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''),
+  )
+}
+
 test('CE-2, CE-4 - round trip: random events in binary mode come back, percent-encoded on the way', async () => {
   const { post, subscribe } = await openCe()
   const stream = await subscribe('events?channel=c')
-  const encode = (value: string): string =>
-    value.replace(/[^\x21\x23\x24\x26-\x7e]/gu, (char) =>
-      [...Buffer.from(char)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''),
-    )
   await fc.assert(
     fc.asyncProperty(
       text.filter((value) => value !== ''),

@@ -94,6 +94,10 @@ test('CE-6 - sends: a reserved or invalid channel is 400 and changes nothing', a
   expect(await user.channels.list()).toEqual([])
 })
 
+function ids(messages: readonly { tags: Readonly<Record<string, string>> }[]): (string | undefined)[] {
+  return messages.map(({ tags }) => tags['ce_id'])
+}
+
 test('CE-5 - batches: a send takes them, in their order, to the channel of each event', async () => {
   const { post, user, subscribe } = await openCe()
   const stream = await subscribe('events?channel=>')
@@ -110,8 +114,6 @@ test('CE-5 - batches: a send takes them, in their order, to the channel of each 
     ])
   }
   for (const sent of batch) expect(await stream.nextJson()).toEqual(sent)
-  const ids = (messages: readonly { tags: Readonly<Record<string, string>> }[]) =>
-    messages.map(({ tags }) => tags['ce_id'])
   expect(ids(await user.eventsStore.read('odd', { maxMessages: 9 }))).toEqual(['1', '3'])
   expect(ids(await user.queues.peek('even', { maxMessages: 9 }))).toEqual(['2', '4'])
   expect(await post('send/event', '[]', BATCH)).toMatchObject({ status: 202, data: { count: 0, events: [] } })

@@ -1,6 +1,8 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:http'
 
+import type { Loose } from './ce-server.ts'
+
 export interface SseMessage {
   readonly event: string
   readonly id: string | undefined
@@ -16,7 +18,7 @@ export interface SseClient {
   /** The next event; rejects when the stream ends before one. */
   next(): Promise<SseMessage>
   /** The next event's data as JSON. */
-  nextJson(): Promise<any>
+  nextJson(): Promise<Loose>
   /** Events that came and were not asked for yet. */
   readonly waiting: readonly SseMessage[]
   /** Resolves when the server has ended the stream, or it broke. */
@@ -55,7 +57,7 @@ class Client implements SseClient {
   readonly waiting: SseMessage[] = []
   readonly ended: Promise<void>
   #over = false
-  #askers: { resolve(message: SseMessage): void; reject(error: Error): void }[] = []
+  #askers: { readonly resolve: (message: SseMessage) => void; readonly reject: (error: Error) => void }[] = []
   #rest = ''
 
   constructor(request: ClientRequest, response: IncomingMessage) {
@@ -89,7 +91,7 @@ class Client implements SseClient {
     return new Promise((resolve, reject) => this.#askers.push({ resolve, reject }))
   }
 
-  async nextJson(): Promise<any> {
+  async nextJson(): Promise<Loose> {
     return JSON.parse((await this.next()).data)
   }
 

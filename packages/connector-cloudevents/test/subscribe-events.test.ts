@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 
 import { event, openCe, until } from './ce-server.ts'
@@ -114,11 +114,14 @@ function matches(pattern: readonly string[], channel: readonly string[]): boolea
 
 test('CE-13 - events: random patterns match random channels as the reference says', async () => {
   const { post, subscribe, system } = await openCe()
-  const token = fc.constantFrom('a', 'b', '_AGENTS_', 'ü x', 'a*', '>>')
+  const token = fc.constantFrom<string[]>('a', 'b', '_AGENTS_', 'ü x', 'a*', '>>')
   const channels = fc.array(fc.array(token, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 6 })
   const pattern = fc
-    .tuple(fc.array(fc.oneof(token, fc.constant('*')), { maxLength: 3 }), fc.constantFrom([], ['>'], ['*'], ['a']))
-    .map(([head, tail]) => [...head, ...tail])
+    .tuple(
+      fc.array(fc.oneof(token, fc.constant<string>('*')), { maxLength: 3 }),
+      fc.constantFrom<string[][]>([], ['>'], ['*'], ['a']),
+    )
+    .map(([head, tail]): string[] => head.concat(tail))
     .filter((tokens) => tokens.length > 0 && !tokens.join('.').startsWith('_AGENTS_.'))
   await fc.assert(
     fc.asyncProperty(channels, fc.array(pattern, { minLength: 1, maxLength: 4 }), async (names, patterns) => {
@@ -179,9 +182,13 @@ test('CE-16 - streams: over the limit 429, and a place is free again when one is
   await subscribe('queries?channel=c')
 })
 
+/** Timers that would keep the process alive. */
+function timers(): number {
+  return process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+}
+
 test('CE-18 - streams: a client that goes leaves nothing behind', async () => {
   const { subscribe, handler, user, connections } = await openCe()
-  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
   const before = timers()
   const routes = [
     'events?channel=c',

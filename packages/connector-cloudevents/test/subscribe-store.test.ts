@@ -22,7 +22,7 @@ async function take(stream: SseClient, count: number): Promise<number[]> {
 }
 
 function range(from: number, to: number): number[] {
-  return Array.from({ length: to - from + 1 }, (_, i) => from + i)
+  return Array.from({ length: Math.max(to - from + 1, 0) }, (_, i) => from + i)
 }
 
 test('CE-14 - events store: a subscription begins where it is asked to, and ids are sequences', async () => {
@@ -52,7 +52,7 @@ test('CE-14 - events store: a subscription begins where it is asked to, and ids 
   ]
   await store(server, 2, 11)
   for (const [stream, first] of streams) {
-    if (first <= 12) expect(await take(stream, 13 - first), `${first}`).toEqual(range(first, 12))
+    expect(await take(stream, Math.max(13 - first, 0)), `${first}`).toEqual(range(first, 12))
     expect(stream.waiting).toEqual([])
   }
 })
@@ -169,21 +169,25 @@ test('CE-17 - slow subscribers: one of events loses counted events, and is told 
   await publish(10)
   await until(() => slow.waiting.at(-1)?.data.startsWith('{') === true && quick.waiting.length === sent)
   await until(() => JSON.parse(slow.waiting.at(-1)!.data).data.n === sent)
-  let expected = 1
+  // Every number is there or in a gap, and the gaps are where they are said to be.
+  let due = 1
   let lost = 0
+  const wrong: string[] = []
   for (const { event, data } of slow.waiting) {
     const { message, data: content } = JSON.parse(data)
-    if (event === 'error') {
-      expect(content.code).toBe('SLOW_SUBSCRIBER')
-      expect(message).toMatch(/ (1 event was|\d+ events were) left out here$/)
-      lost += content.dropped
-      expected += content.dropped
+    if (event !== 'error') {
+      if (content.n !== due++) wrong.push(`${content.n}`)
     } else {
-      expect(content.n).toBe(expected++)
+      if (content.code !== 'SLOW_SUBSCRIBER' || !/ (1 event was|\d+ events were) left out here$/.test(message)) {
+        wrong.push(data)
+      }
+      lost += content.dropped
+      due += content.dropped
     }
   }
+  expect(wrong).toEqual([])
   expect(lost).toBeGreaterThan(0)
-  expect(expected - 1).toBe(sent)
+  expect(due - 1).toBe(sent)
   expect(dropped.reduce((sum, count) => sum + count, 0)).toBe(lost)
 })
 
