@@ -83,7 +83,7 @@ test('CE-7 - parameters: unknown, repeated, missing, mistyped and out-of-range o
       method,
       ...(method === 'POST' ? { headers: JSON_EVENT, body: JSON.stringify(event()) } : {}),
     })
-    const text = await answer.text()
+    const text = answer.status === 200 ? 'it was accepted' : await answer.text()
     expect(answer.status, `${route}: ${text}`).toBe(400)
     expect(JSON.parse(text).is_error).toBe(true)
     expect(JSON.parse(text).message, route).toContain(message)

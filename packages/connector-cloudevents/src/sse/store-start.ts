@@ -1,5 +1,7 @@
 import type { LogStart } from '@signalbox/broker-core'
 import { parseTimestamp, TIMESTAMP_FORM } from '@signalbox/http-kit'
+import { Type } from 'typebox'
+import { Check } from 'typebox/value'
 
 import { CeError } from '../errors.ts'
 import { invalidParameters, shown } from '../query/parameters.ts'
@@ -42,7 +44,7 @@ function startOf(type: number, value: string | undefined): LogStart {
     return type === EVENTS_STORE_TYPES.last ? { from: 'last' } : { from: 'new' }
   }
   if (value === undefined) throw wrongValue(undefined, allowed)
-  const number = type === EVENTS_STORE_TYPES.time ? parseTimestamp(value) : wholeNumber(value)
+  const number = type === EVENTS_STORE_TYPES.time ? moment(value) : wholeNumber(value)
   if (number === undefined) throw wrongValue(value, allowed)
   if (type === EVENTS_STORE_TYPES.time) return { from: 'time', timestamp: number }
   if (type === EVENTS_STORE_TYPES.sequence) {
@@ -64,6 +66,13 @@ function allowedValue(type: number): string | undefined {
     default:
       return undefined
   }
+}
+
+/** The format knows which days there are; the parser wants a time zone. */
+const DATE_TIME = Type.String({ format: 'date-time' })
+
+function moment(text: string): number | undefined {
+  return Check(DATE_TIME, text) ? parseTimestamp(text) : undefined
 }
 
 function wholeNumber(text: string): number | undefined {
