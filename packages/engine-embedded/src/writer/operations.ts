@@ -311,6 +311,8 @@ export interface GroupReply {
   readonly durationMs: number
   /** Operations that shared the commit; the rest were refused or retried alone. */
   readonly committed: number
+  /** False when there was nothing to write, and so nothing to sync. */
+  readonly wrote: boolean
 }
 
 /** The connection had to be given up; what became of the operations under way is unknown. */
