@@ -21,9 +21,9 @@ export function countingSyncs(file: string): readonly string[] {
   return ['strace', '-D', '-f', '--seccomp-bpf', '-qq', '-c', '-e', `trace=${SYNC_CALLS}`, '-o', file]
 }
 
-/** The number of calls, once the process has ended. */
+/** The number of calls, once the process has ended. Where there were none strace writes nothing: 0, after 10 s. */
 export async function syncsCounted(file: string): Promise<number> {
-  for (let attempt = 0; attempt < 500; attempt++) {
+  for (let attempt = 0; attempt < 1000; attempt++) {
     const text = await readFile(file, 'utf8').catch(() => '')
     // The summary is written when strace has seen the end of the last thread, a moment after it.
     if (/^\s*100\.00.* total$/m.test(text)) {
@@ -34,5 +34,5 @@ export async function syncsCounted(file: string): Promise<number> {
     }
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  throw new Error('strace has not written its count')
+  return 0
 }

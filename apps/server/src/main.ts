@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import module from 'node:module'
 import process from 'node:process'
 
 // Checked before anything else is loaded: under an older Node the rest would fail with a stack that explains nothing.
@@ -9,6 +10,8 @@ if (major < NEEDED[0] || (major === NEEDED[0] && minor < NEEDED[1])) {
   process.stderr.write(`signalbox: Node ${NEEDED.join('.')} or newer is needed; this is ${process.versions.node}\n`)
   process.exitCode = 1
 } else {
+  // Halves every start but the first. Where the temporary folder cannot be written it does nothing.
+  module.enableCompileCache()
   const { run } = await import('./cli.ts')
   await run(process.argv.slice(2), process.env)
 }

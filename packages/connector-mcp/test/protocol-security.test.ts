@@ -197,6 +197,34 @@ describe('in somebody else’s server', () => {
     expect(preflight.headers.get('access-control-max-age')).toBe('86400')
   })
 
+  test('plugin - without late hooks the early ones still run, and bodies of any content type reach the endpoint', async () => {
+    const host = await startHost()
+    const app = fastify()
+    onTestFinished(() => app.close())
+    const ran: string[] = []
+    app.addHook('onRequest', async (request, reply) => {
+      ran.push('onRequest')
+      reply.header('X-Host', 'yes')
+      return request.headers['x-block'] === undefined ? undefined : reply.code(418).send('blocked')
+    })
+    app.addHook('preHandler', async () => void ran.push('preHandler'))
+    app.addHook('onResponse', async () => void ran.push('onResponse'))
+    await app.register(mcpConnector(host.broker, { lateHooks: false }))
+    const url = `${await app.listen({ port: 0, host: '127.0.0.1' })}/mcp`
+    const send = (headers: Record<string, string>): Promise<Response> =>
+      fetch(url, { method: 'POST', headers, body: JSON.stringify(PING) })
+    const answer = await send({ 'Content-Type': 'application/json' })
+    expect(await answer.json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
+    expect(answer.headers.get('x-host')).toBe('yes')
+    expect((await send({ 'Content-Type': 'garbage' })).status).toBe(400)
+    expect((await send({ 'X-Block': '1' })).status).toBe(418)
+    expect((await fetch(url)).status).toBe(406)
+    expect((await fetch(url, { method: 'DELETE' })).status).toBe(200)
+    expect(ran.filter((hook) => hook === 'onRequest')).toHaveLength(5)
+    expect(ran).not.toContain('preHandler')
+    await expect.poll(() => ran.filter((hook) => hook === 'onResponse')).toHaveLength(5)
+  })
+
   test('plugin - answers to injected requests as well, so that a host can test itself', async () => {
     const host = await startHost()
     const app = fastify()

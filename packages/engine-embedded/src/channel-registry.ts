@@ -91,8 +91,14 @@ export class ChannelRegistry {
    * Runs an operation that creates the channel when there is none, with a place for it set aside.
    * @throws BrokerError CHANNEL_LIMIT
    */
-  async creating<T>(type: StoredType, name: string, operation: () => Promise<T>): Promise<T> {
-    if (this.get(type, name) || isReservedChannel(name)) return operation()
+  creating<T>(type: StoredType, name: string, operation: () => Promise<T>): Promise<T> {
+    // Nearly always; not worth a promise of its own.
+    if (this.get(type, name)) return operation()
+    return this.#creating(type, name, operation)
+  }
+
+  async #creating<T>(type: StoredType, name: string, operation: () => Promise<T>): Promise<T> {
+    if (isReservedChannel(name)) return operation()
     const key = `${type} ${name}`
     const operations = this.#expected.get(key)
     if (operations === undefined) this.#checkLimit()

@@ -1,7 +1,7 @@
 import type { BrokerError, Caller } from '@signalbox/broker-core'
 import { createBroker, encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { ContractEngine, ContractEngineOptions } from '@signalbox/broker-core/testing'
-import { onTestFinished } from 'vitest'
+import { afterAll, onTestFinished } from 'vitest'
 
 import { harness } from './contract-harness.ts'
 
@@ -18,6 +18,16 @@ export async function openBroker(
   const opened = await harness.open(options)
   onTestFinished(() => opened.dispose())
   return Object.assign(opened, createBroker(opened.engine))
+}
+
+/** One Broker for the tests of a file that change nothing. */
+export function sharedBroker(): () => ReturnType<typeof openBroker> {
+  let shared: ReturnType<typeof openBroker> | undefined
+  afterAll(async () => (await shared)?.dispose())
+  return () => {
+    shared ??= harness.open().then((opened) => Object.assign(opened, createBroker(opened.engine)))
+    return shared
+  }
 }
 
 export function text(body: string): { body: Uint8Array } {

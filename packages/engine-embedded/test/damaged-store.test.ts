@@ -6,6 +6,8 @@ import Database from 'better-sqlite3'
 
 import { Folder, queued, receive, textsOf } from './support/store.ts'
 
+const PAGE = 8192
+
 /** A store with some messages, closed. */
 async function storeWithMessages(): Promise<Folder> {
   const folder = await Folder.make()
@@ -44,7 +46,7 @@ test.each([
   ['empty', async (file: string) => truncate(file, 0)],
   ['cut within the header', async (file: string) => truncate(file, 60)],
   ['cut in the middle', async (file: string) => truncate(file, Math.floor((await stat(file)).size / 2))],
-  ['cut by one page', async (file: string) => truncate(file, (await stat(file)).size - 4096)],
+  ['cut by one page', async (file: string) => truncate(file, (await stat(file)).size - PAGE)],
   [
     'another program’s database',
     async (file: string) => {
@@ -127,7 +129,7 @@ test('damaged store - a crash in the middle of copying the WAL back is normal', 
   const whole = await readFile(folder.file('signalbox.db'))
   const old = await readFile(copy.file('signalbox.db'))
   expect(whole.length).toBeGreaterThan(old.length)
-  await writeFile(copy.file('signalbox.db'), Buffer.concat([whole.subarray(0, 4096), old.subarray(4096)]))
+  await writeFile(copy.file('signalbox.db'), Buffer.concat([whole.subarray(0, PAGE), old.subarray(PAGE)]))
   await using engine = await copy.open()
   expect(await receive(engine, 'queue')).toHaveLength(51)
 })

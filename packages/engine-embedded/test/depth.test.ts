@@ -96,7 +96,7 @@ test('depth - the WAL does not grow without bound while the store is read and wr
     ])
     largest = Math.max(largest, (await stat(folder.file('signalbox.db-wal'))).size)
   }
-  // 96 MB were written; a checkpoint comes every 4,000 pages of 4 KiB.
+  // 96 MB were written; a checkpoint comes every 2,000 pages of 8 KiB.
   expect(largest).toBeLessThan(48 * 1024 * 1024)
   await eventually(() => expect(followed).toBe(12_000))
   await eventually(async () => expect((await stat(folder.file('signalbox.db-wal'))).size).toBe(0))

@@ -25,10 +25,13 @@ const { broker } = createBroker(engine, metrics === undefined ? {} : { observers
 const observe = metrics?.requestsOf('mcp')
 const app = fastify()
 await app.register(
-  mcpConnector(
-    broker,
-    observe === undefined ? {} : { hooks: { requestFinished: ({ outcome, seconds }) => observe(outcome, seconds) } },
-  ),
+  mcpConnector(broker, {
+    // As the server does.
+    lateHooks: false,
+    ...(observe === undefined
+      ? {}
+      : { hooks: { requestFinished: ({ outcome, seconds }) => observe(outcome, seconds) } }),
+  }),
 )
 process.stdout.write(`listening on ${await app.listen({ host: '127.0.0.1', port: 0 })}\n`)
 process.once('SIGTERM', () => {

@@ -50,15 +50,16 @@ export class EmbeddedLogs implements LogEngine {
   append(channel: string, message: LogAppend): Promise<AppendResult> {
     const now = this.#now()
     const entry = newEntry(message)
+    const [, , size, , , , , body] = entry.columns
     return this.#registry.creating('events_store', channel, () =>
-      this.#store.submit('append', { kind: 'append', channel, now, entry }, entry.size, (result) => {
+      this.#store.submit('append', { kind: 'append', channel, now, entry }, size, (result) => {
         const { channelId, sequence, timestamp, duplicateOf } = result
         if (duplicateOf !== undefined) return { id: duplicateOf, sequence, timestamp, duplicate: true }
         const followed = this.#followed.get(channel)
         if (followed?.feed.channel?.id === channelId) {
           followed.feed.append({
-            event: storedEvent(channel, message, entry.body, sequence, timestamp),
-            size: entry.size,
+            event: storedEvent(channel, message, body, sequence, timestamp),
+            size,
           })
         }
         return { id: message.id, sequence, timestamp, duplicate: false }
@@ -104,8 +105,11 @@ export class EmbeddedLogs implements LogEngine {
     listener: LogListener,
   ): Promise<Subscription> {
     signal?.throwIfAborted()
-    if (!this.#channel(name)) await this.create(name, {})
-    signal?.throwIfAborted()
+    if (!this.#channel(name)) {
+      await this.create(name, {})
+      signal?.throwIfAborted()
+      if (this.#closed) throw unavailable('it is closed')
+    }
     const followed = this.#follow(name)
     return groupName === undefined
       ? this.#subscribeAlone(followed, start, signal, listener)
@@ -217,17 +221,12 @@ export class EmbeddedLogs implements LogEngine {
 
 function newEntry(message: LogAppend): NewEntry {
   const { id, clientId, metadata, tags, key, expectLastOfKey, tombstone = false, deduplicationId } = message
+  const size = messageSize(message)
+  const body = ownBody(message.body)
   return {
-    id,
-    clientId,
-    metadata,
-    tags: tagsJson(tags),
-    size: messageSize(message),
-    body: ownBody(message.body),
-    deduplicationId,
-    key,
-    expectLastOfKey,
-    tombstone,
+    columns: [id, clientId, size, metadata, tagsJson(tags), key ?? null, tombstone ? 1 : 0, body],
+    ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }),
+    ...(deduplicationId === undefined ? {} : { deduplicationId }),
   }
 }
 

@@ -67,6 +67,10 @@ export class LogReader {
 
   /** Entries from a sequence on, in order; at least one if there is one, then none past `maxBytes` of bodies. */
   from(channelId: number, channel: string, sequence: number, max: number, maxBytes?: number): LogItem[] {
+    return this.#store.reading(() => this.#from(channelId, channel, sequence, max, maxBytes))
+  }
+
+  #from(channelId: number, channel: string, sequence: number, max: number, maxBytes?: number): LogItem[] {
     const { range, rangeSizes } = this.#prepared()
     const limit =
       maxBytes === undefined ? max : fitting(rangeSizes, [channelId, sequence, channelId, LAST_SEQUENCE, max], maxBytes)
@@ -75,6 +79,10 @@ export class LogReader {
 
   /** The newest entries, newest first. */
   latest(channelId: number, channel: string, max: number, maxBytes?: number): LogItem[] {
+    return this.#store.reading(() => this.#latest(channelId, channel, max, maxBytes))
+  }
+
+  #latest(channelId: number, channel: string, max: number, maxBytes?: number): LogItem[] {
     const { latest, latestSizes } = this.#prepared()
     const limit =
       maxBytes === undefined ? max : fitting(latestSizes, [channelId, 0, channelId, LAST_SEQUENCE, max], maxBytes)
@@ -89,8 +97,7 @@ export class LogReader {
   }
 
   lastOfKey(channelId: number, channel: string, key: string): StoredEvent | undefined {
-    const { lastOfKey } = this.#prepared()
-    const sequence = lastOfKey.get(channelId, key)?.sequence
+    const sequence = this.#store.reading(() => this.#prepared().lastOfKey.get(channelId, key)?.sequence)
     if (sequence === undefined) return undefined
     const [item] = this.from(channelId, channel, sequence, 1)
     return item?.event.sequence === sequence ? item.event : undefined
@@ -101,6 +108,10 @@ export class LogReader {
    * range of sequences, some 40 look-ups at most, and appending needs no index by time.
    */
   firstSince(channelId: number, lastSequence: number, timestamp: number): number | undefined {
+    return this.#store.reading(() => this.#firstSince(channelId, lastSequence, timestamp))
+  }
+
+  #firstSince(channelId: number, lastSequence: number, timestamp: number): number | undefined {
     const { at } = this.#prepared()
     let low = 1
     let high = lastSequence + 1

@@ -81,7 +81,7 @@ export class EmbeddedQueues implements QueueEngine {
     let bytes = 0
     const stored = messages.map((message) => {
       const made = newMessage(message, now)
-      bytes += made.size
+      bytes += made.columns[3]
       return made
     })
     return this.#registry.creating('queues', channel, () =>
@@ -105,9 +105,10 @@ export class EmbeddedQueues implements QueueEngine {
     channelId: number,
     sequence: number,
     message: QueueSend,
-    { size, expiresAt, dueAt, body }: NewQueueMessage,
+    { columns, dueAt }: NewQueueMessage,
     timestamp: number,
   ): void {
+    const [, , , size, , , expiresAt, , , body] = columns
     this.#clock.note(dueAt, expiresAt)
     if (dueAt > 0) return
     const queue = this.#queues.get(name)
@@ -156,6 +157,7 @@ export class EmbeddedQueues implements QueueEngine {
     if (due) {
       await due
       options.signal?.throwIfAborted()
+      this.#checkOpen()
     }
     if (options.waitMs <= 0 && !this.#registry.get('queues', channel)) return []
     const queue = this.#queue(channel)
@@ -406,17 +408,12 @@ export class EmbeddedQueues implements QueueEngine {
 
 function newMessage(message: QueueSend, now: number): NewQueueMessage {
   const { id, clientId, metadata, tags, delayMs, expirationMs, maxReceiveCount, deadLetterQueue } = message
+  const size = messageSize(message)
+  const expiresAt = expirationMs > 0 ? now + expirationMs : 0
+  const body = ownBody(message.body)
   return {
-    id,
-    clientId,
-    metadata,
-    tags: tagsJson(tags),
-    size: messageSize(message),
-    body: ownBody(message.body),
-    deduplicationId: message.deduplicationId,
-    expiresAt: expirationMs > 0 ? now + expirationMs : 0,
+    columns: [id, clientId, now, size, metadata, tagsJson(tags), expiresAt, maxReceiveCount, deadLetterQueue, body],
     dueAt: delayMs > 0 ? now + delayMs : 0,
-    maxReceiveCount,
-    deadLetterQueue,
+    ...(message.deduplicationId === undefined ? {} : { deduplicationId: message.deduplicationId }),
   }
 }

@@ -58,10 +58,11 @@ export class QueueClock {
     if (dueAt > 0 || expiresAt > 0) this.#arm()
   }
 
-  /** Resolves once every message that is due now can be had. At once, nearly always. */
+  /** Resolves when the messages that are due now can be had; undefined when there is nothing to wait for, as nearly always. */
   promoted(): Promise<void> | undefined {
+    if (this.#promoting) return this.#promoting
     if (this.#nextDue > this.#now()) return undefined
-    this.#promoting ??= this.#promote().finally(() => {
+    this.#promoting = this.#promote().finally(() => {
       this.#promoting = undefined
       this.#arm()
     })
@@ -69,8 +70,7 @@ export class QueueClock {
   }
 
   async #promote(): Promise<void> {
-    const now = this.#now()
-    while (this.#nextDue <= now && !this.#closed) {
+    for (let now = this.#now(); this.#nextDue <= now && !this.#closed; now = this.#now()) {
       // Sends that are noted while this is under way lower it again.
       this.#nextDue = Infinity
       try {

@@ -72,7 +72,8 @@ export class QueueReader {
   /** The messages after a sequence, in order; without the message where its body is large. */
   page(channelId: number, channel: string, after: number, limit: number): Entry[] {
     const entries: Entry[] = []
-    for (const row of this.#prepared().page.all(channelId, after, channelId, LAST_SEQUENCE, limit)) {
+    const rows = this.#store.reading(() => this.#prepared().page.all(channelId, after, channelId, LAST_SEQUENCE, limit))
+    for (const row of rows) {
       entries.push(entryOf(row, channel))
     }
     return entries
@@ -80,17 +81,17 @@ export class QueueReader {
 
   /** One message, whatever its size; undefined when it is gone. */
   one(channelId: number, channel: string, sequence: number): Entry | undefined {
-    const row = this.#prepared().one.get(channelId, sequence)
+    const row = this.#store.reading(() => this.#prepared().one.get(channelId, sequence))
     return row && entryOf(row, channel)
   }
 
   exists(channelId: number, sequence: number): boolean {
-    return this.#prepared().one.get(channelId, sequence) !== undefined
+    return this.#store.reading(() => this.#prepared().one.get(channelId, sequence)) !== undefined
   }
 
   /** Messages that have expired, by their channels' ids, in the order of their expiry. */
   expired(now: number, limit: number, skip: number): { channel: number; sequence: number }[] {
-    return this.#prepared().expired.all(now, limit, skip)
+    return this.#store.reading(() => this.#prepared().expired.all(now, limit, skip))
   }
 
   /** Whether any message has an expiry. */

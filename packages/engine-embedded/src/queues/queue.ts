@@ -83,17 +83,31 @@ export class Queue {
   // ── Taking messages out ──
 
   /** Leases what can be had now. */
-  take({ maxMessages, maxBytes, leaseMs, clientId }: ReceiveOptions): Lease[] {
+  take(options: ReceiveOptions): Lease[] {
     this.#lastReceive = performance.now()
     const channel = this.channel
     if (!channel || this.#paused > 0) return []
     const leases: Lease[] = []
     const expired: number[] = []
+    try {
+      this.#takeInto(leases, expired, channel, options)
+    } catch (error) {
+      // The disk could not be read on; what is leased already is given.
+      if (leases.length === 0) throw error
+    } finally {
+      if (leases.length > 0) this.#context.registry.setInFlight(channel, this.#held.size)
+      if (expired.length > 0) this.#context.expire(this, expired)
+    }
+    return leases
+  }
+
+  #takeInto(leases: Lease[], expired: number[], channel: LiveChannel, options: ReceiveOptions): void {
+    const { maxMessages, maxBytes, leaseMs, clientId } = options
     const now = this.#context.now()
     let bytes = 0
     while (leases.length < maxMessages) {
       const entry = this.#window.first ?? this.#nextPage(channel)
-      if (!entry) break
+      if (!entry) return
       const message = this.#load(channel, entry)
       if (!message || isExpired(entry.expiresAt, now)) {
         this.#window.shift()
@@ -101,15 +115,12 @@ export class Queue {
         continue
       }
       bytes += message.body.byteLength
-      if (maxBytes !== undefined && leases.length > 0 && bytes > maxBytes) break
+      if (maxBytes !== undefined && leases.length > 0 && bytes > maxBytes) return
       this.#window.shift()
       entry.receiveCount++
       this.#held.set(entry.sequence, entry)
       leases.push(this.#context.leases.grant(this, entry, clientId, leaseMs))
     }
-    if (leases.length > 0) this.#context.registry.setInFlight(channel, this.#held.size)
-    if (expired.length > 0) this.#context.expire(this, expired)
-    return leases
   }
 
   /** The deliveries of leases just taken, counted as delivered. */

@@ -17,6 +17,7 @@ import type { StoreFiles } from './files.ts'
 import { storeFiles } from './files.ts'
 import type { StoreLock } from './lock.ts'
 import { prepareStore } from './prepare-store.ts'
+import { sqliteCode } from './sqlite-code.ts'
 
 const PROBE_MS = 1_000
 const FIRST_RETRY_MS = 100
@@ -108,9 +109,14 @@ export class Store {
     return this.#reader
   }
 
-  /** Changes whenever statements must be prepared anew. */
-  get connection(): Database.Database | undefined {
-    return this.#reader
+  /** Runs a read, and tells its failure as the engine's, not as SQLite's. @throws BrokerError ENGINE_UNAVAILABLE */
+  reading<T>(read: () => T): T {
+    try {
+      return read()
+    } catch (error) {
+      if (sqliteCode(error) === '') throw error
+      throw unavailable(`the store cannot be read: ${messageOf(error)}`, { cause: error })
+    }
   }
 
   /** As {@link Writer.submit}. */

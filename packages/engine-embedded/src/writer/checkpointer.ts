@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
 
-/** Pages in the WAL at which it is copied back into the data file: the smoothest of the values measured under load. */
-const CHECKPOINT_PAGES = 4_000
+/** Pages in the WAL (16 MiB) at which it is copied back: the smoothest of the values measured under load. */
+const CHECKPOINT_PAGES = 2_000
 
 /** When readers kept the WAL from starting over for this long, wait for them. */
 const RESTART_PAGES = 4 * CHECKPOINT_PAGES
@@ -13,8 +13,8 @@ const LOOK_EVERY = 8
 const IDLE_MS = 500
 
 /** Free pages given back to the file system in one idle step, and how many are kept for the next messages. */
-const VACUUM_PAGES = 2_000
-const KEPT_FREE_PAGES = 4_000
+const VACUUM_PAGES = 1_000
+const KEPT_FREE_PAGES = 2_000
 
 interface WalState {
   readonly busy: number

@@ -17,6 +17,8 @@ export class GroupCommit {
   readonly #begin
   readonly #commit
   readonly #rollback
+  readonly #totalChanges
+  #changes = 0
   readonly #database: Database.Database
   readonly #atCommit: (when: 'before' | 'after') => void
 
@@ -33,6 +35,7 @@ export class GroupCommit {
     this.#begin = database.prepare('BEGIN IMMEDIATE')
     this.#commit = database.prepare('COMMIT')
     this.#rollback = database.prepare('ROLLBACK')
+    this.#totalChanges = database.prepare<[], { changes: number }>('SELECT total_changes() AS changes')
   }
 
   run(operations: readonly Operation[]): GroupReply {
@@ -64,6 +67,7 @@ export class GroupCommit {
       removed: [...removed.values()],
       durationMs: performance.now() - began,
       committed,
+      wrote: this.#wrote(),
     }
   }
 
@@ -98,6 +102,13 @@ export class GroupCommit {
       changed.set(name, channel)
     }
     return results
+  }
+
+  /** Whether rows were changed since the last group; a transaction without any is not synced. */
+  #wrote(): boolean {
+    const before = this.#changes
+    this.#changes = this.#totalChanges.get()?.changes ?? 0
+    return this.#changes !== before
   }
 
   #runOne(operation: Operation): Result | Refusal {

@@ -48,7 +48,7 @@ export class LogOperations {
     this.#deduplication = deduplication
     this.#limits = limits
     this.#insert = database.prepare(`
-      INSERT INTO log_entries (key, id, client_id, timestamp, size, metadata, tags, log_key, tombstone, body)
+      INSERT INTO log_entries (key, timestamp, id, client_id, size, metadata, tags, log_key, tombstone, body)
       VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     this.#lastOfKey = database.prepare<[number, string], { sequence: number }>(
       'SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?',
@@ -79,24 +79,25 @@ export class LogOperations {
   /** @throws RefusedError CONFLICT */
   append({ channel: name, now, entry }: AppendOperation): AppendResult {
     const existing = this.#channels.get('events_store', name)
-    const { deduplicationId, key } = entry
+    const { deduplicationId, columns } = entry
+    const [id, , , , , key] = columns
     if (existing && deduplicationId !== undefined) {
       const first = this.#deduplication.find(existing.id, deduplicationId, now)
       if (first) {
-        const { sequence, timestamp, id } = first
-        return { kind: 'append', channelId: existing.id, sequence, timestamp, duplicateOf: id }
+        const { sequence, timestamp } = first
+        return { kind: 'append', channelId: existing.id, sequence, timestamp, duplicateOf: first.id }
       }
     }
-    const last = existing && key !== undefined ? this.#lastOfKey.get(existing.id, key) : undefined
+    const last = existing && key !== null ? this.#lastOfKey.get(existing.id, key) : undefined
     checkExpected(name, entry, last?.sequence ?? 0)
     const channel = this.#channels.editOrCreate('events_store', name)
     const { sequence, timestamp } = this.#store(channel, entry, now)
-    if (key !== undefined) {
+    if (key !== null) {
       this.#setLastOfKey.run(channel.id, key, sequence)
       if (last && channel.compacted) this.#removeEntry(channel, last.sequence)
     }
     if (deduplicationId !== undefined) {
-      this.#deduplication.remember(channel.id, deduplicationId, { sequence, id: entry.id, timestamp })
+      this.#deduplication.remember(channel.id, deduplicationId, { sequence, id, timestamp })
     }
     this.#trimBytes(channel)
     return { kind: 'append', channelId: channel.id, sequence, timestamp, duplicateOf: undefined }
@@ -106,20 +107,9 @@ export class LogOperations {
     const sequence = channel.lastSequence + 1
     // The clock may have been set back; time in a log does not.
     const timestamp = Math.max(now, channel.lastTimestamp)
-    const { id, clientId, size, metadata, tags, key, tombstone, body } = entry
-    this.#insert.run(
-      channel.id,
-      sequence,
-      id,
-      clientId,
-      timestamp,
-      size,
-      metadata,
-      tags,
-      key ?? null,
-      tombstone ? 1 : 0,
-      body,
-    )
+    const { columns } = entry
+    const size = columns[2]
+    this.#insert.run(channel.id, sequence, timestamp, ...columns)
     if (channel.entries === 0) channel.firstSequence = sequence
     channel.entries++
     channel.lastSequence = sequence
@@ -212,8 +202,9 @@ export class LogOperations {
   }
 }
 
-function checkExpected(name: string, { key, expectLastOfKey }: NewEntry, last: number): void {
-  if (expectLastOfKey === undefined || key === undefined || expectLastOfKey === last) return
+function checkExpected(name: string, { columns, expectLastOfKey }: NewEntry, last: number): void {
+  const key = columns[5]
+  if (expectLastOfKey === undefined || key === null || expectLastOfKey === last) return
   throw new RefusedError(
     'CONFLICT',
     `the last entry of key ${JSON.stringify(key)} in ${JSON.stringify(name)} is ${last}, not ${expectLastOfKey}; read it again`,

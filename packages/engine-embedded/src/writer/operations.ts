@@ -20,25 +20,28 @@ export type Operation =
   | ProbeOperation
   | ActivityOperation
 
-export interface NewMessage {
-  readonly id: string
-  readonly clientId: string
-  readonly metadata: string
-  /** JSON; empty for none. */
-  readonly tags: string
+/** A new message as it is bound to its row: named fields would be copied with their names between the threads. */
+export type QueueColumns = readonly [
+  id: string,
+  clientId: string,
+  timestamp: number,
   /** Bytes of body, metadata and tags. */
-  readonly size: number
-  readonly body: Uint8Array
-  readonly deduplicationId: string | undefined
-}
-
-export interface NewQueueMessage extends NewMessage {
+  size: number,
+  metadata: string,
+  /** JSON; empty for none. */
+  tags: string,
   /** 0: never. */
-  readonly expiresAt: number
+  expiresAt: number,
+  maxReceiveCount: number,
+  deadLetterQueue: string,
+  body: Uint8Array,
+]
+
+export interface NewQueueMessage {
+  readonly columns: QueueColumns
   /** 0: at once. */
   readonly dueAt: number
-  readonly maxReceiveCount: number
-  readonly deadLetterQueue: string
+  readonly deduplicationId?: string
 }
 
 /** All messages are stored or none. */
@@ -49,10 +52,22 @@ export interface SendOperation {
   readonly messages: readonly NewQueueMessage[]
 }
 
-export interface NewEntry extends NewMessage {
-  readonly key: string | undefined
-  readonly expectLastOfKey: number | undefined
-  readonly tombstone: boolean
+/** As {@link QueueColumns}; the timestamp is the writer's to give. */
+export type EntryColumns = readonly [
+  id: string,
+  clientId: string,
+  size: number,
+  metadata: string,
+  tags: string,
+  key: string | null,
+  tombstone: 0 | 1,
+  body: Uint8Array,
+]
+
+export interface NewEntry {
+  readonly columns: EntryColumns
+  readonly expectLastOfKey?: number
+  readonly deduplicationId?: string
 }
 
 export interface AppendOperation {
@@ -296,6 +311,8 @@ export interface GroupReply {
   readonly durationMs: number
   /** Operations that shared the commit; the rest were refused or retried alone. */
   readonly committed: number
+  /** False when there was nothing to write, and so nothing to sync. */
+  readonly wrote: boolean
 }
 
 /** The connection had to be given up; what became of the operations under way is unknown. */

@@ -115,7 +115,7 @@ export class QueueOperations {
     const existing = this.#channels.get('queues', name)
     const single = messages.length === 1 ? messages[0] : undefined
     if (single && single.deduplicationId === undefined) {
-      this.#checkLimits(name, existing, 1, single.size)
+      this.#checkLimits(name, existing, 1, single.columns[3])
       const channel = this.#channels.editOrCreate('queues', name)
       return {
         kind: 'send',
@@ -136,28 +136,28 @@ export class QueueOperations {
     const ids = new Set<string>()
     let count = 0
     let bytes = 0
-    for (const { deduplicationId, size } of messages) {
+    for (const { deduplicationId, columns } of messages) {
       if (deduplicationId !== undefined) {
         if (ids.has(deduplicationId)) continue
         ids.add(deduplicationId)
         if (existing && this.#deduplication.find(existing.id, deduplicationId, now)) continue
       }
       count++
-      bytes += size
+      bytes += columns[3]
     }
     if (count > 0) this.#checkLimits(name, existing, count, bytes)
     const channel = this.#channels.editOrCreate('queues', name)
     const sequences: number[] = []
     const duplicates: (string | undefined)[] = []
     for (const message of messages) {
-      const { deduplicationId, id } = message
+      const { deduplicationId, columns } = message
       const first =
         deduplicationId === undefined ? undefined : this.#deduplication.find(channel.id, deduplicationId, now)
       const sequence = first?.sequence ?? this.#store(channel, message, now)
       sequences.push(sequence)
       duplicates.push(first?.id)
       if (deduplicationId !== undefined && !first) {
-        this.#deduplication.remember(channel.id, deduplicationId, { sequence, id, timestamp: now })
+        this.#deduplication.remember(channel.id, deduplicationId, { sequence, id: columns[0], timestamp: now })
       }
     }
     return { kind: 'send', channelId: channel.id, sequences, duplicates }
@@ -184,40 +184,14 @@ export class QueueOperations {
   }
 
   #store(channel: StoredChannel, message: NewQueueMessage, now: number): number {
-    const { id, clientId, size, metadata, tags, expiresAt, dueAt, maxReceiveCount, deadLetterQueue, body } = message
+    const { columns, dueAt } = message
+    const size = columns[3]
     const sequence = channel.lastSequence + 1
     if (dueAt === 0) {
-      this.#insert.run(
-        channel.id,
-        sequence,
-        id,
-        clientId,
-        now,
-        size,
-        metadata,
-        tags,
-        expiresAt,
-        maxReceiveCount,
-        deadLetterQueue,
-        body,
-      )
+      this.#insert.run(channel.id, sequence, ...columns)
       channel.entries++
     } else {
-      this.#insertDelayed.run(
-        channel.id,
-        sequence,
-        id,
-        clientId,
-        now,
-        size,
-        metadata,
-        tags,
-        expiresAt,
-        maxReceiveCount,
-        deadLetterQueue,
-        body,
-        dueAt,
-      )
+      this.#insertDelayed.run(channel.id, sequence, ...columns, dueAt)
       channel.delayed++
     }
     channel.lastSequence = sequence

@@ -61,8 +61,9 @@ function run(settings: WriterSettings): void {
           if (operations.length >= MAX_GROUP) break
         }
         if (operations.length > 0) {
-          reply(groups.run(operations))
-          checkpoint()
+          const group = groups.run(operations)
+          reply(group)
+          if (group.wrote) checkpoint()
         }
         if (closing) close()
       } catch (error) {

@@ -34,7 +34,7 @@ export interface WriterEvents {
   /** Delivery counts to be stored with the next group. */
   activity(): ActivityOperation | undefined
   committed(commit: CommitInfo): void
-  /** Whether the last group met a full disk. */
+  /** An operation met a full disk; or, with false, a probe found room again. */
   full(full: boolean): void
   /** The connection was given up; every operation under way has been rejected. */
   failed(reason: string): void
@@ -104,8 +104,15 @@ export class Writer {
         operation,
         bytes,
         settle: (result) => {
-          if (isResultOf(kind, result)) resolve(apply(result))
-          else reject(unavailable(`the writer answered ${result.kind} to ${kind}`))
+          if (!isResultOf(kind, result)) {
+            reject(unavailable(`the writer answered ${result.kind} to ${kind}`))
+            return
+          }
+          try {
+            resolve(apply(result))
+          } catch (error) {
+            reject(error)
+          }
         },
         fail: reject,
       })
@@ -159,6 +166,7 @@ export class Writer {
     this.#events.group(reply)
     let bytes = 0
     let full = false
+    let probed = false
     for (const [i, pending] of group.entries()) {
       bytes += pending.bytes
       const result = reply.results[i]
@@ -166,12 +174,13 @@ export class Writer {
         if (result.code === 'DISK_FULL') full = true
         pending.fail(errorOf(result))
       } else if (result) {
+        if (result.kind === 'probe') probed = true
         pending.settle(result)
       }
     }
     this.#postedBytes -= bytes
-    this.#events.full(full)
-    if (reply.committed > 0) {
+    if (full || probed) this.#events.full(full)
+    if (reply.committed > 0 && reply.wrote) {
       this.#events.committed({ operations: count, bytes, durationMs: reply.durationMs })
     }
     if (this.#waiting.length > 0) this.#schedule()

@@ -20,8 +20,12 @@ function command(name: string, run: Command['run'], check: Command['check'] = ()
   return {
     check,
     async run(model, session) {
-      await run(model, session)
-      await session.settle(model, QUEUES)
+      const done = async (): Promise<void> => {
+        await run(model, session)
+        await session.settle(model, QUEUES)
+      }
+      const late = pause(15_000, `${name} does not end`, { ref: false })
+      assert.equal(await Promise.race([done(), late]), undefined)
     },
     toString: () => name,
   }

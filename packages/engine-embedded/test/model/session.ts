@@ -134,8 +134,8 @@ export class Session {
         continue
       }
       this.waiting.splice(i, 1)
-      const outcome = await pending.outcome
-      assert.ok(outcome !== 'ended', 'a waiting receive is served')
+      const outcome = await Promise.race([pending.outcome, pause(2_000, 'late' as const, { ref: false })])
+      assert.ok(outcome !== 'late' && outcome !== 'ended', `who waits at ${pending.queue} is served`)
       this.delivered(expected, outcome, this.clientOf(0))
     }
     for (const queue of queues) {
