@@ -1,0 +1,21 @@
+// Publish, subscribe and answer over CloudEvents at /ce, and a page that watches. PORT and STORE_PATH choose where.
+import { readFile } from 'node:fs/promises'
+
+import { createBroker } from '@signalbox/broker-core'
+import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { fastify } from 'fastify'
+
+const { PORT = '3000', STORE_PATH = './data' } = process.env
+const engine = await openEmbeddedEngine({ path: STORE_PATH })
+const { broker } = createBroker(engine)
+
+// Clients keep spare connections open; without this they would hold up the end for half a minute.
+const app = fastify({ forceCloseConnections: true })
+const page = await readFile(new URL('page.html', import.meta.url), 'utf8')
+app.get('/', (_request, reply) => reply.type('text/html').send(page))
+await app.register(cloudeventsConnector(broker))
+app.addHook('onClose', () => engine.close())
+
+console.log(`listening on ${await app.listen({ host: '127.0.0.1', port: Number(PORT) })}`)
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void app.close())
