@@ -1,3 +1,4 @@
+import { CLOUDEVENTS } from './cloudevents.ts'
 import { DECISIONS } from './decisions.ts'
 import { CORS, ORIGINS, PROBES, SERVICE } from './http.ts'
 import { JSON_RPC } from './json-rpc.ts'
@@ -17,4 +18,5 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...ORIGINS,
   ...PROBES,
   ...DECISIONS,
+  ...CLOUDEVENTS,
 ]

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { BROKER_ERRORS } from '@signalbox/broker-core'
+import { CE_ERRORS } from '@signalbox/connector-cloudevents'
 import { EMBEDDED_ENGINE_ERRORS } from '@signalbox/engine-embedded'
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
 import { SERVER_ERRORS } from 'signalbox'
@@ -11,7 +12,7 @@ const page = readFileSync(join(import.meta.dirname, '../../docs/errors.md'), 'ut
 const listed = [...page.matchAll(/^\|.*?`([A-Z_]+)`/gm)].map(([, code]) => code)
 
 test('errors - the page lists every code there is, once, and no other', () => {
-  const codes = [BROKER_ERRORS, JSON_RPC_CODES, EMBEDDED_ENGINE_ERRORS, SERVER_ERRORS].flatMap((table) =>
+  const codes = [BROKER_ERRORS, JSON_RPC_CODES, CE_ERRORS, EMBEDDED_ENGINE_ERRORS, SERVER_ERRORS].flatMap((table) =>
     Object.keys(table),
   )
   expect(listed.toSorted()).toEqual(codes.toSorted())

@@ -1,0 +1,31 @@
+import { CE_ROUTES } from '../src/index.ts'
+
+/** The section on routes of docs/cloudevents.md, made of the schemas that check the queries. */
+export function routeDocs(): string {
+  return CE_ROUTES.map(({ name, method, summary, query }) => {
+    const required: readonly string[] = query.required ?? []
+    const rows = Object.entries(query.properties).map(([parameter, schema]) => {
+      const word = (key: string): unknown => Reflect.get(schema, key)
+      const kind = required.includes(parameter) ? 'required' : (JSON.stringify(word('default')) ?? '')
+      return `| \`${parameter}\` | ${allowed(word)} | ${kind} | ${String(word('description'))} |`
+    })
+    const table = ['| parameter | allowed | default | meaning |', '| --- | --- | --- | --- |', ...rows].join('\n')
+    return `### ${method} /ce/${name}\n\n${summary}\n\n${table}\n`
+  }).join('\n')
+}
+
+function allowed(word: (key: string) => unknown): string {
+  const number = (key: string): string => Number(word(key)).toLocaleString('en-US')
+  switch (word('type')) {
+    case 'boolean':
+      return '`true`, `false`'
+    case 'array':
+      return `${number('minItems')} to ${number('maxItems')} times`
+    case 'integer':
+      return word('maximum') === Number.MAX_SAFE_INTEGER
+        ? `${number('minimum')} or more`
+        : `${number('minimum')} to ${number('maximum')}`
+    default:
+      return word('maxLength') === undefined ? 'text' : `1 to ${number('maxLength')} characters`
+  }
+}
