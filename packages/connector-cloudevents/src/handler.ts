@@ -15,6 +15,7 @@ import type { CeOptions, CeOutcome, ResolvedOptions } from './options.ts'
 import { resolveOptions } from './options.ts'
 import { PendingRequests } from './pending-requests.ts'
 import { ROUTES } from './routes/index.ts'
+import { sendResponse } from './routes/requests.ts'
 import type { Environment, Route, RouteCall } from './routes/route.ts'
 import { Flusher } from './sse/flusher.ts'
 import type { SubscriptionInfo } from './sse/subscriptions.ts'
@@ -140,7 +141,7 @@ class CeEndpoint {
       exchange.fail(new CeError('METHOD_NOT_ALLOWED', message), 'error', { Allow: route.method })
       return
     }
-    if (this.#closed !== undefined) {
+    if (this.#closed !== undefined && !this.#helpsToFinish(route)) {
       exchange.fail(new CeError('SHUTTING_DOWN', 'the server is shutting down; try again'))
       return
     }
@@ -159,6 +160,11 @@ class CeEndpoint {
       (verified) => this.#authenticated(exchange, route, query, verified),
       (error: unknown) => this.#unauthenticated(exchange, error),
     )
+  }
+
+  /** During shutdown the answers to requests under way are still wanted. */
+  #helpsToFinish(route: Route): boolean {
+    return route === sendResponse && this.environment.pending.size > 0
   }
 
   #nameOf(path: string): string {

@@ -5,6 +5,7 @@ import { AuthenticationError } from '@signalbox/http-kit'
 import type { Authenticator } from '@signalbox/http-kit'
 import { expect, onTestFinished, test } from 'vitest'
 
+import type { CeAnswer } from './ce-server.ts'
 import { event, openCe, until } from './ce-server.ts'
 
 async function mcpClient(base: string): Promise<Client> {
@@ -233,6 +234,39 @@ test('CE-11, CE-18 - requests: nothing waits on when the requester or the subscr
   expect(handler.pendingRequests()).toBe(0)
   expect(await post(`send/response?request_id=${second}`, event())).toMatchObject({ status: 404 })
   expect((await user.channels.info('queries', 'q')).subscribers).toBe(0)
+})
+
+test('CE-11 - requests: those under way at shutdown can still be answered', async () => {
+  const { post, subscribe, handler } = await openCe()
+  const stream = await subscribe('commands?channel=c')
+  const command = post('send/command?channel=c', event())
+  const { brokerrequestid } = await stream.nextJson()
+  const closed = handler.close(10_000)
+  expect(await post('send/event?channel=c', event())).toMatchObject({ status: 503, data: { code: 'SHUTTING_DOWN' } })
+  expect(await post(`send/response?request_id=${brokerrequestid}`, event())).toMatchObject({ status: 202 })
+  expect(await command).toMatchObject({ status: 202, is_error: false })
+  await closed
+  await stream.ended
+  expect(await post(`send/response?request_id=${brokerrequestid}`, event())).toMatchObject({ status: 503 })
+})
+
+test('CE-17 - requests: a subscriber that does not take them is not handed more than may wait for it', async () => {
+  const { post, subscribe, handler } = await openCe({ maxBufferedBytes: 65_536 })
+  const stream = await subscribe('commands?channel=c')
+  stream.pause()
+  const body = event({ data: 'x'.repeat(500_000) })
+  const rejected: CeAnswer[] = []
+  const others: Promise<unknown>[] = []
+  while (rejected.length === 0) {
+    const sent = post('send/command?channel=c&timeout=20', body)
+    const handedOver = handler.pendingRequests()
+    others.push(sent.then((answer) => answer.message.includes('too slow') && rejected.push(answer)))
+    await until(() => rejected.length > 0 || handler.pendingRequests() > handedOver)
+  }
+  expect(rejected[0]).toMatchObject({ status: 202, is_error: true, data: { executed: false } })
+  stream.close()
+  await Promise.all(others)
+  expect(handler.pendingRequests()).toBe(0)
 })
 
 test('CE-11 - requests: one member of each group gets it, and the first answer counts', async () => {

@@ -148,3 +148,36 @@ describe('open streams', () => {
     expect(refused).toHaveLength(2)
   })
 })
+
+describe('sse - text that is on the wire form', () => {
+  test('it is written as it is, and a reader that takes nothing shows as blocked until it does', async () => {
+    const { stream, socket, until } = await open()
+    stream.writeText('data: 1\n\ndata: 2\n\n')
+    await until('data: 1\n\ndata: 2\n\n')
+    socket.pause()
+    const large = Buffer.from(eventText({ data: 'x'.repeat(1_000_000) }))
+    while (!stream.blocked || stream.bufferedBytes < 5_000_000) {
+      stream.writeText(large)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    socket.resume()
+    expect(await stream.drained()).toBe(true)
+    expect([stream.blocked, stream.bufferedBytes]).toEqual([false, 0])
+    stream.end()
+    expect(stream.writeText('data: 3\n\n')).toBe(false)
+  })
+
+  test('a reader that takes nothing for the idle time is cut off', async () => {
+    const { stream, socket } = await open({ idleMs: 200 })
+    socket.pause()
+    const large = Buffer.alloc(1_000_000, 120)
+    while (!stream.blocked || stream.bufferedBytes < 5_000_000) {
+      stream.writeText(large)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    const gone = once(socket, 'close')
+    expect(await new Promise<SseEnd>((resolve) => stream.onEnd(resolve))).toBe('idle')
+    socket.resume()
+    await gone
+  })
+})
