@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -25,7 +25,10 @@ test.each(snippets)('docs - program $number of $page runs as it stands', async (
     rmSync(file)
     rmSync(folder, { recursive: true })
   })
-  writeFileSync(file, `${program.replaceAll('port: 9090', 'port: 0')}\nsetImmediate(() => process.exit(0))\n`)
+  writeFileSync(
+    file,
+    `${program.replaceAll('port: 9090', 'port: 0')}\nprocess.stdout.write('ran to its end', () => process.exit(0))\n`,
+  )
   await promisify(execFile)(process.execPath, ['--conditions=@signalbox/source', file], {
     cwd: folder,
     timeout: 60_000,

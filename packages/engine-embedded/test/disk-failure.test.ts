@@ -168,44 +168,38 @@ function tinyDisk(): string | undefined {
   return undefined
 }
 
-const tiny = tinyDisk()
-
-test.skipIf(tiny === undefined)(
-  'full disk - a file system that is really full',
-  async () => {
-    if (tiny === undefined) return
-    try {
-      const path = join(tiny, 'store')
-      await using engine = await openEmbeddedEngine({ path })
-      const confirmed: string[] = []
-      const fill = async (): Promise<void> => {
-        for (let i = 0; i < 1_000; i++) {
-          const text = `${i} ${'x'.repeat(20_000)}`
-          await engine.queues.send('queue', queued(text))
-          confirmed.push(text)
-        }
+test('full disk - a file system that is really full', async ({ skip }) => {
+  const tiny = tinyDisk() ?? skip('it takes root to mount one')
+  try {
+    const path = join(tiny, 'store')
+    await using engine = await openEmbeddedEngine({ path })
+    const confirmed: string[] = []
+    const fill = async (): Promise<void> => {
+      for (let i = 0; i < 1_000; i++) {
+        const text = `${i} ${'x'.repeat(20_000)}`
+        await engine.queues.send('queue', queued(text))
+        confirmed.push(text)
       }
-      const reason = 'the disk is full'
-      await expect(fill()).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE', details: { reason } })
-      expect(confirmed.length).toBeGreaterThan(20)
-      expect((await engine.health()).ok).toBe(false)
-      expect(await engine.queues.peek('queue', { maxMessages: 1_000 })).toHaveLength(confirmed.length)
-
-      // Another program takes the rest, and gives it back.
-      const other = join(tiny, 'other')
-      await writeFile(other, Buffer.alloc(8 * 1024 * 1024)).catch(() => {})
-      await expect(engine.queues.send('queue', queued('y'.repeat(50_000)))).rejects.toMatchObject({
-        code: 'ENGINE_UNAVAILABLE',
-      })
-      await rm(other)
-      spawnSync('mount', ['-o', 'remount,size=64m', tiny])
-      await eventually(async () => expect((await engine.health()).ok).toBe(true))
-      await engine.queues.send('queue', queued('last'))
-      expect(await drain(engine)).toEqual([...confirmed, 'last'])
-    } finally {
-      spawnSync('umount', [tiny])
-      rmSync(tiny, { recursive: true, force: true })
     }
-  },
-  60_000,
-)
+    const reason = 'the disk is full'
+    await expect(fill()).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE', details: { reason } })
+    expect(confirmed.length).toBeGreaterThan(20)
+    expect((await engine.health()).ok).toBe(false)
+    expect(await engine.queues.peek('queue', { maxMessages: 1_000 })).toHaveLength(confirmed.length)
+
+    // Another program takes the rest, and gives it back.
+    const other = join(tiny, 'other')
+    await writeFile(other, Buffer.alloc(8 * 1024 * 1024)).catch(() => {})
+    await expect(engine.queues.send('queue', queued('y'.repeat(50_000)))).rejects.toMatchObject({
+      code: 'ENGINE_UNAVAILABLE',
+    })
+    await rm(other)
+    spawnSync('mount', ['-o', 'remount,size=64m', tiny])
+    await eventually(async () => expect((await engine.health()).ok).toBe(true))
+    await engine.queues.send('queue', queued('last'))
+    expect(await drain(engine)).toEqual([...confirmed, 'last'])
+  } finally {
+    spawnSync('umount', [tiny])
+    rmSync(tiny, { recursive: true, force: true })
+  }
+}, 60_000)
