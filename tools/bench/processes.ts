@@ -75,6 +75,23 @@ export async function startMetricsHost(
   return { process, url: await listening(process) }
 }
 
+/** A host of the CloudEvents connector; resolves with it and its URL. */
+export async function startCeHost(
+  context: BenchContext,
+  subject: Subject,
+): Promise<{ process: MeasuredProcess; url: string }> {
+  const process = new MeasuredProcess({
+    script: fileURLToPath(new URL('workers/ce-host.ts', import.meta.url)),
+    args: [
+      ...['broker-core', 'engine-embedded', 'connector-cloudevents'].map((name) => packageEntry(subject, name)),
+      newFolder(context),
+    ],
+    core: context.core,
+    profiles: profilesOf(context, `ce-host-${fileLabel(subject)}`),
+  })
+  return { process, url: await listening(process) }
+}
+
 function listening(process: MeasuredProcess): Promise<string> {
   return process.line((line) => /^listening on (\S+)$/.exec(line)?.[1])
 }

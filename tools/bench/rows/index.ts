@@ -2,6 +2,7 @@ import type { Row } from '../row.ts'
 import { row as coldStart } from './cold-start.ts'
 import { row as depth } from './depth.ts'
 import { row as enqueue } from './enqueue.ts'
+import { row as fanOutSse } from './fan-out-sse.ts'
 import { row as fanOut } from './fan-out.ts'
 import { row as longPoll } from './long-poll.ts'
 import { row as loopDelay } from './loop-delay.ts'
@@ -21,5 +22,6 @@ export const ROWS: readonly Row[] = [
   loopDelay,
   metrics,
   fanOut,
+  fanOutSse,
   coldStart,
 ]
