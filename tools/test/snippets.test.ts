@@ -29,8 +29,9 @@ test.each(snippets)('docs - program $number of $page runs as it stands', async (
     file,
     `${program.replaceAll('port: 9090', 'port: 0')}\nprocess.stdout.write('ran to its end', () => process.exit(0))\n`,
   )
-  await promisify(execFile)(process.execPath, ['--conditions=@signalbox/source', file], {
+  const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=@signalbox/source', file], {
     cwd: folder,
     timeout: 60_000,
   })
+  expect(stdout).toContain('ran to its end')
 })
