@@ -20,7 +20,7 @@ const PLACEHOLDER = /\{(ce_[a-z0-9]+)\}/
 /** Compiles a template; a string says what is wrong with it. */
 export function channelTemplate(source: string): ChannelTemplate | string {
   // Text and tag names alternate: splitting at a pattern with one group keeps what the group matched.
-  const parts = source.split(new RegExp(PLACEHOLDER, 'g'))
+  const parts = source.split(PLACEHOLDER)
   const texts = parts.filter((_, i) => i % 2 === 0)
   if (texts.some((text) => /[{}]/.test(text))) {
     return 'braces may only hold a placeholder {ce_<attribute>}, the attribute in lower-case letters and digits'

@@ -64,7 +64,11 @@ function parseKeyType(value: unknown, report: Report): KeyType | undefined {
 function text(fields: ReadonlyMap<string, unknown>, name: string, wanted: string, report: Report): string | undefined {
   const value = fields.get(name)
   if (typeof value === 'string' && value.trim() !== '') return value
-  report(value === undefined ? `${name} is missing; wanted is ${wanted}` : `${name} is ${describe(value)}; wanted is ${wanted}`)
+  report(
+    value === undefined
+      ? `${name} is missing; wanted is ${wanted}`
+      : `${name} is ${describe(value)}; wanted is ${wanted}`,
+  )
   return undefined
 }
 
@@ -98,7 +102,7 @@ function parseTarget(source: string): RoutingTarget | string {
 function describe(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'an array'
-  if (typeof value === 'object') return 'an object'
-  if (typeof value === 'string') return JSON.stringify(value.length > 64 ? `${value.slice(0, 64)}…` : value)
-  return String(value)
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (typeof value !== 'string') return value === undefined ? 'missing' : 'an object'
+  return JSON.stringify(value.length > 64 ? `${value.slice(0, 64)}…` : value)
 }

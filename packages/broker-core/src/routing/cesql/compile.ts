@@ -1,5 +1,5 @@
 import { CesqlParseError } from '../errors.ts'
-import type { ArithmeticOperator, EqualityOperator, LogicOperator, Node, OrderOperator } from './ast.ts'
+import type { ArithmeticOperator, BinaryOperator, EqualityOperator, LogicOperator, Node, OrderOperator } from './ast.ts'
 import { toBoolean, toInteger, toText } from './cast.ts'
 import type { CesqlFunction } from './functions.ts'
 import { FUNCTIONS } from './functions.ts'
@@ -42,23 +42,29 @@ export function compile(node: Node): Compiled {
     case 'call':
       return call(node.name, node.args, node.at)
     case 'binary':
-      switch (node.operator) {
-        case 'AND':
-        case 'OR':
-        case 'XOR':
-          return { evaluate: logic(node.operator, node.left, node.right), type: 'boolean' }
-        case '=':
-        case '!=':
-        case '<>':
-          return { evaluate: equality(node.operator, node.left, node.right), type: 'boolean' }
-        case '<':
-        case '<=':
-        case '>':
-        case '>=':
-          return { evaluate: order(node.operator, node.left, node.right), type: 'boolean' }
-        default:
-          return { evaluate: arithmetic(node.operator, node.left, node.right), type: 'integer' }
-      }
+      return binary(node.operator, node.left, node.right)
+    default:
+      return node satisfies never
+  }
+}
+
+function binary(operator: BinaryOperator, left: Node, right: Node): Compiled {
+  switch (operator) {
+    case 'AND':
+    case 'OR':
+    case 'XOR':
+      return { evaluate: logic(operator, left, right), type: 'boolean' }
+    case '=':
+    case '!=':
+    case '<>':
+      return { evaluate: equality(operator, left, right), type: 'boolean' }
+    case '<':
+    case '<=':
+    case '>':
+    case '>=':
+      return { evaluate: order(operator, left, right), type: 'boolean' }
+    default:
+      return { evaluate: arithmetic(operator, left, right), type: 'integer' }
   }
 }
 
@@ -96,16 +102,11 @@ function checked(run: Run, result: number): number {
 function logic(operator: LogicOperator, leftNode: Node, rightNode: Node): Evaluate {
   const left = boolean(leftNode)
   const right = boolean(rightNode)
-  switch (operator) {
-    case 'AND':
-      return (run) => left(run) && right(run)
-    case 'OR':
-      return (run) => left(run) || (run.error === undefined && right(run))
-    case 'XOR':
-      return (run) => {
-        const first = left(run)
-        return run.error === undefined && first !== right(run) && run.error === undefined
-      }
+  if (operator === 'AND') return (run) => left(run) && right(run)
+  if (operator === 'OR') return (run) => left(run) || (run.error === undefined && right(run))
+  return (run) => {
+    const first = left(run)
+    return run.error === undefined && first !== right(run) && run.error === undefined
   }
 }
 

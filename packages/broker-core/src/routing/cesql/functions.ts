@@ -14,7 +14,7 @@ export interface CesqlFunction {
 }
 
 export const FUNCTIONS: ReadonlyMap<string, CesqlFunction> = new Map<string, CesqlFunction>([
-  ['LENGTH', { parameters: ['string'], result: 'integer', call: (_, [x]) => [...text(x)].length }],
+  ['LENGTH', { parameters: ['string'], result: 'integer', call: (_, [x]) => characters(x).length }],
   ['CONCAT', { parameters: [], rest: 'string', result: 'string', call: (run, args) => join(run, '', args) }],
   [
     'CONCAT_WS',
@@ -44,6 +44,11 @@ function text(value: Value | undefined): string {
   return typeof value === 'string' ? value : ''
 }
 
+/** The characters of CESQL are Unicode's, not UTF-16 units. */
+function characters(value: Value | undefined): readonly string[] {
+  return Array.from(text(value))
+}
+
 function number(value: Value | undefined): number {
   return typeof value === 'number' ? value : 0
 }
@@ -68,20 +73,20 @@ function trim(x: string): string {
 }
 
 function left(run: Run, args: readonly Value[]): string {
-  const [x, count] = [text(args[0]), number(args[1])]
-  if (count < 0) return fail(run, 'functionEvaluation', `LEFT cannot take ${count} characters`, x)
-  return [...x].slice(0, count).join('')
+  const count = number(args[1])
+  if (count < 0) return fail(run, 'functionEvaluation', `LEFT cannot take ${count} characters`, text(args[0]))
+  return characters(args[0]).slice(0, count).join('')
 }
 
 function right(run: Run, args: readonly Value[]): string {
-  const [x, count] = [text(args[0]), number(args[1])]
-  if (count < 0) return fail(run, 'functionEvaluation', `RIGHT cannot take ${count} characters`, x)
-  const chars = [...x]
+  const count = number(args[1])
+  if (count < 0) return fail(run, 'functionEvaluation', `RIGHT cannot take ${count} characters`, text(args[0]))
+  const chars = characters(args[0])
   return chars.slice(Math.max(0, chars.length - count)).join('')
 }
 
 function substring(run: Run, args: readonly Value[]): string {
-  const chars = [...text(args[0])]
+  const chars = characters(args[0])
   const position = number(args[1])
   const length = args.length > 2 ? number(args[2]) : chars.length
   if (Math.abs(position) > chars.length) {

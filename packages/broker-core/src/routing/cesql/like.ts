@@ -38,7 +38,7 @@ export function compileLike(pattern: string): (text: string) => boolean {
 
 function parse(pattern: string): readonly number[] {
   const tokens: number[] = []
-  const chars = [...pattern]
+  const chars = Array.from(pattern)
   for (let i = 0; i < chars.length; i += 1) {
     const char = chars[i] ?? ''
     const next = chars[i + 1]
