@@ -19,8 +19,8 @@ const engine = {
   },
 }
 
-const handler = createMcpHandler({ broker: createBroker(engine).broker })
-const server = createServer((request, response) => handler.handle(request, response))
+const handler = createMcpHandler(createBroker(engine).broker)
+const server = createServer((request, response) => handler(request, response))
 await new Promise((listening) => server.listen(0, '127.0.0.1', listening))
 
 const client = new Client({ name: 'packages-check', version: '1.0.0' })

@@ -1,4 +1,4 @@
-import type { Caller, Reply } from '@signalbox/broker-core'
+import type { Caller } from '@signalbox/broker-core'
 
 /** What `agent_list` filters by. */
 export interface AgentFilter {
@@ -32,13 +32,26 @@ export interface AgentRequestOptions {
    * MaxTimeoutSeconds are capped (M13).
    */
   readonly timeoutMs?: number
-  /** Aborting it stops the waiting, not the agent. */
+  /** Aborting it stops the waiting, and rejects with its reason. */
   readonly signal?: AbortSignal
   /**
-   * Resolve as soon as the agent's node has accepted the request, with an executed reply and no body (M12).
-   * @default false wait for the agent's answer
+   * Resolve as soon as the agent's node has accepted the request, without waiting for the agent (M12). The reply is then
+   * `executed` with an empty body.
+   * @default false
    */
   readonly acceptOnly?: boolean
+}
+
+/** How a request to an agent ended (specification, "Transport versus application errors"). */
+export interface AgentReply {
+  /** False when the agent never processed the request; `error` then says why. */
+  readonly executed: boolean
+  /** Empty when `executed`. */
+  readonly error: string
+  /** HTTP status of the agent's response; 0 when there is none. */
+  readonly status: number
+  /** The agent's response, byte for byte. */
+  readonly body: Uint8Array
 }
 
 /**
@@ -48,15 +61,13 @@ export interface AgentRequestOptions {
 export interface AgentDirectory {
   /** In the order of `agent_id`. */
   list(filter: AgentFilter): Promise<readonly AgentCard[]>
-  /** Undefined when no such agent is registered; an id of the wrong form is one that is not registered. */
+  /** Undefined when no such agent is registered; an id of the wrong form is one that is not. */
   get(agentId: string): Promise<AgentCard | undefined>
   /**
-   * Forwards one JSON-RPC request, byte for byte, as a Query to `_AGENTS_.agents/<agent_id>`, and resolves with the
-   * reply: `executed` false with an `error` text when the agent never processed the request (specification, "Transport
-   * versus application errors"), otherwise the agent's response as `body`. The Query waits GatewayTimeoutBuffer (10 s)
-   * longer than the agent may take (A2).
+   * Forwards one JSON-RPC request, byte for byte, as a Query to `_AGENTS_.agents/<agent_id>`. The Query waits
+   * GatewayTimeoutBuffer (10 s) longer than the agent may take (A2).
    *
    * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER when no answer came in time, ENGINE_UNAVAILABLE
    */
-  request(agentId: string, envelope: Uint8Array, options: AgentRequestOptions): Promise<Reply>
+  request(agentId: string, envelope: Uint8Array, options: AgentRequestOptions): Promise<AgentReply>
 }

@@ -1,4 +1,26 @@
+export { anonymousAuthenticator } from './authenticator.ts'
+export type { AuthenticationRequest, Authenticator, Identity } from './authenticator.ts'
+export { DEFAULT_MAX_BODY_BYTES, jsonHeadersProblem, readBody, REFUSED_BODY_BYTES, refuseBody } from './body.ts'
+export { CORS_DEFAULTS, fastifyCorsOptions } from './cors.ts'
+export type { CorsSettings, FastifyCorsOptions } from './cors.ts'
 export { AuthenticationError, authenticationFailed, JsonRpcError } from './errors.ts'
 export type { JsonRpcErrorOptions } from './errors.ts'
+export { errorText, internalError, jsonRpcErrorText, successText } from './json-rpc/answer.ts'
 export { JSON_RPC_CODES } from './json-rpc/codes.ts'
 export type { JsonRpcCode } from './json-rpc/codes.ts'
+export { idKey, isIdText } from './json-rpc/id.ts'
+export { MAX_JSON_DEPTH, MAX_JSON_KEYS, parseJsonRpc, readRequestId } from './json-rpc/message.ts'
+export type {
+  JsonObject,
+  JsonRpcLimits,
+  JsonRpcMessage,
+  JsonRpcNotification,
+  JsonRpcRequest,
+  JsonRpcResponse,
+} from './json-rpc/message.ts'
+export { memberText } from './json-rpc/scan.ts'
+export { OpenStreams } from './open-streams.ts'
+export { LOCAL_HOSTS, MCP_LOCAL_HOSTS, originPolicy, originRefused, parseTrustedOrigins } from './origin.ts'
+export type { OriginPolicy, OriginPolicyOptions, TrustedOrigins } from './origin.ts'
+export { eventText, SSE_HEADERS, SSE_KEEPALIVE_MS, SseStream } from './sse.ts'
+export type { SseEnd, SseEvent, SseOptions } from './sse.ts'

@@ -41,7 +41,9 @@ export interface ToolDefinition {
 /** A JSON Schema of an object, as MCP demands for inputs and outputs. */
 export interface ObjectSchema {
   readonly type: 'object'
-  readonly [keyword: string]: unknown
+  readonly properties: Readonly<Record<string, object>>
+  readonly required?: readonly string[]
+  readonly additionalProperties?: unknown
 }
 
 export interface ToolAnnotations {

@@ -1,0 +1,46 @@
+import process from 'node:process'
+
+import { fromFlags } from './config/flags.ts'
+import { loadConfig } from './config/load.ts'
+import { ServerError } from './errors.ts'
+import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle.ts'
+import { createAnnouncer, createLogger } from './log.ts'
+import { VERSION } from './version.ts'
+
+/** Exit codes: 0 stopped as asked, 1 could not start or failed, 2 a setting is unknown or not allowed. */
+const EXIT_CODES = { CONFIG_INVALID: 2, START_FAILED: 1 } as const
+
+/** The command line: prints what was asked for, or runs the server until it is told to stop. */
+export async function run(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Promise<void> {
+  const announcer = createAnnouncer()
+  crashOnUnhandledErrors(announcer)
+  try {
+    const flags = fromFlags(args)
+    if (flags.help) {
+      const { helpText } = await import('./config/document.ts')
+      process.stdout.write(helpText())
+      return
+    }
+    if (flags.version) {
+      process.stdout.write(`${VERSION}\n`)
+      return
+    }
+    const loaded = await loadConfig({ flags, env })
+    if (flags.printConfig) {
+      const { configText } = await import('./config/print.ts')
+      process.stdout.write(await configText(loaded))
+      return
+    }
+    const log = await createLogger(loaded.config.log)
+    const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
+    // Loaded now, so that a mistake in the settings is told at once.
+    const { startServer } = await import('./server.ts')
+    const server = await startServer(loaded.config, { log })
+    stop.use(server)
+    announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')
+  } catch (error) {
+    if (!(error instanceof ServerError)) throw error
+    for (const problem of error.problems) process.stderr.write(`signalbox: ${problem}\n`)
+    process.exit(EXIT_CODES[error.code])
+  }
+}

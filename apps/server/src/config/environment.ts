@@ -1,0 +1,52 @@
+import { SETTINGS } from './settings.ts'
+import { mostSimilar } from './similar.ts'
+import type { Given } from './value.ts'
+import { readText } from './value.ts'
+
+/**
+ * Prefixes that are ours alone: an unknown variable under one of them is a mistake that must not pass in silence, all
+ * the more when it was to switch on something that protects. `HTTP_`, `API_` and `LOG_` are shared with the rest of the
+ * world (`HTTP_PROXY`, `API_KEY`), so only our own names count there.
+ */
+const OUR_PREFIXES = [
+  'API_AUTHENTICATION_',
+  'AUDIT_',
+  'AUTHENTICATION_',
+  'AUTHORIZATION_',
+  'CONNECTORS',
+  'CORS_',
+  'NATS_',
+  'QUEUE_',
+  'ROUTING_',
+  'SECURITY_',
+  'SETTLE_',
+  'STORE_',
+]
+
+/** What Kubernetes and Docker put into the environment for a service that happens to be called `store` or `nats`. */
+const SERVICE_LINK =
+  /^[A-Z0-9_]+_(?:SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)?)$/
+
+/** Settings from environment variables. An unknown one is named without its value, which may be a secret. */
+export function fromEnvironment(env: Readonly<Record<string, string | undefined>>): {
+  given: Given[]
+  problems: string[]
+} {
+  const given: Given[] = []
+  for (const setting of SETTINGS) {
+    const text = env[setting.env]
+    if (text !== undefined) {
+      given.push({ setting, value: readText(setting, text), origin: `environment ${setting.env}` })
+    }
+  }
+  const known = SETTINGS.map((setting) => setting.env)
+  const problems = Object.keys(env)
+    .filter((name) => !known.includes(name) && OUR_PREFIXES.some((prefix) => name.startsWith(prefix)))
+    .filter((name) => !SERVICE_LINK.test(name))
+    .sort()
+    .map((name) => {
+      const meant = mostSimilar(name, known)
+      return `${name}: unknown environment variable${meant ? `; did you mean ${meant}?` : ''}; allowed: the names that --help lists`
+    })
+  return { given, problems }
+}

@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs'
+
+import { SETTINGS } from './settings.ts'
+import { mostSimilar } from './similar.ts'
+import type { Given } from './value.ts'
+import { readYaml } from './value.ts'
+
+type Section = Readonly<Record<string, unknown>>
+
+/** Settings from a YAML file, in sections: `http: { port: 9090 }`. An empty file sets nothing. */
+export async function fromFile(file: string): Promise<{ given: Given[]; problems: string[] }> {
+  let text: string
+  try {
+    text = readFileSync(file, 'utf8')
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+    return { given: [], problems: [`--config: cannot read ${JSON.stringify(file)} (${reason}); allowed: a YAML file`] }
+  }
+  const { parseDocument } = await import('yaml')
+  const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
+  const [error] = document.errors
+  if (error) return { given: [], problems: [`--config: ${file} is not YAML: ${firstLine(error.message)}`] }
+  const given: Given[] = []
+  const problems: string[] = []
+  const root: unknown = document.toJS()
+  if (isSection(root)) readSection(root, [])
+  else if (root !== null)
+    problems.push(`--config: ${file} holds no settings; allowed: sections such as http: { port: 9090 }`)
+  return { given, problems }
+
+  function readSection(section: Section, path: readonly string[]): void {
+    for (const [name, value] of Object.entries(section)) {
+      const here = [...path, name]
+      // Sections are nested; a key with a dot in it would be a second way to say the same.
+      const key = here.map((word) => (word.includes('.') ? JSON.stringify(word) : word)).join('.')
+      const setting = SETTINGS.find((candidate) => candidate.key === key)
+      const isGroup = SETTINGS.some((candidate) => candidate.key.startsWith(`${key}.`))
+      if (setting) given.push({ setting, value: readYaml(setting, value), origin: `file ${file}` })
+      else if (!isGroup) problems.push(unknownKey(key))
+      else if (isSection(value)) readSection(value, here)
+      // A section whose settings are all commented out reads as null.
+      else if (value !== null)
+        problems.push(`${key}: not a section (file ${file}); allowed: ${childrenOf(key).join(', ')}`)
+    }
+  }
+
+  function unknownKey(key: string): string {
+    const meant = mostSimilar(
+      key,
+      SETTINGS.map((setting) => setting.key),
+    )
+    return `${key}: unknown setting (file ${file})${meant ? `; did you mean ${meant}?` : ''}; allowed: the settings that --help lists`
+  }
+}
+
+function childrenOf(key: string): string[] {
+  return SETTINGS.map((setting) => setting.key).filter((candidate) => candidate.startsWith(`${key}.`))
+}
+
+function isSection(value: unknown): value is Section {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function firstLine(text: string): string {
+  return (text.split('\n')[0] ?? '').replace(/:$/, '')
+}

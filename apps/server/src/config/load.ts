@@ -1,0 +1,119 @@
+import { Value } from 'typebox/value'
+
+import { ServerError } from '../errors.ts'
+import { fromEnvironment } from './environment.ts'
+import { fromFile } from './file.ts'
+import type { Flags } from './flags.ts'
+import type { Config } from './schema.ts'
+import { CONFIG_SCHEMA } from './schema.ts'
+import type { SettingValue } from './settings.ts'
+import { SETTINGS } from './settings.ts'
+import type { Given, Origin } from './value.ts'
+import { checked } from './value.ts'
+
+/** The effective configuration, and where each of its values came from. */
+export interface LoadedConfig {
+  readonly config: Config
+  /** By key, such as `http.port`. */
+  readonly origins: ReadonlyMap<string, Origin>
+}
+
+export interface ConfigSources {
+  readonly flags: Flags
+  readonly env: Readonly<Record<string, string | undefined>>
+}
+
+/** Some of the settings. */
+export type PartialConfig = {
+  readonly [K in keyof Config]?: Config[K] extends readonly unknown[] | string | number | boolean
+    ? Config[K]
+    : PartialSection<Config[K]>
+}
+
+type PartialSection<T> = {
+  readonly [K in keyof T]?: T[K] extends readonly unknown[] | string | number | boolean ? T[K] : PartialSection<T[K]>
+}
+
+/**
+ * Puts the sources together, later wins: defaults, file, environment, flags.
+ * @throws ServerError CONFIG_INVALID naming every problem
+ */
+export async function loadConfig({ flags, env }: ConfigSources): Promise<LoadedConfig> {
+  const file = flags.file === undefined ? { given: [], problems: [] } : await fromFile(flags.file)
+  const environment = fromEnvironment(env)
+  return assemble(
+    [...file.given, ...environment.given, ...flags.given],
+    [...flags.problems, ...file.problems, ...environment.problems],
+  )
+}
+
+/**
+ * A configuration for those who start the server from a program: the defaults, and what you say otherwise. Reads no
+ * environment.
+ * @throws ServerError CONFIG_INVALID naming every problem
+ */
+export function createConfig(partial: PartialConfig = {}): Config {
+  const known = new Set(SETTINGS.map(({ key }) => key))
+  const problems = leavesOf(partial, '')
+    .filter((key) => !known.has(key))
+    .map((key) => `${key}: unknown setting`)
+  const given = SETTINGS.flatMap((setting): Given[] => {
+    const value = valueAt(partial, setting.path)
+    return value === undefined ? [] : [{ setting, value, origin: 'program' }]
+  })
+  return assemble(given, problems).config
+}
+
+function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
+  const values = new Map<string, SettingValue>(SETTINGS.map(({ key, schema }) => [key, schema.default]))
+  const origins = new Map<string, Origin>(SETTINGS.map(({ key }) => [key, 'default']))
+  for (const one of given) {
+    const result = checked(one)
+    if ('problem' in result) {
+      problems.push(result.problem)
+    } else {
+      values.set(one.setting.key, result.value)
+      origins.set(one.setting.key, one.origin)
+    }
+  }
+  const config = nested(values)
+  if (problems.length === 0) problems.push(...conflicts(config))
+  if (problems.length > 0) throw new ServerError('CONFIG_INVALID', problems)
+  return { config, origins }
+}
+
+/** Settings that exclude each other. */
+function conflicts({ cors }: Config): string[] {
+  if (!cors.allowCredentials || !cors.allowOrigins.includes('*')) return []
+  return [
+    'cors.allowCredentials: true is not allowed with cors.allowOrigins *, which browsers refuse; allowed: a list of origins',
+  ]
+}
+
+function nested(values: ReadonlyMap<string, SettingValue>): Config {
+  const root: Record<string, unknown> = {}
+  for (const { path, key } of SETTINGS) {
+    let section = root
+    for (const name of path.slice(0, -1)) {
+      const next = section[name]
+      if (isRecord(next)) section = next
+      else section[name] = section = {}
+    }
+    section[path.at(-1) ?? key] = values.get(key)
+  }
+  return Value.Parse(CONFIG_SCHEMA, root)
+}
+
+function valueAt(tree: unknown, path: readonly string[]): unknown {
+  return path.reduce((node, name) => (isRecord(node) ? node[name] : undefined), tree)
+}
+
+function leavesOf(tree: object, prefix: string): string[] {
+  return Object.entries(tree).flatMap(([name, value]: [string, unknown]) =>
+    isRecord(value) ? leavesOf(value, `${prefix}${name}.`) : [`${prefix}${name}`],
+  )
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,14 @@
+import type { LoadedConfig } from './load.ts'
+import { SETTINGS } from './settings.ts'
+
+/** The effective configuration as a YAML file that `--config` takes, each value with where it came from. */
+export async function configText({ config, origins }: LoadedConfig): Promise<string> {
+  const { Document, isScalar, isSeq } = await import('yaml')
+  const document = new Document(config)
+  for (const { path, key } of SETTINGS) {
+    const node = document.getIn(path, true)
+    if (isSeq(node)) node.flow = true
+    if (isScalar(node) || isSeq(node)) node.comment = ` ${origins.get(key)}`
+  }
+  return document.toString({ lineWidth: 0, flowCollectionPadding: false })
+}

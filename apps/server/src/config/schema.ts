@@ -1,0 +1,146 @@
+import { CORS_DEFAULTS, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
+import type { Static } from 'typebox'
+import { Type } from 'typebox'
+
+/**
+ * Every setting there is. From this one schema come the types, the defaults, the checks, the names in the file, the
+ * environment and the flags, `--help`, `--print-config` and `docs/configuration.md`.
+ *
+ * `allowed` says in words what a pattern says in signs.
+ */
+
+interface About {
+  readonly description: string
+}
+
+const SAFE_INTEGER = Number.MAX_SAFE_INTEGER
+
+const integer = (defaultValue: number, minimum: number, maximum: number, about: About) =>
+  Type.Integer({ default: defaultValue, minimum, maximum, ...about })
+
+const count = (defaultValue: number, about: About) => integer(defaultValue, 0, SAFE_INTEGER, about)
+
+const flag = (defaultValue: boolean, about: About) => Type.Boolean({ default: defaultValue, ...about })
+
+const host = (defaultValue: string, about: About) =>
+  Type.String({
+    default: defaultValue,
+    pattern: '^[A-Za-z0-9._:%-]{1,255}$',
+    allowed: 'an IP address or a host name, without brackets and port',
+    ...about,
+  })
+
+const list = (defaultValue: readonly string[], pattern: string, allowed: string, about: About, minItems = 0) =>
+  Type.Array(Type.String({ pattern }), { default: [...defaultValue], minItems, allowed, ...about })
+
+const ORIGIN = 'https?://(?:\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?'
+const HTTP_TOKEN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
+
+const trustedOrigins = (about: About) =>
+  list(
+    ['auto'],
+    `^(?:auto|\\*|${ORIGIN})$`,
+    'auto, or *, or a list of origins such as https://app.example.com:8443',
+    about,
+    1,
+  )
+
+const group = <P extends Type.TProperties>(description: string, properties: P) =>
+  Type.Object(properties, { additionalProperties: false, description })
+
+export const CONFIG_SCHEMA = group('Signalbox', {
+  http: group('The shared listener: tools and agents', {
+    host: host('127.0.0.1', {
+      description:
+        'Address that the shared listener binds to. Anything but loopback warns while authentication is off.',
+    }),
+    port: integer(9090, 0, 65_535, { description: 'Port of the shared listener; 0 picks a free one.' }),
+  }),
+  api: group('The management listener: operators', {
+    host: host('127.0.0.1', {
+      description: 'Address that the management listener binds to. Anything but loopback warns, as above.',
+    }),
+    port: integer(8080, 0, 65_535, { description: 'Port of the management listener; 0 picks a free one.' }),
+    trustedOrigins: trustedOrigins({
+      description:
+        'Browser origins that may read the management listener (the probes answer to all). `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
+    }),
+  }),
+  engine: Type.Enum(['embedded'], {
+    default: 'embedded',
+    description: 'Where messages live. `embedded`: on the local disk of this one process.',
+  }),
+  store: group('What is kept on disk', {
+    path: Type.String({
+      default: './data',
+      minLength: 1,
+      allowed: 'a path',
+      description: "The embedded engine's folder, created when missing. One process at a time.",
+    }),
+    maxAgeSeconds: count(0, {
+      description: 'Events older than this leave the events stores, in seconds; 0 keeps all.',
+    }),
+    maxBytes: count(0, {
+      description: 'Past this many bytes the oldest events of an events store leave it; 0 keeps all.',
+    }),
+  }),
+  queue: group('Queues', {
+    maxMessages: count(0, { description: 'The most messages one queue holds; 0 is no limit.' }),
+    maxBytes: count(0, { description: 'The most bytes one queue holds; 0 is no limit.' }),
+  }),
+  maxChannels: count(10_000, { description: 'The most channels of all types together; 0 is no limit.' }),
+  settleGraceMs: integer(250, 0, 10_000, {
+    description:
+      'How long after its response was handed to the socket a destructive read is settled, in milliseconds. A connection that fails before gives the messages back.',
+  }),
+  shutdownSeconds: integer(25, 0, 3_600, {
+    description: 'The longest a shutdown waits for calls in flight, in seconds; then they are cut off.',
+  }),
+  cors: group('Browsers on the shared listener (CORS)', {
+    allowOrigins: list(CORS_DEFAULTS.allowOrigins, `^(?:\\*|${ORIGIN})$`, '*, or a list of origins', {
+      description: 'Origins that may read responses.',
+    }),
+    allowMethods: list(CORS_DEFAULTS.allowMethods, HTTP_TOKEN, 'a list of HTTP methods', {
+      description: 'Methods that a preflight allows.',
+    }),
+    allowHeaders: list(CORS_DEFAULTS.allowHeaders, HTTP_TOKEN, 'a list of header names', {
+      description: 'Request headers that a preflight allows.',
+    }),
+    exposeHeaders: list(CORS_DEFAULTS.exposeHeaders, HTTP_TOKEN, 'a list of header names', {
+      description: 'Response headers that scripts may read.',
+    }),
+    allowCredentials: flag(CORS_DEFAULTS.allowCredentials, {
+      description: 'Whether requests may carry credentials; not together with the origin `*`.',
+    }),
+    maxAge: count(CORS_DEFAULTS.maxAge, { description: 'How long a browser may keep a preflight answer, in seconds.' }),
+  }),
+  connectors: group('Connectors', {
+    mcp: group('The MCP connector (/mcp)', {
+      enable: flag(true, { description: 'Whether `/mcp` is served.' }),
+      trustedOrigins: trustedOrigins({
+        description:
+          'Browser origins that may call `/mcp`. `auto`: localhost, 127.0.0.1, ::1, 0.0.0.0 and the bind address, on any port.',
+      }),
+      toolTimeoutSeconds: integer(60, 1, 3_600, {
+        description: 'Bounds tools that have no timeout or wait of their own, in seconds.',
+      }),
+      maxStreams: count(1_000, { description: 'The most `GET /mcp` streams open at a time; 0 is no limit.' }),
+    }),
+  }),
+  maxBodyBytes: integer(DEFAULT_MAX_BODY_BYTES, 1_024, 536_870_912, {
+    description: 'The largest request body, in bytes, on both listeners.',
+  }),
+  log: group('Logs, on stdout', {
+    level: Type.Enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
+      default: 'info',
+      description: 'The least important lines that are written.',
+    }),
+    format: Type.Enum(['json', 'pretty'], {
+      default: 'json',
+      description: '`json`: a line each, for machines; `pretty`: for people.',
+    }),
+  }),
+})
+
+/** The effective configuration. */
+export type Config = Static<typeof CONFIG_SCHEMA>

@@ -1,0 +1,98 @@
+import { CONFIG_SCHEMA } from './schema.ts'
+
+export type SettingValue = string | number | boolean | readonly string[]
+
+/** One setting, with its name in every source. */
+export interface Setting {
+  /** Its place in the file: `['http', 'port']`. */
+  readonly path: readonly string[]
+  /** The same, for people: `http.port`. */
+  readonly key: string
+  /** `HTTP_PORT` */
+  readonly env: string
+  /** `http-port` */
+  readonly flag: string
+  readonly schema: SettingSchema
+}
+
+/** The keywords of JSON Schema that settings use, and our own `allowed`. */
+export interface SettingSchema {
+  readonly type?: 'string' | 'integer' | 'boolean' | 'array' | 'object'
+  readonly description: string
+  readonly default: SettingValue
+  readonly enum?: readonly string[]
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly allowed?: string
+}
+
+/** Settings under one heading. */
+export interface SettingGroup {
+  readonly title: string
+  readonly settings: readonly Setting[]
+}
+
+interface GroupSchema {
+  readonly description: string
+  readonly properties: Readonly<Record<string, unknown>>
+}
+
+function isGroup(schema: unknown): schema is GroupSchema {
+  return typeof schema === 'object' && schema !== null && 'properties' in schema && 'description' in schema
+}
+
+function isSetting(schema: unknown): schema is SettingSchema {
+  return typeof schema === 'object' && schema !== null && 'default' in schema && 'description' in schema
+}
+
+/** `toolTimeoutSeconds` → `tool_timeout_seconds`; `a2a` → `a2_a`, as the specification's names go. */
+function snake(word: string): string {
+  return word.replaceAll(/([a-z0-9])([A-Z])|([0-9])([a-z])/g, '$1$3_$2$4').toLowerCase()
+}
+
+/** The specification writes the settings of connectors `CONNECTORSMCP_…`: section and name in one. */
+function envName(path: readonly string[]): string {
+  return path
+    .map(snake)
+    .join('_')
+    .replace(/^connectors_/, 'connectors')
+    .toUpperCase()
+}
+
+function flagName(path: readonly string[]): string {
+  return path.map((word) => word.replaceAll(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase()).join('-')
+}
+
+function collect(schema: unknown, path: readonly string[], groups: SettingGroup[]): void {
+  if (!isGroup(schema)) throw new TypeError(`${path.join('.')} is neither a setting nor a group of settings`)
+  const settings: Setting[] = []
+  groups.push({ title: schema.description, settings })
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const here = [...path, name]
+    if (isSetting(property)) {
+      settings.push({ path: here, key: here.join('.'), env: envName(here), flag: flagName(here), schema: property })
+    } else {
+      collect(property, here, groups)
+    }
+  }
+}
+
+const groups: SettingGroup[] = []
+collect(CONFIG_SCHEMA, [], groups)
+
+/** Every setting, by heading, in the order of the schema; those outside any group first. */
+export const SETTING_GROUPS: readonly SettingGroup[] = groups.filter(({ settings }) => settings.length > 0)
+
+/** Every setting, in the order of the schema. */
+export const SETTINGS: readonly Setting[] = SETTING_GROUPS.flatMap(({ settings }) => settings)
+
+/** Says in words which values a setting takes. */
+export function allowedText({ type, enum: values, minimum, maximum, allowed }: SettingSchema): string {
+  if (allowed !== undefined) return allowed
+  if (values) return values.join(', ')
+  if (type === 'boolean') return 'true, false'
+  if (type !== 'integer') return 'text'
+  return maximum === undefined || maximum === Number.MAX_SAFE_INTEGER
+    ? `a whole number of at least ${minimum ?? 0}`
+    : `a whole number from ${minimum ?? 0} to ${maximum}`
+}

@@ -1,0 +1,49 @@
+import type { FastifyInstance } from 'fastify'
+
+import { ServerError } from '../errors.ts'
+
+/** Where a listener listens. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+  /** `http://host:port` */
+  readonly url: string
+}
+
+/** A listener's settings: its section of the configuration. */
+interface Bind {
+  readonly host: string
+  readonly port: number
+}
+
+/**
+ * Listens.
+ * @throws ServerError START_FAILED saying which setting to change
+ */
+export async function listen(app: FastifyInstance, section: 'http' | 'api', { host, port }: Bind): Promise<Address> {
+  try {
+    await app.listen({ host, port })
+  } catch (error) {
+    throw new ServerError('START_FAILED', [`${section}.port: ${reason(error, host, port)}`], { cause: error })
+  }
+  const bound = app.server.address()
+  const actual = typeof bound === 'object' && bound !== null ? bound.port : port
+  return { host, port: actual, url: `http://${host.includes(':') ? `[${host}]` : host}:${actual}` }
+}
+
+function reason(error: unknown, host: string, port: number): string {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  const where = `port ${port} on ${host}`
+  if (code === 'EADDRINUSE') return `${where} is in use; stop the other process or choose another port`
+  if (code === 'EACCES') return `no permission to listen on ${where}; choose a port from 1024`
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
+    return `${host} is not an address of this machine`
+  }
+  return `cannot listen on ${where} (${String(code ?? error)})`
+}
+
+/** Whether only this machine can reach the listener (S7). */
+export function isLoopback(app: FastifyInstance): boolean {
+  const bound = app.server.address()
+  return typeof bound === 'object' && bound !== null && /^(?:::ffff:)?127\.|^::1$/.test(bound.address)
+}

@@ -1,0 +1,92 @@
+import type { Broker } from '@signalbox/broker-core'
+import { mcpConnector } from '@signalbox/connector-mcp'
+import type { FastifyInstance } from 'fastify'
+import Fastify from 'fastify'
+
+import type { Config } from '../config/schema.ts'
+import { trustedOrigins } from '../config/trusted-origins.ts'
+import type { Health } from '../health.ts'
+import type { Logger } from '../log.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { VERSION } from '../version.ts'
+import { addCors } from './cors.ts'
+import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
+import { addProbes } from './probes.ts'
+
+/**
+ * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a
+ * minute, commands an hour, streams for good. A peer that vanished is found by TCP keepalive instead.
+ */
+export interface Timeouts {
+  /** For the head of a request. */
+  readonly headersMs: number
+  /** For all of it. */
+  readonly requestMs: number
+  /** Between two requests on a connection. */
+  readonly keepAliveMs: number
+}
+
+const TIMEOUTS: Timeouts = { headersMs: 15_000, requestMs: 120_000, keepAliveMs: 75_000 }
+const TCP_KEEPALIVE_MS = 30_000
+
+export interface SharedOptions {
+  readonly config: Config
+  readonly broker: Broker
+  readonly health: Health
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly timeouts?: Timeouts
+}
+
+/** The listener for tools and agents: the connectors, and the probes. */
+export async function createSharedListener({
+  config,
+  broker,
+  health,
+  metrics,
+  log,
+  timeouts = TIMEOUTS,
+}: SharedOptions): Promise<FastifyInstance> {
+  const app = Fastify({
+    // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
+    logger: false,
+    frameworkErrors: undecodablePath,
+    bodyLimit: config.maxBodyBytes,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+    forceCloseConnections: 'idle',
+    http: {
+      headersTimeout: timeouts.headersMs,
+      connectionsCheckingInterval: Math.min(timeouts.headersMs, 5_000),
+      keepAlive: true,
+      keepAliveInitialDelay: TCP_KEEPALIVE_MS,
+    },
+  })
+  await addCors(app, config.cors)
+  addPlainNotFound(app)
+  addPlainErrors(app, log)
+  addProbes(app, health)
+
+  const { mcp } = config.connectors
+  if (mcp.enable) {
+    const observe = metrics.requestsOf('mcp')
+    const connector = mcpConnector(broker, {
+      trustedOrigins: trustedOrigins(mcp.trustedOrigins),
+      bindHost: config.http.host,
+      maxBodyBytes: config.maxBodyBytes,
+      maxStreams: mcp.maxStreams,
+      toolTimeoutSeconds: mcp.toolTimeoutSeconds,
+      settleGraceMs: config.settleGraceMs,
+      serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
+      // What is left of the time is for telling those whose calls are still not done.
+      drainMs: config.shutdownSeconds * 900,
+      hooks: {
+        requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
+        failed: (error) => log.error({ err: error, connector: 'mcp' }, 'MCP connector: something failed'),
+      },
+    })
+    metrics.watchStreams('mcp', () => connector.handler.openStreams())
+    await app.register(connector)
+  }
+  return app
+}

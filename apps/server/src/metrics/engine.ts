@@ -1,0 +1,50 @@
+import type { EngineStats } from '@signalbox/broker-core'
+import type { Registry } from 'prom-client'
+import { Gauge, Histogram } from 'prom-client'
+
+const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
+const COMMIT_OPERATIONS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
+
+/** The engine's gauges; the returned function sets them. While the engine cannot answer they keep their last values. */
+export function engineMetrics(registry: Registry, stats: () => Promise<EngineStats>): () => Promise<void> {
+  const registers = [registry]
+  const store = new Gauge({ name: 'broker_store_bytes', help: 'Bytes on disk.', registers })
+  const channels = new Gauge({ name: 'broker_channels', help: 'Channels of all types.', registers })
+  const queued = new Gauge({
+    name: 'broker_queue_messages',
+    help: 'Messages in all queues together: waiting (deliverable now), delayed, in_flight (delivered, not yet settled).',
+    labelNames: ['state'],
+    registers,
+  })
+  return async () => {
+    try {
+      const { storeBytes, channels: count, queues } = await stats()
+      store.set(storeBytes)
+      channels.set(count)
+      queued.set({ state: 'waiting' }, queues.waiting)
+      queued.set({ state: 'delayed' }, queues.delayed)
+      queued.set({ state: 'in_flight' }, queues.inFlight)
+    } catch {}
+  }
+}
+
+/** Times the engine's commits, and counts how many writes share one. */
+export function commitMetrics(registry: Registry): (operations: number, seconds: number) => void {
+  const registers = [registry]
+  const duration = new Histogram({
+    name: 'broker_commit_duration_seconds',
+    help: 'How long a commit of the store took, the sync to disk included.',
+    buckets: COMMIT_SECONDS,
+    registers,
+  })
+  const operations = new Histogram({
+    name: 'broker_commit_operations',
+    help: 'How many writes shared a commit.',
+    buckets: COMMIT_OPERATIONS,
+    registers,
+  })
+  return (count, seconds) => {
+    duration.observe(seconds)
+    operations.observe(count)
+  }
+}

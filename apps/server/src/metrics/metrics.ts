@@ -1,0 +1,64 @@
+import type { BrokerObserver, EngineStats } from '@signalbox/broker-core'
+import { Gauge, Registry } from 'prom-client'
+
+import { commitMetrics, engineMetrics } from './engine.ts'
+import { eventLoopMetrics } from './event-loop.ts'
+import { messageMetrics } from './messages.ts'
+import { processMetrics } from './process.ts'
+import { requestMetrics } from './requests.ts'
+
+/** The server's metrics: what feeds them, and the page that Prometheus reads. */
+export class Metrics implements Disposable {
+  readonly #registry = new Registry()
+  readonly #eventLoop: Disposable
+  #refreshEngine: () => Promise<void> = async () => {}
+  readonly #openStreams = new Map<string, () => number>()
+  /** For the Broker. */
+  readonly observer: BrokerObserver
+  /** For a connector by name: how a request ended, and how long it took. */
+  readonly requestsOf: (connector: string) => (outcome: string, seconds: number) => void
+  /** For the engine: how many writes shared a commit, and how long it took. */
+  readonly commit: (operations: number, seconds: number) => void
+
+  constructor() {
+    this.observer = messageMetrics(this.#registry)
+    this.requestsOf = requestMetrics(this.#registry)
+    this.commit = commitMetrics(this.#registry)
+    this.#eventLoop = eventLoopMetrics(this.#registry)
+    const openStreams = this.#openStreams
+    const streams = new Gauge({
+      name: 'broker_sse_streams_active',
+      help: 'Open streams of server-sent events, by connector.',
+      labelNames: ['connector'],
+      registers: [this.#registry],
+      collect() {
+        for (const [connector, open] of openStreams) streams.set({ connector }, open())
+      },
+    })
+  }
+
+  /** Asks the engine for its gauges when somebody scrapes. */
+  watchEngine(stats: () => Promise<EngineStats>): void {
+    this.#refreshEngine = engineMetrics(this.#registry, stats)
+  }
+
+  /** Counts a connector's open streams when somebody scrapes. */
+  watchStreams(connector: string, open: () => number): void {
+    this.#openStreams.set(connector, open)
+  }
+
+  get contentType(): string {
+    return this.#registry.contentType
+  }
+
+  /** The page, in Prometheus' text format. */
+  async text(): Promise<string> {
+    await this.#refreshEngine()
+    const pages = await Promise.all([this.#registry.metrics(), processMetrics().metrics()])
+    return pages.join('\n')
+  }
+
+  [Symbol.dispose](): void {
+    this.#eventLoop[Symbol.dispose]()
+  }
+}

@@ -1,0 +1,99 @@
+import type { Broker } from '@signalbox/broker-core'
+import { createBroker } from '@signalbox/broker-core'
+import type { FastifyInstance } from 'fastify'
+
+import type { Config } from './config/schema.ts'
+import { trustedOrigins } from './config/trusted-origins.ts'
+import { drain } from './drain.ts'
+import { Health } from './health.ts'
+import type { Address } from './listeners/address.ts'
+import { isLoopback, listen } from './listeners/address.ts'
+import { createManagementListener } from './listeners/management.ts'
+import { createSharedListener } from './listeners/shared.ts'
+import type { Logger } from './log.ts'
+import { createLogger } from './log.ts'
+import { Metrics } from './metrics/metrics.ts'
+import { openEngine } from './store.ts'
+import { VERSION } from './version.ts'
+
+export interface ServerOptions {
+  /** @default one as `config.log` says */
+  readonly log?: Logger
+}
+
+/** A server that accepts calls. */
+export interface RunningServer extends AsyncDisposable {
+  /** The shared listener. */
+  readonly http: Address
+  /** The management listener. */
+  readonly api: Address
+  /** For subscribers in the same process. */
+  readonly broker: Broker
+  /**
+   * Shuts down: not ready, no new calls, those in flight finish within `shutdownSeconds`, streams end, messages that
+   * were handed over are settled, the store is closed. Idempotent.
+   */
+  close(): Promise<void>
+}
+
+/**
+ * Starts the broker: the engine, the Broker over it, and the two listeners. Resolves when calls are accepted.
+ * @throws ServerError START_FAILED: a port in use, a store that is in use, damaged or not writable; nothing stays open
+ */
+export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
+  const log = options.log ?? (await createLogger(config.log))
+  const health = new Health(config.engine, VERSION)
+  // What was opened, to be closed in the opposite order when a later step fails.
+  const opened: (() => unknown)[] = []
+  try {
+    const metrics = new Metrics()
+    opened.push(() => metrics[Symbol.dispose]())
+
+    const management = createManagementListener({
+      host: config.api.host,
+      trustedOrigins: trustedOrigins(config.api.trustedOrigins),
+      maxBodyBytes: config.maxBodyBytes,
+      health,
+      metrics,
+      log,
+    })
+    opened.push(() => management.close())
+    const api = await listen(management, 'api', config.api)
+
+    const engine = await openEngine(config, metrics, log)
+    opened.push(() => engine.close())
+    const { broker } = createBroker(engine, { observers: [metrics.observer] })
+    metrics.watchEngine(() => engine.stats())
+
+    const shared = await createSharedListener({ config, broker, health, metrics, log })
+    opened.push(() => shared.close())
+    const http = await listen(shared, 'http', config.http)
+    health.serving(engine)
+    warnWhenOpen(log, shared, 'HTTP_HOST', http)
+    warnWhenOpen(log, management, 'API_HOST', api)
+
+    let closing: Promise<void> | undefined
+    const close = (): Promise<void> => {
+      closing ??= (async () => {
+        health.stopping()
+        await drain(shared, config.shutdownSeconds * 1000, () => engine.close())
+        // To the end, so that probes and a last scrape see the shutdown.
+        await drain(management, 1_000)
+        metrics[Symbol.dispose]()
+      })()
+      return closing
+    }
+    return { http, api, broker, close, [Symbol.asyncDispose]: close }
+  } catch (error) {
+    for (const undo of opened.toReversed()) await undo()
+    throw error
+  }
+}
+
+/** S7 */
+function warnWhenOpen(log: Logger, app: FastifyInstance, setting: string, { url }: Address): void {
+  if (isLoopback(app)) return
+  log.warn(
+    `${url} can be reached from other machines, and authentication is off: whoever reaches it may do anything. Set ${setting} to 127.0.0.1, or put it behind something that authenticates.`,
+  )
+}

@@ -1,0 +1,82 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+import { APP, Cli, runCli } from './support/cli.ts'
+import { temporaryFolder } from './support/temp.ts'
+
+const { version } = JSON.parse(readFileSync(join(APP, 'package.json'), 'utf8')) as { version: string }
+
+test.each(['--version', '-v'])('command line - %s prints the version alone', async (flag) => {
+  expect(await runCli({ args: [flag] })).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+})
+
+test.each(['--help', '-h'])('command line - %s prints every flag, whatever the environment holds', async (flag) => {
+  const { code, stdout, stderr } = await runCli({ args: [flag], env: { HTTP_PORT: 'nonsense' } })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toContain('Usage: signalbox [flags]')
+  expect(stdout).toContain('--connectors-mcp-trusted-origins VALUE')
+})
+
+test('command line - --print-config prints the effective settings and where each came from', async () => {
+  const file = join(temporaryFolder(), 'signalbox.yaml')
+  writeFileSync(file, 'http: { port: 1001 }\nlog: { level: warn }\n')
+  const { code, stdout } = await runCli({
+    args: ['--print-config', '-c', file, '--api-port', '1003'],
+    env: { LOG_LEVEL: 'error' },
+  })
+  expect(code).toBe(0)
+  expect(stdout).toContain(`port: 1001 # file ${file}\n`)
+  expect(stdout).toContain('port: 1003 # flag --api-port\n')
+  expect(stdout).toContain('level: error # environment LOG_LEVEL\n')
+  expect(stdout).toContain('path: ./data # default\n')
+})
+
+test('command line - bad settings: exit code 2, a line for each on stderr, nothing else', async () => {
+  const { code, stdout, stderr } = await runCli({ args: ['--http-port=x', '--nope'], env: { STORE_PTH: 'secret' } })
+  expect(code).toBe(2)
+  expect(stdout).toBe('')
+  const lines = stderr.trimEnd().split('\n')
+  expect(lines).toHaveLength(3)
+  for (const line of lines) expect(line).toMatch(/^signalbox: .*allowed/)
+  expect(stderr).not.toContain('secret')
+})
+
+test('command line - under a Node that is too old it says so in one line', async () => {
+  const preload = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '22.18.0' } })`
+  const { code, stdout, stderr } = await runCli({ preload })
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toBe('signalbox: Node 22.19 or newer is needed; this is 22.18.0\n')
+})
+
+test('command line - the entry loads nothing but node itself before it knows the version', () => {
+  const source = stripTypeScriptTypes(readFileSync(join(APP, 'src', 'main.ts'), 'utf8'))
+  expect(source.startsWith('#!/usr/bin/env node\n')).toBe(true)
+  const imports = [...source.matchAll(/^\s*import .* from '(.*)'/gm)].map(([, from]) => from)
+  expect(imports).toEqual(['node:process'])
+})
+
+test('command line - an error that nobody handles ends the process with one last line that says so', async () => {
+  const cli = new Cli({
+    env: { HTTP_PORT: '0', API_PORT: '0', STORE_PATH: temporaryFolder(), LOG_LEVEL: 'silent', LOG_FORMAT: 'pretty' },
+    preload: `process.once('SIGUSR2', () => { throw new Error('the sky is falling') })`,
+  })
+  await cli.ready()
+  cli.child.kill('SIGUSR2')
+  expect(await cli.exited).toEqual({ code: 1, signal: null })
+  const last = cli.lines().at(-1)
+  expect(last).toMatchObject({ level: 'fatal', msg: 'signalbox crashed: the sky is falling' })
+  expect(cli.stderr).toBe('')
+})
+
+test('command line - so does a rejection that nobody handles', async () => {
+  const cli = new Cli({
+    env: { HTTP_PORT: '0', API_PORT: '0', STORE_PATH: temporaryFolder() },
+    preload: `process.once('SIGUSR2', () => { void Promise.reject(new Error('forgotten')) })`,
+  })
+  await cli.ready()
+  cli.child.kill('SIGUSR2')
+  expect(await cli.exited).toEqual({ code: 1, signal: null })
+  expect(cli.lines().at(-1)).toMatchObject({ level: 'fatal', msg: 'signalbox crashed: forgotten' })
+})

@@ -1,0 +1,165 @@
+import { expect, test } from 'vitest'
+
+import { startCli } from './support/cli.ts'
+import { callTool } from './support/mcp.ts'
+import { serve } from './support/server.ts'
+import { callText, RawConnection } from './support/socket.ts'
+import { temporaryFolder } from './support/temp.ts'
+
+/** Waits until a request that was written before has reached the server: it answers later ones. */
+async function arrived(base: string): Promise<void> {
+  await fetch(`${base}/ping`)
+  await fetch(`${base}/ping`)
+}
+
+async function untilNotReady(api: string): Promise<{ checks: { name: string; detail: string }[] }> {
+  for (;;) {
+    const response = await fetch(`${api}/ready`)
+    const state = (await response.json()) as { checks: { name: string; detail: string }[] }
+    if (response.status === 503) return state
+  }
+}
+
+test.each(['SIGTERM', 'SIGINT'] as const)('lifecycle - %s ends an idle server with exit code 0', async (signal) => {
+  const cli = startCli()
+  const { http } = await cli.ready()
+  // A connection that is kept alive does not hold it.
+  await fetch(`${http}/ping`)
+  cli.child.kill(signal)
+  expect(await cli.exited).toEqual({ code: 0, signal: null })
+  expect(cli.lines().at(-1)).toMatchObject({ level: 'info', msg: 'signalbox stopped' })
+  expect(cli.stderr).toBe('')
+})
+
+test('lifecycle - SIGTERM ends a long poll with an empty result', async () => {
+  const cli = startCli()
+  const { http } = await cli.ready()
+  const poll = new RawConnection(http)
+  await poll.write(callText('queue_receive', { channel: 'q', max_messages: 1, wait_timeout_seconds: 60 }))
+  await arrived(http)
+  cli.child.kill('SIGTERM')
+  expect(await cli.exited).toEqual({ code: 0, signal: null })
+  await poll.closed
+  expect(poll.received).toMatch(/^HTTP\/1\.1 200 /)
+  const { result } = JSON.parse(poll.received.split('\r\n\r\n')[1]!) as { result: object }
+  expect(result).toMatchObject({ isError: false, content: [{ text: '[]' }] })
+})
+
+test('M3 - SIGTERM ends event streams politely', async () => {
+  const cli = startCli()
+  const { http } = await cli.ready()
+  const stream = await fetch(`${http}/mcp`, { headers: { accept: 'text/event-stream' } })
+  cli.child.kill('SIGTERM')
+  // Read to its end: a connection that was cut would throw.
+  expect(await stream.text()).toMatch(/^: /)
+  expect(await cli.exited).toEqual({ code: 0, signal: null })
+})
+
+test('lifecycle - a call in flight is finished, and no other begins meanwhile', async () => {
+  const server = await serve({ shutdownSeconds: 20 })
+  const { promise: asked, resolve: tellAsked } = Promise.withResolvers<void>()
+  const { promise: answer, resolve: giveAnswer } = Promise.withResolvers<void>()
+  await server.broker.as({ clientId: 'worker' }).commands.subscribe('work', {}, async () => {
+    tellAsked()
+    await answer
+    return {}
+  })
+  const call = callTool(server.http.url, 'command_send', { channel: 'work', body: 'x', timeout_seconds: 60 })
+  await asked
+  const closed = server.close()
+  await untilNotReady(server.api.url)
+  await expect(callTool(server.http.url, 'queue_send', { channel: 'q', body: 'late' })).rejects.toThrow(
+    /fetch failed|no JSON-RPC answer/,
+  )
+  giveAnswer()
+  expect(await call).toMatchObject({ isError: false })
+  await closed
+})
+
+test('lifecycle - /ready says no at once, calls over time are cut off after SHUTDOWN_SECONDS, exit code 0', async () => {
+  const cli = startCli({ env: { SHUTDOWN_SECONDS: '1' } })
+  const { http, api } = await cli.ready()
+  const command = new RawConnection(http)
+  await command.write(callText('command_send', { channel: 'nobody', body: 'x', timeout_seconds: 3600 }))
+  await arrived(http)
+  cli.child.kill('SIGTERM')
+  const { checks } = await untilNotReady(api)
+  expect(checks[0]).toEqual({ name: 'server', ok: false, detail: 'shutting down' })
+  expect(await (await fetch(`${api}/health`)).text()).toBe('healthy')
+  expect(await cli.exited).toEqual({ code: 0, signal: null })
+  await command.closed
+})
+
+test.each([
+  ['SIGTERM', 143],
+  ['SIGINT', 130],
+] as const)('lifecycle - a second signal (%s) ends the process at once', async (signal, code) => {
+  const cli = startCli({ env: { SHUTDOWN_SECONDS: '3600' } })
+  const { http, api } = await cli.ready()
+  const command = new RawConnection(http)
+  await command.write(callText('command_send', { channel: 'nobody', body: 'x', timeout_seconds: 3600 }))
+  await arrived(http)
+  cli.child.kill('SIGTERM')
+  await untilNotReady(api)
+  cli.child.kill(signal)
+  expect(await cli.exited).toEqual({ code, signal: null })
+})
+
+test('lifecycle - close is idempotent', async () => {
+  const server = await serve()
+  const both = await Promise.all([server.close(), server.close()])
+  expect(both).toEqual([undefined, undefined])
+  await server[Symbol.asyncDispose]()
+  await expect(fetch(`${server.http.url}/ping`)).rejects.toThrow('fetch failed')
+  await expect(fetch(`${server.api.url}/ping`)).rejects.toThrow('fetch failed')
+})
+
+test('lifecycle - messages survive a restart', async () => {
+  const env = { STORE_PATH: temporaryFolder() }
+  const first = startCli({ env })
+  const before = await first.ready()
+  await callTool(before.http, 'queue_send', { channel: 'q', body: 'kept', tags: { a: 'b' } })
+  await callTool(before.http, 'events_store_publish', { channel: 'log', body: 'one' })
+  first.child.kill('SIGTERM')
+  await first.exited
+
+  const { http } = await startCli({ env }).ready()
+  const received = await callTool(http, 'queue_receive', { channel: 'q', max_messages: 10 })
+  expect(JSON.parse(received.text)).toEqual([{ body: 'kept', metadata: '', tags: { a: 'b' } }])
+  await callTool(http, 'events_store_publish', { channel: 'log', body: 'two' })
+  const read = await callTool(http, 'events_store_read', { channel: 'log', max_messages: 10 })
+  expect(JSON.parse(read.text)).toMatchObject([
+    { body: 'one', sequence: 1 },
+    { body: 'two', sequence: 2 },
+  ])
+})
+
+test('lifecycle - acknowledged messages survive kill -9', async () => {
+  const env = { STORE_PATH: temporaryFolder() }
+  const first = startCli({ env })
+  const before = await first.ready()
+  const bodies = Array.from({ length: 50 }, (_, i) => `message ${i}`)
+  await Promise.all(bodies.map((body) => callTool(before.http, 'queue_send', { channel: 'q', body })))
+  first.child.kill('SIGKILL')
+  expect(await first.exited).toEqual({ code: null, signal: 'SIGKILL' })
+
+  const { http } = await startCli({ env }).ready()
+  const received = await callTool(http, 'queue_receive', { channel: 'q', max_messages: 100 })
+  const found = (JSON.parse(received.text) as { body: string }[]).map(({ body }) => body)
+  expect(found.sort()).toEqual(bodies.sort())
+})
+
+test('M14 - what was received is settled by a shutdown within the grace, and does not come again', async () => {
+  const env = { STORE_PATH: temporaryFolder(), SETTLE_GRACE_MS: '10000' }
+  const first = startCli({ env })
+  const before = await first.ready()
+  await callTool(before.http, 'queue_send', { channel: 'q', body: 'once' })
+  const received = await callTool(before.http, 'queue_receive', { channel: 'q', max_messages: 1 })
+  expect(JSON.parse(received.text)).toHaveLength(1)
+  first.child.kill('SIGTERM')
+  expect((await first.exited).code).toBe(0)
+
+  const { http } = await startCli({ env }).ready()
+  const again = await callTool(http, 'queue_receive', { channel: 'q', max_messages: 1, wait_timeout_seconds: 1 })
+  expect(again.text).toBe('[]')
+})

@@ -1,0 +1,166 @@
+import { expect, test } from 'vitest'
+
+import { callTool, rpc } from './support/mcp.ts'
+import { serve } from './support/server.ts'
+
+type Series = Record<string, number>
+
+/** The samples of a page, by series as written. */
+async function scrape(api: string): Promise<Series> {
+  const text = await (await fetch(`${api}/metrics`)).text()
+  const samples = text
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'))
+    .map((line) => line.split(/ (?=[^ ]*$)/) as [string, string])
+  return Object.fromEntries(samples.map(([series, value]) => [series, Number(value)]))
+}
+
+test('metrics - the names and types of our series are what they are', async () => {
+  const { api } = await serve()
+  const response = await fetch(`${api.url}/metrics`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
+  const text = await response.text()
+  const ours = [...text.matchAll(/^# TYPE (broker_\S+ \S+)$/gm)]
+    .map(([, type = '']) => type)
+    .toSorted((a, b) => a.localeCompare(b))
+  expect(ours).toEqual([
+    'broker_channels gauge',
+    'broker_commit_duration_seconds histogram',
+    'broker_commit_operations histogram',
+    'broker_errors_total counter',
+    'broker_event_loop_delay_seconds gauge',
+    'broker_message_bytes_total counter',
+    'broker_messages_total counter',
+    'broker_queue_messages gauge',
+    'broker_request_duration_seconds histogram',
+    'broker_sse_streams_active gauge',
+    'broker_store_bytes gauge',
+  ])
+  for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_seconds']) {
+    expect(text).toMatch(new RegExp(`^${name} [0-9.e+-]+$`, 'm'))
+  }
+})
+
+test('metrics - messages and bytes by type and direction, errors by code', async () => {
+  const { http, api, broker } = await serve()
+  await using subscription = await broker
+    .as({ clientId: 'worker' })
+    .commands.subscribe('work', {}, async () => ({ body: new Uint8Array(0) }))
+  void subscription
+  const before = await scrape(api.url)
+  expect(before['broker_messages_total{type="queues",direction="in"}']).toBe(0)
+  expect(before['broker_errors_total{code="CHANNEL_NOT_FOUND"}']).toBe(0)
+
+  await callTool(http.url, 'queue_send', { channel: 'q', body: 'hello' })
+  await callTool(http.url, 'queue_send', { channel: 'q', body: 'über' })
+  await callTool(http.url, 'queue_receive', { channel: 'q', max_messages: 1 })
+  await callTool(http.url, 'events_publish', { channel: 'e', body: 'x' })
+  await callTool(http.url, 'events_store_publish', { channel: 's', body: 'xy' })
+  await callTool(http.url, 'events_store_read', { channel: 's', max_messages: 1 })
+  await callTool(http.url, 'command_send', { channel: 'work', body: 'xyz' })
+  await callTool(http.url, 'channel_info', { channel: 'none', type: 'queues' })
+  await callTool(http.url, 'queue_peek', { channel: '_AGENTS_.x', max_messages: 1 })
+
+  const after = await scrape(api.url)
+  expect(after).toMatchObject({
+    'broker_messages_total{type="queues",direction="in"}': 2,
+    'broker_messages_total{type="queues",direction="out"}': 1,
+    'broker_message_bytes_total{type="queues",direction="in"}': 10,
+    'broker_message_bytes_total{type="queues",direction="out"}': 5,
+    'broker_messages_total{type="events",direction="in"}': 1,
+    'broker_messages_total{type="events",direction="out"}': 0,
+    'broker_message_bytes_total{type="events_store",direction="in"}': 2,
+    'broker_message_bytes_total{type="events_store",direction="out"}': 2,
+    'broker_messages_total{type="commands",direction="in"}': 1,
+    'broker_messages_total{type="commands",direction="out"}': 1,
+    'broker_errors_total{code="CHANNEL_NOT_FOUND"}': 1,
+    'broker_errors_total{code="CHANNEL_RESERVED"}': 1,
+  })
+})
+
+test('metrics - requests by connector and outcome', async () => {
+  const { http, api } = await serve()
+  await rpc(http.url, 'ping', {})
+  await callTool(http.url, 'channel_info', { channel: 'none', type: 'queues' })
+  await rpc(http.url, 'no/such/method', {})
+  await rpc(http.url, 'ping', {}, { origin: 'https://evil.example' })
+  const series = await scrape(api.url)
+  const count = (outcome: string) =>
+    series[`broker_request_duration_seconds_count{connector="mcp",outcome="${outcome}"}`]
+  expect(['success', 'tool_error', 'error', 'origin_refused'].map(count)).toEqual([1, 1, 1, 1])
+  expect(series['broker_request_duration_seconds_bucket{le="+Inf",connector="mcp",outcome="success"}']).toBe(1)
+})
+
+test('metrics - what is in the queues, the store and its commits', async () => {
+  const { http, api } = await serve({ settleGraceMs: 10_000 })
+  await callTool(http.url, 'queue_send', { channel: 'q', body: 'a' })
+  await callTool(http.url, 'queue_send', { channel: 'q', body: 'b' })
+  await callTool(http.url, 'queue_send', { channel: 'q', body: 'c', delay_seconds: 60 })
+  // On a connection of its own, so that no later request on it settles what was received.
+  await fetch(`${http.url}/mcp`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', connection: 'close' },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: { name: 'queue_peek', arguments: { channel: 'q', max_messages: 1 } },
+    }),
+  })
+  const series = await scrape(api.url)
+  expect(series).toMatchObject({
+    'broker_queue_messages{state="waiting"}': 2,
+    'broker_queue_messages{state="delayed"}': 1,
+    'broker_queue_messages{state="in_flight"}': 0,
+    broker_channels: 1,
+  })
+  expect(series['broker_store_bytes']).toBeGreaterThan(0)
+  expect(series['broker_commit_operations_sum']).toBeGreaterThanOrEqual(3)
+  expect(series['broker_commit_duration_seconds_count']).toBe(series['broker_commit_operations_count'])
+  expect(series['broker_commit_duration_seconds_sum']).toBeGreaterThan(0)
+})
+
+test('metrics - messages in flight', async () => {
+  const { api, broker } = await serve()
+  const { queues } = broker.as({ clientId: 'worker' })
+  await queues.send('q', { body: new Uint8Array(1) })
+  const [delivery] = await queues.receive('q')
+  expect(await scrape(api.url)).toMatchObject({
+    'broker_queue_messages{state="waiting"}': 0,
+    'broker_queue_messages{state="in_flight"}': 1,
+  })
+  await queues.ack([delivery!.receipt])
+  expect((await scrape(api.url))['broker_queue_messages{state="in_flight"}']).toBe(0)
+})
+
+test('metrics - open streams are counted while they are open', async () => {
+  const { http, api } = await serve()
+  const open = async () => (await scrape(api.url))['broker_sse_streams_active{connector="mcp"}']
+  expect(await open()).toBe(0)
+  const stream = await fetch(`${http.url}/mcp`, { headers: { accept: 'text/event-stream' } })
+  expect(await open()).toBe(1)
+  await stream.body!.cancel()
+  await expect.poll(open, { timeout: 10_000 }).toBe(0)
+})
+
+test('metrics - the delay of the event loop shows what blocks it', async () => {
+  const { api } = await serve()
+  await scrape(api.url)
+  const until = performance.now() + 100
+  while (performance.now() < until);
+  // The histogram's own timer has to run once after the block to see it.
+  await new Promise((resolve) => setTimeout(resolve, 30))
+  const series = await scrape(api.url)
+  expect(series['broker_event_loop_delay_seconds{quantile="1"}']).toBeGreaterThan(0.05)
+  expect(series['broker_event_loop_delay_seconds{quantile="0.5"}']).toBeGreaterThanOrEqual(0)
+})
+
+test('metrics - two servers in a process count apart', async () => {
+  const one = await serve()
+  const two = await serve()
+  await callTool(one.http.url, 'queue_send', { channel: 'q', body: 'x' })
+  const key = 'broker_messages_total{type="queues",direction="in"}'
+  expect((await scrape(one.api.url))[key]).toBe(1)
+  expect((await scrape(two.api.url))[key]).toBe(0)
+})

@@ -1,0 +1,103 @@
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+
+import type { HealthState } from '../src/health.ts'
+import { Health } from '../src/health.ts'
+import { createManagementListener } from '../src/listeners/management.ts'
+import { Metrics } from '../src/metrics/metrics.ts'
+import { VERSION } from '../src/version.ts'
+import { serve } from './support/server.ts'
+import { temporaryFolder } from './support/temp.ts'
+
+const TEXT = 'text/plain; charset=utf-8'
+
+test('probes - both listeners answer /ping, /health and /ready', async () => {
+  const { http, api } = await serve()
+  for (const { url } of [http, api]) {
+    const ping = await fetch(`${url}/ping`)
+    expect([ping.status, ping.headers.get('content-type'), await ping.text()]).toEqual([200, TEXT, 'pong'])
+    const health = await fetch(`${url}/health`)
+    expect([health.status, health.headers.get('content-type'), await health.text()]).toEqual([200, TEXT, 'healthy'])
+    const ready = await fetch(`${url}/ready`)
+    expect([ready.status, ready.headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8'])
+    const state = (await ready.json()) as HealthState
+    expect(Object.keys(state)).toEqual(['ready', 'healthy', 'node', 'version', 'engine', 'uptime_seconds', 'checks'])
+    expect(state).toMatchObject({ ready: true, healthy: true, version: VERSION, engine: 'embedded' })
+    expect(state.uptime_seconds).toBeGreaterThanOrEqual(0)
+    expect(state.checks.length).toBeGreaterThanOrEqual(2)
+    for (const check of state.checks) {
+      expect(check).toEqual({ name: expect.any(String), ok: true, detail: expect.any(String) })
+    }
+  }
+})
+
+test('probes - in each phase: starting, serving, engine down, stopping', async () => {
+  const engine = await openEmbeddedEngine({ path: temporaryFolder() })
+  const metrics = new Metrics()
+  const health = new Health('embedded', VERSION)
+  const app = createManagementListener({
+    host: '127.0.0.1',
+    trustedOrigins: 'auto',
+    maxBodyBytes: 1024,
+    health,
+    metrics,
+    log: pino({ level: 'silent' }),
+  })
+  onTestFinished(async () => {
+    metrics[Symbol.dispose]()
+    await app.close()
+    await engine.close()
+  })
+  const probe = async () => {
+    const live = await app.inject('/health')
+    const ready = await app.inject('/ready')
+    const state = ready.json<HealthState>()
+    return [live.statusCode, live.body, ready.statusCode, state.ready, state.healthy]
+  }
+
+  expect(await probe()).toEqual([200, 'healthy', 503, false, true])
+  health.serving(engine)
+  expect(await probe()).toEqual([200, 'healthy', 200, true, true])
+  await engine.close()
+  expect(await probe()).toEqual([500, 'not healthy', 503, false, false])
+  health.stopping()
+  expect(await probe()).toEqual([200, 'healthy', 503, false, true])
+})
+
+test.each(['/kill', '/nope', '/metrics/x', '/v1/kill', '/..%2f', '/api/config'])(
+  'probes - %s is 404 in plain text on both listeners',
+  async (path) => {
+    const { http, api } = await serve()
+    for (const { url } of [http, api]) {
+      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH']) {
+        const body = method === 'GET' ? {} : { body: '{', headers: { 'content-type': 'application/x-unheard-of' } }
+        const response = await fetch(`${url}${path}`, { method, ...body })
+        expect([method, response.status, response.headers.get('content-type')]).toEqual([method, 404, TEXT])
+        expect(await response.text()).toBe('404 page not found\n')
+      }
+    }
+  },
+)
+
+test('probes - a method that a probe does not have is 404 in plain text', async () => {
+  const { http, api } = await serve()
+  for (const { url } of [http, api]) {
+    const response = await fetch(`${url}/ready`, { method: 'POST' })
+    expect([response.status, response.headers.get('content-type')]).toEqual([404, TEXT])
+  }
+})
+
+test('probes - the shared listener has no metrics, the management listener no /mcp', async () => {
+  const { http, api } = await serve()
+  expect((await fetch(`${http.url}/metrics`)).status).toBe(404)
+  expect((await fetch(`${api.url}/mcp`, { method: 'POST' })).status).toBe(404)
+})
+
+test('probes - a path that cannot be decoded is an error in plain text, without a stack', async () => {
+  const { http, api } = await serve()
+  for (const { url } of [http, api]) {
+    const response = await fetch(`${url}/%ff`)
+    expect([response.status, response.headers.get('content-type')]).toEqual([404, TEXT])
+  }
+})

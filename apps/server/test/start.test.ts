@@ -1,0 +1,151 @@
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+
+import { createConfig } from '../src/config/load.ts'
+import { startServer } from '../src/server.ts'
+import { startCli } from './support/cli.ts'
+import { callTool } from './support/mcp.ts'
+import { serve } from './support/server.ts'
+import { temporaryFolder } from './support/temp.ts'
+
+/** A port that somebody else listens on. */
+async function takenPort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return (server.address() as AddressInfo).port
+}
+
+/** Starts the command line with what must not start, and returns the one line that it says. */
+async function refusalOf(env: Record<string, string>): Promise<string> {
+  const cli = startCli({ env })
+  await expect(cli.ready()).rejects.toThrow('ended before the ready line')
+  expect(await cli.exited).toEqual({ code: 1, signal: null })
+  expect(cli.stdout).not.toContain('fatal')
+  const lines = cli.stderr.trimEnd().split('\n')
+  expect(lines).toHaveLength(1)
+  return lines[0]!
+}
+
+/** What lies in a folder, by name. */
+function fingerprint(folder: string): Record<string, string> {
+  return Object.fromEntries(
+    readdirSync(folder).map((name) => [
+      name,
+      createHash('sha256')
+        .update(readFileSync(join(folder, name)))
+        .digest('hex'),
+    ]),
+  )
+}
+
+test('start - one JSON line on stdout says where it is ready, whatever the log settings', async () => {
+  const cli = startCli({ env: { LOG_LEVEL: 'silent', LOG_FORMAT: 'pretty' } })
+  const { http, api } = await cli.ready()
+  expect(http).toMatch(/^http:\/\/127\.0\.0\.1:[0-9]+$/)
+  expect(api).toMatch(/^http:\/\/127\.0\.0\.1:[0-9]+$/)
+  expect(cli.stdout.trimEnd().split('\n')).toHaveLength(1)
+  expect(cli.stderr).toBe('')
+  expect((await fetch(`${http}/ready`)).status).toBe(200)
+  expect((await fetch(`${api}/ready`)).status).toBe(200)
+})
+
+test('S7 - on loopback nothing is warned of', async () => {
+  const cli = startCli({ env: { HTTP_HOST: 'localhost', API_HOST: '::1' } })
+  const { api } = await cli.ready()
+  expect(api).toMatch(/^http:\/\/\[::1\]:[0-9]+$/)
+  expect(cli.lines().filter(({ level }) => level === 'warn')).toEqual([])
+})
+
+test('S7 - binding elsewhere without authentication is warned of, at each listener', async () => {
+  const cli = startCli({ env: { HTTP_HOST: '0.0.0.0', API_HOST: '0.0.0.0' } })
+  await cli.ready()
+  const warnings = cli.lines().filter(({ level }) => level === 'warn')
+  expect(warnings).toEqual([
+    expect.objectContaining({ msg: expect.stringMatching(/authentication is off.*HTTP_HOST/) }),
+    expect.objectContaining({ msg: expect.stringMatching(/authentication is off.*API_HOST/) }),
+  ])
+})
+
+test('start - LOG_FORMAT=pretty writes lines for people', async () => {
+  const cli = startCli({ env: { HTTP_HOST: '0.0.0.0', LOG_FORMAT: 'pretty' } })
+  await cli.ready()
+  expect(cli.stdout).toMatch(/WARN.*authentication is off/)
+})
+
+test.each(['HTTP_PORT', 'API_PORT'])('start - when %s is in use: one line, exit code 1', async (setting) => {
+  const port = await takenPort()
+  const line = await refusalOf({ [setting]: String(port) })
+  const key = setting === 'HTTP_PORT' ? 'http.port' : 'api.port'
+  expect(line).toBe(
+    `signalbox: ${key}: port ${port} on 127.0.0.1 is in use; stop the other process or choose another port`,
+  )
+})
+
+test('start - an address that this machine does not have: one line, exit code 1', async () => {
+  expect(await refusalOf({ HTTP_HOST: '192.0.2.1' })).toBe(
+    'signalbox: http.port: 192.0.2.1 is not an address of this machine',
+  )
+})
+
+test('start - a second process on the same store: one line, exit code 1, and the first goes on', async () => {
+  const store = temporaryFolder()
+  const first = startCli({ env: { STORE_PATH: store } })
+  const { http } = await first.ready()
+  const line = await refusalOf({ STORE_PATH: store })
+  expect(line).toMatch(/^signalbox: store\.path: /)
+  expect(line).toContain(store)
+  expect((await callTool(http, 'queue_send', { channel: 'q', body: 'x' })).isError).toBe(false)
+})
+
+test.each(['a file is in the way of the folder', 'a file is in the way of its parent'])(
+  'start - a store that cannot be written, because %s: one line, exit code 1',
+  async (why) => {
+    const file = join(temporaryFolder(), 'file')
+    writeFileSync(file, 'precious')
+    const line = await refusalOf({ STORE_PATH: why.endsWith('folder') ? file : join(file, 'store') })
+    expect(line).toMatch(/^signalbox: store\.path: /)
+    expect(line).toContain(file)
+    expect(readFileSync(file, 'utf8')).toBe('precious')
+  },
+)
+
+/** A store that a server has written and closed, and the path of its largest file. */
+async function writtenStore(): Promise<{ store: string; file: string }> {
+  const store = join(temporaryFolder(), 'store')
+  mkdirSync(store)
+  const server = await serve({ store: { path: store } })
+  await callTool(server.http.url, 'queue_send', { channel: 'q', body: 'x'.repeat(100_000) })
+  await server.close()
+  const [largest] = readdirSync(store)
+    .map((name) => join(store, name))
+    .sort((a, b) => statSync(b).size - statSync(a).size)
+  return { store, file: largest! }
+}
+
+test.each<[string, (file: string) => void]>([
+  ['cut short', (file) => truncateSync(file, Math.floor(statSync(file).size / 2))],
+  ['replaced by garbage', (file) => writeFileSync(file, Buffer.alloc(statSync(file).size, 'garbage '))],
+])('start - a store whose file was %s: one line that names it, exit code 1, nothing touched', async (_how, damage) => {
+  const { store, file } = await writtenStore()
+  damage(file)
+  const before = fingerprint(store)
+  const line = await refusalOf({ STORE_PATH: store })
+  expect(line).toMatch(/^signalbox: store\.path: /)
+  expect(line).toContain(file)
+  expect(fingerprint(store)[file.slice(store.length + 1)]).toBe(before[file.slice(store.length + 1)])
+})
+
+test('start - what was opened before a failure is closed again', async () => {
+  const store = temporaryFolder()
+  const port = await takenPort()
+  const config = createConfig({ http: { port }, api: { port: 0 }, store: { path: store }, log: { level: 'silent' } })
+  await expect(startServer(config)).rejects.toMatchObject({ code: 'START_FAILED' })
+  // The store is free: nothing holds its lock.
+  const server = await serve({ store: { path: store } })
+  expect((await fetch(`${server.http.url}/ready`)).status).toBe(200)
+})

@@ -1,0 +1,32 @@
+/** What a tool call came to. */
+export interface ToolResult {
+  readonly text: string
+  readonly isError: boolean
+  readonly structured: Record<string, unknown>
+}
+
+/** One JSON-RPC request to `/mcp`. */
+export async function rpc(
+  base: string,
+  method: string,
+  params: object,
+  headers: Record<string, string> = {},
+): Promise<unknown> {
+  const response = await fetch(`${base}/mcp`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json', ...headers },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+  })
+  return response.json()
+}
+
+/** Calls a tool over `/mcp`; a JSON-RPC error is thrown. */
+export async function callTool(base: string, name: string, args: object): Promise<ToolResult> {
+  const answer = (await rpc(base, 'tools/call', { name, arguments: args })) as {
+    result?: { content: { text: string }[]; isError: boolean; structuredContent?: Record<string, unknown> }
+    error?: { message: string }
+  }
+  if (!answer.result) throw new Error(answer.error?.message ?? 'no JSON-RPC answer')
+  const { content, isError, structuredContent = {} } = answer.result
+  return { text: content[0]!.text, isError, structured: structuredContent }
+}

@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict'
+
+import { CHANNEL_TYPES } from '../channel.ts'
+import { contractCase } from './contract-case.ts'
+import type { ContractCase } from './contract-case.ts'
+import { logged, outgoing, queued, receiveOne, reply, text } from './messages.ts'
+import { Inbox, PATIENCE_MS } from './waiting.ts'
+
+/** Names that rule C1 allows and that a careless storage or transport would garble, each unique by its beginning. */
+function names(root: string): readonly string[] {
+  return [
+    `${root} with blanks inside`,
+    `${root}🙂`,
+    `${root}größe`,
+    `${root}.*a`,
+    `${root}.a>b`,
+    `${root}.a*`,
+    `${root}/with/slashes/../up`,
+    `${root}\\back`,
+    `${root}$SYS.x`,
+    `${root}%20%2e`,
+    `${root}_a`,
+    `${root}-a`,
+    `${root}.a`,
+    `${root}/a`,
+    `${root} a`,
+    `${root}:a`,
+    `${root}'"\`;--`,
+    `${root}?#&=+`,
+    `${root}UPPER`,
+    `${root}upper`,
+    `${root}e\u0301`,
+    `${root}é`,
+    root.padEnd(255, 'x'),
+    root.padEnd(254, 'x'),
+  ]
+}
+
+/** Every name that is allowed works, and none is taken for another (C1). */
+export const channelNameCases: readonly ContractCase[] = [
+  contractCase('C1 - channels: queues of any name are told apart', async ({ engine, channel }) => {
+    const all = names(channel('q'))
+    await Promise.all(all.map((name) => engine.queues.send(name, queued(name))))
+    for (const name of all) {
+      const { message } = await receiveOne(engine, name)
+      assert.deepEqual([message.channel, text(message), message.sequence], [name, name, 1])
+    }
+  }),
+
+  contractCase('C1 - channels: logs of any name are told apart', async ({ engine, channel }) => {
+    const all = names(channel('l'))
+    await Promise.all(all.map((name) => engine.logs.append(name, logged(name))))
+    for (const name of all) {
+      const entries = await engine.logs.read(name, { maxMessages: 10 })
+      assert.deepEqual(
+        entries.map((entry) => [entry.channel, text(entry), entry.sequence]),
+        [[name, name, 1]],
+      )
+    }
+  }),
+
+  contractCase('C1 - channels: events of any channel are told apart', async ({ engine, channel }) => {
+    const all = names(channel('t'))
+    const inboxes = await Promise.all(
+      all.map(async (name) => {
+        const inbox = new Inbox<readonly [string, string]>()
+        await engine.topics.subscribe(name, {}, (event) => inbox.push([event.channel, text(event)]))
+        return inbox
+      }),
+    )
+    for (const name of all) await engine.topics.publish(name, outgoing(name))
+    for (const [i, inbox] of inboxes.entries()) {
+      await inbox.take(1)
+      assert.deepEqual(inbox.items, [[all[i], all[i]]])
+    }
+  }),
+
+  contractCase('C1 - channels: requests of any channel are told apart', async ({ engine, channel }) => {
+    const all = names(channel('r'))
+    for (const name of all) await engine.requests.serve('queries', name, {}, async () => reply(name))
+    const answers = await Promise.all(
+      all.map((name) => engine.requests.request('queries', name, outgoing('x'), { timeoutMs: PATIENCE_MS })),
+    )
+    assert.deepEqual(answers.map(text), all)
+  }),
+
+  contractCase('C1 - channels: any name is listed, found, deleted, and kept over a restart', async (context) => {
+    const all = names(context.channel('c'))
+    for (const [i, name] of all.entries()) {
+      await context.engine.channels.create(CHANNEL_TYPES[i % 5] ?? 'queues', name)
+    }
+    await context.restart()
+    const { engine } = context
+    const listed = new Set((await engine.channels.list()).map(({ name }) => name))
+    for (const [i, name] of all.entries()) {
+      const type = CHANNEL_TYPES[i % 5] ?? 'queues'
+      assert.ok(listed.has(name), name)
+      assert.equal((await engine.channels.info(type, name))?.name, name)
+      assert.equal(await engine.channels.delete(type, name), true)
+      assert.equal(await engine.channels.info(type, name), undefined)
+    }
+  }),
+]

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+
+import { CHANNEL_TYPES } from '../channel.ts'
+import { contractCase } from './contract-case.ts'
+import type { ContractCase } from './contract-case.ts'
+import {
+  appendAll,
+  assertNothingDue,
+  CONSUMER,
+  logged,
+  LONG_LEASE_MS,
+  numbered,
+  outgoing,
+  queued,
+  receiveOne,
+  sendAll,
+  text,
+} from './messages.ts'
+import { Inbox, pause } from './waiting.ts'
+
+/** Channels come and go. */
+export const channelCases: readonly ContractCase[] = [
+  contractCase('C1 - channels: each type is a name space of its own', async ({ engine, channel }) => {
+    const name = channel('same')
+    for (const type of CHANNEL_TYPES) assert.equal(await engine.channels.create(type, name), true)
+    assert.equal((await engine.channels.list()).filter((state) => state.name === name).length, 5)
+    for (const type of CHANNEL_TYPES) assert.equal((await engine.channels.info(type, name))?.type, type)
+    assert.equal(await engine.channels.delete('queues', name), true)
+    assert.equal(await engine.channels.info('queues', name), undefined)
+    assert.equal((await engine.channels.info('events_store', name))?.name, name)
+  }),
+
+  contractCase('C1 - channels: what is sent to one type does not reach another', async ({ engine, channel }) => {
+    const name = channel('apart')
+    const events = new Inbox<string>()
+    await engine.topics.subscribe(name, {}, (event) => events.push(text(event)))
+    await engine.queues.send(name, queued('queue'))
+    await engine.logs.append(name, logged('log'))
+    await engine.topics.publish(name, outgoing('topic'))
+    assert.deepEqual(await events.take(1), ['topic'])
+    assert.equal(text((await receiveOne(engine, name)).message), 'queue')
+    await assertNothingDue(engine, name)
+    assert.equal((await engine.logs.read(name, { maxMessages: 10 })).length, 1)
+  }),
+
+  contractCase('channels - create says whether the channel is new', async ({ engine, channel }) => {
+    for (const type of CHANNEL_TYPES) {
+      const name = channel('create')
+      assert.equal(await engine.channels.create(type, name), true)
+      assert.equal(await engine.channels.create(type, name), false)
+      const state = await engine.channels.info(type, name)
+      assert.ok(state)
+      assert.deepEqual([state.type, state.name], [type, name])
+      assert.deepEqual(
+        [state.incoming, state.incomingBytes, state.outgoing, state.outgoingBytes, state.subscribers],
+        [0, 0, 0, 0, 0],
+      )
+      assert.equal(state.lastActivity, 0, 'there was none yet')
+      assert.equal(state.queue !== undefined, type === 'queues')
+      assert.equal(state.log !== undefined, type === 'events_store')
+    }
+  }),
+
+  contractCase('channels - a new queue and a new log hold nothing', async ({ engine, channel }) => {
+    const name = channel('empty')
+    await engine.channels.create('queues', name)
+    await engine.channels.create('events_store', name)
+    assert.deepEqual(
+      { ...(await engine.channels.info('queues', name))?.queue },
+      { waiting: 0, delayed: 0, inFlight: 0, bytes: 0, deadLettered: 0, expired: 0 },
+    )
+    const log = (await engine.channels.info('events_store', name))?.log
+    assert.deepEqual([log?.firstSequence, log?.lastSequence, log?.entries, log?.bytes], [0, 0, 0, 0])
+  }),
+
+  contractCase('C1 - channels: a first message makes the channel', async ({ engine, channel }) => {
+    const name = channel('first-use')
+    await engine.queues.send(name, queued('x'))
+    await engine.logs.append(name, logged('x'))
+    await engine.topics.publish(name, outgoing('x'))
+    for (const type of ['queues', 'events_store', 'events'] as const) {
+      assert.equal((await engine.channels.info(type, name))?.incoming, 1)
+      assert.equal(await engine.channels.create(type, name), false)
+    }
+    const batch = channel('first-batch')
+    await engine.queues.sendBatch(batch, [queued('x')])
+    assert.equal((await engine.channels.info('queues', batch))?.incoming, 1)
+  }),
+
+  contractCase('channels - reads never make a channel', async ({ engine, channel }) => {
+    const name = channel('read')
+    await engine.queues.receive(name, { maxMessages: 1, waitMs: 50, leaseMs: LONG_LEASE_MS, clientId: CONSUMER })
+    await engine.queues.peek(name, { maxMessages: 1 })
+    await engine.logs.read(name, { maxMessages: 1 })
+    await engine.logs.readLatest(name, { maxMessages: 1 })
+    await engine.logs.getLast(name, 'key')
+    assert.equal(await engine.queues.purge(name), 0)
+    for (const type of CHANNEL_TYPES) {
+      assert.equal(await engine.channels.info(type, name), undefined)
+      assert.equal(await engine.channels.delete(type, name), false)
+    }
+    assert.deepEqual(
+      (await engine.channels.list()).filter((state) => state.name === name),
+      [],
+    )
+  }),
+
+  contractCase('channels - list gives one type or all, in the order of names', async ({ engine, channel }) => {
+    const root = channel('list')
+    const names = ['b', 'a', 'c.d', 'B', 'a.b', '10', '9'].map((name) => `${root}.${name}`)
+    for (const name of names) await engine.channels.create('queues', name)
+    for (const name of names.slice(0, 3)) await engine.channels.create('events', name)
+    await engine.logs.append(`${root}.log`, logged('x'))
+    const listed = async (type?: (typeof CHANNEL_TYPES)[number]) =>
+      (await engine.channels.list(type)).filter(({ name }) => name.startsWith(root))
+    assert.deepEqual(
+      (await listed('queues')).map(({ name }) => name),
+      names.toSorted(),
+    )
+    assert.deepEqual(
+      (await listed('events')).map(({ name }) => name),
+      names.slice(0, 3).toSorted(),
+    )
+    assert.deepEqual(await listed('commands'), [])
+    const all = await listed()
+    assert.equal(all.length, 11)
+    for (const type of CHANNEL_TYPES) {
+      assert.deepEqual(
+        all.filter((state) => state.type === type),
+        await listed(type),
+      )
+    }
+  }),
+
+  contractCase('channels - list and info agree', async ({ engine, channel }) => {
+    const name = channel('agree')
+    await sendAll(engine, name, numbered(3))
+    await receiveOne(engine, name)
+    const listed = (await engine.channels.list('queues')).find((state) => state.name === name)
+    assert.deepEqual(listed, await engine.channels.info('queues', name))
+  }),
+
+  contractCase('M8 - channels: the engine lists the broker’s own channels as well', async ({ engine, channel }) => {
+    const name = `_AGENTS_.${channel('own')}`
+    await engine.logs.append(name, logged('x'))
+    assert.ok((await engine.channels.list('events_store')).some((state) => state.name === name))
+  }),
+
+  contractCase('channels - a deleted queue is gone with all it holds, and begins anew', async ({ engine, channel }) => {
+    const queue = channel('delete-queue')
+    await sendAll(engine, queue, numbered(3))
+    await engine.queues.send(queue, queued('delayed', { delayMs: 100 }))
+    const { receipt } = await receiveOne(engine, queue)
+    assert.equal(await engine.channels.delete('queues', queue), true)
+    assert.equal(await engine.channels.delete('queues', queue), false)
+    assert.equal(await engine.channels.info('queues', queue), undefined)
+    await pause(150)
+    await assertNothingDue(engine, queue)
+    assert.equal((await engine.queues.send(queue, queued('anew'))).sequence, 1)
+    assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 0, lost: [receipt] })
+    const { message } = await receiveOne(engine, queue)
+    assert.deepEqual([text(message), message.sequence, message.receiveCount], ['anew', 1, 1])
+    const state = await engine.channels.info('queues', queue)
+    assert.deepEqual([state?.incoming, state?.queue?.waiting, state?.queue?.inFlight], [1, 0, 1])
+  }),
+
+  contractCase('channels - a deleted log is gone with all it holds, and begins anew', async ({ engine, channel }) => {
+    const log = channel('delete-log')
+    await engine.channels.create('events_store', log, { compacted: true })
+    await engine.logs.append(log, logged('x', { key: 'a' }))
+    await engine.logs.append(log, logged('y', { key: 'b' }))
+    assert.equal(await engine.channels.delete('events_store', log), true)
+    assert.deepEqual(await engine.logs.read(log, { maxMessages: 10 }), [])
+    assert.equal(await engine.logs.getLast(log, 'a'), undefined)
+    await appendAll(engine, log, ['anew'])
+    const [entry] = await engine.logs.read(log, { maxMessages: 10 })
+    assert.deepEqual([entry?.sequence, entry && text(entry)], [1, 'anew'])
+    assert.equal(await engine.logs.getLast(log, 'a'), undefined)
+    await engine.logs.append(log, logged('1', { key: 'k' }))
+    await engine.logs.append(log, logged('2', { key: 'k' }))
+    assert.equal((await engine.logs.read(log, { maxMessages: 10 })).length, 3, 'it is not compacted any more')
+  }),
+
+  contractCase('channels - who waits at a deleted queue gets what is sent to it anew', async ({ engine, channel }) => {
+    const queue = channel('delete-waiting')
+    await engine.channels.create('queues', queue)
+    const waiting = receiveOne(engine, queue)
+    await pause(30)
+    await engine.channels.delete('queues', queue)
+    await engine.queues.send(queue, queued('anew'))
+    assert.equal(text((await waiting).message), 'anew')
+  }),
+
+  contractCase(
+    'channels - a subscription to events goes on when the channel is deleted',
+    async ({ engine, channel }) => {
+      const topic = channel('delete-topic')
+      const inbox = new Inbox<string>()
+      await engine.topics.subscribe(topic, {}, (event) => inbox.push(text(event)))
+      await engine.topics.publish(topic, outgoing('before'))
+      await inbox.take(1)
+      await engine.channels.delete('events', topic)
+      await engine.topics.publish(topic, outgoing('after'))
+      assert.deepEqual(await inbox.take(2), ['before', 'after'])
+    },
+  ),
+]

@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto'
+
+import type { Engine } from '../engine.ts'
+
+/** Limits that a case asks its engine to be opened with; what is left out is the engine's own default. */
+export interface ContractEngineOptions {
+  readonly maxMessageBytes?: number
+  /** Over all types, the broker's own channels not counted (C4). */
+  readonly maxChannels?: number
+  /** For every queue (C4); 0 is no limit. */
+  readonly queueMaxMessages?: number
+  /** For every queue (C4); 0 is no limit. */
+  readonly queueMaxBytes?: number
+  /** Retention of every events store, in milliseconds; 0 keeps all. */
+  readonly logMaxAgeMs?: number
+  /** Retention of every events store; 0 keeps all. */
+  readonly logMaxBytes?: number
+}
+
+/** An engine under test. */
+export interface ContractEngine {
+  /** The running engine; after {@link restart} another one. */
+  readonly engine: Engine
+  /** Closes the engine and opens it again over the same data, with the same options. */
+  restart(): Promise<void>
+  /** Closes the engine, if it is not closed yet, and removes its data. */
+  dispose(): Promise<void>
+}
+
+/** What whoever writes an engine provides. */
+export interface ContractHarness {
+  /** A fresh, empty engine. Cases run side by side when each gets its own. */
+  open(options?: ContractEngineOptions): Promise<ContractEngine>
+}
+
+/** One behaviour that every engine shows. Run it with any test runner: it resolves, or rejects with an AssertionError. */
+export interface ContractCase {
+  readonly name: string
+  run(harness: ContractHarness): Promise<void>
+}
+
+/** What a case works with. */
+export interface CaseContext {
+  readonly engine: Engine
+  readonly restart: () => Promise<void>
+  /** A channel name that nothing else uses. */
+  readonly channel: (label: string) => string
+}
+
+/** A case that opens an engine of its own and disposes of it, however it ends. */
+export function contractCase(
+  name: string,
+  run: (context: CaseContext) => Promise<void>,
+  options: ContractEngineOptions = {},
+): ContractCase {
+  return {
+    name,
+    async run(harness) {
+      const opened = await harness.open(options)
+      try {
+        await run({
+          get engine() {
+            return opened.engine
+          },
+          restart: () => opened.restart(),
+          channel: (label) => `${label}-${randomUUID()}`,
+        })
+      } finally {
+        await opened.dispose()
+      }
+    },
+  }
+}

@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict'
+
+import type { Engine } from '../engine.ts'
+import { contractCase } from './contract-case.ts'
+import type { ContractCase } from './contract-case.ts'
+import {
+  assertNothingDue,
+  assertTags,
+  CONSUMER,
+  numbered,
+  PRODUCER,
+  queued,
+  receive,
+  receiveMany,
+  receiveOne,
+  sendAll,
+  text,
+  texts,
+} from './messages.ts'
+import { eventually, pause } from './waiting.ts'
+
+async function held(engine: Engine, queue: string): Promise<number> {
+  const state = (await engine.channels.info('queues', queue))?.queue
+  return state ? state.waiting + state.delayed + state.inFlight : 0
+}
+
+/** Receives the message and nacks it, `count` times. */
+async function fail(engine: Engine, queue: string, count: number): Promise<void> {
+  for (let i = 0; i < count; i += 1) {
+    const { receipt } = await receiveOne(engine, queue)
+    assert.deepEqual(await engine.queues.nack([receipt], CONSUMER), { settled: 1, lost: [] })
+  }
+}
+
+/** What happens to messages that were received too often. */
+export const deadLetterCases: readonly ContractCase[] = [
+  contractCase(
+    'C2 - dead letters: after maxReceiveCount nacks a message moves, with tags that say why',
+    async ({ engine, channel }) => {
+      const [queue, deadLetterQueue] = [channel('source'), channel('dead')]
+      await engine.queues.send(
+        queue,
+        queued('poison', { id: 'the-id', metadata: 'meta', tags: { own: 'tag' }, maxReceiveCount: 2, deadLetterQueue }),
+      )
+      await fail(engine, queue, 2)
+      const { message } = await receiveOne(engine, deadLetterQueue)
+      assert.equal(text(message), 'poison')
+      assert.equal(message.id, 'the-id')
+      assert.equal(message.metadata, 'meta')
+      assert.equal(message.clientId, PRODUCER)
+      assert.equal(message.channel, deadLetterQueue)
+      assert.equal(message.sequence, 1)
+      const { dlq_reason: reason, ...tags } = message.tags
+      assertTags(tags, { own: 'tag', dlq_source: queue, dlq_receive_count: '2' })
+      assert.ok(reason, 'the tag dlq_reason says why')
+      await assertNothingDue(engine, queue)
+      assert.equal(await held(engine, queue), 0)
+      assert.equal((await engine.channels.info('queues', queue))?.queue?.deadLettered, 1)
+    },
+  ),
+
+  contractCase('C2 - dead letters: leases that ended count as well', async ({ engine, channel }) => {
+    const [queue, deadLetterQueue] = [channel('lapsed'), channel('dead')]
+    await engine.queues.send(queue, queued('slow poison', { maxReceiveCount: 2, deadLetterQueue }))
+    await receiveOne(engine, queue, { leaseMs: 150 })
+    await receiveOne(engine, queue, { leaseMs: 150 })
+    const { message } = await receiveOne(engine, deadLetterQueue)
+    assert.equal(text(message), 'slow poison')
+    assert.equal(message.tags['dlq_receive_count'], '2')
+    assert.equal(await held(engine, queue), 0)
+  }),
+
+  contractCase('dead letters - N receives means delivered at most N times', async ({ engine, channel }) => {
+    const [queue, deadLetterQueue] = [channel('at-most'), channel('dead')]
+    await engine.queues.send(queue, queued('x', { maxReceiveCount: 3, deadLetterQueue }))
+    const counts: number[] = []
+    for (const settle of ['nack', 'lapse', 'nack']) {
+      const { receipt, message } = await receiveOne(engine, queue, settle === 'lapse' ? { leaseMs: 150 } : {})
+      counts.push(message.receiveCount)
+      if (settle === 'nack') await engine.queues.nack([receipt], CONSUMER)
+    }
+    assert.deepEqual(counts, [1, 2, 3])
+    assert.deepEqual(await receive(engine, queue, { waitMs: 200 }), [])
+    await receiveOne(engine, deadLetterQueue)
+  }),
+
+  contractCase('dead letters - one receive means one delivery', async ({ engine, channel }) => {
+    const [queue, deadLetterQueue] = [channel('once'), channel('dead')]
+    await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
+    const waiting = receive(engine, queue, { waitMs: 400 })
+    const { receipt } = (await waiting)[0] ?? assert.fail('it is delivered once')
+    const second = receive(engine, queue, { waitMs: 400 })
+    await engine.queues.nack([receipt], CONSUMER)
+    assert.deepEqual(await second, [], 'nobody gets it a second time, though somebody waits')
+    await receiveOne(engine, deadLetterQueue)
+  }),
+
+  contractCase('dead letters - an ack of the last allowed delivery moves nothing', async ({ engine, channel }) => {
+    const [queue, deadLetterQueue] = [channel('saved'), channel('dead')]
+    await engine.queues.send(queue, queued('x', { maxReceiveCount: 2, deadLetterQueue }))
+    await fail(engine, queue, 1)
+    const { receipt } = await receiveOne(engine, queue)
+    assert.equal((await engine.queues.ack([receipt], CONSUMER)).settled, 1)
+    assert.deepEqual(await receive(engine, deadLetterQueue, { waitMs: 100 }), [])
+    assert.equal(await held(engine, queue), 0)
+  }),
+
+  contractCase(
+    'M9 - dead letters: maxReceiveCount without a dead-letter queue has no effect',
+    async ({ engine, channel }) => {
+      const queue = channel('count-alone')
+      await engine.queues.send(queue, queued('x', { maxReceiveCount: 1 }))
+      await fail(engine, queue, 4)
+      assert.equal((await receiveOne(engine, queue)).message.receiveCount, 5)
+    },
+  ),
+
+  contractCase(
+    'M9 - dead letters: a dead-letter queue without maxReceiveCount has no effect',
+    async ({ engine, channel }) => {
+      const [queue, deadLetterQueue] = [channel('queue-alone'), channel('dead')]
+      await engine.queues.send(queue, queued('x', { deadLetterQueue }))
+      await fail(engine, queue, 4)
+      assert.equal((await receiveOne(engine, queue)).message.receiveCount, 5)
+      assert.equal(await engine.channels.info('queues', deadLetterQueue), undefined)
+    },
+  ),
+
+  contractCase(
+    'dead letters - the dead-letter queue comes into being when it is needed',
+    async ({ engine, channel }) => {
+      const [queue, deadLetterQueue] = [channel('needs'), channel('dead')]
+      await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
+      assert.equal(await engine.channels.info('queues', deadLetterQueue), undefined)
+      await fail(engine, queue, 1)
+      await eventually(async () => {
+        const state = await engine.channels.info('queues', deadLetterQueue)
+        assert.equal(state?.queue?.waiting, 1)
+      })
+    },
+  ),
+
+  contractCase('dead letters - who waits at the dead-letter queue is woken', async ({ engine, channel }) => {
+    const [queue, deadLetterQueue] = [channel('wakes'), channel('dead')]
+    const waiting = receiveOne(engine, deadLetterQueue)
+    await pause(30)
+    await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
+    await fail(engine, queue, 1)
+    assert.equal(text((await waiting).message), 'x')
+  }),
+
+  contractCase('dead letters - a dead letter does not expire', async ({ engine, channel }) => {
+    const [queue, deadLetterQueue] = [channel('expiring'), channel('dead')]
+    await engine.queues.send(queue, queued('x', { expirationMs: 1_000, maxReceiveCount: 1, deadLetterQueue }))
+    await fail(engine, queue, 1)
+    await pause(1_100)
+    assert.equal((await receiveOne(engine, deadLetterQueue)).message.expiresAt, 0)
+  }),
+
+  contractCase(
+    'C2 - dead letters: a message that expired while it was held the last time is gone',
+    async ({ engine, channel }) => {
+      const [queue, deadLetterQueue] = [channel('expired-held'), channel('dead')]
+      await engine.queues.send(queue, queued('x', { expirationMs: 1_000, maxReceiveCount: 1, deadLetterQueue }))
+      const { receipt } = await receiveOne(engine, queue)
+      await pause(1_150)
+      await engine.queues.nack([receipt], CONSUMER)
+      await eventually(async () => {
+        const state = (await engine.channels.info('queues', queue))?.queue
+        assert.deepEqual([state?.expired, state?.deadLettered, state?.inFlight], [1, 0, 0])
+      })
+      assert.deepEqual(await receive(engine, deadLetterQueue, { waitMs: 100 }), [])
+    },
+  ),
+
+  contractCase('dead letters - a dead letter counts anew and stays where it is', async ({ engine, channel }) => {
+    const [queue, deadLetterQueue] = [channel('stays'), channel('dead')]
+    await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
+    await fail(engine, queue, 1)
+    for (let count = 1; count <= 4; count += 1) {
+      const { receipt, message } = await receiveOne(engine, deadLetterQueue)
+      assert.equal(message.receiveCount, count)
+      await engine.queues.nack([receipt], CONSUMER)
+    }
+    assert.equal(await held(engine, deadLetterQueue), 1)
+    assert.equal(await held(engine, queue), 0)
+  }),
+
+  contractCase(
+    'dead letters - of many messages none is lost, and none is in both queues',
+    async ({ engine, channel }) => {
+      const [queue, deadLetterQueue] = [channel('many'), channel('dead')]
+      const total = 40
+      await Promise.all(
+        numbered(total).map((body) =>
+          engine.queues.send(queue, queued(body, { id: body, maxReceiveCount: 1, deadLetterQueue })),
+        ),
+      )
+      const deliveries = await receiveMany(engine, queue, total)
+      const settlements = await Promise.all(
+        [deliveries.slice(0, 10), deliveries.slice(10, 15), deliveries.slice(15)].map((part) =>
+          engine.queues.nack(
+            part.map(({ receipt }) => receipt),
+            CONSUMER,
+          ),
+        ),
+      )
+      assert.equal(
+        settlements.reduce((sum, { settled }) => sum + settled, 0),
+        total,
+      )
+      const dead = await receiveMany(engine, deadLetterQueue, total)
+      assert.deepEqual(texts(dead.map(({ message }) => message)).toSorted(), numbered(total).toSorted())
+      await assertNothingDue(engine, queue)
+      await assertNothingDue(engine, deadLetterQueue)
+      assert.equal(await held(engine, queue), 0)
+    },
+  ),
+
+  contractCase('dead letters - messages of one deduplication id all arrive', async ({ engine, channel }) => {
+    const [one, two, deadLetterQueue] = [channel('one'), channel('two'), channel('dead')]
+    const more = { deduplicationId: 'same', tags: { message_id: 'same' }, maxReceiveCount: 1, deadLetterQueue }
+    await engine.queues.send(one, queued('from one', more))
+    await engine.queues.send(two, queued('from two', more))
+    await fail(engine, one, 1)
+    await fail(engine, two, 1)
+    const dead = await receiveMany(engine, deadLetterQueue, 2)
+    assert.deepEqual(texts(dead.map(({ message }) => message)).toSorted(), ['from one', 'from two'])
+  }),
+
+  contractCase('dead letters - a chain of dead-letter queues is no loop', async ({ engine, channel }) => {
+    const [one, two] = [channel('there'), channel('back')]
+    await engine.queues.send(one, queued('x', { maxReceiveCount: 1, deadLetterQueue: two }))
+    await engine.queues.send(two, queued('y', { maxReceiveCount: 1, deadLetterQueue: one }))
+    const [x, y] = [await receiveOne(engine, one), await receiveOne(engine, two)]
+    await engine.queues.nack([x.receipt, y.receipt], CONSUMER)
+    await fail(engine, one, 2)
+    await fail(engine, two, 2)
+    assert.deepEqual(
+      [text((await receiveOne(engine, one)).message), text((await receiveOne(engine, two)).message)],
+      ['y', 'x'],
+    )
+  }),
+
+  contractCase(
+    'dead letters - a message whose dead-letter queue is full is not lost',
+    async ({ engine, channel }) => {
+      const [queue, deadLetterQueue] = [channel('to-full'), channel('full')]
+      await sendAll(engine, deadLetterQueue, ['a', 'b'])
+      await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
+      const { receipt } = await receiveOne(engine, queue)
+      await engine.queues.nack([receipt], CONSUMER)
+      await pause(100)
+      assert.equal((await held(engine, queue)) + (await held(engine, deadLetterQueue)), 3)
+      for (const delivery of await receiveMany(engine, deadLetterQueue, 2)) {
+        await engine.queues.ack([delivery.receipt], CONSUMER)
+      }
+      assert.equal((await held(engine, queue)) + (await held(engine, deadLetterQueue)), 1)
+    },
+    { queueMaxMessages: 2 },
+  ),
+
+  contractCase(
+    'dead letters - a message whose dead-letter queue is one channel too many is not lost',
+    async ({ engine, channel }) => {
+      const [queue, deadLetterQueue] = [channel('only'), channel('too-many')]
+      await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
+      const { receipt } = await receiveOne(engine, queue)
+      await engine.queues.nack([receipt], CONSUMER)
+      await pause(100)
+      assert.equal((await held(engine, queue)) + (await held(engine, deadLetterQueue)), 1)
+    },
+    { maxChannels: 1 },
+  ),
+]

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+
+import { contractCase } from './contract-case.ts'
+import type { ContractCase } from './contract-case.ts'
+import { assertNothingDue, CONSUMER, logged, queued, receiveMany, receiveOne, text, texts } from './messages.ts'
+import { rejectsWith } from './waiting.ts'
+
+/** Idempotent sends (C5). */
+export const deduplicationCases: readonly ContractCase[] = [
+  contractCase('C5 - queues: a second send with the same id stores nothing', async ({ engine, channel }) => {
+    const queue = channel('again')
+    const first = await engine.queues.send(queue, queued('x', { id: 'first', deduplicationId: 'order 7' }))
+    const second = await engine.queues.send(queue, queued('y', { id: 'second', deduplicationId: 'order 7' }))
+    assert.deepEqual({ ...first }, { id: 'first', sequence: 1, duplicate: false })
+    assert.deepEqual({ ...second }, { id: 'first', sequence: 1, duplicate: true })
+    assert.equal(text((await receiveOne(engine, queue)).message), 'x')
+    await assertNothingDue(engine, queue)
+    const { sequence } = await engine.queues.send(queue, queued('z'))
+    assert.equal(sequence, 2, 'a duplicate takes no sequence')
+  }),
+
+  contractCase('C5 - queues: an acked or purged message is still not sent twice', async ({ engine, channel }) => {
+    const queue = channel('acked')
+    await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))
+    const { receipt } = await receiveOne(engine, queue)
+    await engine.queues.ack([receipt], CONSUMER)
+    await engine.queues.send(queue, queued('y', { deduplicationId: 'b' }))
+    await engine.queues.purge(queue)
+    assert.equal((await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))).duplicate, true)
+    assert.equal((await engine.queues.send(queue, queued('y', { deduplicationId: 'b' }))).duplicate, true)
+    await assertNothingDue(engine, queue)
+  }),
+
+  contractCase('C5 - queues: other ids and other queues are not duplicates', async ({ engine, channel }) => {
+    const [one, two] = [channel('one'), channel('two')]
+    for (const [queue, deduplicationId] of [
+      [one, 'a'],
+      [one, 'A'],
+      [one, 'a '],
+      [one, '__proto__'],
+      [one, 'größe 🙂'],
+      [two, 'a'],
+    ] as const) {
+      assert.equal((await engine.queues.send(queue, queued('x', { deduplicationId }))).duplicate, false)
+      assert.equal((await engine.queues.send(queue, queued('x', { deduplicationId }))).duplicate, true)
+    }
+    assert.equal((await receiveMany(engine, one, 5)).length, 5)
+    assert.equal((await receiveMany(engine, two, 1)).length, 1)
+    await assertNothingDue(engine, one)
+    await assertNothingDue(engine, two)
+  }),
+
+  contractCase('C5 - queues: of concurrent sends with one id one is stored', async ({ engine, channel }) => {
+    const queue = channel('race')
+    const results = await Promise.all(
+      Array.from({ length: 12 }, (_, i) =>
+        engine.queues.send(queue, queued(`${i}`, { id: `${i}`, deduplicationId: 'same' })),
+      ),
+    )
+    const stored = results.filter(({ duplicate }) => !duplicate)
+    assert.equal(stored.length, 1)
+    for (const { id } of results) assert.equal(id, stored[0]?.id)
+    assert.equal((await receiveOne(engine, queue)).message.id, stored[0]?.id)
+    await assertNothingDue(engine, queue)
+  }),
+
+  contractCase(
+    'C5 - queues: duplicates inside a batch and of a batch are told one by one',
+    async ({ engine, channel }) => {
+      const queue = channel('batch')
+      const batch = [
+        queued('x', { id: 'x', deduplicationId: 'a' }),
+        queued('y', { id: 'y', deduplicationId: 'a' }),
+        queued('z', { id: 'z', deduplicationId: 'b' }),
+      ]
+      const first = await engine.queues.sendBatch(queue, batch)
+      assert.deepEqual(
+        first.map(({ id, sequence, duplicate }) => [id, sequence, duplicate]),
+        [
+          ['x', 1, false],
+          ['x', 1, true],
+          ['z', 2, false],
+        ],
+      )
+      const second = await engine.queues.sendBatch(queue, [...batch, queued('new', { id: 'new' })])
+      assert.deepEqual(
+        second.map(({ id, duplicate }) => [id, duplicate]),
+        [
+          ['x', true],
+          ['x', true],
+          ['z', true],
+          ['new', false],
+        ],
+      )
+      const deliveries = await receiveMany(engine, queue, 3)
+      assert.deepEqual(texts(deliveries.map(({ message }) => message)), ['x', 'z', 'new'])
+      await assertNothingDue(engine, queue)
+    },
+  ),
+
+  contractCase('C5 - queues: ids are remembered over a restart', async (context) => {
+    const queue = context.channel('restart')
+    await context.engine.queues.send(queue, queued('x', { id: 'first', deduplicationId: 'a' }))
+    await context.restart()
+    const again = await context.engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))
+    assert.deepEqual({ ...again }, { id: 'first', sequence: 1, duplicate: true })
+    assert.equal((await context.engine.queues.send(queue, queued('y', { deduplicationId: 'b' }))).duplicate, false)
+  }),
+
+  contractCase(
+    'C5 - queues: a refused send is not remembered, a retry of a stored one is no refusal',
+    async ({ engine, channel }) => {
+      const queue = channel('full')
+      await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))
+      await rejectsWith('QUEUE_FULL', engine.queues.send(queue, queued('y', { deduplicationId: 'b' })))
+      assert.equal((await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))).duplicate, true)
+      const { receipt } = await receiveOne(engine, queue)
+      await engine.queues.ack([receipt], CONSUMER)
+      assert.equal((await engine.queues.send(queue, queued('y', { deduplicationId: 'b' }))).duplicate, false)
+    },
+    { queueMaxMessages: 1 },
+  ),
+
+  contractCase('C5 - queues: a deleted queue forgets', async ({ engine, channel }) => {
+    const queue = channel('forgets')
+    await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))
+    await engine.channels.delete('queues', queue)
+    const { duplicate, sequence } = await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))
+    assert.deepEqual([duplicate, sequence], [false, 1])
+  }),
+
+  contractCase('C5 - logs: a second append with the same id writes nothing', async ({ engine, channel }) => {
+    const log = channel('again')
+    const first = await engine.logs.append(log, logged('x', { id: 'first', deduplicationId: 'a' }))
+    const second = await engine.logs.append(log, logged('y', { id: 'second', deduplicationId: 'a' }))
+    assert.equal(first.duplicate, false)
+    assert.deepEqual([second.id, second.sequence, second.duplicate], ['first', 1, true])
+    assert.equal((await engine.logs.append(log, logged('z'))).sequence, 2)
+    assert.deepEqual(texts(await engine.logs.read(log, { maxMessages: 10 })), ['x', 'z'])
+  }),
+
+  contractCase('C5 - logs: of concurrent appends with one id one is written', async ({ engine, channel }) => {
+    const log = channel('race')
+    const results = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => engine.logs.append(log, logged(`${i}`, { deduplicationId: 'same' }))),
+    )
+    assert.equal(results.filter(({ duplicate }) => !duplicate).length, 1)
+    assert.deepEqual(new Set(results.map(({ sequence }) => sequence)), new Set([1]))
+    assert.equal((await engine.logs.read(log, { maxMessages: 100 })).length, 1)
+  }),
+
+  contractCase('C5 - logs: ids are remembered over a restart, for each channel and type alone', async (context) => {
+    const [log, other] = [context.channel('restart'), context.channel('other')]
+    await context.engine.logs.append(log, logged('x', { deduplicationId: 'a' }))
+    await context.restart()
+    assert.equal((await context.engine.logs.append(log, logged('x', { deduplicationId: 'a' }))).duplicate, true)
+    assert.equal((await context.engine.logs.append(other, logged('x', { deduplicationId: 'a' }))).duplicate, false)
+    assert.equal((await context.engine.queues.send(log, queued('x', { deduplicationId: 'a' }))).duplicate, false)
+  }),
+]

@@ -1,0 +1,55 @@
+import { capabilityCases } from './capabilities.ts'
+import { channelNameCases } from './channel-names.ts'
+import { channelCases } from './channels.ts'
+import { compactionCases } from './compaction.ts'
+import type { ContractCase } from './contract-case.ts'
+import { counterCases } from './counters.ts'
+import { deadLetterCases } from './dead-letters.ts'
+import { deduplicationCases } from './deduplication.ts'
+import { lifecycleCases } from './lifecycle.ts'
+import { limitCases } from './limits.ts'
+import { logGroupCases } from './log-groups.ts'
+import { logSubscriptionCases } from './log-subscriptions.ts'
+import { logCases } from './logs.ts'
+import { queueLeaseCases } from './queue-leases.ts'
+import { queuePeekCases } from './queue-peek.ts'
+import { queueReceiveCases } from './queue-receive.ts'
+import { queueTimeCases } from './queue-times.ts'
+import { queueCases } from './queues.ts'
+import { requestSubscriberCases } from './request-subscribers.ts'
+import { requestCases } from './requests.ts'
+import { restartCases } from './restart.ts'
+import { retentionCases } from './retention.ts'
+import { topicCases } from './topics.ts'
+
+export type { ContractCase, ContractEngine, ContractEngineOptions, ContractHarness } from './contract-case.ts'
+
+/**
+ * What every engine does, as plain data for any test runner: each case opens an engine of its own from the harness and
+ * rejects when the behaviour is not there. Real time, real storage; what engines may do differently follows
+ * `engine.capabilities`.
+ */
+export const engineContract: readonly ContractCase[] = [
+  ...queueCases,
+  ...queueReceiveCases,
+  ...queuePeekCases,
+  ...queueTimeCases,
+  ...queueLeaseCases,
+  ...deadLetterCases,
+  ...deduplicationCases,
+  ...limitCases,
+  ...topicCases,
+  ...logCases,
+  ...logSubscriptionCases,
+  ...logGroupCases,
+  ...retentionCases,
+  ...compactionCases,
+  ...requestCases,
+  ...requestSubscriberCases,
+  ...channelCases,
+  ...channelNameCases,
+  ...counterCases,
+  ...restartCases,
+  ...lifecycleCases,
+  ...capabilityCases,
+]

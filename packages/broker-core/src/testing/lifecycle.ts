@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+
+import { contractCase } from './contract-case.ts'
+import type { ContractCase } from './contract-case.ts'
+import { appendAll, logged, numbered, outgoing, queued, receive, receiveOne, reply, sendAll } from './messages.ts'
+import { eventually, PATIENCE_MS, pause, rejectsWith, within } from './waiting.ts'
+
+/** Health, figures, and the end. */
+export const lifecycleCases: readonly ContractCase[] = [
+  contractCase('lifecycle - an engine has a short name and says what it can do', async (context) => {
+    const { name, capabilities, limits } = context.engine
+    assert.match(name, /^[a-z][a-z0-9-]{0,31}$/)
+    assert.ok(limits.maxMessageBytes > 0)
+    assert.ok(limits.maxChannels >= 0)
+    const declared = { ...capabilities }
+    await context.restart()
+    assert.equal(context.engine.name, name)
+    assert.deepEqual({ ...context.engine.capabilities }, declared)
+  }),
+
+  contractCase('lifecycle - a running engine is healthy and tells what it checked', async ({ engine }) => {
+    const { ok, checks } = await engine.health()
+    assert.equal(ok, true)
+    assert.ok(checks.length > 0)
+    for (const check of checks) {
+      assert.notEqual(check.name, '')
+      assert.equal(check.ok, true)
+      assert.equal(typeof check.detail, 'string')
+    }
+    assert.equal(new Set(checks.map(({ name }) => name)).size, checks.length)
+  }),
+
+  contractCase('lifecycle - statistics add up over all queues', async ({ engine, channel }) => {
+    const before = await engine.stats()
+    const [one, two] = [channel('one'), channel('two')]
+    await sendAll(engine, one, numbered(3))
+    await sendAll(engine, two, numbered(2))
+    await engine.queues.send(two, queued('delayed', { delayMs: 60_000 }))
+    await receiveOne(engine, one)
+    await eventually(async () => {
+      const { channels, queues, storeBytes } = await engine.stats()
+      assert.deepEqual(
+        [
+          queues.waiting - before.queues.waiting,
+          queues.delayed - before.queues.delayed,
+          queues.inFlight - before.queues.inFlight,
+        ],
+        [4, 1, 1],
+      )
+      assert.equal(channels - before.channels, 2)
+      assert.ok(storeBytes > 0)
+    })
+  }),
+
+  contractCase('lifecycle - close is idempotent', async ({ engine, channel }) => {
+    await engine.queues.send(channel('queue'), queued('x'))
+    await within(Promise.all([engine.close(), engine.close()]), 'both closes')
+    await within(engine.close(), 'a third close')
+  }),
+
+  contractCase('lifecycle - a closed engine refuses every call', async ({ engine, channel }) => {
+    const name = channel('closed')
+    await engine.queues.send(name, queued('x'))
+    await engine.logs.append(name, logged('x'))
+    await engine.close()
+    const calls = [
+      () => engine.queues.send(name, queued('y')),
+      () => engine.queues.sendBatch(name, [queued('y')]),
+      () => receive(engine, name, { waitMs: 0 }),
+      () => engine.queues.ack(['receipt'], 'somebody'),
+      () => engine.queues.peek(name, { maxMessages: 1 }),
+      () => engine.queues.purge(name),
+      () => engine.topics.publish(name, outgoing('y')),
+      () => engine.topics.subscribe(name, {}, () => {}),
+      () => engine.logs.append(name, logged('y')),
+      () => engine.logs.read(name, { maxMessages: 1 }),
+      () => engine.logs.readLatest(name, { maxMessages: 1 }),
+      () => engine.logs.getLast(name, 'key'),
+      () => engine.logs.subscribe(name, { from: 'first' }, {}, () => {}),
+      () => engine.requests.request('queries', name, outgoing('y'), { timeoutMs: 100 }),
+      () => engine.requests.serve('queries', name, {}, async () => reply('y')),
+      () => engine.channels.list(),
+      () => engine.channels.info('queues', name),
+      () => engine.channels.create('queues', channel('more')),
+      () => engine.channels.delete('queues', name),
+    ]
+    for (const call of calls) await rejectsWith('ENGINE_UNAVAILABLE', call())
+  }),
+
+  contractCase('lifecycle - close ends every wait', async ({ engine, channel }) => {
+    const name = channel('waits')
+    await engine.channels.create('queues', name)
+    await engine.requests.serve('queries', name, {}, () => new Promise(() => {}))
+    const waits = [receive(engine, name, { waitMs: 60_000 }), receive(engine, channel('missing'), { waitMs: 60_000 })]
+    const requests = [
+      engine.requests.request('queries', name, outgoing('x'), { timeoutMs: 60_000 }),
+      engine.requests.request('queries', channel('nobody'), outgoing('x'), { timeoutMs: 60_000 }),
+    ]
+    const ended = Promise.allSettled(waits)
+    const refused = Promise.all(requests.map((request) => rejectsWith('ENGINE_UNAVAILABLE', request)))
+    refused.catch(() => {})
+    await pause(50)
+    await within(engine.close(), 'the engine to close')
+    for (const outcome of await within(ended, 'the receives to end')) {
+      if (outcome.status === 'fulfilled') assert.deepEqual(outcome.value, [])
+      else await rejectsWith('ENGINE_UNAVAILABLE', Promise.reject(outcome.reason))
+    }
+    await refused
+  }),
+
+  contractCase(
+    'lifecycle - close ends every subscription and says that it was the engine',
+    async ({ engine, channel }) => {
+      const name = channel('subscriptions')
+      await appendAll(engine, name, ['x'])
+      const subscriptions = [
+        await engine.topics.subscribe(name, {}, () => {}),
+        await engine.topics.subscribe(`${name}.>`, { group: 'g' }, () => {}),
+        await engine.logs.subscribe(name, { from: 'new' }, {}, () => {}),
+        await engine.logs.subscribe(name, { from: 'first' }, { group: 'g' }, () => new Promise<void>(() => {})),
+        await engine.requests.serve('queries', name, {}, async () => reply('x')),
+      ]
+      const closed = await engine.topics.subscribe(name, {}, () => {})
+      await closed.close()
+      await within(engine.close(), 'the engine to close')
+      for (const subscription of subscriptions) {
+        const reason = await within(subscription.closed, 'the subscription to end')
+        assert.ok(reason instanceof Error)
+        await within(subscription.close(), 'closing what is closed')
+      }
+      assert.equal(await closed.closed, undefined, 'who closed before was not ended by the engine')
+    },
+  ),
+
+  contractCase('lifecycle - what was accepted before close is there afterwards', async (context) => {
+    const queue = context.channel('accepted')
+    const log = context.channel('accepted')
+    const sends = numbered(50).map((body) => context.engine.queues.send(queue, queued(body)))
+    const appends = numbered(50).map((body) => context.engine.logs.append(log, logged(body)))
+    const outcomes = Promise.allSettled([...sends, ...appends])
+    await context.restart()
+    const settled = await within(outcomes, 'every call to end')
+    const accepted = (from: number) =>
+      settled.slice(from, from + 50).filter(({ status }) => status === 'fulfilled').length
+    const kept = (await context.engine.queues.peek(queue, { maxMessages: 100 })).length
+    const entries = (await context.engine.logs.read(log, { maxMessages: 100 })).length
+    assert.ok(kept >= accepted(0), `${accepted(0)} messages were accepted, ${kept} are there`)
+    assert.ok(entries >= accepted(50), `${accepted(50)} entries were accepted, ${entries} are there`)
+  }),
+
+  contractCase('lifecycle - an engine works on after a restart with waits of both kinds', async (context) => {
+    const name = context.channel('works')
+    await context.engine.queues.send(name, queued('x'))
+    await context.restart()
+    const { engine } = context
+    await receiveOne(engine, name)
+    const waiting = receiveOne(engine, name)
+    await pause(20)
+    await engine.queues.send(name, queued('y'))
+    await waiting
+    const request = engine.requests.request('queries', name, outgoing('x'), { timeoutMs: PATIENCE_MS })
+    await engine.requests.serve('queries', name, {}, async () => reply('z'))
+    assert.equal((await request).executed, true)
+  }),
+]

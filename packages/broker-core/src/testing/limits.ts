@@ -1,0 +1,243 @@
+import assert from 'node:assert/strict'
+
+import type { QueueSend } from '../engine.ts'
+import { contractCase } from './contract-case.ts'
+import type { ContractCase } from './contract-case.ts'
+import {
+  assertNothingDue,
+  CONSUMER,
+  logged,
+  numbered,
+  outgoing,
+  queued,
+  receiveMany,
+  receiveOne,
+  sendAll,
+  texts,
+} from './messages.ts'
+import { eventually, rejectsWith } from './waiting.ts'
+
+function batch(count: number): QueueSend[] {
+  return numbered(count).map((body) => queued(body))
+}
+
+const KIB = 'x'.repeat(1024)
+
+/** What an engine refuses because a limit is reached (C4): clearly, and leaving everything as it was. */
+export const limitCases: readonly ContractCase[] = [
+  contractCase(
+    'C4 - limits: the engine declares the limits it was opened with',
+    async ({ engine }) => {
+      assert.equal(engine.limits.maxMessageBytes, 300_000)
+      assert.equal(engine.limits.maxChannels, 50)
+    },
+    { maxMessageBytes: 300_000, maxChannels: 50 },
+  ),
+
+  contractCase(
+    'C4 - limits: a queue takes as many messages as it may, leased and delayed ones counted',
+    async ({ engine, channel }) => {
+      const [queue, other] = [channel('messages'), channel('other')]
+      await engine.queues.send(queue, queued('leased'))
+      await receiveOne(engine, queue)
+      await engine.queues.send(queue, queued('delayed', { delayMs: 60_000 }))
+      await engine.queues.send(queue, queued('waiting'))
+      const error = await rejectsWith('QUEUE_FULL', engine.queues.send(queue, queued('too many')))
+      assert.equal(error.details['channel'], queue)
+      assert.equal(error.details['limit'], 3)
+      await engine.queues.send(other, queued('each queue has its own'))
+      const { message } = await receiveOne(engine, queue)
+      assert.equal(message.sequence, 3)
+      await assertNothingDue(engine, queue)
+    },
+    { queueMaxMessages: 3 },
+  ),
+
+  contractCase(
+    'C4 - limits: a refused send leaves no gap, and an ack or a purge makes room',
+    async ({ engine, channel }) => {
+      const queue = channel('room')
+      await sendAll(engine, queue, ['x', 'y'])
+      await rejectsWith('QUEUE_FULL', engine.queues.send(queue, queued('too many')))
+      const { receipt } = await receiveOne(engine, queue)
+      await engine.queues.ack([receipt], CONSUMER)
+      assert.equal((await engine.queues.send(queue, queued('z'))).sequence, 3)
+      await rejectsWith('QUEUE_FULL', engine.queues.send(queue, queued('too many')))
+      await engine.queues.purge(queue)
+      assert.equal((await engine.queues.send(queue, queued('again'))).sequence, 4)
+    },
+    { queueMaxMessages: 2 },
+  ),
+
+  contractCase(
+    'C4 - limits: a nack needs no room',
+    async ({ engine, channel }) => {
+      const queue = channel('nack')
+      await sendAll(engine, queue, ['x', 'y'])
+      const { receipt } = await receiveOne(engine, queue)
+      await rejectsWith('QUEUE_FULL', engine.queues.send(queue, queued('too many')))
+      assert.equal((await engine.queues.nack([receipt], CONSUMER)).settled, 1)
+      const deliveries = await receiveMany(engine, queue, 2)
+      assert.deepEqual(texts(deliveries.map(({ message }) => message)), ['x', 'y'])
+    },
+    { queueMaxMessages: 2 },
+  ),
+
+  contractCase(
+    'C4 - limits: a batch that does not fit is refused whole',
+    async ({ engine, channel }) => {
+      const queue = channel('batch')
+      await sendAll(engine, queue, ['x', 'y'])
+      await rejectsWith('QUEUE_FULL', engine.queues.sendBatch(queue, batch(3)))
+      assert.equal((await engine.channels.info('queues', queue))?.queue?.waiting, 2)
+      const results = await engine.queues.sendBatch(queue, batch(2))
+      assert.deepEqual(
+        results.map(({ sequence }) => sequence),
+        [3, 4],
+      )
+      await rejectsWith('QUEUE_FULL', engine.queues.sendBatch(queue, batch(1)))
+    },
+    { queueMaxMessages: 4 },
+  ),
+
+  contractCase(
+    'C4 - limits: of concurrent sends as many succeed as fit',
+    async ({ engine, channel }) => {
+      const queue = channel('concurrent')
+      const outcomes = await Promise.allSettled(numbered(25).map((body) => engine.queues.send(queue, queued(body))))
+      const sequences = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value.sequence] : []))
+      assert.deepEqual(
+        sequences.toSorted((a, b) => a - b),
+        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
+      )
+      assert.equal((await receiveMany(engine, queue, 10)).length, 10)
+      await assertNothingDue(engine, queue)
+    },
+    { queueMaxMessages: 10 },
+  ),
+
+  contractCase(
+    'C4 - limits: a queue takes as many bytes as it may',
+    async ({ engine, channel }) => {
+      const queue = channel('bytes')
+      let accepted = 0
+      const error = await rejectsWith(
+        'QUEUE_FULL',
+        (async () => {
+          for (; accepted < 20; accepted += 1) await engine.queues.send(queue, queued(KIB))
+        })(),
+      )
+      // What an engine counts beside the body, such as tags and headers, is its own affair.
+      assert.ok(accepted >= 4 && accepted <= 10, `10 KiB take 4 to 10 bodies of 1 KiB, not ${accepted}`)
+      assert.equal(error.details['channel'], queue)
+      const deliveries = await receiveMany(engine, queue, accepted)
+      for (const { receipt } of deliveries) await engine.queues.ack([receipt], CONSUMER)
+      await engine.queues.send(queue, queued(KIB))
+    },
+    { queueMaxBytes: 10 * 1024 },
+  ),
+
+  contractCase(
+    'C4 - limits: a batch over the bytes of a queue is refused whole',
+    async ({ engine, channel }) => {
+      const queue = channel('batch-bytes')
+      await engine.queues.send(queue, queued('x'))
+      await rejectsWith(
+        'QUEUE_FULL',
+        engine.queues.sendBatch(
+          queue,
+          Array.from({ length: 11 }, () => queued(KIB)),
+        ),
+      )
+      assert.equal((await engine.channels.info('queues', queue))?.queue?.waiting, 1)
+      assert.equal((await engine.queues.send(queue, queued('y'))).sequence, 2)
+    },
+    { queueMaxBytes: 10 * 1024 },
+  ),
+
+  contractCase(
+    'C4 - limits: no channel is made over the limit, by none of the ways there are',
+    async ({ engine, channel }) => {
+      const [queue, log, topic] = [channel('queue'), channel('log'), channel('topic')]
+      await engine.queues.send(queue, queued('x'))
+      await engine.logs.append(log, logged('x'))
+      await engine.topics.publish(topic, outgoing('x'))
+      const refused = [
+        engine.queues.send(channel('more'), queued('x')),
+        engine.queues.sendBatch(channel('more'), [queued('x')]),
+        engine.logs.append(channel('more'), logged('x')),
+        engine.topics.publish(channel('more'), outgoing('x')),
+        engine.requests.request('queries', channel('more'), outgoing('x'), { timeoutMs: 200 }),
+        engine.channels.create('commands', channel('more')),
+        engine.channels.create('queues', log),
+      ]
+      for (const error of await Promise.all(refused.map((call) => rejectsWith('CHANNEL_LIMIT', call)))) {
+        assert.equal(error.details['limit'], 3)
+      }
+      assert.equal((await engine.channels.list()).length, 3)
+    },
+    { maxChannels: 3 },
+  ),
+
+  contractCase(
+    'C4 - limits: at the channel limit existing channels go on, and a deleted one makes room',
+    async ({ engine, channel }) => {
+      const [queue, log] = [channel('queue'), channel('log')]
+      await engine.queues.send(queue, queued('x'))
+      await engine.logs.append(log, logged('x'))
+      await rejectsWith('CHANNEL_LIMIT', engine.queues.send(channel('more'), queued('x')))
+      assert.equal((await engine.queues.send(queue, queued('y'))).sequence, 2)
+      assert.equal((await engine.logs.append(log, logged('y'))).sequence, 2)
+      assert.equal(await engine.channels.create('queues', queue), false)
+      assert.equal(await engine.channels.delete('events_store', log), true)
+      await eventually(async () => {
+        await engine.queues.send(channel('now'), queued('x'))
+      })
+      await rejectsWith('CHANNEL_LIMIT', engine.queues.send(channel('more'), queued('x')))
+    },
+    { maxChannels: 2 },
+  ),
+
+  contractCase(
+    'C4 - limits: the broker’s own channels are not counted',
+    async ({ engine, channel }) => {
+      await engine.queues.send(channel('one'), queued('x'))
+      for (const label of ['a', 'b', 'c']) {
+        const own = `_AGENTS_.${channel(label)}`
+        await engine.logs.append(own, logged('x'))
+        await engine.topics.publish(own, outgoing('x'))
+        await engine.queues.send(own, queued('x'))
+        assert.equal(await engine.channels.create('queries', own), true)
+      }
+      await engine.queues.send(channel('two'), queued('x'))
+      await rejectsWith('CHANNEL_LIMIT', engine.queues.send(channel('three'), queued('x')))
+      await engine.logs.append(`_AGENTS_.${channel('d')}`, logged('x'))
+    },
+    { maxChannels: 2 },
+  ),
+
+  contractCase(
+    'C4 - limits: of concurrent first uses as many make a channel as fit',
+    async ({ engine, channel }) => {
+      const outcomes = await Promise.allSettled(
+        numbered(12).map((label) => engine.queues.send(channel(label), queued('x'))),
+      )
+      assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 5)
+      assert.equal((await engine.channels.list('queues')).length, 5)
+    },
+    { maxChannels: 5 },
+  ),
+
+  contractCase(
+    'C4 - limits: channels are still counted after a restart',
+    async (context) => {
+      const queue = context.channel('one')
+      await context.engine.queues.send(queue, queued('x'))
+      await context.engine.logs.append(context.channel('two'), logged('x'))
+      await context.restart()
+      await rejectsWith('CHANNEL_LIMIT', context.engine.queues.send(context.channel('more'), queued('x')))
+      assert.equal((await context.engine.queues.send(queue, queued('y'))).sequence, 2)
+    },
+    { maxChannels: 2 },
+  ),
+]

@@ -1,0 +1,226 @@
+import assert from 'node:assert/strict'
+
+import type { Engine, LogStart, SubscribeOptions, Subscription } from '../engine.ts'
+import type { StoredEvent } from '../message.ts'
+import { contractCase } from './contract-case.ts'
+import type { ContractCase } from './contract-case.ts'
+import { appendAll, logged, numbered, text, texts } from './messages.ts'
+import { Inbox, pause, rejectsBecause, within } from './waiting.ts'
+
+export async function follow(
+  engine: Engine,
+  log: string,
+  start: LogStart,
+  options: SubscribeOptions = {},
+): Promise<{ inbox: Inbox<StoredEvent>; subscription: Subscription }> {
+  const inbox = new Inbox<StoredEvent>()
+  const subscription = await engine.logs.subscribe(log, start, options, inbox.push)
+  return { inbox, subscription }
+}
+
+function sequences(entries: readonly StoredEvent[]): number[] {
+  return entries.map(({ sequence }) => sequence)
+}
+
+function upTo(last: number, first = 1): number[] {
+  return Array.from({ length: last - first + 1 }, (_, i) => first + i)
+}
+
+/** Following a log, from each place one may start at. */
+export const logSubscriptionCases: readonly ContractCase[] = [
+  contractCase('logs - a subscription from new gets what comes after', async ({ engine, channel }) => {
+    const log = channel('new')
+    await appendAll(engine, log, numbered(3))
+    const { inbox } = await follow(engine, log, { from: 'new' })
+    await appendAll(engine, log, ['after', 'later'])
+    assert.deepEqual(texts(await inbox.take(2)), ['after', 'later'])
+    assert.deepEqual(sequences(inbox.items), [4, 5])
+  }),
+
+  contractCase('logs - a subscription from first gets everything, then what comes', async ({ engine, channel }) => {
+    const log = channel('first')
+    await appendAll(engine, log, numbered(3))
+    const { inbox } = await follow(engine, log, { from: 'first' })
+    assert.deepEqual(texts(await inbox.take(3)), numbered(3))
+    await appendAll(engine, log, ['after'])
+    assert.deepEqual(sequences(await inbox.take(4)), upTo(4))
+  }),
+
+  contractCase('logs - a subscription from last gets the last entry, then what comes', async ({ engine, channel }) => {
+    const log = channel('last')
+    await appendAll(engine, log, numbered(3))
+    const { inbox } = await follow(engine, log, { from: 'last' })
+    await appendAll(engine, log, ['after'])
+    assert.deepEqual(texts(await inbox.take(2)), ['m3', 'after'])
+  }),
+
+  contractCase('logs - a subscription from a sequence begins there', async ({ engine, channel }) => {
+    const log = channel('sequence')
+    await appendAll(engine, log, numbered(5))
+    const { inbox } = await follow(engine, log, { from: 'sequence', sequence: 4 })
+    await appendAll(engine, log, ['after'])
+    assert.deepEqual(sequences(await inbox.take(3)), [4, 5, 6])
+  }),
+
+  contractCase('logs - a subscription from a sequence to come waits for it', async ({ engine, channel }) => {
+    const log = channel('sequence-ahead')
+    await appendAll(engine, log, numbered(2))
+    const { inbox } = await follow(engine, log, { from: 'sequence', sequence: 5 })
+    await appendAll(engine, log, numbered(4, 'n'))
+    assert.deepEqual(sequences(await inbox.take(2)), [5, 6])
+  }),
+
+  contractCase(
+    'logs - a subscription from a time begins with the first entry then or later',
+    async ({ engine, channel }) => {
+      const log = channel('time')
+      await appendAll(engine, log, ['m1'])
+      await pause(20)
+      const { timestamp } = await engine.logs.append(log, logged('m2'))
+      await pause(20)
+      await appendAll(engine, log, ['m3'])
+      const { inbox } = await follow(engine, log, { from: 'time', timestamp })
+      const { inbox: all } = await follow(engine, log, { from: 'time', timestamp: 1 })
+      await appendAll(engine, log, ['m4'])
+      assert.deepEqual(texts(await inbox.take(3)), ['m2', 'm3', 'm4'])
+      assert.deepEqual(texts(await all.take(4)), numbered(4))
+    },
+  ),
+
+  contractCase('logs - a subscription from a delta begins that long ago', async ({ engine, channel }) => {
+    const log = channel('delta')
+    await appendAll(engine, log, numbered(2))
+    await pause(1_500)
+    const { inbox: all } = await follow(engine, log, { from: 'delta', milliseconds: 60_000 })
+    const { inbox: recent } = await follow(engine, log, { from: 'delta', milliseconds: 500 })
+    await appendAll(engine, log, ['after'])
+    assert.deepEqual(texts(await all.take(3)), ['m1', 'm2', 'after'])
+    assert.deepEqual(texts(await recent.take(1)), ['after'])
+  }),
+
+  contractCase('logs - a subscription may come before its log', async ({ engine, channel }) => {
+    for (const start of [
+      { from: 'new' },
+      { from: 'first' },
+      { from: 'last' },
+      { from: 'sequence', sequence: 1 },
+    ] as const) {
+      const log = channel(`before-${start.from}`)
+      const { inbox } = await follow(engine, log, start)
+      await appendAll(engine, log, numbered(3))
+      assert.deepEqual(sequences(await inbox.take(3)), [1, 2, 3])
+    }
+  }),
+
+  contractCase('logs - an entry comes to a subscriber as it was appended', async ({ engine, channel }) => {
+    const log = channel('whole')
+    const { inbox } = await follow(engine, log, { from: 'new' })
+    const { timestamp } = await engine.logs.append(log, logged('live', { id: 'one', metadata: 'm', tags: { a: 'b' } }))
+    const { inbox: stored } = await follow(engine, log, { from: 'first' })
+    for (const [entry] of [await inbox.take(1), await stored.take(1)]) {
+      assert.ok(entry)
+      assert.deepEqual(
+        [entry.id, entry.channel, text(entry), entry.metadata, { ...entry.tags }, entry.sequence, entry.timestamp],
+        ['one', log, 'live', 'm', { a: 'b' }, 1, timestamp],
+      )
+    }
+  }),
+
+  contractCase(
+    'logs - there is no gap or repeat between what is stored and what comes',
+    async ({ engine, channel }) => {
+      const log = channel('seam')
+      const total = 400
+      const producing = (async () => {
+        for (let i = 0; i < total; i += 10) {
+          await Promise.all(numbered(10).map((body) => engine.logs.append(log, logged(body))))
+        }
+      })()
+      const followers = []
+      for (let i = 0; i < 8; i += 1) {
+        followers.push(await follow(engine, log, { from: 'first' }))
+        await pause(i)
+      }
+      await producing
+      for (const { inbox } of followers) assert.deepEqual(sequences(await inbox.take(total)), upTo(total))
+      const late = await follow(engine, log, { from: 'sequence', sequence: 100 })
+      assert.deepEqual(sequences(await late.inbox.take(total - 99)), upTo(total, 100))
+    },
+  ),
+
+  contractCase('logs - a slow listener holds back only itself', async ({ engine, channel }) => {
+    const log = channel('slow')
+    const release = Promise.withResolvers<void>()
+    const slow = new Inbox<StoredEvent>()
+    await engine.logs.subscribe(log, { from: 'first' }, {}, async (entry) => {
+      slow.push(entry)
+      await release.promise
+    })
+    const { inbox: fast } = await follow(engine, log, { from: 'first' })
+    await appendAll(engine, log, numbered(50))
+    assert.deepEqual(sequences(await fast.take(50)), upTo(50))
+    assert.deepEqual(sequences(slow.items), [1], 'the next entry waits for the listener')
+    release.resolve()
+    assert.deepEqual(sequences(await slow.take(50)), upTo(50))
+  }),
+
+  contractCase('logs - a closed subscription gets nothing more', async ({ engine, channel }) => {
+    const log = channel('close')
+    await appendAll(engine, log, numbered(2))
+    const closing = await follow(engine, log, { from: 'first' })
+    const staying = await follow(engine, log, { from: 'first' })
+    await closing.inbox.take(2)
+    await closing.subscription.close()
+    await closing.subscription.close()
+    assert.equal(await within(closing.subscription.closed, 'the subscription to end'), undefined)
+    await appendAll(engine, log, ['after'])
+    await staying.inbox.take(3)
+    assert.deepEqual(sequences(closing.inbox.items), [1, 2])
+  }),
+
+  contractCase('logs - closing in the middle of a replay stops it', async ({ engine, channel }) => {
+    const log = channel('close-replay')
+    await Promise.all(numbered(200).map((body) => engine.logs.append(log, logged(body))))
+    const inbox = new Inbox<StoredEvent>()
+    const ended = Promise.withResolvers<void>()
+    const subscription: Subscription = await engine.logs.subscribe(log, { from: 'first' }, {}, (entry) => {
+      inbox.push(entry)
+      if (entry.sequence === 20) void subscription.close().then(ended.resolve)
+    })
+    await within(ended.promise, 'the subscription to close')
+    const { length } = inbox.items
+    const { inbox: other } = await follow(engine, log, { from: 'first' })
+    await other.take(200)
+    assert.equal(inbox.items.length, length)
+    assert.deepEqual(sequences(inbox.items), upTo(20))
+  }),
+
+  contractCase('logs - aborting the signal closes the subscription', async ({ engine, channel }) => {
+    const log = channel('abort')
+    const leaving = new AbortController()
+    const { inbox, subscription } = await follow(engine, log, { from: 'first' }, { signal: leaving.signal })
+    leaving.abort(new Error('gone'))
+    assert.equal(await within(subscription.closed, 'the subscription to end'), undefined)
+    const { inbox: staying } = await follow(engine, log, { from: 'first' })
+    await appendAll(engine, log, ['after'])
+    await staying.take(1)
+    assert.deepEqual(inbox.items, [])
+    const reason = new Error('gone before it began')
+    await rejectsBecause(
+      reason,
+      engine.logs.subscribe(log, { from: 'new' }, { signal: AbortSignal.abort(reason) }, inbox.push),
+    )
+  }),
+
+  contractCase('logs - a subscription goes on when its log is deleted and begins anew', async ({ engine, channel }) => {
+    const log = channel('recreated')
+    await appendAll(engine, log, numbered(3))
+    const { inbox } = await follow(engine, log, { from: 'first' })
+    await inbox.take(3)
+    assert.equal(await engine.channels.delete('events_store', log), true)
+    assert.equal((await engine.logs.append(log, logged('anew'))).sequence, 1)
+    const items = await inbox.take(4)
+    assert.deepEqual(texts(items), [...numbered(3), 'anew'])
+    assert.deepEqual(sequences(items), [1, 2, 3, 1])
+  }),
+]

@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict'
+
+import { contractCase } from './contract-case.ts'
+import type { ContractCase } from './contract-case.ts'
+import {
+  assertNothingDue,
+  CONSUMER,
+  numbered,
+  queued,
+  receive,
+  receiveMany,
+  receiveOne,
+  sendAll,
+  text,
+  texts,
+} from './messages.ts'
+import { pause, rejectsBecause, within } from './waiting.ts'
+
+/** Waiting for messages, how many are given, who gets them, and how a wait ends. */
+export const queueReceiveCases: readonly ContractCase[] = [
+  contractCase(
+    'M9 - queues: a waiting receive returns as soon as one message is there',
+    async ({ engine, channel }) => {
+      const queue = channel('long-poll')
+      await engine.channels.create('queues', queue)
+      const received = receive(engine, queue, { maxMessages: 10 })
+      await pause(30)
+      await engine.queues.send(queue, queued('wake'))
+      assert.deepEqual(texts((await received).map(({ message }) => message)), ['wake'])
+    },
+  ),
+
+  contractCase('queues - a receive gives what is there and does not wait for more', async ({ engine, channel }) => {
+    const queue = channel('what-is-there')
+    await sendAll(engine, queue, numbered(3))
+    const started = performance.now()
+    const deliveries = await receive(engine, queue, { maxMessages: 100, waitMs: 60_000 })
+    assert.ok(performance.now() - started < 30_000, 'it did not wait its time out')
+    assert.ok(deliveries.length >= 1)
+    const rest = await receiveMany(engine, queue, 3 - deliveries.length)
+    assert.deepEqual(texts([...deliveries, ...rest].map(({ message }) => message)), numbered(3))
+  }),
+
+  contractCase(
+    'queues - a receive that waits in vain gives nothing when its time is over',
+    async ({ engine, channel }) => {
+      const queue = channel('in-vain')
+      await engine.channels.create('queues', queue)
+      const started = performance.now()
+      assert.deepEqual(await receive(engine, queue, { waitMs: 250 }), [])
+      assert.ok(performance.now() - started >= 200, 'it waited')
+    },
+  ),
+
+  contractCase('queues - a receive without a wait gives nothing at once', async ({ engine, channel }) => {
+    const queue = channel('no-wait')
+    await engine.channels.create('queues', queue)
+    assert.deepEqual(await within(receive(engine, queue, { waitMs: 0 }), 'an answer at once'), [])
+  }),
+
+  contractCase('queues - receiving from a queue that does not exist gives nothing', async ({ engine, channel }) => {
+    const queue = channel('missing')
+    assert.deepEqual(await receive(engine, queue, { waitMs: 0 }), [])
+    assert.deepEqual(await receive(engine, queue, { waitMs: 100 }), [])
+    assert.equal(await engine.channels.info('queues', queue), undefined)
+  }),
+
+  contractCase('queues - a receive waits for a queue to come into being', async ({ engine, channel }) => {
+    const queue = channel('not-yet')
+    const received = receiveOne(engine, queue)
+    await pause(30)
+    await engine.queues.send(queue, queued('first ever'))
+    assert.equal(text((await received).message), 'first ever')
+  }),
+
+  contractCase('queues - waiting receivers are served in the order they came', async ({ engine, channel }) => {
+    const queue = channel('in-line')
+    await engine.channels.create('queues', queue)
+    const waiting = []
+    for (let i = 0; i < 4; i += 1) {
+      waiting.push(receiveOne(engine, queue))
+      await pause(20)
+    }
+    await sendAll(engine, queue, numbered(4))
+    const deliveries = await Promise.all(waiting)
+    assert.deepEqual(texts(deliveries.map(({ message }) => message)), numbered(4))
+  }),
+
+  contractCase('queues - no more than maxMessages are given', async ({ engine, channel }) => {
+    const queue = channel('max-messages')
+    await engine.queues.sendBatch(
+      queue,
+      numbered(10).map((body) => queued(body)),
+    )
+    const first = await receive(engine, queue, { maxMessages: 4 })
+    assert.deepEqual(texts(first.map(({ message }) => message)), numbered(4))
+    const { message } = await receiveOne(engine, queue)
+    assert.equal(text(message), 'm5')
+  }),
+
+  contractCase('queues - maxBytes bounds an answer, yet one message is always given', async ({ engine, channel }) => {
+    const queue = channel('max-bytes')
+    await engine.queues.sendBatch(
+      queue,
+      Array.from({ length: 6 }, (_, i) => queued(`${i}${'x'.repeat(999)}`)),
+    )
+    const smallest = await receive(engine, queue, { maxMessages: 6, maxBytes: 10 })
+    assert.equal(smallest.length, 1, 'one message is given though it is over the limit')
+    const some = await receive(engine, queue, { maxMessages: 6, maxBytes: 2_500 })
+    assert.ok(some.length === 2 || some.length === 3, `about 2,500 bytes are given, not ${some.length} messages`)
+    const rest = await receiveMany(engine, queue, 5 - some.length, { maxBytes: 1_000_000 })
+    assert.deepEqual(
+      [...smallest, ...some, ...rest].map(({ message }) => text(message).slice(0, 1)),
+      ['0', '1', '2', '3', '4', '5'],
+    )
+  }),
+
+  contractCase('queues - of two receivers racing for one message one gets it', async ({ engine, channel }) => {
+    const queue = channel('race')
+    for (let round = 0; round < 3; round += 1) {
+      const receivers = [receive(engine, queue, { waitMs: 300 }), receive(engine, queue, { waitMs: 300 })]
+      await engine.queues.send(queue, queued(`round ${round}`))
+      const deliveries = (await Promise.all(receivers)).flat()
+      assert.deepEqual(texts(deliveries.map(({ message }) => message)), [`round ${round}`])
+      await engine.queues.ack(
+        deliveries.map(({ receipt }) => receipt),
+        CONSUMER,
+      )
+    }
+    await assertNothingDue(engine, queue)
+  }),
+
+  contractCase('queues - many receivers share a queue without loss or repeat', async ({ engine, channel }) => {
+    const queue = channel('shared')
+    const total = 120
+    const seen: string[] = []
+    const done = new AbortController()
+    const work = async (): Promise<void> => {
+      while (!done.signal.aborted) {
+        const deliveries = await receive(engine, queue, { maxMessages: 5, signal: done.signal }).catch(() => [])
+        seen.push(...texts(deliveries.map(({ message }) => message)))
+        const { lost } = await engine.queues.ack(
+          deliveries.map(({ receipt }) => receipt),
+          CONSUMER,
+        )
+        assert.deepEqual([...lost], [])
+        if (seen.length >= total) done.abort()
+      }
+    }
+    const workers = Array.from({ length: 6 }, work)
+    await Promise.all(numbered(total).map((body) => engine.queues.send(queue, queued(body))))
+    await within(Promise.all(workers), () => `${total} messages; there are ${seen.length}`)
+    assert.deepEqual(seen.toSorted(), numbered(total).toSorted())
+    await assertNothingDue(engine, queue)
+  }),
+
+  contractCase('queues - aborting a waiting receive ends it and leaves nothing leased', async ({ engine, channel }) => {
+    const queue = channel('abort')
+    await engine.channels.create('queues', queue)
+    const leaving = new AbortController()
+    const reason = new Error('the client went away')
+    const waiting = receive(engine, queue, { signal: leaving.signal })
+    await pause(30)
+    leaving.abort(reason)
+    await rejectsBecause(reason, waiting)
+    await engine.queues.send(queue, queued('for the next one'))
+    const { message } = await receiveOne(engine, queue)
+    assert.equal(text(message), 'for the next one')
+    assert.equal(message.receiveCount, 1)
+  }),
+
+  contractCase('queues - a receive with an aborted signal takes nothing', async ({ engine, channel }) => {
+    const queue = channel('aborted')
+    await engine.queues.send(queue, queued('untouched'))
+    const reason = new Error('gone before it began')
+    await rejectsBecause(reason, receive(engine, queue, { signal: AbortSignal.abort(reason) }))
+    assert.equal((await receiveOne(engine, queue, { waitMs: 5_000 })).message.receiveCount, 1)
+  }),
+
+  contractCase(
+    'queues - an abort that races with a send loses nothing and counts nothing',
+    async ({ engine, channel }) => {
+      const queue = channel('abort-race')
+      for (let round = 0; round < 25; round += 1) {
+        const leaving = new AbortController()
+        const waiting = receive(engine, queue, { signal: leaving.signal }).catch(() => [])
+        const sent = engine.queues.send(queue, queued(`round ${round}`))
+        if (round % 3 === 1) await pause(round % 5)
+        if (round % 3 === 2) await sent
+        leaving.abort(new Error('gone'))
+        await sent
+        const taken = await within(waiting, 'the aborted receive to end')
+        const [delivery] = taken.length > 0 ? taken : [await receiveOne(engine, queue)]
+        assert.ok(delivery)
+        assert.equal(text(delivery.message), `round ${round}`)
+        assert.equal(delivery.message.receiveCount, 1, 'an aborted receive is not counted')
+        assert.equal((await engine.queues.ack([delivery.receipt], CONSUMER)).settled, 1)
+      }
+      await assertNothingDue(engine, queue)
+    },
+  ),
+
+  contractCase('queues - aborting one waiting receive leaves the others in line', async ({ engine, channel }) => {
+    const queue = channel('abort-one')
+    await engine.channels.create('queues', queue)
+    const leaving = new AbortController()
+    const reason = new Error('left the line')
+    const first = receive(engine, queue, { signal: leaving.signal })
+    await pause(20)
+    const second = receiveOne(engine, queue)
+    await pause(20)
+    leaving.abort(reason)
+    await rejectsBecause(reason, first)
+    await engine.queues.send(queue, queued('for the second'))
+    assert.equal(text((await second).message), 'for the second')
+  }),
+]

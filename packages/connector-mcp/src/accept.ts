@@ -1,0 +1,36 @@
+/** What a client can read, by its Accept header (M6). Accept is never demanded on POST. */
+export interface Accepted {
+  /** Answer with JSON; false only for a client that names event streams and nothing that JSON fits. */
+  readonly json: boolean
+  /** The client names `text/event-stream`. */
+  readonly events: boolean
+}
+
+const JSON_ONLY: Accepted = { json: true, events: false }
+const BOTH: Accepted = { json: true, events: true }
+
+/** Clients send few different headers, and send them with every request. */
+const known = new Map<string, Accepted>()
+const MAX_KNOWN = 64
+
+export function acceptedBy(header: string | undefined): Accepted {
+  if (header === undefined) return JSON_ONLY
+  const before = known.get(header)
+  if (before !== undefined) return before
+  const accepted = readAccept(header)
+  if (known.size < MAX_KNOWN && header.length < 256) known.set(header, accepted)
+  return accepted
+}
+
+function readAccept(header: string): Accepted {
+  let json = false
+  let events = false
+  for (const part of header.split(',')) {
+    const [range = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase())
+    if (parameters.some((parameter) => /^q=0(?:\.0{0,3})?$/.test(parameter))) continue
+    if (range === 'text/event-stream') events = true
+    else if (range === 'application/json' || range === 'application/*' || range === '*/*') json = true
+  }
+  if (events) return json ? BOTH : { json: false, events: true }
+  return JSON_ONLY
+}

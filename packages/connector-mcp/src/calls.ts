@@ -1,0 +1,114 @@
+import type { CallEndReason } from './errors.ts'
+
+/** A tool call that is under way, as the rest of the connector sees it. */
+export interface RunningCall {
+  /** By `performance.now()`. */
+  readonly startedAt: number
+  /** Whether the connector's time limit for tools bounds it (M13). */
+  readonly hasTimeout: boolean
+  /** Whether it ends at once when the server shuts down; others may finish within the drain time. */
+  readonly endsAtShutdown: boolean
+  /** Known only to a client that has a session; where it is undefined the call cannot be cancelled by a notification. */
+  readonly key: string | undefined
+  end(reason: CallEndReason): void
+}
+
+/** The tool calls under way: how many there are, when their time is over, and those that can be ended while they wait. */
+export class Calls {
+  readonly timeoutMs: number
+  #active = 0
+  #whenIdle: (() => void)[] = []
+  readonly #waiting = new Set<RunningCall>()
+  readonly #byKey = new Map<string, RunningCall>()
+
+  /** In the order of their start, and so of their end: all have the same time. */
+  readonly #timed = new Set<RunningCall>()
+  #timer: NodeJS.Timeout | undefined
+
+  /** @param timeoutMs For calls that have no timeout or wait of their own. */
+  constructor(timeoutMs: number) {
+    this.timeoutMs = timeoutMs
+  }
+
+  begin(call: RunningCall): void {
+    this.#active++
+    if (!call.hasTimeout) return
+    this.#timed.add(call)
+    // One timer for all of them: it is armed for the oldest when it fires, not with each call.
+    if (this.#timer === undefined) this.#arm(call)
+  }
+
+  finish(call: RunningCall): void {
+    this.#active--
+    this.#timed.delete(call)
+    if (this.#waiting.delete(call) && call.key !== undefined && this.#byKey.get(call.key) === call) {
+      this.#byKey.delete(call.key)
+    }
+    if (this.#active > 0) return
+    for (const resolve of this.#whenIdle) resolve()
+    this.#whenIdle = []
+  }
+
+  /** From here on the call can be ended from outside. */
+  wait(call: RunningCall): void {
+    this.#waiting.add(call)
+    if (call.key !== undefined) this.#byKey.set(call.key, call)
+  }
+
+  /** Ends the call with this key, if it waits (M5). */
+  cancel(key: string): void {
+    this.#byKey.get(key)?.end('cancelled')
+  }
+
+  /** Ends waiting reads at once, gives the other calls `graceMs` to finish, then ends those that wait still. */
+  async close(graceMs: number): Promise<void> {
+    await this.#drain(graceMs)
+    clearTimeout(this.#timer)
+  }
+
+  async #drain(graceMs: number): Promise<void> {
+    for (const call of this.#waiting) if (call.endsAtShutdown) call.end('shutdown')
+    if (!(await this.#idleWithin(graceMs))) {
+      for (const call of this.#waiting) call.end('shutdown')
+      await this.#idleWithin(LAST_MS)
+    }
+  }
+
+  #arm(oldest: RunningCall): void {
+    const left = Math.max(oldest.startedAt + this.timeoutMs - performance.now(), 1)
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined
+      for (const call of this.#timed) {
+        if (performance.now() - call.startedAt < this.timeoutMs) {
+          this.#arm(call)
+          break
+        }
+        this.#timed.delete(call)
+        call.end('timeout')
+      }
+    }, left)
+    this.#timer.unref()
+  }
+
+  #idleWithin(ms: number): Promise<boolean> {
+    if (this.#active === 0) return Promise.resolve(true)
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), ms)
+      this.#whenIdle.push(() => {
+        clearTimeout(timer)
+        resolve(true)
+      })
+    })
+  }
+}
+
+/** What a call that was told to end is given to say so. */
+const LAST_MS = 1_000
+
+/**
+ * What `notifications/cancelled` is matched by (M5). Without a session the ids of different clients could not be told
+ * apart, and one would cancel another's call. None of the parts holds a blank, but the last.
+ */
+export function callKey(clientId: string, sessionId: string | undefined, requestId: string): string | undefined {
+  return sessionId === undefined ? undefined : `${clientId} ${sessionId} ${requestId}`
+}

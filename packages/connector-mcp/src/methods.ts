@@ -1,0 +1,62 @@
+import type { JsonObject, JsonRpcRequest } from '@signalbox/http-kit'
+import { idKey, isIdText, JSON_RPC_CODES, JsonRpcError, memberText } from '@signalbox/http-kit'
+
+import type { Tool } from './tools/tool.ts'
+
+/** @throws JsonRpcError -32602 */
+export function readProtocolVersion(params: JsonObject | undefined, id: string): string {
+  const version = params?.['protocolVersion']
+  if (typeof version === 'string') return version
+  throw invalidParams('initialize: protocolVersion must be a string, such as "2025-11-25"', id)
+}
+
+/** All tools fit on one page, so no cursor was ever given out. @throws JsonRpcError -32602 */
+export function refuseCursor(params: JsonObject | undefined, id: string): void {
+  if (params?.['cursor'] === undefined) return
+  throw invalidParams('tools/list: unknown cursor; all tools are on the first page', id)
+}
+
+/** @throws JsonRpcError -32602 */
+export function readTool(tools: ReadonlyMap<string, Tool>, params: JsonObject | undefined, id: string): Tool {
+  const name = params?.['name']
+  if (typeof name !== 'string') throw invalidParams('tools/call: name must be a string', id)
+  const tool = tools.get(name)
+  if (tool !== undefined) return tool
+  const allowed = [...tools.keys()]
+  const shown = JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name)
+  throw invalidParams(`tools/call: unknown tool ${shown}; allowed are ${allowed.join(', ')}`, id, { allowed })
+}
+
+/** The arguments as they came; an empty object when there are none. @throws JsonRpcError -32602 */
+export function readArguments(params: JsonObject | undefined, id: string): unknown {
+  const args = params?.['arguments']
+  if (args === undefined) return {}
+  if (typeof args === 'object' && args !== null && !Array.isArray(args)) return args
+  throw invalidParams('tools/call: arguments must be an object', id)
+}
+
+/**
+ * The source text of `_meta.progressToken`: a string or an integer, echoed as exactly as an id.
+ * @throws JsonRpcError -32602
+ */
+export function readProgressToken({ id, params, paramsText }: JsonRpcRequest): string | undefined {
+  const meta = params?.['_meta']
+  if (meta === undefined) return undefined
+  const metaText = paramsText === undefined ? undefined : memberText(paramsText, '_meta')
+  if (typeof meta !== 'object' || meta === null || Array.isArray(meta) || metaText === undefined) {
+    throw invalidParams('_meta must be an object', id)
+  }
+  const token = memberText(metaText, 'progressToken')
+  if (token === undefined || isIdText(token)) return token
+  throw invalidParams('_meta.progressToken must be a string or an integer', id)
+}
+
+/** The id of the request that a `notifications/cancelled` means, in the form for a key; undefined where it has none. */
+export function readCancelledId(paramsText: string | undefined): string | undefined {
+  const text = paramsText === undefined ? undefined : memberText(paramsText, 'requestId')
+  return text !== undefined && isIdText(text) ? idKey(text) : undefined
+}
+
+function invalidParams(reason: string, id: string, data?: unknown): JsonRpcError {
+  return new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid params: ${reason}`, { id, data })
+}

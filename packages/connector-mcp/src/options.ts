@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs'
+
+import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
+import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+
+import type { AgentDirectory } from './agent-directory.ts'
+import type { ServerInfo } from './wire/revision.ts'
+
+/** How one HTTP request ended. */
+export type McpOutcome =
+  | 'success'
+  /** A tool result with `isError`. */
+  | 'tool_error'
+  /** A JSON-RPC error. */
+  | 'error'
+  | 'unauthenticated'
+  | 'origin_refused'
+  | 'cancelled'
+  | 'disconnected'
+
+export interface McpRequestEvent {
+  /** The MCP method where it is one of ours; `notification`, `GET`, `DELETE`; otherwise `unknown`. */
+  readonly method: string
+  /** The tool's name, where there is such a tool. */
+  readonly tool: string | undefined
+  readonly outcome: McpOutcome
+  /** From the arrival of the headers until the answer was written; for GET until the stream was open. */
+  readonly seconds: number
+}
+
+/** Called on the messaging path: be quick. What they throw is dropped. */
+export interface McpHooks {
+  requestFinished?(event: McpRequestEvent): void
+  /** Something failed that no client is told about: a bug, a store that refused a settlement. For the log. */
+  failed?(error: unknown): void
+}
+
+export interface McpOptions {
+  /** @default every caller is `anonymous` */
+  readonly authenticator?: Authenticator
+  /** @default auto (specification, "Origin validation") */
+  readonly trustedOrigins?: TrustedOrigins
+  /** The address the server binds to, which `auto` trusts. @default none */
+  readonly bindHost?: string
+  /** @default 10485760 */
+  readonly maxBodyBytes?: number
+  /** Open GET streams; 0 is no limit (M3). @default 1000 */
+  readonly maxStreams?: number
+  /** Seconds that a tool without a timeout or wait of its own may take (M13). @default 60 */
+  readonly toolTimeoutSeconds?: number
+  /** Milliseconds between the answer and the settlement of the messages in it (M14). @default 250 */
+  readonly settleGraceMs?: number
+  /** Milliseconds between comments on a stream. @default 30000 */
+  readonly keepAliveMs?: number
+  /** With a directory, the four agent tools are there (specification, "What the service does"). @default none */
+  readonly agents?: AgentDirectory
+  /** @default `signalbox` and this package's version */
+  readonly serverInfo?: ServerInfo
+  /** What `initialize` tells a model about this server as a whole. */
+  readonly instructions?: string
+  readonly hooks?: McpHooks
+}
+
+export const INSTRUCTIONS =
+  'Signalbox is a message broker. Queues hold a message until one receiver takes it; events reach whoever listens now; ' +
+  'an events store keeps its events in order for reading again; commands and queries wait for one subscriber to answer. ' +
+  'A channel is created by its first use, and the same name may be used in each of the five types. ' +
+  'Use channel_list to see what is there. Channel names that begin with _AGENTS_. belong to the broker.'
+
+export type ResolvedOptions = Required<Omit<McpOptions, 'agents' | 'bindHost'>> &
+  Pick<McpOptions, 'agents' | 'bindHost'>
+
+/** @throws RangeError for a number that is out of range */
+export function resolveOptions(options: McpOptions): ResolvedOptions {
+  const resolved: ResolvedOptions = {
+    ...options,
+    authenticator: options.authenticator ?? anonymousAuthenticator,
+    trustedOrigins: options.trustedOrigins ?? 'auto',
+    maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
+    maxStreams: options.maxStreams ?? 1000,
+    toolTimeoutSeconds: options.toolTimeoutSeconds ?? 60,
+    settleGraceMs: options.settleGraceMs ?? 250,
+    keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
+    serverInfo: options.serverInfo ?? { name: 'signalbox', version: packageVersion(), title: 'Signalbox' },
+    instructions: options.instructions ?? INSTRUCTIONS,
+    hooks: options.hooks ?? {},
+  }
+  atLeast('maxBodyBytes', resolved.maxBodyBytes, 1)
+  atLeast('maxStreams', resolved.maxStreams, 0)
+  atLeast('toolTimeoutSeconds', resolved.toolTimeoutSeconds, 0.001)
+  atLeast('settleGraceMs', resolved.settleGraceMs, 0)
+  atLeast('keepAliveMs', resolved.keepAliveMs, 0)
+  return resolved
+}
+
+const MAX_TIMER_MS = 2_147_483_647
+
+function atLeast(option: string, value: number, min: number): void {
+  if (value >= min && value <= MAX_TIMER_MS) return
+  throw new RangeError(`${option}: ${value}; allowed is a number from ${min} to ${MAX_TIMER_MS}`)
+}
+
+function packageVersion(): string {
+  const manifest: { version?: unknown } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  return String(manifest.version)
+}

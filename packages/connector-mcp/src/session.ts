@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+
+import type { Revision } from './wire/revision.ts'
+import { findRevision, PROTOCOL_VERSIONS } from './wire/revisions.ts'
+
+const VERSION_HEADER = 'mcp-protocol-version'
+const SESSION_HEADER = 'mcp-session-id'
+const SESSION_ID = /^[\x21-\x7e]{1,256}$/
+
+/** A session id for a client that initializes. Nothing is kept about it (M2). */
+export function newSessionId(): string {
+  return randomUUID()
+}
+
+/** What the MCP headers of a request name; undefined where there is none, or where it is not valid. */
+export interface ProtocolHeaders {
+  readonly revision: Revision | undefined
+  readonly sessionId: string | undefined
+}
+
+export function readProtocolHeaders(headers: IncomingHttpHeaders): ProtocolHeaders {
+  const version = headers[VERSION_HEADER]
+  const session = headers[SESSION_HEADER]
+  return {
+    revision: typeof version === 'string' ? findRevision(version) : undefined,
+    sessionId: typeof session === 'string' && SESSION_ID.test(session) ? session : undefined,
+  }
+}
+
+/** @throws JsonRpcError -32600 for a version that is not known (M1) or a session id of the wrong form (M2) */
+export function checkProtocolHeaders(headers: IncomingHttpHeaders, read: ProtocolHeaders, id?: string): void {
+  if (read.revision === undefined && headers[VERSION_HEADER] !== undefined) {
+    throw new JsonRpcError(
+      JSON_RPC_CODES.INVALID_REQUEST,
+      `invalid request: MCP-Protocol-Version is not supported; supported are ${PROTOCOL_VERSIONS.join(', ')}`,
+      { id, data: { supported: PROTOCOL_VERSIONS } },
+    )
+  }
+  if (read.sessionId === undefined && headers[SESSION_HEADER] !== undefined) {
+    throw new JsonRpcError(
+      JSON_RPC_CODES.INVALID_REQUEST,
+      'invalid request: MCP-Session-Id must be 1 to 256 visible ASCII characters',
+      { id },
+    )
+  }
+}

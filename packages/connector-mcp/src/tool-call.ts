@@ -1,0 +1,179 @@
+import type { BrokerHandle } from '@signalbox/broker-core'
+import { idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
+
+import type { AgentDirectory } from './agent-directory.ts'
+import type { Calls, RunningCall } from './calls.ts'
+import { callKey } from './calls.ts'
+import type { CallEndReason } from './errors.ts'
+import { CallEnded } from './errors.ts'
+import type { Exchange } from './exchange.ts'
+import type { Settlements } from './settlements.ts'
+import type { Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
+
+/** What all calls of one connector share. */
+export interface CallEnvironment {
+  readonly calls: Calls
+  readonly settlements: Settlements
+  readonly agents: AgentDirectory | undefined
+  readonly keepAliveMs: number
+  failed(error: unknown): void
+}
+
+/**
+ * One `tools/call` from its arguments to its answer. Whatever only a waiting call needs (abort signal, listeners, entry
+ * in the list of cancellable calls) comes into being when the tool first asks for its signal.
+ */
+export class ToolCall implements ToolContext, RunningCall {
+  readonly broker: BrokerHandle
+  readonly agents?: AgentDirectory
+  readonly startedAt = performance.now()
+  readonly #tool: Tool
+  readonly #exchange: Exchange
+  readonly #id: string
+  readonly #progressToken: string | undefined
+  readonly #environment: CallEnvironment
+  #controller: AbortController | undefined
+  #progress = -1
+  #over = false
+
+  /**
+   * @param id The source text of the JSON-RPC id.
+   * @param progressToken The source text of `_meta.progressToken`, where the client gave one and reads event streams (M6).
+   */
+  constructor(
+    tool: Tool,
+    broker: BrokerHandle,
+    exchange: Exchange,
+    id: string,
+    progressToken: string | undefined,
+    environment: CallEnvironment,
+  ) {
+    this.#tool = tool
+    this.broker = broker
+    this.#exchange = exchange
+    this.#id = id
+    this.#progressToken = progressToken
+    this.#environment = environment
+    if (environment.agents !== undefined) this.agents = environment.agents
+  }
+
+  get key(): string | undefined {
+    return callKey(this.broker.caller.clientId, this.#exchange.sessionId, idKey(this.#id))
+  }
+
+  get hasTimeout(): boolean {
+    return !this.#tool.ownTimeout
+  }
+
+  get endsAtShutdown(): boolean {
+    return this.#tool.onDisconnect === 'cancel'
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller !== undefined) return this.#controller.signal
+    const controller = new AbortController()
+    this.#controller = controller
+    if (this.#over) {
+      controller.abort(new CallEnded('timeout'))
+      return controller.signal
+    }
+    this.#environment.calls.wait(this)
+    if (this.#tool.onDisconnect === 'cancel') {
+      if (this.#exchange.abandoned) this.end('disconnected')
+      else this.#exchange.response.once('close', () => this.end('disconnected'))
+    }
+    return controller.signal
+  }
+
+  progress(message: string): void {
+    const token = this.#progressToken
+    if (token === undefined || this.#over || this.#exchange.abandoned) return
+    // It has to grow with each notification, whatever the clock says.
+    const seconds = Math.round(performance.now() - this.startedAt) / 1000
+    this.#progress = seconds > this.#progress ? seconds : this.#progress + 0.001
+    this.#exchange.openStream(this.#environment.keepAliveMs).write({
+      event: 'message',
+      data:
+        `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${token},` +
+        `"progress":${Number(this.#progress.toFixed(3))},"message":${JSON.stringify(message)}}}`,
+    })
+  }
+
+  /** Does the work and answers. */
+  run(args: unknown): void {
+    this.#environment.calls.begin(this)
+    let outcome: Promise<ToolOutcome>
+    try {
+      outcome = this.#tool.call(args, this)
+    } catch (error) {
+      this.#fail(error)
+      return
+    }
+    outcome.then(
+      (value) => this.#succeed(value),
+      (error: unknown) => this.#fail(error),
+    )
+  }
+
+  end(reason: CallEndReason): void {
+    if (this.#over) return
+    // At shutdown the tool says itself what it came to, an empty result for one: it still has a client to tell.
+    if (reason !== 'shutdown') this.#finish()
+    this.#controller?.abort(new CallEnded(reason))
+    if (reason === 'disconnected') this.#exchange.finish('disconnected')
+    // The client does not wait for an answer any more, and is not to get one.
+    if (reason === 'cancelled') this.#exchange.empty(202, 'cancelled')
+    if (reason === 'timeout') {
+      const seconds = this.#environment.calls.timeoutMs / 1000
+      const text = `TIMEOUT: The tool did not finish within ${seconds} s. What it was asked to do may still happen: check before you repeat it.`
+      this.#exchange.succeed(this.#id, resultText({ text, isError: true }), 'tool_error')
+    }
+  }
+
+  #succeed(outcome: ToolOutcome): void {
+    const { settlement, isError } = outcome
+    const { settlements } = this.#environment
+    if (this.#over || this.#exchange.abandoned) {
+      if (settlement !== undefined) settlements.settle(settlement, 'rollback')
+      this.#finish()
+      this.#exchange.finish('disconnected')
+      return
+    }
+    this.#finish()
+    this.#exchange.succeed(
+      this.#id,
+      resultText(outcome),
+      isError ? 'tool_error' : 'success',
+      settlement === undefined ? undefined : { settlements, settlement },
+    )
+  }
+
+  #fail(error: unknown): void {
+    if (this.#over) {
+      if (!(error instanceof CallEnded)) this.#environment.failed(error)
+      return
+    }
+    this.#finish()
+    const id = this.#id
+    if (error instanceof JsonRpcError) {
+      this.#exchange.fail(error, id)
+    } else if (error instanceof CallEnded) {
+      this.#exchange.succeed(id, resultText({ text: error.message, isError: true }), 'tool_error')
+    } else {
+      this.#environment.failed(error)
+      this.#exchange.fail(internalError(error), id)
+    }
+  }
+
+  #finish(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#environment.calls.finish(this)
+  }
+}
+
+/** The MCP tool result as JSON text (specification, "MCP tool result"; M10). */
+export function resultText({ text, isError, structuredContent }: ToolOutcome): string {
+  const structured = structuredContent === undefined ? '' : `,"structuredContent":${JSON.stringify(structuredContent)}`
+  return `{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":${isError}${structured}}`
+}

@@ -1,0 +1,162 @@
+import { randomUUID } from 'node:crypto'
+
+import { encodeText, isBrokerError } from '@signalbox/broker-core'
+import { Type } from 'typebox'
+
+import type { AgentDirectory } from '../agent-directory.ts'
+import { agentOutcome, agentTimeout } from './agent-reply.ts'
+import { agentId, agentNotFound } from './agents.ts'
+import { ACTS } from './annotations.ts'
+import { text } from './argument-types.ts'
+import type { ArgumentProblem } from './arguments.ts'
+import { shown } from './arguments.ts'
+import { defineTool } from './define-tool.ts'
+import { confirmation } from './results.ts'
+import type { Tool, ToolContext, ToolOutcome } from './tool.ts'
+import { cancelledOutcome, withProgress } from './waiting.ts'
+
+export function agentSend(agents: AgentDirectory): Tool {
+  return defineTool({
+    name: 'agent_send',
+    title: 'Send a message to an agent',
+    description:
+      'Sends a text message to an agent (A2A message/send) and, unless blocking is false, returns its reply. Use it to ask an agent for something in words; agent_list shows which agents there are. ' +
+      'To follow up a task the agent has started, use agent_query. Returns the reply as JSON text; an error if there is no such agent, it cannot be reached, refuses, or does not answer in time.',
+    input: Type.Object(
+      {
+        agent_id: agentId(),
+        message: text('What to tell the agent.'),
+        blocking: Type.Optional(
+          Type.Boolean({
+            description:
+              'true waits for the reply; false returns once the request is accepted, and the reply is not kept.',
+            default: true,
+          }),
+        ),
+        context_id: Type.Optional(
+          text('The id of a conversation to continue, as an earlier reply gave it (contextId). A new one if left out.'),
+        ),
+        timeout_seconds: Type.Optional(
+          Type.Integer({
+            description:
+              "How long the agent may take, in seconds, 1 or more; the server's own limit if left out or larger.",
+            minimum: 1,
+          }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    output: Type.Object({
+      reply: Type.Optional(Type.Unknown({ description: "The agent's reply: usually a message or a task." })),
+      agent_id: Type.Optional(Type.String({ description: 'With blocking false: the agent.' })),
+      accepted: Type.Optional(Type.Boolean({ description: 'With blocking false: the request was accepted.' })),
+    }),
+    annotations: ACTS,
+    ownTimeout: true,
+    run({ agent_id, message, blocking = true, context_id, timeout_seconds }, context) {
+      const conversation = context_id === undefined ? {} : { contextId: context_id }
+      const params = {
+        message: {
+          kind: 'message',
+          role: 'user',
+          messageId: randomUUID(),
+          parts: [{ kind: 'text', text: message }],
+          ...conversation,
+        },
+        ...conversation,
+        configuration: { blocking, ...(timeout_seconds === undefined ? {} : { timeout: timeout_seconds }) },
+      }
+      return forward(
+        agents,
+        { agentId: agent_id, method: 'message/send', params, timeoutSeconds: timeout_seconds, blocking },
+        context,
+      )
+    },
+  })
+}
+
+export function agentQuery(agents: AgentDirectory): Tool {
+  return defineTool({
+    name: 'agent_query',
+    title: 'Call a method of an agent',
+    description:
+      'Calls a JSON-RPC method of an agent and returns its reply: "tasks/get" to see how a task stands, "tasks/cancel" to stop it (both with params {"id": "<task id>"}), or a method of the agent\'s own. ' +
+      'To talk to the agent in words, use agent_send. Returns the reply as JSON text; an error if there is no such agent, it cannot be reached, refuses, or does not answer in time.',
+    input: Type.Object(
+      {
+        agent_id: agentId(),
+        method: text('The method: "tasks/get", "tasks/cancel", or one of the agent\'s own.', { minLength: 1 }),
+        params: Type.Optional(
+          Type.Unsafe<Readonly<Record<string, unknown>>>({
+            type: 'object',
+            description:
+              'The parameters of the method, such as {"id": "<task id>"}. configuration.timeout, in seconds, limits how long the agent may take.',
+          }),
+        ),
+      },
+      { additionalProperties: false },
+    ),
+    output: Type.Object({ reply: Type.Unknown({ description: "The agent's reply." }) }),
+    annotations: ACTS,
+    ownTimeout: true,
+    rule: ({ params }) => timeoutProblem(timeoutOf(params)),
+    run({ agent_id, method, params }, context) {
+      const timeout = timeoutOf(params)
+      const timeoutSeconds = typeof timeout === 'number' ? timeout : undefined
+      return forward(agents, { agentId: agent_id, method, params, timeoutSeconds, blocking: true }, context)
+    },
+  })
+}
+
+function timeoutOf(params: Readonly<Record<string, unknown>> | undefined): unknown {
+  const configuration = params?.['configuration']
+  if (typeof configuration !== 'object' || configuration === null || !Object.hasOwn(configuration, 'timeout'))
+    return undefined
+  return Reflect.get(configuration, 'timeout')
+}
+
+/** The deadline is ours to keep, so it must be one (A2). */
+function timeoutProblem(timeout: unknown): ArgumentProblem | undefined {
+  if (timeout === undefined || (typeof timeout === 'number' && timeout > 0)) return undefined
+  return { argument: 'params.configuration.timeout', given: shown(timeout), allowed: 'a number of seconds above 0' }
+}
+
+interface AgentCall {
+  readonly agentId: string
+  readonly method: string
+  readonly params: object | undefined
+  readonly timeoutSeconds: number | undefined
+  readonly blocking: boolean
+}
+
+async function forward(
+  agents: AgentDirectory,
+  { agentId, method, params, timeoutSeconds, blocking }: AgentCall,
+  context: ToolContext,
+): Promise<ToolOutcome> {
+  if (!(await agents.get(agentId))) return agentNotFound(agentId)
+  const envelope = encodeText(JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method, params }))
+  const awaited = `the reply of agent ${JSON.stringify(agentId)}`
+  try {
+    const reply = await withProgress(context, awaited, () =>
+      agents.request(agentId, envelope, {
+        caller: context.broker.caller,
+        signal: context.signal,
+        acceptOnly: !blocking,
+        ...(timeoutSeconds === undefined ? {} : { timeoutMs: milliseconds(timeoutSeconds) }),
+      }),
+    )
+    if (blocking || !reply.executed) return agentOutcome(agentId, reply)
+    return confirmation(
+      `Request accepted for agent ${JSON.stringify(agentId)}; its reply is not waited for and not kept.`,
+      { agent_id: agentId, accepted: true },
+    )
+  } catch (error) {
+    if (isBrokerError(error, 'REQUEST_TIMEOUT') || isBrokerError(error, 'NO_SUBSCRIBER')) return agentTimeout(agentId)
+    return cancelledOutcome(error, context, awaited)
+  }
+}
+
+function milliseconds(seconds: number): number {
+  return Math.min(Math.max(1, Math.round(seconds * 1000)), Number.MAX_SAFE_INTEGER)
+}

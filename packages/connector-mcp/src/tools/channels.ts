@@ -1,0 +1,58 @@
+import { Type } from 'typebox'
+
+import { READS } from './annotations.ts'
+import { channel, channelType, text } from './argument-types.ts'
+import { defineTool } from './define-tool.ts'
+import {
+  channelDescriptor,
+  channelInfoOutput,
+  channelInfoResult,
+  channelsOutput,
+  listOutcome,
+  objectOutcome,
+} from './results.ts'
+
+export const channelList = defineTool({
+  name: 'channel_list',
+  title: 'List channels',
+  description:
+    'Lists the channels there are, by type and by name. Use it to find out where to send or read. A channel appears once it has been used; the same name may exist under several types. ' +
+    'Returns a JSON array of {name, type, is_active}; an empty array if nothing matches. For counts of one channel, use channel_info.',
+  input: Type.Object(
+    {
+      type: Type.Optional(channelType('Only channels of this type; all types if left out.')),
+      pattern: Type.Optional(
+        text(
+          'Only names that match: with * (any characters) or ? (one) a pattern for the whole name, otherwise the beginning of the name.',
+        ),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  output: channelsOutput,
+  annotations: READS,
+  async run({ type, pattern }, { broker }) {
+    const channels = await broker.channels.list({
+      ...(type === undefined ? {} : { type }),
+      ...(pattern === undefined ? {} : { pattern }),
+    })
+    return listOutcome('channels', channels.map(channelDescriptor))
+  },
+})
+
+export const channelInfo = defineTool({
+  name: 'channel_info',
+  title: 'Show one channel',
+  description:
+    'Shows one channel: whether it is active, and how many messages came in and went out so far. An error if no channel of that name and type exists; channel_list shows those that do. ' +
+    'Returns a JSON object {name, type, is_active, incoming, outgoing}.',
+  input: Type.Object(
+    { channel: channel('The channel.'), type: channelType('Its type.') },
+    { additionalProperties: false },
+  ),
+  output: channelInfoOutput,
+  annotations: READS,
+  async run({ channel, type }, { broker }) {
+    return objectOutcome(channelInfoResult(await broker.channels.info(type, channel)))
+  },
+})

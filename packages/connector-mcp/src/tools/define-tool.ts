@@ -1,0 +1,41 @@
+import type { Static, TObject } from 'typebox'
+
+import type { ArgumentRule } from './arguments.ts'
+import { compileArguments } from './arguments.ts'
+import { brokerFailure } from './broker-failures.ts'
+import type { Tool, ToolAnnotations, ToolContext, ToolOutcome } from './tool.ts'
+
+interface ToolSource<Input extends TObject> {
+  readonly name: string
+  readonly title: string
+  /** For a model: what the tool is for, when another one is the right one, and what comes back. */
+  readonly description: string
+  readonly input: Input
+  readonly output: TObject
+  readonly annotations: ToolAnnotations
+  /** @default false */
+  readonly ownTimeout?: boolean
+  /** @default 'run-on' */
+  readonly onDisconnect?: Tool['onDisconnect']
+  readonly rule?: ArgumentRule<Static<Input>>
+  run(args: Static<Input>, context: ToolContext): Promise<ToolOutcome>
+}
+
+/** Makes a tool of its parts: one schema is its type, its check and its documentation; Broker errors become results. */
+export function defineTool<Input extends TObject>(source: ToolSource<Input>): Tool {
+  const { name, title, description, input, output, annotations, ownTimeout = false, onDisconnect = 'run-on' } = source
+  const check = compileArguments(name, input, source.rule)
+  return {
+    definition: { name, title, description, inputSchema: { ...input }, outputSchema: { ...output }, annotations },
+    ownTimeout,
+    onDisconnect,
+    async call(args, context) {
+      const checked = check(args)
+      try {
+        return await source.run(checked, context)
+      } catch (error) {
+        return brokerFailure(name, error)
+      }
+    },
+  }
+}

@@ -1,0 +1,69 @@
+import { encodeText } from '@signalbox/broker-core'
+import { Type } from 'typebox'
+
+import { ADDS } from './annotations.ts'
+import { channel, DEDUPLICATION_HINT, metadata, tags, text } from './argument-types.ts'
+import { defineTool } from './define-tool.ts'
+import { confirmation, isoTime } from './results.ts'
+
+export const eventsPublish = defineTool({
+  name: 'events_publish',
+  title: 'Publish an event',
+  description:
+    'Hands an event to everybody subscribed to the channel at this moment, and keeps nothing: nobody subscribed means nobody gets it, and there is no way to read it later. ' +
+    'Use it for notifications that only matter now. For events that must not be lost or that are read later, use events_store_publish; for work that one consumer must do, queue_send. ' +
+    'Returns a confirmation.',
+  input: Type.Object(
+    {
+      channel: channel('The events channel to publish to.'),
+      body: text('The event itself: plain text or JSON as text.'),
+      metadata: metadata(),
+      tags: tags(),
+    },
+    { additionalProperties: false },
+  ),
+  output: Type.Object({
+    channel: Type.String({ description: 'The events channel.' }),
+    id: Type.String({ description: 'The id of the event.' }),
+  }),
+  annotations: ADDS,
+  async run({ channel, body, metadata = '', tags = {} }, { broker }) {
+    const { id } = await broker.events.publish(channel, { body: encodeText(body), metadata, tags })
+    return confirmation(`Event published to channel ${JSON.stringify(channel)}.`, { channel, id })
+  },
+})
+
+export const eventsStorePublish = defineTool({
+  name: 'events_store_publish',
+  title: 'Publish an event to an events store',
+  description:
+    'Appends an event durably to the history of an events-store channel and gives it the next sequence number of that channel. The channel is created if it does not exist. ' +
+    'Anybody can read it later, any number of times, with events_store_read or events_store_read_latest. For a message that one consumer takes, use queue_send. ' +
+    'Returns a confirmation once the event is stored.',
+  input: Type.Object(
+    {
+      channel: channel('The events-store channel to publish to.'),
+      body: text('The event itself: plain text or JSON as text.'),
+      metadata: metadata(),
+      tags: tags(DEDUPLICATION_HINT),
+    },
+    { additionalProperties: false },
+  ),
+  output: Type.Object({
+    channel: Type.String({ description: 'The events-store channel.' }),
+    id: Type.String({ description: 'The id of the stored event.' }),
+    sequence: Type.Integer({ minimum: 1, description: 'Its position in the channel.' }),
+    timestamp: Type.String({ description: 'When it was stored, ISO 8601.' }),
+    duplicate: Type.Boolean({ description: 'True when the message_id tag was seen already: nothing new was stored.' }),
+  }),
+  annotations: ADDS,
+  async run({ channel, body, metadata = '', tags = {} }, { broker }) {
+    const stored = await broker.eventsStore.publish(channel, { body: encodeText(body), metadata, tags })
+    const { id, sequence, duplicate } = stored
+    const name = JSON.stringify(channel)
+    const done = duplicate
+      ? `Events store ${name} has this event already, with sequence ${sequence}: its message_id was sent before, so nothing was added.`
+      : `Event stored in events store ${name} with sequence ${sequence}.`
+    return confirmation(done, { channel, id, sequence, timestamp: isoTime(stored.timestamp), duplicate })
+  },
+})

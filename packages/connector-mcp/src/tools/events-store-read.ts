@@ -1,0 +1,85 @@
+import { Type } from 'typebox'
+
+import { READS } from './annotations.ts'
+import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
+import { channel, maxMessages, timestamp } from './argument-types.ts'
+import { shown } from './arguments.ts'
+import { defineTool } from './define-tool.ts'
+import { eventsOutput, listOutcome, storedEventResult } from './results.ts'
+import { parseTimestamp } from './timestamp.ts'
+
+export const eventsStoreRead = defineTool({
+  name: 'events_store_read',
+  title: 'Read events from an events store',
+  description:
+    'Reads stored events oldest first: from a sequence number, from a point in time, or, with neither, from the first event. Reading removes nothing. ' +
+    'To go on where an answer ended, call again with from_sequence set to the last sequence plus 1. For the newest events, use events_store_read_latest. ' +
+    `An empty array if there are none or the channel does not exist. ${MAX_ANSWER_TEXT} Returns a JSON array of {body, metadata, tags, sequence, timestamp}.`,
+  input: Type.Object(
+    {
+      channel: channel('The events-store channel to read.'),
+      from_sequence: Type.Optional(
+        Type.Integer({
+          description: 'The first sequence number to return, 1 or more. Not together with from_time.',
+          minimum: 1,
+          maximum: Number.MAX_SAFE_INTEGER,
+        }),
+      ),
+      from_time: Type.Optional(
+        timestamp(
+          'Return events stored at or after this time: ISO 8601 with time zone, such as "2026-01-31T09:30:00Z". Not together with from_sequence.',
+        ),
+      ),
+      max_messages: maxMessages('The most events to return, 1 to 100.'),
+    },
+    { additionalProperties: false },
+  ),
+  output: eventsOutput,
+  annotations: READS,
+  rule: ({ from_sequence, from_time }) =>
+    from_sequence !== undefined && from_time !== undefined
+      ? {
+          argument: 'from_time',
+          given: shown(from_time),
+          allowed: 'left out when from_sequence is given: use one of the two',
+        }
+      : undefined,
+  async run({ channel, from_sequence, from_time, max_messages }, { broker }) {
+    const fromTimestamp = from_time === undefined ? undefined : parseTimestamp(from_time)
+    const events = await broker.eventsStore.read(channel, {
+      maxMessages: max_messages,
+      maxBytes: MAX_ANSWER_BYTES,
+      ...(from_sequence === undefined ? {} : { fromSequence: from_sequence }),
+      ...(fromTimestamp === undefined ? {} : { fromTimestamp }),
+    })
+    return listOutcome('events', events.map(storedEventResult))
+  },
+})
+
+export const eventsStoreReadLatest = defineTool({
+  name: 'events_store_read_latest',
+  title: 'Read the newest events of an events store',
+  description:
+    'Reads the most recent stored events, newest first. Reading removes nothing. Use it for "what happened last"; to read a history in order, use events_store_read. ' +
+    `An empty array if there are none or the channel does not exist. ${MAX_ANSWER_TEXT} Returns a JSON array of {body, metadata, tags, sequence, timestamp}.`,
+  input: Type.Object(
+    {
+      channel: channel('The events-store channel to read.'),
+      count: Type.Optional(
+        Type.Integer({
+          description: 'How many events to return at most, 1 to 100.',
+          minimum: 1,
+          maximum: 100,
+          default: 1,
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  output: eventsOutput,
+  annotations: READS,
+  async run({ channel, count = 1 }, { broker }) {
+    const events = await broker.eventsStore.readLatest(channel, { maxMessages: count, maxBytes: MAX_ANSWER_BYTES })
+    return listOutcome('events', events.map(storedEventResult))
+  },
+})

@@ -1,0 +1,34 @@
+import type { AgentDirectory } from '../agent-directory.ts'
+import { agentInfo, agentList } from './agents.ts'
+import { agentQuery, agentSend } from './agent-requests.ts'
+import { channelInfo, channelList } from './channels.ts'
+import { eventsPublish, eventsStorePublish } from './events-publish.ts'
+import { eventsStoreRead, eventsStoreReadLatest } from './events-store-read.ts'
+import { queuePeek } from './queue-peek.ts'
+import { queueReceive } from './queue-receive.ts'
+import { queueSend } from './queue-send.ts'
+import { commandSend, querySend } from './requests.ts'
+import type { Tool } from './tool.ts'
+
+const CORE_TOOLS: readonly Tool[] = [
+  queueSend,
+  queueReceive,
+  queuePeek,
+  eventsPublish,
+  eventsStorePublish,
+  eventsStoreRead,
+  eventsStoreReadLatest,
+  commandSend,
+  querySend,
+  channelList,
+  channelInfo,
+]
+
+/**
+ * The tools by name, in the order of the specification: the 11 core tools, and the 4 agent tools when there is an agent
+ * directory (specification, "What the service does").
+ */
+export function createTools({ agents }: { agents?: AgentDirectory } = {}): ReadonlyMap<string, Tool> {
+  const agentTools = agents ? [agentList(agents), agentInfo(agents), agentSend(agents), agentQuery(agents)] : []
+  return new Map([...CORE_TOOLS, ...agentTools].map((tool) => [tool.definition.name, tool]))
+}

@@ -1,0 +1,28 @@
+import { Type } from 'typebox'
+
+import { READS } from './annotations.ts'
+import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
+import { channel, maxMessages } from './argument-types.ts'
+import { defineTool } from './define-tool.ts'
+import { listOutcome, messageResult, messagesOutput } from './results.ts'
+
+export const queuePeek = defineTool({
+  name: 'queue_peek',
+  title: 'Look at the next messages of a queue',
+  description:
+    'Shows the messages that queue_receive would return next, without removing them. Does not wait; delayed messages are not shown. An empty array if the queue is empty or does not exist. ' +
+    `${MAX_ANSWER_TEXT} Returns a JSON array of {body, metadata, tags}.`,
+  input: Type.Object(
+    {
+      channel: channel('The queue to look into.'),
+      max_messages: maxMessages('The most messages to show, 1 to 100.', { default: 1 }),
+    },
+    { additionalProperties: false },
+  ),
+  output: messagesOutput,
+  annotations: READS,
+  async run({ channel, max_messages }, { broker }) {
+    const messages = await broker.queues.peek(channel, { maxMessages: max_messages, maxBytes: MAX_ANSWER_BYTES })
+    return listOutcome('messages', messages.map(messageResult))
+  },
+})

@@ -1,0 +1,95 @@
+import type { QueueDelivery } from '@signalbox/broker-core'
+import { Type } from 'typebox'
+
+import { REMOVES } from './annotations.ts'
+import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
+import { channel, maxMessages } from './argument-types.ts'
+import { defineTool } from './define-tool.ts'
+import { listOutcome, messageResult, messagesOutput } from './results.ts'
+import type { ToolContext } from './tool.ts'
+import { withProgress } from './waiting.ts'
+
+/**
+ * How long the messages stay on lease while the answer is written and settled, which takes well under a second (M14). The
+ * rest is for a server that is short of time; should it end first, the messages are delivered again.
+ */
+const LEASE_MS = 90_000
+
+export const queueReceive = defineTool({
+  name: 'queue_receive',
+  title: 'Receive messages from a queue',
+  description:
+    'Takes messages out of a queue: what it returns is removed for good. Oldest first; returns as soon as at least one message is there, and an empty array if none comes ' +
+    `within wait_timeout_seconds or the queue does not exist. Use it to do the work the messages stand for; to look without removing, use queue_peek. ${MAX_ANSWER_TEXT} ` +
+    'Returns a JSON array of {body, metadata, tags}.',
+  input: Type.Object(
+    {
+      channel: channel('The queue to receive from.'),
+      max_messages: maxMessages(
+        'The most messages to take, 1 to 100; 1 unless you can handle several. It does not wait for that many.',
+        { default: 1 },
+      ),
+      wait_timeout_seconds: Type.Optional(
+        Type.Integer({
+          description: 'How long to wait for a first message, in seconds, 1 to 60.',
+          minimum: 1,
+          maximum: 60,
+          default: 5,
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  output: messagesOutput,
+  annotations: REMOVES,
+  ownTimeout: true,
+  onDisconnect: 'cancel',
+  async run({ channel, max_messages, wait_timeout_seconds = 5 }, context) {
+    const deliveries = await withProgress(context, `a message in queue ${JSON.stringify(channel)}`, () =>
+      receive(channel, max_messages, wait_timeout_seconds, context),
+    )
+    const outcome = listOutcome(
+      'messages',
+      deliveries.map(({ message }) => messageResult(message)),
+    )
+    if (deliveries.length === 0) return outcome
+    const { queues } = context.broker
+    const receipts = deliveries.map(({ receipt }) => receipt)
+    return {
+      ...outcome,
+      settlement: {
+        async commit() {
+          await queues.ack(receipts)
+        },
+        async rollback() {
+          await queues.nack(receipts)
+        },
+      },
+    }
+  },
+})
+
+/** Empty when nobody waits any more; what came at that very moment goes back to its place. */
+async function receive(
+  channel: string,
+  maxMessages: number,
+  waitSeconds: number,
+  { broker, signal }: ToolContext,
+): Promise<readonly QueueDelivery[]> {
+  if (signal.aborted) return []
+  try {
+    const deliveries = await broker.queues.receive(channel, {
+      maxMessages,
+      maxBytes: MAX_ANSWER_BYTES,
+      waitMs: waitSeconds * 1000,
+      leaseMs: LEASE_MS,
+      signal,
+    })
+    if (!signal.aborted) return deliveries
+    await broker.queues.nack(deliveries.map(({ receipt }) => receipt))
+    return []
+  } catch (error) {
+    if (signal.aborted && error === signal.reason) return []
+    throw error
+  }
+}

@@ -1,0 +1,68 @@
+import { encodeText, isReservedChannel } from '@signalbox/broker-core'
+import { Type } from 'typebox'
+
+import { ADDS } from './annotations.ts'
+import { channel, DEDUPLICATION_HINT, metadata, optionalChannel, seconds, tags, text } from './argument-types.ts'
+import { shown } from './arguments.ts'
+import { defineTool } from './define-tool.ts'
+import { confirmation } from './results.ts'
+
+export const queueSend = defineTool({
+  name: 'queue_send',
+  title: 'Send a message to a queue',
+  description:
+    'Stores a message durably in a queue, where exactly one consumer will receive it, now or later. The queue is created if it does not exist. ' +
+    'Use it to hand over work. To tell every current subscriber something, use events_publish; to keep a history that can be re-read, events_store_publish; ' +
+    'to wait for the outcome, command_send or query_send. Returns a confirmation once the message is stored.',
+  input: Type.Object(
+    {
+      channel: channel('The queue to send to.'),
+      body: text('The message itself: plain text or JSON as text.'),
+      metadata: metadata(),
+      tags: tags(DEDUPLICATION_HINT),
+      delay_seconds: seconds('Seconds until the message becomes visible to receivers; 0 is at once.'),
+      expiration_seconds: seconds('Seconds from now after which an unreceived message is dropped; 0 is never.'),
+      max_receive_count: Type.Optional(
+        Type.Integer({
+          description:
+            'How often the message may be received without being settled before it moves to dead_letter_queue; 0 is unlimited. Needs dead_letter_queue.',
+          minimum: 0,
+          maximum: Number.MAX_SAFE_INTEGER,
+          default: 0,
+        }),
+      ),
+      dead_letter_queue: optionalChannel(
+        'Another queue, to which the message moves after max_receive_count receives; empty is none. Needs max_receive_count.',
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  output: Type.Object({
+    channel: Type.String({ description: 'The queue.' }),
+    id: Type.String({ description: 'The id of the stored message.' }),
+    sequence: Type.Integer({ minimum: 1, description: 'Its number in the queue.' }),
+    duplicate: Type.Boolean({ description: 'True when the message_id tag was seen already: nothing new was stored.' }),
+  }),
+  annotations: ADDS,
+  rule: ({ channel, dead_letter_queue }) =>
+    channel === dead_letter_queue && !isReservedChannel(channel)
+      ? { argument: 'dead_letter_queue', given: shown(channel), allowed: 'another queue than channel' }
+      : undefined,
+  async run(args, { broker }) {
+    const { channel, metadata = '', tags = {}, delay_seconds = 0, expiration_seconds = 0 } = args
+    const { id, sequence, duplicate } = await broker.queues.send(channel, {
+      body: encodeText(args.body),
+      metadata,
+      tags,
+      delayMs: delay_seconds * 1000,
+      expirationMs: expiration_seconds * 1000,
+      maxReceiveCount: args.max_receive_count ?? 0,
+      deadLetterQueue: args.dead_letter_queue ?? '',
+    })
+    const queue = JSON.stringify(channel)
+    const done = duplicate
+      ? `Queue ${queue} has this message already: its message_id was sent before, so nothing was added.`
+      : `Message sent to queue ${queue}${delay_seconds > 0 ? `; it becomes visible in ${delay_seconds} s` : ''}.`
+    return confirmation(done, { channel, id, sequence, duplicate })
+  },
+})

@@ -1,0 +1,101 @@
+import type { BrokerHandle, Reply, RequestType } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
+import { Type } from 'typebox'
+
+import { ACTS, ASKS } from './annotations.ts'
+import { channel, metadata, tags, text, timeoutSeconds } from './argument-types.ts'
+import { defineTool } from './define-tool.ts'
+import { bodyText, confirmation, failure, replyOutput } from './results.ts'
+import type { ToolContext, ToolOutcome } from './tool.ts'
+import { cancelledOutcome, withProgress } from './waiting.ts'
+
+interface RequestArguments {
+  readonly channel: string
+  readonly body: string
+  readonly metadata?: string
+  readonly tags?: Readonly<Record<string, string>>
+}
+
+export const commandSend = defineTool({
+  name: 'command_send',
+  title: 'Send a command and wait for its acknowledgement',
+  description:
+    'Sends a command to a subscriber and waits until it says that it has carried it out or rejects it. Use it to have something done now and know whether it was. ' +
+    'To get data back, use query_send; for work that may be done later, queue_send. Waits for a subscriber to appear if there is none yet. ' +
+    'Returns a confirmation; an error if the subscriber rejects the command, does not answer in time, or nobody subscribes in time.',
+  input: Type.Object(
+    {
+      channel: channel('The commands channel.'),
+      body: text('The command itself: plain text or JSON as text.'),
+      timeout_seconds: timeoutSeconds('the acknowledgement', 10),
+      metadata: metadata(),
+      tags: tags(),
+    },
+    { additionalProperties: false },
+  ),
+  output: Type.Object({
+    channel: Type.String({ description: 'The commands channel.' }),
+    executed: Type.Boolean({ description: 'Always true: the subscriber has carried out the command.' }),
+  }),
+  annotations: ACTS,
+  ownTimeout: true,
+  run: (args, context) =>
+    request('commands', args, args.timeout_seconds ?? 10, context, () =>
+      confirmation(`Command executed by the subscriber on channel ${JSON.stringify(args.channel)}.`, {
+        channel: args.channel,
+        executed: true,
+      }),
+    ),
+})
+
+export const querySend = defineTool({
+  name: 'query_send',
+  title: 'Send a query and return the reply',
+  description:
+    'Sends a query to a subscriber and returns its reply. Use it to ask a service for data or a computed answer. To have something done without data coming back, use command_send. ' +
+    'Waits for a subscriber to appear if there is none yet. ' +
+    'Returns the payload of the reply as text; an error if the subscriber rejects the query, does not answer in time, or nobody subscribes in time.',
+  input: Type.Object(
+    {
+      channel: channel('The queries channel.'),
+      body: text('The query itself: plain text or JSON as text.'),
+      timeout_seconds: timeoutSeconds('the reply', 30),
+      metadata: metadata(),
+      tags: tags(),
+    },
+    { additionalProperties: false },
+  ),
+  output: replyOutput,
+  annotations: ASKS,
+  ownTimeout: true,
+  run: (args, context) =>
+    request('queries', args, args.timeout_seconds ?? 30, context, ({ body, metadata, tags }) => {
+      const { body: reply, ...encoding } = bodyText(body)
+      return confirmation(reply, { reply, ...encoding, metadata, tags })
+    }),
+})
+
+const WHAT: Readonly<Record<RequestType, string>> = { commands: 'command', queries: 'query' }
+
+async function request(
+  type: RequestType & keyof BrokerHandle,
+  { channel, body, metadata = '', tags = {} }: RequestArguments,
+  timeoutSeconds: number,
+  context: ToolContext,
+  answered: (reply: Reply) => ToolOutcome,
+): Promise<ToolOutcome> {
+  const where = `${WHAT[type]} on channel ${JSON.stringify(channel)}`
+  const awaited = `the answer to the ${where}`
+  try {
+    const reply = await withProgress(context, awaited, () =>
+      context.broker[type].send(
+        channel,
+        { body: encodeText(body), metadata, tags },
+        { timeoutMs: timeoutSeconds * 1000, signal: context.signal },
+      ),
+    )
+    return reply.executed ? answered(reply) : failure(`REJECTED: The subscriber rejected the ${where}: ${reply.error}`)
+  } catch (error) {
+    return cancelledOutcome(error, context, awaited)
+  }
+}

@@ -1,0 +1,124 @@
+import { Buffer } from 'node:buffer'
+
+import { decodeText } from '@signalbox/broker-core'
+import type { ChannelInfo, Message, StoredEvent, Tags } from '@signalbox/broker-core'
+import { Type } from 'typebox'
+
+import { channelType } from './argument-types.ts'
+import type { ToolOutcome } from './tool.ts'
+
+/**
+ * The shapes that tools return, each with its JSON Schema (specification, "Message and channel shapes returned as JSON
+ * text by tools"; M10).
+ */
+
+/** A body as JSON can hold it: text, or base64 where the bytes are not UTF-8 (M10). */
+interface BodyText {
+  readonly body: string
+  readonly body_encoding?: 'base64'
+}
+
+export function bodyText(bytes: Uint8Array): BodyText {
+  const body = decodeText(bytes)
+  if (body !== undefined) return { body }
+  return {
+    body: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'),
+    body_encoding: 'base64',
+  }
+}
+
+interface MessageResult extends BodyText {
+  readonly metadata: string
+  readonly tags: Tags
+}
+
+interface StoredEventResult extends MessageResult {
+  readonly sequence: number
+  readonly timestamp: string
+}
+
+export function messageResult({ body, metadata, tags }: Message): MessageResult {
+  const text = decodeText(body)
+  return text === undefined ? { ...bodyText(body), metadata, tags } : { body: text, metadata, tags }
+}
+
+export function storedEventResult(event: StoredEvent): StoredEventResult {
+  return { ...messageResult(event), sequence: event.sequence, timestamp: isoTime(event.timestamp) }
+}
+
+export function isoTime(milliseconds: number): string {
+  return new Date(milliseconds).toISOString()
+}
+
+export function channelDescriptor({ name, type, isActive }: ChannelInfo) {
+  return { name, type, is_active: isActive }
+}
+
+export function channelInfoResult({ name, type, isActive, incoming, outgoing }: ChannelInfo) {
+  return { name, type, is_active: isActive, incoming, outgoing }
+}
+
+/** A list is its own JSON array as text, and an object around it as structured content (M10). */
+export function listOutcome(name: 'messages' | 'events' | 'channels' | 'agents', list: readonly object[]): ToolOutcome {
+  return { text: JSON.stringify(list), isError: false, structuredContent: { [name]: list } }
+}
+
+export function objectOutcome(object: object): ToolOutcome {
+  return { text: JSON.stringify(object), isError: false, structuredContent: object }
+}
+
+export function confirmation(text: string, structuredContent: object): ToolOutcome {
+  return { text, isError: false, structuredContent }
+}
+
+export function failure(text: string): ToolOutcome {
+  return { text, isError: true }
+}
+
+// ── Output schemas ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+const bodyEncoding = Type.Optional(
+  Type.Literal('base64', { description: 'Present when the body is not UTF-8 text: body is then base64.' }),
+)
+
+export const tagsOutput = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
+
+const messageFields = {
+  body: Type.String(),
+  body_encoding: bodyEncoding,
+  metadata: Type.String(),
+  tags: tagsOutput,
+}
+
+export const messagesOutput = Type.Object({ messages: Type.Array(Type.Object(messageFields)) })
+
+export const eventsOutput = Type.Object({
+  events: Type.Array(
+    Type.Object({
+      ...messageFields,
+      sequence: Type.Integer({ minimum: 1, description: 'Position in the channel: 1, 2, 3 …' }),
+      timestamp: Type.String({ description: 'When it was stored, ISO 8601.' }),
+    }),
+  ),
+})
+
+const descriptorFields = {
+  name: Type.String(),
+  type: channelType('The channel type.'),
+  is_active: Type.Boolean({ description: 'Traffic or a subscriber within the last 5 minutes.' }),
+}
+
+export const channelsOutput = Type.Object({ channels: Type.Array(Type.Object(descriptorFields)) })
+
+export const channelInfoOutput = Type.Object({
+  ...descriptorFields,
+  incoming: Type.Integer({ minimum: 0, description: 'Messages accepted.' }),
+  outgoing: Type.Integer({ minimum: 0, description: 'Messages delivered.' }),
+})
+
+export const replyOutput = Type.Object({
+  reply: Type.String({ description: 'The payload of the reply.' }),
+  body_encoding: bodyEncoding,
+  metadata: Type.String(),
+  tags: tagsOutput,
+})

@@ -1,0 +1,22 @@
+import type { Revision } from './revision.ts'
+
+/** Without `title` in the server's name. Its batches are refused like everybody's (J2). */
+export const REVISION_2025_03_26: Revision = {
+  version: '2025-03-26',
+  implementation: ({ name, version }) => ({ name, version }),
+  requestMethods: new Set([
+    'initialize',
+    'ping',
+    'completion/complete',
+    'logging/setLevel',
+    'prompts/get',
+    'prompts/list',
+    'resources/list',
+    'resources/read',
+    'resources/subscribe',
+    'resources/templates/list',
+    'resources/unsubscribe',
+    'tools/call',
+    'tools/list',
+  ]),
+}

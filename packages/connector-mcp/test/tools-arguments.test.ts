@@ -1,0 +1,343 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { echoDesk } from './agent-desk.ts'
+import type { ToolBench } from './tool-bench.ts'
+import { openToolBench, problemsOf, toolNamed } from './tool-bench.ts'
+
+let bench: ToolBench
+
+beforeAll(async () => {
+  bench = await openToolBench(echoDesk)
+  await bench.user.commands.subscribe('c', {}, () => ({}))
+  await bench.user.queries.subscribe('c', {}, () => ({}))
+})
+
+afterAll(() => bench[Symbol.asyncDispose]())
+
+/** For each tool, arguments that are all valid, every optional one included. */
+const VALID: Record<string, Record<string, unknown>> = {
+  queue_send: {
+    channel: 'c',
+    body: 'b',
+    metadata: 'm',
+    tags: { a: 'b' },
+    delay_seconds: 1,
+    expiration_seconds: 60,
+    max_receive_count: 3,
+    dead_letter_queue: 'd',
+  },
+  queue_receive: { channel: 'c', max_messages: 1, wait_timeout_seconds: 1 },
+  queue_peek: { channel: 'c', max_messages: 1 },
+  events_publish: { channel: 'c', body: 'b', metadata: 'm', tags: {} },
+  events_store_publish: { channel: 'c', body: 'b', metadata: 'm', tags: {} },
+  events_store_read: { channel: 'c', from_sequence: 1, max_messages: 1 },
+  events_store_read_latest: { channel: 'c', count: 1 },
+  command_send: { channel: 'c', body: 'b', timeout_seconds: 1, metadata: 'm', tags: {} },
+  query_send: { channel: 'c', body: 'b', timeout_seconds: 1, metadata: 'm', tags: {} },
+  channel_list: { type: 'queues', pattern: 'c' },
+  channel_info: { channel: 'c', type: 'queues' },
+  agent_list: { skill_tags: ['a'] },
+  agent_info: { agent_id: 'echo' },
+  agent_send: { agent_id: 'echo', message: 'hi', blocking: true, context_id: 'x', timeout_seconds: 1 },
+  agent_query: { agent_id: 'echo', method: 'tasks/get', params: { id: '1' } },
+}
+
+const cases = Object.entries(VALID).flatMap(([tool, args]) => Object.keys(args).map((argument) => ({ tool, argument })))
+
+/** One value of each JSON type, by what `typeof` a schema would call it. */
+const SAMPLES: readonly [type: string, value: unknown][] = [
+  ['string', '1'],
+  ['string', 'true'],
+  ['integer', 1],
+  ['number', 1.5],
+  ['boolean', true],
+  ['null', null],
+  ['array', [1]],
+  ['array', []],
+  ['object', { a: 1 }],
+  ['object', {}],
+]
+
+const TYPES = 'one of queues, events, events_store, commands, queries'
+const LARGE = Number.MAX_SAFE_INTEGER
+
+/** Every range of M7 and of the specification's table of limits, with the values just outside of it. */
+const RANGES = [
+  ...['delay_seconds', 'expiration_seconds'].map((argument) => outside('queue_send', argument, 0, 1e12)),
+  outside('queue_send', 'max_receive_count', 0, LARGE),
+  ...['queue_receive', 'queue_peek', 'events_store_read'].map((tool) => outside(tool, 'max_messages', 1, 100)),
+  outside('queue_receive', 'wait_timeout_seconds', 1, 60),
+  outside('events_store_read', 'from_sequence', 1, LARGE),
+  outside('events_store_read_latest', 'count', 1, 100),
+  outside('command_send', 'timeout_seconds', 1, 3600),
+  outside('query_send', 'timeout_seconds', 1, 3600),
+  [0, -1, 1.5].map((given) => ({
+    tool: 'agent_send',
+    argument: 'timeout_seconds',
+    given,
+    allowed: 'a whole number of at least 1',
+  })),
+  ['channel_list', 'channel_info'].flatMap((tool) =>
+    ['', 'queue', 'QUEUES', 'events-store'].map((given) => ({ tool, argument: 'type', given, allowed: TYPES })),
+  ),
+  [{ tool: 'agent_query', argument: 'method', given: '', allowed: 'a string that is not empty' }],
+].flat()
+
+function outside(tool: string, argument: string, from: number, to: number) {
+  const allowed = `a whole number from ${from} to ${to}`
+  return [from - 1, -1000, from + 0.5, to + 1, 1e300].map((given) => ({ tool, argument, given, allowed }))
+}
+
+function schemaOf(tool: string, argument: string): Record<string, unknown> {
+  return toolNamed(bench.tools, tool).definition.inputSchema.properties[argument] as Record<string, unknown>
+}
+
+describe('M7 - arguments are strict', () => {
+  test('the table of this test covers every argument', () => {
+    for (const [name, tool] of bench.tools) {
+      const covered = Object.keys(VALID[name]!)
+      const missing = Object.keys(tool.definition.inputSchema.properties).filter(
+        (argument) => !covered.includes(argument),
+      )
+      expect(missing, name).toEqual(name === 'events_store_read' ? ['from_time'] : [])
+    }
+  })
+
+  test.each(Object.keys(VALID))('%s takes its valid arguments', async (tool) => {
+    const outcome = await bench.call(tool, VALID[tool])
+    await outcome.settlement?.commit()
+    expect(outcome.text).toBeTypeOf('string')
+  })
+
+  test.each(cases)(
+    'MCP-5 - $tool without $argument is refused if it is required, else served',
+    async ({ tool, argument }) => {
+      const { [argument]: _left, ...rest } = VALID[tool]!
+      const required = toolNamed(bench.tools, tool).definition.inputSchema.required ?? []
+      if (!required.includes(argument)) {
+        const outcome = await bench.call(tool, rest)
+        await outcome.settlement?.commit()
+        return
+      }
+      const error = await bench.refused(tool, rest)
+      expect(error.code).toBe(-32602)
+      expect(error.message).toContain(`invalid arguments for ${tool}: ${argument} is missing; it must be `)
+      expect(problemsOf(error)).toEqual([{ argument, allowed: expect.any(String) }])
+    },
+  )
+
+  test.each(cases)('$tool with a mistyped $argument is refused, and nothing is coerced', async ({ tool, argument }) => {
+    const { type } = schemaOf(tool, argument)
+    const holdsStrings = argument === 'tags' || argument === 'skill_tags'
+    for (const [sampleType, value] of SAMPLES) {
+      const empty = Object.keys(Object(value)).length === 0
+      if (sampleType === type && (empty || !holdsStrings)) continue
+      const error = await bench.refused(tool, { ...VALID[tool], [argument]: value })
+      expect(error.code).toBe(-32602)
+      const [problem, ...others] = problemsOf(error)
+      expect(others).toEqual([])
+      expect(problem!.argument.split('.')[0]).toBe(argument)
+      expect(problem!.given).toBeTypeOf('string')
+      expect(error.message).toContain(problem!.argument)
+      expect(error.message).toContain(problem!.allowed)
+    }
+  })
+
+  test.each(RANGES)(
+    '$tool refuses $argument $given, saying what is allowed',
+    async ({ tool, argument, given, allowed }) => {
+      const error = await bench.refused(tool, { ...VALID[tool], [argument]: given })
+      expect(problemsOf(error)).toEqual([{ argument, given: JSON.stringify(given), allowed }])
+      expect(error.message).toContain(`${argument} is ${JSON.stringify(given)}; it must be ${allowed}`)
+    },
+  )
+
+  test.each(Object.keys(VALID))('%s refuses an unknown argument, and __proto__ is one', async (tool) => {
+    for (const extra of ['channels', 'Body', '__proto__', 'constructor', 'line\nbreak']) {
+      const args: unknown = JSON.parse(`{${JSON.stringify(extra)}:"x",${JSON.stringify(VALID[tool]).slice(1)}`)
+      const error = await bench.refused(tool, args)
+      const [problem, ...others] = problemsOf(error)
+      expect(others).toEqual([])
+      expect(problem!.argument).toBe(extra === 'line\nbreak' ? '"line\\nbreak"' : extra)
+      expect(problem!.allowed).toContain(Object.keys(VALID[tool]!)[0])
+    }
+  })
+
+  test.each(Object.keys(VALID))('%s refuses arguments that are no object', async (tool) => {
+    for (const args of [null, [], 'x', 5, true]) {
+      const error = await bench.refused(tool, args)
+      expect(error.message).toContain('it must be an object')
+    }
+  })
+
+  test('every problem is listed, and what was given is cut', async () => {
+    const error = await bench.refused('queue_send', {
+      channel: 'x'.repeat(10_000),
+      delay_seconds: -1,
+      tags: { good: 'x', bad: 1, 'a\nb': null },
+      more: 1,
+    })
+    expect(problemsOf(error).map(({ argument }) => argument)).toEqual([
+      'channel',
+      'body',
+      'tags.bad',
+      'tags."a\\nb"',
+      'delay_seconds',
+      'more',
+    ])
+    expect(error.message.length).toBeLessThan(2000)
+  })
+
+  test('two arguments that exclude each other are refused', async () => {
+    const error = await bench.refused('events_store_read', {
+      channel: 'c',
+      from_sequence: 1,
+      from_time: '2026-01-01T00:00:00Z',
+      max_messages: 1,
+    })
+    expect(problemsOf(error)).toEqual([
+      { argument: 'from_time', given: '"2026-01-01T00:00:00Z"', allowed: expect.stringContaining('from_sequence') },
+    ])
+  })
+
+  test('M9 - a dead-letter queue that is the queue itself is refused', async () => {
+    const error = await bench.refused('queue_send', { channel: 'same', body: 'b', dead_letter_queue: 'same' })
+    expect(error.message).toContain('dead_letter_queue is "same"; it must be another queue than channel')
+    expect(await bench.engine.channels.info('queues', 'same')).toBeUndefined()
+  })
+
+  test.each([
+    'yesterday',
+    '',
+    '2026-01-01',
+    '2026-01-01T00:00:00',
+    '2026-01-01 00:00:00Z',
+    '2026-1-1T0:0:0Z',
+    '2026-02-30T00:00:00Z',
+    '2025-02-29T00:00:00Z',
+    '2026-13-01T00:00:00Z',
+    '2026-01-01T24:00:01Z',
+    '2026-01-01T00:60:00Z',
+    '2026-01-01T00:00:00+25:00',
+    '2026-01-01T00:00:00.Z',
+    '1767225600000',
+    ' 2026-01-01T00:00:00Z',
+  ])('from_time %j is refused, saying what is allowed', async (from_time) => {
+    const error = await bench.refused('events_store_read', { channel: 'c', from_time, max_messages: 1 })
+    expect(problemsOf(error)).toEqual([
+      { argument: 'from_time', given: JSON.stringify(from_time), allowed: expect.stringContaining('ISO 8601') },
+    ])
+  })
+
+  test.each([
+    '2026-01-01T00:00:00Z',
+    '2024-02-29T23:59:59.5+05:30',
+    '2026-01-01T00:00:00.123456789-00:00',
+    '1969-07-20T20:17:40Z',
+  ])('from_time %j is taken', async (from_time) => {
+    expect(await bench.json('events_store_read', { channel: 'none', from_time, max_messages: 1 })).toEqual([])
+  })
+
+  test('half a surrogate pair is refused wherever text is kept, for it would come back as something else', async () => {
+    const half = 'a\ud800'
+    for (const part of [{ body: half }, { metadata: half }, { tags: { a: half } }, { tags: { [half]: 'a' } }]) {
+      const error = await bench.refused('queue_send', { channel: 'half', body: 'b', ...part })
+      expect(error.message).toContain('valid Unicode')
+    }
+    expect(await bench.engine.channels.info('queues', 'half')).toBeUndefined()
+  })
+
+  test('agent_query refuses a deadline that is none', async () => {
+    for (const timeout of [0, -1, '5', null, {}]) {
+      const args = { agent_id: 'echo', method: 'tasks/get', params: { configuration: { timeout } } }
+      const error = await bench.refused('agent_query', args)
+      expect(problemsOf(error)[0]!.argument).toBe('params.configuration.timeout')
+    }
+  })
+})
+
+const CHANNEL_ARGUMENTS = cases.filter(({ argument }) => argument === 'channel' || argument === 'dead_letter_queue')
+
+const BAD_NAMES: readonly [what: string, name: string, reason: RegExp][] = [
+  ['10,000 characters', 'x'.repeat(10_000), /longer than 255 bytes/],
+  ['256 bytes of two-byte characters', 'é'.repeat(128), /longer than 255 bytes/],
+  ['a NUL', 'a\0b', /control character/],
+  ['a line break', 'a\nb', /control character/],
+  ['DEL', 'a\u007fb', /control character/],
+  ['a blank at the end', 'a ', /begins or ends with a blank/],
+  ['a star', '*', /wildcard/],
+  ['a star as a part', 'a.*.b', /wildcard/],
+  ['a rest wildcard', 'a.>', /wildcard/],
+  ['a rest wildcard alone', '>', /wildcard/],
+  ['an empty part', 'a..b', /empty part/],
+  ['a dot at the start', '.a', /empty part/],
+  ['half a surrogate pair', 'a\udc00', /not valid Unicode/],
+]
+
+const GOOD_NAMES = [
+  'a',
+  'x'.repeat(255),
+  'é'.repeat(127),
+  '🦊.🚀',
+  'a*b',
+  'a>b.c',
+  '_AGENTS_',
+  '_agents_.x',
+  'two words',
+  '/a-b_c',
+  '$SYS.x',
+]
+
+describe('C1, M7 - channel names', () => {
+  test.each(CHANNEL_ARGUMENTS)('$tool names what is wrong with a bad $argument', async ({ tool, argument }) => {
+    const bad = argument === 'channel' ? [['nothing', '', /empty/] as const, ...BAD_NAMES] : BAD_NAMES
+    for (const [what, name, reason] of bad) {
+      const error = await bench.refused(tool, { ...VALID[tool], [argument]: name })
+      expect(error.code, what).toBe(-32602)
+      const [problem, ...others] = problemsOf(error)
+      expect(others).toEqual([])
+      expect(problem!.argument).toBe(argument)
+      expect(problem!.allowed).toMatch(reason)
+      expect(error.message.length).toBeLessThan(500)
+    }
+  })
+
+  test.each(GOOD_NAMES)('a queue may be called %j', async (channel) => {
+    await bench.call('queue_send', { channel, body: 'b' })
+    expect(await bench.json('queue_peek', { channel, max_messages: 1 })).toMatchObject([{ body: 'b' }])
+  })
+})
+
+describe('M8 - the reserved prefix', () => {
+  const names = ['_AGENTS_.x', '_AGENTS_.discovery', '_AGENTS_.agents/echo', '_AGENTS_.']
+
+  test.each(CHANNEL_ARGUMENTS)(
+    'MCP-4 - $tool refuses a reserved $argument as a tool error',
+    async ({ tool, argument }) => {
+      for (const name of names) {
+        const { text, isError } = await bench.call(tool, { ...VALID[tool], [argument]: name })
+        expect(isError).toBe(true)
+        expect(text).toContain('CHANNEL_RESERVED')
+        expect(text).toContain('_AGENTS_.')
+      }
+    },
+  )
+
+  test.each(CHANNEL_ARGUMENTS)(
+    'M7 - $tool looks at the arguments before the prefix of $argument',
+    async ({ tool, argument }) => {
+      const error = await bench.refused(tool, { ...VALID[tool], [argument]: '_AGENTS_.x', unknown: 1 })
+      expect(error.code).toBe(-32602)
+      expect(problemsOf(error).map((problem) => problem.argument)).toEqual(['unknown'])
+    },
+  )
+
+  test('nothing was created under the prefix, and lists do not show what is there', async () => {
+    const reserved = (await bench.engine.channels.list()).filter(({ name }) => name.startsWith('_AGENTS_.'))
+    expect(reserved.map(({ type, name }) => `${type} ${name}`)).toEqual(['queries _AGENTS_.agents/echo'])
+    for (const pattern of ['_AGENTS_.', '_AGENTS_.*', '*', '']) {
+      const listed = (await bench.json('channel_list', { pattern })) as { name: string }[]
+      expect(listed.filter(({ name }) => name.startsWith('_AGENTS_.'))).toEqual([])
+    }
+  })
+})

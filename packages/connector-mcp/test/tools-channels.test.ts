@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import type { ToolBench } from './tool-bench.ts'
+import { openToolBench } from './tool-bench.ts'
+
+let bench: ToolBench
+
+beforeAll(async () => {
+  bench = await openToolBench()
+  await bench.user.commands.subscribe('orders', {}, () => ({}))
+  await bench.user.queries.subscribe('orders', {}, () => ({}))
+  await bench.call('queue_send', { channel: 'orders', body: 'a' })
+  await bench.call('queue_send', { channel: 'orders', body: 'b' })
+  await bench.call('queue_send', { channel: 'orders.eu', body: 'a' })
+  await bench.call('events_publish', { channel: 'orders', body: 'a' })
+  await bench.call('events_store_publish', { channel: 'orders', body: 'a' })
+  await bench.call('command_send', { channel: 'orders', body: 'a' })
+  await bench.call('query_send', { channel: 'orders', body: 'a' })
+  await bench.system.eventsStore.publish('_AGENTS_.audit', { body: new Uint8Array() })
+})
+
+afterAll(() => bench[Symbol.asyncDispose]())
+
+const list = async (args: object) => (await bench.json('channel_list', args)) as { type: string; name: string }[]
+const named = (channels: { type: string; name: string }[]) =>
+  channels.map(({ type, name }) => `${type}:${name}`).toSorted()
+
+describe('tools - channel_list', () => {
+  test('TOOL-22, SHAPE-3, M8 - lists every channel of the user, of each type', async () => {
+    const { text, structuredContent } = await bench.call('channel_list', {})
+    const channels = JSON.parse(text) as { type: string; name: string }[]
+    expect(structuredContent).toEqual({ channels })
+    expect(named(channels)).toEqual([
+      'commands:orders',
+      'events:orders',
+      'events_store:orders',
+      'queries:orders',
+      'queues:orders',
+      'queues:orders.eu',
+    ])
+    for (const channel of channels) {
+      expect(channel).toEqual({ name: expect.any(String), type: expect.any(String), is_active: true })
+    }
+  })
+
+  test('TOOL-22 - no arguments at all are none', async () => {
+    expect(JSON.parse((await bench.call('channel_list', undefined)).text)).toHaveLength(6)
+  })
+
+  test('TOOL-22, M9 - filters by type, by prefix and by glob', async () => {
+    expect(named(await list({ type: 'queues' }))).toEqual(['queues:orders', 'queues:orders.eu'])
+    expect(named(await list({ type: 'queues', pattern: 'orders.' }))).toEqual(['queues:orders.eu'])
+    expect(named(await list({ pattern: '*.eu' }))).toEqual(['queues:orders.eu'])
+    expect(named(await list({ type: 'queues', pattern: 'order?' }))).toEqual(['queues:orders'])
+    expect(named(await list({ type: 'queues', pattern: '' }))).toHaveLength(2)
+  })
+
+  test('TOOL-22 - an empty list is a success', async () => {
+    const { text, isError, structuredContent } = await bench.call('channel_list', { pattern: 'nothing' })
+    expect({ text, isError, structuredContent }).toEqual({
+      text: '[]',
+      isError: false,
+      structuredContent: { channels: [] },
+    })
+  })
+})
+
+describe('tools - channel_info', () => {
+  test.each([
+    ['queues', 2, 0],
+    ['events', 1, 0],
+    ['events_store', 1, 0],
+    ['commands', 1, 1],
+    ['queries', 1, 1],
+  ])('TOOL-23, SHAPE-4, C3 - %s: %i in, %i out', async (type, incoming, outgoing) => {
+    const { text, isError, structuredContent } = await bench.call('channel_info', { channel: 'orders', type })
+    expect(isError).toBe(false)
+    expect(JSON.parse(text)).toEqual({ name: 'orders', type, is_active: true, incoming, outgoing })
+    expect(structuredContent).toEqual(JSON.parse(text))
+  })
+
+  test('TOOL-23 - counts what was delivered', async () => {
+    await bench.call('queue_send', { channel: 'counted', body: 'a' })
+    await bench.json('queue_receive', { channel: 'counted', max_messages: 1 })
+    expect(await bench.json('channel_info', { channel: 'counted', type: 'queues' })).toMatchObject({
+      incoming: 1,
+      outgoing: 1,
+    })
+  })
+
+  test('TOOL-23 - a channel that does not exist is a tool error that says what to do', async () => {
+    for (const args of [
+      { channel: 'nothing', type: 'queues' },
+      { channel: 'orders.eu', type: 'events' },
+    ]) {
+      const { text, isError } = await bench.call('channel_info', args)
+      expect(isError).toBe(true)
+      expect(text).toMatch(/^CHANNEL_NOT_FOUND: /)
+      expect(text).toContain(args.channel)
+      expect(text).toContain('channel_list')
+    }
+  })
+})

@@ -1,0 +1,29 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
+import type { Caller } from '@signalbox/broker-core'
+import { ANONYMOUS } from '@signalbox/broker-core'
+
+/** What an authenticator sees of a request; node's IncomingMessage is one. */
+export interface AuthenticationRequest {
+  readonly headers: IncomingHttpHeaders
+  /** Names and values in turn, repeated headers included: node drops a second Authorization from `headers` (S1). */
+  readonly rawHeaders: readonly string[]
+}
+
+/** A verified caller. */
+export interface Identity extends Caller {
+  /** When the credentials end, milliseconds since the epoch: streams opened with them end then (S9). */
+  readonly expiresAt?: number
+}
+
+/** The port behind which credentials are verified. Connectors ask it once for each request, before they read the body. */
+export interface Authenticator {
+  /**
+   * Answers at once where it can, as for a token it has verified before.
+   * @throws AuthenticationError (or rejects with it) when the credentials are missing or not valid
+   */
+  authenticate(request: AuthenticationRequest): Identity | Promise<Identity>
+}
+
+/** Server authentication is off: every caller is the anonymous principal (specification, "Authentication" 3). */
+export const anonymousAuthenticator: Authenticator = { authenticate: () => ANONYMOUS }

@@ -1,0 +1,131 @@
+import { Buffer } from 'node:buffer'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+
+import { JsonRpcError } from './errors.ts'
+import { JSON_RPC_CODES } from './json-rpc/codes.ts'
+
+/** @default of `MAX_BODY_BYTES`: 10 MiB. */
+export const DEFAULT_MAX_BODY_BYTES = 10_485_760
+
+/** How much of a refused caller's body is read, only to echo its id (S5). */
+export const REFUSED_BODY_BYTES = 65_536
+
+const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*(?:charset[\t ]*=[\t ]*"?utf-?8"?[\t ]*;?[\t ]*)?)?$/i
+
+/**
+ * Checks the headers of a request that carries a JSON-RPC message (J3): no Content-Encoding, and application/json in
+ * UTF-8.
+ * @returns the error to answer with: -32600 with status 415, or -32700
+ */
+export function jsonHeadersProblem(headers: IncomingMessage['headers']): JsonRpcError | undefined {
+  const encoding = headers['content-encoding']
+  if (encoding !== undefined) {
+    return new JsonRpcError(
+      JSON_RPC_CODES.INVALID_REQUEST,
+      'invalid request: Content-Encoding is not supported, send the body as it is',
+      { status: 415 },
+    )
+  }
+  const type = headers['content-type']
+  if (type === 'application/json' || (type !== undefined && JSON_TYPE.test(type))) return undefined
+  return new JsonRpcError(
+    JSON_RPC_CODES.PARSE_ERROR,
+    'parse error: Content-Type must be application/json (charset utf-8)',
+  )
+}
+
+function tooLarge(limit: number): JsonRpcError {
+  return new JsonRpcError(
+    JSON_RPC_CODES.INVALID_REQUEST,
+    `invalid request: the body is larger than the limit of ${limit} bytes`,
+    { status: 413 },
+  )
+}
+
+/**
+ * Reads a request's body. `done` is called once: with the bytes; with an error (-32600, status 413) as soon as the body
+ * is known to be over `limit`; and never when the client goes away first.
+ */
+export function readBody(
+  request: IncomingMessage,
+  limit: number,
+  done: (error: JsonRpcError | undefined, body: Buffer) => void,
+): void {
+  const declared = request.headers['content-length']
+  if (declared !== undefined && Number(declared) > limit) {
+    done(tooLarge(limit), EMPTY)
+    return
+  }
+  let first: Buffer | undefined
+  let chunks: Buffer[] | undefined
+  let bytes = 0
+  const onData = (chunk: Buffer): void => {
+    bytes += chunk.byteLength
+    if (bytes > limit) {
+      request.off('data', onData)
+      request.off('end', onEnd)
+      done(tooLarge(limit), EMPTY)
+    } else if (first === undefined) {
+      first = chunk
+    } else {
+      chunks ??= [first]
+      chunks.push(chunk)
+    }
+  }
+  const onEnd = (): void => {
+    done(undefined, chunks === undefined ? (first ?? EMPTY) : Buffer.concat(chunks, bytes))
+  }
+  request.on('data', onData)
+  request.on('end', onEnd)
+}
+
+const EMPTY = Buffer.alloc(0)
+
+/** Whether more than {@link REFUSED_BODY_BYTES} may still come. */
+function hasLargeBody({ headers, readableEnded }: IncomingMessage): boolean {
+  if (readableEnded) return false
+  if (headers['transfer-encoding'] !== undefined) return true
+  return Number(headers['content-length'] ?? 0) > REFUSED_BODY_BYTES
+}
+
+/** How much of an unwanted body is taken off the wire, and for how long, before its connection is closed. */
+const LINGER_BYTES = 16 * 1024 * 1024
+const LINGER_MS = 2_000
+
+/**
+ * Answers a request whose body nobody will read. What still comes is thrown away, within bounds, and the connection is
+ * closed after that: closing it at once would reset it, and a client in the middle of sending would never see the answer.
+ */
+export function refuseBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  headers: OutgoingHttpHeaders,
+  text: string,
+): void {
+  if (!hasLargeBody(request)) {
+    // Node takes a short one off the wire by itself.
+    response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(text) })
+    response.end(text)
+    return
+  }
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(text), Connection: 'close' })
+  response.write(text)
+  let discarded = 0
+  const finish = (): void => {
+    clearTimeout(timer)
+    request.off('data', onData)
+    response.end()
+  }
+  const onData = (chunk: Buffer): void => {
+    discarded += chunk.byteLength
+    if (discarded > LINGER_BYTES) finish()
+  }
+  const timer = setTimeout(finish, LINGER_MS)
+  timer.unref()
+  request.on('data', onData)
+  request.once('end', finish)
+  request.once('close', finish)
+  request.on('error', finish)
+  request.resume()
+}

@@ -1,0 +1,194 @@
+import { Buffer, isUtf8 } from 'node:buffer'
+
+import { JsonRpcError } from '../errors.ts'
+import { JSON_RPC_CODES } from './codes.ts'
+import { isIdText } from './id.ts'
+import type { MemberSink, ScanLimits } from './scan.ts'
+import { scanJson } from './scan.ts'
+
+/** Containers within containers in one message (J4). */
+export const MAX_JSON_DEPTH = 128
+
+/** Keys in one message, where the connector limits them (J4). */
+export const MAX_JSON_KEYS = 100_000
+
+export type JsonObject = { readonly [key: string]: unknown }
+
+export interface JsonRpcRequest {
+  readonly kind: 'request'
+  /** The id's source text: put into the answer as it is, so that it is echoed exactly (J1). */
+  readonly id: string
+  readonly method: string
+  readonly params: JsonObject | undefined
+  /** The source text of `params`, for what parsing would change: big numbers, key order. */
+  readonly paramsText: string | undefined
+}
+
+export interface JsonRpcNotification {
+  readonly kind: 'notification'
+  readonly method: string
+  readonly params: JsonObject | undefined
+  readonly paramsText: string | undefined
+}
+
+export interface JsonRpcResponse {
+  readonly kind: 'response'
+  /** The id's source text; `null` is allowed in a response that carries an error. */
+  readonly id: string
+  /** The source text of `result`, or undefined in a response that carries an error. */
+  readonly resultText: string | undefined
+  readonly errorText: string | undefined
+}
+
+export type JsonRpcMessage = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse
+
+export interface JsonRpcLimits {
+  /** @default 128 */
+  readonly maxDepth?: number
+  /** @default 0 no limit */
+  readonly maxKeys?: number
+}
+
+/**
+ * Reads one JSON-RPC 2.0 message from the bytes of a request body, or of an agent's response.
+ *
+ * @throws JsonRpcError -32700 for bytes that are not UTF-8 or not JSON; -32600 for a batch, an envelope that breaks the
+ * rules (J1, J2) and JSON over the limits (J4); -32602 when `params` is not an object. It carries the id where that
+ * could be read.
+ */
+export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
+  const text = decode(body)
+  const scanLimits: ScanLimits = { maxDepth: limits.maxDepth ?? MAX_JSON_DEPTH, maxKeys: limits.maxKeys ?? 0 }
+  const envelope = new Envelope(text)
+  const exceeded = scanJson(text, scanLimits, envelope)
+  if (exceeded !== undefined) {
+    const reason =
+      exceeded === 'depth'
+        ? `it is nested deeper than ${scanLimits.maxDepth} levels`
+        : `it has more than ${scanLimits.maxKeys} keys`
+    throw invalid(reason, envelope.readableId())
+  }
+  const value = parseText(text)
+  if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
+  if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')
+  return envelope.message(value)
+}
+
+/**
+ * The id's source text in a body whose request is refused for another reason, such as failed authentication; undefined
+ * where it cannot be read.
+ */
+export function readRequestId(body: Uint8Array): string | undefined {
+  try {
+    const message = parseJsonRpc(body)
+    return message.kind === 'request' ? message.id : undefined
+  } catch (error) {
+    return error instanceof JsonRpcError ? error.id : undefined
+  }
+}
+
+function decode(body: Uint8Array): string {
+  const buffer = Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const text = buffer.toString('utf8')
+  // Decoding puts U+FFFD for what is not UTF-8. Without one in the text there is nothing left to check.
+  if (text.includes('\ufffd') && !isUtf8(body)) {
+    throw new JsonRpcError(JSON_RPC_CODES.PARSE_ERROR, 'parse error: the body is not valid UTF-8')
+  }
+  return text
+}
+
+function parseText(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new JsonRpcError(JSON_RPC_CODES.PARSE_ERROR, 'parse error: the body is not valid JSON')
+  }
+}
+
+function invalid(reason: string, id?: string): JsonRpcError {
+  return new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, `invalid request: ${reason}`, { id })
+}
+
+/** Collects what the scan finds of the envelope: source text of its values, and keys that come twice. */
+class Envelope implements MemberSink {
+  readonly #text: string
+  #jsonrpc: string | undefined
+  #id: string | undefined
+  #method: string | undefined
+  #params: string | undefined
+  #result: string | undefined
+  #error: string | undefined
+  #duplicate: string | undefined
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  member(key: string, start: number, end: number): void {
+    switch (key) {
+      case 'jsonrpc':
+        if (this.#jsonrpc !== undefined) this.#duplicate ??= key
+        this.#jsonrpc = this.#text.slice(start, end)
+        break
+      case 'id':
+        if (this.#id !== undefined) this.#duplicate = key
+        this.#id = this.#text.slice(start, end)
+        break
+      case 'method':
+        if (this.#method !== undefined) this.#duplicate ??= key
+        this.#method = this.#text.slice(start, end)
+        break
+      case 'params':
+        if (this.#params !== undefined) this.#duplicate ??= key
+        this.#params = this.#text.slice(start, end)
+        break
+      case 'result':
+        if (this.#result !== undefined) this.#duplicate ??= key
+        this.#result = this.#text.slice(start, end)
+        break
+      case 'error':
+        if (this.#error !== undefined) this.#duplicate ??= key
+        this.#error = this.#text.slice(start, end)
+        break
+    }
+  }
+
+  /** The id's source text, where there is exactly one and it is what an id must be. */
+  readableId(): string | undefined {
+    return this.#id !== undefined && this.#duplicate !== 'id' && isIdText(this.#id) ? this.#id : undefined
+  }
+
+  message(envelope: { jsonrpc?: unknown; method?: unknown; params?: unknown }): JsonRpcMessage {
+    const id = this.#id
+    if (this.#duplicate !== undefined) {
+      throw invalid(`the key ${JSON.stringify(this.#duplicate)} is there twice`, this.readableId())
+    }
+    const isResponse = this.#method === undefined && (this.#result !== undefined || this.#error !== undefined)
+    if (id !== undefined && !isIdText(id) && !(isResponse && id === 'null' && this.#error !== undefined)) {
+      throw invalid('id must be a string, or an integer written without fraction or exponent')
+    }
+    if (envelope.jsonrpc !== '2.0') throw invalid('jsonrpc must be "2.0"', id)
+    if (isResponse) return this.#response(id)
+    const { method, params } = envelope
+    if (typeof method !== 'string' || method === '') throw invalid('method must be a non-empty string', id)
+    if (params !== undefined && !isObject(params)) {
+      throw new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, 'invalid params: params must be an object', { id })
+    }
+    const paramsText = this.#params
+    return id === undefined
+      ? { kind: 'notification', method, params, paramsText }
+      : { kind: 'request', id, method, params, paramsText }
+  }
+
+  #response(id: string | undefined): JsonRpcResponse {
+    if (id === undefined) throw invalid('a response must have an id')
+    if (this.#result !== undefined && this.#error !== undefined) {
+      throw invalid('a response must have a result or an error, not both', id)
+    }
+    return { kind: 'response', id, resultText: this.#result, errorText: this.#error }
+  }
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

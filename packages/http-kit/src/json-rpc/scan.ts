@@ -1,0 +1,131 @@
+/** Where {@link scanJson} reports the members of the outermost object: source text `[start, end)` of each value. */
+export interface MemberSink {
+  member(key: string, start: number, end: number): void
+}
+
+export interface ScanLimits {
+  /** Containers within containers; the outermost counts. */
+  readonly maxDepth: number
+  /** Keys of all objects together; 0 is no limit. */
+  readonly maxKeys: number
+}
+
+const QUOTE = 34
+const COMMA = 44
+const COLON = 58
+const OPEN_BRACKET = 91
+const BACKSLASH = 92
+const CLOSE_BRACKET = 93
+const OPEN_BRACE = 123
+const CLOSE_BRACE = 125
+
+/**
+ * One pass over JSON text that neither builds nor checks values: it counts depth and keys, and reports the members of
+ * the outermost object with the place of their source text, which JSON.parse loses (J1, J2). Strings are skipped at the
+ * speed of indexOf, so a large body costs little. Text that is not JSON gives some result or other, never an error or
+ * more than linear time: it is for JSON.parse to refuse it.
+ *
+ * @returns which limit was exceeded, if one was; members are reported all the same
+ */
+export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): 'depth' | 'keys' | undefined {
+  const { maxDepth, maxKeys } = limits
+  const length = text.length
+  let exceeded: 'depth' | 'keys' | undefined
+  let depth = 0
+  let keys = 0
+  let inArray = false
+  let stringStart = 0
+  let stringEnd = 0
+  let key: string | undefined
+  let valueStart = 0
+  for (let at = 0; at < length; at++) {
+    const char = text.charCodeAt(at)
+    if (char === QUOTE) {
+      const end = endOfString(text, at)
+      if (end === -1) return exceeded
+      stringStart = at
+      stringEnd = end
+      at = end
+    } else if (char === COLON) {
+      if (++keys > maxKeys && maxKeys > 0) exceeded ??= 'keys'
+      if (depth === 1 && !inArray) {
+        key = keyText(text, stringStart, stringEnd)
+        valueStart = at + 1
+      }
+    } else if (char === COMMA) {
+      if (depth === 1 && key !== undefined) {
+        report(text, key, valueStart, at, sink)
+        key = undefined
+      }
+    } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
+      if (++depth > maxDepth) exceeded ??= 'depth'
+      if (depth === 1) inArray = char === OPEN_BRACKET
+    } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) {
+      if (depth === 1 && key !== undefined) {
+        report(text, key, valueStart, at, sink)
+        key = undefined
+      }
+      depth--
+    }
+  }
+  return exceeded
+}
+
+/** The index of the quote that closes the string whose opening quote is at `start`, or -1. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1)
+  while (end !== -1 && text.charCodeAt(end - 1) === BACKSLASH) {
+    let before = end - 2
+    while (text.charCodeAt(before) === BACKSLASH) before--
+    if ((end - before) % 2 === 1) return end
+    end = text.indexOf('"', end + 1)
+  }
+  return end
+}
+
+/** A key as JSON.parse reads it: one written with escapes is the same key (J2). */
+function keyText(text: string, start: number, end: number): string {
+  const raw = text.slice(start + 1, end)
+  if (!raw.includes('\\')) return raw
+  try {
+    return String(JSON.parse(text.slice(start, end + 1)))
+  } catch {
+    return raw
+  }
+}
+
+function report(text: string, key: string, from: number, to: number, sink: MemberSink): void {
+  let start = from
+  let end = to
+  while (start < end && isBlank(text.charCodeAt(start))) start++
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--
+  sink.member(key, start, end)
+}
+
+function isBlank(char: number): boolean {
+  return char === 32 || char === 10 || char === 13 || char === 9
+}
+
+const NO_LIMITS: ScanLimits = { maxDepth: Number.MAX_SAFE_INTEGER, maxKeys: 0 }
+
+class OneMember implements MemberSink {
+  readonly #text: string
+  readonly #key: string
+  found: string | undefined
+
+  constructor(text: string, key: string) {
+    this.#text = text
+    this.#key = key
+  }
+
+  member(key: string, start: number, end: number): void {
+    if (key === this.#key) this.found = this.#text.slice(start, end)
+  }
+}
+
+/** The source text of one member of a JSON object (of the last one, where the key is repeated), given the object's. */
+export function memberText(objectText: string, key: string): string | undefined {
+  const member = new OneMember(objectText, key)
+  scanJson(objectText, NO_LIMITS, member)
+  return member.found
+}

@@ -1,0 +1,104 @@
+import { JsonRpcError } from './errors.ts'
+import { JSON_RPC_CODES } from './json-rpc/codes.ts'
+
+/** `auto`, `*`, or exactly these origins (specification, "Origin validation"). */
+export type TrustedOrigins = 'auto' | '*' | readonly string[]
+
+export interface OriginPolicyOptions {
+  /** The address the server binds to; `auto` trusts it. */
+  readonly bindHost?: string
+  /** What `auto` trusts beside {@link LOCAL_HOSTS}, such as {@link MCP_LOCAL_HOSTS}. */
+  readonly alsoLocal?: readonly string[]
+}
+
+/** What `auto` trusts on every connector. */
+export const LOCAL_HOSTS: readonly string[] = ['localhost', '127.0.0.1']
+
+/** What `auto` trusts on the MCP connector beside these. */
+export const MCP_LOCAL_HOSTS: readonly string[] = ['::1', '[::1]', '0.0.0.0']
+
+/** Tells whether a request with this Origin header may go on. */
+export type OriginPolicy = (origin: string | undefined) => boolean
+
+const ORIGIN = /^(https?):\/\/(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?$/
+/** Not what a browser sends, but what the specification's `::1` is to the letter. */
+const BARE_IPV6 = /^(https?):\/\/([0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*)$/
+
+interface Origin {
+  readonly scheme: string
+  /** IPv6 addresses without their brackets. */
+  readonly host: string
+  readonly port: number
+}
+
+/**
+ * Decides which browser origins may call (S6). `auto`: http or https, any port, the local hosts and the bind address.
+ * A list: scheme, host and port exactly. A missing or empty Origin always passes: it is not a browser's.
+ * @throws RangeError for a list entry that is not an origin
+ */
+export function originPolicy(trusted: TrustedOrigins, options: OriginPolicyOptions = {}): OriginPolicy {
+  if (trusted === '*') return () => true
+  if (trusted === 'auto') {
+    const hosts = new Set([...LOCAL_HOSTS, ...(options.alsoLocal ?? [])].map(withoutBrackets))
+    if (options.bindHost !== undefined) hosts.add(withoutBrackets(options.bindHost.toLowerCase()))
+    return (origin) => {
+      if (origin === undefined || origin === '') return true
+      const parsed = parseOrigin(origin)
+      return parsed !== undefined && hosts.has(parsed.host)
+    }
+  }
+  const allowed = new Set(trusted.map(listEntry))
+  return (origin) => {
+    if (origin === undefined || origin === '') return true
+    const parsed = parseOrigin(origin)
+    return parsed !== undefined && allowed.has(originKey(parsed))
+  }
+}
+
+/**
+ * Reads the setting as it stands in the environment: `auto`, `*`, or origins with commas between them.
+ * @throws RangeError for an entry that is not an origin
+ */
+export function parseTrustedOrigins(setting: string): TrustedOrigins {
+  const text = setting.trim()
+  if (text === 'auto' || text === '*') return text
+  const list = text
+    .split(',')
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== '')
+  if (list.length === 0) throw new RangeError('trusted origins: allowed are auto, * or a list of origins')
+  list.forEach(listEntry)
+  return list
+}
+
+/** The answer to a request whose origin is not trusted (J3). */
+export function originRefused(): JsonRpcError {
+  return new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, 'origin not allowed', { status: 403 })
+}
+
+/** Strict on purpose: browsers write an origin in one way, and URL would mend what they never send. */
+function parseOrigin(text: string): Origin | undefined {
+  const match = ORIGIN.exec(text) ?? BARE_IPV6.exec(text)
+  if (match === null) return undefined
+  const [, scheme = '', host = '', port] = match
+  const number = port === undefined ? (scheme === 'https' ? 443 : 80) : Number(port)
+  return number > 65_535 ? undefined : { scheme, host: withoutBrackets(host), port: number }
+}
+
+function listEntry(entry: string): string {
+  const parsed = parseOrigin(entry.toLowerCase())
+  if (parsed === undefined) {
+    throw new RangeError(
+      `trusted origins: ${JSON.stringify(entry)} is not an origin; write scheme, host and port, such as https://app.example.com:8443`,
+    )
+  }
+  return originKey(parsed)
+}
+
+function originKey({ scheme, host, port }: Origin): string {
+  return `${scheme}://${host}|${port}`
+}
+
+function withoutBrackets(host: string): string {
+  return host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
+}

@@ -1,0 +1,180 @@
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+
+export const SSE_HEADERS = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-cache, no-transform',
+  // nginx would hold events back.
+  'X-Accel-Buffering': 'no',
+} as const
+
+/** Milliseconds between keepalive comments (specification, "Limits"). */
+export const SSE_KEEPALIVE_MS = 30_000
+
+export interface SseEvent {
+  /** The `event:` line. @default none, which readers take as `message` */
+  readonly event?: string
+  /** The `id:` line. */
+  readonly id?: string
+  readonly data: string
+}
+
+export interface SseOptions {
+  /** Sent with status 200, beside {@link SSE_HEADERS}. */
+  readonly headers?: OutgoingHttpHeaders
+  /** Milliseconds between keepalive comments; 0 sends none. @default 30000 */
+  readonly keepAliveMs?: number
+  /** The stream ends after this many milliseconds without an event, keepalives not counted; 0 is never. @default 0 */
+  readonly idleMs?: number
+  /** Ends the stream at this moment, milliseconds since the epoch (S9). @default never */
+  readonly endsAt?: number
+  /** Bytes that may wait for a slow reader; the stream is cut off when one event more would exceed them. @default 1 MiB */
+  readonly maxBufferedBytes?: number
+}
+
+/** Why a stream is over. */
+export type SseEnd = 'ended' | 'idle' | 'expired' | 'slow' | 'disconnected'
+
+const MAX_TIMER_MS = 2_147_483_647
+
+/**
+ * A server-sent event stream over a node response. It begins with a comment at once, so that the reader knows it is
+ * open, and sends one every 30 s, so that nothing between closes it.
+ */
+export class SseStream {
+  readonly #response: ServerResponse
+  readonly #idleMs: number
+  readonly #maxBufferedBytes: number
+  readonly #keepAlive: NodeJS.Timeout | undefined
+  readonly #expiry: NodeJS.Timeout | undefined
+  #idle: NodeJS.Timeout | undefined
+  #ended: SseEnd | undefined
+  #whenEnded: ((reason: SseEnd) => void)[] = []
+  #whenDrained: ((open: boolean) => void)[] = []
+
+  constructor(response: ServerResponse, options: SseOptions = {}) {
+    this.#response = response
+    this.#idleMs = options.idleMs ?? 0
+    this.#maxBufferedBytes = options.maxBufferedBytes ?? 1_048_576
+    response.writeHead(200, { ...SSE_HEADERS, ...options.headers })
+    response.on('drain', () => this.#drained(true))
+    response.once('close', () => this.#over('disconnected'))
+    response.on('error', () => this.#over('disconnected'))
+    response.write(': open\n\n')
+    const keepAliveMs = options.keepAliveMs ?? SSE_KEEPALIVE_MS
+    if (keepAliveMs > 0) {
+      this.#keepAlive = setInterval(() => {
+        // A reader that takes nothing is not kept alive by more of it.
+        if (!response.writableNeedDrain) response.write(': keepalive\n\n')
+      }, keepAliveMs)
+      this.#keepAlive.unref()
+    }
+    if (options.endsAt !== undefined) {
+      const left = Math.min(Math.max(options.endsAt - Date.now(), 0), MAX_TIMER_MS)
+      this.#expiry = setTimeout(() => this.#end('expired'), left)
+      this.#expiry.unref()
+    }
+    this.#restartIdle()
+    if (response.destroyed) this.#over('disconnected')
+  }
+
+  get open(): boolean {
+    return this.#ended === undefined
+  }
+
+  /**
+   * Sends an event. False asks the producer to wait for {@link drained} before the next one. A stream that is over
+   * takes nothing and says false.
+   */
+  write(event: SseEvent): boolean {
+    if (this.#ended !== undefined) return false
+    const text = eventText(event)
+    if (this.#response.writableLength + text.length > this.#maxBufferedBytes && this.#response.writableLength > 0) {
+      this.#over('slow')
+      this.#response.destroy()
+      return false
+    }
+    if (this.#idle !== undefined) this.#restartIdle()
+    return this.#response.write(text)
+  }
+
+  /** Resolves with true when the reader has caught up, with false when the stream is over. */
+  drained(): Promise<boolean> {
+    if (this.#ended !== undefined) return Promise.resolve(false)
+    if (!this.#response.writableNeedDrain) return Promise.resolve(true)
+    return new Promise((resolve) => this.#whenDrained.push(resolve))
+  }
+
+  /** Ends the stream politely, after a last event if one is given: what was written still reaches the reader. */
+  end(last?: SseEvent): void {
+    if (last !== undefined) this.write(last)
+    this.#end('ended')
+  }
+
+  /** Gives the response back to whoever made the stream: nothing more is written to it or ended by the stream. */
+  release(): void {
+    this.#over('ended')
+  }
+
+  /** Calls back once, with the reason, when the stream is over; at once when it is over already. */
+  onEnd(listener: (reason: SseEnd) => void): void {
+    if (this.#ended === undefined) this.#whenEnded.push(listener)
+    else listener(this.#ended)
+  }
+
+  #end(reason: SseEnd): void {
+    if (this.#ended !== undefined) return
+    this.#over(reason)
+    this.#response.end()
+  }
+
+  #over(reason: SseEnd): void {
+    if (this.#ended !== undefined) return
+    this.#ended = reason
+    clearInterval(this.#keepAlive)
+    clearTimeout(this.#expiry)
+    clearTimeout(this.#idle)
+    this.#drained(false)
+    const listeners = this.#whenEnded
+    this.#whenEnded = []
+    for (const listener of listeners) listener(reason)
+  }
+
+  #drained(open: boolean): void {
+    const waiting = this.#whenDrained
+    this.#whenDrained = []
+    for (const resolve of waiting) resolve(open)
+  }
+
+  #restartIdle(): void {
+    if (this.#idleMs <= 0) return
+    if (this.#idle !== undefined) {
+      this.#idle.refresh()
+      return
+    }
+    this.#idle = setTimeout(() => this.#end('idle'), this.#idleMs)
+    this.#idle.unref()
+  }
+}
+
+const LINE_END = /\r\n|\r|\n/
+
+/**
+ * One event as it goes over the wire. Data of several lines becomes several `data:` lines.
+ * @throws TypeError for a line end in `event` or `id`, or a NUL in `id`
+ */
+export function eventText({ event, id, data }: SseEvent): string {
+  let text = ''
+  if (event !== undefined) {
+    if (LINE_END.test(event)) throw new TypeError('an SSE event name holds no line end')
+    text += `event: ${event}\n`
+  }
+  if (id !== undefined) {
+    if (LINE_END.test(id) || id.includes('\0')) throw new TypeError('an SSE id holds no line end and no NUL')
+    text += `id: ${id}\n`
+  }
+  if (!LINE_END.test(data)) return `${text}data: ${data}\n\n`
+  return `${text}${data
+    .split(LINE_END)
+    .map((line) => `data: ${line}\n`)
+    .join('')}\n`
+}

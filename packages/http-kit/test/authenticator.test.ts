@@ -1,0 +1,19 @@
+import { ANONYMOUS } from '@signalbox/broker-core'
+import { expect, test } from 'vitest'
+
+import { anonymousAuthenticator, AuthenticationError, authenticationFailed } from '../src/index.ts'
+
+test('authentication - while it is off, everybody is anonymous, token or not', () => {
+  expect(anonymousAuthenticator.authenticate({ headers: {}, rawHeaders: [] })).toBe(ANONYMOUS)
+  expect(
+    anonymousAuthenticator.authenticate({
+      headers: { authorization: 'Bearer x' },
+      rawHeaders: ['Authorization', 'Bearer x'],
+    }),
+  ).toBe(ANONYMOUS)
+})
+
+test('authentication - a failure is -32010 and says nothing of its reason', () => {
+  expect(authenticationFailed('5')).toMatchObject({ code: -32010, message: 'Authentication failed', id: '5' })
+  expect(new AuthenticationError('the key is unknown')).toBeInstanceOf(Error)
+})

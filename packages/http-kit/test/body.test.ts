@@ -1,0 +1,127 @@
+import { once } from 'node:events'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { connect } from 'node:net'
+
+import { describe, expect, onTestFinished, test } from 'vitest'
+
+import { errorText, jsonHeadersProblem, readBody, refuseBody } from '../src/index.ts'
+
+async function serve(listener: (request: IncomingMessage, response: ServerResponse) => void): Promise<{
+  server: Server
+  port: number
+}> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { server, port: (server.address() as AddressInfo).port }
+}
+
+/** Echoes bodies up to `limit` bytes, refuses larger ones. */
+const echo =
+  (limit: number) =>
+  (request: IncomingMessage, response: ServerResponse): void =>
+    readBody(request, limit, (error, body) => {
+      if (error) refuseBody(request, response, error.status ?? 400, {}, errorText(undefined, error.code, error.message))
+      else response.end(body)
+    })
+
+describe('J3 - headers', () => {
+  test.each([
+    'application/json',
+    'Application/JSON',
+    'application/json; charset=utf-8',
+    'application/json;charset=UTF-8',
+    'application/json; charset="utf-8"',
+    'application/json;',
+  ])('J3 - content type %j is read', (type) => {
+    expect(jsonHeadersProblem({ 'content-type': type })).toBeUndefined()
+  })
+
+  test.each([
+    undefined,
+    '',
+    'text/plain',
+    'application/json-patch+json',
+    'application/jsonx',
+    'text/json',
+    'application/json; charset=latin1',
+    'application/json; charset=utf-16',
+    'application/x-www-form-urlencoded',
+    'text/plain; application/json',
+  ])('J3 - content type %j is refused with -32700', (type) => {
+    const problem = jsonHeadersProblem(type === undefined ? {} : { 'content-type': type })
+    expect(problem).toMatchObject({ code: -32700 })
+    expect(problem?.status).toBeUndefined()
+  })
+
+  test.each(['gzip', 'br', 'identity', ''])('J3 - content encoding %j is refused with 415 and -32600', (encoding) => {
+    expect(jsonHeadersProblem({ 'content-type': 'application/json', 'content-encoding': encoding })).toMatchObject({
+      code: -32600,
+      status: 415,
+    })
+  })
+})
+
+describe('J3 - bodies', () => {
+  test('J3 - a body of the limit is read, one byte more is 413 with -32600', async () => {
+    const { port } = await serve(echo(1000))
+    const url = `http://127.0.0.1:${port}/`
+    const exact = await fetch(url, { method: 'POST', body: 'x'.repeat(1000) })
+    expect(await exact.text()).toBe('x'.repeat(1000))
+    const over = await fetch(url, { method: 'POST', body: 'x'.repeat(1001) })
+    expect(over.status).toBe(413)
+    expect(await over.json()).toMatchObject({ id: null, error: { code: -32600 } })
+    const empty = await fetch(url, { method: 'POST' })
+    expect(await empty.text()).toBe('')
+  })
+
+  test('J3 - a chunked body over the limit is refused, whatever it declares', async () => {
+    const { port } = await serve(echo(100_000))
+    const body = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        controller.enqueue(new Uint8Array(60_000))
+        if (++sent === 4) controller.close()
+      },
+    })
+    let sent = 0
+    const response = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body, duplex: 'half' })
+    expect(response.status).toBe(413)
+    expect(Number(response.headers.get('content-length'))).toBe((await response.text()).length)
+  })
+
+  test('J3 - a client that sends far more than the limit still reads the refusal, and is then disconnected', async () => {
+    const { port } = await serve(echo(100))
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    let answer = ''
+    socket.on('data', (data) => (answer += data.toString()))
+    socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n')
+    socket.write(Buffer.alloc(3_000_000, 'x'))
+    await once(socket, 'close')
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+    expect(answer).toMatch(/connection: close/i)
+    expect(answer).toContain('"code":-32600')
+  })
+
+  test('bodies - a client that goes away in the middle is never answered', async () => {
+    let called = false
+    const closed = new Promise<void>((resolve) => {
+      void serve((request) => {
+        readBody(request, 1000, () => (called = true))
+        request.on('error', () => {})
+        request.once('close', resolve)
+      }).then(({ port }) => {
+        const socket = connect(port, '127.0.0.1', () => {
+          socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nhalf', () => socket.destroy())
+        })
+      })
+    })
+    await closed
+    expect(called).toBe(false)
+  })
+})

@@ -1,0 +1,147 @@
+import { describe, expect, test } from 'vitest'
+
+import { MCP_LOCAL_HOSTS, originPolicy, originRefused, parseTrustedOrigins } from '../src/index.ts'
+
+const mcp = originPolicy('auto', { alsoLocal: MCP_LOCAL_HOSTS })
+const a2a = originPolicy('auto')
+
+/** What no policy but `*` may let pass. */
+const TRICKS = [
+  'null',
+  'http://localhost.evil.com',
+  'http://127.0.0.1.evil.com',
+  'http://evil.com',
+  'https://evil.com:3000',
+  'http://evil.com#localhost',
+  'http://evil.com/localhost',
+  'http://localhost@evil.com',
+  'http://localhost:80@evil.com',
+  'http://evil.com?localhost',
+  'http://evillocalhost',
+  'http://localhost.',
+  'http://local',
+  'HTTP://LOCALHOST',
+  'http://LOCALHOST',
+  'Http://localhost',
+  'http://localhost/',
+  'http://localhost:',
+  'http://localhost:port',
+  'http://localhost:65536',
+  'http://localhost:999999',
+  ' http://localhost',
+  'http://localhost ',
+  'http://localhost, http://evil.com',
+  'http://localhost\nhttp://evil.com',
+  'http:/localhost',
+  'http:localhost',
+  'localhost',
+  '//localhost',
+  'ftp://localhost',
+  'file://localhost',
+  'ws://localhost',
+  'chrome-extension://localhost',
+  'http://127.0.0.2',
+  'http://127.1',
+  'http://2130706433',
+  'http://0x7f.0.0.1',
+  'http://127.0.0.1:80:80',
+  'http://[::2]',
+  'http://[::1',
+  'http://::1]',
+  'http://[::1]evil.com',
+  'http://[::ffff:127.0.0.1]',
+  'http://0.0.0.0.evil.com',
+  'http://l\u043ecalhost',
+  '*',
+  'auto',
+]
+
+describe('S6 - auto', () => {
+  test.each([
+    undefined,
+    '',
+    'http://localhost',
+    'https://localhost',
+    'http://localhost:3000',
+    'https://127.0.0.1:8443',
+    'http://127.0.0.1',
+  ])('S6 - origin %s passes everywhere', (origin) => {
+    expect(mcp(origin)).toBe(true)
+    expect(a2a(origin)).toBe(true)
+  })
+
+  test.each(['http://[::1]', 'https://[::1]:3000', 'http://::1', 'http://0.0.0.0', 'http://0.0.0.0:9090'])(
+    'S6 - origin %s passes for MCP only',
+    (origin) => {
+      expect(mcp(origin)).toBe(true)
+      expect(a2a(origin)).toBe(false)
+    },
+  )
+
+  test.each(TRICKS)('S6 - origin %j is refused', (origin) => {
+    expect(mcp(origin)).toBe(false)
+    expect(a2a(origin)).toBe(false)
+  })
+
+  test('S6 - the bind address passes, brackets or not', () => {
+    expect(originPolicy('auto', { bindHost: '192.168.7.9' })('http://192.168.7.9:9090')).toBe(true)
+    expect(originPolicy('auto', { bindHost: '192.168.7.9' })('http://192.168.7.8:9090')).toBe(false)
+    expect(originPolicy('auto', { bindHost: 'fd00::5' })('http://[fd00::5]:9090')).toBe(true)
+    expect(originPolicy('auto', { bindHost: 'Broker.Example' })('https://broker.example')).toBe(true)
+  })
+})
+
+describe('S6 - other settings', () => {
+  test('S6 - * lets everything pass', () => {
+    for (const origin of TRICKS) expect(originPolicy('*')(origin)).toBe(true)
+  })
+
+  test('S6 - a list compares scheme, host and port exactly', () => {
+    const listed = originPolicy(['https://app.example.com', 'http://10.0.0.5:8080', 'https://[fd00::1]:8443'])
+    expect(listed('https://app.example.com')).toBe(true)
+    expect(listed('https://app.example.com:443')).toBe(true)
+    expect(listed('http://10.0.0.5:8080')).toBe(true)
+    expect(listed('https://[fd00::1]:8443')).toBe(true)
+    expect(listed(undefined)).toBe(true)
+    expect(listed('')).toBe(true)
+    for (const origin of [
+      'http://app.example.com',
+      'https://app.example.com:8443',
+      'https://sub.app.example.com',
+      'https://app.example.com.evil.com',
+      'https://APP.example.com',
+      'http://10.0.0.5',
+      'http://10.0.0.5:80',
+      'https://10.0.0.5:8080',
+      'http://localhost',
+      'null',
+    ]) {
+      expect(listed(origin), origin).toBe(false)
+    }
+  })
+
+  test('S6 - the setting is read from one line of text', () => {
+    expect(parseTrustedOrigins('auto')).toBe('auto')
+    expect(parseTrustedOrigins(' * ')).toBe('*')
+    expect(parseTrustedOrigins('https://a.example, http://b.example:81,')).toEqual([
+      'https://a.example',
+      'http://b.example:81',
+    ])
+    for (const bad of [
+      '',
+      ',',
+      'a.example',
+      'https://a.example/path',
+      'https://*.example.com',
+      'auto, https://a.example',
+      'null',
+    ]) {
+      expect(() => parseTrustedOrigins(bad), bad).toThrow(RangeError)
+    }
+    expect(() => originPolicy(['nonsense'])).toThrow('"nonsense" is not an origin')
+  })
+
+  test('J3 - a refused origin is 403 with -32600', () => {
+    expect(originRefused()).toMatchObject({ code: -32600, status: 403, message: 'origin not allowed' })
+  })
+})

@@ -1,0 +1,150 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { connect } from 'node:net'
+
+import { describe, expect, onTestFinished, test } from 'vitest'
+
+import type { SseEnd, SseOptions } from '../src/index.ts'
+import { eventText, OpenStreams, SseStream } from '../src/index.ts'
+
+/** A server that hands each response to the test. */
+async function serve(onResponse: (response: ServerResponse) => void): Promise<number> {
+  const server = createServer((_request, response) => onResponse(response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+async function open(
+  options: SseOptions = {},
+): Promise<{ stream: SseStream; socket: Socket; until: (text: string) => Promise<string> }> {
+  const opened = Promise.withResolvers<SseStream>()
+  const port = await serve((response) => opened.resolve(new SseStream(response, options)))
+  const socket = connect(port, '127.0.0.1')
+  onTestFinished(() => void socket.destroy())
+  socket.on('error', () => {})
+  let received = ''
+  socket.on('data', (data) => (received += data.toString()))
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  const stream = await opened.promise
+  const until = async (text: string): Promise<string> => {
+    while (!received.includes(text)) await once(socket, 'data')
+    return received
+  }
+  return { stream, socket, until }
+}
+
+const ended = (stream: SseStream): Promise<SseEnd> => new Promise((resolve) => stream.onEnd(resolve))
+
+describe('SSE', () => {
+  test('SSE - a comment at once, then events as they are written', async () => {
+    const { stream, until } = await open({ headers: { 'X-More': 'yes' } })
+    const head = await until(': open\n\n')
+    expect(head).toMatch(/^HTTP\/1\.1 200 OK\r\n/)
+    expect(head).toMatch(/content-type: text\/event-stream\r\n/i)
+    expect(head).toMatch(/cache-control: no-cache, no-transform\r\n/i)
+    expect(head).toMatch(/x-more: yes\r\n/i)
+    expect(stream.write({ event: 'message', id: '7', data: 'a\nb' })).toBe(true)
+    expect(await until('data: b')).toContain('event: message\nid: 7\ndata: a\ndata: b\n\n')
+  })
+
+  test('SSE - keepalive comments come by the clock', async () => {
+    const { until } = await open({ keepAliveMs: 5 })
+    expect(await until(': keepalive\n\n')).toContain(': open\n\n')
+  })
+
+  test('SSE - an idle stream ends, and keepalives do not keep it', async () => {
+    const { stream, until } = await open({ keepAliveMs: 2, idleMs: 30 })
+    expect(await ended(stream)).toBe('idle')
+    expect(stream.write({ data: 'late' })).toBe(false)
+    expect(await until('0\r\n\r\n')).not.toContain('late')
+  })
+
+  test('S9 - a stream ends when its credentials do', async () => {
+    const { stream, until } = await open({ endsAt: Date.now() - 1 })
+    expect(await ended(stream)).toBe('expired')
+    await until('0\r\n\r\n')
+  })
+
+  test('SSE - an end is polite: the last event arrives, then the end of the response', async () => {
+    const { stream, until } = await open()
+    stream.end({ event: 'bye', data: '1' })
+    const text = await until('0\r\n\r\n')
+    expect(text.indexOf('event: bye')).toBeLessThan(text.indexOf('0\r\n\r\n'))
+    expect(await ended(stream)).toBe('ended')
+    expect(stream.open).toBe(false)
+    stream.end()
+  })
+
+  test('SSE - a reader that goes away ends the stream', async () => {
+    const { stream, socket, until } = await open()
+    await until(': open')
+    socket.resetAndDestroy()
+    expect(await ended(stream)).toBe('disconnected')
+    expect(await stream.drained()).toBe(false)
+  })
+
+  test('SSE - a slow reader holds the producer back, and draining lets it go on', async () => {
+    const { stream, socket, until } = await open({ maxBufferedBytes: 50_000_000 })
+    await until(': open')
+    socket.pause()
+    const data = 'x'.repeat(100_000)
+    for (let taken = true; taken;) taken = stream.write({ data })
+    const drained = stream.drained()
+    socket.resume()
+    expect(await drained).toBe(true)
+    expect(stream.open).toBe(true)
+  })
+
+  test('SSE - the buffer for a slow reader is bounded', async () => {
+    const { stream, socket, until } = await open({ maxBufferedBytes: 300_000 })
+    await until(': open')
+    socket.pause()
+    const data = 'x'.repeat(100_000)
+    for (let n = 0; n < 1000 && stream.open; n++) stream.write({ data })
+    expect(await ended(stream)).toBe('slow')
+  })
+
+  test('SSE - one event larger than the buffer still goes to a reader who is not behind', async () => {
+    const { stream, until } = await open({ maxBufferedBytes: 1000 })
+    await until(': open')
+    stream.write({ data: `${'x'.repeat(5000)}!` })
+    await until('!')
+    expect(stream.open).toBe(true)
+  })
+
+  test('SSE - line ends cannot smuggle in a field', () => {
+    expect(() => eventText({ event: 'a\ndata: b', data: '' })).toThrow(TypeError)
+    expect(() => eventText({ id: 'a\rb', data: '' })).toThrow(TypeError)
+    expect(() => eventText({ id: 'a\0', data: '' })).toThrow(TypeError)
+    expect(eventText({ data: 'a\rb\r\nc\n' })).toBe('data: a\ndata: b\ndata: c\ndata: \n\n')
+  })
+})
+
+describe('open streams', () => {
+  test('OpenStreams - counted, limited, and ended together', async () => {
+    const streams = new OpenStreams(2)
+    const refused: ServerResponse[] = []
+    const port = await serve((response) => {
+      if (streams.hasRoom) streams.add(new SseStream(response))
+      else refused.push(response.writeHead(503).end())
+    })
+    const url = `http://127.0.0.1:${port}/`
+    const first = await fetch(url)
+    const second = await fetch(url)
+    expect(streams.size).toBe(2)
+    expect((await fetch(url)).status).toBe(503)
+    streams.closeAll()
+    expect(await first.text()).toBe(': open\n\n')
+    expect(await second.text()).toBe(': open\n\n')
+    expect(streams.size).toBe(0)
+    expect(streams.hasRoom).toBe(false)
+    expect((await fetch(url)).status).toBe(503)
+    expect(refused).toHaveLength(2)
+  })
+})

@@ -1,0 +1,43 @@
+import { startWorker } from './processes.ts'
+import { newFolder } from './processes.ts'
+import type { BenchContext } from './row.ts'
+import type { Subject } from './subject.ts'
+
+export const FILLED_CHANNEL = 'bench.depth'
+
+/** How many messages of 1 KiB wait in the store. */
+export function depth(context: BenchContext): number {
+  return context.quick ? 50_000 : 1_000_000
+}
+
+export interface FilledStore {
+  readonly path: string
+  /** What the process that filled it grew by, in bytes, after collecting garbage. */
+  readonly rssAddedBytes: number
+}
+
+const filled = new WeakMap<Subject, Promise<FilledStore>>()
+
+/** A closed store with {@link depth} waiting messages; made once for each subject and shared by the rows. */
+export function filledStore(context: BenchContext, subject: Subject): Promise<FilledStore> {
+  const store = filled.get(subject) ?? fill(context, subject)
+  filled.set(subject, store)
+  return store
+}
+
+async function fill(context: BenchContext, subject: Subject): Promise<FilledStore> {
+  context.log(`storing ${depth(context).toLocaleString('en')} messages (${subject.label})`)
+  const path = newFolder(context)
+  await using worker = startWorker(context, 'broker', subject)
+  await worker.call('open', { path })
+  // The same traffic first, and away with it: what code, pools and caches take is not what waiting messages take.
+  await worker.call('fill', { channel: FILLED_CHANNEL, count: 20_000, bytes: 1024 })
+  await worker.call('consume', { channel: FILLED_CHANNEL, count: 20_000, members: 64 })
+  const before = await worker.rssBytes()
+  await worker.call('fill', { channel: FILLED_CHANNEL, count: depth(context), bytes: 1024 })
+  const rssAddedBytes = (await worker.rssBytes()) - before
+  const waiting = await worker.call<number>('waiting', { channel: FILLED_CHANNEL })
+  if (waiting !== depth(context))
+    throw new Error(`the store should hold ${depth(context)} messages, it holds ${waiting}`)
+  return { path, rssAddedBytes }
+}

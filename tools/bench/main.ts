@@ -1,0 +1,108 @@
+import { execFileSync } from 'node:child_process'
+import { cpus } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+
+import { exitOnSignals } from '../harness/signals.ts'
+import { TemporaryFolder } from '../harness/temporary.ts'
+import { describeProfiles } from './profile.ts'
+import type { Report } from './report.ts'
+import { judged, machine, markdown, RESULTS, versions, writeReport } from './report.ts'
+import { ROWS } from './rows/index.ts'
+import type { BenchContext, Row } from './row.ts'
+import type { Subject } from './subject.ts'
+import { checkOut, workingCommit, WORKING_TREE } from './subject.ts'
+
+const HELP = `npm run bench -- [options]
+
+Measures the goals of the performance budget; prints a table and writes it, with every round, to tools/bench/results/.
+
+  --only ROW        one row (repeatable): ${ROWS.map(({ id }) => id).join(', ')}
+  --rounds N        rounds of each alternative (default 5; 3 with --quick)
+  --quick           short rounds and a small backlog: shows that it works, not what it costs
+  --against COMMIT  measures that commit too, interleaved with the working tree
+  --profile         writes CPU profiles of what is measured and prints where the time went; figures are then not to be used
+  --must            exit with 1 when a goal's "must" is missed
+`
+
+const CORE = 0
+const LOAD_CORE = 1
+
+/** Pins the load, which is this process, away from what is measured. Undefined where that cannot be done. */
+function pin(): number | undefined {
+  if (cpus().length < 2) return undefined
+  try {
+    execFileSync('taskset', ['-acp', String(LOAD_CORE), String(process.pid)], { stdio: 'ignore' })
+    return CORE
+  } catch {
+    return undefined
+  }
+}
+
+function chosenRows(only: readonly string[] | undefined): readonly Row[] {
+  if (only === undefined) return ROWS
+  return only.map((id) => {
+    const row = ROWS.find((other) => other.id === id)
+    if (row === undefined) throw new Error(`no row ${id}; there are ${ROWS.map((other) => other.id).join(', ')}`)
+    return row
+  })
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({
+    options: {
+      only: { type: 'string', multiple: true },
+      rounds: { type: 'string' },
+      quick: { type: 'boolean', default: false },
+      against: { type: 'string' },
+      profile: { type: 'boolean', default: false },
+      must: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) {
+    process.stdout.write(HELP)
+    return 0
+  }
+  const rows = chosenRows(values.only)
+  const rounds = Number(values.rounds ?? (values.quick ? 3 : 5))
+  if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds ${values.rounds}: a whole number from 1 on`)
+  await using folder = await TemporaryFolder.create('bench')
+  using stack = new DisposableStack()
+  const subjects: Subject[] = [WORKING_TREE]
+  if (values.against !== undefined) subjects.push(stack.use(checkOut(values.against, folder.path)))
+  const at = new Date().toISOString()
+  const context: BenchContext = {
+    subjects,
+    rounds,
+    roundMs: values.quick ? 500 : 2000,
+    warmUpMs: values.quick ? 500 : 3000,
+    quick: values.quick,
+    core: pin(),
+    folder: folder.path,
+    profiles: values.profile ? join(RESULTS, `profiles-${at.replaceAll(':', '-').slice(0, 19)}`) : undefined,
+    log: (line) => process.stderr.write(`${line}\n`),
+  }
+  const measures: Report['measures'][number][] = []
+  for (const row of rows) {
+    context.log(`── ${row.title}`)
+    measures.push(...(await row.run(context)).map(judged))
+  }
+  const report: Report = {
+    at,
+    commit: workingCommit(),
+    rounds,
+    roundMs: context.roundMs,
+    quick: context.quick,
+    machine: machine(context.core),
+    versions: versions(),
+    measures,
+  }
+  process.stdout.write(`${markdown(report)}\n`)
+  if (context.profiles !== undefined) process.stdout.write(await describeProfiles(context.profiles))
+  context.log(`written to ${await writeReport(report)}.json and .md`)
+  return values.must && measures.some(({ verdict }) => verdict === 'missed') ? 1 : 0
+}
+
+exitOnSignals()
+process.exitCode = await main()

@@ -1,0 +1,108 @@
+import { readFileSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { cpus, release, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { WORKSPACE } from '../harness/signalbox-server.ts'
+import type { Goal, Measure } from './row.ts'
+import { median, quantile } from './statistics.ts'
+
+export type Verdict = 'aim' | 'must' | 'missed'
+
+export interface Machine {
+  readonly cpu: string
+  readonly cores: number
+  readonly memoryGiB: number
+  readonly kernel: string
+  readonly pinned: string
+}
+
+export interface Report {
+  readonly at: string
+  readonly commit: string
+  readonly rounds: number
+  readonly roundMs: number
+  readonly quick: boolean
+  readonly machine: Machine
+  readonly versions: Readonly<Record<string, string>>
+  readonly measures: readonly (Measure & { readonly median: number; readonly verdict: Verdict })[]
+}
+
+export const RESULTS = fileURLToPath(new URL('results', import.meta.url))
+
+export function machine(core: number | undefined): Machine {
+  return {
+    cpu: cpus()[0]?.model ?? 'unknown',
+    cores: cpus().length,
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    kernel: release(),
+    pinned: core === undefined ? 'no' : `measured on core ${core}, load on another`,
+  }
+}
+
+export function versions(): Record<string, string> {
+  const installed = ['fastify', '@modelcontextprotocol/sdk', 'better-sqlite3', 'typebox'].map((name) => {
+    const manifest = readFileSync(join(WORKSPACE, 'node_modules', name, 'package.json'), 'utf8')
+    return [name, (JSON.parse(manifest) as { version: string }).version]
+  })
+  return { node: process.version, ...(Object.fromEntries(installed) as Record<string, string>) }
+}
+
+export function verdict(value: number, { must, aim, better }: Goal): Verdict {
+  const reaches = (goal: number) => (better === 'more' ? value >= goal : value <= goal)
+  if (reaches(aim)) return 'aim'
+  return reaches(must) ? 'must' : 'missed'
+}
+
+export function judged(measure: Measure): Report['measures'][number] {
+  const value = median(measure.samples)
+  return { ...measure, median: value, verdict: verdict(value, measure.goal) }
+}
+
+export function figure(value: number): string {
+  if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en')
+  return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2)
+}
+
+/** The table that people read; the JSON beside it holds every round. */
+export function markdown(report: Report): string {
+  const { machine: box } = report
+  const several = new Set(report.measures.map(({ subject }) => subject)).size > 1
+  const lines = [
+    `Signalbox ${report.commit}, ${report.at}, ${report.rounds} rounds of ${report.roundMs} ms${report.quick ? ' (quick: indicative only)' : ''}`,
+    '',
+    `${box.cpu}, ${box.cores} cores, ${box.memoryGiB} GiB, Linux ${box.kernel}; pinned: ${box.pinned}`,
+    '',
+    Object.entries(report.versions)
+      .map(([name, version]) => `${name} ${version}`)
+      .join(' · '),
+    '',
+    `| goal |${several ? ' subject |' : ''} median | range | must | aim | verdict |`,
+    `|---|${several ? '---|' : ''}---|---|---|---|---|`,
+    ...report.measures.map(({ name, subject, median: value, samples, goal, verdict: result }) => {
+      const range = `${figure(quantile(samples, 0))}–${figure(quantile(samples, 1))}`
+      const unit = goal.unit === '×' ? '×' : ` ${goal.unit}`
+      const cells = [name, ...(several ? [subject] : []), `**${figure(value)}${unit}**`, range, goal.must, goal.aim]
+      return `| ${[...cells, result === 'missed' ? '**missed**' : result].join(' | ')} |`
+    }),
+    '',
+    'Made of (medians):',
+    '',
+    ...report.measures.map(({ name, subject, details }) => {
+      const parts = Object.entries(details).map(([label, value]) => `${label.trim()} ${figure(value)}`)
+      return `- ${name}${several ? ` (${subject})` : ''}: ${parts.join(' · ')}`
+    }),
+    '',
+  ]
+  return lines.join('\n')
+}
+
+/** Writes the JSON and the table; resolves with the path without its ending. */
+export async function writeReport(report: Report): Promise<string> {
+  await mkdir(RESULTS, { recursive: true })
+  const path = join(RESULTS, report.at.replaceAll(':', '-').slice(0, 19))
+  await writeFile(`${path}.json`, `${JSON.stringify(report, undefined, 2)}\n`)
+  await writeFile(`${path}.md`, markdown(report))
+  return path
+}

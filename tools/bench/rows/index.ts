@@ -1,0 +1,25 @@
+import type { Row } from '../row.ts'
+import { row as coldStart } from './cold-start.ts'
+import { row as depth } from './depth.ts'
+import { row as enqueue } from './enqueue.ts'
+import { row as fanOut } from './fan-out.ts'
+import { row as longPoll } from './long-poll.ts'
+import { row as loopDelay } from './loop-delay.ts'
+import { row as metrics } from './metrics.ts'
+import { row as queueSend } from './queue-send.ts'
+import { row as receiveAck } from './receive-ack.ts'
+import { row as toolCall } from './tool-call.ts'
+
+/** Every goal of the performance budget that exists so far, in its order. */
+export const ROWS: readonly Row[] = [
+  toolCall,
+  queueSend,
+  enqueue,
+  receiveAck,
+  longPoll,
+  depth,
+  loopDelay,
+  metrics,
+  fanOut,
+  coldStart,
+]

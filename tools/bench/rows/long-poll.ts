@@ -1,0 +1,117 @@
+import { KeepAliveConnection, postBytes } from '../../harness/keep-alive-connection.ts'
+import { toolCall, toolResult } from '../../harness/mcp.ts'
+import { startServer } from '../processes.ts'
+import { interleave, medians } from '../rounds.ts'
+import type { BenchContext, Row } from '../row.ts'
+import { quantile } from '../statistics.ts'
+import type { Subject } from '../subject.ts'
+import { atMost } from './goals.ts'
+
+const CHANNEL = 'bench.long-poll'
+const PER_SECOND = 1000
+const POLLS = 48
+const SENDERS = 16
+
+/** The moment a message's send was written to the socket, by its body. Sender and receiver share one clock. */
+type Sent = Map<string, number>
+
+async function poll(url: string, sent: Sent, latencies: number[], until: Promise<undefined>): Promise<void> {
+  const connection = await KeepAliveConnection.open(url)
+  const request = postBytes(
+    url,
+    toolCall('queue_receive', { channel: CHANNEL, max_messages: 1, wait_timeout_seconds: 60 }),
+  )
+  for (;;) {
+    const answer = await Promise.race([connection.request(request), until])
+    if (answer === undefined) break
+    const now = performance.now()
+    const { body } = answer
+    const { isError, text } = toolResult(body.toString())
+    if (isError) throw new Error(text)
+    for (const { body: id } of JSON.parse(text) as { body: string }[]) {
+      const at = sent.get(id)
+      if (at === undefined) throw new Error(`a message came that was not sent, or came twice: ${id}`)
+      sent.delete(id)
+      latencies.push(now - at)
+    }
+  }
+  connection.close()
+}
+
+/** Sends at a fixed pace whatever the answers take: an open loop, as the world is. */
+async function sendAtPace(connections: KeepAliveConnection[], url: string, sent: Sent, durationMs: number) {
+  const idle = [...connections]
+  const answers: Promise<void>[] = []
+  const begin = performance.now()
+  const total = Math.round((durationMs / 1000) * PER_SECOND)
+  for (let count = 0; count < total;) {
+    const due = Math.min(total, Math.floor(((performance.now() - begin) / 1000) * PER_SECOND))
+    for (; count < due; count++) {
+      const connection = idle.pop()
+      if (connection === undefined) break
+      const id = `${begin}-${count}`
+      const bytes = postBytes(url, toolCall('queue_send', { channel: CHANNEL, body: id }))
+      sent.set(id, performance.now())
+      answers.push(
+        connection.request(bytes).then(({ body }) => {
+          if (toolResult(body.toString()).isError) throw new Error(body.toString())
+          idle.push(connection)
+        }),
+      )
+    }
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  await Promise.all(answers)
+}
+
+async function subjectRun(context: BenchContext, subject: Subject) {
+  const server = await startServer(context, subject)
+  const url = `${server.http}/mcp`
+  const run = async (durationMs: number) => {
+    const sent: Sent = new Map()
+    const latencies: number[] = []
+    const end = Promise.withResolvers<undefined>()
+    const polls = Promise.all(Array.from({ length: POLLS }, () => poll(url, sent, latencies, end.promise)))
+    const senders = await Promise.all(Array.from({ length: SENDERS }, () => KeepAliveConnection.open(url)))
+    await sendAtPace(senders, url, sent, durationMs)
+    for (let i = 0; sent.size > 0 && i < 1000; i++) await new Promise((resolve) => setTimeout(resolve, 5))
+    end.resolve(undefined)
+    await polls
+    for (const connection of senders) connection.close()
+    if (sent.size > 0) throw new Error(`${sent.size} messages did not arrive`)
+    return {
+      'p50 ms': quantile(latencies, 0.5),
+      'p99 ms': quantile(latencies, 0.99),
+      'max ms': quantile(latencies, 1),
+      'messages/s': latencies.length / (durationMs / 1000),
+    }
+  }
+  await run(context.warmUpMs)
+  return { server, run: () => run(context.roundMs) }
+}
+
+/** How long a message takes from its sender's socket to a waiting receiver's, through the disk. */
+export const row: Row = {
+  id: 'long-poll',
+  title: 'send → a waiting long poll’s response, p99 at 1,000/s',
+  run: async (context) => {
+    await using stack = new AsyncDisposableStack()
+    const alternatives = []
+    for (const subject of context.subjects) {
+      const { server, run } = await subjectRun(context, subject)
+      stack.use(server)
+      alternatives.push({ label: subject.label, run })
+    }
+    const measured = await interleave(context.rounds, alternatives)
+    return context.subjects.map((subject, i) => {
+      const rounds = measured[i] ?? []
+      return {
+        name: 'send to long poll, p99',
+        subject: subject.label,
+        goal: atMost(8, 4, 'ms'),
+        samples: rounds.map((round) => round['p99 ms']),
+        details: medians('', rounds),
+      }
+    })
+  },
+}

@@ -1,0 +1,81 @@
+// A broker in a process of its own, to be killed: producers and consumers at work in it, every step reported to the
+// harness once it is confirmed. With `drain` as argument it only empties the queue and ends.
+import { ANONYMOUS, createBroker, encodeText } from '@signalbox/broker-core'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+
+import { Random } from '../harness/random.ts'
+import type { CoreReport } from './core-report.ts'
+
+const [path = '', seed = '0', mode = 'work'] = process.argv.slice(2)
+const QUEUE = 'crash.core'
+const PRODUCERS = 8
+const CONSUMERS = 8
+/** Long enough to outlive any life under load. */
+const LEASE_MS = 60_000
+const SHORT_LEASE_MS = 30
+
+const engine = await openEmbeddedEngine({ path })
+const { queues } = createBroker(engine).broker.as(ANONYMOUS)
+const random = new Random(Number(seed))
+
+function report(message: CoreReport): void {
+  process.send?.(message)
+}
+
+async function produce(producer: number): Promise<void> {
+  for (let i = 0; ; i++) {
+    const id = `${seed}-${producer}-${i}`
+    await queues.send(QUEUE, { body: encodeText(id) })
+    report({ step: 'sent', id })
+  }
+}
+
+/** Leases a batch and does with each message one of the things that can be done with a lease. */
+async function consume(): Promise<void> {
+  for (;;) {
+    const lapse = random.chance(0.05)
+    const leaseMs = lapse ? SHORT_LEASE_MS : LEASE_MS
+    const deliveries = await queues.receive(QUEUE, { maxMessages: random.integer(1, 5), waitMs: 1000, leaseMs })
+    for (const { receipt, message } of deliveries) {
+      const id = Buffer.from(message.body).toString()
+      report({ step: 'leased', id, lapses: lapse })
+      if (lapse) continue
+      const choice = random.next()
+      if (choice < 0.1) {
+        report({ step: 'nacking', id })
+        await queues.nack([receipt])
+        continue
+      }
+      if (choice < 0.2) await queues.extend([receipt], LEASE_MS)
+      const { settled } = await queues.ack([receipt])
+      if (settled === 1) report({ step: 'acked', id })
+      else report({ step: 'failed', text: `an ack inside its lease was lost: ${id}` })
+    }
+  }
+}
+
+async function drain(): Promise<void> {
+  for (;;) {
+    const deliveries = await queues.receive(QUEUE, { maxMessages: 100 })
+    if (deliveries.length === 0) return
+    for (const { message } of deliveries) {
+      report({ step: 'leased', id: Buffer.from(message.body).toString(), lapses: false })
+    }
+    await queues.ack(deliveries.map(({ receipt }) => receipt))
+    for (const { message } of deliveries) report({ step: 'acked', id: Buffer.from(message.body).toString() })
+  }
+}
+
+report({ step: 'ready' })
+if (mode === 'drain') {
+  await drain()
+  await engine.close()
+  report({ step: 'drained' })
+  process.disconnect()
+} else {
+  const members = [
+    ...Array.from({ length: PRODUCERS }, (_, producer) => produce(producer)),
+    ...Array.from({ length: CONSUMERS }, consume),
+  ]
+  await Promise.all(members).catch((error: unknown) => report({ step: 'failed', text: String(error) }))
+}

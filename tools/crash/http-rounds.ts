@@ -1,0 +1,121 @@
+import { scrape, total } from '../harness/prometheus.ts'
+import type { Random } from '../harness/random.ts'
+import type { SignalboxServer } from '../harness/signalbox-server.ts'
+import { spawnSignalbox, startSignalbox } from '../harness/signalbox-server.ts'
+import { countingSyncs, syncsCounted } from '../harness/sync-counter.ts'
+import type { TemporaryFolder } from '../harness/temporary.ts'
+import { McpClient } from '../harness/mcp.ts'
+import { QueueLedger } from './queue-ledger.ts'
+import { StoreLedger } from './store-ledger.ts'
+import type { Ledgers, Life } from './traffic.ts'
+import { afterRestart, MAX_DELAY_MS, mixedLoad, QUEUES, readAll, receive } from './traffic.ts'
+import type { Violations } from './violations.ts'
+
+/** The count of the histogram of commits, one observation for each group. */
+const COMMITS = 'broker_commit_duration_seconds_count'
+const STORES = ['crash.store.a', 'crash.store.b']
+/** How often the server is killed while it starts instead of while it works. */
+const KILLED_STARTING = 0.1
+/** The server's grace for settling what it answered, and as much again for the timer, the commit and our own clock. */
+const SETTLE_WINDOW_MS = 250 + 250
+
+export interface HttpFigures {
+  readonly rounds: number
+  readonly killedStarting: number
+  readonly sent: number
+  readonly received: number
+  readonly again: number
+  readonly duplicatesRefused: number
+  readonly published: number
+  /** Lives whose syncs were held against their commits; both are sums. */
+  readonly syncChecks: number
+  readonly commits: number
+  readonly syncs: number
+}
+
+export interface HttpRoundsOptions {
+  readonly rounds: number
+  /** The longest life under load. */
+  readonly maxLifeMs: number
+  readonly countSyncs: boolean
+  readonly folder: TemporaryFolder
+  readonly random: Random
+  readonly violations: Violations
+  readonly log: (line: string) => void
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds))
+}
+
+/** Kills the real server again and again under mixed MCP load, on one store, and holds what it says against the ledgers. */
+export async function httpRounds(options: HttpRoundsOptions): Promise<HttpFigures> {
+  const { folder, random, violations, log } = options
+  const storePath = folder.join('http-store')
+  const queues = new QueueLedger(violations, SETTLE_WINDOW_MS)
+  const stores = STORES.map((channel) => new StoreLedger(channel, violations))
+  const ledgers: Ledgers = { queues, stores, violations }
+  const counts = { killedStarting: 0, syncChecks: 0, commits: 0, syncs: 0 }
+
+  for (let number = 1; number <= options.rounds; number++) {
+    if (random.chance(KILLED_STARTING)) {
+      const process = spawnSignalbox({ storePath })
+      await pause(random.integer(50, 700))
+      await process.kill()
+      counts.killedStarting++
+      continue
+    }
+    const syncFile = folder.join(`syncs-${number}`)
+    const server = await startSignalbox({
+      storePath,
+      ...(options.countSyncs ? { wrapper: countingSyncs(syncFile) } : {}),
+    })
+    const life: Life = { number, http: server.http, ended: false }
+    await afterRestart(life, ledgers)
+    const load = mixedLoad(life, ledgers, random)
+    await pause(random.integer(20, options.maxLifeMs))
+    // Asking for the count takes a moment of the server's, so only some lives end right after an answer.
+    const commits = options.countSyncs && random.chance(0.5) ? total(await scrape(server.api), COMMITS) : undefined
+    life.ended = true
+    queues.killed(number, performance.now())
+    await server.process.kill()
+    await load
+    if (commits !== undefined) {
+      const syncs = await syncsCounted(syncFile)
+      counts.syncChecks++
+      counts.commits += commits
+      counts.syncs += syncs
+      if (syncs < commits)
+        violations.add('unsynced', `life ${number}: ${commits} commits, ${syncs} syncs`, commits - syncs)
+    }
+    if (number % 10 === 0)
+      log(`round ${number}: ${queues.acknowledged} sends acknowledged, ${queues.received} received`)
+  }
+
+  await lastLife(await startSignalbox({ storePath }), options.rounds + 1, ledgers)
+  return {
+    rounds: options.rounds,
+    ...counts,
+    sent: queues.acknowledged,
+    received: queues.received,
+    again: queues.again,
+    duplicatesRefused: queues.duplicatesRefused,
+    published: stores.reduce((sum, store) => sum + store.acknowledged, 0),
+  }
+}
+
+/** Nobody is killed any more: everything that is left must come, and everything that was read must be there. */
+async function lastLife(server: SignalboxServer, number: number, ledgers: Ledgers): Promise<void> {
+  const life: Life = { number, http: server.http, ended: false }
+  await afterRestart(life, ledgers)
+  await pause(MAX_DELAY_MS + 100)
+  const mcp = await McpClient.open(server.http)
+  for (const channel of QUEUES) {
+    while ((await receive(mcp, life, ledgers, channel, 100)) > 0);
+  }
+  for (const store of ledgers.stores) store.finish(await readAll(mcp, store, 1))
+  mcp.close()
+  ledgers.queues.finish()
+  const code = await server.process.stop()
+  if (code !== 0) ledgers.violations.add('shutdown', `exit code ${code}\n${server.process.output}`)
+}

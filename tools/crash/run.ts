@@ -1,0 +1,57 @@
+import { Random } from '../harness/random.ts'
+import { canCountSyncs } from '../harness/sync-counter.ts'
+import { TemporaryFolder } from '../harness/temporary.ts'
+import type { CoreFigures } from './core-rounds.ts'
+import { coreRounds } from './core-rounds.ts'
+import type { HttpFigures } from './http-rounds.ts'
+import { httpRounds } from './http-rounds.ts'
+import { Violations } from './violations.ts'
+
+export interface CrashOptions {
+  readonly seed: number
+  readonly rounds: number
+  readonly coreRounds: number
+  readonly maxLifeMs: number
+  /** Counting syncs needs strace; not counting them must be asked for. */
+  readonly syncCheck: boolean
+  readonly log: (line: string) => void
+}
+
+export interface CrashReport {
+  readonly http: HttpFigures
+  readonly core: CoreFigures
+  readonly violations: Violations
+}
+
+/** Both kinds of round. The seed fixes the choices; what the machine does between them it cannot fix. */
+export async function crash(options: CrashOptions): Promise<CrashReport> {
+  const { log, maxLifeMs } = options
+  const violations = new Violations()
+  const countSyncs = options.syncCheck && canCountSyncs()
+  if (options.syncCheck && !countSyncs) violations.add('unsynced', 'not checked: strace is missing or may not trace')
+  await using folder = await TemporaryFolder.create('crash')
+  const random = new Random(options.seed)
+  const http = await httpRounds({ rounds: options.rounds, maxLifeMs, countSyncs, folder, random, violations, log })
+  const path = folder.join('core-store')
+  const core = await coreRounds({ rounds: options.coreRounds, maxLifeMs, path, random, violations, log })
+  return { http, core, violations }
+}
+
+export function crashSummary(seed: number, { http, core, violations }: CrashReport): string {
+  return [
+    `seed ${seed}`,
+    `over HTTP: ${http.rounds} times kill -9 (${http.killedStarting} of them while starting) under mixed load`,
+    `  ${http.sent} sends acknowledged, ${http.received} messages received, ${http.again} of them again (killed inside the settle window)`,
+    `  ${http.duplicatesRefused} retried sends recognized by their message_id; ${http.published} events stored`,
+    http.syncChecks === 0
+      ? '  syncs not counted'
+      : `  ${http.syncs} syncs for ${http.commits} commit groups in ${http.syncChecks} lives`,
+    `leased receive: ${core.rounds} times kill -9 (${core.killedStarting} while starting)`,
+    `  ${core.sent} sends and ${core.acked} acks confirmed, ${core.redelivered} messages leased again after a kill, nack or lapse`,
+    'broken promises:',
+    ...violations.lines(),
+    ...violations.examples.map((example) => `  ! ${example}`),
+    violations.total === 0 ? 'every promise was kept' : `${violations.total} broken promises`,
+    '',
+  ].join('\n')
+}

@@ -1,0 +1,56 @@
+// Preloaded (`--import`) into every measured process: it answers what the process has used, whatever it runs.
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { isMainThread } from 'node:worker_threads'
+
+import { answerCalls } from './calls.ts'
+
+/** How often the loop is looked at, in milliseconds. Node's histogram includes it, so it is taken off again. */
+const RESOLUTION_MS = 10
+
+export interface LoopDelay {
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly maxMs: number
+  readonly samples: number
+}
+
+let delay: ReturnType<typeof monitorEventLoopDelay> | undefined
+
+function milliseconds(nanoseconds: number): number {
+  return Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS)
+}
+
+if (isMainThread && process.send !== undefined) {
+  answerCalls({
+    /** CPU time of all threads so far, in microseconds. */
+    cpuMicros: () => {
+      const { user, system } = process.cpuUsage()
+      return user + system
+    },
+    /** Resident memory in bytes, after collecting garbage where the process was started with --expose-gc. */
+    rssBytes: async () => {
+      for (let i = 0; i < 3; i++) {
+        globalThis.gc?.()
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+      return process.memoryUsage().rss
+    },
+    startLoopDelay: () => {
+      delay ??= monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+      delay.reset()
+      delay.enable()
+    },
+    stopLoopDelay: (): LoopDelay => {
+      if (delay === undefined) throw new Error('startLoopDelay comes first')
+      delay.disable()
+      return {
+        p50Ms: milliseconds(delay.percentile(50)),
+        p99Ms: milliseconds(delay.percentile(99)),
+        maxMs: milliseconds(delay.max),
+        samples: delay.count,
+      }
+    },
+  })
+  // The channel to the harness must not keep a server alive that is done.
+  process.channel?.unref()
+}

@@ -1,0 +1,97 @@
+import type { Socket } from 'node:net'
+import { connect } from 'node:net'
+
+export interface HttpAnswer {
+  readonly status: number
+  readonly body: Buffer
+}
+
+const HEAD_END = Buffer.from('\r\n\r\n')
+const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i
+
+/**
+ * One keep-alive connection that sends prepared bytes and reads answers with a Content-Length: as little as a client
+ * can do, so that the load generator is never what is measured. One request at a time.
+ */
+export class KeepAliveConnection {
+  readonly #socket: Socket
+  #received: Buffer = Buffer.alloc(0)
+  #failure: Error | undefined
+  #waiting: { resolve: (answer: HttpAnswer) => void; reject: (error: Error) => void } | undefined
+
+  private constructor(socket: Socket) {
+    this.#socket = socket
+    socket.setNoDelay(true)
+    socket.on('data', (chunk) => this.#take(chunk))
+    socket.on('error', (error) => this.#fail(error))
+    socket.on('close', () => this.#fail(new Error('the connection is closed')))
+  }
+
+  static open(url: string): Promise<KeepAliveConnection> {
+    const { hostname, port } = new URL(url)
+    return new Promise((resolve, reject) => {
+      const socket = connect(Number(port), hostname)
+      socket.once('error', reject)
+      socket.once('connect', () => {
+        socket.off('error', reject)
+        resolve(new KeepAliveConnection(socket))
+      })
+    })
+  }
+
+  request(bytes: Buffer): Promise<HttpAnswer> {
+    return new Promise((resolve, reject) => {
+      if (this.#failure !== undefined) {
+        reject(this.#failure)
+        return
+      }
+      this.#waiting = { resolve, reject }
+      this.#socket.write(bytes)
+    })
+  }
+
+  /** A request that still waits is rejected. */
+  close(): void {
+    this.#socket.destroy()
+  }
+
+  #take(chunk: Buffer): void {
+    this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk])
+    const headEnd = this.#received.indexOf(HEAD_END)
+    if (headEnd === -1) return
+    const head = this.#received.toString('latin1', 0, headEnd)
+    const length = CONTENT_LENGTH.exec(head)?.[1]
+    if (length === undefined) {
+      this.#fail(new Error(`answer without Content-Length:\n${head}`))
+      return
+    }
+    const end = headEnd + HEAD_END.length + Number(length)
+    if (this.#received.length < end) return
+    const body = this.#received.subarray(headEnd + HEAD_END.length, end)
+    this.#received = this.#received.subarray(end)
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    waiting?.resolve({ status: Number(head.slice(9, 12)), body })
+  }
+
+  #fail(error: Error): void {
+    this.#failure ??= error
+    const waiting = this.#waiting
+    this.#waiting = undefined
+    waiting?.reject(error)
+  }
+}
+
+/** The bytes of a POST request with a JSON body. */
+export function postBytes(url: string, json: string, headers: Readonly<Record<string, string>> = {}): Buffer {
+  const { host, pathname } = new URL(url)
+  const lines = [
+    `POST ${pathname} HTTP/1.1`,
+    `Host: ${host}`,
+    'Content-Type: application/json',
+    'Accept: application/json, text/event-stream',
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    `Content-Length: ${Buffer.byteLength(json)}`,
+  ]
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${json}`)
+}

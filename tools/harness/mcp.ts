@@ -1,0 +1,66 @@
+import { KeepAliveConnection, postBytes } from './keep-alive-connection.ts'
+
+/** The JSON-RPC text of a `tools/call`. */
+export function toolCall(name: string, args: Readonly<Record<string, unknown>>, id: number | string = 1): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } })
+}
+
+/** The parts of a tool's answer that the harnesses look at. */
+export interface ToolResult {
+  readonly isError: boolean
+  readonly text: string
+  readonly structured: Readonly<Record<string, unknown>>
+}
+
+interface ToolAnswer {
+  readonly error?: { readonly code: number; readonly message: string }
+  readonly result?: {
+    readonly isError?: boolean
+    readonly content?: readonly { readonly text?: string }[]
+    readonly structuredContent?: Readonly<Record<string, unknown>>
+  }
+}
+
+/** Reads the JSON-RPC answer to a `tools/call`; a JSON-RPC error throws. */
+export function toolResult(body: string): ToolResult {
+  const { error, result } = JSON.parse(body) as ToolAnswer
+  if (error !== undefined || result === undefined) throw new ToolError(`JSON-RPC error: ${body.slice(0, 500)}`)
+  return {
+    isError: result.isError === true,
+    text: result.content?.[0]?.text ?? '',
+    structured: result.structuredContent ?? {},
+  }
+}
+
+/** One MCP client on one keep-alive connection; one call at a time. */
+export class McpClient {
+  readonly #connection: KeepAliveConnection
+  readonly #url: string
+
+  private constructor(connection: KeepAliveConnection, url: string) {
+    this.#connection = connection
+    this.#url = url
+  }
+
+  static async open(http: string): Promise<McpClient> {
+    return new McpClient(await KeepAliveConnection.open(http), `${http}/mcp`)
+  }
+
+  /** Rejects when the connection breaks, and with the tool's text when it fails. */
+  async call(name: string, args: Readonly<Record<string, unknown>>): Promise<ToolResult> {
+    const { status, body } = await this.#connection.request(postBytes(this.#url, toolCall(name, args)))
+    if (status !== 200) throw new ToolError(`HTTP ${status}: ${body.toString().slice(0, 500)}`)
+    const result = toolResult(body.toString())
+    if (result.isError) throw new ToolError(result.text)
+    return result
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+}
+
+/** The server answered, and the answer is not a success. */
+export class ToolError extends Error {
+  override readonly name = 'ToolError'
+}

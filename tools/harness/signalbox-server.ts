@@ -1,0 +1,62 @@
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import { MeasuredProcess } from './measured-process.ts'
+
+/** The workspace these tools stand in. */
+export const WORKSPACE = fileURLToPath(new URL('../..', import.meta.url))
+
+export interface ServerOptions {
+  readonly storePath: string
+  /** The workspace whose server runs. @default the one these tools stand in */
+  readonly root?: string
+  readonly core?: number | undefined
+  readonly env?: Readonly<Record<string, string>>
+  readonly nodeArgs?: readonly string[]
+  readonly wrapper?: readonly string[]
+}
+
+/** The real server as its own process, from source, on free ports. */
+export interface SignalboxServer extends AsyncDisposable {
+  readonly process: MeasuredProcess
+  /** `http://host:port` of the shared listener. */
+  readonly http: string
+  /** `http://host:port` of the management listener. */
+  readonly api: string
+}
+
+interface ReadyLine {
+  readonly msg: string
+  readonly http: string
+  readonly api: string
+}
+
+function readyLine(line: string): ReadyLine | undefined {
+  if (!line.startsWith('{')) return undefined
+  try {
+    const entry = JSON.parse(line) as ReadyLine
+    return entry.msg === 'signalbox ready' ? entry : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Starts the process without waiting for it to be ready. */
+export function spawnSignalbox(options: ServerOptions): MeasuredProcess {
+  const root = options.root ?? WORKSPACE
+  return new MeasuredProcess({
+    script: join(root, 'apps/server/src/main.ts'),
+    cwd: root,
+    core: options.core,
+    env: { HTTP_PORT: '0', API_PORT: '0', LOG_LEVEL: 'warn', STORE_PATH: options.storePath, ...options.env },
+    ...(options.nodeArgs ? { nodeArgs: options.nodeArgs } : {}),
+    ...(options.wrapper ? { wrapper: options.wrapper } : {}),
+  })
+}
+
+/** Resolves when the server has said that it is ready. */
+export async function startSignalbox(options: ServerOptions): Promise<SignalboxServer> {
+  const process = spawnSignalbox(options)
+  const { http, api } = await process.line(readyLine)
+  return { process, http, api, [Symbol.asyncDispose]: () => process[Symbol.asyncDispose]() }
+}

@@ -1,0 +1,19 @@
+import { expect, test } from 'vitest'
+
+import { soak, soakProblems } from '../soak/run.ts'
+
+test('soak - long polls and senders at once lose and double nothing', { timeout: 60_000 }, async () => {
+  const report = await soak({
+    seconds: 2,
+    polls: 40,
+    senders: 8,
+    queues: 5,
+    rate: 400,
+    // Whether the loop is free is for the timed run on a quiet machine to say, not for a test.
+    delayBudgetMs: Number.POSITIVE_INFINITY,
+    core: undefined,
+    log: () => {},
+  })
+  expect(soakProblems(report)).toEqual([])
+  expect(report.received).toBe(report.sent)
+})
