@@ -69,6 +69,10 @@ class Journey {
   readonly #origin: Accepted
   /** Every channel that holds the message, or is about to: none gets it twice. */
   readonly #reached = new Set<string>()
+  /** The rules that have matched, by index. */
+  readonly #matched = new Set<number>()
+  /** The rules that could not tell, which is told once. */
+  readonly #unclear = new Set<number>()
   #copies = 0
 
   constructor(table: RoutingTable, sender: Sender, origin: Accepted) {
@@ -88,14 +92,23 @@ class Journey {
     }
   }
 
+  /**
+   * A rule's targets follow from the tags, which copies share: where it has matched once, every later match would only lead
+   * to the same channels, so it is not asked again. One that could not tell is asked again, as that may hang on the channel.
+   */
   #plan(from: Stop): readonly Plan[] {
     const plans: Plan[] = []
     for (const rule of this.#table.rules) {
+      const { index } = rule
+      if (this.#matched.has(index)) continue
       const matches = rule.matches(from.type, from.channel, from.message)
-      if (typeof matches === 'string') this.#fail(rule.index, from, 'condition', matches)
-      else if (matches) {
+      if (typeof matches === 'string') {
+        if (!this.#unclear.has(index)) this.#fail(index, from, 'condition', matches)
+        this.#unclear.add(index)
+      } else if (matches) {
+        this.#matched.add(index)
         for (const to of this.#targets(rule, from)) {
-          if (this.#admits(rule.index, from, to)) plans.push({ rule: rule.index, from, to })
+          if (this.#admits(index, from, to)) plans.push({ rule: index, from, to })
         }
       }
     }
