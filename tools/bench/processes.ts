@@ -11,9 +11,8 @@ import type { BenchContext } from './row.ts'
 import type { Subject } from './subject.ts'
 import { fileLabel, packageEntry } from './subject.ts'
 
-function profiling(context: BenchContext, name: string): string[] {
-  if (context.profiles === undefined) return []
-  return ['--cpu-prof', `--cpu-prof-dir=${join(context.profiles, name)}`, '--cpu-prof-interval=250']
+function profilesOf(context: BenchContext, name: string): string | undefined {
+  return context.profiles === undefined ? undefined : join(context.profiles, name)
 }
 
 /** A new folder of its own for a store or a log. */
@@ -31,7 +30,7 @@ export function startServer(
     root: subject.root,
     storePath: options.storePath ?? newFolder(context),
     core: context.core,
-    nodeArgs: profiling(context, `server-${fileLabel(subject)}`),
+    profiles: profilesOf(context, `server-${fileLabel(subject)}`),
     ...(options.env ? { env: options.env } : {}),
   })
 }
@@ -42,7 +41,8 @@ export function startWorker(context: BenchContext, name: string, subject: Subjec
     script: fileURLToPath(new URL(`workers/${name}.ts`, import.meta.url)),
     args: [packageEntry(subject, 'broker-core'), packageEntry(subject, 'engine-embedded')],
     core: context.core,
-    nodeArgs: ['--expose-gc', ...profiling(context, `${name}-${fileLabel(subject)}`)],
+    nodeArgs: ['--expose-gc'],
+    profiles: profilesOf(context, `${name}-${fileLabel(subject)}`),
   })
 }
 
@@ -51,7 +51,7 @@ export function startYardstick(context: BenchContext, name: string): MeasuredPro
   return new MeasuredProcess({
     script: fileURLToPath(new URL(`yardsticks/${name}.ts`, import.meta.url)),
     core: context.core,
-    nodeArgs: profiling(context, name),
+    profiles: profilesOf(context, name),
   })
 }
 
@@ -70,7 +70,7 @@ export async function startMetricsHost(
       mode,
     ],
     core: context.core,
-    nodeArgs: profiling(context, `metrics-${mode}-${fileLabel(subject)}`),
+    profiles: profilesOf(context, `metrics-${mode}-${fileLabel(subject)}`),
   })
   return { process, url: await listening(process) }
 }

@@ -32,6 +32,8 @@ class CoreLedger {
   readonly sent = new Set<string>()
   readonly acked = new Set<string>()
   readonly #delivered = new Set<string>()
+  /** An ack was asked for; whether it came to pass is not known. */
+  readonly #acking = new Set<string>()
   #held = new Set<string>()
   redelivered = 0
 
@@ -49,12 +51,17 @@ class CoreLedger {
         if (this.#held.has(report.id)) this.#violations.add('twoHolders', report.id)
         if (this.#delivered.has(report.id)) this.redelivered++
         this.#delivered.add(report.id)
+        this.#acking.delete(report.id)
         if (!report.lapses) this.#held.add(report.id)
         return
       case 'nacking':
         this.#held.delete(report.id)
         return
+      case 'acking':
+        this.#acking.add(report.id)
+        return
       case 'acked':
+        this.#acking.delete(report.id)
         this.#held.delete(report.id)
         this.acked.add(report.id)
         return
@@ -72,7 +79,10 @@ class CoreLedger {
   }
 
   finish(): void {
-    for (const id of this.sent) if (!this.acked.has(id)) this.#violations.add('lost', `${id} (leased receive)`)
+    for (const id of this.sent) {
+      if (this.acked.has(id) || this.#acking.has(id)) continue
+      this.#violations.add('lost', `${id} (leased receive)`)
+    }
   }
 }
 

@@ -22,6 +22,13 @@ function report(message: CoreReport): void {
   process.send?.(message)
 }
 
+/** Resolves when the harness has it for certain, whatever becomes of this process. */
+function reported(message: CoreReport): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.send?.(message, undefined, undefined, (error) => (error === null ? resolve() : reject(error)))
+  })
+}
+
 async function produce(producer: number): Promise<void> {
   for (let i = 0; ; i++) {
     const id = `${seed}-${producer}-${i}`
@@ -47,6 +54,8 @@ async function consume(): Promise<void> {
         continue
       }
       if (choice < 0.2) await queues.extend([receipt], LEASE_MS)
+      // An ack may be durable without its confirmation having come through: the harness must know that it was asked for.
+      await reported({ step: 'acking', id })
       const { settled } = await queues.ack([receipt])
       if (settled === 1) report({ step: 'acked', id })
       else report({ step: 'failed', text: `an ack inside its lease was lost: ${id}` })

@@ -3,6 +3,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { isMainThread } from 'node:worker_threads'
 
 import { answerCalls } from './calls.ts'
+import { Profiler } from './profiler.ts'
 
 /** How often the loop is looked at, in milliseconds. Node's histogram includes it, so it is taken off again. */
 const RESOLUTION_MS = 10
@@ -20,7 +21,12 @@ function milliseconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS)
 }
 
+/** Set, with a folder, to profile the process from its start until it is told to write what it saw. */
+const profiles = process.env['SIGNALBOX_PROFILES']
+
 if (isMainThread && process.send !== undefined) {
+  const profiler = profiles === undefined ? undefined : new Profiler()
+  profiler?.start()
   answerCalls({
     /** CPU time of all threads so far, in microseconds. */
     cpuMicros: () => {
@@ -35,6 +41,7 @@ if (isMainThread && process.send !== undefined) {
       }
       return process.memoryUsage().rss
     },
+    writeProfiles: () => profiler?.stop(profiles ?? ''),
     startLoopDelay: () => {
       delay ??= monitorEventLoopDelay({ resolution: RESOLUTION_MS })
       delay.reset()

@@ -14,6 +14,8 @@ export interface ProcessOptions {
   /** The core it is pinned to; undefined leaves it to the scheduler. */
   readonly core?: number | undefined
   readonly nodeArgs?: readonly string[]
+  /** A folder for CPU profiles of all its threads, written when it is stopped. */
+  readonly profiles?: string | undefined
   /** A command that runs it, such as strace; it must replace itself by the process or run beside it. */
   readonly wrapper?: readonly string[]
 }
@@ -30,6 +32,7 @@ export class MeasuredProcess implements AsyncDisposable {
   readonly child: ChildProcess
   readonly #waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>()
   readonly #exited: Promise<void>
+  readonly #profiled: boolean
   #nextId = 1
   #output = ''
   #onOutput: (() => void) | undefined
@@ -47,10 +50,15 @@ export class MeasuredProcess implements AsyncDisposable {
     const [command = process.execPath, ...args] = [...pin, ...(options.wrapper ?? []), ...node]
     this.child = spawn(command, args, {
       cwd: options.cwd,
-      env: { ...process.env, ...options.env },
+      env: {
+        ...process.env,
+        ...options.env,
+        ...(options.profiles === undefined ? {} : { SIGNALBOX_PROFILES: options.profiles }),
+      },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       serialization: 'advanced',
     })
+    this.#profiled = options.profiles !== undefined
     running.add(this.child)
     const take = (chunk: Buffer) => {
       // Enough to find the ready line and to show why it did not come; a long run must not be kept.
@@ -141,6 +149,7 @@ export class MeasuredProcess implements AsyncDisposable {
 
   /** Ends it politely; resolves with its exit code (null when a signal ended it). */
   async stop(): Promise<number | null> {
+    if (this.#profiled && !this.exited) await this.call('writeProfiles')
     if (!this.exited) this.child.kill('SIGTERM')
     const deadline = setTimeout(() => this.child.kill('SIGKILL'), 30_000)
     await this.#exited

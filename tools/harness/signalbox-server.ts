@@ -12,7 +12,7 @@ export interface ServerOptions {
   readonly root?: string
   readonly core?: number | undefined
   readonly env?: Readonly<Record<string, string>>
-  readonly nodeArgs?: readonly string[]
+  readonly profiles?: string | undefined
   readonly wrapper?: readonly string[]
 }
 
@@ -49,7 +49,7 @@ export function spawnSignalbox(options: ServerOptions): MeasuredProcess {
     cwd: root,
     core: options.core,
     env: { HTTP_PORT: '0', API_PORT: '0', LOG_LEVEL: 'warn', STORE_PATH: options.storePath, ...options.env },
-    ...(options.nodeArgs ? { nodeArgs: options.nodeArgs } : {}),
+    profiles: options.profiles,
     ...(options.wrapper ? { wrapper: options.wrapper } : {}),
   })
 }

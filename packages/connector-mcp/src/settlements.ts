@@ -53,7 +53,6 @@ export class Settlements {
     }
     const onClose = (hadError: boolean): void => pending.done(pending.handedOver && !hadError ? 'commit' : 'rollback')
     const onHandedOver = (): void => {
-      if (response.destroyed && !response.writableFinished) return
       pending.handedOver = true
       if (this.#graceMs === 0 || this.#closing) pending.done('commit')
       // Not unref'd: what holds the process for 250 ms is a message that would otherwise be delivered twice.
@@ -64,7 +63,9 @@ export class Settlements {
     ofSocket.add(pending)
     socket.on('close', onClose)
     if (response.shouldKeepAlive) {
-      response.end(lastChunk, onHandedOver)
+      // Not the callback of `end`: that comes for a response that broke off as well.
+      response.once('finish', onHandedOver)
+      response.end(lastChunk)
     } else {
       // Ending the response would close the socket, and with it our only way to hear that the client is dead.
       response.write(lastChunk, (error) => {

@@ -1,8 +1,29 @@
+import type { ContractEngine, ContractHarness } from '@signalbox/broker-core/testing'
 import { engineContract } from '@signalbox/broker-core/testing'
-import { test } from 'vitest'
+import { afterAll, test, vi } from 'vitest'
 
 import { harness } from './contract-harness.ts'
 
-// Most of a case's time is waiting, and each has a store of its own: they run side by side.
-// oxlint-disable-next-line vitest/expect-expect -- a case asserts by itself, with any test runner
-test.concurrent.for(engineContract)('$name', (one) => one.run(harness))
+// Most of a case's time is waiting: they run side by side, those that can on one engine.
+vi.setConfig({ maxConcurrency: 16 })
+
+let opened: Promise<ContractEngine> | undefined
+
+const shared: ContractHarness = {
+  async open() {
+    opened ??= harness.open()
+    const { engine } = await opened
+    return {
+      engine,
+      restart: () => Promise.reject(new Error('an isolated case, then')),
+      dispose: () => Promise.resolve(),
+    }
+  },
+}
+
+afterAll(async () => (await opened)?.dispose())
+
+for (const one of engineContract) {
+  // oxlint-disable-next-line vitest/expect-expect, vitest/valid-title -- a case has its name, and asserts by itself
+  test.concurrent(one.name, () => one.run(one.isolated ? harness : shared))
+}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 
 import type { QueueSend } from '../engine.ts'
-import { contractCase } from './contract-case.ts'
+import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import {
   CONSUMER,
@@ -53,7 +53,7 @@ export const capabilityCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase(
+  isolatedCase(
     'capabilities - leaseSurvivesNode: whether a lease can be settled when its node is gone',
     async (context) => {
       const queue = context.channel('survives')
@@ -90,7 +90,7 @@ export const capabilityCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('capabilities - fsyncBeforeAck: whether acknowledged means synced', async (context) => {
+  isolatedCase('capabilities - fsyncBeforeAck: whether acknowledged means synced', async (context) => {
     assert.equal(typeof context.engine.capabilities.fsyncBeforeAck, 'boolean')
     // Neither a restart nor a killed process shows a missing sync; what either declaration promises is kept here.
     const queue = context.channel('acknowledged')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 
 import type { Engine } from '../engine.ts'
-import { contractCase } from './contract-case.ts'
+import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import { follow } from './log-subscriptions.ts'
 import { logged, text, texts } from './messages.ts'
@@ -87,7 +87,7 @@ export const compactionCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('compaction - keys may hold any characters and are told apart exactly', async ({ engine, channel }) => {
+  isolatedCase('compaction - keys may hold any characters and are told apart exactly', async ({ engine, channel }) => {
     const log = channel('keys')
     await engine.channels.create('events_store', log, { compacted: true })
     const keys = ['a', 'A', 'a ', 'a.b', 'a/b', '*', '>', '__proto__', 'größe 🙂', 'x'.repeat(200), 'a\nb']
@@ -244,7 +244,7 @@ export const compactionCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('compaction - keys, sequences and tombstones are kept over a restart', async (context) => {
+  isolatedCase('compaction - keys, sequences and tombstones are kept over a restart', async (context) => {
     const log = context.channel('restart')
     await context.engine.channels.create('events_store', log, { compacted: true })
     await put(context.engine, log, 'a', 'a1')

@@ -29,13 +29,18 @@ export interface ContractEngine {
 
 /** What whoever writes an engine provides. */
 export interface ContractHarness {
-  /** A fresh, empty engine. Cases run side by side when each gets its own. */
+  /**
+   * A fresh, empty engine. A case that is not `isolated` asks for no options, and may be given one that others use at
+   * the same time: all its names are its own, and it neither restarts nor closes the engine.
+   */
   open(options?: ContractEngineOptions): Promise<ContractEngine>
 }
 
 /** One behaviour that every engine shows. Run it with any test runner: it resolves, or rejects with an AssertionError. */
 export interface ContractCase {
   readonly name: string
+  /** It needs an engine of its own: it sets limits, restarts or closes it, or looks at the whole of it. */
+  readonly isolated: boolean
   run(harness: ContractHarness): Promise<void>
 }
 
@@ -47,27 +52,30 @@ export interface CaseContext {
   readonly channel: (label: string) => string
 }
 
-/** A case that opens an engine of its own and disposes of it, however it ends. */
-export function contractCase(
-  name: string,
-  run: (context: CaseContext) => Promise<void>,
-  options: ContractEngineOptions = {},
-): ContractCase {
-  return {
-    name,
-    async run(harness) {
-      const opened = await harness.open(options)
-      try {
-        await run({
-          get engine() {
-            return opened.engine
-          },
-          restart: () => opened.restart(),
-          channel: (label) => `${label}-${randomUUID()}`,
-        })
-      } finally {
-        await opened.dispose()
-      }
-    },
+type Run = (context: CaseContext) => Promise<void>
+
+/** A case that can share its engine. */
+export function contractCase(name: string, run: Run): ContractCase {
+  return { name, isolated: false, run: (harness) => runCase(harness, {}, run) }
+}
+
+/** A case that has its engine for itself. */
+export function isolatedCase(name: string, run: Run, options: ContractEngineOptions = {}): ContractCase {
+  return { name, isolated: true, run: (harness) => runCase(harness, options, run) }
+}
+
+/** Opens an engine for the case, and disposes of it however the case ends. */
+async function runCase(harness: ContractHarness, options: ContractEngineOptions, run: Run): Promise<void> {
+  const opened = await harness.open(options)
+  try {
+    await run({
+      get engine() {
+        return opened.engine
+      },
+      restart: () => opened.restart(),
+      channel: (label) => `${label}-${randomUUID()}`,
+    })
+  } finally {
+    await opened.dispose()
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-import { contractCase } from './contract-case.ts'
+import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import { appendAll, CONSUMER, logged, numbered, outgoing, queued, receiveOne, reply, sendAll } from './messages.ts'
 import { eventually, Inbox, PATIENCE_MS, pause } from './waiting.ts'
@@ -124,7 +124,7 @@ export const counterCases: readonly ContractCase[] = [
     })
   }),
 
-  contractCase('C3 - counters: those of stored types are kept over a restart', async (context) => {
+  isolatedCase('C3 - counters: those of stored types are kept over a restart', async (context) => {
     const [queue, log] = [context.channel('queue'), context.channel('log')]
     const deadLetterQueue = context.channel('dead')
     await context.engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 
 import type { Engine } from '../engine.ts'
-import { contractCase } from './contract-case.ts'
+import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import {
   assertNothingDue,
@@ -242,7 +242,7 @@ export const deadLetterCases: readonly ContractCase[] = [
     )
   }),
 
-  contractCase(
+  isolatedCase(
     'dead letters - a message whose dead-letter queue is full is not lost',
     async ({ engine, channel }) => {
       const [queue, deadLetterQueue] = [channel('to-full'), channel('full')]
@@ -260,7 +260,7 @@ export const deadLetterCases: readonly ContractCase[] = [
     { queueMaxMessages: 2 },
   ),
 
-  contractCase(
+  isolatedCase(
     'dead letters - a message whose dead-letter queue is one channel too many is not lost',
     async ({ engine, channel }) => {
       const [queue, deadLetterQueue] = [channel('only'), channel('too-many')]

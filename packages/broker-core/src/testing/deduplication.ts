@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-import { contractCase } from './contract-case.ts'
+import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import { assertNothingDue, CONSUMER, logged, queued, receiveMany, receiveOne, text, texts } from './messages.ts'
 import { rejectsWith } from './waiting.ts'
@@ -98,7 +98,7 @@ export const deduplicationCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('C5 - queues: ids are remembered over a restart', async (context) => {
+  isolatedCase('C5 - queues: ids are remembered over a restart', async (context) => {
     const queue = context.channel('restart')
     await context.engine.queues.send(queue, queued('x', { id: 'first', deduplicationId: 'a' }))
     await context.restart()
@@ -107,7 +107,7 @@ export const deduplicationCases: readonly ContractCase[] = [
     assert.equal((await context.engine.queues.send(queue, queued('y', { deduplicationId: 'b' }))).duplicate, false)
   }),
 
-  contractCase(
+  isolatedCase(
     'C5 - queues: a refused send is not remembered, a retry of a stored one is no refusal',
     async ({ engine, channel }) => {
       const queue = channel('full')
@@ -149,7 +149,7 @@ export const deduplicationCases: readonly ContractCase[] = [
     assert.equal((await engine.logs.read(log, { maxMessages: 100 })).length, 1)
   }),
 
-  contractCase('C5 - logs: ids are remembered over a restart, for each channel and type alone', async (context) => {
+  isolatedCase('C5 - logs: ids are remembered over a restart, for each channel and type alone', async (context) => {
     const [log, other] = [context.channel('restart'), context.channel('other')]
     await context.engine.logs.append(log, logged('x', { deduplicationId: 'a' }))
     await context.restart()

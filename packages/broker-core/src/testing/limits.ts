@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 
 import type { QueueSend } from '../engine.ts'
-import { contractCase } from './contract-case.ts'
+import { isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import {
   assertNothingDue,
@@ -25,7 +25,7 @@ const KIB = 'x'.repeat(1024)
 
 /** What an engine refuses because a limit is reached (C4): clearly, and leaving everything as it was. */
 export const limitCases: readonly ContractCase[] = [
-  contractCase(
+  isolatedCase(
     'C4 - limits: the engine declares the limits it was opened with',
     async ({ engine }) => {
       assert.equal(engine.limits.maxMessageBytes, 300_000)
@@ -34,7 +34,7 @@ export const limitCases: readonly ContractCase[] = [
     { maxMessageBytes: 300_000, maxChannels: 50 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: a queue takes as many messages as it may, leased and delayed ones counted',
     async ({ engine, channel }) => {
       const [queue, other] = [channel('messages'), channel('other')]
@@ -53,7 +53,7 @@ export const limitCases: readonly ContractCase[] = [
     { queueMaxMessages: 3 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: a refused send leaves no gap, and an ack or a purge makes room',
     async ({ engine, channel }) => {
       const queue = channel('room')
@@ -69,7 +69,7 @@ export const limitCases: readonly ContractCase[] = [
     { queueMaxMessages: 2 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: a nack needs no room',
     async ({ engine, channel }) => {
       const queue = channel('nack')
@@ -83,7 +83,7 @@ export const limitCases: readonly ContractCase[] = [
     { queueMaxMessages: 2 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: a batch that does not fit is refused whole',
     async ({ engine, channel }) => {
       const queue = channel('batch')
@@ -100,7 +100,7 @@ export const limitCases: readonly ContractCase[] = [
     { queueMaxMessages: 4 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: of concurrent sends as many succeed as fit',
     async ({ engine, channel }) => {
       const queue = channel('concurrent')
@@ -116,7 +116,7 @@ export const limitCases: readonly ContractCase[] = [
     { queueMaxMessages: 10 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: a queue takes as many bytes as it may',
     async ({ engine, channel }) => {
       const queue = channel('bytes')
@@ -137,7 +137,7 @@ export const limitCases: readonly ContractCase[] = [
     { queueMaxBytes: 10 * 1024 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: a batch over the bytes of a queue is refused whole',
     async ({ engine, channel }) => {
       const queue = channel('batch-bytes')
@@ -155,7 +155,7 @@ export const limitCases: readonly ContractCase[] = [
     { queueMaxBytes: 10 * 1024 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: no channel is made over the limit, by none of the ways there are',
     async ({ engine, channel }) => {
       const [queue, log, topic] = [channel('queue'), channel('log'), channel('topic')]
@@ -179,7 +179,7 @@ export const limitCases: readonly ContractCase[] = [
     { maxChannels: 3 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: at the channel limit existing channels go on, and a deleted one makes room',
     async ({ engine, channel }) => {
       const [queue, log] = [channel('queue'), channel('log')]
@@ -198,7 +198,7 @@ export const limitCases: readonly ContractCase[] = [
     { maxChannels: 2 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: the broker’s own channels are not counted',
     async ({ engine, channel }) => {
       await engine.queues.send(channel('one'), queued('x'))
@@ -216,7 +216,7 @@ export const limitCases: readonly ContractCase[] = [
     { maxChannels: 2 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: of concurrent first uses as many make a channel as fit',
     async ({ engine, channel }) => {
       const outcomes = await Promise.allSettled(
@@ -228,7 +228,7 @@ export const limitCases: readonly ContractCase[] = [
     { maxChannels: 5 },
   ),
 
-  contractCase(
+  isolatedCase(
     'C4 - limits: channels are still counted after a restart',
     async (context) => {
       const queue = context.channel('one')

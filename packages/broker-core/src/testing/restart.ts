@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-import { contractCase } from './contract-case.ts'
+import { isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import {
   appendAll,
@@ -22,7 +22,7 @@ import { pause } from './waiting.ts'
 
 /** What is still there after the engine was closed and opened again. */
 export const restartCases: readonly ContractCase[] = [
-  contractCase('restart - messages are kept whole, in their order', async (context) => {
+  isolatedCase('restart - messages are kept whole, in their order', async (context) => {
     const queue = context.channel('queue')
     const body = Uint8Array.from({ length: 256 }, (_, i) => i)
     const tags = Object.fromEntries([
@@ -45,7 +45,7 @@ export const restartCases: readonly ContractCase[] = [
     assert.deepEqual(texts(rest.map((delivery) => delivery.message)), numbered(20))
   }),
 
-  contractCase('restart - sequences go on where they were, also when the queue is empty', async (context) => {
+  isolatedCase('restart - sequences go on where they were, also when the queue is empty', async (context) => {
     const [queue, log] = [context.channel('queue'), context.channel('log')]
     await sendAll(context.engine, queue, ['x', 'y'])
     await appendAll(context.engine, log, numbered(3))
@@ -60,7 +60,7 @@ export const restartCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await context.engine.logs.read(log, { maxMessages: 10 })), [...numbered(3), 'n'])
   }),
 
-  contractCase('restart - what was acked or purged does not come back', async (context) => {
+  isolatedCase('restart - what was acked or purged does not come back', async (context) => {
     const [acked, purged] = [context.channel('acked'), context.channel('purged')]
     await sendAll(context.engine, acked, ['x', 'y'])
     await sendAll(context.engine, purged, ['x', 'y'])
@@ -73,7 +73,7 @@ export const restartCases: readonly ContractCase[] = [
     await assertNothingDue(context.engine, purged)
   }),
 
-  contractCase('restart - receive counts are kept', async (context) => {
+  isolatedCase('restart - receive counts are kept', async (context) => {
     const queue = context.channel('counts')
     const deadLetterQueue = context.channel('dead')
     await context.engine.queues.send(queue, queued('x', { maxReceiveCount: 3, deadLetterQueue }))
@@ -90,7 +90,7 @@ export const restartCases: readonly ContractCase[] = [
     await assertNothingDue(context.engine, queue)
   }),
 
-  contractCase('restart - a message that was leased is not lost', async (context) => {
+  isolatedCase('restart - a message that was leased is not lost', async (context) => {
     const queue = context.channel('leased')
     await sendAll(context.engine, queue, ['x', 'y'])
     await receiveOne(context.engine, queue, { leaseMs: 1_000 })
@@ -99,7 +99,7 @@ export const restartCases: readonly ContractCase[] = [
     assert.deepEqual(texts(deliveries.map(({ message }) => message)).toSorted(), ['x', 'y'])
   }),
 
-  contractCase('restart - delays run on', async (context) => {
+  isolatedCase('restart - delays run on', async (context) => {
     const queue = context.channel('delay')
     const due = Date.now() + 1_500
     await context.engine.queues.send(queue, queued('later', { delayMs: 1_500 }))
@@ -112,7 +112,7 @@ export const restartCases: readonly ContractCase[] = [
     assert.equal((await context.engine.channels.info('queues', queue))?.queue?.delayed, 1)
   }),
 
-  contractCase('restart - expiration runs on', async (context) => {
+  isolatedCase('restart - expiration runs on', async (context) => {
     const queue = context.channel('expiration')
     await context.engine.queues.send(queue, queued('short-lived', { expirationMs: 150 }))
     await context.engine.queues.send(queue, queued('lasting', { expirationMs: 3_600_000 }))
@@ -122,7 +122,7 @@ export const restartCases: readonly ContractCase[] = [
     await assertNothingDue(context.engine, queue)
   }),
 
-  contractCase('restart - dead letters are kept', async (context) => {
+  isolatedCase('restart - dead letters are kept', async (context) => {
     const [queue, deadLetterQueue] = [context.channel('source'), context.channel('dead')]
     await context.engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
     const { receipt } = await receiveOne(context.engine, queue)
@@ -133,7 +133,7 @@ export const restartCases: readonly ContractCase[] = [
     await assertNothingDue(context.engine, queue)
   }),
 
-  contractCase('restart - log entries are kept whole, their times too', async (context) => {
+  isolatedCase('restart - log entries are kept whole, their times too', async (context) => {
     const log = context.channel('log')
     const body = Uint8Array.from({ length: 256 }, (_, i) => i)
     const { timestamp } = await context.engine.logs.append(log, logged(body, { metadata: 'meta', tags: { '': '🙂' } }))
@@ -149,7 +149,7 @@ export const restartCases: readonly ContractCase[] = [
     assert.ok(next.timestamp >= (rest.at(-1)?.timestamp ?? 0), 'time does not go back')
   }),
 
-  contractCase('restart - a deleted channel does not come back', async (context) => {
+  isolatedCase('restart - a deleted channel does not come back', async (context) => {
     const name = context.channel('deleted')
     await sendAll(context.engine, name, ['x'])
     await appendAll(context.engine, name, ['x'])
@@ -162,7 +162,7 @@ export const restartCases: readonly ContractCase[] = [
     assert.equal(text((await receiveOne(context.engine, name)).message), 'anew')
   }),
 
-  contractCase('restart - channels without any message are kept', async (context) => {
+  isolatedCase('restart - channels without any message are kept', async (context) => {
     const name = context.channel('created')
     await context.engine.channels.create('queues', name)
     await context.engine.channels.create('events_store', name)

@@ -1,0 +1,34 @@
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+
+import { describe, expect, onTestFinished, test } from 'vitest'
+
+import { startHost } from './mcp-host.ts'
+
+const run = promisify(execFile)
+const require = createRequire(import.meta.url)
+const manifest = require.resolve('@modelcontextprotocol/conformance/package.json')
+const cli = join(dirname(manifest), 'dist', 'index.js')
+
+describe('MCP conformance', () => {
+  test.each(['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection'])(
+    'conformance 0.1.16 - %s',
+    async (scenario) => {
+      const host = await startHost()
+      // It writes its results below the folder it runs in.
+      const folder = await mkdtemp(join(tmpdir(), 'signalbox-conformance-'))
+      onTestFinished(() => rm(folder, { recursive: true, force: true }))
+      const { stdout, stderr } = await run(
+        process.execPath,
+        [cli, 'server', '--url', host.url, '--scenario', scenario],
+        { cwd: folder, timeout: 25_000 },
+      )
+      const report = `${stdout}${stderr}`
+      expect(report).toMatch(/Passed: ([1-9]\d*)\/\1, 0 failed, 0 warnings/)
+    },
+  )
+})

@@ -1,0 +1,180 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import fastify from 'fastify'
+import { onTestFinished } from 'vitest'
+
+import type { McpHandler, McpOptions, McpRequestEvent } from '../src/index.ts'
+import { createMcpHandler, mcpConnector } from '../src/index.ts'
+
+export type HostKind = 'fastify' | 'node'
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+}
+
+/** The endpoint over a real broker and store, on a port of its own; gone when the test is over. */
+export interface McpHost {
+  readonly url: string
+  readonly port: number
+  readonly broker: Broker
+  readonly user: BrokerHandle
+  readonly system: BrokerHandle
+  readonly handler: McpHandler
+  /** Every finished request. */
+  readonly requests: McpRequestEvent[]
+  readonly failures: unknown[]
+  /** Resolves with the first finished request that fits, one that was before included. */
+  finished(fits: (event: McpRequestEvent) => boolean): Promise<McpRequestEvent>
+  post(body: unknown, headers?: Record<string, string>): Promise<Answer>
+  call(tool: string, args: object, headers?: Record<string, string>): Promise<Answer>
+}
+
+export async function startHost(
+  options: McpOptions | ((system: BrokerHandle) => McpOptions) = {},
+  kind: HostKind = 'fastify',
+): Promise<McpHost> {
+  const folder = await mkdtemp(join(tmpdir(), 'signalbox-mcp-'))
+  const engine = await openEmbeddedEngine({ path: folder })
+  const { broker, system } = createBroker(engine)
+  const requests: McpRequestEvent[] = []
+  const failures: unknown[] = []
+  let told = Promise.withResolvers<void>()
+  const given = typeof options === 'function' ? options(system) : options
+  const mcpOptions: McpOptions = {
+    ...given,
+    hooks: {
+      requestFinished(event) {
+        requests.push(event)
+        told.resolve()
+        told = Promise.withResolvers()
+      },
+      failed: (error) => void failures.push(error),
+    },
+  }
+  const listening = await (kind === 'fastify' ? onFastify : onNode)(broker, mcpOptions)
+  onTestFinished(async () => {
+    await listening.close()
+    await engine.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+  const { port, handler } = listening
+  const url = `http://127.0.0.1:${port}/mcp`
+  const post = async (body: unknown, headers: Record<string, string> = {}): Promise<Answer> => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...headers },
+      body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
+    })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  }
+  return {
+    url,
+    port,
+    broker,
+    user: broker.as(ANONYMOUS),
+    system,
+    handler,
+    requests,
+    failures,
+    async finished(fits) {
+      for (;;) {
+        const event = requests.find(fits)
+        if (event) return event
+        await told.promise
+      }
+    },
+    post,
+    call: (tool, args, headers) => post(toolCall(tool, args), headers),
+  }
+}
+
+interface Listening {
+  readonly port: number
+  readonly handler: McpHandler
+  close(): Promise<void>
+}
+
+async function onFastify(broker: Broker, options: McpOptions): Promise<Listening> {
+  const app = fastify({ forceCloseConnections: true })
+  const connector = mcpConnector(broker, { ...options, drainMs: 0 })
+  await app.register(connector)
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  return {
+    port: (app.server.address() as AddressInfo).port,
+    handler: connector.handler,
+    close: () => app.close(),
+  }
+}
+
+async function onNode(broker: Broker, options: McpOptions): Promise<Listening> {
+  const handler = createMcpHandler(broker, options)
+  const server = createServer((request, response) => handler(request, response)).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    handler,
+    async close() {
+      await handler.close(0)
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+export function toolCall(name: string, args: object, id: unknown = 1): object {
+  return { jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } }
+}
+
+export interface RpcAnswer {
+  readonly jsonrpc: string
+  readonly id: unknown
+  readonly result?: { readonly [key: string]: unknown }
+  readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown }
+}
+
+export function rpc({ text }: { text: string }): RpcAnswer {
+  return JSON.parse(text) as RpcAnswer
+}
+
+/** The text block of a tool result. */
+export function resultText(answer: { text: string } | RpcAnswer | undefined): string {
+  const { result } = answer !== undefined && 'text' in answer ? rpc(answer) : (answer ?? {})
+  const [block] = (result?.['content'] ?? []) as { type: string; text: string }[]
+  if (block === undefined) throw new Error('no text block')
+  return block.text
+}
+
+const RECEIVE = { channel: 'q', max_messages: 1, wait_timeout_seconds: 60 }
+
+/** A receive on queue `q` that waits: resolves when the server says so (M6), `answer` when it ends. */
+export async function waitingReceive(
+  host: McpHost,
+  { id = 1, headers = {} }: { id?: unknown; headers?: Record<string, string> } = {},
+): Promise<{ readonly answer: Promise<RpcAnswer | undefined> }> {
+  const response = await fetch(host.url, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream', ...headers },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id,
+      method: 'tools/call',
+      params: { name: 'queue_receive', arguments: RECEIVE, _meta: { progressToken: 'p' } },
+    }),
+  })
+  const answer = response.text().then((text) => {
+    const messages = [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data) as RpcAnswer)
+    return messages.find((message) => 'result' in message || 'error' in message)
+  })
+  return { answer }
+}

@@ -1,0 +1,284 @@
+import type { ChannelState, ChannelType } from '@signalbox/broker-core'
+import { BrokerError, CHANNEL_TYPES, isReservedChannel } from '@signalbox/broker-core'
+
+import type { StoredChannel, StoredType } from './store/stored-channel.ts'
+import type { ActivityOperation, ChannelActivity, GroupReply } from './writer/operations.ts'
+
+/** A channel as the main thread knows it: for stored types a mirror of its row, kept current by every group commit. */
+export interface LiveChannel {
+  readonly type: ChannelType
+  readonly name: string
+  /** The row's id; 0 for types that are not stored. */
+  id: number
+  incoming: number
+  incomingBytes: number
+  /** Deliveries are counted here; the writer stores them with the next group. */
+  outgoing: number
+  outgoingBytes: number
+  lastActivity: number
+  subscribers: number
+  entries: number
+  delayed: number
+  bytes: number
+  /** Leased messages, those being settled included. */
+  inFlight: number
+  deadLettered: number
+  expired: number
+  firstSequence: number
+  lastSequence: number
+}
+
+/** A broker's own channel of a type that is not stored goes when it was not used for this long. */
+const RESERVED_IDLE_MS = 5 * 60_000
+
+/** Every channel there is, of all five types; the one place that counts them. */
+export class ChannelRegistry {
+  readonly #byType: Record<ChannelType, Map<string, LiveChannel>>
+  readonly #maxChannels: number
+  readonly #now: () => number
+  readonly #onAppear: (channel: LiveChannel) => void
+  /** Users' channels that an operation under way may create, with how many such operations there are. */
+  readonly #expected = new Map<string, number>()
+  readonly #changedActivity = new Set<LiveChannel>()
+  #userChannels = 0
+  readonly totals = { entries: 0, delayed: 0, inFlight: 0 }
+
+  /** `onAppear` is told of every channel that comes into being, to count the subscribers it may have already. */
+  constructor(maxChannels: number, now: () => number, onAppear: (channel: LiveChannel) => void) {
+    this.#maxChannels = maxChannels
+    this.#now = now
+    this.#onAppear = onAppear
+    this.#byType = {
+      queues: new Map(),
+      events: new Map(),
+      events_store: new Map(),
+      commands: new Map(),
+      queries: new Map(),
+    }
+  }
+
+  get size(): number {
+    let size = 0
+    for (const type of CHANNEL_TYPES) size += this.#byType[type].size
+    return size
+  }
+
+  get(type: ChannelType, name: string): LiveChannel | undefined {
+    return this.#byType[type].get(name)
+  }
+
+  /** In the order of their names. */
+  list(type: ChannelType): LiveChannel[] {
+    return [...this.#byType[type].values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  all(type: ChannelType): IterableIterator<LiveChannel> {
+    return this.#byType[type].values()
+  }
+
+  /**
+   * The channel, made when there is none; for types that are not stored.
+   * @throws BrokerError CHANNEL_LIMIT
+   */
+  ensure(type: 'events' | 'commands' | 'queries', name: string): LiveChannel {
+    const existing = this.get(type, name)
+    if (existing) return existing
+    if (!isReservedChannel(name)) this.#checkLimit()
+    return this.#add(type, name, 0)
+  }
+
+  /**
+   * Runs an operation that creates the channel when there is none, with a place for it set aside.
+   * @throws BrokerError CHANNEL_LIMIT
+   */
+  async creating<T>(type: StoredType, name: string, operation: () => Promise<T>): Promise<T> {
+    if (this.get(type, name) || isReservedChannel(name)) return operation()
+    const key = `${type} ${name}`
+    const operations = this.#expected.get(key)
+    if (operations === undefined) this.#checkLimit()
+    this.#expected.set(key, (operations ?? 0) + 1)
+    try {
+      return await operation()
+    } finally {
+      const left = this.#expected.get(key)
+      if (left !== undefined && left > 1) this.#expected.set(key, left - 1)
+      else this.#expected.delete(key)
+    }
+  }
+
+  #checkLimit(): void {
+    if (this.#userChannels + this.#expected.size < this.#maxChannels) return
+    throw new BrokerError(
+      'CHANNEL_LIMIT',
+      `the limit of ${this.#maxChannels} channels is reached; delete some, or raise the limit`,
+      { limit: this.#maxChannels },
+    )
+  }
+
+  #add(type: ChannelType, name: string, id: number): LiveChannel {
+    const channel: LiveChannel = {
+      type,
+      name,
+      id,
+      incoming: 0,
+      incomingBytes: 0,
+      outgoing: 0,
+      outgoingBytes: 0,
+      lastActivity: 0,
+      subscribers: 0,
+      entries: 0,
+      delayed: 0,
+      bytes: 0,
+      inFlight: 0,
+      deadLettered: 0,
+      expired: 0,
+      firstSequence: 0,
+      lastSequence: 0,
+    }
+    this.#byType[type].set(name, channel)
+    if (!isReservedChannel(name)) this.#userChannels++
+    this.#onAppear(channel)
+    return channel
+  }
+
+  /** Forgets a channel; false when there is none. */
+  remove(type: ChannelType, name: string): boolean {
+    const channel = this.get(type, name)
+    if (!channel) return false
+    this.#byType[type].delete(name)
+    this.#changedActivity.delete(channel)
+    if (!isReservedChannel(name)) this.#userChannels--
+    if (type === 'queues') {
+      this.totals.entries -= channel.entries
+      this.totals.delayed -= channel.delayed
+      this.setInFlight(channel, 0)
+    }
+    return true
+  }
+
+  /** Takes over what a group changed. Returns the channels that went, or were made again under another id. */
+  apply({ changed, removed }: Pick<GroupReply, 'changed' | 'removed'>): { type: StoredType; name: string }[] {
+    const gone: { type: StoredType; name: string }[] = []
+    for (const { type, name, id } of removed) {
+      // The main thread never knew a channel that the same group made and removed.
+      if (this.get(type, name)) gone.push({ type, name })
+      if (this.get(type, name)?.id !== id) continue
+      this.remove(type, name)
+    }
+    for (const stored of changed) {
+      const known = this.get(stored.type, stored.name)
+      if (known && known.id !== stored.id) {
+        this.remove(stored.type, stored.name)
+        gone.push({ type: stored.type, name: stored.name })
+      }
+      this.#update(stored)
+    }
+    return gone
+  }
+
+  #update(stored: StoredChannel): void {
+    let channel = this.get(stored.type, stored.name)
+    if (!channel) {
+      channel = this.#add(stored.type, stored.name, stored.id)
+      channel.outgoing = stored.outgoing
+      channel.outgoingBytes = stored.outgoingBytes
+      channel.lastActivity = stored.lastActivity
+      this.#expected.delete(`${stored.type} ${stored.name}`)
+    }
+    if (stored.type === 'queues') {
+      this.totals.entries += stored.entries - channel.entries
+      this.totals.delayed += stored.delayed - channel.delayed
+    }
+    channel.incoming = stored.incoming
+    channel.incomingBytes = stored.incomingBytes
+    channel.lastActivity = Math.max(channel.lastActivity, stored.lastActivity)
+    channel.entries = stored.entries
+    channel.delayed = stored.delayed
+    channel.bytes = stored.bytes
+    channel.deadLettered = stored.deadLettered
+    channel.expired = stored.expired
+    channel.firstSequence = stored.firstSequence
+    channel.lastSequence = stored.lastSequence
+  }
+
+  setInFlight(channel: LiveChannel, inFlight: number): void {
+    this.totals.inFlight += inFlight - channel.inFlight
+    channel.inFlight = inFlight
+  }
+
+  /** A message came in to a channel that is not stored. */
+  received(channel: LiveChannel, bytes: number): void {
+    channel.incoming++
+    channel.incomingBytes += bytes
+    channel.lastActivity = this.#now()
+  }
+
+  /** Messages were handed to a receiver, reader or subscriber. */
+  delivered(channel: LiveChannel, count: number, bytes: number): void {
+    channel.outgoing += count
+    channel.outgoingBytes += bytes
+    this.touch(channel)
+  }
+
+  /** Something happened here: traffic, or a subscriber who went. */
+  touch(channel: LiveChannel): void {
+    channel.lastActivity = this.#now()
+    if (channel.id > 0) this.#changedActivity.add(channel)
+  }
+
+  /** What {@link delivered} and {@link touch} counted since the last time, to be stored. */
+  takeActivity(): ActivityOperation | undefined {
+    if (this.#changedActivity.size === 0) return undefined
+    const channels: ChannelActivity[] = []
+    for (const { type, name, id, outgoing, outgoingBytes, lastActivity } of this.#changedActivity) {
+      if (type === 'queues' || type === 'events_store') {
+        channels.push({ type, name, id, outgoing, outgoingBytes, lastActivity })
+      }
+    }
+    this.#changedActivity.clear()
+    return { kind: 'activity', channels }
+  }
+
+  get hasActivity(): boolean {
+    return this.#changedActivity.size > 0
+  }
+
+  /** Removes the broker's own channels that nobody uses any more: streams leave one each. */
+  forgetIdleReserved(): void {
+    const before = this.#now() - RESERVED_IDLE_MS
+    for (const type of ['events', 'commands', 'queries'] as const) {
+      for (const channel of this.#byType[type].values()) {
+        if (!isReservedChannel(channel.name) || channel.subscribers > 0) continue
+        if (channel.lastActivity > 0 && channel.lastActivity < before) this.remove(type, channel.name)
+      }
+    }
+  }
+
+  state(channel: LiveChannel, otherSubscribers = 0): ChannelState {
+    const { type, name, incoming, incomingBytes, outgoing, outgoingBytes } = channel
+    const subscribers = channel.subscribers + otherSubscribers
+    return {
+      type,
+      name,
+      incoming,
+      incomingBytes,
+      outgoing,
+      outgoingBytes,
+      subscribers,
+      lastActivity: subscribers > 0 ? this.#now() : channel.lastActivity,
+      ...(type === 'queues' ? { queue: queueState(channel) } : {}),
+      ...(type === 'events_store' ? { log: logState(channel) } : {}),
+    }
+  }
+}
+
+function queueState(channel: LiveChannel): NonNullable<ChannelState['queue']> {
+  const { entries, delayed, inFlight, bytes, deadLettered, expired } = channel
+  return { waiting: Math.max(0, entries - inFlight), delayed, inFlight, bytes, deadLettered, expired }
+}
+
+function logState(channel: LiveChannel): NonNullable<ChannelState['log']> {
+  const { firstSequence, lastSequence, entries, bytes } = channel
+  // A log that retention emptied has no last entry; its sequences go on all the same.
+  return { firstSequence, lastSequence: entries === 0 ? 0 : lastSequence, entries, bytes }
+}

@@ -1,0 +1,72 @@
+import type { ChannelEngine, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
+import { CHANNEL_TYPES } from '@signalbox/broker-core'
+
+import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
+import { unavailable } from './errors.ts'
+import type { EmbeddedLogs } from './logs/embedded-logs.ts'
+import type { Store } from './store/store.ts'
+import type { EmbeddedTopics } from './topics.ts'
+
+/** Finding and managing channels on the embedded engine. */
+export class EmbeddedChannels implements ChannelEngine {
+  readonly #store: Store
+  readonly #registry: ChannelRegistry
+  readonly #logs: EmbeddedLogs
+  readonly #topics: EmbeddedTopics
+  #closed = false
+
+  constructor(store: Store, registry: ChannelRegistry, logs: EmbeddedLogs, topics: EmbeddedTopics) {
+    this.#store = store
+    this.#registry = registry
+    this.#logs = logs
+    this.#topics = topics
+  }
+
+  async list(type?: ChannelType): Promise<readonly ChannelState[]> {
+    this.#checkOpen()
+    const types = type === undefined ? CHANNEL_TYPES : [type]
+    return types.flatMap((each) => this.#registry.list(each).map((channel) => this.#state(channel)))
+  }
+
+  async info(type: ChannelType, name: string): Promise<ChannelState | undefined> {
+    this.#checkOpen()
+    const channel = this.#registry.get(type, name)
+    return channel && this.#state(channel)
+  }
+
+  #state(channel: LiveChannel): ChannelState {
+    const others = channel.type === 'events' ? this.#topics.wildcardSubscribers(channel.name) : 0
+    return this.#registry.state(channel, others)
+  }
+
+  async create(type: ChannelType, name: string, options: ChannelOptions = {}): Promise<boolean> {
+    this.#checkOpen()
+    if (type === 'events_store') return this.#logs.create(name, options)
+    if (type === 'queues') return this.#createQueue(name)
+    if (this.#registry.get(type, name)) return false
+    this.#registry.ensure(type, name)
+    return true
+  }
+
+  #createQueue(channel: string): Promise<boolean> {
+    const options = { compacted: undefined, maxAgeMs: undefined, maxBytes: undefined }
+    const operation = { kind: 'createChannel', type: 'queues', channel, options } as const
+    return this.#registry.creating('queues', channel, () =>
+      this.#store.submit('createChannel', operation, 0, ({ created }) => created),
+    )
+  }
+
+  async delete(type: ChannelType, channel: string): Promise<boolean> {
+    this.#checkOpen()
+    if (type !== 'queues' && type !== 'events_store') return this.#registry.remove(type, channel)
+    return this.#store.submit('deleteChannel', { kind: 'deleteChannel', type, channel }, 0, ({ deleted }) => deleted)
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw unavailable('it is closed')
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+}

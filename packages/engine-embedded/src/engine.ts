@@ -1,0 +1,195 @@
+import type { Engine, EngineHealth, EngineStats } from '@signalbox/broker-core'
+
+import { ChannelRegistry } from './channel-registry.ts'
+import type { LiveChannel } from './channel-registry.ts'
+import { EmbeddedChannels } from './channels.ts'
+import { EmbeddedLogs } from './logs/embedded-logs.ts'
+import type { EmbeddedEngineOptions, Settings } from './options.ts'
+import { settingsOf } from './options.ts'
+import { EmbeddedQueues } from './queues/embedded-queues.ts'
+import { EmbeddedRequests } from './requests.ts'
+import { Store } from './store/store.ts'
+import { loadChannels } from './store/stored-channel.ts'
+import { EmbeddedTopics } from './topics.ts'
+import type { GroupReply } from './writer/operations.ts'
+
+/** Delivery counts are stored with the next write, and at the latest after this long. */
+const ACTIVITY_MS = 1_000
+/** Retention, tombstones, deduplication ids, rows of deleted channels. */
+const SWEEP_MS = 1_000
+const HOUSEKEEPING_MS = 10_000
+
+/** The engine, and what operators ask of this one beside the port. */
+export interface EmbeddedEngine extends Engine, AsyncDisposable {
+  readonly name: 'embedded'
+  /** The folder of the store. */
+  readonly path: string
+}
+
+/**
+ * Opens the store in a folder, or makes one, and the engine on it.
+ * @throws EmbeddedEngineError STORE_LOCKED, STORE_DAMAGED, STORE_UNWRITABLE, STORE_VERSION, OPTION_INVALID
+ */
+export function openEmbeddedEngine(options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
+  return openEngine(options, undefined)
+}
+
+/** As {@link openEmbeddedEngine}; `faults` lets tests have commits fail (`WriterSettings.faults`). */
+export async function openEngine(
+  options: EmbeddedEngineOptions,
+  faults: Int32Array | undefined,
+): Promise<EmbeddedEngine> {
+  const settings = settingsOf(options)
+  const store = await Store.open(settings, faults)
+  try {
+    return new ComposedEngine(settings, store)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+class ComposedEngine implements EmbeddedEngine {
+  readonly name = 'embedded'
+  readonly capabilities = {
+    fsyncBeforeAck: true,
+    exactNackOrder: true,
+    peekHidesLeased: true,
+    leaseSurvivesNode: false,
+    maxDelayedPerQueue: 0,
+  } as const
+  readonly limits: { readonly maxMessageBytes: number; readonly maxChannels: number }
+  readonly path: string
+  readonly queues: EmbeddedQueues
+  readonly topics: EmbeddedTopics
+  readonly logs: EmbeddedLogs
+  readonly requests: EmbeddedRequests
+  readonly channels: EmbeddedChannels
+  readonly #store: Store
+  readonly #registry: ChannelRegistry
+  readonly #now: () => number
+  readonly #timers: readonly NodeJS.Timeout[]
+  #sweeping = false
+  #closing: Promise<void> | undefined
+
+  constructor(settings: Settings, store: Store) {
+    const { now, onProblem, maxMessageBytes, maxChannels, path } = settings
+    this.path = path
+    this.limits = { maxMessageBytes, maxChannels }
+    this.#store = store
+    this.#now = now
+    const registry = new ChannelRegistry(maxChannels, now, (channel) => this.#appeared(channel))
+    this.#registry = registry
+    this.queues = new EmbeddedQueues(store, registry, now)
+    this.topics = new EmbeddedTopics(registry, now, onProblem)
+    this.logs = new EmbeddedLogs(store, registry, now)
+    this.requests = new EmbeddedRequests(registry, now, onProblem)
+    this.channels = new EmbeddedChannels(store, registry, this.logs, this.topics)
+    registry.apply({ changed: loadChannels(store.reader), removed: [] })
+    store.listen({
+      group: (reply) => this.#applyGroup(reply),
+      activity: () => registry.takeActivity(),
+      reopened: () => this.#reopened(),
+    })
+    this.queues.start()
+    this.#timers = [
+      setInterval(() => this.#storeActivity(), ACTIVITY_MS).unref(),
+      setInterval(() => this.#sweep(), SWEEP_MS).unref(),
+      setInterval(() => this.#tidy(), HOUSEKEEPING_MS).unref(),
+    ]
+  }
+
+  #applyGroup(reply: Pick<GroupReply, 'changed' | 'removed'>): void {
+    for (const { type, name } of this.#registry.apply(reply)) {
+      if (type === 'queues') this.queues.forget(name)
+      else this.logs.forget(name)
+    }
+  }
+
+  /** Subscribers that were there before the channel, or stayed when it was deleted. */
+  #appeared(channel: LiveChannel): void {
+    if (channel.type === 'queues') this.queues.appeared(channel.name)
+    else if (channel.type === 'events') this.topics.appeared(channel)
+    else if (channel.type === 'events_store') this.logs.appeared(channel)
+    else this.requests.appeared(channel)
+  }
+
+  /** Takes everything from disk again: what was under way when the store failed may or may not be there. */
+  #reopened(): void {
+    const stored = loadChannels(this.#store.reader)
+    const there = new Set(stored.map(({ id }) => id))
+    for (const type of ['queues', 'events_store'] as const) {
+      for (const { name, id } of Array.from(this.#registry.all(type))) {
+        if (there.has(id)) continue
+        this.#registry.remove(type, name)
+        if (type === 'queues') this.queues.forget(name)
+        else this.logs.forget(name)
+      }
+    }
+    this.#applyGroup({ changed: stored, removed: [] })
+    this.queues.reopened()
+    this.logs.reopened()
+  }
+
+  #storeActivity(): void {
+    const operation = this.#registry.takeActivity()
+    if (operation) this.#store.submit('activity', operation, 0, () => {}).catch(() => {})
+  }
+
+  #sweep(): void {
+    if (this.#sweeping) return
+    this.#sweeping = true
+    this.#store
+      .submit('sweep', { kind: 'sweep', now: this.#now() }, 0, ({ more }) => more)
+      .catch(() => false)
+      .then((more) => {
+        this.#sweeping = false
+        if (more && !this.#closing) setImmediate(() => this.#sweep()).unref()
+      })
+      .catch(() => {})
+  }
+
+  #tidy(): void {
+    this.queues.coolDown()
+    this.#registry.forgetIdleReserved()
+  }
+
+  async health(): Promise<EngineHealth> {
+    const { store, writes } = this.#store.problem
+    const closed = this.#closing ? 'it is closed' : undefined
+    const checks = [
+      { name: 'store', ok: !store && !closed, detail: closed ?? store ?? 'open' },
+      { name: 'writes', ok: !writes && !closed, detail: closed ?? writes ?? 'durable' },
+    ]
+    return { ok: checks.every(({ ok }) => ok), checks }
+  }
+
+  async stats(): Promise<EngineStats> {
+    const { entries, delayed, inFlight } = this.#registry.totals
+    return {
+      storeBytes: await this.#store.size(),
+      channels: this.#registry.size,
+      queues: { waiting: Math.max(0, entries - inFlight), delayed, inFlight },
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#shutDown()
+    return this.#closing
+  }
+
+  async #shutDown(): Promise<void> {
+    for (const timer of this.#timers) clearInterval(timer)
+    this.channels.close()
+    this.topics.close()
+    this.requests.close()
+    this.logs.close()
+    await this.queues.close()
+    this.#storeActivity()
+    await this.#store.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}

@@ -1,0 +1,5 @@
+export { openEmbeddedEngine } from './engine.ts'
+export type { EmbeddedEngine } from './engine.ts'
+export { EMBEDDED_ENGINE_ERRORS, EmbeddedEngineError } from './errors.ts'
+export type { EmbeddedEngineErrorCode } from './errors.ts'
+export type { CommitInfo, EmbeddedEngineOptions, EngineProblem } from './options.ts'

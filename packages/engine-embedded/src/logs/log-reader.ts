@@ -1,0 +1,143 @@
+import type { ReadOptions, StoredEvent } from '@signalbox/broker-core'
+import type Database from 'better-sqlite3'
+
+import { plainBytes } from '../message-size.ts'
+import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
+import type { Store } from '../store/store.ts'
+import { parseTags } from '../store/tags.ts'
+
+/** An entry with its size in bytes, as counters go by it. */
+export interface LogItem {
+  readonly event: StoredEvent
+  readonly size: number
+}
+
+interface EntryRow {
+  readonly sequence: number
+  readonly id: string
+  readonly clientId: string
+  readonly timestamp: number
+  readonly size: number
+  readonly metadata: string
+  readonly tags: string
+  readonly logKey: string | null
+  readonly tombstone: number
+  readonly body: Uint8Array
+}
+
+type Range = [number, number, number, number, number]
+
+interface Statements {
+  readonly range: Database.Statement<Range, EntryRow>
+  readonly latest: Database.Statement<Range, EntryRow>
+  readonly rangeSizes: Database.Statement<Range, { bytes: number }>
+  readonly latestSizes: Database.Statement<Range, { bytes: number }>
+  readonly at: Database.Statement<[number, number, number, number], { sequence: number; timestamp: number }>
+  readonly lastOfKey: Database.Statement<[number, string], { sequence: number }>
+}
+
+const COLUMNS = `${SEQUENCE} AS sequence, id, client_id AS clientId, timestamp, size, metadata, tags, log_key AS logKey,
+  tombstone, body`
+const WITHIN = `FROM log_entries WHERE key >= ${KEY} AND key <= ${KEY} ORDER BY key`
+
+/** Reads entries of events stores on the main thread, each call one statement run to its end. */
+export class LogReader {
+  readonly #store: Store
+  #connection: Database.Database | undefined
+  #statements: Statements | undefined
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  #prepared(): Statements {
+    const connection = this.#store.reader
+    if (this.#statements && this.#connection === connection) return this.#statements
+    this.#connection = connection
+    this.#statements = {
+      range: connection.prepare(`SELECT ${COLUMNS} ${WITHIN} LIMIT ?`),
+      latest: connection.prepare(`SELECT ${COLUMNS} ${WITHIN} DESC LIMIT ?`),
+      rangeSizes: connection.prepare(`SELECT length(body) AS bytes ${WITHIN} LIMIT ?`),
+      latestSizes: connection.prepare(`SELECT length(body) AS bytes ${WITHIN} DESC LIMIT ?`),
+      at: connection.prepare(`SELECT ${SEQUENCE} AS sequence, timestamp ${WITHIN} LIMIT 1`),
+      lastOfKey: connection.prepare('SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?'),
+    }
+    return this.#statements
+  }
+
+  /** Entries from a sequence on, in order; at least one if there is one, then none past `maxBytes` of bodies. */
+  from(channelId: number, channel: string, sequence: number, max: number, maxBytes?: number): LogItem[] {
+    const { range, rangeSizes } = this.#prepared()
+    const limit =
+      maxBytes === undefined ? max : fitting(rangeSizes, [channelId, sequence, channelId, LAST_SEQUENCE, max], maxBytes)
+    return range.all(channelId, sequence, channelId, LAST_SEQUENCE, limit).map((row) => itemOf(row, channel))
+  }
+
+  /** The newest entries, newest first. */
+  latest(channelId: number, channel: string, max: number, maxBytes?: number): LogItem[] {
+    const { latest, latestSizes } = this.#prepared()
+    const limit =
+      maxBytes === undefined ? max : fitting(latestSizes, [channelId, 0, channelId, LAST_SEQUENCE, max], maxBytes)
+    return latest.all(channelId, 0, channelId, LAST_SEQUENCE, limit).map((row) => itemOf(row, channel))
+  }
+
+  read(channelId: number, channel: string, lastSequence: number, options: ReadOptions): LogItem[] {
+    const { fromSequence = 1, fromTimestamp, maxMessages, maxBytes } = options
+    const first = fromTimestamp === undefined ? fromSequence : this.firstSince(channelId, lastSequence, fromTimestamp)
+    if (first === undefined || first > LAST_SEQUENCE) return []
+    return this.from(channelId, channel, first, maxMessages, maxBytes)
+  }
+
+  lastOfKey(channelId: number, channel: string, key: string): StoredEvent | undefined {
+    const { lastOfKey } = this.#prepared()
+    const sequence = lastOfKey.get(channelId, key)?.sequence
+    if (sequence === undefined) return undefined
+    const [item] = this.from(channelId, channel, sequence, 1)
+    return item?.event.sequence === sequence ? item.event : undefined
+  }
+
+  /**
+   * The sequence of the first entry at or after a time. Timestamps never fall within a channel, so this halves the
+   * range of sequences, some 40 look-ups at most, and appending needs no index by time.
+   */
+  firstSince(channelId: number, lastSequence: number, timestamp: number): number | undefined {
+    const { at } = this.#prepared()
+    let low = 1
+    let high = lastSequence + 1
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2)
+      const entry = at.get(channelId, middle, channelId, lastSequence)
+      if (!entry || entry.timestamp >= timestamp) high = middle
+      else low = entry.sequence + 1
+    }
+    return at.get(channelId, low, channelId, LAST_SEQUENCE)?.sequence
+  }
+}
+
+function fitting(sizes: Database.Statement<Range, { bytes: number }>, range: Range, maxBytes: number): number {
+  let count = 0
+  let sum = 0
+  for (const { bytes } of sizes.all(...range)) {
+    sum += bytes
+    if (count > 0 && sum > maxBytes) break
+    count++
+  }
+  return count
+}
+
+function itemOf(row: EntryRow, channel: string): LogItem {
+  const { id, clientId, metadata, timestamp, sequence, logKey, tombstone, size } = row
+  const event: StoredEvent = {
+    id,
+    clientId,
+    body: plainBytes(row.body),
+    metadata,
+    tags: parseTags(row.tags),
+    channel,
+    timestamp,
+    sequence,
+    ...(logKey === null ? {} : { key: logKey }),
+    ...(tombstone === 1 ? { tombstone: true as const } : {}),
+  }
+  return { event, size }
+}

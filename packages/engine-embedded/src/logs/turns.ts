@@ -1,0 +1,24 @@
+/** How long subscribers that catch up may hold the event loop before others get their turn. */
+const TURN_MS = 2
+
+/** Runs tasks in the order they were added, a few milliseconds' worth at a time. */
+export class Turns {
+  #tasks: (() => void)[] = []
+  #scheduled = false
+
+  add(task: () => void): void {
+    this.#tasks.push(task)
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => this.#run())
+  }
+
+  #run(): void {
+    const end = performance.now() + TURN_MS
+    let done = 0
+    while (done < this.#tasks.length && performance.now() < end) this.#tasks[done++]?.()
+    this.#tasks = this.#tasks.slice(done)
+    this.#scheduled = this.#tasks.length > 0
+    if (this.#scheduled) setImmediate(() => this.#run())
+  }
+}

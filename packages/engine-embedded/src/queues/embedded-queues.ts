@@ -1,0 +1,422 @@
+import type {
+  QueueDelivery,
+  QueueEngine,
+  QueueMessage,
+  QueueSend,
+  ReceiveOptions,
+  SendResult,
+  Settlement,
+} from '@signalbox/broker-core'
+
+import type { ChannelRegistry } from '../channel-registry.ts'
+import { unavailable } from '../errors.ts'
+import { messageSize, ownBody } from '../message-size.ts'
+import type { Store } from '../store/store.ts'
+import { tagsJson } from '../store/tags.ts'
+import type { NewQueueMessage, PlacedMessage } from '../writer/operations.ts'
+import { Leases } from './leases.ts'
+import { Queue, isExpired } from './queue.ts'
+import type { Waiter } from './queue.ts'
+import { QueueClock } from './queue-clock.ts'
+import { QueueReader, SMALL_BYTES } from './queue-reader.ts'
+import { LeaseSettlement } from './settlement.ts'
+import { entryAt } from './window.ts'
+
+/** Messages removed by one operation of a purge: about 10 ms of work, between which others get their turn. */
+const PURGE_STEP = 5_000
+/** Messages looked at together by a peek. */
+const PEEK_PAGE = 128
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
+
+/** Queues on the embedded engine: messages on disk, what delivery needs in memory. */
+export class EmbeddedQueues implements QueueEngine {
+  readonly #store: Store
+  readonly #registry: ChannelRegistry
+  readonly #now: () => number
+  readonly #reader: QueueReader
+  readonly #leases: Leases
+  readonly #settlement: LeaseSettlement
+  readonly #clock: QueueClock
+  readonly #queues = new Map<string, Queue>()
+  /** Queues that may have something for their waiting receivers, once the results of a group are all applied. */
+  readonly #toServe = new Set<Queue>()
+  #closed = false
+
+  constructor(store: Store, registry: ChannelRegistry, now: () => number) {
+    this.#store = store
+    this.#registry = registry
+    this.#now = now
+    this.#reader = new QueueReader(store)
+    this.#leases = new Leases((leases) => this.#settlement.lapse(leases))
+    this.#settlement = new LeaseSettlement({
+      registry,
+      store,
+      leases: this.#leases,
+      now,
+      arrived: (channel, channelId, sequence) => this.#arrived([{ channel, channelId, sequence }]),
+      serve: (queue) => this.#serveSoon(queue),
+      expire: (queue, sequences) => this.#expire(queue, sequences),
+    })
+    this.#clock = new QueueClock(store, this.#reader, now, {
+      arrived: (messages) => this.#arrived(messages),
+      expired: (messages) => this.#expired(messages),
+    })
+  }
+
+  start(): void {
+    this.#clock.start()
+  }
+
+  // ── Sending ──
+
+  async send(channel: string, message: QueueSend): Promise<SendResult> {
+    const [result] = await this.sendBatch(channel, [message])
+    if (!result) throw unavailable('the writer gave no result')
+    return result
+  }
+
+  sendBatch(channel: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]> {
+    if (messages.length === 0) return Promise.resolve([])
+    const now = this.#now()
+    let bytes = 0
+    const stored = messages.map((message) => {
+      const made = newMessage(message, now)
+      bytes += made.size
+      return made
+    })
+    return this.#registry.creating('queues', channel, () =>
+      this.#store.submit('send', { kind: 'send', channel, now, messages: stored }, bytes, (result) => {
+        const { channelId, sequences, duplicates } = result
+        return messages.map((message, i): SendResult => {
+          const sequence = sequences[i] ?? 0
+          const firstId = duplicates?.[i]
+          if (firstId !== undefined) return { id: firstId, sequence, duplicate: true }
+          const made = stored[i]
+          if (made) this.#stored(channel, channelId, sequence, message, made, now)
+          return { id: message.id, sequence, duplicate: false }
+        })
+      }),
+    )
+  }
+
+  /** A message is on disk: keep it for delivery if its queue is being received from, and note its times. */
+  #stored(
+    name: string,
+    channelId: number,
+    sequence: number,
+    message: QueueSend,
+    { size, expiresAt, dueAt, body }: NewQueueMessage,
+    timestamp: number,
+  ): void {
+    this.#clock.note(dueAt, expiresAt)
+    if (dueAt > 0) return
+    const queue = this.#queues.get(name)
+    if (!queue || queue.channel?.id !== channelId) return
+    const { id, clientId, metadata, tags, maxReceiveCount, deadLetterQueue } = message
+    const entry = entryAt(sequence)
+    entry.size = size
+    entry.expiresAt = expiresAt
+    entry.maxReceiveCount = maxReceiveCount
+    entry.deadLetterQueue = deadLetterQueue
+    if (size <= SMALL_BYTES || queue.waiters.size > 0) {
+      entry.message = {
+        id,
+        clientId,
+        body,
+        metadata,
+        tags,
+        channel: name,
+        timestamp,
+        sequence,
+        receiveCount: 0,
+        expiresAt,
+        maxReceiveCount,
+        deadLetterQueue,
+      }
+    }
+    queue.arrived(entry)
+    this.#serveSoon(queue)
+  }
+
+  #arrived(messages: readonly PlacedMessage[]): void {
+    for (const { channel, channelId, sequence } of messages) {
+      const queue = this.#queues.get(channel)
+      if (queue?.channel?.id !== channelId) continue
+      queue.arrived(entryAt(sequence))
+      this.#serveSoon(queue)
+    }
+  }
+
+  // ── Receiving ──
+
+  async receive(channel: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
+    options.signal?.throwIfAborted()
+    this.#checkOpen()
+    const due = this.#clock.promoted()
+    if (due) {
+      await due
+      options.signal?.throwIfAborted()
+    }
+    if (options.waitMs <= 0 && !this.#registry.get('queues', channel)) return []
+    const queue = this.#queue(channel)
+    if (queue.waiters.size === 0) {
+      const leases = queue.take(options)
+      if (leases.length > 0) return queue.deliver(leases)
+    }
+    if (options.waitMs <= 0) return []
+    return this.#wait(queue, options)
+  }
+
+  #wait(queue: Queue, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
+    const { signal, waitMs } = options
+    const { promise, resolve, reject } = Promise.withResolvers<readonly QueueDelivery[]>()
+    const end = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+      queue.waiters.delete(waiter)
+      this.#countWaiters(queue)
+    }
+    const waiter: Waiter = {
+      options,
+      resolve: (deliveries) => {
+        end()
+        resolve(deliveries)
+      },
+      reject: (error) => {
+        end()
+        reject(error)
+      },
+    }
+    const onAbort = (): void => waiter.reject(signal?.reason)
+    // Not unref'd: somebody awaits it, and it is bounded.
+    const timer = setTimeout(() => waiter.resolve([]), Math.min(waitMs, MAX_TIMEOUT_MS))
+    signal?.addEventListener('abort', onAbort)
+    queue.waiters.add(waiter)
+    this.#countWaiters(queue)
+    return promise
+  }
+
+  #countWaiters({ channel, waiters }: Queue): void {
+    if (!channel) return
+    channel.subscribers = waiters.size
+    this.#registry.touch(channel)
+  }
+
+  /** Gives waiting receivers what there is, in the order they came, after all results of a group were applied. */
+  #serveSoon(queue: Queue): void {
+    if (queue.waiters.size === 0) return
+    if (this.#toServe.size === 0) queueMicrotask(() => this.#serveAll())
+    this.#toServe.add(queue)
+  }
+
+  #serveAll(): void {
+    const queues = [...this.#toServe]
+    this.#toServe.clear()
+    for (const queue of queues) this.#serve(queue)
+  }
+
+  #serve(queue: Queue): void {
+    for (const waiter of queue.waiters) {
+      try {
+        const leases = queue.take(waiter.options)
+        if (leases.length === 0) return
+        waiter.resolve(queue.deliver(leases))
+      } catch (error) {
+        waiter.reject(error)
+      }
+    }
+  }
+
+  #queue(name: string): Queue {
+    let queue = this.#queues.get(name)
+    if (!queue) {
+      queue = new Queue(name, {
+        registry: this.#registry,
+        reader: this.#reader,
+        leases: this.#leases,
+        now: this.#now,
+        expire: (which, sequences) => this.#expire(which, sequences),
+      })
+      this.#queues.set(name, queue)
+    }
+    return queue
+  }
+
+  // ── Settling ──
+
+  async ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+    this.#checkOpen()
+    return this.#settlement.ack(receipts, clientId)
+  }
+
+  async nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+    this.#checkOpen()
+    return this.#settlement.nack(receipts, clientId)
+  }
+
+  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<Settlement> {
+    this.#checkOpen()
+    return this.#settlement.extend(receipts, clientId, leaseMs)
+  }
+
+  // ── Looking and clearing ──
+
+  async peek(
+    name: string,
+    { maxMessages, maxBytes }: { maxMessages: number; maxBytes?: number },
+  ): Promise<QueueMessage[]> {
+    this.#checkOpen()
+    await this.#clock.promoted()
+    const channel = this.#registry.get('queues', name)
+    if (!channel) return []
+    const queue = this.#queues.get(name)
+    const now = this.#now()
+    const messages: QueueMessage[] = []
+    let bytes = 0
+    for (let after = 0; ;) {
+      const page = this.#reader.page(channel.id, name, after, PEEK_PAGE)
+      for (const { sequence, expiresAt, message } of page) {
+        after = sequence
+        if (queue?.isHeld(sequence) || isExpired(expiresAt, now)) continue
+        const whole = message ?? this.#reader.one(channel.id, name, sequence)?.message
+        if (!whole) continue
+        bytes += whole.body.byteLength
+        if (maxBytes !== undefined && messages.length > 0 && bytes > maxBytes) return messages
+        if (messages.push(whole) === maxMessages) return messages
+      }
+      if (page.length < PEEK_PAGE) return messages
+    }
+  }
+
+  async purge(name: string): Promise<number> {
+    this.#checkOpen()
+    const channel = this.#registry.get('queues', name)
+    if (!channel) return 0
+    const queue = this.#queue(name)
+    queue.pause()
+    try {
+      const { id } = channel
+      const upTo = channel.lastSequence
+      // Delayed ones first: one that becomes due meanwhile is then met among the others.
+      const removed = await this.#purgeRows(queue, id, upTo, true)
+      return removed + (await this.#purgeRows(queue, id, upTo, false))
+    } finally {
+      queue.resume()
+      this.#serveSoon(queue)
+    }
+  }
+
+  async #purgeRows(queue: Queue, channelId: number, upTo: number, delayed: boolean): Promise<number> {
+    let removed = 0
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const except = delayed ? [] : queue.heldSequences()
+      const channel = queue.name
+      const operation = { kind: 'purge', channel, channelId, delayed, after, upTo, limit: PURGE_STEP, except } as const
+      const step: { removed: number; next: number | undefined } = await this.#store.submit(
+        'purge',
+        operation,
+        0,
+        (result) => result,
+      )
+      removed += step.removed
+      after = step.next
+    }
+    return removed
+  }
+
+  // ── Expiry ──
+
+  /** Found by the sweep: everything that expired and is not on lease. */
+  #expired(messages: readonly { channel: number; sequence: number }[]): void {
+    if (messages.length === 0) return
+    const names = new Map<number, string>()
+    for (const { id, name } of this.#registry.all('queues')) names.set(id, name)
+    for (const [id, some] of Map.groupBy(messages, ({ channel }) => channel)) {
+      const name = names.get(id)
+      if (name === undefined) continue
+      const queue = this.#queue(name)
+      const sequences = some.map(({ sequence }) => sequence).filter((sequence) => !queue.isHeld(sequence))
+      for (const sequence of sequences) queue.withdraw(sequence)
+      if (sequences.length > 0) this.#expire(queue, sequences)
+    }
+  }
+
+  /** Removes messages past their expiry. Should it fail, the sweep finds them again. */
+  #expire(queue: Queue, sequences: number[]): void {
+    const channelId = queue.channel?.id ?? 0
+    this.#store
+      .submit('settle', { kind: 'settle', channel: queue.name, channelId, sequences, expired: true }, 0, () =>
+        queue.letGo(sequences),
+      )
+      .catch(() => queue.letGo(sequences))
+  }
+
+  // ── Life ──
+
+  /** The channel is gone, or was made again: receivers wait on, everything else is forgotten. */
+  forget(name: string): void {
+    const queue = this.#queues.get(name)
+    if (!queue) return
+    queue.reset()
+    if (queue.channel) queue.channel.subscribers = queue.waiters.size
+    if (queue.idle) this.#queues.delete(name)
+  }
+
+  /** A channel of this name is there now: those who wait for it are its subscribers. */
+  appeared(name: string): void {
+    const queue = this.#queues.get(name)
+    if (queue?.channel) queue.channel.subscribers = queue.waiters.size
+  }
+
+  /** Drops what is in memory of queues that nobody receives from. */
+  coolDown(): void {
+    for (const [name, queue] of this.#queues) {
+      if (!queue.cold) continue
+      queue.forgetWindow()
+      if (queue.idle) this.#queues.delete(name)
+    }
+  }
+
+  /** The store was read anew: leases of messages that are still there go on, the rest is read again. */
+  reopened(): void {
+    for (const queue of this.#queues.values()) {
+      const id = queue.channel?.id
+      const gone = queue.heldSequences().filter((sequence) => id === undefined || !this.#reader.exists(id, sequence))
+      queue.letGo(gone)
+      queue.forgetWindow()
+      this.#serveSoon(queue)
+    }
+    this.#clock.start()
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw unavailable('it is closed')
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#clock.close()
+    for (const queue of this.#queues.values()) {
+      for (const waiter of queue.waiters) waiter.reject(unavailable('it is closed'))
+    }
+    await this.#settlement.returnAll()
+    this.#leases.close()
+  }
+}
+
+function newMessage(message: QueueSend, now: number): NewQueueMessage {
+  const { id, clientId, metadata, tags, delayMs, expirationMs, maxReceiveCount, deadLetterQueue } = message
+  return {
+    id,
+    clientId,
+    metadata,
+    tags: tagsJson(tags),
+    size: messageSize(message),
+    body: ownBody(message.body),
+    deduplicationId: message.deduplicationId,
+    expiresAt: expirationMs > 0 ? now + expirationMs : 0,
+    dueAt: delayMs > 0 ? now + delayMs : 0,
+    maxReceiveCount,
+    deadLetterQueue,
+  }
+}

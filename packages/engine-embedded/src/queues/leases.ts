@@ -1,0 +1,166 @@
+import { randomUUID } from 'node:crypto'
+
+import type { Queue } from './queue.ts'
+import type { Entry } from './window.ts'
+
+/** One delivery of one message to one client. */
+export interface Lease {
+  readonly receipt: string
+  readonly clientId: string
+  readonly queue: Queue
+  readonly entry: Entry
+  /** By the monotonic clock, in milliseconds. */
+  deadline: number
+  /** When the timer looks at it: at its deadline, or later when its end could not be stored the first time. */
+  alarm: number
+}
+
+interface Deadline {
+  readonly at: number
+  readonly lease: Lease
+}
+
+/** Timers beyond this would fire at once. */
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
+
+/** Until the end of a lease that could not be stored is tried again. */
+const RETRY_MS = 500
+
+/**
+ * Every lease under its receipt, with one timer for the next that ends. Leases live in memory and end by a monotonic
+ * clock; a lease past its deadline is lost even when the timer has not come to it yet.
+ */
+export class Leases {
+  readonly #byReceipt = new Map<string, Lease>()
+  /** A binary heap. A deadline that was extended, or whose lease was settled, stays until it comes up or is swept out. */
+  #heap: Deadline[] = []
+  #timer: NodeJS.Timeout | undefined
+  #timerAt = Infinity
+  readonly #onLapse: (leases: readonly Lease[]) => void
+
+  constructor(onLapse: (leases: readonly Lease[]) => void) {
+    this.#onLapse = onLapse
+  }
+
+  grant(queue: Queue, entry: Entry, clientId: string, leaseMs: number): Lease {
+    const deadline = performance.now() + leaseMs
+    const lease = { receipt: randomUUID(), clientId, queue, entry, deadline, alarm: deadline }
+    this.#byReceipt.set(lease.receipt, lease)
+    this.#push({ at: deadline, lease })
+    return lease
+  }
+
+  /** Puts a lease back that was taken but not settled after all. */
+  restore(lease: Lease): void {
+    this.#byReceipt.set(lease.receipt, lease)
+    lease.alarm = Math.max(lease.deadline, performance.now() + RETRY_MS)
+    this.#push({ at: lease.alarm, lease })
+  }
+
+  /** The lease of a receipt, if it is this client's and has not ended. */
+  find(receipt: string, clientId: string): Lease | undefined {
+    const lease = this.#byReceipt.get(receipt)
+    return lease?.clientId === clientId && lease.deadline > performance.now() ? lease : undefined
+  }
+
+  /** As {@link find}, and takes it: nobody else can settle it. */
+  take(receipt: string, clientId: string): Lease | undefined {
+    const lease = this.find(receipt, clientId)
+    if (lease) this.#byReceipt.delete(receipt)
+    return lease
+  }
+
+  /** Forgets a lease without settling it. */
+  drop(lease: Lease): void {
+    this.#byReceipt.delete(lease.receipt)
+  }
+
+  extend(lease: Lease, leaseMs: number): void {
+    lease.deadline = performance.now() + leaseMs
+    lease.alarm = lease.deadline
+    this.#push({ at: lease.alarm, lease })
+  }
+
+  /** Takes every lease there is. */
+  takeAll(): Lease[] {
+    const leases = [...this.#byReceipt.values()]
+    this.#byReceipt.clear()
+    this.#heap = []
+    return leases
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+  }
+
+  #arm(): void {
+    const next = this.#heap[0]?.at ?? Infinity
+    if (next >= this.#timerAt && this.#timer) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#timerAt = next
+    if (next === Infinity) return
+    const wait = Math.min(Math.max(Math.ceil(next - performance.now()), 1), MAX_TIMEOUT_MS)
+    this.#timer = setTimeout(() => this.#lapse(), wait).unref()
+  }
+
+  #lapse(): void {
+    this.#timer = undefined
+    this.#timerAt = Infinity
+    const now = performance.now()
+    const lapsed: Lease[] = []
+    for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
+      this.#pop()
+      const { lease } = first
+      if (lease.alarm === first.at && this.#byReceipt.get(lease.receipt) === lease) {
+        this.#byReceipt.delete(lease.receipt)
+        lapsed.push(lease)
+      }
+    }
+    this.#arm()
+    if (lapsed.length > 0) this.#onLapse(lapsed)
+  }
+
+  #push(deadline: Deadline): void {
+    if (this.#heap.length > 1_024 && this.#heap.length > 2 * this.#byReceipt.size) this.#sweep()
+    const heap = this.#heap
+    let at = heap.push(deadline) - 1
+    while (at > 0) {
+      const parent = (at - 1) >> 1
+      const above = heap[parent]
+      if (!above || above.at <= deadline.at) break
+      heap[at] = above
+      at = parent
+    }
+    heap[at] = deadline
+    this.#arm()
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const last = heap.pop()
+    if (!last || heap.length === 0) return
+    let at = 0
+    for (;;) {
+      const left = 2 * at + 1
+      const right = left + 1
+      let child = left
+      const l = heap[left]
+      const r = heap[right]
+      if (!l) break
+      if (r && r.at < l.at) child = right
+      const below = heap[child]
+      if (!below || below.at >= last.at) break
+      heap[at] = below
+      at = child
+    }
+    heap[at] = last
+  }
+
+  /** Throws out what is settled or extended; a sorted array is a heap. */
+  #sweep(): void {
+    this.#heap = this.#heap
+      .filter(({ at, lease }) => lease.alarm === at && this.#byReceipt.get(lease.receipt) === lease)
+      .sort((a, b) => a.at - b.at)
+  }
+}

@@ -1,0 +1,129 @@
+import type { QueueMessage } from '@signalbox/broker-core'
+import type Database from 'better-sqlite3'
+
+import { plainBytes } from '../message-size.ts'
+import { CHANNEL, KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
+import type { Store } from '../store/store.ts'
+import { parseTags } from '../store/tags.ts'
+import type { Entry } from './window.ts'
+
+/** Bodies up to this size are read with a page; larger ones when they are delivered. */
+export const SMALL_BYTES = 16 * 1024
+
+const COLUMNS = `${SEQUENCE} AS sequence, id, client_id AS clientId, timestamp, size, metadata, tags,
+  expires_at AS expiresAt, receive_count AS receiveCount, max_receive_count AS maxReceiveCount,
+  dead_letter_queue AS deadLetterQueue`
+
+const SMALL_BODY = `CASE WHEN size <= ${SMALL_BYTES} THEN body END AS body`
+
+interface MessageRow {
+  readonly sequence: number
+  readonly id: string
+  readonly clientId: string
+  readonly timestamp: number
+  readonly size: number
+  readonly metadata: string
+  readonly tags: string
+  readonly expiresAt: number
+  readonly receiveCount: number
+  readonly maxReceiveCount: number
+  readonly deadLetterQueue: string
+  readonly body: Uint8Array | null
+}
+
+interface Statements {
+  readonly page: Database.Statement<[number, number, number, number, number], MessageRow>
+  readonly one: Database.Statement<[number, number], MessageRow>
+  readonly expired: Database.Statement<[number, number, number], { channel: number; sequence: number }>
+  readonly nextDue: Database.Statement<[], { due: number | null }>
+  readonly expiring: Database.Statement<[], { count: number }>
+}
+
+/** Reads queue messages on the main thread, each call one statement run to its end. */
+export class QueueReader {
+  readonly #store: Store
+  #connection: Database.Database | undefined
+  #statements: Statements | undefined
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  #prepared(): Statements {
+    const connection = this.#store.reader
+    if (this.#statements && this.#connection === connection) return this.#statements
+    this.#connection = connection
+    this.#statements = {
+      page: connection.prepare(
+        `SELECT ${COLUMNS}, ${SMALL_BODY} FROM queue_messages WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
+      ),
+      one: connection.prepare(`SELECT ${COLUMNS}, body FROM queue_messages WHERE key = ${KEY}`),
+      expired: connection.prepare(`
+        SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence FROM queue_messages
+        WHERE expires_at > 0 AND expires_at <= ? ORDER BY expires_at, key LIMIT ? OFFSET ?`),
+      nextDue: connection.prepare('SELECT min(due_at) AS due FROM delayed_messages'),
+      expiring: connection.prepare(`
+        SELECT EXISTS (SELECT 1 FROM queue_messages WHERE expires_at > 0)
+          + EXISTS (SELECT 1 FROM delayed_messages WHERE expires_at > 0) AS count`),
+    }
+    return this.#statements
+  }
+
+  /** The messages after a sequence, in order; without the message where its body is large. */
+  page(channelId: number, channel: string, after: number, limit: number): Entry[] {
+    const entries: Entry[] = []
+    for (const row of this.#prepared().page.all(channelId, after, channelId, LAST_SEQUENCE, limit)) {
+      entries.push(entryOf(row, channel))
+    }
+    return entries
+  }
+
+  /** One message, whatever its size; undefined when it is gone. */
+  one(channelId: number, channel: string, sequence: number): Entry | undefined {
+    const row = this.#prepared().one.get(channelId, sequence)
+    return row && entryOf(row, channel)
+  }
+
+  exists(channelId: number, sequence: number): boolean {
+    return this.#prepared().one.get(channelId, sequence) !== undefined
+  }
+
+  /** Messages that have expired, by their channels' ids, in the order of their expiry. */
+  expired(now: number, limit: number, skip: number): { channel: number; sequence: number }[] {
+    return this.#prepared().expired.all(now, limit, skip)
+  }
+
+  /** Whether any message has an expiry. */
+  anyExpiring(): boolean {
+    return (this.#prepared().expiring.get()?.count ?? 0) > 0
+  }
+
+  /** When the next delayed message is due; undefined when none is delayed. */
+  nextDue(): number | undefined {
+    return this.#prepared().nextDue.get()?.due ?? undefined
+  }
+}
+
+function entryOf(row: MessageRow, channel: string): Entry {
+  const { sequence, receiveCount, size, expiresAt, maxReceiveCount, deadLetterQueue } = row
+  const message = row.body === null ? undefined : messageOf(row, row.body, channel)
+  return { sequence, receiveCount, size, expiresAt, maxReceiveCount, deadLetterQueue, message }
+}
+
+function messageOf(row: MessageRow, body: Uint8Array, channel: string): QueueMessage {
+  const { id, clientId, timestamp, metadata, sequence, receiveCount, expiresAt, maxReceiveCount, deadLetterQueue } = row
+  return {
+    id,
+    clientId,
+    body: plainBytes(body),
+    metadata,
+    tags: parseTags(row.tags),
+    channel,
+    timestamp,
+    sequence,
+    receiveCount,
+    expiresAt,
+    maxReceiveCount,
+    deadLetterQueue,
+  }
+}

@@ -1,0 +1,159 @@
+import type { Settlement } from '@signalbox/broker-core'
+
+import type { ChannelRegistry } from '../channel-registry.ts'
+import type { Store } from '../store/store.ts'
+import type { Release } from '../writer/operations.ts'
+import type { Lease, Leases } from './leases.ts'
+import { isExpired } from './queue.ts'
+import type { Queue } from './queue.ts'
+import type { Entry } from './window.ts'
+
+export interface SettlementContext {
+  readonly registry: ChannelRegistry
+  readonly store: Store
+  readonly leases: Leases
+  readonly now: () => number
+  /** A message stands in this queue now, and may be waited for. */
+  arrived(channel: string, channelId: number, sequence: number): void
+  /** Messages can be had from this queue again. */
+  serve(queue: Queue): void
+  expire(queue: Queue, sequences: number[]): void
+}
+
+/** How leases end: by ack, by nack, or by their time. Every end is durable before it shows. */
+export class LeaseSettlement {
+  readonly #context: SettlementContext
+
+  constructor(context: SettlementContext) {
+    this.#context = context
+  }
+
+  async ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+    const { taken, lost } = this.#take(receipts, clientId)
+    await this.#forEachQueue(taken, (queue, leases) => this.#acknowledge(queue, leases))
+    return { settled: taken.length, lost }
+  }
+
+  async nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+    const { taken, lost } = this.#take(receipts, clientId)
+    await this.#forEachQueue(taken, (queue, leases) => this.#release(queue, leases))
+    return { settled: taken.length, lost }
+  }
+
+  extend(receipts: readonly string[], clientId: string, leaseMs: number): Settlement {
+    const lost: string[] = []
+    let settled = 0
+    for (const receipt of new Set(receipts)) {
+      const lease = this.#context.leases.find(receipt, clientId)
+      if (lease?.queue.holds(lease.entry)) {
+        this.#context.leases.extend(lease, leaseMs)
+        settled++
+      } else {
+        lost.push(receipt)
+      }
+    }
+    return { settled, lost }
+  }
+
+  /** Leases whose time has passed: as a nack, and tried again while the disk does not take it. */
+  lapse(leases: readonly Lease[]): void {
+    const held = leases.filter(({ queue, entry }) => queue.holds(entry))
+    this.#forEachQueue(held, (queue, some) => this.#release(queue, some)).catch(() => {
+      // The leases were restored; with their deadlines past they lapse again.
+    })
+  }
+
+  /** Ends every lease, as a nack does: the engine closes. */
+  async returnAll(): Promise<void> {
+    const held = this.#context.leases.takeAll().filter(({ queue, entry }) => queue.holds(entry))
+    await this.#forEachQueue(held, (queue, leases) => this.#release(queue, leases)).catch(() => {})
+  }
+
+  #take(receipts: readonly string[], clientId: string): { taken: Lease[]; lost: string[] } {
+    const taken: Lease[] = []
+    const lost: string[] = []
+    for (const receipt of receipts) {
+      const lease = this.#context.leases.take(receipt, clientId)
+      if (lease?.queue.holds(lease.entry)) taken.push(lease)
+      else lost.push(receipt)
+    }
+    return { taken, lost }
+  }
+
+  async #forEachQueue(
+    leases: readonly Lease[],
+    settle: (queue: Queue, leases: readonly Lease[]) => Promise<void>,
+  ): Promise<void> {
+    const first = leases[0]
+    if (!first) return
+    if (leases.every(({ queue }) => queue === first.queue)) return settle(first.queue, leases)
+    const byQueue = Map.groupBy(leases, ({ queue }) => queue)
+    const ends = await Promise.allSettled([...byQueue].map(([queue, some]) => settle(queue, some)))
+    const failed = ends.find((end) => end.status === 'rejected')
+    if (failed) throw failed.reason
+  }
+
+  #acknowledge(queue: Queue, leases: readonly Lease[]): Promise<void> {
+    const { store } = this.#context
+    const sequences = leases.map(({ entry }) => entry.sequence)
+    return this.#restoring(leases, () =>
+      store.submit(
+        'settle',
+        { kind: 'settle', channel: queue.name, channelId: queue.channel?.id ?? 0, sequences, expired: false },
+        0,
+        () => queue.letGo(sequences),
+      ),
+    )
+  }
+
+  #release(queue: Queue, leases: readonly Lease[]): Promise<void> {
+    const { store } = this.#context
+    const now = this.#context.now()
+    const entries = leases.map(({ entry }) => entry)
+    const releases = entries.map((entry) => releaseOf(entry, now))
+    return this.#restoring(leases, () =>
+      store.submit(
+        'release',
+        { kind: 'release', channel: queue.name, channelId: queue.channel?.id ?? 0, now, releases },
+        0,
+        ({ moved }) => {
+          const staying = entries.filter((_, i) => releases[i]?.deadLetterQueue === '')
+          queue.letGo(releases.filter(({ deadLetterQueue }) => deadLetterQueue !== '').map(({ sequence }) => sequence))
+          this.giveBack(queue, staying)
+          for (const { channel, channelId, sequence } of moved) this.#context.arrived(channel, channelId, sequence)
+        },
+      ),
+    )
+  }
+
+  /** Puts messages back into their queue, unless they expired meanwhile. */
+  giveBack(queue: Queue, entries: readonly Entry[]): void {
+    const now = this.#context.now()
+    const expired = entries.filter(({ expiresAt }) => isExpired(expiresAt, now))
+    queue.giveBack(entries.filter(({ expiresAt }) => !isExpired(expiresAt, now)))
+    if (expired.length > 0) {
+      const sequences = expired.map(({ sequence }) => sequence)
+      this.#context.expire(queue, sequences)
+    }
+    this.#context.serve(queue)
+  }
+
+  /** A settlement that did not come about leaves the leases as they were. */
+  async #restoring(leases: readonly Lease[], settle: () => Promise<void>): Promise<void> {
+    try {
+      await settle()
+    } catch (error) {
+      for (const lease of leases) if (lease.queue.holds(lease.entry)) this.#context.leases.restore(lease)
+      throw error
+    }
+  }
+}
+
+/** A message that expired on lease goes as expired, not to the dead-letter queue (C2). */
+function releaseOf(
+  { sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: Entry,
+  now: number,
+): Release {
+  const spent = maxReceiveCount > 0 && receiveCount >= maxReceiveCount && !isExpired(expiresAt, now)
+  return { sequence, receiveCount, deadLetterQueue: spent ? deadLetterQueue : '' }
+}

@@ -1,0 +1,231 @@
+import type {
+  OutgoingMessage,
+  Reply,
+  RequestEngine,
+  RequestMessage,
+  RequestOptions,
+  RequestType,
+  SubscribeOptions,
+  Subscription,
+} from '@signalbox/broker-core'
+import { BrokerError } from '@signalbox/broker-core'
+
+import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
+import { unavailable } from './errors.ts'
+import { messageSize } from './message-size.ts'
+import type { EngineProblem } from './options.ts'
+import { OpenSubscription } from './subscription.ts'
+
+type Handler = (request: RequestMessage) => Promise<Reply>
+
+interface Responder {
+  readonly handler: Handler
+  readonly subscription: OpenSubscription
+}
+
+interface Group {
+  readonly members: Responder[]
+  next: number
+}
+
+/** A request that waits for its answer. */
+interface Pending {
+  readonly message: RequestMessage
+  readonly size: number
+  delivered: boolean
+  answer(reply: Reply): void
+  fail(error: unknown): void
+}
+
+/** What a channel of commands or queries has in memory. */
+interface Exchange {
+  /** Subscribers without a group are the group of the empty name. */
+  readonly groups: Map<string, Group>
+  readonly pending: Set<Pending>
+}
+
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
+
+const FAILED: Reply = Object.freeze({
+  executed: false,
+  error: 'the subscriber failed to handle the request',
+  body: new Uint8Array(0),
+  metadata: '',
+  tags: Object.freeze({}),
+})
+
+/** Commands and queries on the embedded engine: handed over in memory, the first answer wins. */
+export class EmbeddedRequests implements RequestEngine {
+  readonly #registry: ChannelRegistry
+  readonly #now: () => number
+  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #exchanges: Record<RequestType, Map<string, Exchange>> = { commands: new Map(), queries: new Map() }
+  #closed = false
+
+  constructor(registry: ChannelRegistry, now: () => number, onProblem: (problem: EngineProblem) => void) {
+    this.#registry = registry
+    this.#now = now
+    this.#onProblem = onProblem
+  }
+
+  async request(type: RequestType, name: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply> {
+    const { timeoutMs, signal } = options
+    signal?.throwIfAborted()
+    if (this.#closed) throw unavailable('it is closed')
+    const channel = this.#registry.ensure(type, name)
+    const size = messageSize(message)
+    this.#registry.received(channel, size)
+    const exchange = this.#exchange(type, name)
+    const { promise, resolve, reject } = Promise.withResolvers<Reply>()
+    const answered = new AbortController()
+    const { id, clientId, body, metadata, tags } = message
+    const timestamp = this.#now()
+    const end = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+      exchange.pending.delete(pending)
+      this.#forgetIfEmpty(type, name, exchange)
+      answered.abort()
+    }
+    const pending: Pending = {
+      message: {
+        id,
+        clientId,
+        body,
+        metadata,
+        tags,
+        channel: name,
+        timestamp,
+        deadline: timestamp + timeoutMs,
+        signal: answered.signal,
+      },
+      size,
+      delivered: false,
+      answer: (reply) => {
+        resolve(reply)
+        end()
+      },
+      fail: (error) => {
+        reject(error)
+        end()
+      },
+    }
+    const onAbort = (): void => pending.fail(signal?.reason)
+    // Not unref'd: somebody awaits it, and it is bounded.
+    const timer = setTimeout(
+      () => pending.fail(timedOut(pending, name, timeoutMs)),
+      Math.min(timeoutMs, MAX_TIMEOUT_MS),
+    )
+    signal?.addEventListener('abort', onAbort)
+    exchange.pending.add(pending)
+    for (const group of exchange.groups.values()) this.#deliver(channel, exchange, group, pending)
+    return promise
+  }
+
+  #deliver(channel: LiveChannel, exchange: Exchange, group: Group, pending: Pending): void {
+    const member = group.members[group.next++ % group.members.length]
+    if (!member || !exchange.pending.has(pending)) return
+    pending.delivered = true
+    this.#registry.delivered(channel, 1, pending.size)
+    this.#handle(member.handler, pending).catch((error: unknown) => pending.fail(error))
+  }
+
+  async #handle(handler: Handler, pending: Pending): Promise<void> {
+    let reply = FAILED
+    try {
+      reply = await handler(pending.message)
+    } catch (error) {
+      // What the handler threw may say more than the requester should know.
+      this.#onProblem({ kind: 'listener', message: 'the handler of a command or query threw', error })
+    }
+    pending.answer(reply)
+  }
+
+  async serve(
+    type: RequestType,
+    name: string,
+    { group: groupName = '', signal }: SubscribeOptions,
+    handler: Handler,
+  ): Promise<Subscription> {
+    signal?.throwIfAborted()
+    if (this.#closed) throw unavailable('it is closed')
+    const channel = this.#registry.ensure(type, name)
+    const exchange = this.#exchange(type, name)
+    const group = exchange.groups.get(groupName) ?? { members: [], next: 0 }
+    exchange.groups.set(groupName, group)
+    const subscription = new OpenSubscription(signal, () => this.#leave(type, name, groupName, exchange, responder))
+    const responder: Responder = { handler, subscription }
+    group.members.push(responder)
+    channel.subscribers++
+    this.#registry.touch(channel)
+    for (const pending of exchange.pending) {
+      if (!pending.delivered) this.#deliver(channel, exchange, group, pending)
+    }
+    return subscription
+  }
+
+  /** Requests that this subscriber is answering go on; it gets no new ones. */
+  #leave(type: RequestType, name: string, groupName: string, exchange: Exchange, responder: Responder): void {
+    const group = exchange.groups.get(groupName)
+    const at = group?.members.indexOf(responder) ?? -1
+    if (group && at !== -1) group.members.splice(at, 1)
+    if (group?.members.length === 0) exchange.groups.delete(groupName)
+    this.#forgetIfEmpty(type, name, exchange)
+    const channel = this.#registry.get(type, name)
+    if (!channel) return
+    channel.subscribers = subscribersOf(exchange)
+    this.#registry.touch(channel)
+  }
+
+  #exchange(type: RequestType, name: string): Exchange {
+    let exchange = this.#exchanges[type].get(name)
+    if (!exchange) {
+      exchange = { groups: new Map(), pending: new Set() }
+      this.#exchanges[type].set(name, exchange)
+    }
+    return exchange
+  }
+
+  #forgetIfEmpty(type: RequestType, name: string, exchange: Exchange): void {
+    if (exchange.groups.size > 0 || exchange.pending.size > 0) return
+    if (this.#exchanges[type].get(name) === exchange) this.#exchanges[type].delete(name)
+  }
+
+  /** The channel was made again after it was deleted: its subscribers are still there. */
+  appeared(channel: LiveChannel): void {
+    if (channel.type !== 'commands' && channel.type !== 'queries') return
+    const exchange = this.#exchanges[channel.type].get(channel.name)
+    channel.subscribers = exchange ? subscribersOf(exchange) : 0
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const exchanges of Object.values(this.#exchanges)) {
+      for (const { groups, pending } of exchanges.values()) {
+        for (const request of pending) request.fail(unavailable('it is closed'))
+        for (const { members } of groups.values())
+          for (const { subscription } of members.slice()) subscription.end(unavailable('it is closed'))
+      }
+    }
+  }
+}
+
+function subscribersOf({ groups }: Exchange): number {
+  let count = 0
+  for (const { members } of groups.values()) count += members.length
+  return count
+}
+
+function timedOut({ delivered }: Pending, channel: string, timeoutMs: number): BrokerError {
+  return delivered
+    ? new BrokerError(
+        'REQUEST_TIMEOUT',
+        `the subscriber of ${JSON.stringify(channel)} did not answer within ${timeoutMs} ms`,
+        {
+          timeoutMs,
+        },
+      )
+    : new BrokerError('NO_SUBSCRIBER', `nobody was subscribed to ${JSON.stringify(channel)} for ${timeoutMs} ms`, {
+        timeoutMs,
+      })
+}

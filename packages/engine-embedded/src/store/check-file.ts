@@ -1,0 +1,103 @@
+import { Buffer } from 'node:buffer'
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
+
+import { EmbeddedEngineError, messageOf } from '../errors.ts'
+import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts'
+
+const HEADER_BYTES = 100
+const MAGIC = 'SQLite format 3\0'
+const WAL_HEADER_BYTES = 32
+const FRAME_HEADER_BYTES = 24
+
+/**
+ * Looks at the first 100 bytes and the length of the data file, without opening it as a database, so that a file that
+ * is not ours or was cut short is left exactly as it is. A full check would read every page: minutes on a large store.
+ * What a WAL holds past its last complete commit is normal after a crash, and SQLite's own business.
+ *
+ * Must run before SQLite opens the file in this process: closing a second descriptor of a file drops its locks.
+ * @returns false when there is no store yet
+ * @throws EmbeddedEngineError STORE_DAMAGED, STORE_VERSION, STORE_UNWRITABLE
+ */
+export function checkDataFile(file: string, walFile: string): boolean {
+  const data = openToRead(file)
+  const wal = openToRead(walFile)
+  try {
+    if (data === undefined) {
+      if (wal !== undefined && fstatSync(wal).size > 0) throw damaged(file, `it is missing, but ${walFile} is there`)
+      return false
+    }
+    const { pageSize, pages } = checkHeader(file, data)
+    const whole = Math.floor(fstatSync(data).size / pageSize)
+    // A crash while the WAL is copied back leaves a file that is shorter than its new header says: the WAL has the rest.
+    if (whole < pages && (wal === undefined || pagesInWal(wal, whole + 1, pages) < pages - whole)) {
+      throw damaged(file, `it is cut short: ${whole} pages of ${pageSize} bytes, where its header says ${pages}`)
+    }
+    return true
+  } catch (error) {
+    if (error instanceof EmbeddedEngineError) throw error
+    throw unreadable(file, error)
+  } finally {
+    if (data !== undefined) closeSync(data)
+    if (wal !== undefined) closeSync(wal)
+  }
+}
+
+function checkHeader(file: string, descriptor: number): { pageSize: number; pages: number } {
+  const header = Buffer.alloc(HEADER_BYTES)
+  const read = readSync(descriptor, header, 0, HEADER_BYTES, 0)
+  if (read < HEADER_BYTES || header.toString('latin1', 0, 16) !== MAGIC) {
+    throw damaged(file, 'it does not begin as a store of Signalbox does')
+  }
+  if (header.readUInt32BE(68) !== APPLICATION_ID) throw damaged(file, 'it is a database, but none of Signalbox')
+  const version = header.readUInt32BE(60)
+  if (version !== SCHEMA_VERSION) {
+    throw new EmbeddedEngineError(
+      'STORE_VERSION',
+      `the store was written by another version of Signalbox: ${file} has format ${version}, this program knows ${SCHEMA_VERSION}; upgrade, or choose another folder`,
+      file,
+    )
+  }
+  const stated = header.readUInt16BE(16)
+  return { pageSize: stated === 1 ? 65_536 : stated, pages: header.readUInt32BE(28) }
+}
+
+/** How many different pages of a range the frames of a WAL hold. */
+function pagesInWal(descriptor: number, first: number, last: number): number {
+  const header = Buffer.alloc(WAL_HEADER_BYTES)
+  if (readSync(descriptor, header, 0, WAL_HEADER_BYTES, 0) < WAL_HEADER_BYTES) return 0
+  const frameBytes = FRAME_HEADER_BYTES + header.readUInt32BE(8)
+  const salt = header.readBigUInt64BE(16)
+  const found = new Set<number>()
+  const frame = Buffer.alloc(FRAME_HEADER_BYTES)
+  for (let at = WAL_HEADER_BYTES; ; at += frameBytes) {
+    const read = readSync(descriptor, frame, 0, FRAME_HEADER_BYTES, at)
+    // Frames of an earlier round of the WAL follow the current ones; their salt tells them apart.
+    if (read < FRAME_HEADER_BYTES || frame.readBigUInt64BE(8) !== salt) return found.size
+    const page = frame.readUInt32BE(0)
+    if (page >= first && page <= last) found.add(page)
+  }
+}
+
+function openToRead(file: string): number | undefined {
+  try {
+    return openSync(file, 'r')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw unreadable(file, error)
+  }
+}
+
+function unreadable(file: string, error: unknown): EmbeddedEngineError {
+  return new EmbeddedEngineError('STORE_UNWRITABLE', `cannot read the store: ${file}: ${messageOf(error)}`, file, {
+    cause: error,
+  })
+}
+
+export function damaged(file: string, reason: string, cause?: unknown): EmbeddedEngineError {
+  return new EmbeddedEngineError(
+    'STORE_DAMAGED',
+    `the store is damaged: ${file}: ${reason}; nothing was changed. Restore it from a backup, or choose another folder`,
+    file,
+    { cause },
+  )
+}

@@ -1,0 +1,14 @@
+import { join } from 'node:path'
+
+/** The files of a store. SQLite keeps `-wal` and `-shm` beside the data file while it is open. */
+export interface StoreFiles {
+  readonly folder: string
+  readonly data: string
+  readonly wal: string
+  readonly lock: string
+}
+
+export function storeFiles(folder: string): StoreFiles {
+  const data = join(folder, 'signalbox.db')
+  return { folder, data, wal: `${data}-wal`, lock: join(folder, 'signalbox.lock') }
+}

@@ -1,0 +1,53 @@
+import Database from 'better-sqlite3'
+
+import { EmbeddedEngineError, messageOf } from '../errors.ts'
+import { sqliteCode } from './sqlite-code.ts'
+
+/**
+ * Keeps every other process out of the store: a small database of its own, held in an exclusive transaction. The
+ * kernel frees it when the process ends, however it ends. (An exclusive data file would shut out our own reader, and
+ * files with process ids misfire in containers, where every process is number 1.)
+ */
+export class StoreLock {
+  readonly #database: Database.Database
+
+  /** @throws EmbeddedEngineError STORE_LOCKED, STORE_UNWRITABLE, STORE_DAMAGED */
+  constructor(file: string) {
+    let database: Database.Database | undefined
+    try {
+      database = new Database(file, { timeout: 0 })
+      database.exec('BEGIN EXCLUSIVE')
+      this.#database = database
+    } catch (error) {
+      database?.close()
+      throw refusal(file, error)
+    }
+  }
+
+  release(): void {
+    if (this.#database.open) this.#database.close()
+  }
+}
+
+function refusal(file: string, error: unknown): EmbeddedEngineError {
+  const code = sqliteCode(error)
+  if (code.startsWith('SQLITE_BUSY') || code.startsWith('SQLITE_LOCKED')) {
+    return new EmbeddedEngineError(
+      'STORE_LOCKED',
+      `the store is in use by another process (${file} is locked); stop that process, or choose another folder`,
+      file,
+      { cause: error },
+    )
+  }
+  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
+    return new EmbeddedEngineError(
+      'STORE_DAMAGED',
+      `${file} is not the lock of a Signalbox store; if no process uses this store, delete that file and start again`,
+      file,
+      { cause: error },
+    )
+  }
+  return new EmbeddedEngineError('STORE_UNWRITABLE', `cannot lock the store: ${file}: ${messageOf(error)}`, file, {
+    cause: error,
+  })
+}

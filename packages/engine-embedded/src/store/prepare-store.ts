@@ -1,0 +1,97 @@
+import Database from 'better-sqlite3'
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
+
+import { EmbeddedEngineError, messageOf } from '../errors.ts'
+import { checkDataFile, damaged } from './check-file.ts'
+import { openReadConnection } from './connections.ts'
+import type { StoreFiles } from './files.ts'
+import { StoreLock } from './lock.ts'
+import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts'
+import { sqliteCode } from './sqlite-code.ts'
+
+/**
+ * Takes the lock of a store, checks the data file or makes a new one.
+ * @throws EmbeddedEngineError STORE_*
+ */
+export function prepareStore(files: StoreFiles): StoreLock {
+  try {
+    mkdirSync(files.folder, { recursive: true })
+  } catch (error) {
+    throw new EmbeddedEngineError(
+      'STORE_UNWRITABLE',
+      `cannot create the store's folder: ${files.folder}: ${messageOf(error)}`,
+      files.folder,
+      { cause: error },
+    )
+  }
+  const lock = new StoreLock(files.lock)
+  try {
+    if (!checkDataFile(files.data, files.wal)) createDataFile(files)
+    checkReadable(files)
+    return lock
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+/** Makes the data file under another name and renames it, so that a crash leaves a whole one or none. */
+function createDataFile(files: StoreFiles): void {
+  const draft = `${files.data}-new`
+  try {
+    for (const leftover of [draft, `${draft}-wal`, `${draft}-shm`, `${draft}-journal`])
+      rmSync(leftover, { force: true })
+    const database = new Database(draft)
+    try {
+      database.pragma('auto_vacuum = INCREMENTAL')
+      database.pragma(`application_id = ${APPLICATION_ID}`)
+      database.exec(`BEGIN; ${SCHEMA} COMMIT;`)
+      database.pragma(`user_version = ${SCHEMA_VERSION}`)
+      database.pragma('journal_mode = WAL')
+    } finally {
+      database.close()
+    }
+    renameSync(draft, files.data)
+    syncFolder(files.folder)
+  } catch (error) {
+    throw new EmbeddedEngineError(
+      'STORE_UNWRITABLE',
+      `cannot create the store: ${files.data}: ${messageOf(error)}`,
+      files.data,
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+function syncFolder(folder: string): void {
+  if (process.platform === 'win32') return
+  const descriptor = openSync(folder, 'r')
+  try {
+    fsyncSync(descriptor)
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/** Reads the table definitions, which also replays what a crash left in the WAL. */
+function checkReadable(files: StoreFiles): void {
+  let database: Database.Database | undefined
+  try {
+    database = openReadConnection(files.data)
+    database.prepare('SELECT count(*) FROM channels').get()
+  } catch (error) {
+    if (/^SQLITE_(NOTADB|CORRUPT|ERROR)/.test(sqliteCode(error))) throw damaged(files.data, messageOf(error), error)
+    throw new EmbeddedEngineError(
+      'STORE_UNWRITABLE',
+      `cannot open the store: ${files.data}: ${messageOf(error)}`,
+      files.data,
+      {
+        cause: error,
+      },
+    )
+  } finally {
+    database?.close()
+  }
+}

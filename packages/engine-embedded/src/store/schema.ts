@@ -1,0 +1,112 @@
+/** "SBOX": marks the data file as ours. */
+export const APPLICATION_ID = 0x53424f58
+
+/** Raised with every change to the tables that older code cannot read. */
+export const SCHEMA_VERSION = 1
+
+/**
+ * Rows are keyed by channel and sequence in one integer, so that a channel's rows lie together in one B-tree in the
+ * order of their sequences, appending costs no second index, and reading on from a sequence is one seek:
+ * `(channel << SEQUENCE_BITS) | sequence`. 23 bits are left for the channel: 8 million at a time.
+ */
+export const SEQUENCE_BITS = 40
+export const MAX_CHANNEL_ID = 2 ** 23 - 1
+
+/** `(channel << 40) | sequence`, to be bound to the two numbers in this order. */
+export const KEY = `((? << ${SEQUENCE_BITS}) | ?)`
+/** The sequence in a key. */
+export const SEQUENCE = `(key & ${2 ** SEQUENCE_BITS - 1})`
+/** The channel in a key. */
+export const CHANNEL = `(key >> ${SEQUENCE_BITS})`
+/** The last sequence a key can hold; the upper end of a channel's range. */
+export const LAST_SEQUENCE = 2 ** SEQUENCE_BITS - 1
+
+const MESSAGE_COLUMNS = `
+  key INTEGER PRIMARY KEY,
+  id TEXT NOT NULL,
+  client_id TEXT NOT NULL,
+  timestamp INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  metadata TEXT NOT NULL,
+  tags TEXT NOT NULL`
+
+const QUEUE_COLUMNS = `${MESSAGE_COLUMNS},
+  expires_at INTEGER NOT NULL,
+  receive_count INTEGER NOT NULL,
+  max_receive_count INTEGER NOT NULL,
+  dead_letter_queue TEXT NOT NULL`
+
+export const SCHEMA = `
+CREATE TABLE channels (
+  id INTEGER PRIMARY KEY,
+  type TEXT NOT NULL,
+  name TEXT NOT NULL,
+  last_sequence INTEGER NOT NULL,
+  first_sequence INTEGER NOT NULL,
+  last_timestamp INTEGER NOT NULL,
+  entries INTEGER NOT NULL,
+  delayed INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  incoming INTEGER NOT NULL,
+  incoming_bytes INTEGER NOT NULL,
+  outgoing INTEGER NOT NULL,
+  outgoing_bytes INTEGER NOT NULL,
+  dead_lettered INTEGER NOT NULL,
+  expired INTEGER NOT NULL,
+  last_activity INTEGER NOT NULL,
+  compacted INTEGER NOT NULL,
+  max_age_ms INTEGER,
+  max_bytes INTEGER,
+  UNIQUE (type, name)
+);
+
+-- Messages that are deliverable or leased; a delayed one comes here when it is due.
+CREATE TABLE queue_messages (${QUEUE_COLUMNS},
+  body BLOB NOT NULL
+);
+CREATE INDEX queue_messages_expiry ON queue_messages (expires_at) WHERE expires_at > 0;
+
+CREATE TABLE delayed_messages (${QUEUE_COLUMNS},
+  due_at INTEGER NOT NULL,
+  body BLOB NOT NULL
+);
+CREATE INDEX delayed_messages_due ON delayed_messages (due_at);
+CREATE INDEX delayed_messages_expiry ON delayed_messages (expires_at) WHERE expires_at > 0;
+
+CREATE TABLE log_entries (${MESSAGE_COLUMNS},
+  log_key TEXT,
+  tombstone INTEGER NOT NULL,
+  body BLOB NOT NULL
+);
+CREATE INDEX log_entries_tombstones ON log_entries (timestamp) WHERE tombstone = 1;
+
+-- The last entry of each key.
+CREATE TABLE log_keys (
+  channel INTEGER NOT NULL,
+  log_key TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  PRIMARY KEY (channel, log_key)
+) WITHOUT ROWID;
+
+-- Sends of the last two minutes that carried a deduplication id.
+CREATE TABLE deduplication (
+  channel INTEGER NOT NULL,
+  deduplication_id TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  timestamp INTEGER NOT NULL,
+  PRIMARY KEY (channel, deduplication_id)
+) WITHOUT ROWID;
+CREATE INDEX deduplication_age ON deduplication (timestamp);
+
+-- Deleted channels whose rows are still to be removed, piece by piece.
+CREATE TABLE garbage (
+  channel INTEGER PRIMARY KEY
+);
+
+-- Written to find out whether the disk takes writes again.
+CREATE TABLE probe (
+  id INTEGER PRIMARY KEY,
+  filling BLOB NOT NULL
+);
+`

@@ -1,0 +1,220 @@
+import type Database from 'better-sqlite3'
+import { stat } from 'node:fs/promises'
+
+import { messageOf, unavailable } from '../errors.ts'
+import type { Settings } from '../options.ts'
+import type {
+  ActivityOperation,
+  GroupReply,
+  Kind,
+  OperationOf,
+  ResultOf,
+  WriterSettings,
+} from '../writer/operations.ts'
+import { Writer } from '../writer/writer.ts'
+import { openReadConnection } from './connections.ts'
+import type { StoreFiles } from './files.ts'
+import { storeFiles } from './files.ts'
+import type { StoreLock } from './lock.ts'
+import { prepareStore } from './prepare-store.ts'
+
+const PROBE_MS = 1_000
+const FIRST_RETRY_MS = 100
+const LAST_RETRY_MS = 5_000
+
+export interface StoreEvents {
+  /** A group is durable; comes before its operations' own results. */
+  group(reply: GroupReply): void
+  activity(): ActivityOperation | undefined
+  /** The store was given up and read anew: what is in memory may differ from what is on disk. */
+  reopened(): void
+}
+
+/**
+ * The files of an engine, open: the lock, the writer thread, and the reader on the main thread. After a failure of the
+ * disk it closes everything, and opens and reads it again until that works; calls fail meanwhile.
+ */
+export class Store {
+  readonly #settings: Settings
+  readonly #files: StoreFiles
+  readonly #lock: StoreLock
+  readonly #faults: Int32Array | undefined
+  #events: StoreEvents | undefined
+  #writer: Writer
+  #reader: Database.Database | undefined
+  #full = false
+  #failure: string | undefined
+  #closing: Promise<void> | undefined
+  #retry: NodeJS.Timeout | undefined
+  #wake: (() => void) | undefined
+  #probe: NodeJS.Timeout | undefined
+  #reopening: Promise<void> | undefined
+
+  /** @throws EmbeddedEngineError STORE_* */
+  static async open(settings: Settings, faults: Int32Array | undefined): Promise<Store> {
+    const files = storeFiles(settings.path)
+    const lock = prepareStore(files)
+    const store = new Store(settings, files, lock, faults)
+    try {
+      await store.#connect()
+      return store
+    } catch (error) {
+      await store.close()
+      throw error
+    }
+  }
+
+  constructor(settings: Settings, files: StoreFiles, lock: StoreLock, faults: Int32Array | undefined) {
+    this.#settings = settings
+    this.#files = files
+    this.#lock = lock
+    this.#faults = faults
+    this.#writer = this.#startWriter(false)
+  }
+
+  /** Who is told of what happens; to be set before the first operation. */
+  listen(events: StoreEvents): void {
+    this.#events = events
+  }
+
+  #startWriter(recover: boolean): Writer {
+    const { queueMaxMessages, queueMaxBytes, logMaxAgeMs, logMaxBytes } = this.#settings
+    const settings: WriterSettings = {
+      file: this.#files.data,
+      queueMaxMessages,
+      queueMaxBytes,
+      logMaxAgeMs,
+      logMaxBytes,
+      recover,
+      faults: this.#faults,
+    }
+    return new Writer(settings, {
+      group: (reply) => this.#events?.group(reply),
+      activity: () => this.#events?.activity(),
+      committed: (commit) => this.#settings.onCommit(commit),
+      full: (full) => this.#setFull(full),
+      failed: (reason) => this.#failed(reason),
+    })
+  }
+
+  async #connect(): Promise<void> {
+    await this.#writer.ready
+    this.#reader = openReadConnection(this.#files.data)
+  }
+
+  /** The read connection. Run each statement to its end at once; never keep one open across an await. */
+  get reader(): Database.Database {
+    if (!this.#reader) throw unavailable(this.#failure ?? 'it is closed')
+    return this.#reader
+  }
+
+  /** Changes whenever statements must be prepared anew. */
+  get connection(): Database.Database | undefined {
+    return this.#reader
+  }
+
+  /** As {@link Writer.submit}. */
+  submit<K extends Kind, T>(
+    kind: K,
+    operation: OperationOf<K>,
+    bytes: number,
+    apply: (result: ResultOf<K>) => T,
+  ): Promise<T> {
+    return this.#writer.submit(kind, operation, bytes, apply)
+  }
+
+  get problem(): { readonly store: string | undefined; readonly writes: string | undefined } {
+    return { store: this.#failure, writes: this.#failure ?? (this.#full ? 'the disk is full' : undefined) }
+  }
+
+  /** Bytes on disk: the data file and what is not copied back into it yet. */
+  async size(): Promise<number> {
+    const sizes = await Promise.all(
+      [this.#files.data, this.#files.wal].map((file) =>
+        stat(file).then(
+          ({ size }) => size,
+          () => 0,
+        ),
+      ),
+    )
+    return sizes.reduce((sum, size) => sum + size, 0)
+  }
+
+  #setFull(full: boolean): void {
+    if (full === this.#full) return
+    this.#full = full
+    if (full) {
+      this.#settings.onProblem({
+        kind: 'full',
+        message: `the disk is full: ${this.#files.folder} takes no more writes`,
+      })
+      // Whether there is room again must be found out without waiting for somebody to send.
+      this.#probe = setInterval(() => {
+        this.#writer.submit('probe', { kind: 'probe' }, 0, () => {}).catch(() => {})
+      }, PROBE_MS).unref()
+    } else {
+      clearInterval(this.#probe)
+      this.#settings.onProblem({ kind: 'healed', message: 'the disk takes writes again' })
+    }
+  }
+
+  #failed(reason: string): void {
+    if (this.#closing || !this.#reader) return
+    this.#failure = `the store failed and is being opened again: ${reason}`
+    this.#settings.onProblem({ kind: 'failed', message: this.#failure })
+    this.#reopening ??= this.#reopen().finally(() => (this.#reopening = undefined))
+  }
+
+  /**
+   * The old connections are closed first, the reader last: a reader cannot copy the WAL back, which would sync pages
+   * whose sync has failed. The new writer copies all of it into the data file before anything else (`recover`).
+   */
+  async #reopen(): Promise<void> {
+    await this.#writer.ended
+    this.#closeReader()
+    for (let delay = FIRST_RETRY_MS; !this.#closing; delay = Math.min(2 * delay, LAST_RETRY_MS)) {
+      await this.#pause(delay)
+      if (this.#closing) return
+      this.#writer = this.#startWriter(true)
+      try {
+        await this.#connect()
+        this.#events?.reopened()
+        this.#failure = undefined
+        this.#settings.onProblem({ kind: 'healed', message: 'the store is open again' })
+        return
+      } catch (error) {
+        this.#closeReader()
+        await this.#writer.close()
+        this.#failure = `the store failed and cannot be opened yet: ${messageOf(error)}`
+      }
+    }
+  }
+
+  #closeReader(): void {
+    this.#reader?.close()
+    this.#reader = undefined
+  }
+
+  #pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+      this.#retry = setTimeout(resolve, ms).unref()
+    })
+  }
+
+  /** Carries out what was submitted, copies the WAL back, closes, and frees the lock. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#shutDown()
+    return this.#closing
+  }
+
+  async #shutDown(): Promise<void> {
+    clearInterval(this.#probe)
+    clearTimeout(this.#retry)
+    this.#wake?.()
+    await this.#reopening
+    await this.#writer.close()
+    this.#closeReader()
+    this.#lock.release()
+  }
+}

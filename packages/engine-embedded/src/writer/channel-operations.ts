@@ -1,0 +1,52 @@
+import type { ChannelTable } from './channel-table.ts'
+import type { LogOperations } from './log-operations.ts'
+import type {
+  ActivityOperation,
+  ActivityResult,
+  CreateChannelOperation,
+  CreateChannelResult,
+  DeleteChannelOperation,
+  DeleteChannelResult,
+} from './operations.ts'
+
+/** The writer's operations on channels as such. */
+export class ChannelOperations {
+  readonly #channels: ChannelTable
+  readonly #logs: LogOperations
+
+  constructor(channels: ChannelTable, logs: LogOperations) {
+    this.#channels = channels
+    this.#logs = logs
+  }
+
+  create({ type, channel: name, options }: CreateChannelOperation): CreateChannelResult {
+    const created = this.#channels.get(type, name) === undefined
+    const { compacted, maxAgeMs, maxBytes } = options
+    const changes = compacted !== undefined || maxAgeMs !== undefined || maxBytes !== undefined
+    if (!created && !changes) return { kind: 'createChannel', created }
+    const channel = this.#channels.editOrCreate(type, name)
+    if (compacted !== undefined) channel.compacted = compacted
+    if (maxAgeMs !== undefined) channel.maxAgeMs = maxAgeMs
+    if (maxBytes !== undefined) channel.maxBytes = maxBytes
+    if (!created) this.#logs.applyOptions(channel)
+    return { kind: 'createChannel', created }
+  }
+
+  delete({ type, channel: name }: DeleteChannelOperation): DeleteChannelResult {
+    const channel = this.#channels.get(type, name)
+    if (channel) this.#channels.remove(channel)
+    return { kind: 'deleteChannel', deleted: channel !== undefined }
+  }
+
+  activity({ channels }: ActivityOperation): ActivityResult {
+    for (const { type, name, id, outgoing, outgoingBytes, lastActivity } of channels) {
+      const channel = this.#channels.get(type, name)
+      if (channel?.id !== id) continue
+      this.#channels.edit(channel)
+      channel.outgoing = outgoing
+      channel.outgoingBytes = outgoingBytes
+      channel.lastActivity = Math.max(channel.lastActivity, lastActivity)
+    }
+    return { kind: 'activity' }
+  }
+}

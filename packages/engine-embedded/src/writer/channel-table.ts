@@ -1,0 +1,141 @@
+import type Database from 'better-sqlite3'
+
+import { MAX_CHANNEL_ID } from '../store/schema.ts'
+import type { StoredChannel, StoredType } from '../store/stored-channel.ts'
+import { loadChannels, newChannel } from '../store/stored-channel.ts'
+
+/**
+ * Every stored channel with its counters, in the writer's memory. Operations change the objects; {@link flush} writes
+ * the changed ones once for the whole group, and {@link rollback} puts everything back as it was before the group.
+ */
+export class ChannelTable {
+  readonly #byName: Record<StoredType, Map<string, StoredChannel>> = { queues: new Map(), events_store: new Map() }
+  readonly #ids = new Set<number>()
+  /** Changed in this transaction, with the state before; undefined: it was created in it. */
+  readonly #before = new Map<StoredChannel, StoredChannel | undefined>()
+  readonly #removed: StoredChannel[] = []
+  #highestId = 0
+
+  readonly #insert
+  readonly #update
+  readonly #delete
+  readonly #addGarbage
+
+  constructor(database: Database.Database) {
+    for (const channel of loadChannels(database)) {
+      this.#byName[channel.type].set(channel.name, channel)
+      this.#ids.add(channel.id)
+    }
+    for (const { channel } of database.prepare<[], { channel: number }>('SELECT channel FROM garbage').all()) {
+      this.#ids.add(channel)
+    }
+    for (const id of this.#ids) this.#highestId = Math.max(this.#highestId, id)
+    this.#insert = database.prepare(`
+      INSERT INTO channels (id, type, name, last_sequence, first_sequence, last_timestamp, entries, delayed, bytes,
+        incoming, incoming_bytes, outgoing, outgoing_bytes, dead_lettered, expired, last_activity, compacted,
+        max_age_ms, max_bytes)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    this.#update = database.prepare(`
+      UPDATE channels SET last_sequence = ?, first_sequence = ?, last_timestamp = ?, entries = ?, delayed = ?,
+        bytes = ?, incoming = ?, incoming_bytes = ?, outgoing = ?, outgoing_bytes = ?, dead_lettered = ?, expired = ?,
+        last_activity = ?, compacted = ?, max_age_ms = ?, max_bytes = ?
+      WHERE id = ?`)
+    this.#delete = database.prepare<[number]>('DELETE FROM channels WHERE id = ?')
+    this.#addGarbage = database.prepare<[number]>('INSERT INTO garbage (channel) VALUES (?)')
+  }
+
+  get(type: StoredType, name: string): StoredChannel | undefined {
+    return this.#byName[type].get(name)
+  }
+
+  all(type: StoredType): IterableIterator<StoredChannel> {
+    return this.#byName[type].values()
+  }
+
+  /** The channel, about to be changed. */
+  edit(channel: StoredChannel): StoredChannel {
+    if (!this.#before.has(channel)) this.#before.set(channel, { ...channel })
+    return channel
+  }
+
+  /** The channel, about to be changed; created when there is none. */
+  editOrCreate(type: StoredType, name: string): StoredChannel {
+    const existing = this.get(type, name)
+    if (existing) return this.edit(existing)
+    const channel = newChannel(this.#freeId(), type, name)
+    this.#byName[type].set(name, channel)
+    this.#ids.add(channel.id)
+    this.#before.set(channel, undefined)
+    this.#insert.run(channel.id, type, name, ...valuesOf(channel))
+    return channel
+  }
+
+  /** Takes the channel away; its rows go later, piece by piece. */
+  remove(channel: StoredChannel): void {
+    this.edit(channel)
+    this.#byName[channel.type].delete(channel.name)
+    this.#removed.push(channel)
+    this.#delete.run(channel.id)
+    this.#addGarbage.run(channel.id)
+  }
+
+  /** All rows of a deleted channel are gone: its id may be used again. */
+  release(id: number): void {
+    this.#ids.delete(id)
+  }
+
+  #freeId(): number {
+    if (this.#highestId < MAX_CHANNEL_ID) return ++this.#highestId
+    for (let id = 1; id <= MAX_CHANNEL_ID; id++) if (!this.#ids.has(id)) return id
+    throw new Error('every channel id is in use')
+  }
+
+  /** Writes the changed channels; to be called before the commit. */
+  flush(): void {
+    for (const channel of this.#before.keys()) {
+      if (!this.#removed.includes(channel)) this.#update.run(...valuesOf(channel), channel.id)
+    }
+  }
+
+  /** Forgets how things were before; returns what the group changed. */
+  commit(): { changed: StoredChannel[]; removed: StoredChannel[] } {
+    const removed = this.#removed.splice(0)
+    const changed = [...this.#before.keys()].filter((channel) => !removed.includes(channel))
+    this.#before.clear()
+    return { changed, removed }
+  }
+
+  rollback(): void {
+    for (const channel of this.#removed.splice(0)) this.#byName[channel.type].set(channel.name, channel)
+    for (const [channel, before] of this.#before) {
+      if (before) {
+        Object.assign(channel, before)
+      } else {
+        if (this.get(channel.type, channel.name) === channel) this.#byName[channel.type].delete(channel.name)
+        this.#ids.delete(channel.id)
+      }
+    }
+    this.#before.clear()
+  }
+}
+
+function valuesOf(channel: StoredChannel): (number | null)[] {
+  return [
+    channel.lastSequence,
+    channel.firstSequence,
+    channel.lastTimestamp,
+    channel.entries,
+    channel.delayed,
+    channel.bytes,
+    channel.incoming,
+    channel.incomingBytes,
+    channel.outgoing,
+    channel.outgoingBytes,
+    channel.deadLettered,
+    channel.expired,
+    channel.lastActivity,
+    channel.compacted ? 1 : 0,
+    channel.maxAgeMs,
+    channel.maxBytes,
+  ]
+}

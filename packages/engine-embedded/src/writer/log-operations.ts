@@ -1,0 +1,222 @@
+import type Database from 'better-sqlite3'
+
+import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
+import type { StoredChannel } from '../store/stored-channel.ts'
+import type { ChannelTable } from './channel-table.ts'
+import type { Deduplication } from './deduplication.ts'
+import type { AppendOperation, AppendResult, NewEntry } from './operations.ts'
+import { RefusedError } from './refusals.ts'
+
+export interface LogLimits {
+  /** 0 keeps all. */
+  readonly logMaxAgeMs: number
+  readonly logMaxBytes: number
+}
+
+/** A tombstone in a compacted log is there this long for those who follow the log. */
+export const TOMBSTONE_MS = 60 * 60_000
+
+/** Rows looked at in one step of retention. */
+const STEP = 256
+
+interface EntryRow {
+  readonly sequence: number
+  readonly size: number
+  readonly timestamp: number
+  readonly logKey: string | null
+}
+
+/** The writer's operations on events stores, and what removes their entries. */
+export class LogOperations {
+  readonly #channels: ChannelTable
+  readonly #deduplication: Deduplication
+  readonly #limits: LogLimits
+  /** The age of the first entry, so that a sweep over many channels reads only those that have something to give up. */
+  readonly #firstEntry = new WeakMap<StoredChannel, { sequence: number; timestamp: number }>()
+  readonly #insert
+  readonly #lastOfKey
+  readonly #setLastOfKey
+  readonly #deleteLastOfKey
+  readonly #entry
+  readonly #oldest
+  readonly #delete
+  readonly #replaced
+  readonly #tombstones
+
+  constructor(database: Database.Database, channels: ChannelTable, deduplication: Deduplication, limits: LogLimits) {
+    this.#channels = channels
+    this.#deduplication = deduplication
+    this.#limits = limits
+    this.#insert = database.prepare(`
+      INSERT INTO log_entries (key, id, client_id, timestamp, size, metadata, tags, log_key, tombstone, body)
+      VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    this.#lastOfKey = database.prepare<[number, string], { sequence: number }>(
+      'SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?',
+    )
+    this.#setLastOfKey = database.prepare<[number, string, number]>(
+      'INSERT OR REPLACE INTO log_keys (channel, log_key, sequence) VALUES (?, ?, ?)',
+    )
+    this.#deleteLastOfKey = database.prepare<[number, string, number]>(
+      'DELETE FROM log_keys WHERE channel = ? AND log_key = ? AND sequence = ?',
+    )
+    const columns = `${SEQUENCE} AS sequence, size, timestamp, log_key AS logKey`
+    this.#entry = database.prepare<[number, number], EntryRow>(`SELECT ${columns} FROM log_entries WHERE key = ${KEY}`)
+    this.#oldest = database.prepare<[number, number, number, number, number], EntryRow>(
+      `SELECT ${columns} FROM log_entries WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
+    )
+    this.#delete = database.prepare<[number, number]>(`DELETE FROM log_entries WHERE key = ${KEY}`)
+    this.#replaced = database.prepare<[number, number, number, number, number, number], EntryRow>(`
+      SELECT ${columns} FROM log_entries
+      WHERE key > ${KEY} AND key <= ${KEY} AND log_key IS NOT NULL AND ${SEQUENCE} <>
+        (SELECT sequence FROM log_keys WHERE channel = ? AND log_keys.log_key = log_entries.log_key)
+      ORDER BY key LIMIT ?`)
+    this.#tombstones = database.prepare<[number, number], { channel: number; sequence: number }>(`
+      SELECT (key >> 40) AS channel, ${SEQUENCE} AS sequence FROM log_entries
+      WHERE tombstone = 1 AND timestamp <= ? AND (key >> 40) IN (SELECT id FROM channels WHERE compacted = 1)
+      ORDER BY timestamp LIMIT ?`)
+  }
+
+  /** @throws RefusedError CONFLICT */
+  append({ channel: name, now, entry }: AppendOperation): AppendResult {
+    const existing = this.#channels.get('events_store', name)
+    const { deduplicationId, key } = entry
+    if (existing && deduplicationId !== undefined) {
+      const first = this.#deduplication.find(existing.id, deduplicationId, now)
+      if (first) {
+        const { sequence, timestamp, id } = first
+        return { kind: 'append', channelId: existing.id, sequence, timestamp, duplicateOf: id }
+      }
+    }
+    const last = existing && key !== undefined ? this.#lastOfKey.get(existing.id, key) : undefined
+    checkExpected(name, entry, last?.sequence ?? 0)
+    const channel = this.#channels.editOrCreate('events_store', name)
+    const { sequence, timestamp } = this.#store(channel, entry, now)
+    if (key !== undefined) {
+      this.#setLastOfKey.run(channel.id, key, sequence)
+      if (last && channel.compacted) this.#removeEntry(channel, last.sequence)
+    }
+    if (deduplicationId !== undefined) {
+      this.#deduplication.remember(channel.id, deduplicationId, { sequence, id: entry.id, timestamp })
+    }
+    this.#trimBytes(channel)
+    return { kind: 'append', channelId: channel.id, sequence, timestamp, duplicateOf: undefined }
+  }
+
+  #store(channel: StoredChannel, entry: NewEntry, now: number): { sequence: number; timestamp: number } {
+    const sequence = channel.lastSequence + 1
+    // The clock may have been set back; time in a log does not.
+    const timestamp = Math.max(now, channel.lastTimestamp)
+    const { id, clientId, size, metadata, tags, key, tombstone, body } = entry
+    this.#insert.run(
+      channel.id,
+      sequence,
+      id,
+      clientId,
+      timestamp,
+      size,
+      metadata,
+      tags,
+      key ?? null,
+      tombstone ? 1 : 0,
+      body,
+    )
+    if (channel.entries === 0) channel.firstSequence = sequence
+    channel.entries++
+    channel.lastSequence = sequence
+    channel.lastTimestamp = timestamp
+    channel.bytes += size
+    channel.incoming++
+    channel.incomingBytes += size
+    channel.lastActivity = Math.max(channel.lastActivity, now)
+    return { sequence, timestamp }
+  }
+
+  #removeEntry(channel: StoredChannel, sequence: number): void {
+    const row = this.#entry.get(channel.id, sequence)
+    if (row) this.#removeRows(channel, [row])
+  }
+
+  #removeRows(channel: StoredChannel, rows: readonly EntryRow[]): void {
+    this.#channels.edit(channel)
+    for (const { sequence, size, logKey } of rows) {
+      this.#delete.run(channel.id, sequence)
+      if (logKey !== null) this.#deleteLastOfKey.run(channel.id, logKey, sequence)
+      channel.entries--
+      channel.bytes -= size
+    }
+    const [first] = this.#oldestRows(channel, 1)
+    channel.firstSequence = first?.sequence ?? 0
+  }
+
+  #oldestRows(channel: StoredChannel, limit: number): EntryRow[] {
+    return this.#oldest.all(channel.id, 0, channel.id, LAST_SEQUENCE, limit)
+  }
+
+  /** The oldest entries go until the rest fits; the newest always stays. */
+  #trimBytes(channel: StoredChannel): void {
+    const limit = channel.maxBytes ?? this.#limits.logMaxBytes
+    if (limit === 0) return
+    while (channel.bytes > limit && channel.entries > 1) {
+      const excess: EntryRow[] = []
+      let bytes = channel.bytes
+      for (const row of this.#oldestRows(channel, Math.min(STEP, channel.entries - 1))) {
+        if (bytes <= limit) break
+        excess.push(row)
+        bytes -= row.size
+      }
+      this.#removeRows(channel, excess)
+    }
+  }
+
+  /** Brings an existing log in line with new settings: what is over the limit, or replaced in a compacted log, goes. */
+  applyOptions(channel: StoredChannel): void {
+    this.#trimBytes(channel)
+    if (!channel.compacted) return
+    for (;;) {
+      const rows = this.#replaced.all(channel.id, 0, channel.id, LAST_SEQUENCE, channel.id, STEP)
+      if (rows.length === 0) return
+      this.#removeRows(channel, rows)
+    }
+  }
+
+  /** Removes entries over their age, and old tombstones; true when there is more of them. */
+  sweep(now: number): boolean {
+    let more = false
+    for (const channel of this.#channels.all('events_store')) {
+      const age = channel.maxAgeMs ?? this.#limits.logMaxAgeMs
+      if (age > 0 && channel.entries > 0 && this.#trimAge(channel, now - age)) more = true
+    }
+    return this.#sweepTombstones(now) || more
+  }
+
+  #trimAge(channel: StoredChannel, before: number): boolean {
+    const first = this.#firstEntry.get(channel)
+    if (first?.sequence === channel.firstSequence && first.timestamp >= before) return false
+    const rows = this.#oldestRows(channel, STEP)
+    const old = rows.filter(({ timestamp }) => timestamp < before)
+    if (old.length > 0) this.#removeRows(channel, old)
+    const next = rows[old.length]
+    if (next) this.#firstEntry.set(channel, { sequence: next.sequence, timestamp: next.timestamp })
+    return old.length === STEP
+  }
+
+  #sweepTombstones(now: number): boolean {
+    const rows = this.#tombstones.all(now - TOMBSTONE_MS, STEP)
+    if (rows.length === 0) return false
+    const byId = new Map([...this.#channels.all('events_store')].map((channel) => [channel.id, channel]))
+    for (const { channel: id, sequence } of rows) {
+      const channel = byId.get(id)
+      if (channel) this.#removeEntry(channel, sequence)
+    }
+    return rows.length === STEP
+  }
+}
+
+function checkExpected(name: string, { key, expectLastOfKey }: NewEntry, last: number): void {
+  if (expectLastOfKey === undefined || key === undefined || expectLastOfKey === last) return
+  throw new RefusedError(
+    'CONFLICT',
+    `the last entry of key ${JSON.stringify(key)} in ${JSON.stringify(name)} is ${last}, not ${expectLastOfKey}; read it again`,
+    { key, last },
+  )
+}

@@ -1,0 +1,73 @@
+import type Database from 'better-sqlite3'
+import { Buffer } from 'node:buffer'
+
+import { KEY, LAST_SEQUENCE } from '../store/schema.ts'
+import type { ChannelTable } from './channel-table.ts'
+import type { Deduplication } from './deduplication.ts'
+import type { LogOperations } from './log-operations.ts'
+import type { ProbeResult, SweepOperation, SweepResult } from './operations.ts'
+
+/** Rows of deleted channels removed in one step: about 10 ms of work. */
+const GARBAGE_STEP = 2_000
+const DEDUPLICATION_STEP = 5_000
+
+/** More than a page, so that a probe that succeeds says something about the next message. */
+const PROBE = Buffer.alloc(64 * 1024)
+
+/** What the writer does from time to time, a bounded piece at once. */
+export class Maintenance {
+  readonly #channels: ChannelTable
+  readonly #logs: LogOperations
+  readonly #deduplication: Deduplication
+  readonly #firstGarbage
+  readonly #deleteRows
+  readonly #forgetGarbage
+  readonly #writeProbe
+  readonly #clearProbe
+
+  constructor(database: Database.Database, channels: ChannelTable, logs: LogOperations, deduplication: Deduplication) {
+    this.#channels = channels
+    this.#logs = logs
+    this.#deduplication = deduplication
+    this.#firstGarbage = database.prepare<[], { channel: number }>('SELECT channel FROM garbage LIMIT 1')
+    const ranges = ['queue_messages', 'delayed_messages', 'log_entries'].map((table) =>
+      database.prepare<[number, number, number, number, number]>(`
+        DELETE FROM ${table} WHERE key IN
+          (SELECT key FROM ${table} WHERE key >= ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?)`),
+    )
+    const byChannel = ['log_keys', 'deduplication'].map((table) => {
+      const key = table === 'log_keys' ? 'log_key' : 'deduplication_id'
+      return database.prepare<[number, number]>(`
+        DELETE FROM ${table} WHERE (channel, ${key}) IN (SELECT channel, ${key} FROM ${table} WHERE channel = ? LIMIT ?)`)
+    })
+    this.#deleteRows = [
+      ...ranges.map((statement) => (id: number) => statement.run(id, 0, id, LAST_SEQUENCE, GARBAGE_STEP).changes),
+      ...byChannel.map((statement) => (id: number) => statement.run(id, GARBAGE_STEP).changes),
+    ]
+    this.#forgetGarbage = database.prepare<[number]>('DELETE FROM garbage WHERE channel = ?')
+    this.#writeProbe = database.prepare<[Buffer]>('INSERT INTO probe (filling) VALUES (?)')
+    this.#clearProbe = database.prepare<[]>('DELETE FROM probe')
+  }
+
+  sweep({ now }: SweepOperation): SweepResult {
+    const entries = this.#logs.sweep(now)
+    const ids = this.#deduplication.forgetOld(now, DEDUPLICATION_STEP) === DEDUPLICATION_STEP
+    const garbage = this.#collectGarbage()
+    return { kind: 'sweep', more: entries || ids || garbage }
+  }
+
+  #collectGarbage(): boolean {
+    const id = this.#firstGarbage.get()?.channel
+    if (id === undefined) return false
+    for (const remove of this.#deleteRows) if (remove(id) > 0) return true
+    this.#forgetGarbage.run(id)
+    this.#channels.release(id)
+    return true
+  }
+
+  probe(): ProbeResult {
+    this.#writeProbe.run(PROBE)
+    this.#clearProbe.run()
+    return { kind: 'probe' }
+  }
+}

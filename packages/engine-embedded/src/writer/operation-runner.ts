@@ -1,0 +1,55 @@
+import type Database from 'better-sqlite3'
+
+import { ChannelOperations } from './channel-operations.ts'
+import type { ChannelTable } from './channel-table.ts'
+import { Deduplication } from './deduplication.ts'
+import { LogOperations } from './log-operations.ts'
+import { Maintenance } from './maintenance.ts'
+import type { Operation, Result, WriterSettings } from './operations.ts'
+import { QueueOperations } from './queue-operations.ts'
+
+/** Carries out one operation inside a transaction that somebody else begins and commits. */
+export class OperationRunner {
+  readonly #queues: QueueOperations
+  readonly #logs: LogOperations
+  readonly #channels: ChannelOperations
+  readonly #maintenance: Maintenance
+
+  constructor(database: Database.Database, channels: ChannelTable, settings: WriterSettings) {
+    const deduplication = new Deduplication(database)
+    this.#queues = new QueueOperations(database, channels, deduplication, settings)
+    this.#logs = new LogOperations(database, channels, deduplication, settings)
+    this.#channels = new ChannelOperations(channels, this.#logs)
+    this.#maintenance = new Maintenance(database, channels, this.#logs, deduplication)
+  }
+
+  /** @throws RefusedError when it may not be carried out; nothing of it was written then */
+  run(operation: Operation): Result {
+    switch (operation.kind) {
+      case 'send':
+        return this.#queues.send(operation)
+      case 'append':
+        return this.#logs.append(operation)
+      case 'settle':
+        return this.#queues.settle(operation)
+      case 'release':
+        return this.#queues.release(operation)
+      case 'promote':
+        return this.#queues.promote(operation)
+      case 'expireDelayed':
+        return this.#queues.expireDelayed(operation)
+      case 'purge':
+        return this.#queues.purge(operation)
+      case 'createChannel':
+        return this.#channels.create(operation)
+      case 'deleteChannel':
+        return this.#channels.delete(operation)
+      case 'activity':
+        return this.#channels.activity(operation)
+      case 'sweep':
+        return this.#maintenance.sweep(operation)
+      default:
+        return this.#maintenance.probe()
+    }
+  }
+}

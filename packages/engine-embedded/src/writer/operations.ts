@@ -1,0 +1,303 @@
+import type { StoredChannel, StoredType } from '../store/stored-channel.ts'
+
+/**
+ * What the main thread asks of the writer, as plain objects (packing them into transferred buffers is faster alone and
+ * slower end to end). Each is atomic; a group of them shares one transaction and one sync. `now` is the wall clock of
+ * the main thread, milliseconds since the epoch. Operations on leased messages carry the channel's id beside its name,
+ * so that they cannot touch a channel that was deleted and made again in between.
+ */
+export type Operation =
+  | SendOperation
+  | AppendOperation
+  | SettleOperation
+  | ReleaseOperation
+  | PromoteOperation
+  | ExpireDelayedOperation
+  | PurgeOperation
+  | CreateChannelOperation
+  | DeleteChannelOperation
+  | SweepOperation
+  | ProbeOperation
+  | ActivityOperation
+
+export interface NewMessage {
+  readonly id: string
+  readonly clientId: string
+  readonly metadata: string
+  /** JSON; empty for none. */
+  readonly tags: string
+  /** Bytes of body, metadata and tags. */
+  readonly size: number
+  readonly body: Uint8Array
+  readonly deduplicationId: string | undefined
+}
+
+export interface NewQueueMessage extends NewMessage {
+  /** 0: never. */
+  readonly expiresAt: number
+  /** 0: at once. */
+  readonly dueAt: number
+  readonly maxReceiveCount: number
+  readonly deadLetterQueue: string
+}
+
+/** All messages are stored or none. */
+export interface SendOperation {
+  readonly kind: 'send'
+  readonly channel: string
+  readonly now: number
+  readonly messages: readonly NewQueueMessage[]
+}
+
+export interface NewEntry extends NewMessage {
+  readonly key: string | undefined
+  readonly expectLastOfKey: number | undefined
+  readonly tombstone: boolean
+}
+
+export interface AppendOperation {
+  readonly kind: 'append'
+  readonly channel: string
+  readonly now: number
+  readonly entry: NewEntry
+}
+
+/** Removes messages for good: acknowledged, or past their expiry. */
+export interface SettleOperation {
+  readonly kind: 'settle'
+  readonly channel: string
+  readonly channelId: number
+  readonly sequences: readonly number[]
+  readonly expired: boolean
+}
+
+export interface Release {
+  readonly sequence: number
+  readonly receiveCount: number
+  /** Where the message moves to; empty: it stays. */
+  readonly deadLetterQueue: string
+}
+
+/** Ends leases: stores the receive counts, and moves what has had its deliveries to the dead-letter queue. */
+export interface ReleaseOperation {
+  readonly kind: 'release'
+  readonly channel: string
+  readonly channelId: number
+  readonly now: number
+  readonly releases: readonly Release[]
+}
+
+/** Makes delayed messages deliverable, those due first first. */
+export interface PromoteOperation {
+  readonly kind: 'promote'
+  readonly now: number
+  readonly limit: number
+}
+
+export interface ExpireDelayedOperation {
+  readonly kind: 'expireDelayed'
+  readonly now: number
+  readonly limit: number
+}
+
+/** Removes up to `limit` messages of a queue after sequence `after`, up to `upTo`, but for `except`. */
+export interface PurgeOperation {
+  readonly kind: 'purge'
+  readonly channel: string
+  readonly channelId: number
+  readonly delayed: boolean
+  readonly after: number
+  readonly upTo: number
+  readonly limit: number
+  readonly except: readonly number[]
+}
+
+export interface CreateChannelOperation {
+  readonly kind: 'createChannel'
+  readonly type: StoredType
+  readonly channel: string
+  readonly options: {
+    readonly compacted: boolean | undefined
+    readonly maxAgeMs: number | undefined
+    readonly maxBytes: number | undefined
+  }
+}
+
+export interface DeleteChannelOperation {
+  readonly kind: 'deleteChannel'
+  readonly type: StoredType
+  readonly channel: string
+}
+
+/** Retention by age, tombstones, old deduplication ids, rows of deleted channels: a piece of each. */
+export interface SweepOperation {
+  readonly kind: 'sweep'
+  readonly now: number
+}
+
+/** Writes and removes a little, to see whether the disk takes it. */
+export interface ProbeOperation {
+  readonly kind: 'probe'
+}
+
+/** Delivery counts, which the main thread keeps. */
+export interface ActivityOperation {
+  readonly kind: 'activity'
+  readonly channels: readonly ChannelActivity[]
+}
+
+export interface ChannelActivity {
+  readonly type: StoredType
+  readonly name: string
+  readonly id: number
+  readonly outgoing: number
+  readonly outgoingBytes: number
+  readonly lastActivity: number
+}
+
+export type Result =
+  | SendResult
+  | AppendResult
+  | SettleResult
+  | ReleaseResult
+  | PromoteResult
+  | ExpireDelayedResult
+  | PurgeResult
+  | CreateChannelResult
+  | DeleteChannelResult
+  | SweepResult
+  | ProbeResult
+  | ActivityResult
+
+/** In the order of the messages; `duplicates` holds the id of the first send where a message was a duplicate. */
+export interface SendResult {
+  readonly kind: 'send'
+  readonly channelId: number
+  readonly sequences: readonly number[]
+  readonly duplicates: readonly (string | undefined)[] | undefined
+}
+
+export interface AppendResult {
+  readonly kind: 'append'
+  readonly channelId: number
+  readonly sequence: number
+  readonly timestamp: number
+  readonly duplicateOf: string | undefined
+}
+
+export interface SettleResult {
+  readonly kind: 'settle'
+}
+
+/** Messages that now stand in a dead-letter queue. */
+export interface ReleaseResult {
+  readonly kind: 'release'
+  readonly moved: readonly PlacedMessage[]
+}
+
+export interface PlacedMessage {
+  readonly channel: string
+  readonly channelId: number
+  readonly sequence: number
+}
+
+export interface PromoteResult {
+  readonly kind: 'promote'
+  readonly placed: readonly PlacedMessage[]
+  /** When the next one is due; undefined when none is delayed. */
+  readonly nextDue: number | undefined
+}
+
+export interface ExpireDelayedResult {
+  readonly kind: 'expireDelayed'
+  readonly removed: number
+}
+
+export interface PurgeResult {
+  readonly kind: 'purge'
+  readonly removed: number
+  /** Where to go on; undefined when nothing is left. */
+  readonly next: number | undefined
+}
+
+export interface CreateChannelResult {
+  readonly kind: 'createChannel'
+  readonly created: boolean
+}
+
+export interface DeleteChannelResult {
+  readonly kind: 'deleteChannel'
+  readonly deleted: boolean
+}
+
+/** `more`: there is more to sweep now. */
+export interface SweepResult {
+  readonly kind: 'sweep'
+  readonly more: boolean
+}
+
+export interface ProbeResult {
+  readonly kind: 'probe'
+}
+
+export interface ActivityResult {
+  readonly kind: 'activity'
+}
+
+/** An operation that could not be carried out; nothing of it was written. */
+export interface Refusal {
+  readonly kind: 'refused'
+  readonly code: 'QUEUE_FULL' | 'CONFLICT' | 'DISK_FULL' | 'FAILED'
+  readonly message: string
+  readonly details: Readonly<Record<string, string | number>>
+}
+
+export type Kind = Operation['kind']
+export type OperationOf<K extends Kind> = Extract<Operation, { kind: K }>
+export type ResultOf<K extends Kind> = Extract<Result, { kind: K }>
+
+export function isResultOf<K extends Kind>(kind: K, result: Result): result is ResultOf<K> {
+  return result.kind === kind
+}
+
+// ── Between the threads ─────────────────────────────────────────────────────────────────────────────────────────────
+
+/** How the writer is set up. */
+export interface WriterSettings {
+  readonly file: string
+  readonly queueMaxMessages: number
+  readonly queueMaxBytes: number
+  readonly logMaxAgeMs: number
+  readonly logMaxBytes: number
+  /** True after a failure: everything in the WAL is copied back and synced anew before the first operation. */
+  readonly recover: boolean
+  /** Tests only: while the shared number is not 0, commits fail; 1 as a full disk does, 2 as a failed sync does. */
+  readonly faults: Int32Array | undefined
+}
+
+export type WriterRequest = { readonly operations: readonly Operation[] } | { readonly close: true }
+
+export type WriterReply = ReadyReply | GroupReply | FailedReply | { readonly kind: 'closed' }
+
+/** The store is open; the writer takes operations. */
+export interface ReadyReply {
+  readonly kind: 'ready'
+}
+
+/** One commit: a result for every operation in order, and the channels it changed as they are now. */
+export interface GroupReply {
+  readonly kind: 'group'
+  readonly results: readonly (Result | Refusal)[]
+  readonly changed: readonly StoredChannel[]
+  readonly removed: readonly StoredChannel[]
+  readonly durationMs: number
+  /** Operations that shared the commit; the rest were refused or retried alone. */
+  readonly committed: number
+}
+
+/** The connection had to be given up; what became of the operations under way is unknown. */
+export interface FailedReply {
+  readonly kind: 'failed'
+  readonly code: string
+  readonly message: string
+}

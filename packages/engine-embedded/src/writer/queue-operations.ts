@@ -1,0 +1,363 @@
+import type Database from 'better-sqlite3'
+
+import { CHANNEL, KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
+import type { StoredChannel } from '../store/stored-channel.ts'
+import { parseTags, tagsJson } from '../store/tags.ts'
+import type { ChannelTable } from './channel-table.ts'
+import type { Deduplication } from './deduplication.ts'
+import type {
+  ExpireDelayedOperation,
+  ExpireDelayedResult,
+  NewQueueMessage,
+  PlacedMessage,
+  PromoteOperation,
+  PromoteResult,
+  PurgeOperation,
+  PurgeResult,
+  Release,
+  ReleaseOperation,
+  ReleaseResult,
+  SendOperation,
+  SendResult,
+  SettleOperation,
+  SettleResult,
+} from './operations.ts'
+import { RefusedError } from './refusals.ts'
+
+export interface QueueLimits {
+  /** 0 is none. */
+  readonly queueMaxMessages: number
+  readonly queueMaxBytes: number
+}
+
+const MESSAGE =
+  'key, id, client_id, timestamp, size, metadata, tags, expires_at, receive_count, max_receive_count, dead_letter_queue'
+
+const rangeOf = (table: string): string =>
+  `SELECT ${SEQUENCE} AS sequence, size FROM ${table} WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`
+
+interface SizedRow {
+  readonly sequence: number
+  readonly size: number
+}
+
+interface ChannelRow extends SizedRow {
+  readonly channel: number
+}
+
+/** A message about to be moved to a dead-letter queue. */
+interface DeadRow {
+  readonly id: string
+  readonly clientId: string
+  readonly timestamp: number
+  readonly metadata: string
+  readonly tags: string
+  readonly size: number
+  readonly body: Uint8Array
+}
+
+/** The writer's operations on queues. Each checks before it writes, so that a refused one leaves nothing behind. */
+export class QueueOperations {
+  readonly #channels: ChannelTable
+  readonly #deduplication: Deduplication
+  readonly #limits: QueueLimits
+  readonly #insert
+  readonly #insertDelayed
+  readonly #select
+  readonly #delete
+  readonly #setReceiveCount
+  readonly #dueRows
+  readonly #promote
+  readonly #deleteDelayed
+  readonly #nextDue
+  readonly #expiredDelayed
+  readonly #range
+  readonly #delayedRange
+
+  constructor(database: Database.Database, channels: ChannelTable, deduplication: Deduplication, limits: QueueLimits) {
+    this.#channels = channels
+    this.#deduplication = deduplication
+    this.#limits = limits
+    this.#insert = database.prepare(
+      `INSERT INTO queue_messages (${MESSAGE}, body) VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)`,
+    )
+    this.#insertDelayed = database.prepare(
+      `INSERT INTO delayed_messages (${MESSAGE}, body, due_at) VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)`,
+    )
+    this.#select = database.prepare<[number, number], DeadRow>(
+      `SELECT id, client_id AS clientId, timestamp, metadata, tags, size, body FROM queue_messages WHERE key = ${KEY}`,
+    )
+    this.#delete = database.prepare<[number, number], { size: number }>(
+      `DELETE FROM queue_messages WHERE key = ${KEY} RETURNING size`,
+    )
+    this.#setReceiveCount = database.prepare<[number, number, number]>(
+      `UPDATE queue_messages SET receive_count = ? WHERE key = ${KEY}`,
+    )
+    this.#dueRows = database.prepare<[number, number], ChannelRow>(`
+      SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence, size FROM delayed_messages
+      WHERE due_at <= ? ORDER BY due_at, key LIMIT ?`)
+    this.#promote = database.prepare<[number, number]>(
+      `INSERT INTO queue_messages (${MESSAGE}, body) SELECT ${MESSAGE}, body FROM delayed_messages WHERE key = ${KEY}`,
+    )
+    this.#deleteDelayed = database.prepare<[number, number]>(`DELETE FROM delayed_messages WHERE key = ${KEY}`)
+    this.#nextDue = database.prepare<[], { due: number | null }>('SELECT min(due_at) AS due FROM delayed_messages')
+    this.#expiredDelayed = database.prepare<[number, number], ChannelRow>(`
+      SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence, size FROM delayed_messages
+      WHERE expires_at > 0 AND expires_at <= ? LIMIT ?`)
+    this.#range = database.prepare<[number, number, number, number, number], SizedRow>(rangeOf('queue_messages'))
+    this.#delayedRange = database.prepare<[number, number, number, number, number], SizedRow>(
+      rangeOf('delayed_messages'),
+    )
+  }
+
+  /** @throws RefusedError QUEUE_FULL */
+  send({ channel: name, now, messages }: SendOperation): SendResult {
+    const existing = this.#channels.get('queues', name)
+    const single = messages.length === 1 ? messages[0] : undefined
+    if (single && single.deduplicationId === undefined) {
+      this.#checkLimits(name, existing, 1, single.size)
+      const channel = this.#channels.editOrCreate('queues', name)
+      return {
+        kind: 'send',
+        channelId: channel.id,
+        sequences: [this.#store(channel, single, now)],
+        duplicates: undefined,
+      }
+    }
+    return this.#sendMany(name, existing, messages, now)
+  }
+
+  #sendMany(
+    name: string,
+    existing: StoredChannel | undefined,
+    messages: readonly NewQueueMessage[],
+    now: number,
+  ): SendResult {
+    const ids = new Set<string>()
+    let count = 0
+    let bytes = 0
+    for (const { deduplicationId, size } of messages) {
+      if (deduplicationId !== undefined) {
+        if (ids.has(deduplicationId)) continue
+        ids.add(deduplicationId)
+        if (existing && this.#deduplication.find(existing.id, deduplicationId, now)) continue
+      }
+      count++
+      bytes += size
+    }
+    if (count > 0) this.#checkLimits(name, existing, count, bytes)
+    const channel = this.#channels.editOrCreate('queues', name)
+    const sequences: number[] = []
+    const duplicates: (string | undefined)[] = []
+    for (const message of messages) {
+      const { deduplicationId, id } = message
+      const first =
+        deduplicationId === undefined ? undefined : this.#deduplication.find(channel.id, deduplicationId, now)
+      const sequence = first?.sequence ?? this.#store(channel, message, now)
+      sequences.push(sequence)
+      duplicates.push(first?.id)
+      if (deduplicationId !== undefined && !first) {
+        this.#deduplication.remember(channel.id, deduplicationId, { sequence, id, timestamp: now })
+      }
+    }
+    return { kind: 'send', channelId: channel.id, sequences, duplicates }
+  }
+
+  #checkLimits(name: string, channel: StoredChannel | undefined, count: number, bytes: number): void {
+    const { queueMaxMessages, queueMaxBytes } = this.#limits
+    const held = channel ? channel.entries + channel.delayed : 0
+    if (queueMaxMessages > 0 && held + count > queueMaxMessages) {
+      throw new RefusedError(
+        'QUEUE_FULL',
+        `the queue ${JSON.stringify(name)} is full: it holds ${held} of at most ${queueMaxMessages} messages`,
+        { channel: name, limit: queueMaxMessages, messages: held },
+      )
+    }
+    const heldBytes = channel?.bytes ?? 0
+    if (queueMaxBytes > 0 && heldBytes + bytes > queueMaxBytes) {
+      throw new RefusedError(
+        'QUEUE_FULL',
+        `the queue ${JSON.stringify(name)} is full: it holds ${heldBytes} of at most ${queueMaxBytes} bytes, and ${bytes} more were sent`,
+        { channel: name, limit: queueMaxBytes, bytes: heldBytes },
+      )
+    }
+  }
+
+  #store(channel: StoredChannel, message: NewQueueMessage, now: number): number {
+    const { id, clientId, size, metadata, tags, expiresAt, dueAt, maxReceiveCount, deadLetterQueue, body } = message
+    const sequence = channel.lastSequence + 1
+    if (dueAt === 0) {
+      this.#insert.run(
+        channel.id,
+        sequence,
+        id,
+        clientId,
+        now,
+        size,
+        metadata,
+        tags,
+        expiresAt,
+        maxReceiveCount,
+        deadLetterQueue,
+        body,
+      )
+      channel.entries++
+    } else {
+      this.#insertDelayed.run(
+        channel.id,
+        sequence,
+        id,
+        clientId,
+        now,
+        size,
+        metadata,
+        tags,
+        expiresAt,
+        maxReceiveCount,
+        deadLetterQueue,
+        body,
+        dueAt,
+      )
+      channel.delayed++
+    }
+    channel.lastSequence = sequence
+    channel.bytes += size
+    channel.incoming++
+    channel.incomingBytes += size
+    channel.lastActivity = Math.max(channel.lastActivity, now)
+    return sequence
+  }
+
+  settle({ channel: name, channelId, sequences, expired }: SettleOperation): SettleResult {
+    const channel = this.#channels.get('queues', name)
+    if (channel?.id !== channelId) return { kind: 'settle' }
+    this.#channels.edit(channel)
+    for (const sequence of sequences) {
+      const removed = this.#remove(channel, sequence)
+      if (removed && expired) channel.expired++
+    }
+    return { kind: 'settle' }
+  }
+
+  #remove(channel: StoredChannel, sequence: number): boolean {
+    const row = this.#delete.get(channel.id, sequence)
+    if (!row) return false
+    channel.entries--
+    channel.bytes -= row.size
+    return true
+  }
+
+  release({ channel: name, channelId, now, releases }: ReleaseOperation): ReleaseResult {
+    const channel = this.#channels.get('queues', name)
+    if (channel?.id !== channelId) return { kind: 'release', moved: [] }
+    const moved: PlacedMessage[] = []
+    for (const release of releases) {
+      if (release.deadLetterQueue === '') {
+        this.#setReceiveCount.run(release.receiveCount, channel.id, release.sequence)
+      } else {
+        const placed = this.#deadLetter(channel, release, now)
+        if (placed) moved.push(placed)
+      }
+    }
+    return { kind: 'release', moved }
+  }
+
+  /** In the same transaction out of one queue and into the other; no limit holds it up, so that nothing is lost. */
+  #deadLetter(from: StoredChannel, release: Release, now: number): PlacedMessage | undefined {
+    const row = this.#select.get(from.id, release.sequence)
+    if (!row) return undefined
+    this.#channels.edit(from)
+    this.#remove(from, release.sequence)
+    from.deadLettered++
+    const to = this.#channels.editOrCreate('queues', release.deadLetterQueue)
+    const tags = {
+      ...parseTags(row.tags),
+      dlq_source: from.name,
+      dlq_reason: 'max_receive_count',
+      dlq_receive_count: String(release.receiveCount),
+    }
+    const sequence = to.lastSequence + 1
+    this.#insert.run(
+      to.id,
+      sequence,
+      row.id,
+      row.clientId,
+      row.timestamp,
+      row.size,
+      row.metadata,
+      tagsJson(tags),
+      0,
+      0,
+      '',
+      row.body,
+    )
+    to.lastSequence = sequence
+    to.entries++
+    to.bytes += row.size
+    to.incoming++
+    to.incomingBytes += row.size
+    to.lastActivity = Math.max(to.lastActivity, now)
+    return { channel: to.name, channelId: to.id, sequence }
+  }
+
+  promote({ now, limit }: PromoteOperation): PromoteResult {
+    const byId = this.#queuesById()
+    const placed: PlacedMessage[] = []
+    for (const { channel: id, sequence } of this.#dueRows.all(now, limit)) {
+      const channel = byId.get(id)
+      if (channel) {
+        this.#channels.edit(channel)
+        this.#promote.run(id, sequence)
+        channel.delayed--
+        channel.entries++
+        placed.push({ channel: channel.name, channelId: id, sequence })
+      }
+      this.#deleteDelayed.run(id, sequence)
+    }
+    return { kind: 'promote', placed, nextDue: this.#nextDue.get()?.due ?? undefined }
+  }
+
+  expireDelayed({ now, limit }: ExpireDelayedOperation): ExpireDelayedResult {
+    const byId = this.#queuesById()
+    const rows = this.#expiredDelayed.all(now, limit)
+    for (const { channel: id, sequence, size } of rows) {
+      const channel = byId.get(id)
+      if (channel) {
+        this.#channels.edit(channel)
+        channel.delayed--
+        channel.bytes -= size
+        channel.expired++
+      }
+      this.#deleteDelayed.run(id, sequence)
+    }
+    return { kind: 'expireDelayed', removed: rows.length }
+  }
+
+  #queuesById(): Map<number, StoredChannel> {
+    const byId = new Map<number, StoredChannel>()
+    for (const channel of this.#channels.all('queues')) byId.set(channel.id, channel)
+    return byId
+  }
+
+  purge({ channel: name, channelId, delayed, after, upTo, limit, except }: PurgeOperation): PurgeResult {
+    const channel = this.#channels.get('queues', name)
+    if (channel?.id !== channelId) return { kind: 'purge', removed: 0, next: undefined }
+    this.#channels.edit(channel)
+    const kept = new Set(except)
+    const range = delayed ? this.#delayedRange : this.#range
+    const rows = range.all(channel.id, after, channel.id, Math.min(upTo, LAST_SEQUENCE), limit)
+    let removed = 0
+    for (const { sequence, size } of rows) {
+      if (kept.has(sequence)) continue
+      if (delayed) {
+        this.#deleteDelayed.run(channel.id, sequence)
+        channel.delayed--
+        channel.bytes -= size
+      } else {
+        this.#remove(channel, sequence)
+      }
+      removed++
+    }
+    return { kind: 'purge', removed, next: rows.length < limit ? undefined : rows.at(-1)?.sequence }
+  }
+}

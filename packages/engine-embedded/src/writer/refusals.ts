@@ -1,0 +1,20 @@
+import { isFull } from '../store/sqlite-code.ts'
+import type { Refusal } from './operations.ts'
+
+/** Thrown by an operation that may not be carried out, before it has written anything. */
+export class RefusedError extends Error {
+  override readonly name = 'RefusedError'
+  readonly refusal: Refusal
+
+  constructor(code: 'QUEUE_FULL' | 'CONFLICT', message: string, details: Refusal['details']) {
+    super(message)
+    this.refusal = { kind: 'refused', code, message, details }
+  }
+}
+
+/** What an error that hit one operation alone is told as. */
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof RefusedError) return error.refusal
+  const message = error instanceof Error ? error.message : String(error)
+  return { kind: 'refused', code: isFull(error) ? 'DISK_FULL' : 'FAILED', message, details: {} }
+}

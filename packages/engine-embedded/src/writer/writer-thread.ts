@@ -1,0 +1,100 @@
+import Database from 'better-sqlite3'
+import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+
+import { openWriteConnection } from '../store/connections.ts'
+import { isFull, sqliteCode } from '../store/sqlite-code.ts'
+import { ChannelTable } from './channel-table.ts'
+import { Checkpointer } from './checkpointer.ts'
+import { GroupCommit } from './group-commit.ts'
+import { OperationRunner } from './operation-runner.ts'
+import type { Operation, WriterReply, WriterRequest, WriterSettings } from './operations.ts'
+
+/** Operations in one commit; what is beyond waits for the next, so that no group makes its first operation wait long. */
+const MAX_GROUP = 4_096
+
+/** The writer thread: takes operations from the main thread, commits them in groups, answers with their results. */
+function run(settings: WriterSettings): void {
+  const port = parentPort
+  if (isMainThread || !port) throw new Error('the writer runs in a worker thread')
+  const reply = (message: WriterReply): void => port.postMessage(message)
+
+  let database: Database.Database | undefined
+  /** Gives the connection up. The main thread's reader is still open, so closing does not copy the WAL back. */
+  const fail = (error: unknown): void => {
+    const message = error instanceof Error ? error.message : String(error)
+    try {
+      database?.close()
+    } catch {}
+    reply({ kind: 'failed', code: sqliteCode(error) || 'ERROR', message })
+    port.close()
+  }
+
+  try {
+    database = openWriteConnection(settings.file)
+    const checkpointer = new Checkpointer(database, (error) => {
+      if (!isFull(error)) fail(error)
+    })
+    if (settings.recover) checkpointer.truncate()
+    const channels = new ChannelTable(database)
+    const runner = new OperationRunner(database, channels, settings)
+    const groups = new GroupCommit(database, channels, runner, () => injectFault(settings.faults))
+
+    const close = (): void => {
+      checkpointer.close()
+      try {
+        checkpointer.truncate()
+      } catch {
+        // What could not be copied back stays in the WAL, from where the next start takes it.
+      }
+      database?.close()
+      reply({ kind: 'closed' })
+      port.close()
+    }
+
+    port.on('message', (first: WriterRequest) => {
+      try {
+        const operations: Operation[] = []
+        let closing = false
+        for (let request: WriterRequest | undefined = first; request; request = next()) {
+          if ('close' in request) closing = true
+          else operations.push(...request.operations)
+          if (operations.length >= MAX_GROUP) break
+        }
+        if (operations.length > 0) {
+          reply(groups.run(operations))
+          checkpoint()
+        }
+        if (closing) close()
+      } catch (error) {
+        fail(error)
+      }
+    })
+    reply({ kind: 'ready' })
+
+    function next(): WriterRequest | undefined {
+      const received: { message: WriterRequest } | undefined = port ? receiveMessageOnPort(port) : undefined
+      return received?.message
+    }
+
+    function checkpoint(): void {
+      try {
+        checkpointer.afterCommit()
+      } catch (error) {
+        // On a full disk the data file cannot grow; the WAL keeps everything meanwhile.
+        if (!isFull(error)) throw error
+      }
+    }
+  } catch (error) {
+    fail(error)
+  }
+}
+
+/** Makes a commit fail as the disk would; only tests pass the shared number that asks for it. */
+function injectFault(faults: Int32Array | undefined): void {
+  const fault = faults ? Atomics.load(faults, 0) : 0
+  if (fault === 1) throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL')
+  if (fault === 2) throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_FSYNC')
+}
+
+const settings: WriterSettings = workerData
+run(settings)

@@ -1,0 +1,210 @@
+// oxlint-disable unicorn/require-post-message-target-origin -- a worker thread has no origin
+import { BrokerError } from '@signalbox/broker-core'
+import type { Worker } from 'node:worker_threads'
+
+import { messageOf, unavailable } from '../errors.ts'
+import type { CommitInfo } from '../options.ts'
+import type {
+  ActivityOperation,
+  GroupReply,
+  Kind,
+  Operation,
+  OperationOf,
+  Refusal,
+  Result,
+  ResultOf,
+  WriterReply,
+  WriterRequest,
+  WriterSettings,
+} from './operations.ts'
+import { isResultOf } from './operations.ts'
+import { startWriterThread } from './worker-entry.ts'
+
+/** Posts under way: the thread works on one while the next waits at its door. */
+const MAX_POSTS = 2
+/** Operations and message bytes handed to the thread and not yet answered; what is beyond waits here, with its caller. */
+const MAX_OPERATIONS = 2_048
+const MAX_BYTES = 32 * 1024 * 1024
+/** Operations in one post: results are handled in one go, and the event loop must not be held up by them. */
+const POST_OPERATIONS = 512
+
+export interface WriterEvents {
+  /** Before the results of a group are handed to those who wait for them. */
+  group(reply: GroupReply): void
+  /** Delivery counts to be stored with the next group. */
+  activity(): ActivityOperation | undefined
+  committed(commit: CommitInfo): void
+  /** Whether the last group met a full disk. */
+  full(full: boolean): void
+  /** The connection was given up; every operation under way has been rejected. */
+  failed(reason: string): void
+}
+
+interface Pending {
+  readonly operation: Operation
+  readonly bytes: number
+  settle(result: Result): void
+  fail(error: Error): void
+}
+
+/** The main thread's side of the writer: collects operations, hands them over in batches, and deals out the results. */
+export class Writer {
+  readonly #worker: Worker
+  readonly #events: WriterEvents
+  readonly ready: Promise<void>
+  readonly ended: Promise<void>
+  #waiting: Pending[] = []
+  #posted: Pending[] = []
+  #postedBytes = 0
+  #posts: number[] = []
+  #flushing = false
+  /** Why nothing more is taken. */
+  #refused: string | undefined
+  #closing = false
+  #ended = false
+
+  constructor(settings: WriterSettings, events: WriterEvents) {
+    this.#events = events
+    this.#worker = startWriterThread(settings)
+    const ready = Promise.withResolvers<void>()
+    const ended = Promise.withResolvers<void>()
+    this.ready = ready.promise
+    this.ended = ended.promise
+    this.#worker.on('message', (reply: WriterReply) => {
+      if (reply.kind === 'group') this.#settle(reply)
+      else if (reply.kind === 'ready') ready.resolve()
+      else if (reply.kind === 'failed') this.#fail(`${reply.message} (${reply.code})`)
+    })
+    this.#worker.on('error', (error) => this.#fail(messageOf(error)))
+    this.#worker.on('exit', () => {
+      this.#fail('the writer thread ended')
+      ready.reject(unavailable(this.#refused ?? 'the writer thread ended'))
+      ended.resolve()
+    })
+    ready.promise.catch(() => {})
+  }
+
+  /**
+   * Has the thread carry out one operation. `apply` runs as soon as it is durable, before anything later is handled,
+   * and what it returns resolves the promise.
+   * @throws BrokerError ENGINE_UNAVAILABLE, QUEUE_FULL, CONFLICT
+   */
+  submit<K extends Kind, T>(
+    kind: K,
+    operation: OperationOf<K>,
+    bytes: number,
+    apply: (result: ResultOf<K>) => T,
+  ): Promise<T> {
+    return new Promise((resolve, reject) => {
+      if (this.#refused !== undefined) {
+        reject(unavailable(this.#refused))
+        return
+      }
+      this.#waiting.push({
+        operation,
+        bytes,
+        settle: (result) => {
+          if (isResultOf(kind, result)) resolve(apply(result))
+          else reject(unavailable(`the writer answered ${result.kind} to ${kind}`))
+        },
+        fail: reject,
+      })
+      this.#schedule()
+    })
+  }
+
+  /** Hands over what is there after everything that runs now has had the chance to add to it. */
+  #schedule(): void {
+    if (this.#flushing) return
+    this.#flushing = true
+    process.nextTick(() => {
+      this.#flushing = false
+      this.#flush()
+    })
+  }
+
+  #flush(): void {
+    while (this.#waiting.length > 0 && this.#posts.length < MAX_POSTS && this.#posted.length < MAX_OPERATIONS) {
+      let count = 0
+      while (count < this.#waiting.length && count < POST_OPERATIONS) {
+        const bytes = this.#waiting[count]?.bytes ?? 0
+        if (this.#postedBytes > 0 && this.#postedBytes + bytes > MAX_BYTES) break
+        this.#postedBytes += bytes
+        count++
+      }
+      if (count === 0) return
+      const batch = this.#waiting.length === count ? this.#waiting : this.#waiting.slice(0, count)
+      this.#waiting = this.#waiting.length === count ? [] : this.#waiting.slice(count)
+      this.#post(batch)
+    }
+  }
+
+  #post(batch: Pending[]): void {
+    const activity = this.#events.activity()
+    if (activity) batch.push({ operation: activity, bytes: 0, settle: () => {}, fail: () => {} })
+    const request: WriterRequest = { operations: batch.map((pending) => pending.operation) }
+    if (this.#posted.length === 0) this.#worker.ref()
+    this.#posted = this.#posted.length === 0 ? batch : [...this.#posted, ...batch]
+    this.#posts.push(batch.length)
+    this.#worker.postMessage(request)
+  }
+
+  #settle(reply: GroupReply): void {
+    const count = reply.results.length
+    const group = this.#posted.slice(0, count)
+    this.#posted = this.#posted.slice(count)
+    for (let left = count; left > 0 && this.#posts.length > 0;) left -= this.#posts.shift() ?? left
+    if (this.#posted.length === 0 && !this.#closing) this.#worker.unref()
+
+    this.#events.group(reply)
+    let bytes = 0
+    let full = false
+    for (const [i, pending] of group.entries()) {
+      bytes += pending.bytes
+      const result = reply.results[i]
+      if (result?.kind === 'refused') {
+        if (result.code === 'DISK_FULL') full = true
+        pending.fail(errorOf(result))
+      } else if (result) {
+        pending.settle(result)
+      }
+    }
+    this.#postedBytes -= bytes
+    this.#events.full(full)
+    if (reply.committed > 0) {
+      this.#events.committed({ operations: count, bytes, durationMs: reply.durationMs })
+    }
+    if (this.#waiting.length > 0) this.#schedule()
+  }
+
+  #fail(reason: string): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#refused ??= reason
+    this.#worker.unref()
+    const lost = [...this.#posted, ...this.#waiting]
+    this.#posted = []
+    this.#waiting = []
+    for (const pending of lost) pending.fail(unavailable(reason))
+    if (!this.#closing) this.#events.failed(reason)
+  }
+
+  /** Carries out what was submitted, copies the WAL back and ends the thread. Idempotent. */
+  async close(): Promise<void> {
+    if (!this.#ended && !this.#closing) {
+      this.#closing = true
+      this.#refused = 'it is closed'
+      this.#worker.ref()
+      if (this.#waiting.length > 0) this.#post(this.#waiting.splice(0))
+      const request: WriterRequest = { close: true }
+      this.#worker.postMessage(request)
+    }
+    await this.ended
+  }
+}
+
+function errorOf(refusal: Refusal): BrokerError {
+  if (refusal.code === 'DISK_FULL') return unavailable('the disk is full')
+  if (refusal.code === 'FAILED') return unavailable(refusal.message)
+  return new BrokerError(refusal.code, refusal.message, refusal.details)
+}

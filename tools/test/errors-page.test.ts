@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { BROKER_ERRORS } from '@signalbox/broker-core'
+import { EMBEDDED_ENGINE_ERRORS } from '@signalbox/engine-embedded'
+import { JSON_RPC_CODES } from '@signalbox/http-kit'
+import { SERVER_ERRORS } from 'signalbox'
+import { expect, test } from 'vitest'
+
+const page = readFileSync(join(import.meta.dirname, '../../docs/errors.md'), 'utf8')
+const listed = [...page.matchAll(/^\|.*?`([A-Z_]+)`/gm)].map(([, code]) => code)
+
+test('errors - the page lists every code there is, once, and no other', () => {
+  const codes = [BROKER_ERRORS, JSON_RPC_CODES, EMBEDDED_ENGINE_ERRORS, SERVER_ERRORS].flatMap((table) =>
+    Object.keys(table),
+  )
+  expect(listed.toSorted()).toEqual(codes.toSorted())
+})
+
+test('errors - the page gives each JSON-RPC code its number', () => {
+  for (const [name, code] of Object.entries(JSON_RPC_CODES)) expect(page).toContain(`| ${code} | \`${name}\` |`)
+})
