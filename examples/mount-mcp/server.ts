@@ -11,7 +11,8 @@ const { broker } = createBroker(engine)
 // The host speaks to the broker directly: here it answers the queries that agents send to the channel "clock".
 await broker.as(ANONYMOUS).queries.subscribe('clock', {}, () => ({ body: encodeText(new Date().toISOString()) }))
 
-const app = fastify()
+// Clients keep spare connections open; without this they would hold up the end for half a minute.
+const app = fastify({ forceCloseConnections: true })
 app.get('/', () => ({ hello: 'this route is mine, the tools are at /mcp' }))
 await app.register(mcpConnector(broker))
 app.addHook('onClose', () => engine.close())

@@ -24,14 +24,14 @@ export function newFolder(context: BenchContext): string {
 export function startServer(
   context: BenchContext,
   subject: Subject,
-  options: { storePath?: string; env?: Readonly<Record<string, string>> } = {},
+  options: { storePath?: string; instrumented?: boolean } = {},
 ): Promise<SignalboxServer> {
   return startSignalbox({
     root: subject.root,
     storePath: options.storePath ?? newFolder(context),
     core: context.core,
     profiles: profilesOf(context, `server-${fileLabel(subject)}`),
-    ...(options.env ? { env: options.env } : {}),
+    instrumented: options.instrumented ?? true,
   })
 }
 

@@ -14,6 +14,8 @@ export interface ProcessOptions {
   /** The core it is pinned to; undefined leaves it to the scheduler. */
   readonly core?: number | undefined
   readonly nodeArgs?: readonly string[]
+  /** False to run it as anybody would, without anything preloaded; it then takes no calls. @default true */
+  readonly instrumented?: boolean
   /** A folder for CPU profiles of all its threads, written when it is stopped. */
   readonly profiles?: string | undefined
   /** A command that runs it, such as strace; it must replace itself by the process or run beside it. */
@@ -41,7 +43,7 @@ export class MeasuredProcess implements AsyncDisposable {
     const node = [
       process.execPath,
       '--conditions=@signalbox/source',
-      `--import=${INSTRUMENT}`,
+      ...(options.instrumented === false ? [] : [`--import=${INSTRUMENT}`]),
       ...(options.nodeArgs ?? []),
       options.script,
       ...(options.args ?? []),
@@ -58,7 +60,7 @@ export class MeasuredProcess implements AsyncDisposable {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       serialization: 'advanced',
     })
-    this.#profiled = options.profiles !== undefined
+    this.#profiled = options.profiles !== undefined && options.instrumented !== false
     running.add(this.child)
     const take = (chunk: Buffer) => {
       // Enough to find the ready line and to show why it did not come; a long run must not be kept.

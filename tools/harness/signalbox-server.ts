@@ -13,6 +13,8 @@ export interface ServerOptions {
   readonly core?: number | undefined
   readonly env?: Readonly<Record<string, string>>
   readonly profiles?: string | undefined
+  /** @default true */
+  readonly instrumented?: boolean
   readonly wrapper?: readonly string[]
 }
 
@@ -50,6 +52,7 @@ export function spawnSignalbox(options: ServerOptions): MeasuredProcess {
     core: options.core,
     env: { HTTP_PORT: '0', API_PORT: '0', LOG_LEVEL: 'warn', STORE_PATH: options.storePath, ...options.env },
     profiles: options.profiles,
+    instrumented: options.instrumented ?? true,
     ...(options.wrapper ? { wrapper: options.wrapper } : {}),
   })
 }

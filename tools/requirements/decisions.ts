@@ -36,8 +36,10 @@ export const DECISIONS: readonly Requirement[] = [
     C5: 'message_id makes a send idempotent for two minutes',
   }),
   ...record('0004-security.md', {
+    A1: 'GET /mcp without a valid token is 200 with -32010 as JSON',
     S5: 'the order of checks: preflight, public routes, origin, authentication, body',
     S6: 'which origins auto, * and a list allow',
     S7: 'the listeners bind to loopback unless told otherwise, and a wider bind without authentication warns',
+    S9: 'event streams end when the token that opened them expires',
   }),
 ]

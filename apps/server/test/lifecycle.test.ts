@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest'
+import { closeSync, existsSync, openSync } from 'node:fs'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
 
 import { startCli } from './support/cli.ts'
 import { callTool } from './support/mcp.ts'
@@ -10,6 +13,22 @@ import { temporaryFolder } from './support/temp.ts'
 async function arrived(base: string): Promise<void> {
   await fetch(`${base}/ping`)
   await fetch(`${base}/ping`)
+}
+
+async function isReady(api: string): Promise<boolean> {
+  return fetch(`${api}/ready`).then(
+    ({ status }) => status === 200,
+    () => false,
+  )
+}
+
+/** A port that was free a moment ago. */
+async function freePort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
 }
 
 async function untilNotReady(api: string): Promise<{ checks: { name: string; detail: string }[] }> {
@@ -30,6 +49,27 @@ test.each(['SIGTERM', 'SIGINT'] as const)('lifecycle - %s ends an idle server wi
   expect(cli.lines().at(-1)).toMatchObject({ level: 'info', msg: 'signalbox stopped' })
   expect(cli.stderr).toBe('')
 })
+
+test.each(['json', 'pretty'])('lifecycle - without a reader of its log (%s) it still ends in order', async (format) => {
+  const cli = startCli({ env: { LOG_FORMAT: format } })
+  await cli.ready()
+  cli.child.stdout!.destroy()
+  cli.child.kill('SIGTERM')
+  expect(await cli.exited).toEqual({ code: 0, signal: null })
+})
+
+test.skipIf(!existsSync('/dev/full')).each(['json', 'pretty'])(
+  'lifecycle - a log on a full disk (%s) stops neither the start nor an orderly end',
+  async (format) => {
+    const full = openSync('/dev/full', 'w')
+    onTestFinished(() => closeSync(full))
+    const port = await freePort()
+    const cli = startCli({ env: { LOG_FORMAT: format, API_PORT: String(port) }, stdout: full })
+    await expect.poll(() => isReady(`http://127.0.0.1:${port}`), { timeout: 20_000 }).toBe(true)
+    cli.child.kill('SIGTERM')
+    expect(await cli.exited).toEqual({ code: 0, signal: null })
+  },
+)
 
 test('lifecycle - SIGTERM ends a long poll with an empty result', async () => {
   const cli = startCli()

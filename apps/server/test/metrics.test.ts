@@ -15,7 +15,7 @@ async function scrape(api: string): Promise<Series> {
   return Object.fromEntries(samples.map(([series, value]) => [series, Number(value)]))
 }
 
-test('metrics - the names and types of our series are what they are', async () => {
+test('PROBE-4 - the names and types of our series are what they are', async () => {
   const { api } = await serve()
   const response = await fetch(`${api.url}/metrics`)
   expect(response.status).toBe(200)

@@ -12,7 +12,7 @@ import { temporaryFolder } from './support/temp.ts'
 
 const TEXT = 'text/plain; charset=utf-8'
 
-test('probes - both listeners answer /ping, /health and /ready', async () => {
+test('PROBE-1, PROBE-2, PROBE-3 - both listeners answer /ping, /health and /ready', async () => {
   const { http, api } = await serve()
   for (const { url } of [http, api]) {
     const ping = await fetch(`${url}/ping`)
@@ -32,7 +32,7 @@ test('probes - both listeners answer /ping, /health and /ready', async () => {
   }
 })
 
-test('probes - in each phase: starting, serving, engine down, stopping', async () => {
+test('PROBE-2, PROBE-3 - in each phase: starting, serving, engine down, stopping', async () => {
   const engine = await openEmbeddedEngine({ path: temporaryFolder() })
   const metrics = new Metrics()
   const health = new Health('embedded', VERSION)
@@ -66,7 +66,7 @@ test('probes - in each phase: starting, serving, engine down, stopping', async (
 })
 
 test.each(['/kill', '/nope', '/metrics/x', '/v1/kill', '/..%2f', '/api/config'])(
-  'probes - %s is 404 in plain text on both listeners',
+  'PROBE-5 - %s is 404 in plain text on both listeners',
   async (path) => {
     const { http, api } = await serve()
     for (const { url } of [http, api]) {

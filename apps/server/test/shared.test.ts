@@ -33,7 +33,7 @@ function preflight(url: string, origin: string): Promise<Response> {
   })
 }
 
-test('CORS - a preflight is answered before the connector, with the defaults of the specification', async () => {
+test('CORS-7 - a preflight is answered before the connector, with the defaults of the specification', async () => {
   const { http } = await serve()
   // Not a trusted origin of /mcp: that is the connector's to say, when the call itself comes.
   const response = await preflight(`${http.url}/mcp`, 'https://app.example.com')
@@ -92,7 +92,7 @@ function pingFrom(origin: string, url: string): Promise<unknown> {
   return rpc(url, 'ping', {}, { origin })
 }
 
-test('S6 - a browser origin that is not trusted is refused on /mcp, by setting', async () => {
+test('S6, SVC-4 - a browser origin that is not trusted is refused on /mcp, by setting', async () => {
   const refused = { error: { code: -32600, message: 'origin not allowed' } }
   const byDefault = await serve()
   expect(await pingFrom('https://evil.example', byDefault.http.url)).toMatchObject(refused)
@@ -142,6 +142,18 @@ test('configuration - limits of queues and channels reach the engine', async () 
   expect(await send('a')).toMatchObject({ isError: true, text: expect.stringMatching(/full/i) })
   expect((await send('b')).isError).toBe(false)
   expect(await send('c')).toMatchObject({ isError: true, text: expect.stringContaining('2') })
+})
+
+test('configuration - retention of events stores reaches the engine', async () => {
+  const { http } = await serve({ store: { maxBytes: 2_000 } })
+  for (let i = 1; i <= 10; i++) {
+    await callTool(http.url, 'events_store_publish', { channel: 's', body: 'x'.repeat(1_000) })
+  }
+  const first = async () => {
+    const { text } = await callTool(http.url, 'events_store_read', { channel: 's', max_messages: 1 })
+    return (JSON.parse(text) as { sequence: number }[])[0]?.sequence
+  }
+  await expect.poll(first, { timeout: 20_000 }).toBeGreaterThan(5)
 })
 
 test('M3 - CONNECTORSMCP_MAX_STREAMS bounds the open streams', async () => {

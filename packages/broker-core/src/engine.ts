@@ -160,7 +160,8 @@ export interface TopicEngine {
   /**
    * `pattern` is a channel or holds the tokens `*` (one) or a last `>` (one or more); wildcards never match the
    * broker's own channels (M8). The listener is called in the order of publishing and must not block: buffering, and
-   * what happens when the buffer is full, is the subscriber's.
+   * what happens when the buffer is full, is the subscriber's. Subscribing by name makes the channel (C1, C3).
+   * @throws BrokerError CHANNEL_LIMIT
    */
   subscribe(pattern: string, options: SubscribeOptions, listener: (event: Message) => void): Promise<Subscription>
 }
@@ -222,7 +223,8 @@ export interface LogEngine {
    * listener's promise has resolved, so a slow listener holds back its own subscription only; entries that it has not
    * come to are read from the store, not kept in memory. Members of a group share one position, which lives as long as
    * the group has a member: an entry whose listener rejected or whose member closed before its promise resolved goes
-   * to another member.
+   * to another member. Subscribing makes the channel (C1, C3).
+   * @throws BrokerError CHANNEL_LIMIT
    */
   subscribe(
     channel: string,
@@ -251,7 +253,8 @@ export interface RequestEngine {
   request(type: RequestType, channel: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply>
   /**
    * Answers requests. Subscribers without a group form one group. A handler that throws rejects the request with a
-   * general text.
+   * general text. Subscribing makes the channel (C1, C3).
+   * @throws BrokerError CHANNEL_LIMIT
    */
   serve(
     type: RequestType,

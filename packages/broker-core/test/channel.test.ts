@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import {
@@ -40,6 +40,13 @@ describe('channel names', () => {
   })
 })
 
+/** The rules of wildcards as plainly as they can be said. */
+function reference([p, ...ps]: string[], [c, ...cs]: string[]): boolean {
+  if (p === undefined || c === undefined) return p === c
+  if (p === '>') return true
+  return (p === '*' || p === c) && reference(ps, cs)
+}
+
 describe('subscription patterns', () => {
   const token = fc.constantFrom('a', 'b', 'cc', '_AGENTS_')
   const channel = fc.array(token, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('.'))
@@ -47,13 +54,6 @@ describe('subscription patterns', () => {
     .tuple(fc.array(fc.oneof(token, fc.constant('*')), { maxLength: 3 }), fc.constantFrom(undefined, '>', 'a'))
     .map(([parts, last]) => [...parts, ...(last ? [last] : [])].join('.'))
     .filter((p) => p !== '')
-
-  /** The rules of wildcards as plainly as they can be said. */
-  function reference([p, ...ps]: string[], [c, ...cs]: string[]): boolean {
-    if (p === undefined || c === undefined) return p === c
-    if (p === '>') return true
-    return (p === '*' || p === c) && reference(ps, cs)
-  }
 
   test('M8 - wildcards agree with a reference matcher and never reach internal channels', () => {
     fc.assert(
@@ -78,5 +78,32 @@ describe('channel_list patterns', () => {
     ['', 'anything', true],
   ])('M9 - %j over %j: %s', (pattern, name, matches) => {
     expect(channelListMatcher(pattern)(name)).toBe(matches)
+  })
+
+  test('M9 - globs agree with a regular expression', () => {
+    const unit = fc.constantFrom('a', 'b', '.', '🦊')
+    const name = fc.array(unit, { maxLength: 8 }).map((parts) => parts.join(''))
+    const glob = fc
+      .array(fc.oneof(unit, fc.constantFrom('*', '?')), { maxLength: 6 })
+      .map((parts) => parts.join(''))
+      .filter((pattern) => /[*?]/.test(pattern))
+    fc.assert(
+      fc.property(glob, name, (p, c) => {
+        const source = p
+          .replaceAll('.', String.raw`\.`)
+          .replaceAll('*', '.*')
+          .replaceAll('?', '.')
+        expect(channelListMatcher(p)(c)).toBe(new RegExp(`^${source}$`, 'su').test(c))
+      }),
+      { seed: 1, numRuns: 5_000 },
+    )
+  })
+
+  test('M9 - no glob of a caller takes long, and a huge one matches nothing', () => {
+    // A regular expression made of this pattern would not come to an end.
+    expect(channelListMatcher(`${'*a'.repeat(100)}b`)('a'.repeat(255))).toBe(false)
+    expect(channelListMatcher(`${'*a'.repeat(100)}*`)('a'.repeat(255))).toBe(true)
+    expect(channelListMatcher('*a'.repeat(1_000_000))('a'.repeat(255))).toBe(false)
+    expect(channelListMatcher('*'.repeat(1_000_000))('anything')).toBe(true)
   })
 })

@@ -38,12 +38,17 @@ export class Calls {
     if (this.#timer === undefined) this.#arm(call)
   }
 
-  finish(call: RunningCall): void {
-    this.#active--
+  /** Nothing ends the call from outside any more: it has its answer, or nobody waits for one. */
+  release(call: RunningCall): void {
     this.#timed.delete(call)
-    if (this.#waiting.delete(call) && call.key !== undefined && this.#byKey.get(call.key) === call) {
-      this.#byKey.delete(call.key)
-    }
+    if (!this.#waiting.delete(call)) return
+    const { key } = call
+    if (key !== undefined && this.#byKey.get(key) === call) this.#byKey.delete(key)
+  }
+
+  /** The tool has done its work, or will not be waited for. Once for each {@link begin}. */
+  finish(): void {
+    this.#active--
     if (this.#active > 0) return
     for (const resolve of this.#whenIdle) resolve()
     this.#whenIdle = []

@@ -137,6 +137,7 @@ class McpEndpoint {
       return
     }
     if (this.#closed !== undefined) {
+      response.shouldKeepAlive = false
       exchange.refuse(unavailable('the server is shutting down; try again'))
       return
     }

@@ -35,6 +35,7 @@ export class ToolCall implements ToolContext, RunningCall {
   #controller: AbortController | undefined
   #progress = -1
   #over = false
+  #finished = false
 
   /**
    * @param id The source text of the JSON-RPC id.
@@ -115,15 +116,17 @@ export class ToolCall implements ToolContext, RunningCall {
     )
   }
 
+  /** Ends the call from outside: its client gets what the reason calls for, and the tool's signal is aborted. */
   end(reason: CallEndReason): void {
     if (this.#over) return
     // At shutdown the tool says itself what it came to, an empty result for one: it still has a client to tell.
-    if (reason !== 'shutdown') this.#finish()
+    if (reason !== 'shutdown') this.#release()
     this.#controller?.abort(new CallEnded(reason))
     if (reason === 'disconnected') this.#exchange.finish('disconnected')
     // The client does not wait for an answer any more, and is not to get one.
     if (reason === 'cancelled') this.#exchange.empty(202, 'cancelled')
     if (reason === 'timeout') {
+      this.#finish()
       const seconds = this.#environment.calls.timeoutMs / 1000
       const text = `TIMEOUT: The tool did not finish within ${seconds} s. What it was asked to do may still happen: check before you repeat it.`
       this.#exchange.succeed(this.#id, resultText({ text, isError: true }), 'tool_error')
@@ -133,13 +136,14 @@ export class ToolCall implements ToolContext, RunningCall {
   #succeed(outcome: ToolOutcome): void {
     const { settlement, isError } = outcome
     const { settlements } = this.#environment
-    if (this.#over || this.#exchange.abandoned) {
+    const nobodyWaits = this.#over || this.#exchange.abandoned
+    this.#release()
+    this.#finish()
+    if (nobodyWaits) {
       if (settlement !== undefined) settlements.settle(settlement, 'rollback')
-      this.#finish()
       this.#exchange.finish('disconnected')
       return
     }
-    this.#finish()
     this.#exchange.succeed(
       this.#id,
       resultText(outcome),
@@ -149,11 +153,13 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 
   #fail(error: unknown): void {
-    if (this.#over) {
+    const nobodyWaits = this.#over
+    this.#release()
+    this.#finish()
+    if (nobodyWaits) {
       if (!(error instanceof CallEnded)) this.#environment.failed(error)
       return
     }
-    this.#finish()
     const id = this.#id
     if (error instanceof JsonRpcError) {
       this.#exchange.fail(error, id)
@@ -165,10 +171,17 @@ export class ToolCall implements ToolContext, RunningCall {
     }
   }
 
-  #finish(): void {
+  #release(): void {
     if (this.#over) return
     this.#over = true
-    this.#environment.calls.finish(this)
+    this.#environment.calls.release(this)
+  }
+
+  /** Shutdown waits for the tool, not for the answer: it may still have messages to give back. */
+  #finish(): void {
+    if (this.#finished) return
+    this.#finished = true
+    this.#environment.calls.finish()
   }
 }
 

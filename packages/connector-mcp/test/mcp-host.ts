@@ -22,13 +22,12 @@ export interface Answer {
   readonly text: string
 }
 
-/** The endpoint over a real broker and store, on a port of its own; gone when the test is over. */
-export interface McpHost {
+/** The endpoint over a real broker and store, on a port of its own. */
+export interface McpHost extends AsyncDisposable {
   readonly url: string
   readonly port: number
   readonly broker: Broker
   readonly user: BrokerHandle
-  readonly system: BrokerHandle
   readonly handler: McpHandler
   /** Every finished request. */
   readonly requests: McpRequestEvent[]
@@ -39,19 +38,23 @@ export interface McpHost {
   call(tool: string, args: object, headers?: Record<string, string>): Promise<Answer>
 }
 
-export async function startHost(
-  options: McpOptions | ((system: BrokerHandle) => McpOptions) = {},
-  kind: HostKind = 'fastify',
-): Promise<McpHost> {
+/** A host that is gone when the test is over. */
+export async function startHost(options: McpOptions = {}, kind: HostKind = 'fastify'): Promise<McpHost> {
+  const host = await openHost(options, kind)
+  onTestFinished(() => host[Symbol.asyncDispose]())
+  return host
+}
+
+/** A host for several tests, which have to leave it as it was. */
+export async function openHost(options: McpOptions = {}, kind: HostKind = 'fastify'): Promise<McpHost> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-mcp-'))
   const engine = await openEmbeddedEngine({ path: folder })
-  const { broker, system } = createBroker(engine)
+  const { broker } = createBroker(engine)
   const requests: McpRequestEvent[] = []
   const failures: unknown[] = []
   let told = Promise.withResolvers<void>()
-  const given = typeof options === 'function' ? options(system) : options
   const mcpOptions: McpOptions = {
-    ...given,
+    ...options,
     hooks: {
       requestFinished(event) {
         requests.push(event)
@@ -62,11 +65,6 @@ export async function startHost(
     },
   }
   const listening = await (kind === 'fastify' ? onFastify : onNode)(broker, mcpOptions)
-  onTestFinished(async () => {
-    await listening.close()
-    await engine.close()
-    await rm(folder, { recursive: true, force: true })
-  })
   const { port, handler } = listening
   const url = `http://127.0.0.1:${port}/mcp`
   const post = async (body: unknown, headers: Record<string, string> = {}): Promise<Answer> => {
@@ -82,7 +80,6 @@ export async function startHost(
     port,
     broker,
     user: broker.as(ANONYMOUS),
-    system,
     handler,
     requests,
     failures,
@@ -95,6 +92,11 @@ export async function startHost(
     },
     post,
     call: (tool, args, headers) => post(toolCall(tool, args), headers),
+    async [Symbol.asyncDispose]() {
+      await listening.close()
+      await engine.close()
+      await rm(folder, { recursive: true, force: true })
+    },
   }
 }
 

@@ -1,7 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import type { HostKind } from './mcp-host.ts'
-import { rpc, startHost, toolCall } from './mcp-host.ts'
+import type { HostKind, McpHost } from './mcp-host.ts'
+import { openHost, rpc, startHost, toolCall } from './mcp-host.ts'
 
 const HOSTS: HostKind[] = ['fastify', 'node']
 
@@ -85,8 +85,15 @@ const BAD: [string, string | Uint8Array, number, number, string][] = [
 ]
 
 describe.each(HOSTS)('bad input on %s', (kind) => {
-  test('J1–J4 - each is refused with its status, its code and its id, and the next request is served', async () => {
-    const host = await startHost({}, kind)
+  let host: McpHost
+
+  beforeAll(async () => {
+    host = await openHost({}, kind)
+  })
+
+  afterAll(() => host[Symbol.asyncDispose]())
+
+  test('J1, J2, J3, J4 - each is refused with its status, its code and its id, and the next request is served', async () => {
     for (const [name, body, status, code, id] of BAD) {
       const answer = await host.post(body)
       expect(answer.status, name).toBe(status)
@@ -103,8 +110,7 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
     expect(host.failures).toEqual([])
   })
 
-  test('J3 - a wrong content type is -32700, whatever the framework thinks of it', async () => {
-    const host = await startHost({}, kind)
+  test('J3, RPC-7 - a wrong content type is -32700, whatever the framework thinks of it', async () => {
     for (const type of [
       'text/plain',
       'application/jsonx',
@@ -122,7 +128,6 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
   })
 
   test('J3 - a content encoding is 415 with -32600', async () => {
-    const host = await startHost({}, kind)
     const answer = await host.post('{"jsonrpc":"2.0","id":1,"method":"ping"}', { 'Content-Encoding': 'gzip' })
     expect(answer.status).toBe(415)
     expect(rpc(answer)).toMatchObject({ id: null, error: { code: -32600 } })
@@ -139,8 +144,7 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
     expect(far.status).toBe(413)
   })
 
-  test('J1 - ids come back exactly as they were written', async () => {
-    const host = await startHost({}, kind)
+  test('J1, RPC-2 - ids come back exactly as they were written', async () => {
     for (const id of ['9007199254740993', '-0', '"\\u00e9 \\" é"', '""', '123456789012345678901234567890']) {
       const answer = await host.post(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`)
       expect(answer.text).toBe(`{"jsonrpc":"2.0","id":${id},"result":{}}`)
@@ -148,7 +152,6 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
   })
 
   test('405 - other methods are refused with what is allowed', async () => {
-    const host = await startHost({}, kind)
     for (const method of ['PUT', 'PATCH', 'OPTIONS', 'HEAD']) {
       const response = await fetch(host.url, { method })
       expect(response.status, method).toBe(405)
@@ -158,7 +161,6 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
   })
 
   test('M4 - notifications and responses are 202 without a body; a request method without id is refused and not executed', async () => {
-    const host = await startHost({}, kind)
     for (const body of [
       '{"jsonrpc":"2.0","method":"notifications/initialized"}',
       '{"jsonrpc":"2.0","method":"notifications/unheard_of","params":{"a":1}}',

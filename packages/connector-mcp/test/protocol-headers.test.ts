@@ -4,10 +4,11 @@ import {
   InitializeResultSchema,
   SUPPORTED_PROTOCOL_VERSIONS,
 } from '@modelcontextprotocol/sdk/types.js'
-import { describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { PROTOCOL_VERSIONS } from '../src/index.ts'
-import { rpc, startHost } from './mcp-host.ts'
+import type { McpHost } from './mcp-host.ts'
+import { openHost, rpc, startHost } from './mcp-host.ts'
 
 const PING = { jsonrpc: '2.0', id: 1, method: 'ping' }
 const initialize = (protocolVersion: unknown): object => ({
@@ -16,6 +17,15 @@ const initialize = (protocolVersion: unknown): object => ({
   method: 'initialize',
   params: { protocolVersion, capabilities: {}, clientInfo: { name: 'test', version: '1' } },
 })
+
+/** None of these tests leaves anything behind. */
+let host: McpHost
+
+beforeAll(async () => {
+  host = await openHost()
+})
+
+afterAll(() => host[Symbol.asyncDispose]())
 
 describe('M1 versions', () => {
   test('M1 - the versions are ours, and the SDK knows each', () => {
@@ -31,8 +41,7 @@ describe('M1 versions', () => {
     ['2024-11-05', '2025-11-25'],
     ['2026-07-28', '2025-11-25'],
     ['nonsense', '2025-11-25'],
-  ])('M1 - initialize with %s agrees on %s', async (asked, agreed) => {
-    const host = await startHost()
+  ])('M1, MCP-9 - initialize with %s agrees on %s', async (asked, agreed) => {
     const answer = await host.post(initialize(asked))
     const { result } = rpc(answer)
     expect(InitializeResultSchema.parse(result).protocolVersion).toBe(agreed)
@@ -41,7 +50,6 @@ describe('M1 versions', () => {
   })
 
   test('M1 - every answer carries the request’s version, else the latest', async () => {
-    const host = await startHost()
     for (const version of PROTOCOL_VERSIONS) {
       const answer = await host.post(PING, { 'MCP-Protocol-Version': version })
       expect(answer.headers.get('mcp-protocol-version')).toBe(version)
@@ -56,7 +64,6 @@ describe('M1 versions', () => {
   test.each(['2024-11-05', '2026-07-28', 'x', '2025-11-25, 2025-06-18'])(
     'M1 - a header naming %s is 400 with -32600 and the id',
     async (version) => {
-      const host = await startHost()
       const answer = await host.post(PING, { 'MCP-Protocol-Version': version })
       expect(answer.status).toBe(400)
       expect(rpc(answer)).toMatchObject({ id: 1, error: { code: -32600, data: { supported: PROTOCOL_VERSIONS } } })
@@ -83,7 +90,6 @@ describe('M1 versions', () => {
 
 describe('M2 sessions', () => {
   test('M2 - initialize hands out an id in the header and in _meta, a new one each time', async () => {
-    const host = await startHost()
     const first = await host.post(initialize('2025-11-25'), { 'MCP-Session-Id': 'mine' })
     const second = await host.post(initialize('2025-11-25'))
     const ids = [first, second].map(({ headers }) => headers.get('mcp-session-id') ?? '')
@@ -95,7 +101,6 @@ describe('M2 sessions', () => {
   test.each(['never-handed-out', '!', '~'.repeat(256)])(
     'M2 - the id %s is accepted and echoed, whoever gave it out',
     async (id) => {
-      const host = await startHost()
       const answer = await host.post(PING, { 'MCP-Session-Id': id })
       expect(answer.status).toBe(200)
       expect(answer.headers.get('mcp-session-id')).toBe(id)
@@ -105,7 +110,6 @@ describe('M2 sessions', () => {
   test.each(['', 'a b', 'a\tb', '~'.repeat(257), 'é'])(
     'M2 - the id %j is 400 with -32600 and not echoed',
     async (id) => {
-      const host = await startHost()
       const answer = await host.post(PING, { 'MCP-Session-Id': id })
       expect(answer.status).toBe(400)
       expect(rpc(answer)).toMatchObject({ id: 1, error: { code: -32600 } })
@@ -114,12 +118,10 @@ describe('M2 sessions', () => {
   )
 
   test('M2 - no id is fine, and none comes back', async () => {
-    const host = await startHost()
     expect((await host.post(PING)).headers.get('mcp-session-id')).toBeNull()
   })
 
   test('M2 - DELETE is 200, and the id works on', async () => {
-    const host = await startHost()
     const headers = { 'MCP-Session-Id': 'abc' }
     const deleted = await fetch(host.url, { method: 'DELETE', headers })
     expect(deleted.status).toBe(200)
@@ -143,7 +145,6 @@ describe('M6 accept', () => {
     'text/event-stream;q=0, application/json',
     'image/png, text/plain',
   ])('M6 - Accept %s gets JSON', async (accept) => {
-    const host = await startHost()
     const answer = await host.post(PING, { Accept: accept })
     expect(answer.headers.get('content-type')).toBe('application/json')
     expect(answer.text).toBe('{"jsonrpc":"2.0","id":1,"result":{}}')
@@ -155,7 +156,6 @@ describe('M6 accept', () => {
     'text/event-stream, text/html',
     'text/event-stream, application/json;q=0',
   ])('M6 - Accept %s gets one event', async (accept) => {
-    const host = await startHost()
     const answer = await host.post(PING, { Accept: accept })
     expect(answer.status).toBe(200)
     expect(answer.headers.get('content-type')).toBe('text/event-stream')
@@ -165,7 +165,6 @@ describe('M6 accept', () => {
   })
 
   test('tools/list - the eleven core tools, in a form the SDK accepts', async () => {
-    const host = await startHost()
     const { result } = rpc(await host.post({ jsonrpc: '2.0', id: 1, method: 'tools/list' }))
     const { tools, nextCursor } = ListToolsResultSchema.parse(result)
     expect(tools).toHaveLength(11)

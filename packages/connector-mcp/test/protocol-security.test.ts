@@ -2,11 +2,11 @@ import cors from '@fastify/cors'
 import { AuthenticationError, fastifyCorsOptions } from '@signalbox/http-kit'
 import type { AuthenticationRequest, Authenticator } from '@signalbox/http-kit'
 import fastify from 'fastify'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
 import { mcpConnector } from '../src/index.ts'
-import type { HostKind } from './mcp-host.ts'
-import { resultText, rpc, startHost, toolCall } from './mcp-host.ts'
+import type { HostKind, McpHost } from './mcp-host.ts'
+import { openHost, resultText, rpc, startHost, toolCall } from './mcp-host.ts'
 import { RawConnection } from './raw-connection.ts'
 
 const PING = { jsonrpc: '2.0', id: 1, method: 'ping' }
@@ -27,6 +27,15 @@ function tokens(token: string, clientId: string, later: boolean): Authenticator 
 }
 
 describe('origins', () => {
+  const authenticator = tokens('t', 'me', false)
+  let host: McpHost
+
+  beforeAll(async () => {
+    host = await openHost({ authenticator, bindHost: '10.1.2.3' })
+  })
+
+  afterAll(() => host[Symbol.asyncDispose]())
+
   test.each([
     'http://evil.com',
     'null',
@@ -34,26 +43,28 @@ describe('origins', () => {
     'http://127.0.0.1.evil.com',
     'HTTP://LOCALHOST',
     'http://[::2]',
-  ])('S6 - origin %s is 403 with -32600 on every method, before anything is asked or read', async (origin) => {
-    const authenticator = tokens('t', 'me', false)
-    const host = await startHost({ authenticator })
-    for (const method of ['POST', 'GET', 'DELETE', 'PUT']) {
-      const response = await fetch(host.url, {
-        method,
-        headers: { Origin: origin, 'Content-Type': 'application/json', Accept: 'text/event-stream' },
-        ...(method === 'POST' ? { body: JSON.stringify(toolCall('queue_send', { channel: 'q', body: 'x' })) } : {}),
-      })
-      expect(response.status, method).toBe(403)
-      expect(await response.json(), method).toEqual({
-        jsonrpc: '2.0',
-        id: null,
-        error: { code: -32600, message: 'origin not allowed' },
-      })
-    }
-    expect(authenticator.asked).toBe(0)
-    expect(await host.user.channels.list()).toEqual([])
-    expect(host.requests.every(({ outcome }) => outcome === 'origin_refused')).toBe(true)
-  })
+  ])(
+    'S6, ORIGIN-5 - origin %s is 403 with -32600 on every method, before anything is asked or read',
+    async (origin) => {
+      const before = authenticator.asked
+      for (const method of ['POST', 'GET', 'DELETE', 'PUT']) {
+        const response = await fetch(host.url, {
+          method,
+          headers: { Origin: origin, 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+          ...(method === 'POST' ? { body: JSON.stringify(toolCall('queue_send', { channel: 'q', body: 'x' })) } : {}),
+        })
+        expect(response.status, method).toBe(403)
+        expect(await response.json(), method).toEqual({
+          jsonrpc: '2.0',
+          id: null,
+          error: { code: -32600, message: 'origin not allowed' },
+        })
+      }
+      expect(authenticator.asked).toBe(before)
+      expect(await host.user.channels.list()).toEqual([])
+      expect(host.requests.at(-1)).toMatchObject({ outcome: 'origin_refused' })
+    },
+  )
 
   test.each([
     'http://localhost:5173',
@@ -62,13 +73,11 @@ describe('origins', () => {
     'http://0.0.0.0:9090',
     'http://10.1.2.3:9090',
     '',
-  ])('S6 - origin %j passes', async (origin) => {
-    const host = await startHost({ bindHost: '10.1.2.3' })
-    expect((await host.post(PING, { Origin: origin })).status).toBe(200)
+  ])('S6, ORIGIN-1, ORIGIN-4 - origin %j passes', async (origin) => {
+    expect(rpc(await host.post(PING, { Origin: origin, Authorization: 'Bearer t' })).result).toEqual({})
   })
 
   test('S6 - a rejected origin is answered while its body has not come', async () => {
-    const host = await startHost()
     const connection = await RawConnection.open(host.port)
     connection.socket.write(
       'POST /mcp HTTP/1.1\r\nHost: x\r\nOrigin: http://evil.com\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n',
@@ -81,20 +90,23 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('authentication on %s', 
   test.each([
     ['at once', false],
     ['after a while', true],
-  ])('S5 - a caller refused %s gets 200 with -32010 and the id, and nothing is executed', async (_name, later) => {
-    const host = await startHost({ authenticator: tokens('good', 'me', later) }, kind)
-    const answer = await host.call('queue_send', { channel: 'q', body: 'x' })
-    expect(answer.status).toBe(200)
-    expect(answer.text).toBe('{"jsonrpc":"2.0","id":1,"error":{"code":-32010,"message":"Authentication failed"}}')
-    expect(answer.headers.get('content-type')).toBe('application/json')
-    const big = await host.post(`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, {
-      Authorization: 'Bearer bad',
-    })
-    expect(big.text).toContain('"id":9007199254740993,')
-    expect(await host.user.channels.list()).toEqual([])
-    expect(host.requests.map(({ outcome }) => outcome)).toEqual(['unauthenticated', 'unauthenticated'])
-    expect(host.failures).toEqual([])
-  })
+  ])(
+    'S5, RPC-9 - a caller refused %s gets 200 with -32010 and the id, and nothing is executed',
+    async (_name, later) => {
+      const host = await startHost({ authenticator: tokens('good', 'me', later) }, kind)
+      const answer = await host.call('queue_send', { channel: 'q', body: 'x' })
+      expect(answer.status).toBe(200)
+      expect(answer.text).toBe('{"jsonrpc":"2.0","id":1,"error":{"code":-32010,"message":"Authentication failed"}}')
+      expect(answer.headers.get('content-type')).toBe('application/json')
+      const big = await host.post(`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, {
+        Authorization: 'Bearer bad',
+      })
+      expect(big.text).toContain('"id":9007199254740993,')
+      expect(await host.user.channels.list()).toEqual([])
+      expect(host.requests.map(({ outcome }) => outcome)).toEqual(['unauthenticated', 'unauthenticated'])
+      expect(host.failures).toEqual([])
+    },
+  )
 
   test('S5 - the id is null where it cannot be read, or beyond 64 KiB', async () => {
     const host = await startHost({ authenticator: tokens('good', 'me', false) }, kind)
@@ -183,6 +195,48 @@ describe('in somebody else’s server', () => {
     })
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-max-age')).toBe('86400')
+  })
+
+  test('plugin - without late hooks the early ones still run, and bodies of any content type reach the endpoint', async () => {
+    const host = await startHost()
+    const app = fastify()
+    onTestFinished(() => app.close())
+    const ran: string[] = []
+    app.addHook('onRequest', async (request, reply) => {
+      ran.push('onRequest')
+      reply.header('X-Host', 'yes')
+      return request.headers['x-block'] === undefined ? undefined : reply.code(418).send('blocked')
+    })
+    app.addHook('preHandler', async () => void ran.push('preHandler'))
+    app.addHook('onResponse', async () => void ran.push('onResponse'))
+    await app.register(mcpConnector(host.broker, { lateHooks: false }))
+    const url = `${await app.listen({ port: 0, host: '127.0.0.1' })}/mcp`
+    const send = (headers: Record<string, string>): Promise<Response> =>
+      fetch(url, { method: 'POST', headers, body: JSON.stringify(PING) })
+    const answer = await send({ 'Content-Type': 'application/json' })
+    expect(await answer.json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
+    expect(answer.headers.get('x-host')).toBe('yes')
+    expect((await send({ 'Content-Type': 'garbage' })).status).toBe(400)
+    expect((await send({ 'X-Block': '1' })).status).toBe(418)
+    expect((await fetch(url)).status).toBe(406)
+    expect((await fetch(url, { method: 'DELETE' })).status).toBe(200)
+    expect(ran.filter((hook) => hook === 'onRequest')).toHaveLength(5)
+    expect(ran).not.toContain('preHandler')
+    await expect.poll(() => ran.filter((hook) => hook === 'onResponse')).toHaveLength(5)
+  })
+
+  test('plugin - answers to injected requests as well, so that a host can test itself', async () => {
+    const host = await startHost()
+    const app = fastify()
+    onTestFinished(() => app.close())
+    await app.register(mcpConnector(host.broker))
+    const inject = (body: object): Promise<string> =>
+      app.inject({ method: 'POST', url: '/mcp', payload: body }).then(({ payload }) => payload)
+    expect(await inject(PING)).toBe('{"jsonrpc":"2.0","id":1,"result":{}}')
+    await host.user.queues.send('q', { body: new Uint8Array([104, 105]) })
+    expect(resultText({ text: await inject(toolCall('queue_receive', { channel: 'q', max_messages: 1 })) })).toContain(
+      'hi',
+    )
   })
 
   test('hooks - a request is reported with its method, tool and outcome, names made up by callers are not', async () => {

@@ -56,6 +56,21 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('M14 on %s', (kind) => {
     expect(await counts(host)()).toMatchObject({ waiting: 0, inFlight: 0 })
   })
 
+  test('M14 - a request that was sent before the answer came proves nothing', async () => {
+    const host = await startHost({ settleGraceMs: LONG_MS }, kind)
+    await sendTwo(host)
+    const connection = await RawConnection.open(host.port)
+    connection.socket.cork()
+    connection.post(RECEIVE)
+    connection.post(PING)
+    connection.socket.uncork()
+    expect(resultText(await connection.answer())).toContain('second')
+    expect((await connection.answer()).text).toBe('{"jsonrpc":"2.0","id":2,"result":{}}')
+    expect(await counts(host)()).toMatchObject({ waiting: 0, inFlight: 2 })
+    connection.kill()
+    await expect.poll(counts(host), POLL).toMatchObject({ waiting: 2, inFlight: 0 })
+  })
+
   test('M14 - without either, the messages are settled when the grace is over', async () => {
     const host = await startHost({ settleGraceMs: 20 }, kind)
     await sendTwo(host)

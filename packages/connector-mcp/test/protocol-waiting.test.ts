@@ -188,7 +188,7 @@ describe('M13 tool timeout', () => {
     expect(resultText(await again)).toContain('did not finish')
   })
 
-  test('errors - a tool that breaks is an internal error without its inside', async () => {
+  test('RPC-8 - a tool that breaks is an internal error without its inside', async () => {
     const broken = Promise.withResolvers<readonly []>()
     broken.promise.catch(() => {})
     broken.reject(new Error('secret detail'))

@@ -147,7 +147,15 @@ describe('tools - agent_send', () => {
   })
 
   test('TOOL-26 - JSON that is no JSON-RPC response is the reply itself', async () => {
-    for (const body of ['{"answer": 42}', '[1]', '"text"', 'null', ' {"result": 1} ', '{"error": {"code": 1}}']) {
+    for (const body of [
+      '{"answer": 42}',
+      '[1]',
+      '"text"',
+      'null',
+      ' {"result": 1} ',
+      '{"error": {"code": 1}}',
+      '{"jsonrpc": "1.0", "result": 1}',
+    ]) {
       const { text, isError, structuredContent } = await withAnswer({ body, status: 201 }, 'agent_send', SEND)
       expect({ text, isError }).toEqual({ text: body.trim(), isError: false })
       expect(structuredContent).toEqual({ reply: JSON.parse(body) })

@@ -170,6 +170,14 @@ describe('M7 - arguments are strict', () => {
     }
   })
 
+  test.each(['channel_list', 'agent_list'])(
+    '%s, of which nothing is required, refuses what it does not know',
+    async (tool) => {
+      expect((await bench.refused(tool, { nothing: 1 })).message).toContain('nothing is unknown')
+      expect((await bench.call(tool, {})).isError).toBe(false)
+    },
+  )
+
   test('every problem is listed, and what was given is cut', async () => {
     const error = await bench.refused('queue_send', {
       channel: 'x'.repeat(10_000),
@@ -186,6 +194,17 @@ describe('M7 - arguments are strict', () => {
       'more',
     ])
     expect(error.message.length).toBeLessThan(2000)
+  })
+
+  test('a hundred thousand unknown arguments make a short answer', async () => {
+    const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`k${i}`, i]))
+    const error = await bench.refused('queue_peek', { ...many, channel: 'c', max_messages: 1 })
+    expect(problemsOf(error)).toHaveLength(20)
+    expect(error.message.length).toBeLessThan(2000)
+    const tags = await bench.refused('queue_send', { channel: 'c', body: '', tags: many })
+    expect(problemsOf(tags)).toHaveLength(20)
+    const list = await bench.refused('agent_list', { skill_tags: Array(1_000_000).fill(1) })
+    expect(problemsOf(list)).toHaveLength(20)
   })
 
   test('two arguments that exclude each other are refused', async () => {
@@ -222,6 +241,10 @@ describe('M7 - arguments are strict', () => {
     '2026-01-01T00:00:00.Z',
     '1767225600000',
     ' 2026-01-01T00:00:00Z',
+    '2026-01-01t00:00:00z',
+    '2026-01-01T00:00:00Z[Europe/Berlin]',
+    '2026-01-01T00:00:00.1234567890Z',
+    '2016-12-31T23:59:60Z',
   ])('from_time %j is refused, saying what is allowed', async (from_time) => {
     const error = await bench.refused('events_store_read', { channel: 'c', from_time, max_messages: 1 })
     expect(problemsOf(error)).toEqual([
@@ -331,6 +354,16 @@ describe('M8 - the reserved prefix', () => {
       expect(problemsOf(error).map((problem) => problem.argument)).toEqual(['unknown'])
     },
   )
+
+  test('a reserved name is refused as one, whatever else is wrong with it', async () => {
+    const names = [`_AGENTS_.${'x'.repeat(10_000)}`, '_AGENTS_.*', '_AGENTS_.a..b']
+    for (const channel of names) {
+      const { text, isError } = await bench.call('queue_send', { channel, body: '', dead_letter_queue: channel })
+      expect(isError).toBe(true)
+      expect(text).toContain('CHANNEL_RESERVED')
+      expect(text.length).toBeLessThan(500)
+    }
+  })
 
   test('nothing was created under the prefix, and lists do not show what is there', async () => {
     const reserved = (await bench.engine.channels.list()).filter(({ name }) => name.startsWith('_AGENTS_.'))

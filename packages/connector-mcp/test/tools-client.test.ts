@@ -21,7 +21,7 @@ let client: Client
 beforeAll(async () => {
   let desk: AgentDesk | undefined
   bench = await openToolBench(async (system) => (desk = await echoDesk(system)))
-  app = fastify()
+  app = fastify({ forceCloseConnections: true })
   await app.register(mcpConnector(bench.broker), { prefix: '/plain' })
   await app.register(mcpConnector(bench.broker, desk ? { agents: desk } : {}))
   address = await app.listen({ host: '127.0.0.1', port: 0 })

@@ -105,6 +105,17 @@ describe.each([
     expect(text).toContain('timeout_seconds')
   })
 
+  test('waits as long as its table says, or as it is told to', async () => {
+    const waits: number[] = []
+    await bench.user[type].subscribe('timed', {}, ({ deadline, timestamp }) => {
+      waits.push(deadline - timestamp)
+      return {}
+    })
+    await bench.call(tool, { channel: 'timed', body: '' })
+    await bench.call(tool, { channel: 'timed', body: '', timeout_seconds: 3600 })
+    expect(waits).toEqual([type === 'commands' ? 10_000 : 30_000, 3_600_000])
+  })
+
   test('M11 - a subscriber that comes while the request waits gets it', async () => {
     const call = bench.call(tool, { channel: 'latecomer', body: '', timeout_seconds: 60 })
     await bench.user[type].subscribe('latecomer', {}, () => ({}))

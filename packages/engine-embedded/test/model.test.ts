@@ -12,13 +12,13 @@ test.concurrent.each([1, 2])(
     const store = await Store.open()
     try {
       await fc.assert(
-        fc.asyncProperty(fc.commands(commands, { maxCommands: 60, size: '+1' }), async (run) => {
+        fc.asyncProperty(fc.commands(commands, { maxCommands: 40, size: '+1' }), async (run) => {
           const model = new QueueModel(store.clock)
           const session = new Session(store)
           await fc.asyncModelRun(() => ({ model, real: session }), run)
           await drain(model, session)
         }),
-        { seed, numRuns: 150, endOnFailure: false },
+        { seed, numRuns: 100, interruptAfterTimeLimit: 90_000, markInterruptAsFailure: true },
       )
     } finally {
       await store.close()

@@ -13,7 +13,7 @@ test('authentication - while it is off, everybody is anonymous, token or not', (
   ).toBe(ANONYMOUS)
 })
 
-test('authentication - a failure is -32010 and says nothing of its reason', () => {
+test('RPC-9 - a failed authentication is -32010 and says nothing of its reason', () => {
   expect(authenticationFailed('5')).toMatchObject({ code: -32010, message: 'Authentication failed', id: '5' })
   expect(new AuthenticationError('the key is unknown')).toBeInstanceOf(Error)
 })

@@ -24,7 +24,7 @@ const preflight = (url: string, origin: string): Promise<Response> =>
   })
 
 describe('CORS', () => {
-  test('CORS - a preflight is answered to the letter of the table, before any route', async () => {
+  test('CORS-1, CORS-2, CORS-3, CORS-5, CORS-6, CORS-7 - a preflight is answered to the letter of the table, before any route', async () => {
     const response = await preflight(await serve(), 'https://anywhere.example')
     expect(response.status).toBe(204)
     expect(await response.text()).toBe('')
@@ -39,7 +39,7 @@ describe('CORS', () => {
     expect(headers.get('access-control-max-age')).toBe('86400')
   })
 
-  test('CORS - answers carry the origin and the exposed headers', async () => {
+  test('CORS-1, CORS-4 - answers carry the origin and the exposed headers', async () => {
     const response = await fetch(`${await serve()}/mcp`, { method: 'POST', headers: { Origin: 'https://a.example' } })
     expect(await response.json()).toEqual({ reached: true })
     expect(response.headers.get('access-control-allow-origin')).toBe('*')

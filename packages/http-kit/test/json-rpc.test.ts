@@ -123,36 +123,39 @@ describe('envelope', () => {
     })
   })
 
-  test.each(['[]', 'null', '1', '"text"', 'true'])('J2 - params %s is refused with -32602 and the id', (params) => {
-    const error = refusal(`{"jsonrpc":"2.0","id":"q","method":"a","params":${params}}`)
-    expect(error).toMatchObject({ code: -32602, id: '"q"' })
-  })
+  test.each(['[]', 'null', '1', '"text"', 'true'])(
+    'J2, RPC-4 - params %s is refused with -32602 and the id',
+    (params) => {
+      const error = refusal(`{"jsonrpc":"2.0","id":"q","method":"a","params":${params}}`)
+      expect(error).toMatchObject({ code: -32602, id: '"q"' })
+    },
+  )
 
   test.each(['[]', '[{"jsonrpc":"2.0","id":1,"method":"ping"}]'])('J2 - the batch %s is refused', (body) => {
     expect(refusal(body)).toMatchObject({ code: -32600 })
     expect(refusal(body).message).toContain('batches are not supported')
   })
 
-  test.each(['1', 'null', '"x"', 'true'])('-32600 - a body that is %s is refused', (body) => {
+  test.each(['1', 'null', '"x"', 'true'])('RPC-1 - a body that is %s is refused with -32600', (body) => {
     expect(refusal(body)).toMatchObject({ code: -32600 })
   })
 
   test.each(['"1.0"', '"2"', '2.0', 'null', '["2.0"]', '""'])(
-    '-32600 - jsonrpc %s is refused with the id',
+    'RPC-1 - jsonrpc %s is refused with -32600 and the id',
     (version) => {
       expect(refusal(`{"jsonrpc":${version},"id":3,"method":"a"}`)).toMatchObject({ code: -32600, id: '3' })
     },
   )
 
-  test('-32600 - jsonrpc left out is refused', () => {
+  test('RPC-1 - jsonrpc left out is refused with -32600', () => {
     expect(refusal('{"id":3,"method":"a"}')).toMatchObject({ code: -32600, id: '3' })
   })
 
-  test.each(['""', 'null', '1', '[]', '{}'])('-32600 - method %s is refused with the id', (method) => {
+  test.each(['""', 'null', '1', '[]', '{}'])('RPC-3 - method %s is refused with -32600 and the id', (method) => {
     expect(refusal(`{"jsonrpc":"2.0","id":3,"method":${method}}`)).toMatchObject({ code: -32600, id: '3' })
   })
 
-  test('-32600 - method left out is refused', () => {
+  test('RPC-3 - method left out is refused with -32600', () => {
     expect(refusal('{"jsonrpc":"2.0","id":3}')).toMatchObject({ code: -32600, id: '3' })
     expect(refusal('{"jsonrpc":"2.0"}')).toMatchObject({ code: -32600 })
   })
@@ -207,7 +210,7 @@ describe('text', () => {
     expect(refusal(body).id).toBeUndefined()
   })
 
-  test('-32700 - bytes that are not UTF-8', () => {
+  test('RPC-6 - bytes that are not UTF-8 are -32700', () => {
     const bad = Buffer.concat([
       Buffer.from('{"jsonrpc":"2.0","id":1,"method":"'),
       Buffer.from([0xff, 0xfe]),
@@ -217,7 +220,7 @@ describe('text', () => {
     expect(refusal(Buffer.from([0xed, 0xa0, 0x80]))).toMatchObject({ code: -32700 })
   })
 
-  test('UTF-8 - a real U+FFFD is no error', () => {
+  test('RPC-6 - a U+FFFD that somebody wrote is no error', () => {
     expect(parseJsonRpc(bytes('{"jsonrpc":"2.0","id":"\ufffd","method":"a"}'))).toMatchObject({ id: '"\ufffd"' })
   })
 
@@ -307,7 +310,7 @@ function isJson(text: string): boolean {
 }
 
 describe('answers', () => {
-  test('error answers - the id is null where it is not known; data is there when given', () => {
+  test('RPC-5 - the id of an error is null where it is not known; data is there when given', () => {
     expect(errorText(undefined, -32700, 'no "JSON"')).toBe(
       '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no \\"JSON\\""}}',
     )

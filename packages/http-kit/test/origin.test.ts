@@ -78,7 +78,7 @@ describe('S6 - auto', () => {
     },
   )
 
-  test.each(TRICKS)('S6 - origin %j is refused', (origin) => {
+  test.each(TRICKS)('S6, ORIGIN-1 - origin %j is refused', (origin) => {
     expect(mcp(origin)).toBe(false)
     expect(a2a(origin)).toBe(false)
   })
@@ -92,11 +92,11 @@ describe('S6 - auto', () => {
 })
 
 describe('S6 - other settings', () => {
-  test('S6 - * lets everything pass', () => {
+  test('S6, ORIGIN-2 - * lets everything pass', () => {
     for (const origin of TRICKS) expect(originPolicy('*')(origin)).toBe(true)
   })
 
-  test('S6 - a list compares scheme, host and port exactly', () => {
+  test('S6, ORIGIN-3 - a list compares scheme, host and port exactly', () => {
     const listed = originPolicy(['https://app.example.com', 'http://10.0.0.5:8080', 'https://[fd00::1]:8443'])
     expect(listed('https://app.example.com')).toBe(true)
     expect(listed('https://app.example.com:443')).toBe(true)

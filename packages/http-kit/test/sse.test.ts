@@ -53,7 +53,7 @@ describe('SSE', () => {
     expect(await until('data: b')).toContain('event: message\nid: 7\ndata: a\ndata: b\n\n')
   })
 
-  test('SSE - keepalive comments come by the clock', async () => {
+  test('SVC-3 - keepalive comments come by the clock', async () => {
     const { until } = await open({ keepAliveMs: 5 })
     expect(await until(': keepalive\n\n')).toContain(': open\n\n')
   })

@@ -8,7 +8,7 @@ import { atMost } from './goals.ts'
 /** From starting the process to the first answer of `/ready` that says yes. */
 async function start(context: BenchContext, subject: Subject, storePath: string) {
   const begin = performance.now()
-  await using server = await startServer(context, subject, { storePath })
+  await using server = await startServer(context, subject, { storePath, instrumented: false })
   const readyLine = performance.now() - begin
   const response = await fetch(`${server.api}/ready`)
   if (!response.ok) throw new Error(`/ready answered ${response.status} after the ready line`)

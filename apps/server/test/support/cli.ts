@@ -13,6 +13,8 @@ export interface CliOptions {
   readonly cwd?: string
   /** Code that the process runs before the command line, as a module. */
   readonly preload?: string
+  /** A file descriptor in place of the pipe that `stdout` is read from. */
+  readonly stdout?: number
 }
 
 /** The real command line in a process of its own. */
@@ -23,12 +25,16 @@ export class Cli {
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
   #changed: (() => void)[] = []
 
-  constructor({ args = [], env = {}, cwd, preload }: CliOptions) {
+  constructor({ args = [], env = {}, cwd, preload, stdout }: CliOptions) {
     const preloads = preload === undefined ? [] : ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
     this.child = spawn(
       process.execPath,
       ['--conditions=@signalbox/source', ...preloads, join(APP, 'src', 'main.ts'), ...args],
-      { env: { PATH: process.env['PATH'] ?? '', ...env }, stdio: ['ignore', 'pipe', 'pipe'], ...(cwd ? { cwd } : {}) },
+      {
+        env: { PATH: process.env['PATH'] ?? '', ...env },
+        stdio: ['ignore', stdout ?? 'pipe', 'pipe'],
+        ...(cwd ? { cwd } : {}),
+      },
     )
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text

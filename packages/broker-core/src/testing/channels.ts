@@ -13,10 +13,11 @@ import {
   outgoing,
   queued,
   receiveOne,
+  reply,
   sendAll,
   text,
 } from './messages.ts'
-import { Inbox, pause } from './waiting.ts'
+import { eventually, Inbox, pause } from './waiting.ts'
 
 /** Channels come and go. */
 export const channelCases: readonly ContractCase[] = [
@@ -86,6 +87,31 @@ export const channelCases: readonly ContractCase[] = [
     await engine.queues.sendBatch(batch, [queued('x')])
     assert.equal((await engine.channels.info('queues', batch))?.incoming, 1)
   }),
+
+  contractCase(
+    'C1, C3 - channels: a subscriber by name makes the channel, one by wildcard none',
+    async ({ engine, channel }) => {
+      const name = channel('subscribed')
+      const subscriptions = [
+        await engine.topics.subscribe(name, {}, () => {}),
+        await engine.logs.subscribe(name, { from: 'new' }, {}, () => {}),
+        await engine.requests.serve('commands', name, {}, async () => reply('x')),
+        await engine.topics.subscribe(`${name}.*`, {}, () => {}),
+      ]
+      for (const type of ['events', 'events_store', 'commands'] as const) {
+        await eventually(async () => {
+          const state = await engine.channels.info(type, name)
+          assert.deepEqual([state?.subscribers, state?.incoming], [1, 0])
+          assert.ok(state && Date.now() - state.lastActivity < 5_000, 'a subscriber is activity')
+        })
+      }
+      assert.deepEqual(
+        (await engine.channels.list()).filter((state) => state.name.startsWith(`${name}.`)),
+        [],
+      )
+      for (const subscription of subscriptions) await subscription.close()
+    },
+  ),
 
   contractCase('channels - reads never make a channel', async ({ engine, channel }) => {
     const name = channel('read')

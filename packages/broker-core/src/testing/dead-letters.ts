@@ -151,9 +151,9 @@ export const deadLetterCases: readonly ContractCase[] = [
 
   contractCase('dead letters - a dead letter does not expire', async ({ engine, channel }) => {
     const [queue, deadLetterQueue] = [channel('expiring'), channel('dead')]
-    await engine.queues.send(queue, queued('x', { expirationMs: 1_000, maxReceiveCount: 1, deadLetterQueue }))
+    await engine.queues.send(queue, queued('x', { expirationMs: 2_000, maxReceiveCount: 1, deadLetterQueue }))
     await fail(engine, queue, 1)
-    await pause(1_100)
+    await pause(2_100)
     assert.equal((await receiveOne(engine, deadLetterQueue)).message.expiresAt, 0)
   }),
 
@@ -161,9 +161,9 @@ export const deadLetterCases: readonly ContractCase[] = [
     'C2 - dead letters: a message that expired while it was held the last time is gone',
     async ({ engine, channel }) => {
       const [queue, deadLetterQueue] = [channel('expired-held'), channel('dead')]
-      await engine.queues.send(queue, queued('x', { expirationMs: 1_000, maxReceiveCount: 1, deadLetterQueue }))
+      await engine.queues.send(queue, queued('x', { expirationMs: 2_000, maxReceiveCount: 1, deadLetterQueue }))
       const { receipt } = await receiveOne(engine, queue)
-      await pause(1_150)
+      await pause(2_150)
       await engine.queues.nack([receipt], CONSUMER)
       await eventually(async () => {
         const state = (await engine.channels.info('queues', queue))?.queue

@@ -12,6 +12,7 @@ import {
   queued,
   receiveMany,
   receiveOne,
+  reply,
   sendAll,
   texts,
 } from './messages.ts'
@@ -168,6 +169,9 @@ export const limitCases: readonly ContractCase[] = [
         engine.logs.append(channel('more'), logged('x')),
         engine.topics.publish(channel('more'), outgoing('x')),
         engine.requests.request('queries', channel('more'), outgoing('x'), { timeoutMs: 200 }),
+        engine.topics.subscribe(channel('more'), {}, () => {}),
+        engine.logs.subscribe(channel('more'), { from: 'first' }, {}, () => {}),
+        engine.requests.serve('queries', channel('more'), {}, async () => reply('x')),
         engine.channels.create('commands', channel('more')),
         engine.channels.create('queues', log),
       ]
@@ -175,6 +179,8 @@ export const limitCases: readonly ContractCase[] = [
         assert.equal(error.details['limit'], 3)
       }
       assert.equal((await engine.channels.list()).length, 3)
+      await engine.topics.subscribe(`${topic}.>`, {}, () => {})
+      await engine.topics.subscribe(topic, {}, () => {})
     },
     { maxChannels: 3 },
   ),

@@ -238,9 +238,9 @@ export const queueLeaseCases: readonly ContractCase[] = [
   contractCase('queues - extend sets the end of a lease later', async ({ engine, channel }) => {
     const queue = channel('extend')
     await sendAll(engine, queue, ['x'])
-    const { receipt } = await receiveOne(engine, queue, { leaseMs: 1_000 })
+    const { receipt } = await receiveOne(engine, queue, { leaseMs: 2_000 })
     assert.deepEqual(await engine.queues.extend([receipt], CONSUMER, LONG_LEASE_MS), { settled: 1, lost: [] })
-    assert.deepEqual(await receive(engine, queue, { waitMs: 1_200 }), [])
+    assert.deepEqual(await receive(engine, queue, { waitMs: 2_200 }), [])
     assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 1, lost: [] })
   }),
 
@@ -277,10 +277,10 @@ export const queueLeaseCases: readonly ContractCase[] = [
 
   contractCase('queues - leases of different lengths end each in its time', async ({ engine, channel }) => {
     const queue = channel('lengths')
-    await sendAll(engine, queue, ['long', 'short', 'middle'])
+    await sendAll(engine, queue, ['long', 'middle', 'short'])
     await receiveOne(engine, queue, { leaseMs: LONG_LEASE_MS })
-    await receiveOne(engine, queue, { leaseMs: 150 })
-    await receiveOne(engine, queue, { leaseMs: 900 })
+    await receiveOne(engine, queue, { leaseMs: 1_500 })
+    await receiveOne(engine, queue, { leaseMs: 200 })
     assert.equal(text((await receiveOne(engine, queue)).message), 'short')
     assert.equal(text((await receiveOne(engine, queue)).message), 'middle')
     await assertNothingDue(engine, queue)

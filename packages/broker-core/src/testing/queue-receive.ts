@@ -118,7 +118,7 @@ export const queueReceiveCases: readonly ContractCase[] = [
   contractCase('queues - of two receivers racing for one message one gets it', async ({ engine, channel }) => {
     const queue = channel('race')
     for (let round = 0; round < 3; round += 1) {
-      const receivers = [receive(engine, queue, { waitMs: 300 }), receive(engine, queue, { waitMs: 300 })]
+      const receivers = [receive(engine, queue, { waitMs: 800 }), receive(engine, queue, { waitMs: 800 })]
       await engine.queues.send(queue, queued(`round ${round}`))
       const deliveries = (await Promise.all(receivers)).flat()
       assert.deepEqual(texts(deliveries.map(({ message }) => message)), [`round ${round}`])

@@ -13,7 +13,7 @@ const KIBS = numbered(20).map((body) => body.padEnd(1024, '.'))
 export const retentionCases: readonly ContractCase[] = [
   contractCase('logs - entries older than the log’s age go, newer ones stay', async ({ engine, channel }) => {
     const log = channel('age')
-    await engine.channels.create('events_store', log, { maxAgeMs: 1_000 })
+    await engine.channels.create('events_store', log, { maxAgeMs: 2_000 })
     await appendAll(engine, log, ['old', 'older'])
     let last = 2
     await eventually(async () => {

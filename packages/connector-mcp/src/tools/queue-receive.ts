@@ -76,7 +76,6 @@ async function receive(
   waitSeconds: number,
   { broker, signal }: ToolContext,
 ): Promise<readonly QueueDelivery[]> {
-  if (signal.aborted) return []
   try {
     const deliveries = await broker.queues.receive(channel, {
       maxMessages,

@@ -18,13 +18,18 @@ export class GroupCommit {
   readonly #commit
   readonly #rollback
   readonly #database: Database.Database
-  readonly #beforeCommit: () => void
+  readonly #atCommit: (when: 'before' | 'after') => void
 
-  constructor(database: Database.Database, channels: ChannelTable, runner: OperationRunner, beforeCommit: () => void) {
+  constructor(
+    database: Database.Database,
+    channels: ChannelTable,
+    runner: OperationRunner,
+    atCommit: (when: 'before' | 'after') => void,
+  ) {
     this.#database = database
     this.#channels = channels
     this.#runner = runner
-    this.#beforeCommit = beforeCommit
+    this.#atCommit = atCommit
     this.#begin = database.prepare('BEGIN IMMEDIATE')
     this.#commit = database.prepare('COMMIT')
     this.#rollback = database.prepare('ROLLBACK')
@@ -72,8 +77,9 @@ export class GroupCommit {
     try {
       for (const operation of operations) results.push(this.#runOne(operation))
       this.#channels.flush()
-      this.#beforeCommit()
+      this.#atCommit('before')
       this.#commit.run()
+      this.#atCommit('after')
     } catch (error) {
       this.#channels.rollback()
       // A full disk may have ended the transaction already.

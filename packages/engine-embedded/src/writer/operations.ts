@@ -271,7 +271,10 @@ export interface WriterSettings {
   readonly logMaxBytes: number
   /** True after a failure: everything in the WAL is copied back and synced anew before the first operation. */
   readonly recover: boolean
-  /** Tests only: while the shared number is not 0, commits fail; 1 as a full disk does, 2 as a failed sync does. */
+  /**
+   * Tests only: while the shared number is not 0, commits fail; 1 as on a full disk, 2 as by a failed sync, 3 likewise
+   * but with everything written.
+   */
   readonly faults: Int32Array | undefined
 }
 

@@ -37,7 +37,7 @@ function run(settings: WriterSettings): void {
     if (settings.recover) checkpointer.truncate()
     const channels = new ChannelTable(database)
     const runner = new OperationRunner(database, channels, settings)
-    const groups = new GroupCommit(database, channels, runner, () => injectFault(settings.faults))
+    const groups = new GroupCommit(database, channels, runner, (when) => injectFault(settings.faults, when))
 
     const close = (): void => {
       checkpointer.close()
@@ -90,10 +90,11 @@ function run(settings: WriterSettings): void {
 }
 
 /** Makes a commit fail as the disk would; only tests pass the shared number that asks for it. */
-function injectFault(faults: Int32Array | undefined): void {
+function injectFault(faults: Int32Array | undefined, when: 'before' | 'after'): void {
   const fault = faults ? Atomics.load(faults, 0) : 0
-  if (fault === 1) throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL')
-  if (fault === 2) throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_FSYNC')
+  if (when === 'before' && fault === 1) throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL')
+  const failsSync = (when === 'before' && fault === 2) || (when === 'after' && fault === 3)
+  if (failsSync) throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_FSYNC')
 }
 
 const settings: WriterSettings = workerData

@@ -1,0 +1,50 @@
+import type { FastifyInstance } from 'fastify'
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+
+import { Health } from '../src/health.ts'
+import { createManagementListener } from '../src/listeners/management.ts'
+import { Metrics } from '../src/metrics/metrics.ts'
+import { RawConnection } from './support/socket.ts'
+
+function managementListener(timeoutMs?: number): FastifyInstance {
+  const metrics = new Metrics()
+  const app = createManagementListener({
+    host: '127.0.0.1',
+    trustedOrigins: 'auto',
+    maxBodyBytes: 1024,
+    health: new Health('embedded', '0'),
+    metrics,
+    log: pino({ level: 'silent' }),
+    ...(timeoutMs === undefined ? {} : { timeoutMs }),
+  })
+  onTestFinished(async () => {
+    metrics[Symbol.dispose]()
+    await app.close()
+  })
+  return app
+}
+
+test('SVC-2 - requests have 180 s to arrive', () => {
+  expect(managementListener().server.requestTimeout).toBe(180_000)
+})
+
+test('management - a client that is too slow to send or to read is cut off', async () => {
+  const app = managementListener(200)
+  // Larger than what the buffers of the two systems hold, so that the response cannot end unread.
+  app.get('/large', async () => Buffer.alloc(64 * 1024 * 1024))
+  const base = await app.listen({ host: '127.0.0.1', port: 0 })
+  const halfHead = new RawConnection(base)
+  await halfHead.write('GET /ready HTTP/1.1\r\n')
+  const halfBody = new RawConnection(base)
+  await halfBody.write('GET /ready HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n')
+  const slowReader = new RawConnection(base)
+  slowReader.socket.pause()
+  await slowReader.write('GET /large HTTP/1.1\r\nHost: x\r\n\r\n')
+  await Promise.all([halfHead.closed, halfBody.closed])
+  await expect
+    .poll(() => new Promise((resolve) => app.server.getConnections((_error, count) => resolve(count))), {
+      timeout: 20_000,
+    })
+    .toBe(0)
+})

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+
+import type { EmbeddedEngine, EngineProblem } from '@signalbox/engine-embedded'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+
+// The seam for faults is not part of the package's surface.
+import { openEngine } from '../src/engine.ts'
+import { CLIENT, eventually, Folder, logged, queued, receive, textsOf } from './support/store.ts'
+
+const NO_FAULT = 0
+const FULL = 1
+const FAILED_SYNC = 2
+const FAILED_SYNC_BUT_WRITTEN = 3
+
+/** Sends until told to stop; keeps what was confirmed, and every error. */
+class Load {
+  readonly confirmed: string[] = []
+  readonly errors: unknown[] = []
+  readonly #producers: Promise<void>[]
+  #stopped = false
+
+  constructor(engine: EmbeddedEngine, name: string) {
+    this.#producers = Array.from({ length: 16 }, (_, i) => this.#produce(engine, `${name}-${i}`))
+  }
+
+  async #produce(engine: EmbeddedEngine, producer: string): Promise<void> {
+    for (let i = 0; !this.#stopped; i++) {
+      const text = `${producer}-${i}`
+      try {
+        await engine.queues.send('queue', queued(text))
+        this.confirmed.push(text)
+        await engine.logs.append('log', logged(text))
+      } catch (error) {
+        this.errors.push(error)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    }
+  }
+
+  async confirms(count: number): Promise<void> {
+    const from = this.confirmed.length
+    await eventually(() => assert(this.confirmed.length >= from + count, 'more is confirmed'))
+  }
+
+  async fails(count: number): Promise<void> {
+    const from = this.errors.length
+    await eventually(() => assert(this.errors.length >= from + count, 'more fails'))
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    await Promise.all(this.#producers)
+  }
+}
+
+async function drain(engine: EmbeddedEngine): Promise<string[]> {
+  const texts: string[] = []
+  for (;;) {
+    const deliveries = await receive(engine, 'queue')
+    if (deliveries.length === 0) return texts
+    texts.push(...textsOf(deliveries).map(String))
+    const receipts = deliveries.map(({ receipt }) => receipt)
+    expect(await engine.queues.ack(receipts, CLIENT)).toEqual({ settled: receipts.length, lost: [] })
+  }
+}
+
+function expectUnavailable(errors: readonly unknown[], reason: RegExp): void {
+  expect(errors.length).toBeGreaterThan(0)
+  for (const error of errors) {
+    expect(error).toMatchObject({ code: 'ENGINE_UNAVAILABLE', details: { reason: expect.stringMatching(reason) } })
+  }
+}
+
+async function expectConsistent(engine: EmbeddedEngine, load: Load): Promise<void> {
+  const entries = await engine.logs.read('log', { maxMessages: 1_000_000 })
+  expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, i) => i + 1))
+  const texts = await drain(engine)
+  expect(new Set(texts).size, 'nothing comes twice').toBe(texts.length)
+  const there = new Set(texts)
+  expect(load.confirmed.filter((text) => !there.has(text))).toEqual([])
+  const state = await engine.channels.info('queues', 'queue')
+  expect(state?.queue).toMatchObject({ waiting: 0, inFlight: 0, bytes: 0 })
+}
+
+test('full disk - writes fail and say so, reads go on, and it heals by itself, under load', async () => {
+  await using folder = await Folder.make()
+  const faults = new Int32Array(new SharedArrayBuffer(4))
+  const problems: EngineProblem[] = []
+  const options = { path: folder.path, onProblem: (problem: EngineProblem) => problems.push(problem) }
+  await using engine = await openEngine(options, faults)
+  const load = new Load(engine, 'load')
+  await load.confirms(500)
+
+  Atomics.store(faults, 0, FULL)
+  await load.fails(100)
+  expect(problems.map(({ kind }) => kind)).toEqual(['full'])
+  const health = await engine.health()
+  expect(health.ok).toBe(false)
+  expect(health.checks).toContainEqual({ name: 'writes', ok: false, detail: 'the disk is full' })
+  expect(health.checks).toContainEqual({ name: 'store', ok: true, detail: 'open' })
+  expect((await engine.queues.peek('queue', { maxMessages: 5 })).length).toBe(5)
+  expect((await engine.logs.readLatest('log', { maxMessages: 5 })).length).toBe(5)
+  const [delivery] = await receive(engine, 'queue', { maxMessages: 1 })
+  const receipts = [delivery?.receipt ?? '']
+  await expect(engine.queues.ack(receipts, CLIENT)).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
+
+  await load.stop()
+  Atomics.store(faults, 0, NO_FAULT)
+  // Nobody writes now: the engine finds out alone.
+  await eventually(async () => expect((await engine.health()).ok).toBe(true))
+  expect(problems.map(({ kind }) => kind)).toEqual(['full', 'healed'])
+  expectUnavailable(load.errors, /the disk is full/)
+  expect(await engine.queues.ack(receipts, CLIENT), 'the lease outlived the full disk').toMatchObject({ settled: 1 })
+  load.confirmed.splice(load.confirmed.indexOf(textsOf(delivery ? [delivery] : []).join('')), 1)
+  await expectConsistent(engine, load)
+})
+
+test('failed sync - the store is reopened and read again, and nothing confirmed is lost, under load', async () => {
+  await using folder = await Folder.make()
+  const faults = new Int32Array(new SharedArrayBuffer(4))
+  const problems: EngineProblem[] = []
+  const options = { path: folder.path, onProblem: (problem: EngineProblem) => problems.push(problem) }
+  await using engine = await openEngine(options, faults)
+  const load = new Load(engine, 'load')
+  await load.confirms(500)
+  const [held] = await receive(engine, 'queue', { maxMessages: 1 })
+  const followed: number[] = []
+  await engine.logs.subscribe('log', { from: 'first' }, {}, ({ sequence }) => void followed.push(sequence))
+
+  for (const fault of [FAILED_SYNC, FAILED_SYNC_BUT_WRITTEN, FAILED_SYNC]) {
+    Atomics.store(faults, 0, fault)
+    await load.fails(20)
+    expect((await engine.health()).ok).toBe(false)
+    Atomics.store(faults, 0, NO_FAULT)
+    await eventually(async () => expect((await engine.health()).ok).toBe(true))
+    await load.confirms(200)
+  }
+  await load.stop()
+  expect(problems.map(({ kind }) => kind)).toContain('failed')
+  expect(problems.at(-1)?.kind).toBe('healed')
+  expectUnavailable(load.errors, /store failed|SQLITE_IOERR_FSYNC|closed/)
+
+  const { lastSequence = 0 } = (await engine.channels.info('events_store', 'log'))?.log ?? {}
+  await eventually(() => expect(followed.length).toBe(lastSequence))
+  expect(followed).toEqual(followed.map((_, i) => i + 1))
+  const receipts = [held?.receipt ?? '']
+  expect(await engine.queues.ack(receipts, CLIENT), 'the lease outlived the failure').toMatchObject({ settled: 1 })
+  load.confirmed.splice(load.confirmed.indexOf(textsOf(held ? [held] : []).join('')), 1)
+  await expectConsistent(engine, load)
+  await engine.close()
+  await using again = await folder.open()
+  expect(await receive(again, 'queue')).toEqual([])
+})
+
+/** A file system of 4 MiB, where the machine lets us have one. */
+function tinyDisk(): string | undefined {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return undefined
+  const path = mkdtempSync(join(tmpdir(), 'signalbox-tiny-'))
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', path])
+  if (status === 0) return path
+  rmSync(path, { recursive: true })
+  return undefined
+}
+
+const tiny = tinyDisk()
+
+test.skipIf(tiny === undefined)(
+  'full disk - a file system that is really full',
+  async () => {
+    if (tiny === undefined) return
+    try {
+      const path = join(tiny, 'store')
+      await using engine = await openEmbeddedEngine({ path })
+      const confirmed: string[] = []
+      const fill = async (): Promise<void> => {
+        for (let i = 0; i < 1_000; i++) {
+          const text = `${i} ${'x'.repeat(20_000)}`
+          await engine.queues.send('queue', queued(text))
+          confirmed.push(text)
+        }
+      }
+      const reason = 'the disk is full'
+      await expect(fill()).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE', details: { reason } })
+      expect(confirmed.length).toBeGreaterThan(20)
+      expect((await engine.health()).ok).toBe(false)
+      expect(await engine.queues.peek('queue', { maxMessages: 1_000 })).toHaveLength(confirmed.length)
+
+      // Another program takes the rest, and gives it back.
+      const other = join(tiny, 'other')
+      await writeFile(other, Buffer.alloc(8 * 1024 * 1024)).catch(() => {})
+      await expect(engine.queues.send('queue', queued('y'.repeat(50_000)))).rejects.toMatchObject({
+        code: 'ENGINE_UNAVAILABLE',
+      })
+      await rm(other)
+      spawnSync('mount', ['-o', 'remount,size=64m', tiny])
+      await eventually(async () => expect((await engine.health()).ok).toBe(true))
+      await engine.queues.send('queue', queued('last'))
+      expect(await drain(engine)).toEqual([...confirmed, 'last'])
+    } finally {
+      spawnSync('umount', [tiny])
+      rmSync(tiny, { recursive: true, force: true })
+    }
+  },
+  60_000,
+)

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest'
+
+import type { CommitInfo } from '@signalbox/engine-embedded'
+
+import { Folder, logged, queued, receive, textsOf } from './support/store.ts'
+
+test('group commit - operations that come together share a sync', async () => {
+  await using folder = await Folder.make()
+  const commits: CommitInfo[] = []
+  await using engine = await folder.open({ onCommit: (commit) => commits.push(commit) })
+  await engine.queues.send('queue', queued('first'))
+  commits.length = 0
+  await Promise.all(Array.from({ length: 500 }, (_, i) => engine.queues.send('queue', queued(String(i)))))
+  const operations = commits.reduce((sum, commit) => sum + commit.operations, 0)
+  expect(operations).toBe(500)
+  expect(commits.length).toBeLessThan(50)
+  for (const { bytes, durationMs } of commits) {
+    expect(bytes).toBeGreaterThan(0)
+    expect(durationMs).toBeGreaterThan(0)
+  }
+})
+
+test('group commit - sequences follow the order of the calls, in every group', async () => {
+  await using folder = await Folder.make()
+  await using engine = await folder.open()
+  const results = await Promise.all(
+    Array.from({ length: 1_000 }, (_, i) => engine.queues.send('queue', queued(String(i)))),
+  )
+  expect(results.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 1_000 }, (_, i) => i + 1))
+})
+
+test('group commit - an operation that is refused fails alone and leaves no gap', async () => {
+  await using folder = await Folder.make()
+  await using engine = await folder.open({ queueMaxBytes: 1_000 })
+  const outcomes = await Promise.allSettled([
+    engine.queues.send('a', queued('1')),
+    engine.queues.send('a', queued('x'.repeat(2_000))),
+    engine.queues.send('a', queued('2')),
+    engine.logs.append('log', logged('1', { key: 'k', expectLastOfKey: 7 })),
+    engine.logs.append('log', logged('2', { key: 'k', expectLastOfKey: 0 })),
+    engine.queues.sendBatch('b', [queued('1'), queued('x'.repeat(2_000))]),
+  ])
+  expect(outcomes.map(({ status }) => status)).toEqual([
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+    'rejected',
+    'fulfilled',
+    'rejected',
+  ])
+  expect(outcomes[1]).toMatchObject({ reason: { code: 'QUEUE_FULL' } })
+  expect(outcomes[3]).toMatchObject({ reason: { code: 'CONFLICT', details: { key: 'k', last: 0 } } })
+  expect(textsOf(await receive(engine, 'a'))).toEqual(['1', '2'])
+  const deliveries = await engine.queues.peek('a', { maxMessages: 10 })
+  expect(deliveries).toEqual([])
+  expect((await engine.logs.read('log', { maxMessages: 10 })).map(({ sequence }) => sequence)).toEqual([1])
+  expect(await engine.channels.info('queues', 'b')).toBeUndefined()
+})
+
+test('group commit - when SQLite rejects an operation, the others of its group are stored', async () => {
+  await using folder = await Folder.make()
+  await using engine = await folder.open()
+  // No caller within the types can do this; it stands for whatever SQLite may object to while a group is written.
+  const broken: string = JSON.parse('null')
+  const outcomes = await Promise.allSettled([
+    engine.queues.send('queue', queued('before')),
+    engine.queues.sendBatch('queue', [queued('good'), queued('bad', { clientId: broken })]),
+    engine.queues.send('queue', queued('after')),
+  ])
+  expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+  expect(outcomes[1]).toMatchObject({ reason: { code: 'ENGINE_UNAVAILABLE' } })
+  const deliveries = await receive(engine, 'queue')
+  expect(deliveries.map(({ message }) => message.sequence)).toEqual([1, 2])
+  const state = await engine.channels.info('queues', 'queue')
+  expect(state).toMatchObject({ incoming: 2, queue: { inFlight: 2, bytes: 'before'.length + 'after'.length } })
+})

@@ -1,0 +1,81 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import type { LogAppend, QueueDelivery, QueueSend, ReceiveOptions } from '@signalbox/broker-core'
+import { decodeText, encodeText } from '@signalbox/broker-core'
+import type { EmbeddedEngine, EmbeddedEngineOptions } from '@signalbox/engine-embedded'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+
+/** A folder of the test's own, removed at its end. */
+export class Folder implements AsyncDisposable {
+  readonly path: string
+
+  private constructor(path: string) {
+    this.path = path
+  }
+
+  static async make(): Promise<Folder> {
+    return new Folder(await mkdtemp(join(tmpdir(), 'signalbox-engine-')))
+  }
+
+  file(name: string): string {
+    return join(this.path, name)
+  }
+
+  open(options: Omit<EmbeddedEngineOptions, 'path'> = {}): Promise<EmbeddedEngine> {
+    return openEmbeddedEngine({ ...options, path: this.path })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.path, { recursive: true, force: true })
+  }
+}
+
+export const CLIENT = 'client'
+
+export function queued(text: string, options: Partial<QueueSend> = {}): QueueSend {
+  return {
+    id: randomUUID(),
+    clientId: 'producer',
+    body: encodeText(text),
+    metadata: '',
+    tags: {},
+    delayMs: 0,
+    expirationMs: 0,
+    maxReceiveCount: 0,
+    deadLetterQueue: '',
+    ...options,
+  }
+}
+
+export function logged(text: string, options: Partial<LogAppend> = {}): LogAppend {
+  return { id: randomUUID(), clientId: 'producer', body: encodeText(text), metadata: '', tags: {}, ...options }
+}
+
+export function receive(
+  engine: EmbeddedEngine,
+  queue: string,
+  options: Partial<ReceiveOptions> = {},
+): Promise<readonly QueueDelivery[]> {
+  return engine.queues.receive(queue, { maxMessages: 100, waitMs: 0, leaseMs: 60_000, clientId: CLIENT, ...options })
+}
+
+export function textsOf(deliveries: readonly QueueDelivery[]): (string | undefined)[] {
+  return deliveries.map(({ message }) => decodeText(message.body))
+}
+
+/** Tries until an assertion holds. */
+export async function eventually(assertion: () => void | Promise<void>, patienceMs = 15_000): Promise<void> {
+  const end = performance.now() + patienceMs
+  for (;;) {
+    try {
+      await assertion()
+      return
+    } catch (error) {
+      if (performance.now() > end) throw error
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
