@@ -1,4 +1,4 @@
-import { readFileSync, unwatchFile, watchFile } from 'node:fs'
+import { readFileSync } from 'node:fs'
 
 import type { BrokerObserver, RoutingTable } from '@signalbox/broker-core'
 import { parseRoutingTable, Routing, RoutingTableError } from '@signalbox/broker-core'
@@ -6,7 +6,10 @@ import { parseRoutingTable, Routing, RoutingTableError } from '@signalbox/broker
 import { ServerError } from './errors.ts'
 import type { Logger } from './log.ts'
 
-/** How often the file is looked at, in milliseconds. Looking works where watching does not: mounted and replaced files. */
+/**
+ * How often the file is read, in milliseconds. Reading a small file sees what watching misses: files that are mounted,
+ * replaced, or changed before the watch began.
+ */
 const LOOK_MS = 1_000
 
 /** The routing table of a file: read at the start, and again whenever the file changes. */
@@ -24,6 +27,8 @@ export function openRoutingFile(file: string, log: Logger, lookMs = LOOK_MS): Ro
   let text = read(file)
   const routing = new Routing(parse(file, text))
   const told = new Set<string>()
+  // What the last look found wrong, so that it is said once.
+  let reported = ''
 
   const reload = (): void => {
     try {
@@ -31,15 +36,21 @@ export function openRoutingFile(file: string, log: Logger, lookMs = LOOK_MS): Ro
       if (changed === text) return
       text = changed
       const table = parse(file, changed)
+      reported = ''
       routing.replace(table)
       told.clear()
       log.info({ file, rules: table.rules.length }, 'routing table reloaded')
     } catch (error) {
       if (!(error instanceof ServerError)) throw error
-      log.error({ file, problems: error.problems }, 'routing table not reloaded: the one before stays in force')
+      const problems = error.problems.join('\n')
+      if (problems !== reported) {
+        log.error({ file, problems: error.problems }, 'routing table not reloaded: the one before stays in force')
+      }
+      reported = problems
     }
   }
-  watchFile(file, { interval: lookMs, persistent: false }, reload)
+  const timer = setInterval(reload, lookMs)
+  timer.unref()
 
   return {
     routing,
@@ -54,7 +65,7 @@ export function openRoutingFile(file: string, log: Logger, lookMs = LOOK_MS): Ro
         )
       },
     },
-    [Symbol.dispose]: () => unwatchFile(file, reload),
+    [Symbol.dispose]: () => clearInterval(timer),
   }
 }
 
