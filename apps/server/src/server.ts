@@ -13,6 +13,7 @@ import { createSharedListener } from './listeners/shared.ts'
 import type { Logger } from './log.ts'
 import { createLogger } from './log.ts'
 import { Metrics } from './metrics/metrics.ts'
+import { openRoutingFile } from './routing-file.ts'
 import { openEngine } from './store.ts'
 import { VERSION } from './version.ts'
 
@@ -38,7 +39,8 @@ export interface RunningServer extends AsyncDisposable {
 
 /**
  * Starts the broker: the engine, the Broker over it, and the two listeners. Resolves when calls are accepted.
- * @throws ServerError START_FAILED: a port in use, a store that is in use, damaged or not writable; nothing stays open
+ * @throws ServerError START_FAILED: a port in use, a store that is in use, damaged or not writable; CONFIG_INVALID: a
+ * routing table that is not valid. Nothing stays open.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
   const log = options.log ?? (await createLogger(config.log))
@@ -46,6 +48,9 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   // What was opened, to be closed in the opposite order when a later step fails.
   const opened: (() => unknown)[] = []
   try {
+    const routes = config.routing.file === '' ? undefined : openRoutingFile(config.routing.file, log)
+    opened.push(() => routes?.[Symbol.dispose]())
+
     const metrics = new Metrics()
     opened.push(() => metrics[Symbol.dispose]())
 
@@ -62,7 +67,10 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
     const engine = await openEngine(config, metrics, log)
     opened.push(() => engine.close())
-    const { broker } = createBroker(engine, { observers: [metrics.observer] })
+    const { broker } = createBroker(engine, {
+      observers: [metrics.observer, ...(routes ? [metrics.routingObserver, routes.observer] : [])],
+      ...(routes ? { routing: routes.routing } : {}),
+    })
     metrics.watchEngine(() => engine.stats())
 
     const shared = await createSharedListener({ config, broker, health, metrics, log })
@@ -80,6 +88,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         // To the end, so that probes and a last scrape see the shutdown.
         await drain(management, 1_000)
         metrics[Symbol.dispose]()
+        routes?.[Symbol.dispose]()
       })()
       return closing
     }

@@ -45,6 +45,7 @@ describe('names and defaults', () => {
       QUEUE_MAX_MESSAGES: 0,
       QUEUE_MAX_BYTES: 0,
       MAX_CHANNELS: 10_000,
+      ROUTING_FILE: '',
       SETTLE_GRACE_MS: 250,
       SHUTDOWN_SECONDS: 25,
       CORS_ALLOW_ORIGINS: ['*'],
@@ -245,7 +246,7 @@ describe('mistakes', () => {
     ['CONNECTORSCE_ENABLE', /^CONNECTORSCE_ENABLE: unknown/],
     ['NATS_SERVERS', /^NATS_SERVERS: unknown/],
     ['AUDIT_MESSAGES', /^AUDIT_MESSAGES: unknown/],
-    ['ROUTING_FILE', /^ROUTING_FILE: unknown/],
+    ['ROUTING_FIEL', /^ROUTING_FIEL: unknown/],
   ])('configuration - the variable %s, which is not there yet or misspelt, stops the start', async (name, problem) => {
     const problems = await problemsOf([], { [name]: 'hunter2' })
     expect(problems).toEqual([expect.stringMatching(problem)])

@@ -34,6 +34,8 @@ test('PROBE-4 - the names and types of our series are what they are', async () =
     'broker_messages_total counter',
     'broker_queue_messages gauge',
     'broker_request_duration_seconds histogram',
+    'broker_routed_messages_total counter',
+    'broker_routing_failures_total counter',
     'broker_sse_streams_active gauge',
     'broker_store_bytes gauge',
   ])

@@ -8,6 +8,7 @@ import { Queues } from './handle/queues.ts'
 import { Requests } from './handle/requests.ts'
 import type { BrokerObserver } from './observer.ts'
 import { Observers } from './observer.ts'
+import type { Routing } from './routing/routing.ts'
 
 /** The broker for one verified caller: a name space for each channel type. Cheap to make for every request. */
 export class BrokerHandle {
@@ -41,15 +42,17 @@ export class BrokerHandle {
 export class Broker {
   readonly #engine: Engine
   readonly #observers: Observers
+  readonly #routing: Routing | undefined
 
-  constructor(engine: Engine, observers: Observers) {
+  constructor(engine: Engine, observers: Observers, routing?: Routing) {
     this.#engine = engine
     this.#observers = observers
+    this.#routing = routing
   }
 
   /** A handle bound to a caller whose identity was verified. */
   as(caller: Caller): BrokerHandle {
-    return new BrokerHandle(new Access(this.#engine, this.#observers, caller, false))
+    return new BrokerHandle(new Access(this.#engine, this.#observers, caller, false, this.#routing))
   }
 
   /** Adds an observer; the returned function removes it. */
@@ -73,6 +76,8 @@ export class Broker {
 
 export interface BrokerOptions {
   readonly observers?: readonly BrokerObserver[]
+  /** Copies messages to other channels; its table can be replaced while the broker runs. @default nothing is routed */
+  readonly routing?: Routing
 }
 
 /** The identity under which the broker's own parts use channels. */
@@ -85,8 +90,9 @@ const SYSTEM: Caller = Object.freeze({ clientId: 'signalbox' })
  */
 export function createBroker(engine: Engine, options: BrokerOptions = {}): { broker: Broker; system: BrokerHandle } {
   const observers = new Observers(options.observers ?? [])
+  const { routing } = options
   return {
-    broker: new Broker(engine, observers),
-    system: new BrokerHandle(new Access(engine, observers, SYSTEM, true)),
+    broker: new Broker(engine, observers, routing),
+    system: new BrokerHandle(new Access(engine, observers, SYSTEM, true, routing)),
   }
 }

@@ -2,6 +2,7 @@ import type { Caller } from './caller.ts'
 import type { ChannelType } from './channel.ts'
 import type { BrokerErrorCode } from './errors.ts'
 import type { OutgoingMessage } from './message.ts'
+import type { RoutedCopy, RoutingFailure } from './routing/report.ts'
 
 /** What a caller does to a channel; the vocabulary of metrics, audit and policies. */
 export type Action =
@@ -30,6 +31,10 @@ export interface BrokerObserver {
   managed?(action: 'create' | 'delete' | 'purge', type: ChannelType, channel: string, caller: Caller): void
   /** A call failed with a Broker error. */
   failed?(action: Action, type: ChannelType | undefined, channel: string, caller: Caller, code: BrokerErrorCode): void
+  /** The routing table copied a caller's message; for stored types: durable. {@link accepted} saw the copy too. */
+  routed?(copy: RoutedCopy, caller: Caller): void
+  /** A rule of the routing table made no copy of a caller's message; the send itself succeeded. */
+  routingFailed?(failure: RoutingFailure, caller: Caller): void
 }
 
 /** Calls every observer, and lets none of them disturb the messaging path. */
@@ -76,6 +81,22 @@ export class Observers {
     for (const observer of this.#list) {
       try {
         observer.failed?.(action, type, channel, caller, code)
+      } catch {}
+    }
+  }
+
+  routed(copy: RoutedCopy, caller: Caller): void {
+    for (const observer of this.#list) {
+      try {
+        observer.routed?.(copy, caller)
+      } catch {}
+    }
+  }
+
+  routingFailed(failure: RoutingFailure, caller: Caller): void {
+    for (const observer of this.#list) {
+      try {
+        observer.routingFailed?.(failure, caller)
       } catch {}
     }
   }

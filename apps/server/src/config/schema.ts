@@ -89,6 +89,13 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     maxBytes: count(0, { description: 'The most bytes one queue holds; 0 is no limit.' }),
   }),
   maxChannels: count(10_000, { description: 'The most channels of all types together; 0 is no limit.' }),
+  routing: group('Routing', {
+    file: Type.String({
+      default: '',
+      allowed: 'a path',
+      description: 'A JSON file with the routing table, which is read again when it changes; empty is none.',
+    }),
+  }),
   settleGraceMs: integer(250, 0, 10_000, {
     description:
       'How long after its response was handed to the socket a destructive read is settled, in milliseconds. A connection that fails before gives the messages back.',

@@ -6,6 +6,7 @@ import { eventLoopMetrics } from './event-loop.ts'
 import { messageMetrics } from './messages.ts'
 import { processMetrics } from './process.ts'
 import { requestMetrics } from './requests.ts'
+import { routingMetrics } from './routing.ts'
 
 /** The server's metrics: what feeds them, and the page that Prometheus reads. */
 export class Metrics implements Disposable {
@@ -15,6 +16,8 @@ export class Metrics implements Disposable {
   readonly #openStreams = new Map<string, () => number>()
   /** For the Broker. */
   readonly observer: BrokerObserver
+  /** For the Broker, where it has a routing table. */
+  readonly routingObserver: BrokerObserver
   /** For a connector by name: how a request ended, and how long it took. */
   readonly requestsOf: (connector: string) => (outcome: string, seconds: number) => void
   /** For the engine: how many writes shared a commit, and how long it took. */
@@ -22,6 +25,7 @@ export class Metrics implements Disposable {
 
   constructor() {
     this.observer = messageMetrics(this.#registry)
+    this.routingObserver = routingMetrics(this.#registry)
     this.requestsOf = requestMetrics(this.#registry)
     this.commit = commitMetrics(this.#registry)
     this.#eventLoop = eventLoopMetrics(this.#registry)

@@ -8,6 +8,7 @@ import type { Engine } from '../engine.ts'
 import { BrokerError, isBrokerError } from '../errors.ts'
 import type { MessageInput, OutgoingMessage, Tags } from '../message.ts'
 import type { Action, Observers } from '../observer.ts'
+import type { Routing } from '../routing/routing.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
 
@@ -21,12 +22,15 @@ export class Access {
   readonly caller: Caller
   /** True for the broker's own handle, which may use reserved channels. */
   readonly internal: boolean
+  /** Where accepted messages are copied to; undefined when nothing is ever routed. */
+  readonly routing: Routing | undefined
 
-  constructor(engine: Engine, observers: Observers, caller: Caller, internal: boolean) {
+  constructor(engine: Engine, observers: Observers, caller: Caller, internal: boolean, routing: Routing | undefined) {
     this.engine = engine
     this.observers = observers
     this.caller = caller
     this.internal = internal
+    this.routing = routing
   }
 
   /** @throws BrokerError CHANNEL_INVALID, CHANNEL_RESERVED */

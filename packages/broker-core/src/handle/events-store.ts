@@ -1,6 +1,7 @@
 import type { AppendResult, LogStart, ReadOptions, SubscribeOptions, Subscription } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
+import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
 
@@ -48,6 +49,11 @@ export class EventsStore {
         ...(tombstone ? { tombstone } : {}),
       })
       if (!result.duplicate) access.observers.accepted('events_store', channel, access.caller, message)
+      // A tombstone is no message: it deletes a key, and targets keep none.
+      if (access.routing?.active && !tombstone) {
+        const { id, duplicate } = result
+        await routeMessage(access.routing.table, access, { type: 'events_store', channel, message, id, duplicate })
+      }
       return result
     })
   }

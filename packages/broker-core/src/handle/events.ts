@@ -1,5 +1,6 @@
 import type { SubscribeOptions, Subscription } from '../engine.ts'
 import type { Message, MessageInput } from '../message.ts'
+import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
 
 /** Ephemeral events for one caller: whoever is subscribed now gets them, nothing is kept. */
@@ -18,6 +19,10 @@ export class Events {
       const message = access.message(input)
       await access.engine.topics.publish(channel, message)
       access.observers.accepted('events', channel, access.caller, message)
+      if (access.routing?.active) {
+        const { id } = message
+        await routeMessage(access.routing.table, access, { type: 'events', channel, message, id, duplicate: false })
+      }
       return { id: message.id }
     })
   }

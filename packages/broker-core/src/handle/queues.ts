@@ -1,6 +1,8 @@
 import type { QueueSend, SendResult, Settlement } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
+import { routeMessage } from '../routing/route.ts'
+import type { RoutingTable } from '../routing/routing-table.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
 
@@ -49,6 +51,10 @@ export class Queues {
       const message = this.#complete(channel, input)
       const result = await access.engine.queues.send(channel, message)
       if (!result.duplicate) access.observers.accepted('queues', channel, access.caller, message)
+      if (access.routing?.active) {
+        const { id, duplicate } = result
+        await routeMessage(access.routing.table, access, { type: 'queues', channel, message, id, duplicate })
+      }
       return result
     })
   }
@@ -64,8 +70,24 @@ export class Queues {
       for (const [i, message] of messages.entries()) {
         if (!results[i]?.duplicate) access.observers.accepted('queues', channel, access.caller, message)
       }
+      if (access.routing?.active) await this.#route(access.routing.table, channel, messages, results)
       return results
     })
+  }
+
+  /** Each message begins its way before the next one does, so that copies keep the order of the batch. */
+  async #route(
+    table: RoutingTable,
+    channel: string,
+    messages: readonly QueueSend[],
+    results: readonly SendResult[],
+  ): Promise<void> {
+    const access = this.#access
+    const ways = messages.map((message, i) => {
+      const { id = message.id, duplicate = false } = results[i] ?? {}
+      return routeMessage(table, access, { type: 'queues', channel, message, id, duplicate })
+    })
+    await Promise.all(ways)
   }
 
   #complete(channel: string, input: QueueSendInput): QueueSend {

@@ -1,0 +1,32 @@
+import type { Run, Value } from './value.ts'
+import { fail, isInteger } from './value.ts'
+
+const INTEGER = /^[+-]?\d+$/
+
+/** The implicit casts of CESQL (3.7). A value that cannot be cast is a cast error and the zero value. */
+export function toInteger(run: Run, value: Value): number {
+  if (typeof value === 'number') return value
+  if (typeof value === 'boolean') return value ? 1 : 0
+  const number = INTEGER.test(value) ? Number(value) : Number.NaN
+  // Adding 0 makes 0 of -0, which "-0" gives.
+  return isInteger(number) ? number + 0 : fail(run, 'cast', `${quote(value)} is not a 32-bit integer`, 0)
+}
+
+export function toBoolean(run: Run, value: Value): boolean {
+  if (typeof value === 'boolean') return value
+  if (typeof value === 'number') return value !== 0
+  if (value.length <= 5) {
+    const lower = value.toLowerCase()
+    if (lower === 'true') return true
+    if (lower === 'false') return false
+  }
+  return fail(run, 'cast', `${quote(value)} is neither true nor false`, false)
+}
+
+export function toText(value: Value): string {
+  return String(value)
+}
+
+function quote(value: string): string {
+  return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
+}

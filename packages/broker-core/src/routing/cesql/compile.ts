@@ -1,0 +1,241 @@
+import { CesqlParseError } from '../errors.ts'
+import type { ArithmeticOperator, BinaryOperator, EqualityOperator, LogicOperator, Node, OrderOperator } from './ast.ts'
+import { toBoolean, toInteger, toText } from './cast.ts'
+import type { CesqlFunction } from './functions.ts'
+import { FUNCTIONS } from './functions.ts'
+import { compileLike } from './like.ts'
+import type { Evaluate, Run, Value, ValueType } from './value.ts'
+import { fail, isInteger, MAX_STRING_LENGTH, typeOf } from './value.ts'
+
+/** A closure that evaluates the node, and the type of what it gives; that of an attribute shows only with an event. */
+export interface Compiled {
+  readonly evaluate: Evaluate
+  readonly type: ValueType | 'any'
+}
+
+const ZERO: Readonly<Record<ValueType, Value>> = { string: '', integer: 0, boolean: false }
+
+/**
+ * Turns a parsed expression into closures. Evaluation fails fast: after the first error every operation gives the zero
+ * value of its type at once. @throws CesqlParseError for a function that does not exist
+ */
+export function compile(node: Node): Compiled {
+  switch (node.kind) {
+    case 'literal':
+      return { evaluate: () => node.value, type: typeOf(node.value) }
+    case 'attribute':
+      return { evaluate: (run) => attribute(run, node.name), type: 'any' }
+    case 'exists':
+      return { evaluate: (run) => run.attribute(node.name) !== undefined, type: 'boolean' }
+    case 'not': {
+      const operand = boolean(node.operand)
+      return { evaluate: (run) => !operand(run) && run.error === undefined, type: 'boolean' }
+    }
+    case 'minus': {
+      const operand = integer(node.operand)
+      return { evaluate: (run) => checked(run, -operand(run)), type: 'integer' }
+    }
+    case 'like':
+      return { evaluate: like(node.operand, node.pattern, node.negated), type: 'boolean' }
+    case 'in':
+      return { evaluate: isIn(node.operand, node.set, node.negated), type: 'boolean' }
+    case 'call':
+      return call(node.name, node.args, node.at)
+    case 'binary':
+      return binary(node.operator, node.left, node.right)
+    default:
+      return node satisfies never
+  }
+}
+
+function binary(operator: BinaryOperator, left: Node, right: Node): Compiled {
+  switch (operator) {
+    case 'AND':
+    case 'OR':
+    case 'XOR':
+      return { evaluate: logic(operator, left, right), type: 'boolean' }
+    case '=':
+    case '!=':
+    case '<>':
+      return { evaluate: equality(operator, left, right), type: 'boolean' }
+    case '<':
+    case '<=':
+    case '>':
+    case '>=':
+      return { evaluate: order(operator, left, right), type: 'boolean' }
+    default:
+      return { evaluate: arithmetic(operator, left, right), type: 'integer' }
+  }
+}
+
+function attribute(run: Run, name: string): Value {
+  const value = run.attribute(name)
+  if (value === undefined) return fail(run, 'missingAttribute', `the event has no attribute ${name}`, false)
+  if (typeof value !== 'string' || value.length <= MAX_STRING_LENGTH) return value
+  return fail(run, 'generic', `the attribute ${name} is longer than ${MAX_STRING_LENGTH} characters`, false)
+}
+
+/** The node's value as a boolean; false after an error. */
+function boolean(node: Node): (run: Run) => boolean {
+  const { evaluate } = compile(node)
+  return (run) => {
+    const value = evaluate(run)
+    return run.error === undefined && toBoolean(run, value)
+  }
+}
+
+/** The node's value as an integer; 0 after an error. */
+function integer(node: Node): (run: Run) => number {
+  const { evaluate } = compile(node)
+  return (run) => {
+    const value = evaluate(run)
+    return run.error === undefined ? toInteger(run, value) : 0
+  }
+}
+
+/** A result of arithmetic: 0 after an error or when it is no 32-bit integer. */
+function checked(run: Run, result: number): number {
+  if (run.error) return 0
+  return isInteger(result) ? result + 0 : fail(run, 'math', 'a result is not a 32-bit integer', 0)
+}
+
+function logic(operator: LogicOperator, leftNode: Node, rightNode: Node): Evaluate {
+  const left = boolean(leftNode)
+  const right = boolean(rightNode)
+  if (operator === 'AND') return (run) => left(run) && right(run)
+  if (operator === 'OR') return (run) => left(run) || (run.error === undefined && right(run))
+  return (run) => {
+    const first = left(run)
+    return run.error === undefined && first !== right(run) && run.error === undefined
+  }
+}
+
+/** The type of the right operand decides, and the left one is cast to it (3.7). */
+function equality(operator: EqualityOperator, leftNode: Node, rightNode: Node): Evaluate {
+  const left = compile(leftNode).evaluate
+  const right = compile(rightNode).evaluate
+  const wanted = operator === '='
+  return (run) => {
+    const first = left(run)
+    if (run.error) return false
+    const second = right(run)
+    if (run.error) return false
+    const equal = castLike(run, first, second) === second
+    return run.error === undefined && equal === wanted
+  }
+}
+
+/** Casts a value to the type of another. */
+function castLike(run: Run, value: Value, model: Value): Value {
+  if (typeof model === 'string') return toText(value)
+  return typeof model === 'number' ? toInteger(run, value) : toBoolean(run, value)
+}
+
+const ORDER: Readonly<Record<OrderOperator, (x: number, y: number) => boolean>> = {
+  '<': (x, y) => x < y,
+  '<=': (x, y) => x <= y,
+  '>': (x, y) => x > y,
+  '>=': (x, y) => x >= y,
+}
+
+function order(operator: OrderOperator, leftNode: Node, rightNode: Node): Evaluate {
+  const left = integer(leftNode)
+  const right = integer(rightNode)
+  const holds = ORDER[operator]
+  return (run) => {
+    const x = left(run)
+    if (run.error) return false
+    const y = right(run)
+    return run.error === undefined && holds(x, y)
+  }
+}
+
+const ARITHMETIC: Readonly<Record<ArithmeticOperator, (x: number, y: number) => number>> = {
+  '+': (x, y) => x + y,
+  '-': (x, y) => x - y,
+  // Inexact only far beyond the range, where it is an error anyway.
+  '*': (x, y) => x * y,
+  '/': (x, y) => Math.trunc(x / y),
+  '%': (x, y) => x % y,
+}
+
+function arithmetic(operator: ArithmeticOperator, leftNode: Node, rightNode: Node): Evaluate {
+  const left = integer(leftNode)
+  const right = integer(rightNode)
+  const calculate = ARITHMETIC[operator]
+  const divides = operator === '/' || operator === '%'
+  return (run) => {
+    const x = left(run)
+    if (run.error) return 0
+    const y = right(run)
+    if (run.error) return 0
+    if (divides && y === 0) return fail(run, 'math', `${x} ${operator} 0 is not defined`, 0)
+    return checked(run, calculate(x, y))
+  }
+}
+
+function like(node: Node, pattern: string, negated: boolean): Evaluate {
+  const { evaluate } = compile(node)
+  const matches = compileLike(pattern)
+  return (run) => {
+    const value = evaluate(run)
+    return run.error === undefined && matches(toText(value)) !== negated
+  }
+}
+
+/** Compares with one value of the set after the other, each cast to the type of the left operand (3.7), up to a match. */
+function isIn(node: Node, set: readonly Node[], negated: boolean): Evaluate {
+  const { evaluate } = compile(node)
+  const members = set.map((member) => compile(member).evaluate)
+  return (run) => {
+    const value = evaluate(run)
+    if (run.error) return false
+    for (const member of members) {
+      const candidate = member(run)
+      if (run.error) return false
+      const equal = castLike(run, candidate, value) === value
+      if (run.error) return false
+      if (equal) return !negated
+    }
+    return negated
+  }
+}
+
+function call(name: string, args: readonly Node[], at: number): Compiled {
+  const definition = FUNCTIONS.get(name)
+  if (!definition) {
+    const known = [...FUNCTIONS.keys()].join(', ')
+    throw new CesqlParseError(`there is no function ${name}; there are ${known}`, at, 'missingFunction')
+  }
+  const { parameters, rest, required = parameters.length, result } = definition
+  if (args.length < required || (rest === undefined && args.length > parameters.length)) {
+    throw new CesqlParseError(
+      `there is no function ${name} of ${args.length} arguments; it takes ${arity(definition)}`,
+      at,
+      'missingFunction',
+    )
+  }
+  const evaluators = args.map((arg, i) => argument(arg, parameters[i] ?? rest ?? 'any'))
+  const zero = ZERO[result]
+  const evaluate: Evaluate = (run) => {
+    const values: Value[] = []
+    for (const evaluator of evaluators) {
+      values.push(evaluator(run))
+      if (run.error) return zero
+    }
+    return definition.call(run, values)
+  }
+  return { evaluate, type: result }
+}
+
+function arity({ parameters, required = parameters.length, rest }: CesqlFunction): string {
+  if (rest !== undefined) return `${required} or more`
+  return required === parameters.length ? String(required) : `${required} to ${parameters.length}`
+}
+
+function argument(node: Node, type: ValueType | 'any'): Evaluate {
+  if (type === 'integer') return integer(node)
+  if (type === 'boolean') return boolean(node)
+  const { evaluate } = compile(node)
+  return type === 'any' ? evaluate : (run) => toText(evaluate(run))
+}

@@ -1,0 +1,112 @@
+import { toBoolean, toInteger } from './cast.ts'
+import type { Run, Value, ValueType } from './value.ts'
+import { fail, MAX_STRING_LENGTH } from './value.ts'
+
+/** A built-in function (CESQL 3.5). Its arguments arrive cast to the types it declares. */
+export interface CesqlFunction {
+  readonly parameters: readonly (ValueType | 'any')[]
+  /** How many of `parameters` must be given. @default all */
+  readonly required?: number
+  /** The type of further arguments, any number of them. */
+  readonly rest?: ValueType
+  readonly result: ValueType
+  readonly call: (run: Run, args: readonly Value[]) => Value
+}
+
+export const FUNCTIONS: ReadonlyMap<string, CesqlFunction> = new Map<string, CesqlFunction>([
+  ['LENGTH', { parameters: ['string'], result: 'integer', call: (_, [x]) => characters(x).length }],
+  ['CONCAT', { parameters: [], rest: 'string', result: 'string', call: (run, args) => join(run, '', args) }],
+  [
+    'CONCAT_WS',
+    {
+      parameters: ['string'],
+      rest: 'string',
+      result: 'string',
+      call: (run, [delimiter, ...args]) => join(run, text(delimiter), args),
+    },
+  ],
+  ['LOWER', { parameters: ['string'], result: 'string', call: (_, [x]) => text(x).toLowerCase() }],
+  ['UPPER', { parameters: ['string'], result: 'string', call: (_, [x]) => text(x).toUpperCase() }],
+  ['TRIM', { parameters: ['string'], result: 'string', call: (_, [x]) => trim(text(x)) }],
+  ['LEFT', { parameters: ['string', 'integer'], result: 'string', call: left }],
+  ['RIGHT', { parameters: ['string', 'integer'], result: 'string', call: right }],
+  ['SUBSTRING', { parameters: ['string', 'integer', 'integer'], required: 2, result: 'string', call: substring }],
+  ['ABS', { parameters: ['integer'], result: 'integer', call: abs }],
+  // The casts are those that every parameter gets anyway.
+  ['INT', { parameters: ['integer'], result: 'integer', call: (_, [x]) => number(x) }],
+  ['BOOL', { parameters: ['boolean'], result: 'boolean', call: (_, [x]) => x === true }],
+  ['STRING', { parameters: ['string'], result: 'string', call: (_, [x]) => text(x) }],
+  ['IS_INT', { parameters: ['any'], result: 'boolean', call: (_, [x]) => casts(toInteger, x) }],
+  ['IS_BOOL', { parameters: ['any'], result: 'boolean', call: (_, [x]) => casts(toBoolean, x) }],
+])
+
+function text(value: Value | undefined): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** The characters of CESQL are Unicode's, not UTF-16 units. */
+function characters(value: Value | undefined): readonly string[] {
+  return Array.from(text(value))
+}
+
+function number(value: Value | undefined): number {
+  return typeof value === 'number' ? value : 0
+}
+
+function join(run: Run, delimiter: string, parts: readonly Value[]): string {
+  let length = 0
+  for (const part of parts) length += text(part).length + delimiter.length
+  return length > MAX_STRING_LENGTH
+    ? fail(run, 'functionEvaluation', `a concatenation is longer than ${MAX_STRING_LENGTH} characters`, '')
+    : parts.join(delimiter)
+}
+
+const BLANK = /^\p{White_Space}$/u
+
+/** Unicode's white space, which is not quite what JavaScript trims; and a regular expression would be quadratic. */
+function trim(x: string): string {
+  let start = 0
+  let end = x.length
+  while (start < end && BLANK.test(x.charAt(start))) start += 1
+  while (end > start && BLANK.test(x.charAt(end - 1))) end -= 1
+  return x.slice(start, end)
+}
+
+function left(run: Run, args: readonly Value[]): string {
+  const count = number(args[1])
+  if (count < 0) return fail(run, 'functionEvaluation', `LEFT cannot take ${count} characters`, text(args[0]))
+  return characters(args[0]).slice(0, count).join('')
+}
+
+function right(run: Run, args: readonly Value[]): string {
+  const count = number(args[1])
+  if (count < 0) return fail(run, 'functionEvaluation', `RIGHT cannot take ${count} characters`, text(args[0]))
+  const chars = characters(args[0])
+  return chars.slice(Math.max(0, chars.length - count)).join('')
+}
+
+function substring(run: Run, args: readonly Value[]): string {
+  const chars = characters(args[0])
+  const position = number(args[1])
+  const length = args.length > 2 ? number(args[2]) : chars.length
+  if (Math.abs(position) > chars.length) {
+    return fail(run, 'functionEvaluation', `SUBSTRING cannot begin at ${position} of ${chars.length} characters`, '')
+  }
+  if (length < 0) return fail(run, 'functionEvaluation', `SUBSTRING cannot take ${length} characters`, '')
+  if (position === 0) return ''
+  const start = position > 0 ? position - 1 : chars.length + position
+  return chars.slice(start, start + length).join('')
+}
+
+function abs(run: Run, [x]: readonly Value[]): number {
+  const value = Math.abs(number(x))
+  const largest = 2_147_483_647
+  return value > largest ? fail(run, 'math', `the absolute value of ${number(x)} is no 32-bit integer`, largest) : value
+}
+
+/** Whether a cast would succeed. */
+function casts(cast: (run: Run, value: Value) => Value, value: Value | undefined): boolean {
+  const trial: Run = { attribute: () => undefined, error: undefined }
+  cast(trial, value ?? '')
+  return trial.error === undefined
+}

@@ -1,0 +1,212 @@
+import { CesqlParseError } from '../errors.ts'
+import type { BinaryOperator, Node } from './ast.ts'
+import type { Token, TokenKind } from './token.ts'
+import { tokenize } from './token.ts'
+import { isInteger } from './value.ts'
+
+/** The longest expression, in UTF-16 units. */
+export const MAX_EXPRESSION_LENGTH = 4096
+
+/** How deep parentheses, unary operators and calls may nest. */
+export const MAX_NESTING = 64
+
+/** How many binary operators, LIKE and IN an expression may hold: `a AND b AND …` nests to the left without limit otherwise. */
+export const MAX_OPERATORS = 500
+
+/** How tightly operators bind (CESQL 3.6); equal ones group to the left. NOT binds tightest of all, IN less than LIKE. */
+const LOGIC = 1
+const COMPARISON = 2
+const SUM = 3
+const PRODUCT = 4
+const IN = 5
+const LIKE = 6
+const MINUS = 7
+const NOT = 8
+
+const BINARY: ReadonlyMap<TokenKind, { readonly operator: BinaryOperator; readonly power: number }> = new Map(
+  (
+    [
+      [LOGIC, ['AND', 'OR', 'XOR']],
+      [COMPARISON, ['=', '!=', '<>', '<', '<=', '>', '>=']],
+      [SUM, ['+', '-']],
+      [PRODUCT, ['*', '/', '%']],
+    ] as const
+  ).flatMap(([power, operators]) => operators.map((operator) => [operator, { operator, power }] as const)),
+)
+
+const ATTRIBUTE = /^[a-z0-9]+$/
+const FUNCTION = /^[A-Za-z][A-Za-z_]*$/
+
+/** Parses a whole expression. @throws CesqlParseError */
+export function parse(expression: string): Node {
+  if (expression.length > MAX_EXPRESSION_LENGTH) {
+    throw new CesqlParseError(
+      `the expression has ${expression.length} characters; at most ${MAX_EXPRESSION_LENGTH} are allowed`,
+      MAX_EXPRESSION_LENGTH,
+    )
+  }
+  return new Parser(tokenize(expression)).parse()
+}
+
+/** A Pratt parser: {@link #operand} reads what can begin an expression, {@link #expression} the operators behind it. */
+class Parser {
+  readonly #tokens: readonly Token[]
+  #position = 0
+  #depth = 0
+  #operators = 0
+
+  constructor(tokens: readonly Token[]) {
+    this.#tokens = tokens
+  }
+
+  parse(): Node {
+    const node = this.#expression(0)
+    if (this.#next.kind !== 'end') throw unexpected(this.#next, 'an operator or the end')
+    return node
+  }
+
+  get #next(): Token {
+    return this.#look(0)
+  }
+
+  /** The token so many behind the next one; past the last one it is the last one, the end. */
+  #look(ahead: number): Token {
+    const token = this.#tokens[Math.min(this.#position + ahead, this.#tokens.length - 1)]
+    if (!token) throw new CesqlParseError('the expression is empty', 0)
+    return token
+  }
+
+  #take(): Token {
+    const token = this.#next
+    this.#position += 1
+    return token
+  }
+
+  #expect(kind: TokenKind, what: string): Token {
+    if (this.#next.kind !== kind) throw unexpected(this.#next, what)
+    return this.#take()
+  }
+
+  #skip(kind: TokenKind): boolean {
+    if (this.#next.kind !== kind) return false
+    this.#position += 1
+    return true
+  }
+
+  /** Reads an expression whose operators all bind tighter than `power`. */
+  #expression(power: number): Node {
+    this.#depth += 1
+    if (this.#depth > MAX_NESTING) {
+      throw new CesqlParseError(`the expression nests deeper than ${MAX_NESTING}`, this.#next.at)
+    }
+    let left = this.#operand()
+    for (;;) {
+      const more = this.#operator(left, power)
+      if (!more) break
+      this.#operators += 1
+      if (this.#operators > MAX_OPERATORS) {
+        throw new CesqlParseError(`the expression holds more than ${MAX_OPERATORS} operators`, this.#next.at)
+      }
+      left = more
+    }
+    this.#depth -= 1
+    return left
+  }
+
+  /** The operation that follows `left`, or undefined when none follows that binds tighter than `power`. */
+  #operator(left: Node, power: number): Node | undefined {
+    const binary = BINARY.get(this.#next.kind)
+    if (binary) {
+      if (binary.power <= power) return undefined
+      this.#position += 1
+      return { kind: 'binary', operator: binary.operator, left, right: this.#expression(binary.power) }
+    }
+    const negated = this.#next.kind === 'NOT'
+    const { kind } = negated ? this.#look(1) : this.#next
+    if (kind === 'LIKE' && power < LIKE) {
+      this.#position += negated ? 2 : 1
+      const pattern = this.#expect('string', 'a string, the pattern of LIKE').text
+      return { kind: 'like', operand: left, pattern, negated }
+    }
+    if (kind === 'IN' && power < IN) {
+      this.#position += negated ? 2 : 1
+      this.#expect('(', '( and the values of IN')
+      return { kind: 'in', operand: left, set: this.#list(), negated }
+    }
+    return undefined
+  }
+
+  #operand(): Node {
+    const token = this.#take()
+    switch (token.kind) {
+      case 'string':
+        return { kind: 'literal', value: token.text }
+      case 'integer':
+        return integer(token, token.text)
+      case 'TRUE':
+      case 'FALSE':
+        return { kind: 'literal', value: token.kind === 'TRUE' }
+      case 'word':
+        return this.#skip('(') ? this.#call(token) : { kind: 'attribute', name: attribute(token) }
+      case 'EXISTS':
+        return { kind: 'exists', name: attribute(this.#take()) }
+      case '(': {
+        const node = this.#expression(0)
+        this.#expect(')', 'an operator or )')
+        return node
+      }
+      case 'NOT':
+        return { kind: 'not', operand: this.#expression(NOT) }
+      case '-':
+      case '+':
+        return this.#signed(token)
+      default:
+        throw unexpected(token, 'a value')
+    }
+  }
+
+  /** A sign right before digits belongs to the literal: the smallest integer has no positive counterpart. */
+  #signed(sign: Token): Node {
+    const { kind, at } = this.#next
+    if (kind === 'integer' && at === sign.at + 1) return integer(sign, sign.kind + this.#take().text)
+    if (sign.kind === '+') throw unexpected(sign, 'a value')
+    return { kind: 'minus', operand: this.#expression(MINUS) }
+  }
+
+  #call(name: Token): Node {
+    if (!FUNCTION.test(name.text)) {
+      throw new CesqlParseError(`${JSON.stringify(name.text)} cannot be the name of a function`, name.at)
+    }
+    const args = this.#skip(')') ? [] : this.#list()
+    return { kind: 'call', name: name.text.toUpperCase(), args, at: name.at }
+  }
+
+  /** One or more expressions between commas, and the closing parenthesis. */
+  #list(): readonly Node[] {
+    const nodes = [this.#expression(0)]
+    while (this.#skip(',')) nodes.push(this.#expression(0))
+    this.#expect(')', 'an operator, a comma or )')
+    return nodes
+  }
+}
+
+function integer(token: Token, digits: string): Node {
+  const value = Number(digits) + 0
+  if (isInteger(value)) return { kind: 'literal', value }
+  throw new CesqlParseError('an integer is outside -2147483648 … 2147483647', token.at)
+}
+
+function attribute(token: Token): string {
+  const isName = token.kind === 'word' || token.kind === 'integer'
+  if (!isName) throw unexpected(token, 'the name of an attribute')
+  if (ATTRIBUTE.test(token.text)) return token.text
+  throw new CesqlParseError(
+    `${JSON.stringify(token.text)} cannot be the name of an attribute: allowed are lower-case letters and digits`,
+    token.at,
+  )
+}
+
+function unexpected(token: Token, wanted: string): CesqlParseError {
+  const found = token.kind === 'end' ? 'the expression ends' : `found ${JSON.stringify(token.text)}`
+  return new CesqlParseError(`expected ${wanted}, but ${found}`, token.at)
+}
