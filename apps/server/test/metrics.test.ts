@@ -30,6 +30,7 @@ test('PROBE-4 - the names and types of our series are what they are', async () =
     'broker_commit_operations histogram',
     'broker_errors_total counter',
     'broker_event_loop_delay_seconds gauge',
+    'broker_events_dropped_total counter',
     'broker_message_bytes_total counter',
     'broker_messages_total counter',
     'broker_queue_messages gauge',

@@ -38,8 +38,9 @@ test('routing - ROUTING_FILE copies what MCP clients send, and the metrics count
 test('routing - a changed file is taken up, a bad one is reported and changes nothing', async () => {
   const file = routingFile(ARCHIVE)
   const lines: { msg: string; problems?: string[] }[] = []
-  const told = async (count: number): Promise<unknown> =>
-    expect.poll(() => lines.length, { timeout: 20_000 }).toBeGreaterThanOrEqual(count)
+  const told = async (count: number) => {
+    await expect.poll(() => lines.length, { timeout: 20_000 }).toBeGreaterThanOrEqual(count)
+  }
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
   const routes = openRoutingFile(file, log, 20)
   onTestFinished(() => routes[Symbol.dispose]())

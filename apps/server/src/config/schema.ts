@@ -133,6 +133,20 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       }),
       maxStreams: count(1_000, { description: 'The most `GET /mcp` streams open at a time; 0 is no limit.' }),
     }),
+    ce: group('The CloudEvents connector (/ce)', {
+      enable: flag(true, { description: 'Whether `/ce/*` is served.' }),
+      trustedOrigins: trustedOrigins({
+        description:
+          'Browser origins that may call `/ce/*`. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
+      }),
+      timeoutSeconds: integer(60, 1, 3_600, {
+        description: 'How long a command or query without a `timeout` of its own waits for its answer, in seconds.',
+      }),
+      maxSseConnections: count(0, { description: 'The most subscriptions open at a time; 0 is no limit.' }),
+      maxSseIdleSeconds: integer(300, 0, 2_000_000, {
+        description: 'A subscription ends after this long without a message, in seconds; 0 is never.',
+      }),
+    }),
   }),
   maxBodyBytes: integer(DEFAULT_MAX_BODY_BYTES, 1_024, 536_870_912, {
     description: 'The largest request body, in bytes, on both listeners.',

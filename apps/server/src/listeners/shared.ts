@@ -1,4 +1,5 @@
 import type { Broker } from '@signalbox/broker-core'
+import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
 import { mcpConnector } from '@signalbox/connector-mcp'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
@@ -67,7 +68,9 @@ export async function createSharedListener({
   addPlainErrors(app, log)
   addProbes(app, health)
 
-  const { mcp } = config.connectors
+  const { ce, mcp } = config.connectors
+  // What is left of the time is for telling those whose calls are still not done.
+  const drainMs = config.shutdownSeconds * 900
   if (mcp.enable) {
     const observe = metrics.requestsOf('mcp')
     const connector = mcpConnector(broker, {
@@ -80,14 +83,34 @@ export async function createSharedListener({
       // This listener has no such hooks, and a cheap call costs a tenth less without looking for them.
       lateHooks: false,
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
-      // What is left of the time is for telling those whose calls are still not done.
-      drainMs: config.shutdownSeconds * 900,
+      drainMs,
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
         failed: (error) => log.error({ err: error, connector: 'mcp' }, 'MCP connector: something failed'),
       },
     })
     metrics.watchStreams('mcp', () => connector.handler.openStreams())
+    await app.register(connector)
+  }
+  if (ce.enable) {
+    const observe = metrics.requestsOf('cloudevents')
+    const connector = cloudeventsConnector(broker, {
+      trustedOrigins: trustedOrigins(ce.trustedOrigins),
+      bindHost: config.http.host,
+      maxBodyBytes: config.maxBodyBytes,
+      timeoutSeconds: ce.timeoutSeconds,
+      maxSseConnections: ce.maxSseConnections,
+      maxSseIdleSeconds: ce.maxSseIdleSeconds,
+      settleGraceMs: config.settleGraceMs,
+      drainMs,
+      hooks: {
+        requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
+        eventsDropped: metrics.eventsDropped,
+        failed: (error) =>
+          log.error({ err: error, connector: 'cloudevents' }, 'CloudEvents connector: something failed'),
+      },
+    })
+    metrics.watchStreams('cloudevents', () => connector.handler.openStreams())
     await app.register(connector)
   }
   return app

@@ -1,5 +1,5 @@
 import type { BrokerObserver, EngineStats } from '@signalbox/broker-core'
-import { Gauge, Registry } from 'prom-client'
+import { Counter, Gauge, Registry } from 'prom-client'
 
 import { commitMetrics, engineMetrics } from './engine.ts'
 import { eventLoopMetrics } from './event-loop.ts'
@@ -20,6 +20,8 @@ export class Metrics implements Disposable {
   readonly routingObserver: BrokerObserver
   /** For a connector by name: how a request ended, and how long it took. */
   readonly requestsOf: (connector: string) => (outcome: string, seconds: number) => void
+  /** For a connector: so many events did not reach a subscriber that was too slow. */
+  readonly eventsDropped: (count: number) => void
   /** For the engine: how many writes shared a commit, and how long it took. */
   readonly commit: (operations: number, seconds: number) => void
 
@@ -29,6 +31,12 @@ export class Metrics implements Disposable {
     this.requestsOf = requestMetrics(this.#registry)
     this.commit = commitMetrics(this.#registry)
     this.#eventLoop = eventLoopMetrics(this.#registry)
+    const dropped = new Counter({
+      name: 'broker_events_dropped_total',
+      help: 'Events that subscribers lost because they were too slow.',
+      registers: [this.#registry],
+    })
+    this.eventsDropped = (count) => dropped.inc(count)
     const openStreams = this.#openStreams
     const streams = new Gauge({
       name: 'broker_sse_streams_active',
