@@ -4,6 +4,7 @@ import { isFatal } from '../store/sqlite-code.ts'
 import type { ChannelTable } from './channel-table.ts'
 import type { OperationRunner } from './operation-runner.ts'
 import type { GroupReply, Operation, Refusal, Result } from './operations.ts'
+import { packResults } from './post.ts'
 import { RefusedError, refusalOf } from './refusals.ts'
 
 /**
@@ -62,7 +63,7 @@ export class GroupCommit {
     }
     return {
       kind: 'group',
-      results,
+      results: packResults(results),
       changed: [...changed.values()],
       removed: [...removed.values()],
       durationMs: performance.now() - began,

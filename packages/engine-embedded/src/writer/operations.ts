@@ -1,8 +1,8 @@
 import type { StoredChannel, StoredType } from '../store/stored-channel.ts'
+import type { PackedResults, Post } from './post.ts'
 
 /**
- * What the main thread asks of the writer, as plain objects (packing them into transferred buffers is faster alone and
- * slower end to end). Each is atomic; a group of them shares one transaction and one sync. `now` is the wall clock of
+ * What the main thread asks of the writer. Each is atomic; a group of them shares one transaction and one sync. `now` is the wall clock of
  * the main thread, milliseconds since the epoch. Operations on leased messages carry the channel's id beside its name,
  * so that they cannot touch a channel that was deleted and made again in between.
  */
@@ -293,7 +293,7 @@ export interface WriterSettings {
   readonly faults: Int32Array | undefined
 }
 
-export type WriterRequest = { readonly operations: readonly Operation[] } | { readonly close: true }
+export type WriterRequest = Post | { readonly close: true }
 
 export type WriterReply = ReadyReply | GroupReply | FailedReply | { readonly kind: 'closed' }
 
@@ -305,7 +305,7 @@ export interface ReadyReply {
 /** One commit: a result for every operation in order, and the channels it changed as they are now. */
 export interface GroupReply {
   readonly kind: 'group'
-  readonly results: readonly (Result | Refusal)[]
+  readonly results: PackedResults
   readonly changed: readonly StoredChannel[]
   readonly removed: readonly StoredChannel[]
   readonly durationMs: number

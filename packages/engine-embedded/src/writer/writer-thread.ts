@@ -8,6 +8,7 @@ import { Checkpointer } from './checkpointer.ts'
 import { GroupCommit } from './group-commit.ts'
 import { OperationRunner } from './operation-runner.ts'
 import type { Operation, WriterReply, WriterRequest, WriterSettings } from './operations.ts'
+import { unpackOperations } from './post.ts'
 
 /** Operations in one commit; what is beyond waits for the next, so that no group makes its first operation wait long. */
 const MAX_GROUP = 4_096
@@ -57,7 +58,7 @@ function run(settings: WriterSettings): void {
         let closing = false
         for (let request: WriterRequest | undefined = first; request; request = next()) {
           if ('close' in request) closing = true
-          else operations.push(...request.operations)
+          else operations.push(...unpackOperations(request))
           if (operations.length >= MAX_GROUP) break
         }
         if (operations.length > 0) {

@@ -18,6 +18,7 @@ import type {
   WriterSettings,
 } from './operations.ts'
 import { isResultOf } from './operations.ts'
+import { packOperations, unpackResults } from './post.ts'
 import { startWriterThread } from './worker-entry.ts'
 
 /** Posts under way: the thread works on one while the next waits at its door. */
@@ -149,7 +150,7 @@ export class Writer {
   #post(batch: Pending[]): void {
     const activity = this.#events.activity()
     if (activity) batch.push({ operation: activity, bytes: 0, settle: () => {}, fail: () => {} })
-    const request: WriterRequest = { operations: batch.map((pending) => pending.operation) }
+    const request: WriterRequest = packOperations(batch.map((pending) => pending.operation))
     if (this.#posted.length === 0) this.#worker.ref()
     this.#posted = this.#posted.length === 0 ? batch : [...this.#posted, ...batch]
     this.#posts.push(batch.length)
@@ -157,7 +158,8 @@ export class Writer {
   }
 
   #settle(reply: GroupReply): void {
-    const count = reply.results.length
+    const results = unpackResults(reply.results)
+    const count = results.length
     const group = this.#posted.slice(0, count)
     this.#posted = this.#posted.slice(count)
     for (let left = count; left > 0 && this.#posts.length > 0;) left -= this.#posts.shift() ?? left
@@ -169,7 +171,7 @@ export class Writer {
     let probed = false
     for (const [i, pending] of group.entries()) {
       bytes += pending.bytes
-      const result = reply.results[i]
+      const result = results[i]
       if (result?.kind === 'refused') {
         if (result.code === 'DISK_FULL') full = true
         pending.fail(errorOf(result))
