@@ -1,3 +1,5 @@
+import { InFlight } from '@signalbox/http-kit'
+
 /** Why a call was ended before it had a result: the `reason` of its signal. */
 export class CallEnded extends Error {
   override readonly name = 'CallEnded'
@@ -21,17 +23,15 @@ const LAST_MS = 1_000
 /** The calls under way, for an orderly end. */
 export class Calls {
   readonly #running = new Set<RunningCall>()
-  #whenIdle: (() => void)[] = []
+  readonly #inFlight = new InFlight()
 
   begin(call: RunningCall): void {
     this.#running.add(call)
+    this.#inFlight.begin()
   }
 
   finish(call: RunningCall): void {
-    this.#running.delete(call)
-    if (this.#running.size > 0) return
-    for (const resolve of this.#whenIdle) resolve()
-    this.#whenIdle = []
+    if (this.#running.delete(call)) this.#inFlight.finish()
   }
 
   /** Ends long polls at once, gives the other calls `graceMs` to finish, then ends those as well. */
@@ -39,19 +39,8 @@ export class Calls {
     for (const { endsAtShutdown, controller } of this.#running) {
       if (endsAtShutdown) controller.abort(new CallEnded('shutdown'))
     }
-    if (await this.#idleWithin(graceMs)) return
+    if (await this.#inFlight.idleWithin(graceMs)) return
     for (const { controller } of this.#running) controller.abort(new CallEnded('shutdown'))
-    await this.#idleWithin(LAST_MS)
-  }
-
-  #idleWithin(ms: number): Promise<boolean> {
-    if (this.#running.size === 0) return Promise.resolve(true)
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), ms)
-      this.#whenIdle.push(() => {
-        clearTimeout(timer)
-        resolve(true)
-      })
-    })
+    await this.#inFlight.idleWithin(LAST_MS)
   }
 }

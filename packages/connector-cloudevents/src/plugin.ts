@@ -1,7 +1,6 @@
-import type { OutgoingHttpHeaders } from 'node:http'
-
 import type { Broker } from '@signalbox/broker-core'
-import type { FastifyPluginCallback, FastifyReply } from 'fastify'
+import { isUnreadableContentType, leaveBodiesUnread, takeOver } from '@signalbox/http-kit'
+import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 
 import type { CeHandler } from './handler.ts'
 import { createCeHandler } from './handler.ts'
@@ -25,25 +24,20 @@ export function cloudeventsConnector(broker: Broker, options: CloudEventsConnect
   const handler = createCeHandler(broker, ceOptions)
   const { path = '/ce' } = ceOptions
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    // The endpoint reads the body itself, after origin and credentials have been checked.
-    app.removeAllContentTypeParsers()
-    app.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
+    leaveBodiesUnread(app)
     for (const { name } of ROUTES) {
+      const serve = (request: FastifyRequest, reply: FastifyReply): void => {
+        const headers = takeOver(reply)
+        handler.handleRoute(name, request.raw, reply.raw, headers)
+      }
       app.route({
         method: app.supportedMethods,
         url: `${path}/${name}`,
         exposeHeadRoute: false,
-        handler: (request, reply) => {
-          const headers = headersSoFar(reply)
-          reply.hijack()
-          handler.handleRoute(name, request.raw, reply.raw, headers)
-        },
-        // A content type that Fastify cannot read does not reach the parsers; the endpoint says what it has to be.
+        handler: serve,
         errorHandler: (error, request, reply) => {
-          if (error.code !== 'FST_ERR_CTP_INVALID_MEDIA_TYPE') throw error
-          const headers = headersSoFar(reply)
-          reply.hijack()
-          handler.handleRoute(name, request.raw, reply.raw, headers)
+          if (!isUnreadableContentType(error)) throw error
+          serve(request, reply)
         },
       })
     }
@@ -51,15 +45,4 @@ export function cloudeventsConnector(broker: Broker, options: CloudEventsConnect
     done()
   }
   return Object.assign(plugin, { handler })
-}
-
-/** What hooks have set, such as CORS headers: Fastify writes none of it on a hijacked reply. */
-function headersSoFar(reply: FastifyReply): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = {}
-  const all = reply.getHeaders()
-  for (const name in all) {
-    const value = all[name]
-    headers[name] = typeof value === 'number' ? String(value) : value
-  }
-  return headers
 }

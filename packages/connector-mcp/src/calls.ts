@@ -1,3 +1,5 @@
+import { InFlight } from '@signalbox/http-kit'
+
 import type { CallEndReason } from './errors.ts'
 
 /** A tool call that is under way, as the rest of the connector sees it. */
@@ -16,8 +18,7 @@ export interface RunningCall {
 /** The tool calls under way: how many there are, when their time is over, and those that can be ended while they wait. */
 export class Calls {
   readonly timeoutMs: number
-  #active = 0
-  #whenIdle: (() => void)[] = []
+  readonly #inFlight = new InFlight()
   readonly #waiting = new Set<RunningCall>()
   readonly #byKey = new Map<string, RunningCall>()
 
@@ -31,7 +32,7 @@ export class Calls {
   }
 
   begin(call: RunningCall): void {
-    this.#active++
+    this.#inFlight.begin()
     if (!call.hasTimeout) return
     this.#timed.add(call)
     // One timer for all of them: it is armed for the oldest when it fires, not with each call.
@@ -48,10 +49,7 @@ export class Calls {
 
   /** The tool has done its work, or will not be waited for. Once for each {@link begin}. */
   finish(): void {
-    this.#active--
-    if (this.#active > 0) return
-    for (const resolve of this.#whenIdle) resolve()
-    this.#whenIdle = []
+    this.#inFlight.finish()
   }
 
   /** From here on the call can be ended from outside. */
@@ -73,9 +71,9 @@ export class Calls {
 
   async #drain(graceMs: number): Promise<void> {
     for (const call of this.#waiting) if (call.endsAtShutdown) call.end('shutdown')
-    if (!(await this.#idleWithin(graceMs))) {
+    if (!(await this.#inFlight.idleWithin(graceMs))) {
       for (const call of this.#waiting) call.end('shutdown')
-      await this.#idleWithin(LAST_MS)
+      await this.#inFlight.idleWithin(LAST_MS)
     }
   }
 
@@ -93,17 +91,6 @@ export class Calls {
       }
     }, left)
     this.#timer.unref()
-  }
-
-  #idleWithin(ms: number): Promise<boolean> {
-    if (this.#active === 0) return Promise.resolve(true)
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), ms)
-      this.#whenIdle.push(() => {
-        clearTimeout(timer)
-        resolve(true)
-      })
-    })
   }
 }
 

@@ -1,6 +1,5 @@
-import type { OutgoingHttpHeaders } from 'node:http'
-
 import type { Broker } from '@signalbox/broker-core'
+import { isUnreadableContentType, leaveBodiesUnread, takeOver } from '@signalbox/http-kit'
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 
 import type { McpHandler } from './handler.ts'
@@ -29,41 +28,26 @@ export type McpConnector = FastifyPluginCallback & { readonly handler: McpHandle
 export function mcpConnector(broker: Broker, options: McpConnectorOptions = {}): McpConnector {
   const { path = '/mcp', drainMs, lateHooks = true, ...mcpOptions } = options
   const handler = createMcpHandler(broker, mcpOptions)
-  const takeOver = (request: FastifyRequest, reply: FastifyReply): void => {
-    const headers = headersSoFar(reply)
-    reply.hijack()
+  const serve = (request: FastifyRequest, reply: FastifyReply): void => {
+    const headers = takeOver(reply)
     handler(request.raw, reply.raw, headers)
   }
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    // The endpoint reads the body itself, after origin and credentials have been checked.
-    app.removeAllContentTypeParsers()
-    app.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
-    // A content type that Fastify cannot read does not reach the parsers; the endpoint says what it has to be.
+    leaveBodiesUnread(app)
     app.setErrorHandler((error, request, reply) => {
-      if (!(error instanceof Error && 'code' in error && error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE')) throw error
-      takeOver(request, reply)
+      if (!isUnreadableContentType(error)) throw error
+      serve(request, reply)
     })
     app.route({
       method: app.supportedMethods,
       url: path,
       exposeHeadRoute: false,
-      handler: takeOver,
+      handler: serve,
       // A hook that hijacks does not go on to the next one, and so not to Fastify's own handling of bodies.
-      ...(lateHooks ? {} : { preParsing: takeOver }),
+      ...(lateHooks ? {} : { preParsing: serve }),
     })
     app.addHook('preClose', () => handler.close(drainMs))
     done()
   }
   return Object.assign(plugin, { handler })
-}
-
-/** What hooks have set, such as CORS headers: Fastify writes none of it on a hijacked reply. */
-function headersSoFar(reply: FastifyReply): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = {}
-  const all = reply.getHeaders()
-  for (const name in all) {
-    const value = all[name]
-    headers[name] = typeof value === 'number' ? String(value) : value
-  }
-  return headers
 }

@@ -1,4 +1,5 @@
 import type { QueueDelivery, QueueMessage } from '@signalbox/broker-core'
+import { ANSWER_LEASE_MS, leaseForAnswer, settlementOf } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { CallEnded } from '../calls.ts'
@@ -8,9 +9,6 @@ import { invalidParameters } from '../query/parameters.ts'
 import { channel, receipts, STRICT } from './parameter-types.ts'
 import type { RouteCall } from './route.ts'
 import { defineRoute } from './route.ts'
-
-/** How long messages stay on lease while the answer of a destructive receive is written and settled (M14). */
-const DESTRUCTIVE_LEASE_MS = 90_000
 
 /** No further message is added to an answer past this many bytes of bodies. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
@@ -61,27 +59,16 @@ export const queueReceive = defineRoute({
       const messages = await queues.peek(channel, { maxMessages: max_messages, maxBytes: MAX_ANSWER_BYTES })
       return received(messages.map((message) => ({ message })))
     }
-    const leaseMs = visibility_seconds > 0 ? visibility_seconds * 1000 : DESTRUCTIVE_LEASE_MS
+    const leaseMs = visibility_seconds > 0 ? visibility_seconds * 1000 : ANSWER_LEASE_MS
     const deliveries = await receive(channel, max_messages, wait_timeout, leaseMs, call)
     if (visibility_seconds > 0) return received(deliveries)
     const answer = received(deliveries.map(({ message }) => ({ message })))
-    if (deliveries.length === 0) return answer
-    const taken = deliveries.map(({ receipt }) => receipt)
-    return {
-      ...answer,
-      settlement: {
-        async commit() {
-          await queues.ack(taken)
-        },
-        async rollback() {
-          await queues.nack(taken)
-        },
-      },
-    }
+    const settlement = settlementOf(queues, deliveries)
+    return settlement === undefined ? answer : { ...answer, settlement }
   },
 })
 
-/** Empty when the server shuts down; what came at the very moment that nobody waited any more goes back to its place. */
+/** Empty when the server shuts down. */
 async function receive(
   channel: string,
   maxMessages: number,
@@ -89,17 +76,9 @@ async function receive(
   leaseMs: number,
   { broker, signal }: RouteCall,
 ): Promise<readonly QueueDelivery[]> {
+  const input = { maxMessages, maxBytes: MAX_ANSWER_BYTES, waitMs: waitSeconds * 1000, leaseMs, signal }
   try {
-    const deliveries = await broker.queues.receive(channel, {
-      maxMessages,
-      maxBytes: MAX_ANSWER_BYTES,
-      waitMs: waitSeconds * 1000,
-      leaseMs,
-      signal,
-    })
-    if (!signal.aborted) return deliveries
-    if (deliveries.length > 0) await broker.queues.nack(deliveries.map(({ receipt }) => receipt))
-    return []
+    return await leaseForAnswer(broker.queues, channel, input)
   } catch (error) {
     if (error instanceof CallEnded && error.reason === 'shutdown') return []
     throw error

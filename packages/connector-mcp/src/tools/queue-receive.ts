@@ -1,4 +1,5 @@
 import type { QueueDelivery } from '@signalbox/broker-core'
+import { ANSWER_LEASE_MS, leaseForAnswer, settlementOf } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { REMOVES } from './annotations.ts'
@@ -8,12 +9,6 @@ import { defineTool } from './define-tool.ts'
 import { listOutcome, messageResult, messagesOutput } from './results.ts'
 import type { ToolContext } from './tool.ts'
 import { withProgress } from './waiting.ts'
-
-/**
- * How long the messages stay on lease while the answer is written and settled, which takes well under a second (M14). The
- * rest is for a server that is short of time; should it end first, the messages are delivered again.
- */
-const LEASE_MS = 90_000
 
 export const queueReceive = defineTool({
   name: 'queue_receive',
@@ -52,41 +47,28 @@ export const queueReceive = defineTool({
       'messages',
       deliveries.map(({ message }) => messageResult(message)),
     )
-    if (deliveries.length === 0) return outcome
-    const { queues } = context.broker
-    const receipts = deliveries.map(({ receipt }) => receipt)
-    return {
-      ...outcome,
-      settlement: {
-        async commit() {
-          await queues.ack(receipts)
-        },
-        async rollback() {
-          await queues.nack(receipts)
-        },
-      },
-    }
+    const settlement = settlementOf(context.broker.queues, deliveries)
+    return settlement === undefined ? outcome : { ...outcome, settlement }
   },
 })
 
-/** Empty when nobody waits any more; what came at that very moment goes back to its place. */
+/** Empty when nobody waits any more. */
 async function receive(
   channel: string,
   maxMessages: number,
   waitSeconds: number,
   { broker, signal }: ToolContext,
 ): Promise<readonly QueueDelivery[]> {
+  if (signal.aborted) return []
+  const input = {
+    maxMessages,
+    maxBytes: MAX_ANSWER_BYTES,
+    waitMs: waitSeconds * 1000,
+    leaseMs: ANSWER_LEASE_MS,
+    signal,
+  }
   try {
-    const deliveries = await broker.queues.receive(channel, {
-      maxMessages,
-      maxBytes: MAX_ANSWER_BYTES,
-      waitMs: waitSeconds * 1000,
-      leaseMs: LEASE_MS,
-      signal,
-    })
-    if (!signal.aborted) return deliveries
-    await broker.queues.nack(deliveries.map(({ receipt }) => receipt))
-    return []
+    return await leaseForAnswer(broker.queues, channel, input)
   } catch (error) {
     if (signal.aborted && error === signal.reason) return []
     throw error
