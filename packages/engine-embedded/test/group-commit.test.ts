@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import type { CommitInfo } from '@signalbox/engine-embedded'
 
-import { Folder, logged, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, Folder, logged, queued, receive, textsOf } from './support/store.ts'
 
 test('group commit - operations that come together share a sync', async () => {
   await using folder = await Folder.make()
@@ -73,4 +73,39 @@ test('group commit - when SQLite rejects an operation, the others of its group a
   expect(deliveries.map(({ message }) => message.sequence)).toEqual([1, 2])
   const state = await engine.channels.info('queues', 'queue')
   expect(state).toMatchObject({ incoming: 2, queue: { inFlight: 2, bytes: 'before'.length + 'after'.length } })
+})
+
+test('group commit - messages of every shape, and acks in any order, leave what they should on disk', async () => {
+  await using folder = await Folder.make()
+  const sent = Array.from({ length: 43 }, (_, i) =>
+    queued(`text ${i}`, i % 5 === 4 ? { metadata: 'm', tags: { i: String(i) }, maxReceiveCount: 3 } : {}),
+  )
+  const stays = new Set([1, 8, 9, 24, 43])
+  {
+    await using engine = await folder.open()
+    await Promise.all(sent.map((message, i) => engine.queues.send(i % 2 === 0 ? 'even' : 'odd', message)))
+    await Promise.all(sent.map((message) => engine.queues.send('all', message)))
+    const leases = await receive(engine, 'all')
+    const done = leases.filter(({ message }) => !stays.has(message.sequence)).toReversed()
+    await Promise.all(done.map(({ receipt }) => engine.queues.ack([receipt], CLIENT)))
+  }
+  await using engine = await folder.open()
+  const left = await receive(engine, 'all')
+  expect(left.map(({ message }) => message.sequence)).toEqual([...stays])
+  for (const { message } of left) {
+    const { id, body, metadata, tags, maxReceiveCount } = message
+    expect({ id, body, metadata, tags, maxReceiveCount }).toEqual(
+      (({ id, body, metadata, tags, maxReceiveCount }) => ({ id, body, metadata, tags, maxReceiveCount }))(
+        sent[message.sequence - 1] ?? queued(''),
+      ),
+    )
+  }
+  expect(textsOf(await receive(engine, 'odd'))).toEqual(Array.from({ length: 21 }, (_, i) => `text ${2 * i + 1}`))
+  expect(await engine.queues.purge('even')).toBe(22)
+  await engine.queues.ack(
+    left.map(({ receipt }) => receipt),
+    CLIENT,
+  )
+  const all = await engine.channels.info('queues', 'all')
+  expect(all?.queue).toMatchObject({ waiting: 0, inFlight: 0, bytes: 0 })
 })

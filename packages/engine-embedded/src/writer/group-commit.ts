@@ -81,11 +81,13 @@ export class GroupCommit {
     this.#begin.run()
     try {
       for (const operation of operations) results.push(this.#runOne(operation))
+      this.#runner.flush()
       this.#channels.flush()
       this.#atCommit('before')
       this.#commit.run()
       this.#atCommit('after')
     } catch (error) {
+      this.#runner.discard()
       this.#channels.rollback()
       // A full disk may have ended the transaction already.
       if (this.#database.inTransaction) this.#rollback.run()

@@ -25,6 +25,7 @@ export class OperationRunner {
 
   /** @throws RefusedError when it may not be carried out; nothing of it was written then */
   run(operation: Operation): Result {
+    if (operation.kind !== 'send' && operation.kind !== 'settle') this.#queues.flush()
     switch (operation.kind) {
       case 'send':
         return this.#queues.send(operation)
@@ -51,5 +52,15 @@ export class OperationRunner {
       default:
         return this.#maintenance.probe()
     }
+  }
+
+  /** Writes what the operations have gathered; to be called before the commit. */
+  flush(): void {
+    this.#queues.flush()
+  }
+
+  /** Forgets what the operations have gathered. */
+  discard(): void {
+    this.#queues.discard()
   }
 }

@@ -22,6 +22,7 @@ import type {
   SettleOperation,
   SettleResult,
 } from './operations.ts'
+import { QueueRows } from './queue-rows.ts'
 import { RefusedError } from './refusals.ts'
 
 export interface QueueLimits {
@@ -61,10 +62,9 @@ export class QueueOperations {
   readonly #channels: ChannelTable
   readonly #deduplication: Deduplication
   readonly #limits: QueueLimits
-  readonly #insert
+  readonly #rows: QueueRows
   readonly #insertDelayed
   readonly #select
-  readonly #delete
   readonly #setReceiveCount
   readonly #dueRows
   readonly #promote
@@ -78,17 +78,12 @@ export class QueueOperations {
     this.#channels = channels
     this.#deduplication = deduplication
     this.#limits = limits
-    this.#insert = database.prepare(
-      `INSERT INTO queue_messages (${MESSAGE}, body) VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)`,
-    )
+    this.#rows = new QueueRows(database)
     this.#insertDelayed = database.prepare(
       `INSERT INTO delayed_messages (${MESSAGE}, body, due_at) VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)`,
     )
     this.#select = database.prepare<[number, number], DeadRow>(
       `SELECT id, client_id AS clientId, timestamp, metadata, tags, size, body FROM queue_messages WHERE key = ${KEY}`,
-    )
-    this.#delete = database.prepare<[number, number], { size: number }>(
-      `DELETE FROM queue_messages WHERE key = ${KEY} RETURNING size`,
     )
     this.#setReceiveCount = database.prepare<[number, number, number]>(
       `UPDATE queue_messages SET receive_count = ? WHERE key = ${KEY}`,
@@ -108,6 +103,16 @@ export class QueueOperations {
     this.#delayedRange = database.prepare<[number, number, number, number, number], SizedRow>(
       rangeOf('delayed_messages'),
     )
+  }
+
+  /** Carries out what {@link send} and {@link settle} have gathered; before any other operation, and before the commit. */
+  flush(): void {
+    this.#rows.flush()
+  }
+
+  /** The transaction is rolled back. */
+  discard(): void {
+    this.#rows.discard()
   }
 
   /** @throws RefusedError QUEUE_FULL */
@@ -165,6 +170,8 @@ export class QueueOperations {
 
   #checkLimits(name: string, channel: StoredChannel | undefined, count: number, bytes: number): void {
     const { queueMaxMessages, queueMaxBytes } = this.#limits
+    // What was acknowledged in this group makes room.
+    if (queueMaxMessages > 0 || queueMaxBytes > 0) this.#rows.flush()
     const held = channel ? channel.entries + channel.delayed : 0
     if (queueMaxMessages > 0 && held + count > queueMaxMessages) {
       throw new RefusedError(
@@ -188,7 +195,7 @@ export class QueueOperations {
     const size = columns[3]
     const sequence = channel.lastSequence + 1
     if (dueAt === 0) {
-      this.#insert.run(channel.id, sequence, ...columns)
+      this.#rows.insert(channel.id, sequence, columns)
       channel.entries++
     } else {
       this.#insertDelayed.run(channel.id, sequence, ...columns, dueAt)
@@ -207,18 +214,10 @@ export class QueueOperations {
     if (channel?.id !== channelId) return { kind: 'settle' }
     this.#channels.edit(channel)
     for (const sequence of sequences) {
-      const removed = this.#remove(channel, sequence)
-      if (removed && expired) channel.expired++
+      if (!expired) this.#rows.deleteLater(channel, sequence)
+      else if (this.#rows.delete(channel, sequence)) channel.expired++
     }
     return { kind: 'settle' }
-  }
-
-  #remove(channel: StoredChannel, sequence: number): boolean {
-    const row = this.#delete.get(channel.id, sequence)
-    if (!row) return false
-    channel.entries--
-    channel.bytes -= row.size
-    return true
   }
 
   release({ channel: name, channelId, now, releases }: ReleaseOperation): ReleaseResult {
@@ -241,7 +240,7 @@ export class QueueOperations {
     const row = this.#select.get(from.id, release.sequence)
     if (!row) return undefined
     this.#channels.edit(from)
-    this.#remove(from, release.sequence)
+    this.#rows.delete(from, release.sequence)
     from.deadLettered++
     const to = this.#channels.editOrCreate('queues', release.deadLetterQueue)
     const tags = {
@@ -251,9 +250,7 @@ export class QueueOperations {
       dlq_receive_count: String(release.receiveCount),
     }
     const sequence = to.lastSequence + 1
-    this.#insert.run(
-      to.id,
-      sequence,
+    this.#rows.insert(to.id, sequence, [
       row.id,
       row.clientId,
       row.timestamp,
@@ -264,7 +261,7 @@ export class QueueOperations {
       0,
       '',
       row.body,
-    )
+    ])
     to.lastSequence = sequence
     to.entries++
     to.bytes += row.size
@@ -328,7 +325,7 @@ export class QueueOperations {
         channel.delayed--
         channel.bytes -= size
       } else {
-        this.#remove(channel, sequence)
+        this.#rows.delete(channel, sequence)
       }
       removed++
     }

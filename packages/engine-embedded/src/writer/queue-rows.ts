@@ -1,0 +1,124 @@
+import type Database from 'better-sqlite3'
+
+import { KEY } from '../store/schema.ts'
+import type { StoredChannel } from '../store/stored-channel.ts'
+import type { QueueColumns } from './operations.ts'
+
+const COLUMNS =
+  'key, id, client_id, timestamp, size, metadata, tags, expires_at, receive_count, max_receive_count, dead_letter_queue, body'
+
+/** Rows that one statement inserts: a third cheaper than a statement each, and more at once gains nothing. */
+const ROWS = 8
+
+/** What most messages have: only these columns are bound for them. */
+const PLAIN_ROW = `(${KEY}, ?, ?, ?, ?, '', '', 0, 0, 0, '', ?)`
+const PLAIN_VALUES = 7
+
+/**
+ * The rows of `queue_messages` that the operations of one transaction insert and delete, gathered so that several share
+ * a statement. {@link flush} must come before anything that reads them, and before the commit.
+ */
+export class QueueRows {
+  readonly #insert
+  readonly #insertPlain
+  readonly #insertSeveral
+  readonly #delete
+  readonly #sum
+  readonly #deleteRange
+  /** The values of plain rows, one row after the other. */
+  #values: (number | string | Uint8Array)[] = []
+  readonly #deletions = new Map<StoredChannel, number[]>()
+
+  constructor(database: Database.Database) {
+    const insert = (rows: string): Database.Statement =>
+      database.prepare(`INSERT INTO queue_messages (${COLUMNS}) VALUES ${rows}`)
+    this.#insert = insert(`(${KEY}, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)`)
+    this.#insertPlain = insert(PLAIN_ROW)
+    this.#insertSeveral = insert(Array(ROWS).fill(PLAIN_ROW).join(', '))
+    this.#delete = database.prepare<[number, number], { size: number }>(
+      `DELETE FROM queue_messages WHERE key = ${KEY} RETURNING size`,
+    )
+    const range = `key BETWEEN ${KEY} AND ${KEY}`
+    this.#sum = database.prepare<[number, number, number, number], { count: number; bytes: number | null }>(
+      `SELECT count(*) AS count, sum(size) AS bytes FROM queue_messages WHERE ${range}`,
+    )
+    this.#deleteRange = database.prepare<[number, number, number, number]>(`DELETE FROM queue_messages WHERE ${range}`)
+  }
+
+  insert(channelId: number, sequence: number, columns: QueueColumns): void {
+    const [id, clientId, timestamp, size, metadata, tags, expiresAt, maxReceiveCount, deadLetterQueue, body] = columns
+    const plain = metadata === '' && tags === '' && expiresAt === 0 && maxReceiveCount === 0 && deadLetterQueue === ''
+    if (!plain) {
+      this.#insert.run(channelId, sequence, ...columns)
+      return
+    }
+    this.#values.push(channelId, sequence, id, clientId, timestamp, size, body)
+    if (this.#values.length === ROWS * PLAIN_VALUES) {
+      const values = this.#values
+      this.#values = []
+      this.#insertSeveral.run(...values)
+    }
+  }
+
+  /** Deletes a row at once, and takes it off its channel's counters; false when there is none. */
+  delete(channel: StoredChannel, sequence: number): boolean {
+    const row = this.#delete.get(channel.id, sequence)
+    if (!row) return false
+    channel.entries--
+    channel.bytes -= row.size
+    return true
+  }
+
+  /** Deletes a row, if there is one, with the next {@link flush}. */
+  deleteLater(channel: StoredChannel, sequence: number): void {
+    const sequences = this.#deletions.get(channel)
+    if (sequences) sequences.push(sequence)
+    else this.#deletions.set(channel, [sequence])
+  }
+
+  flush(): void {
+    const values = this.#values
+    this.#values = []
+    for (let at = 0; at < values.length; at += PLAIN_VALUES) {
+      this.#insertPlain.run(...values.slice(at, at + PLAIN_VALUES))
+    }
+    if (this.#deletions.size === 0) return
+    const deletions = [...this.#deletions]
+    this.#deletions.clear()
+    for (const [channel, sequences] of deletions) this.#deleteAll(channel, sequences)
+  }
+
+  /** Receivers take neighbours, and acknowledge them together: those go in one step. */
+  #deleteAll(channel: StoredChannel, sequences: number[]): void {
+    sequences.sort((a, b) => a - b)
+    let first = sequences[0] ?? 0
+    let last = first
+    for (const sequence of sequences) {
+      if (sequence > last + 1) {
+        this.#deleteNeighbours(channel, first, last)
+        first = sequence
+      }
+      last = sequence
+    }
+    this.#deleteNeighbours(channel, first, last)
+  }
+
+  #deleteNeighbours(channel: StoredChannel, first: number, last: number): void {
+    if (first === last) {
+      this.delete(channel, first)
+      return
+    }
+    const { id } = channel
+    const sum = this.#sum.get(id, first, id, last)
+    if (!sum || sum.count === 0) return
+    this.#deleteRange.run(id, first, id, last)
+    channel.entries -= sum.count
+    channel.bytes -= sum.bytes ?? 0
+  }
+
+  /** Forgets what was gathered: the transaction is rolled back. */
+  discard(): void {
+    this.#values = []
+    this.#deletions.clear()
+  }
+}
