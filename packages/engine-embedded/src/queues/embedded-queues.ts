@@ -24,7 +24,7 @@ import { entryAt } from './window.ts'
 
 /** Messages removed by one operation of a purge: about 10 ms of work, between which others get their turn. */
 const PURGE_STEP = 5_000
-/** Messages looked at together by a peek. */
+/** The most messages that a peek reads together. */
 const PEEK_PAGE = 128
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
@@ -270,13 +270,16 @@ export class EmbeddedQueues implements QueueEngine {
     this.#checkOpen()
     await this.#clock.promoted()
     const channel = this.#registry.get('queues', name)
-    if (!channel) return []
+    if (!channel || channel.entries === 0) return []
     const queue = this.#queues.get(name)
     const now = this.#now()
+    const known = queue?.inMemory(maxMessages, now)
+    if (known) return withinBytes(known, maxBytes)
     const messages: QueueMessage[] = []
+    const limit = Math.min(PEEK_PAGE, maxMessages + (queue?.heldCount ?? 0))
     let bytes = 0
     for (let after = 0; ;) {
-      const page = this.#reader.page(channel.id, name, after, PEEK_PAGE)
+      const page = this.#reader.page(channel.id, name, after, limit)
       for (const { sequence, expiresAt, message } of page) {
         after = sequence
         if (queue?.isHeld(sequence) || isExpired(expiresAt, now)) continue
@@ -286,7 +289,7 @@ export class EmbeddedQueues implements QueueEngine {
         if (maxBytes !== undefined && messages.length > 0 && bytes > maxBytes) return messages
         if (messages.push(whole) === maxMessages) return messages
       }
-      if (page.length < PEEK_PAGE) return messages
+      if (page.length < limit) return messages
     }
   }
 
@@ -404,6 +407,14 @@ export class EmbeddedQueues implements QueueEngine {
     await this.#settlement.returnAll()
     this.#leases.close()
   }
+}
+
+/** As many as have `maxBytes` of bodies together, but one at least. */
+function withinBytes(messages: QueueMessage[], maxBytes: number | undefined): QueueMessage[] {
+  if (maxBytes === undefined) return messages
+  let bytes = 0
+  const end = messages.findIndex(({ body }, i) => (bytes += body.byteLength) > maxBytes && i > 0)
+  return end < 0 ? messages : messages.slice(0, end)
 }
 
 function newMessage(message: QueueSend, now: number): NewQueueMessage {

@@ -71,6 +71,10 @@ export class Queue {
     return [...this.#held.keys()]
   }
 
+  get heldCount(): number {
+    return this.#held.size
+  }
+
   isHeld(sequence: number): boolean {
     return this.#held.has(sequence)
   }
@@ -160,6 +164,18 @@ export class Queue {
       if (this.#window.first) return this.#window.first
     }
     return undefined
+  }
+
+  /** The first `count` deliverable messages, if they are in memory; undefined when the disk must be asked. */
+  inMemory(count: number, now: number): QueueMessage[] | undefined {
+    if (this.#paused > 0) return undefined
+    const messages: QueueMessage[] = []
+    for (const { message, receiveCount, expiresAt } of this.#window) {
+      if (isExpired(expiresAt, now)) continue
+      if (!message) return undefined
+      if (messages.push(withReceiveCount(message, receiveCount)) === count) return messages
+    }
+    return this.#complete ? messages : undefined
   }
 
   // ── Putting messages in ──

@@ -40,6 +40,15 @@ export class Window {
     return this.#entries[this.#head]
   }
 
+  /** From the front on. */
+  *[Symbol.iterator](): Generator<Entry> {
+    for (let at = this.#head; ; at++) {
+      const entry = this.#entries[at]
+      if (!entry) return
+      yield entry
+    }
+  }
+
   shift(): Entry | undefined {
     const entry = this.#entries[this.#head]
     if (!entry) return undefined
