@@ -10,26 +10,26 @@ import type { Entry } from './window.ts'
 /** Bodies up to this size are read with a page; larger ones when they are delivered. */
 export const SMALL_BYTES = 16 * 1024
 
-const COLUMNS = `${SEQUENCE} AS sequence, id, client_id AS clientId, timestamp, size, metadata, tags,
-  expires_at AS expiresAt, receive_count AS receiveCount, max_receive_count AS maxReceiveCount,
-  dead_letter_queue AS deadLetterQueue`
+const COLUMNS = `${SEQUENCE}, id, client_id, timestamp, size, metadata, tags, expires_at, receive_count,
+  max_receive_count, dead_letter_queue`
 
-const SMALL_BODY = `CASE WHEN size <= ${SMALL_BYTES} THEN body END AS body`
+const SMALL_BODY = `CASE WHEN size <= ${SMALL_BYTES} THEN body END`
 
-interface MessageRow {
-  readonly sequence: number
-  readonly id: string
-  readonly clientId: string
-  readonly timestamp: number
-  readonly size: number
-  readonly metadata: string
-  readonly tags: string
-  readonly expiresAt: number
-  readonly receiveCount: number
-  readonly maxReceiveCount: number
-  readonly deadLetterQueue: string
-  readonly body: Uint8Array | null
-}
+/** As an array, which costs half of what an object with these names does. */
+type MessageRow = readonly [
+  sequence: number,
+  id: string,
+  clientId: string,
+  timestamp: number,
+  size: number,
+  metadata: string,
+  tags: string,
+  expiresAt: number,
+  receiveCount: number,
+  maxReceiveCount: number,
+  deadLetterQueue: string,
+  body: Uint8Array | null,
+]
 
 interface Statements {
   readonly page: Database.Statement<[number, number, number, number, number], MessageRow>
@@ -54,10 +54,14 @@ export class QueueReader {
     if (this.#statements && this.#connection === connection) return this.#statements
     this.#connection = connection
     this.#statements = {
-      page: connection.prepare(
-        `SELECT ${COLUMNS}, ${SMALL_BODY} FROM queue_messages WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
-      ),
-      one: connection.prepare(`SELECT ${COLUMNS}, body FROM queue_messages WHERE key = ${KEY}`),
+      page: connection
+        .prepare<[number, number, number, number, number], MessageRow>(
+          `SELECT ${COLUMNS}, ${SMALL_BODY} FROM queue_messages WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
+        )
+        .raw(),
+      one: connection
+        .prepare<[number, number], MessageRow>(`SELECT ${COLUMNS}, body FROM queue_messages WHERE key = ${KEY}`)
+        .raw(),
       expired: connection.prepare(`
         SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence FROM queue_messages
         WHERE expires_at > 0 AND expires_at <= ? ORDER BY expires_at, key LIMIT ? OFFSET ?`),
@@ -106,25 +110,25 @@ export class QueueReader {
 }
 
 function entryOf(row: MessageRow, channel: string): Entry {
-  const { sequence, receiveCount, size, expiresAt, maxReceiveCount, deadLetterQueue } = row
-  const message = row.body === null ? undefined : messageOf(row, row.body, channel)
+  const [sequence, id, clientId, timestamp, size, metadata, tags, expiresAt, receiveCount, maxReceiveCount] = row
+  const deadLetterQueue = row[10]
+  const body = row[11]
+  const message: QueueMessage | undefined =
+    body === null
+      ? undefined
+      : {
+          id,
+          clientId,
+          body: plainBytes(body),
+          metadata,
+          tags: parseTags(tags),
+          channel,
+          timestamp,
+          sequence,
+          receiveCount,
+          expiresAt,
+          maxReceiveCount,
+          deadLetterQueue,
+        }
   return { sequence, receiveCount, size, expiresAt, maxReceiveCount, deadLetterQueue, message }
-}
-
-function messageOf(row: MessageRow, body: Uint8Array, channel: string): QueueMessage {
-  const { id, clientId, timestamp, metadata, sequence, receiveCount, expiresAt, maxReceiveCount, deadLetterQueue } = row
-  return {
-    id,
-    clientId,
-    body: plainBytes(body),
-    metadata,
-    tags: parseTags(row.tags),
-    channel,
-    timestamp,
-    sequence,
-    receiveCount,
-    expiresAt,
-    maxReceiveCount,
-    deadLetterQueue,
-  }
 }
