@@ -101,7 +101,7 @@ export interface SendResult {
 export interface ReceiveOptions {
   /** 1 or more. */
   readonly maxMessages: number
-  /** A soft limit on the bodies of one answer: no further message is added past it. At least one is always given. */
+  /** A soft limit on the bytes of one answer (body, metadata and tags): no message is added past it. One is always given. */
   readonly maxBytes?: number
   /** How long to wait for a first message, in milliseconds; 0 does not wait. */
   readonly waitMs: number
@@ -205,7 +205,7 @@ export interface ReadOptions {
   /** Entries at or after this time, milliseconds since the epoch. */
   readonly fromTimestamp?: number
   readonly maxMessages: number
-  /** A soft limit on the bodies of one answer, as for {@link ReceiveOptions.maxBytes}. */
+  /** A soft limit on the bytes of one answer, as for {@link ReceiveOptions.maxBytes}. */
   readonly maxBytes?: number
 }
 

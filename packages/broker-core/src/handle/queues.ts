@@ -21,7 +21,7 @@ export interface QueueSendInput extends MessageInput {
 export interface QueueReceiveInput {
   /** 1 or more. @default 1 */
   readonly maxMessages?: number
-  /** Soft limit on the bytes of the bodies together. @default none */
+  /** Soft limit on the bytes of the messages together. @default none */
   readonly maxBytes?: number
   /** How long to wait for a first message, in milliseconds. @default 0 not at all */
   readonly waitMs?: number

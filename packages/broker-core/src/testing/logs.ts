@@ -182,6 +182,14 @@ export const logCases: readonly ContractCase[] = [
     assert.equal(newest[0], 5)
   }),
 
+  contractCase('logs - maxBytes counts metadata and tags as well', async ({ engine, channel }) => {
+    const log = channel('max-bytes-all')
+    await engine.logs.append(log, logged('m1', { metadata: 'x'.repeat(2_000) }))
+    await engine.logs.append(log, logged('m2', { tags: { large: 'x'.repeat(2_000) } }))
+    assert.deepEqual(sequences(await engine.logs.read(log, { maxMessages: 2, maxBytes: 2_500 })), [1])
+    assert.deepEqual(sequences(await engine.logs.readLatest(log, { maxMessages: 2, maxBytes: 2_500 })), [2])
+  }),
+
   contractCase('logs - reading a log that does not exist gives nothing', async ({ engine, channel }) => {
     const log = channel('missing')
     assert.deepEqual(await engine.logs.read(log, { maxMessages: 10 }), [])

@@ -115,6 +115,19 @@ export const queueReceiveCases: readonly ContractCase[] = [
     )
   }),
 
+  contractCase('queues - maxBytes counts metadata and tags as well', async ({ engine, channel }) => {
+    const queue = channel('max-bytes-all')
+    await engine.queues.sendBatch(queue, [
+      queued('m1', { metadata: 'x'.repeat(2_000) }),
+      queued('m2', { tags: { large: 'x'.repeat(2_000) } }),
+      queued('m3'),
+    ])
+    assert.equal((await engine.queues.peek(queue, { maxMessages: 3, maxBytes: 2_500 })).length, 1)
+    const answers = [1, 1, 1].map(() => receive(engine, queue, { maxMessages: 2, maxBytes: 1_500 }))
+    assert.deepEqual((await Promise.all(answers)).flat().length, 3)
+    assert.equal((await answers[0])?.length, 1, 'the metadata of the first message fills the answer')
+  }),
+
   contractCase('queues - of two receivers racing for one message one gets it', async ({ engine, channel }) => {
     const queue = channel('race')
     for (let round = 0; round < 3; round += 1) {

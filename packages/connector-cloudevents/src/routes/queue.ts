@@ -10,7 +10,7 @@ import { channel, receipts, STRICT } from './parameter-types.ts'
 import type { RouteCall } from './route.ts'
 import { defineRoute } from './route.ts'
 
-/** No further message is added to an answer past this many bytes of bodies. */
+/** No further message is added to an answer past this many bytes. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 export const queueReceive = defineRoute({

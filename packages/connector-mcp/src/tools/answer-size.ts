@@ -1,4 +1,4 @@
-/** No further message is added to an answer past this many bytes of bodies, so that 100 large ones do not become one huge text. */
+/** No further message is added to an answer past this many bytes, so that 100 large ones do not become one huge text. */
 export const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 /** The same, for the descriptions of the tools that return messages. */

@@ -57,8 +57,8 @@ export class LogReader {
     this.#statements = {
       range: connection.prepare(`SELECT ${COLUMNS} ${WITHIN} LIMIT ?`),
       latest: connection.prepare(`SELECT ${COLUMNS} ${WITHIN} DESC LIMIT ?`),
-      rangeSizes: connection.prepare(`SELECT length(body) AS bytes ${WITHIN} LIMIT ?`),
-      latestSizes: connection.prepare(`SELECT length(body) AS bytes ${WITHIN} DESC LIMIT ?`),
+      rangeSizes: connection.prepare(`SELECT size AS bytes ${WITHIN} LIMIT ?`),
+      latestSizes: connection.prepare(`SELECT size AS bytes ${WITHIN} DESC LIMIT ?`),
       at: connection.prepare(`SELECT ${SEQUENCE} AS sequence, timestamp ${WITHIN} LIMIT 1`),
       lastOfKey: connection.prepare('SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?'),
     }

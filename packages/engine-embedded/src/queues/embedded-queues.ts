@@ -280,12 +280,12 @@ export class EmbeddedQueues implements QueueEngine {
     let bytes = 0
     for (let after = 0; ;) {
       const page = this.#reader.page(channel.id, name, after, limit)
-      for (const { sequence, expiresAt, message } of page) {
+      for (const { sequence, expiresAt, message, size } of page) {
         after = sequence
         if (queue?.isHeld(sequence) || isExpired(expiresAt, now)) continue
         const whole = message ?? this.#reader.one(channel.id, name, sequence)?.message
         if (!whole) continue
-        bytes += whole.body.byteLength
+        bytes += size
         if (maxBytes !== undefined && messages.length > 0 && bytes > maxBytes) return messages
         if (messages.push(whole) === maxMessages) return messages
       }
@@ -409,11 +409,11 @@ export class EmbeddedQueues implements QueueEngine {
   }
 }
 
-/** As many as have `maxBytes` of bodies together, but one at least. */
+/** As many as have `maxBytes` together, but one at least. */
 function withinBytes(messages: QueueMessage[], maxBytes: number | undefined): QueueMessage[] {
   if (maxBytes === undefined) return messages
   let bytes = 0
-  const end = messages.findIndex(({ body }, i) => (bytes += body.byteLength) > maxBytes && i > 0)
+  const end = messages.findIndex((message, i) => (bytes += messageSize(message)) > maxBytes && i > 0)
   return end < 0 ? messages : messages.slice(0, end)
 }
 

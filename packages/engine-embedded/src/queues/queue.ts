@@ -118,7 +118,7 @@ export class Queue {
         if (message) expired.push(entry.sequence)
         continue
       }
-      bytes += message.body.byteLength
+      bytes += entry.size
       if (maxBytes !== undefined && leases.length > 0 && bytes > maxBytes) return
       this.#window.shift()
       entry.receiveCount++

@@ -19,7 +19,7 @@ export class GroupCommit {
   readonly #commit
   readonly #rollback
   readonly #totalChanges
-  #changes = 0
+  #changes: number
   readonly #database: Database.Database
   readonly #atCommit: (when: 'before' | 'after') => void
 
@@ -37,6 +37,8 @@ export class GroupCommit {
     this.#commit = database.prepare('COMMIT')
     this.#rollback = database.prepare('ROLLBACK')
     this.#totalChanges = database.prepare<[], { changes: number }>('SELECT total_changes() AS changes')
+    // Opening the store has changed rows already; they are not the first group's.
+    this.#changes = this.#totalChanges.get()?.changes ?? 0
   }
 
   run(operations: readonly Operation[]): GroupReply {
