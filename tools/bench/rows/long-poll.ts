@@ -15,15 +15,19 @@ const SENDERS = 16
 /** The moment a message's send was written to the socket, by its body. Sender and receiver share one clock. */
 type Sent = Map<string, number>
 
-async function poll(url: string, sent: Sent, latencies: number[], until: Promise<undefined>): Promise<void> {
+/** Polls until the signal closes its connection. (Racing each answer against one long promise would keep them all alive.) */
+async function poll(url: string, sent: Sent, latencies: number[], end: AbortSignal): Promise<void> {
   const connection = await KeepAliveConnection.open(url)
+  end.addEventListener('abort', () => connection.close())
   const request = postBytes(
     url,
     toolCall('queue_receive', { channel: CHANNEL, max_messages: 1, wait_timeout_seconds: 60 }),
   )
   for (;;) {
-    const answer = await Promise.race([connection.request(request), until])
-    if (answer === undefined) break
+    const answer = await connection.request(request).catch((error: unknown) => {
+      if (!end.aborted) throw error
+    })
+    if (answer === undefined) return
     const now = performance.now()
     const { body } = answer
     const { isError, text } = toolResult(body.toString())
@@ -35,7 +39,6 @@ async function poll(url: string, sent: Sent, latencies: number[], until: Promise
       latencies.push(now - at)
     }
   }
-  connection.close()
 }
 
 /** Sends at a fixed pace whatever the answers take: an open loop, as the world is. */
@@ -70,12 +73,12 @@ async function subjectRun(context: BenchContext, subject: Subject) {
   const run = async (durationMs: number) => {
     const sent: Sent = new Map()
     const latencies: number[] = []
-    const end = Promise.withResolvers<undefined>()
-    const polls = Promise.all(Array.from({ length: POLLS }, () => poll(url, sent, latencies, end.promise)))
+    const end = new AbortController()
+    const polls = Promise.all(Array.from({ length: POLLS }, () => poll(url, sent, latencies, end.signal)))
     const senders = await Promise.all(Array.from({ length: SENDERS }, () => KeepAliveConnection.open(url)))
     await sendAtPace(senders, url, sent, durationMs)
     for (let i = 0; sent.size > 0 && i < 1000; i++) await new Promise((resolve) => setTimeout(resolve, 5))
-    end.resolve(undefined)
+    end.abort()
     await polls
     for (const connection of senders) connection.close()
     if (sent.size > 0) throw new Error(`${sent.size} messages did not arrive`)
