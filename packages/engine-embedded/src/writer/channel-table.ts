@@ -92,8 +92,12 @@ export class ChannelTable {
 
   /** Writes the changed channels; to be called before the commit. */
   flush(): void {
-    for (const channel of this.#before.keys()) {
-      if (!this.#removed.includes(channel)) this.#update.run(...valuesOf(channel), channel.id)
+    for (const [channel, before] of this.#before) {
+      if (this.#removed.includes(channel)) continue
+      const values = valuesOf(channel)
+      // Writing a row as it is would count as a change, in a commit that has nothing to sync.
+      if (before && valuesOf(before).every((value, i) => value === values[i])) continue
+      this.#update.run(...values, channel.id)
     }
   }
 
