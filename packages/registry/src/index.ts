@@ -1,0 +1,6 @@
+export { agentChannel, decodeAgentQuery } from './requests/agent-query.ts'
+export type { AgentQuery, AgentQueryMode } from './requests/agent-query.ts'
+export { encodeAgentReply } from './requests/agent-reply.ts'
+export type { AgentFailure, AgentReply } from './requests/agent-reply.ts'
+export { AgentRequests, GATEWAY_TIMEOUT_BUFFER_MS } from './requests/agent-requests.ts'
+export type { AgentRequestOptions, AgentTimeouts } from './requests/agent-requests.ts'
