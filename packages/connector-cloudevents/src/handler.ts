@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import { AuthenticationError, originPolicy, readBody, Settlements } from '@signalbox/http-kit'
+import { authenticate, AuthenticationError, originPolicy, readBody, Settlements } from '@signalbox/http-kit'
 import type { Identity, OriginPolicy } from '@signalbox/http-kit'
 
 import type { RunningCall } from './calls.ts'
@@ -145,20 +145,11 @@ class CeEndpoint {
       exchange.fail(new CeError('SHUTTING_DOWN', 'the server is shutting down; try again'))
       return
     }
-    let identity: Identity | Promise<Identity>
-    try {
-      identity = this.#options.authenticator.authenticate(request)
-    } catch (error) {
-      this.#unauthenticated(exchange, error)
-      return
-    }
-    if (!(identity instanceof Promise)) {
-      this.#authenticated(exchange, route, query, identity)
-      return
-    }
-    identity.then(
-      (verified) => this.#authenticated(exchange, route, query, verified),
-      (error: unknown) => this.#unauthenticated(exchange, error),
+    authenticate(
+      this.#options.authenticator,
+      request,
+      (identity) => this.#authenticated(exchange, route, query, identity),
+      (cause) => this.#unauthenticated(exchange, cause),
     )
   }
 

@@ -4,6 +4,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { Identity, JsonRpcMessage, JsonRpcRequest, OriginPolicy } from '@signalbox/http-kit'
 import {
+  authenticate,
   AuthenticationError,
   authenticationFailed,
   internalError,
@@ -17,8 +18,7 @@ import {
   originRefused,
   parseJsonRpc,
   readBody,
-  readRequestId,
-  REFUSED_BODY_BYTES,
+  readRefusedId,
   Settlements,
 } from '@signalbox/http-kit'
 
@@ -141,20 +141,11 @@ class McpEndpoint {
       exchange.refuse(unavailable('the server is shutting down; try again'))
       return
     }
-    let identity: Identity | Promise<Identity>
-    try {
-      identity = this.#options.authenticator.authenticate(request)
-    } catch (error) {
-      this.#unauthenticated(exchange, error)
-      return
-    }
-    if (!(identity instanceof Promise)) {
-      this.#authenticated(exchange, identity)
-      return
-    }
-    identity.then(
-      (verified) => this.#authenticated(exchange, verified),
-      (error: unknown) => this.#unauthenticated(exchange, error),
+    authenticate(
+      this.#options.authenticator,
+      request,
+      (identity) => this.#authenticated(exchange, identity),
+      (cause) => this.#unauthenticated(exchange, cause),
     )
   }
 
@@ -164,14 +155,9 @@ class McpEndpoint {
       this.#environment.failed(cause)
       return internalError(cause, id)
     }
-    const { request } = exchange
-    if (request.method !== 'POST' || request.headers['content-encoding'] !== undefined) {
-      exchange.refuse(refused(), 'unauthenticated')
-      return
-    }
-    readBody(request, REFUSED_BODY_BYTES, (error, body) => {
-      if (error) exchange.refuse(refused(), 'unauthenticated')
-      else exchange.fail(refused(readRequestId(body)), undefined, 'unauthenticated')
+    readRefusedId(exchange.request, (id, bodyRead) => {
+      if (bodyRead) exchange.fail(refused(id), undefined, 'unauthenticated')
+      else exchange.refuse(refused(), 'unauthenticated')
     })
   }
 

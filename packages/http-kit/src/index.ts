@@ -1,3 +1,4 @@
+export { authenticate, readRefusedId } from './authenticate.ts'
 export { anonymousAuthenticator } from './authenticator.ts'
 export type { AuthenticationRequest, Authenticator, Identity } from './authenticator.ts'
 export { DEFAULT_MAX_BODY_BYTES, jsonHeadersProblem, readBody, REFUSED_BODY_BYTES, refuseBody } from './body.ts'
