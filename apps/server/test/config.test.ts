@@ -65,6 +65,19 @@ describe('names and defaults', () => {
       CONNECTORSMCP_TRUSTED_ORIGINS: ['auto'],
       CONNECTORSMCP_TOOL_TIMEOUT_SECONDS: 60,
       CONNECTORSMCP_MAX_STREAMS: 1000,
+      CONNECTORSA2_A_ENABLE: true,
+      CONNECTORSA2_A_AGENT_TTL_SECONDS: 300,
+      CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS: 300,
+      CONNECTORSA2_A_MAX_TIMEOUT_SECONDS: 3600,
+      CONNECTORSA2_A_MAX_AGENTS: 0,
+      CONNECTORSA2_A_MAX_SSE_IDLE_SECONDS: 300,
+      CONNECTORSA2_A_TRUSTED_ORIGINS: ['auto'],
+      CONNECTORSA2_A_AGENT_MAX_RESPONSE_BYTES: 10_485_760,
+      CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY: false,
+      CONNECTORSA2_A_AGENT_MAX_CONCURRENCY: 100,
+      CONNECTORSA2_A_AGENT_URL_ALLOW: [],
+      CONNECTORSA2_A_AGENT_URL_DENY: [],
+      CONNECTORSA2_A_AGENT_CA_FILE: '',
       CONNECTORSCE_ENABLE: true,
       CONNECTORSCE_TRUSTED_ORIGINS: ['auto'],
       CONNECTORSCE_TIMEOUT_SECONDS: 60,
@@ -200,6 +213,17 @@ describe('mistakes', () => {
     expect(config.cors.allowCredentials).toBe(true)
   })
 
+  test('configuration - a largest timeout below the default one stops the start', async () => {
+    expect(await problemsOf([], { CONNECTORSA2_A_MAX_TIMEOUT_SECONDS: '299' })).toEqual([
+      'connectors.a2a.maxTimeoutSeconds: 299 is less than connectors.a2a.defaultTimeoutSeconds, which is 300; allowed: at least that',
+    ])
+    const { config } = await load([], {
+      CONNECTORSA2_A_MAX_TIMEOUT_SECONDS: '20',
+      CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS: '20',
+    })
+    expect(config.connectors.a2a).toMatchObject({ defaultTimeoutSeconds: 20, maxTimeoutSeconds: 20 })
+  })
+
   test('configuration - values of the wrong type in a file stop the start', async () => {
     const file = yamlFile(
       'http: { port: "9090", host: 5 }\napi: 8080\nconnectors: { mcp: { enable: 1, maxStreams: null } }\nstore: []\ncors: { allowOrigins: { a: 1 } }',
@@ -247,7 +271,8 @@ describe('mistakes', () => {
     ['API_AUTHENTICATION_ENABLE', /^API_AUTHENTICATION_ENABLE: unknown/],
     ['AUTHORIZATION_POLICY_FILE', /^AUTHORIZATION_POLICY_FILE: unknown/],
     ['SECURITY_CERT_FILE', /^SECURITY_CERT_FILE: unknown/],
-    ['CONNECTORSA2_A_ENABLE', /^CONNECTORSA2_A_ENABLE: unknown/],
+    ['CONNECTORSA2A_ENABLE', /did you mean CONNECTORSA2_A_ENABLE\?/],
+    ['CONNECTORSA2_A_AGENT_PROXY_URL', /^CONNECTORSA2_A_AGENT_PROXY_URL: unknown/],
     ['CONNECTORSCE_ENABEL', /^CONNECTORSCE_ENABEL: unknown/],
     ['NATS_SERVERS', /^NATS_SERVERS: unknown/],
     ['AUDIT_MESSAGES', /^AUDIT_MESSAGES: unknown/],

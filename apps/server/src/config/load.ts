@@ -83,11 +83,19 @@ function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
 }
 
 /** Settings that exclude each other. */
-function conflicts({ cors }: Config): string[] {
-  if (!cors.allowCredentials || !cors.allowOrigins.includes('*')) return []
-  return [
-    'cors.allowCredentials: true is not allowed with cors.allowOrigins *, which browsers refuse; allowed: a list of origins',
-  ]
+function conflicts({ cors, connectors: { a2a } }: Config): string[] {
+  const problems: string[] = []
+  if (cors.allowCredentials && cors.allowOrigins.includes('*')) {
+    problems.push(
+      'cors.allowCredentials: true is not allowed with cors.allowOrigins *, which browsers refuse; allowed: a list of origins',
+    )
+  }
+  if (a2a.maxTimeoutSeconds < a2a.defaultTimeoutSeconds) {
+    problems.push(
+      `connectors.a2a.maxTimeoutSeconds: ${a2a.maxTimeoutSeconds} is less than connectors.a2a.defaultTimeoutSeconds, which is ${a2a.defaultTimeoutSeconds}; allowed: at least that`,
+    )
+  }
+  return problems
 }
 
 function nested(values: ReadonlyMap<string, SettingValue>): Config {

@@ -45,6 +45,14 @@ const trustedOrigins = (about: About) =>
     1,
   )
 
+const hosts = (about: About) =>
+  list(
+    [],
+    '^[A-Za-z0-9*.:/_-]{1,255}$',
+    'a list of host names, patterns such as *.example.com, addresses and CIDR ranges',
+    about,
+  )
+
 const group = <P extends Type.TProperties>(description: string, properties: P) =>
   Type.Object(properties, { additionalProperties: false, description })
 
@@ -132,6 +140,52 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description: 'Bounds tools that have no timeout or wait of their own, in seconds.',
       }),
       maxStreams: count(1_000, { description: 'The most `GET /mcp` streams open at a time; 0 is no limit.' }),
+    }),
+    a2a: group('Agents (/agents, /a2a)', {
+      enable: flag(true, {
+        description: 'Whether `/agents`, `/a2a`, the agent cards and the four agent tools of `/mcp` are served.',
+      }),
+      agentTtlSeconds: integer(300, 0, 2_000_000, {
+        description: 'An agent that has not been heard of for this long is removed, in seconds; 0 is never.',
+      }),
+      defaultTimeoutSeconds: integer(300, 1, 2_000_000, {
+        description: 'How long an agent may take when the request names no timeout, in seconds.',
+      }),
+      maxTimeoutSeconds: integer(3_600, 1, 2_000_000, {
+        description:
+          'Larger timeouts are capped to this, in seconds. At least `CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS`.',
+      }),
+      maxAgents: count(0, { description: 'The most agents registered at a time; 0 is no limit.' }),
+      maxSseIdleSeconds: integer(300, 1, 2_000_000, {
+        description: 'A stream ends after this long without an event of the agent, in seconds.',
+      }),
+      trustedOrigins: trustedOrigins({
+        description:
+          'Browser origins that may call `/agents` and `/a2a`. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
+      }),
+      agentMaxResponseBytes: integer(10_485_760, 1_024, 536_870_912, {
+        description: 'The largest response of an agent, and the largest event of a stream, in bytes.',
+      }),
+      agentTlsSkipVerify: flag(false, {
+        description: "Whether agents' certificates are left unchecked; for development only. Warns at each start.",
+      }),
+      agentMaxConcurrency: integer(100, 1, 1_000_000, {
+        description:
+          'The most requests and streams that one agent has under way at a time, for each node that serves it.',
+      }),
+      agentUrlAllow: hosts({
+        description: 'When set, agents are registered and called at these hosts and addresses only.',
+      }),
+      agentUrlDeny: hosts({
+        description:
+          'Agents are never registered or called at these hosts and addresses; before the allow list. Link-local and cloud-metadata addresses are always refused.',
+      }),
+      agentCaFile: Type.String({
+        default: '',
+        allowed: 'a path',
+        description:
+          "A PEM file of certificate authorities that agents' certificates are checked against, beside the well-known ones; empty is none.",
+      }),
     }),
     ce: group('The CloudEvents connector (/ce)', {
       enable: flag(true, { description: 'Whether `/ce/*` is served.' }),
