@@ -37,6 +37,7 @@ export const DECISIONS: readonly Requirement[] = [
   }),
   ...record('0004-security.md', {
     A1: 'GET /mcp without a valid token is 200 with -32010 as JSON',
+    S3: 'roles ReadOnly < ReadWrite < Admin; no role or an unknown one gives nothing',
     S5: 'the order of checks: preflight, public routes, origin, authentication, body',
     S6: 'which origins auto, * and a list allow',
     S7: 'the listeners bind to loopback unless told otherwise, and a wider bind without authentication warns',

@@ -3,6 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Caller } from '@signalbox/broker-core'
 import { ANONYMOUS } from '@signalbox/broker-core'
 
+import type { Role } from './authentication/roles.ts'
+
 /** What an authenticator sees of a request; node's IncomingMessage is one. */
 export interface AuthenticationRequest {
   readonly headers: IncomingHttpHeaders
@@ -14,6 +16,8 @@ export interface AuthenticationRequest {
 export interface Identity extends Caller {
   /** When the credentials end, milliseconds since the epoch: streams opened with them end then (S9). */
   readonly expiresAt?: number
+  /** What the caller may do as an operator (S3); absent is nothing. Ask with `hasRole`. */
+  readonly roles?: readonly Role[]
 }
 
 /** The port behind which credentials are verified. Connectors ask it once for each request, before they read the body. */

@@ -1,4 +1,6 @@
 export { authenticate, readRefusedId } from './authenticate.ts'
+export { hasRole, isRole, ROLES } from './authentication/roles.ts'
+export type { Role } from './authentication/roles.ts'
 export { anonymousAuthenticator } from './authenticator.ts'
 export type { AuthenticationRequest, Authenticator, Identity } from './authenticator.ts'
 export { DEFAULT_MAX_BODY_BYTES, jsonHeadersProblem, readBody, REFUSED_BODY_BYTES, refuseBody } from './body.ts'
