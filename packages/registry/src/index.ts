@@ -1,6 +1,27 @@
+export { openRegistry } from './agent-registry.ts'
+export type { AgentRegistry } from './agent-registry.ts'
+export { isAgentId } from './card/agent-card.ts'
+export type { AgentCard, AgentSkill } from './card/agent-card.ts'
+export type { CardProblem } from './card/card-problems.ts'
+export { DISCOVERY_CHANNEL } from './discovery/discovery-log.ts'
+export { REGISTRY_ERRORS, RegistryError } from './errors.ts'
+export type { RegistryErrorCode } from './errors.ts'
+export type * from './options.ts'
 export { agentChannel, decodeAgentQuery } from './requests/agent-query.ts'
 export type { AgentQuery, AgentQueryMode } from './requests/agent-query.ts'
 export { encodeAgentReply } from './requests/agent-reply.ts'
 export type { AgentFailure, AgentReply } from './requests/agent-reply.ts'
 export { AgentRequests, GATEWAY_TIMEOUT_BUFFER_MS } from './requests/agent-requests.ts'
 export type { AgentRequestOptions, AgentTimeouts } from './requests/agent-requests.ts'
+export { AgentAddressError, AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
+export type { AgentAddressOptions, ResolveHost } from './url-safety/agent-address-policy.ts'
+export { createRegistryHandler } from './http/handler.ts'
+export type { RegistryHandler } from './http/handler.ts'
+export { registryRoutes } from './http/plugin.ts'
+export type { RegistryPluginOptions, RegistryRoutes } from './http/plugin.ts'
+export type {
+  RegistryOutcome,
+  RegistryRequestEvent,
+  RegistryRouteHooks,
+  RegistryRouteOptions,
+} from './http/route-options.ts'

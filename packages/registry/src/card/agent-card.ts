@@ -1,0 +1,101 @@
+import { Type } from 'typebox'
+import type { Static } from 'typebox'
+
+/** What an agent_id looks like: 2 to 128 characters. */
+export const AGENT_ID_PATTERN = '^[a-z0-9][a-z0-9-]{0,126}[a-z0-9]$'
+
+/** The longest url, in characters. */
+export const MAX_URL_CHARACTERS = 2048
+
+const AGENT_ID = new RegExp(AGENT_ID_PATTERN)
+
+/** Whether an agent could be registered under this id. */
+export function isAgentId(id: string): boolean {
+  return AGENT_ID.test(id)
+}
+
+function text(maxLength: number) {
+  return Type.String({ maxLength, description: `a string of at most ${maxLength} characters` })
+}
+
+function requiredText(maxLength?: number) {
+  return maxLength === undefined
+    ? Type.String({ minLength: 1, description: 'a string that is not empty' })
+    : Type.String({ minLength: 1, maxLength, description: `a string of 1 to ${maxLength} characters` })
+}
+
+function texts() {
+  return Type.Array(Type.String({ description: 'a string' }), { description: 'an array of strings' })
+}
+
+function freeForm() {
+  return Type.Object({}, { description: 'an object' })
+}
+
+/** The specification's table "AgentSkill". Other fields are kept. */
+export const AgentSkillSchema = Type.Object(
+  {
+    id: requiredText(),
+    name: requiredText(),
+    description: Type.Optional(Type.String({ description: 'a string' })),
+    tags: Type.Optional(texts()),
+  },
+  { description: 'a skill: an object with id and name' },
+)
+
+/** The specification's table "Agent card", but for what the server sets. Other fields are kept (R2). */
+export const AgentCardSchema = Type.Object(
+  {
+    agent_id: Type.String({
+      pattern: AGENT_ID_PATTERN,
+      description: '2 to 128 characters of a-z, 0-9 and -, neither beginning nor ending with -',
+    }),
+    name: requiredText(256),
+    description: Type.Optional(text(2048)),
+    version: Type.Optional(text(64)),
+    url: Type.String({
+      maxLength: MAX_URL_CHARACTERS,
+      description: `an absolute http:// or https:// URL of at most ${MAX_URL_CHARACTERS} characters, without credentials`,
+    }),
+    capabilities: Type.Optional(freeForm()),
+    skills: Type.Optional(Type.Array(AgentSkillSchema, { description: 'an array of skills' })),
+    defaultInputModes: Type.Optional(texts()),
+    defaultOutputModes: Type.Optional(texts()),
+    supportedInterfaces: Type.Optional(Type.Unknown()),
+    securitySchemes: Type.Optional(Type.Unknown()),
+    security: Type.Optional(Type.Unknown()),
+    protocolVersions: Type.Optional(texts()),
+    metadata: Type.Optional(freeForm()),
+  },
+  { description: 'an agent card: a JSON object' },
+)
+
+/** What the server sets; from a caller these are ignored (R2). */
+export const SERVER_SET_FIELDS = ['registered_by', 'registered_at', 'last_seen'] as const
+
+export interface AgentSkill extends Readonly<Static<typeof AgentSkillSchema>> {
+  readonly tags?: string[]
+  readonly [field: string]: unknown
+}
+
+type CardFields = Readonly<Omit<Static<typeof AgentCardSchema>, 'skills'>>
+
+/** What a caller registers: the card without what the server sets. */
+export interface SubmittedCard extends CardFields {
+  readonly skills?: AgentSkill[]
+  readonly [field: string]: unknown
+}
+
+/** The card as it stands in the discovery log: without `last_seen`, which changes with every heartbeat. */
+export interface StoredCard extends SubmittedCard {
+  readonly protocolVersions: string[]
+  readonly registered_by: string
+  /** ISO 8601, UTC, milliseconds (R2). Kept when the agent is registered again. */
+  readonly registered_at: string
+}
+
+/** An agent card as the registry shows it (specification, "Agent card"). Fields it does not know are the agent's own. */
+export interface AgentCard extends StoredCard {
+  /** The last heartbeat or registration, ISO 8601, UTC, milliseconds (R2): exact on the node that took it. */
+  readonly last_seen: string
+}

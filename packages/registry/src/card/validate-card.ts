@@ -1,0 +1,111 @@
+import { Buffer } from 'node:buffer'
+
+import { MAX_JSON_DEPTH } from '@signalbox/http-kit'
+import { Compile } from 'typebox/compile'
+
+import { RegistryError } from '../errors.ts'
+import { AgentCardSchema, SERVER_SET_FIELDS } from './agent-card.ts'
+import type { SubmittedCard } from './agent-card.ts'
+import { agentUrl } from './agent-url.ts'
+import { allowedBy, cardProblems, MAX_PROBLEMS, shown } from './card-problems.ts'
+import type { CardProblem } from './card-problems.ts'
+
+/** The largest card, in bytes of JSON without what the server sets (R1). */
+export const MAX_CARD_BYTES = 65_536
+
+/** Says what is wrong with the address that a valid url leads to. */
+export type AddressCheck = (url: URL) => Promise<string | undefined>
+
+const card = Compile(AgentCardSchema)
+const DEFAULT_PROTOCOL_VERSIONS = ['1.0']
+
+/**
+ * Checks a card that somebody wants to register, without what the server sets, and fills in `protocolVersions`.
+ * @throws RegistryError CARD_INVALID with every problem there is (R1)
+ */
+export async function validateCard(
+  given: unknown,
+  checkAddress: AddressCheck,
+): Promise<SubmittedCard & { readonly protocolVersions: string[] }> {
+  const submitted = withoutServerFields(given)
+  const problem = formProblem(submitted)
+  if (problem !== undefined) throw invalidCard([problem])
+  const valid = card.Check(submitted)
+  const problems = valid ? [] : [...cardProblems(AgentCardSchema, submitted)]
+  const urlProblem = await problemOfUrl(submitted, problems, checkAddress)
+  if (urlProblem !== undefined) problems.push(urlProblem)
+  if (!valid || problems.length > 0) throw invalidCard(problems)
+  return { protocolVersions: DEFAULT_PROTOCOL_VERSIONS, ...submitted }
+}
+
+function withoutServerFields(given: unknown): unknown {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
+  const submitted: Record<string, unknown> = { ...given }
+  for (const field of SERVER_SET_FIELDS) delete submitted[field]
+  return submitted
+}
+
+/** What keeps a value from being looked at field by field. */
+function formProblem(submitted: unknown): CardProblem | undefined {
+  if (isDeeper(submitted, MAX_JSON_DEPTH)) {
+    return {
+      field: 'card',
+      given: 'more levels',
+      allowed: `objects and arrays within each other, at most ${MAX_JSON_DEPTH} levels`,
+    }
+  }
+  let text: string | undefined
+  try {
+    text = JSON.stringify(submitted)
+  } catch {}
+  if (text === undefined) return { field: 'card', given: shown(submitted), allowed: 'what JSON can say' }
+  return cardSizeProblem(Buffer.byteLength(text))
+}
+
+/** @returns what is wrong with a card of so many bytes */
+export function cardSizeProblem(bytes: number): CardProblem | undefined {
+  if (bytes <= MAX_CARD_BYTES) return undefined
+  return { field: 'card', given: `${bytes} bytes`, allowed: `at most ${MAX_CARD_BYTES} bytes of JSON` }
+}
+
+/** The error for a card that is not what it must be. */
+export function invalidCard(problems: readonly CardProblem[]): RegistryError {
+  const texts = problems.map(({ field, given, allowed }) =>
+    given === undefined ? `${field} is missing; it must be ${allowed}` : `${field} is ${given}; it must be ${allowed}`,
+  )
+  const more = problems.length >= MAX_PROBLEMS ? `. The first ${MAX_PROBLEMS} problems are listed` : ''
+  return new RegistryError('CARD_INVALID', `invalid agent card: ${texts.join('. ')}${more}`, problems)
+}
+
+/** What a schema cannot say of the url: its form, and where it leads. */
+async function problemOfUrl(
+  submitted: unknown,
+  problems: readonly CardProblem[],
+  checkAddress: AddressCheck,
+): Promise<CardProblem | undefined> {
+  if (problems.some(({ field }) => field === 'url' || field === 'card')) return undefined
+  const text: unknown = typeof submitted === 'object' && submitted !== null ? Reflect.get(submitted, 'url') : undefined
+  if (typeof text !== 'string') return undefined
+  const url = agentUrl(text)
+  if (url === undefined) {
+    return {
+      field: 'url',
+      given: shown(withoutCredentials(text)),
+      allowed: allowedBy(AgentCardSchema.properties.url),
+    }
+  }
+  const refusal = await checkAddress(url)
+  return refusal === undefined ? undefined : { field: 'url', given: shown(text), allowed: refusal }
+}
+
+/** Problems are shown and logged; a password should not be. */
+function withoutCredentials(url: string): string {
+  return url.replace(/\/\/[^/?#]*@/, '//…@')
+}
+
+/** By hand and with an end, because JSON.stringify gives up on what is nested too deep. */
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (levels === 0) return true
+  return Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+}

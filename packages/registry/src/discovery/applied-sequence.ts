@@ -1,0 +1,45 @@
+/** A caller is told after so long even if this node has not come to its entry: that one is durable all the same. */
+const PATIENCE_MS = 5_000
+
+interface Waiter {
+  readonly sequence: number
+  readonly resolve: () => void
+}
+
+/** How far this node has come in the discovery log, so that whoever wrote an entry reads what it wrote. */
+export class AppliedSequence {
+  /** In the order of their sequences. */
+  #waiters: Waiter[] = []
+  #sequence = 0
+
+  /** Resolves when this node has come so far, or after 5 s. */
+  reached(sequence: number): Promise<void> {
+    if (sequence <= this.#sequence) return Promise.resolve()
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#waiters = this.#waiters.filter((other) => other !== waiter)
+        resolve()
+      }, PATIENCE_MS)
+      timer.unref()
+      const waiter: Waiter = {
+        sequence,
+        resolve() {
+          clearTimeout(timer)
+          resolve()
+        },
+      }
+      const after = this.#waiters.findLastIndex((other) => other.sequence <= sequence)
+      this.#waiters.splice(after + 1, 0, waiter)
+    })
+  }
+
+  advance(sequence: number): void {
+    this.#sequence = Math.max(this.#sequence, sequence)
+    const waiting = this.#waiters.findIndex((waiter) => waiter.sequence > sequence)
+    for (const { resolve } of this.#waiters.splice(0, waiting === -1 ? this.#waiters.length : waiting)) resolve()
+  }
+
+  close(): void {
+    this.advance(Infinity)
+  }
+}

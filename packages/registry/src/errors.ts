@@ -1,0 +1,39 @@
+/** Every way a call to the registry can fail: its HTTP status, and when. `docs/errors.md` lists the codes. */
+export const REGISTRY_ERRORS = {
+  /** `details` lists every problem: `{field, given?, allowed}`. */
+  CARD_INVALID: { status: 400, when: 'the agent card is not valid, or its url may not be called' },
+  BODY_INVALID: { status: 400, when: 'the body is not JSON, or not an object with an agent_id' },
+  /** `details` lists every problem: `{parameter, given?, allowed}`. */
+  PARAMETER_INVALID: { status: 400, when: 'a query parameter is unknown, repeated or not allowed' },
+  UNAUTHENTICATED: { status: 401, when: 'the credentials are missing or could not be verified' },
+  ORIGIN_REFUSED: { status: 403, when: "the browser's origin is not trusted" },
+  AGENT_OWNED: { status: 403, when: 'the agent_id belongs to another principal' },
+  /** On a heartbeat the status is 400 (specification, "Registry endpoints"). */
+  AGENT_NOT_FOUND: { status: 404, when: 'no agent is registered under the id' },
+  METHOD_NOT_ALLOWED: { status: 405, when: 'the path has other methods; Allow names them' },
+  AGENT_LIMIT: { status: 409, when: 'as many agents are registered as may be' },
+  BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },
+  MEDIA_TYPE_UNSUPPORTED: { status: 415, when: 'the body is not application/json, or it is encoded' },
+  INTERNAL: { status: 500, when: 'a failure of the server itself' },
+  SHUTTING_DOWN: { status: 503, when: 'the server is shutting down' },
+} as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>
+
+export type RegistryErrorCode = keyof typeof REGISTRY_ERRORS
+
+/** A failure that goes to the client: the message tells a person what is wrong and what is allowed. */
+export class RegistryError extends Error {
+  override readonly name = 'RegistryError'
+  readonly code: RegistryErrorCode
+  /** What a program needs to react, one for each problem; often empty. */
+  readonly details: readonly object[]
+
+  constructor(code: RegistryErrorCode, message: string, details: readonly object[] = [], options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+    this.details = details
+  }
+
+  get status(): number {
+    return REGISTRY_ERRORS[this.code].status
+  }
+}

@@ -1,0 +1,157 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+
+import { isBrokerError } from '@signalbox/broker-core'
+import type { Identity, OriginPolicy } from '@signalbox/http-kit'
+import { authenticate, AuthenticationError, InFlight, originPolicy } from '@signalbox/http-kit'
+
+import type { AgentRegistry } from '../agent-registry.ts'
+import type { RegistryErrorCode } from '../errors.ts'
+import { REGISTRY_ERRORS, RegistryError } from '../errors.ts'
+import type { Failure } from './exchange.ts'
+import { Exchange } from './exchange.ts'
+import type { RegistryOutcome, RegistryRouteOptions, ResolvedRouteOptions } from './route-options.ts'
+import { resolveRouteOptions } from './route-options.ts'
+import type { Route } from './routes.ts'
+import { routesAt } from './routes.ts'
+
+/** The registry's endpoints as a function for node's HTTP server, and for any framework that can hand over request and response. */
+export interface RegistryHandler {
+  /**
+   * Takes over one request; a path that is none of the registry's is answered with 404 in plain text. `headers` go into
+   * the answer beside its own, such as CORS headers that somebody set.
+   */
+  (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
+  /** Ends politely: no new calls, those under way have `graceMs` to finish. Idempotent. @default graceMs 5000 */
+  close(graceMs?: number): Promise<void>
+}
+
+/** Makes the endpoints at `/agents` (specification, "Registry endpoints"). */
+export function createRegistryHandler(registry: AgentRegistry, options: RegistryRouteOptions = {}): RegistryHandler {
+  const endpoints = new RegistryEndpoints(registry, resolveRouteOptions(options))
+  return Object.assign(
+    (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
+      endpoints.handle(request, response, headers),
+    { close: (graceMs?: number) => endpoints.close(graceMs) },
+  )
+}
+
+class RegistryEndpoints {
+  readonly #registry: AgentRegistry
+  readonly #options: ResolvedRouteOptions
+  readonly #originAllowed: OriginPolicy
+  readonly #inFlight = new InFlight()
+  #closed: Promise<unknown> | undefined
+
+  constructor(registry: AgentRegistry, options: ResolvedRouteOptions) {
+    this.#registry = registry
+    this.#options = options
+    const { trustedOrigins, bindHost } = options
+    this.#originAllowed = originPolicy(trustedOrigins, bindHost === undefined ? {} : { bindHost })
+  }
+
+  /** S5: origin, then authentication, then the query and the body. */
+  handle(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+    const exchange = new Exchange(request, response, headers, (finished, outcome) => this.#finished(finished, outcome))
+    const { url = '/', method } = request
+    const mark = url.indexOf('?')
+    const path = mark === -1 ? url : url.slice(0, mark)
+    const query = mark === -1 ? '' : url.slice(mark + 1)
+    const found = routesAt(path)
+    if (found === undefined) {
+      exchange.notFound()
+      return
+    }
+    const { agentId, routes } = found
+    const route = routes.find((candidate) => candidate.method === method)
+    exchange.route = route?.name ?? 'unknown'
+    if (!this.#originAllowed(request.headers.origin)) {
+      exchange.fail(failure('ORIGIN_REFUSED', 'origin not allowed'), 'origin_refused')
+      return
+    }
+    if (route === undefined) {
+      const allowed = routes.map((candidate) => candidate.method).join(', ')
+      const headers = { Allow: allowed }
+      exchange.fail({ ...failure('METHOD_NOT_ALLOWED', `method not allowed: this path takes ${allowed}`), headers })
+      return
+    }
+    if (this.#closed !== undefined) {
+      exchange.fail(failure('SHUTTING_DOWN', 'the server is shutting down; try again'))
+      return
+    }
+    authenticate(
+      this.#options.authenticator,
+      request,
+      (identity) => this.#run(exchange, route, identity, agentId, query),
+      (cause) => this.#unauthenticated(exchange, route, cause),
+    )
+  }
+
+  #unauthenticated(exchange: Exchange, route: Route, cause: unknown): void {
+    if (!(cause instanceof AuthenticationError)) {
+      this.#fail(exchange, route, cause)
+      return
+    }
+    const headers = { 'WWW-Authenticate': 'Bearer realm="signalbox"' }
+    exchange.fail({ ...failure('UNAUTHENTICATED', 'Authentication failed'), headers }, 'unauthenticated')
+  }
+
+  #run(exchange: Exchange, route: Route, identity: Identity, agentId: string, query: string): void {
+    const { request, response } = exchange
+    const { maxBodyBytes } = this.#options
+    this.#inFlight.begin()
+    let running = true
+    const end = (): void => {
+      if (!running) return
+      running = false
+      this.#inFlight.finish()
+    }
+    // A body that breaks off never ends: nobody waits for it then.
+    response.once('close', () => {
+      exchange.abandon()
+      end()
+    })
+    route
+      .run({ registry: this.#registry, request, maxBodyBytes, identity, agentId, query })
+      .then(
+        (answer) => exchange.succeed(answer),
+        (error: unknown) => this.#fail(exchange, route, error),
+      )
+      .catch((error: unknown) => this.#failed(error))
+      .finally(end)
+  }
+
+  #fail(exchange: Exchange, route: Route, error: unknown): void {
+    if (error instanceof RegistryError) {
+      const { code, message, details } = error
+      // The specification has 400 for whatever is wrong with a heartbeat.
+      const status = route.name === 'heartbeat' && code === 'AGENT_NOT_FOUND' ? 400 : error.status
+      exchange.fail({ status, code, message, details })
+    } else if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) {
+      exchange.fail({ status: 503, code: error.code, message: error.message })
+    } else {
+      this.#failed(error)
+      exchange.fail(failure('INTERNAL', 'internal error'))
+    }
+  }
+
+  #failed(error: unknown): void {
+    try {
+      this.#options.hooks.failed?.(error)
+    } catch {}
+  }
+
+  #finished({ route, startedAt }: Exchange, outcome: RegistryOutcome): void {
+    try {
+      this.#options.hooks.requestFinished?.({ route, outcome, seconds: (performance.now() - startedAt) / 1000 })
+    } catch {}
+  }
+
+  async close(graceMs = 5000): Promise<void> {
+    this.#closed ??= this.#inFlight.idleWithin(graceMs)
+    await this.#closed
+  }
+}
+
+function failure(code: RegistryErrorCode, message: string): Failure {
+  return { status: REGISTRY_ERRORS[code].status, code, message }
+}

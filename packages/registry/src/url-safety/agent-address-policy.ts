@@ -1,0 +1,129 @@
+import { lookup as systemLookup } from 'node:dns'
+import type { LookupAddress, LookupOptions } from 'node:dns'
+
+import { AddressList, hostName } from './address-list.ts'
+import { ipAddress } from './ip-address.ts'
+import { ALWAYS_REFUSED } from './refused-addresses.ts'
+import { Resolutions } from './resolutions.ts'
+
+/** Finds every address of a name; rejects when it has none. */
+export type ResolveHost = (hostname: string) => Promise<readonly LookupAddress[]>
+
+export interface AgentAddressOptions {
+  /** When set, agents may be nowhere else. Addresses, CIDR blocks, hosts, patterns such as `*.example.com`. @default [], anywhere */
+  readonly allow?: readonly string[]
+  /** Where agents may not be, allowed or not; written as `allow`. @default [] */
+  readonly deny?: readonly string[]
+  /** @default the system's resolver */
+  readonly resolve?: ResolveHost
+}
+
+/** What callers are told; generic, so that nobody can ask the broker about its network. */
+const NOT_ALLOWED = 'a URL at an address where agents may be called'
+
+/** The agent's address may not be called (R8). */
+export class AgentAddressError extends Error {
+  override readonly name = 'AgentAddressError'
+  readonly code = 'AGENT_ADDRESS_REFUSED'
+
+  constructor() {
+    super('the address of the agent may not be called')
+  }
+}
+
+type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void
+
+/**
+ * Which addresses agents may have (R8). It is asked twice: when an agent is registered, by {@link check}, and when it is
+ * called, by {@link assertHost} and {@link lookup}, because a name may lead elsewhere by then.
+ */
+export class AgentAddressPolicy {
+  readonly #allow: AddressList
+  readonly #deny: AddressList
+  readonly #resolve: ResolveHost
+  readonly #resolutions: Resolutions
+
+  /** @throws RangeError for an entry of a list that is neither an address nor a host */
+  constructor(options: AgentAddressOptions = {}) {
+    this.#allow = new AddressList('agent url allow list', options.allow ?? [])
+    this.#deny = new AddressList('agent url deny list', options.deny ?? [])
+    this.#resolve = options.resolve ?? resolveBySystem
+    this.#resolutions = new Resolutions(this.#resolve)
+  }
+
+  /**
+   * Checks where a url leads, by its host and by what that resolves to now. A name that has no address yet passes: agents
+   * are often registered before their names are known, and every call is checked again.
+   * @returns what the url has to be instead, in general words; undefined when agents may be there
+   */
+  async check(url: URL): Promise<string | undefined> {
+    const host = hostName(url.hostname)
+    if (this.#refusesHost(host)) return NOT_ALLOWED
+    if (ipAddress(host) !== undefined) return undefined
+    const addresses = await this.#resolutions.of(host)
+    return addresses.length > 0 && this.#permitted(host, addresses).length === 0 ? NOT_ALLOWED : undefined
+  }
+
+  /**
+   * To be called before each connection with the host of its URL: node looks up no name, and so asks no `lookup`, where
+   * the host is an address.
+   * @throws AgentAddressError
+   */
+  assertHost(hostname: string): void {
+    if (this.#refusesHost(hostName(hostname))) throw new AgentAddressError()
+  }
+
+  /**
+   * For the `lookup` option of `net.connect`, `tls.connect` and agents: resolves a name to those of its addresses that may
+   * be called, and fails with {@link AgentAddressError} when there is none.
+   */
+  readonly lookup = (hostname: string, options: LookupOptions, callback: LookupCallback): void => {
+    void this.#answer(hostname, options, callback)
+  }
+
+  async #answer(hostname: string, options: LookupOptions, callback: LookupCallback): Promise<void> {
+    let addresses: LookupAddress[]
+    try {
+      addresses = await this.#addressesFor(hostname, options)
+    } catch (error) {
+      callback(error instanceof Error ? error : new AgentAddressError(), options.all === true ? [] : '')
+      return
+    }
+    const [first] = addresses
+    if (options.all === true) callback(null, addresses)
+    else callback(null, first?.address ?? '', first?.family)
+  }
+
+  async #addressesFor(hostname: string, { family = 0 }: LookupOptions): Promise<LookupAddress[]> {
+    const host = hostName(hostname)
+    if (this.#refusesHost(host)) throw new AgentAddressError()
+    const wanted = family === 'IPv4' ? 4 : family === 'IPv6' ? 6 : family
+    const found = await this.#resolve(host)
+    const permitted = this.#permitted(host, found).filter((address) => wanted === 0 || address.family === wanted)
+    if (permitted.length === 0) throw new AgentAddressError()
+    return permitted
+  }
+
+  /** What can be said of a host without asking anybody. */
+  #refusesHost(host: string): boolean {
+    const address = ipAddress(host)
+    if (address !== undefined) return this.#permitted(host, [{ address: host, family: 0 }]).length === 0
+    return host === '' || ALWAYS_REFUSED.hasHost(host) || this.#deny.hasHost(host)
+  }
+
+  /** Those of a host's addresses that may be called. Refused ones are left out: nobody connects to them. */
+  #permitted(host: string, addresses: readonly LookupAddress[]): LookupAddress[] {
+    const anywhere = this.#allow.empty || this.#allow.hasHost(host)
+    return addresses.filter(({ address: text }) => {
+      const address = ipAddress(text)
+      if (address === undefined || ALWAYS_REFUSED.reaches(address) || this.#deny.reaches(address)) return false
+      return anywhere || this.#allow.hasAddress(address)
+    })
+  }
+}
+
+function resolveBySystem(hostname: string): Promise<readonly LookupAddress[]> {
+  return new Promise((resolve, reject) => {
+    systemLookup(hostname, { all: true }, (error, addresses) => (error ? reject(error) : resolve(addresses)))
+  })
+}

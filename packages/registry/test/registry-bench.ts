@@ -1,0 +1,89 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import type { BrokerHandle } from '@signalbox/broker-core'
+import { createBroker } from '@signalbox/broker-core'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { onTestFinished } from 'vitest'
+
+import type { AgentRegistry, RegistryCaller, RegistryOptions } from '../src/index.ts'
+import { openRegistry } from '../src/index.ts'
+
+export const ALICE: RegistryCaller = { clientId: 'alice' }
+export const BOB: RegistryCaller = { clientId: 'bob' }
+export const ADMIN: RegistryCaller = { clientId: 'root', admin: true }
+
+/** A valid card, with what the test says of it. */
+export function card(agentId: string, more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  return { agent_id: agentId, name: `The ${agentId}`, url: 'http://127.0.0.1:9/agent', ...more }
+}
+
+/** What happened at a registry, as text: `register success a1`. */
+export interface Watched {
+  readonly operations: string[]
+  readonly failures: string[]
+  readonly hooks: NonNullable<RegistryOptions['hooks']>
+}
+
+export function watched(): Watched {
+  const operations: string[] = []
+  const failures: string[] = []
+  return {
+    operations,
+    failures,
+    hooks: {
+      operation: (op, status, { agentId, code }) => {
+        operations.push([op, status, agentId, code].filter((part) => part !== undefined).join(' '))
+      },
+      failed: (error) => {
+        failures.push(error instanceof Error ? error.message : String(error))
+      },
+    },
+  }
+}
+
+export interface Bench {
+  readonly system: BrokerHandle
+  /** Another registry on the same engine: another node. */
+  readonly node: (options?: RegistryOptions) => Promise<AgentRegistry>
+  /** Closes everything, and opens the store again. */
+  readonly restart: () => Promise<void>
+}
+
+/** A real embedded engine in a temporary folder, gone when the test is over. */
+export async function openBench(): Promise<Bench> {
+  const path = await mkdtemp(join(tmpdir(), 'signalbox-registry-'))
+  let engine = await openEmbeddedEngine({ path })
+  let { system } = createBroker(engine)
+  let registries: AgentRegistry[] = []
+  const close = async (): Promise<void> => {
+    await Promise.all(registries.map((registry) => registry.close()))
+    registries = []
+    await engine.close()
+  }
+  onTestFinished(async () => {
+    await close()
+    await rm(path, { recursive: true, force: true })
+  })
+  return {
+    get system() {
+      return system
+    },
+    async node(options) {
+      const registry = await openRegistry(system, options)
+      registries.push(registry)
+      return registry
+    },
+    async restart() {
+      await close()
+      engine = await openEmbeddedEngine({ path })
+      system = createBroker(engine).system
+    },
+  }
+}
+
+/** Resolves when the condition holds; the test's own time-out is the limit. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
+}
