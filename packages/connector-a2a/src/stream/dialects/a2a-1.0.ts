@@ -1,0 +1,30 @@
+import type { Reading, SourceObject } from './reading.ts'
+import { isObject } from './reading.ts'
+import type { TaskPhase } from './task-state.ts'
+import { readStatusUpdate, readTask } from './task-state.ts'
+
+const PHASES: ReadonlyMap<unknown, TaskPhase> = new Map<unknown, TaskPhase>([
+  ['TASK_STATE_COMPLETED', 'completed'],
+  ['TASK_STATE_FAILED', 'failed'],
+  ['TASK_STATE_REJECTED', 'failed'],
+  ['TASK_STATE_CANCELED', 'failed'],
+  // As it was written in some releases of the protocol's definition.
+  ['TASK_STATE_CANCELLED', 'failed'],
+  ['TASK_STATE_INPUT_REQUIRED', 'interrupted'],
+  ['TASK_STATE_AUTH_REQUIRED', 'interrupted'],
+])
+
+/** A result of A2A 1.0: its one member's name tells what it is. The payload is the whole result. */
+export function readA2a10({ text, value }: SourceObject): Reading | undefined {
+  const { statusUpdate, artifactUpdate, task, message } = value
+  if (isObject(statusUpdate)) {
+    return readStatusUpdate(phaseOf(statusUpdate['status']), statusUpdate['final'] === true, text)
+  }
+  if (isObject(artifactUpdate)) return { type: 'artifact', payload: text }
+  if (isObject(task)) return readTask(phaseOf(task['status']), text)
+  return isObject(message) ? { type: 'message', payload: text, ifEnded: 'done' } : undefined
+}
+
+function phaseOf(status: unknown): TaskPhase {
+  return (isObject(status) ? PHASES.get(status['state']) : undefined) ?? 'open'
+}

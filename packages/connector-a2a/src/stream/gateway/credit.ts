@@ -1,0 +1,58 @@
+import type { BrokerHandle } from '@signalbox/broker-core'
+
+import { controlChannel } from '../channel/channels.ts'
+import { encodeCredit } from '../channel/control.ts'
+import type { ResolvedStreamLimits } from '../limits.ts'
+import { firstMoment } from '../pulse.ts'
+
+/** Grants the agent's node credit as the client takes frames: with half a window, when asked, and by the clock (A11). */
+export class Credit {
+  readonly #system: BrokerHandle
+  readonly #channel: string
+  readonly #limits: ResolvedStreamLimits
+  #takenFrames = 0
+  #takenBytes = 0
+  #grantedFrames = 0
+  #grantedBytes = 0
+  #nextGrant: number
+
+  constructor(system: BrokerHandle, streamId: string, limits: ResolvedStreamLimits) {
+    this.#system = system
+    this.#channel = controlChannel(streamId)
+    this.#limits = limits
+    this.#nextGrant = firstMoment(performance.now(), limits.creditMs)
+  }
+
+  /** The client has taken all frames up to this one. */
+  taken(frame: number, bytes: number, asked: boolean): void {
+    this.#takenFrames = frame
+    this.#takenBytes += bytes
+    const { windowBytes, windowFrames } = this.#limits
+    if (
+      asked ||
+      this.#takenBytes - this.#grantedBytes >= windowBytes / 2 ||
+      this.#takenFrames - this.#grantedFrames >= windowFrames / 2
+    ) {
+      this.grant()
+    }
+  }
+
+  /** The client has taken the last frame. */
+  settle(frame: number): void {
+    this.#takenFrames = frame
+    this.grant()
+  }
+
+  pulse(now: number): void {
+    if (now >= this.#nextGrant) this.grant()
+  }
+
+  grant(): void {
+    this.#grantedFrames = this.#takenFrames
+    this.#grantedBytes = this.#takenBytes
+    this.#nextGrant = performance.now() + this.#limits.creditMs
+    const credit = encodeCredit(this.#takenFrames, this.#limits.windowBytes)
+    // The next one makes good for one that is lost.
+    this.#system.events.publish(this.#channel, credit).catch(() => {})
+  }
+}

@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto'
+
+import type { BrokerHandle } from '@signalbox/broker-core'
+import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
+
+import { streamChannel } from '../channel/channels.ts'
+import { publishStreamCancel } from '../channel/control.ts'
+import type { StreamLimits } from '../limits.ts'
+import { resolveLimits } from '../limits.ts'
+import type { AgentStream } from './agent-stream.ts'
+import { ClientStream } from './client-stream.ts'
+import { Receiver } from './receiver.ts'
+
+export interface OpenAgentStreamOptions {
+  readonly system: BrokerHandle
+  readonly requests: AgentRequests
+  readonly agentId: string
+  /** The JSON-RPC request that the agent gets, byte for byte. */
+  readonly body: Uint8Array
+  /** Caller, headers, timeout and signal; the stream's id is added. */
+  readonly request: Omit<AgentRequestOptions, 'streamId' | 'acceptOnly'>
+  readonly limits: StreamLimits
+}
+
+/**
+ * Asks an agent for a stream. `refused` is any reply without a 2xx status; with one, the agent's node relays its events.
+ * @throws BrokerError as AgentRequests.request does, and the reason of the request's signal
+ */
+export async function openAgentStream(
+  options: OpenAgentStreamOptions,
+): Promise<{ readonly refused: AgentReply } | { readonly stream: AgentStream }> {
+  const { system, requests, agentId, body, request } = options
+  const streamId = randomUUID()
+  const receiver = new Receiver()
+  // Subscribed before it is asked: no event can be missed.
+  const subscription = await system.events.subscribe(streamChannel(streamId), {}, receiver.listener)
+  try {
+    const reply = await requests.request(agentId, body, { ...request, streamId })
+    if (reply.failure === undefined && reply.status >= 200 && reply.status < 300) {
+      return { stream: new ClientStream(system, streamId, resolveLimits(options.limits), receiver, subscription) }
+    }
+    await subscription.close()
+    return { refused: reply }
+  } catch (error) {
+    await subscription.close()
+    // The agent may have begun all the same.
+    await publishStreamCancel(system, streamId).catch(() => {})
+    throw error
+  }
+}

@@ -1,0 +1,34 @@
+import type { IncomingMessage } from 'node:http'
+
+import type { BrokerHandle } from '@signalbox/broker-core'
+
+import type { StreamLimits } from '../limits.ts'
+import type { NodeBudget } from './node-budget.ts'
+import { Relay } from './relay.ts'
+
+export interface RelayOptions {
+  readonly system: BrokerHandle
+  readonly streamId: string
+  /** The agent's response: 2xx, its body untouched. */
+  readonly response: IncomingMessage
+  readonly limits: StreamLimits
+  /** One for all streams of the node. */
+  readonly budget: NodeBudget
+  /** Aborting it interrupts the stream: the node shuts down. */
+  readonly signal?: AbortSignal
+}
+
+/** How a stream ended on the agent's side. */
+export interface RelayEnd {
+  /** The agent's response was aborted before its end: tell the agent `stream_cancel` (A10). */
+  readonly cancelled: boolean
+}
+
+/**
+ * Sends the agent's events to the node that has the client, as fast as the client takes them (A8, A9, A11). It resolves
+ * when the client has taken all, or when the stream was given up, with the agent's response ended or aborted. It never
+ * rejects.
+ */
+export function relayAgentStream(options: RelayOptions): Promise<RelayEnd> {
+  return new Relay(options).run()
+}

@@ -1,0 +1,111 @@
+import type { Message, Subscription } from '@signalbox/broker-core'
+
+import { controlChannel } from '../channel/channels.ts'
+import { decodeControl } from '../channel/control.ts'
+import { STREAM_FAILURES } from '../errors.ts'
+import { failureText } from '../events.ts'
+import type { ResolvedStreamLimits } from '../limits.ts'
+import { resolveLimits } from '../limits.ts'
+import type { Pulsed } from '../pulse.ts'
+import { Pulse } from '../pulse.ts'
+import type { RelayEnd, RelayOptions } from './relay-agent-stream.ts'
+import { Sender } from './sender.ts'
+import { Upstream } from './upstream.ts'
+
+/** One stream on the agent's side: what the agent's response brings is sent as far as the client's node gives credit. */
+export class Relay implements Pulsed {
+  readonly #options: RelayOptions
+  readonly #limits: ResolvedStreamLimits
+  readonly #pulse: Pulse
+  readonly #sender: Sender
+  readonly #upstream: Upstream
+  #control: Subscription | undefined
+  #lastCredit = performance.now()
+  #over = false
+  readonly #ended = Promise.withResolvers<RelayEnd>()
+  readonly #onAbort = (): void => this.#interrupt()
+
+  constructor(options: RelayOptions) {
+    const { system, streamId, response, budget } = options
+    const limits = resolveLimits(options.limits)
+    this.#options = options
+    this.#limits = limits
+    this.#pulse = Pulse.for(limits)
+    this.#sender = new Sender({
+      system,
+      streamId,
+      limits,
+      budget,
+      onRoom: () => this.#upstream.readOn(),
+      onFailure: () => this.#giveUp(),
+    })
+    this.#upstream = new Upstream(response, streamId, this.#sender, limits.maxEventBytes, () => this.#endIfSettled())
+  }
+
+  run(): Promise<RelayEnd> {
+    this.#pulse.add(this)
+    this.#options.signal?.addEventListener('abort', this.#onAbort)
+    this.#start().catch(() => this.#giveUp())
+    return this.#ended.promise
+  }
+
+  async #start(): Promise<void> {
+    const { system, streamId, signal } = this.#options
+    const control = await system.events.subscribe(controlChannel(streamId), {}, (message) => this.#onControl(message))
+    if (this.#over) {
+      await control.close()
+      return
+    }
+    this.#control = control
+    void control.closed.then(() => this.#giveUp())
+    if (signal?.aborted === true) this.#interrupt()
+    else this.#upstream.start()
+  }
+
+  /** @inheritdoc */
+  pulse(now: number): void {
+    if (now - this.#lastCredit >= this.#limits.noCreditMs) this.#giveUp()
+    this.#upstream.pulse(now)
+    this.#sender.beat(now)
+  }
+
+  #onControl(message: Message): void {
+    const control = decodeControl(message)
+    if (control === undefined || this.#over) return
+    if (control.kind === 'cancel') {
+      this.#giveUp()
+      return
+    }
+    this.#lastCredit = performance.now()
+    this.#sender.grant(control.consumed, control.windowBytes)
+    this.#endIfSettled()
+  }
+
+  #interrupt(): void {
+    const { code } = STREAM_FAILURES.INTERRUPTED
+    this.#sender.cutShort(failureText(this.#options.streamId, STREAM_FAILURES.INTERRUPTED), code)
+    this.#giveUp()
+  }
+
+  #endIfSettled(): void {
+    if (this.#upstream.over && this.#sender.settled) this.#end()
+  }
+
+  /** Nobody is there for the rest of it. */
+  #giveUp(): void {
+    if (this.#over) return
+    this.#sender.stop()
+    this.#upstream.abort()
+    this.#end()
+  }
+
+  #end(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#sender.stop()
+    this.#pulse.delete(this)
+    this.#options.signal?.removeEventListener('abort', this.#onAbort)
+    this.#control?.close().catch(() => {})
+    this.#ended.resolve({ cancelled: this.#upstream.aborted })
+  }
+}

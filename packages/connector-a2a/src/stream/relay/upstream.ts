@@ -1,0 +1,213 @@
+import { Buffer } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+
+import type { EndMark } from '../channel/frame.ts'
+import { STREAM_FAILURES } from '../errors.ts'
+import { EventReader } from '../reader/event-reader.ts'
+import type { ClientText } from './agent-events.ts'
+import { AgentEvents } from './agent-events.ts'
+
+/** Read between two looks at the credit, in bytes: tiny events grow on their way. */
+const SLICE_BYTES = 8_192
+
+/** After its terminal event an agent has this long to end its response, and may send this much, before it is cut off. */
+const LINGER_MS = 1_000
+const LINGER_BYTES = 65_536
+
+const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
+
+/** Where the events of an agent's response go. */
+export interface EventSink {
+  /** Takes text of events for the client, latin1; with `end` it is the last. */
+  push(text: string, end?: EndMark): void
+  /** Sends what was pushed in this turn. */
+  flush(): void
+  /** Nothing more is to be read. */
+  readonly blocked: boolean
+}
+
+/** An agent's response as text of events for the client: read as far as they are taken, and always ending with one terminal event. */
+export class Upstream {
+  readonly #response: IncomingMessage
+  readonly #sink: EventSink
+  readonly #maxEventBytes: number
+  readonly #onOver: () => void
+  readonly #events: AgentEvents
+  readonly #reader: EventReader | undefined
+  /** The body so far, of a response that is no event stream. */
+  #body: Buffer[] = []
+  #bodyBytes = 0
+  /** Read from the socket, but not to be looked at before there is room. */
+  #rest: Buffer | undefined
+  #paused = false
+  #flushDue = false
+  /** How the response is over: whole, or broken off. */
+  #ended: 'whole' | 'broken' | undefined
+  /** The terminal event was pushed, the agent's or ours. */
+  #terminated = false
+  /** The agent has sent its last word. */
+  #agentDone = false
+  #aborted = false
+  #over = false
+  #lingerUntil = Infinity
+  #lingered = 0
+
+  /** @param onOver Called once, when the terminal event was pushed and the response is ended or aborted. */
+  constructor(response: IncomingMessage, streamId: string, sink: EventSink, maxEventBytes: number, onOver: () => void) {
+    this.#response = response
+    this.#sink = sink
+    this.#maxEventBytes = maxEventBytes
+    this.#onOver = onOver
+    this.#events = new AgentEvents(streamId)
+    if (EVENT_STREAM.test(response.headers['content-type'] ?? '')) {
+      this.#reader = new EventReader(maxEventBytes, (event) => {
+        if (this.#terminated) return
+        const text = this.#ended === undefined ? this.#events.next(event) : this.#events.cutOff(event)
+        if (text !== undefined) this.#pushOfAgent(text)
+      })
+    }
+    response.on('error', () => {})
+    response.once('close', () => this.#end('broken'))
+  }
+
+  /** Nothing more comes, and nothing is open any more. */
+  get over(): boolean {
+    return this.#over
+  }
+
+  /** It was aborted before the agent had said its last word. */
+  get aborted(): boolean {
+    return this.#aborted
+  }
+
+  /** Begins to read. */
+  start(): void {
+    if (this.#over) return
+    if (this.#response.destroyed) {
+      this.#end('broken')
+      return
+    }
+    this.#response.once('end', () => this.#end('whole'))
+    this.#response.on('data', (chunk: Buffer) => this.#take(chunk))
+  }
+
+  /** There is room again. */
+  readOn(): void {
+    if (!this.#paused) return
+    this.#paused = false
+    const rest = this.#rest
+    this.#rest = undefined
+    if (rest !== undefined) this.#read(rest)
+    if (this.#rest === undefined) this.#conclude()
+    if (!this.#paused) this.#response.resume()
+  }
+
+  /** Cuts an agent off that does not end its response. */
+  pulse(now: number): void {
+    if (now >= this.#lingerUntil) this.abort()
+  }
+
+  /** Aborts the response, unless it is over. Idempotent. */
+  abort(): void {
+    if (this.#over) return
+    if (!this.#agentDone) this.#aborted = true
+    this.#terminated = true
+    this.#body = []
+    this.#rest = undefined
+    this.#response.destroy()
+    this.#finish()
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#terminated) this.#linger(chunk)
+    else if (this.#reader === undefined) this.#collect(chunk)
+    else this.#read(chunk)
+  }
+
+  #read(chunk: Buffer): void {
+    for (let at = 0; at < chunk.length && !this.#terminated; at += SLICE_BYTES) {
+      if (this.#sink.blocked) {
+        this.#rest = chunk.subarray(at)
+        break
+      }
+      if (this.#reader?.feed(chunk.subarray(at, at + SLICE_BYTES)) === false) this.#refuse()
+    }
+    this.#pauseIfBlocked()
+    if (!this.#paused) this.#flushSoon()
+  }
+
+  /** Events that are read in one turn of the event loop go out together. */
+  #flushSoon(): void {
+    if (this.#flushDue) return
+    this.#flushDue = true
+    process.nextTick(() => {
+      this.#flushDue = false
+      this.#sink.flush()
+      this.#pauseIfBlocked()
+    })
+  }
+
+  #pauseIfBlocked(): void {
+    if (this.#paused || this.#terminated || !this.#sink.blocked) return
+    this.#paused = true
+    this.#response.pause()
+  }
+
+  #collect(chunk: Buffer): void {
+    this.#bodyBytes += chunk.length
+    if (this.#bodyBytes > this.#maxEventBytes) this.#refuse()
+    else this.#body.push(chunk)
+  }
+
+  #refuse(): void {
+    if (this.#terminated) return
+    this.#push(this.#events.failure(STREAM_FAILURES.TOO_LARGE))
+    this.abort()
+  }
+
+  #linger(chunk: Buffer): void {
+    this.#lingered += chunk.length
+    if (this.#lingered > LINGER_BYTES) this.abort()
+  }
+
+  #end(how: 'whole' | 'broken'): void {
+    if (this.#ended !== undefined || this.#over) return
+    this.#ended = how
+    this.#agentDone = true
+    if (this.#rest === undefined) this.#conclude()
+  }
+
+  /** The response is over and all of it was read. */
+  #conclude(): void {
+    if (this.#ended === undefined || this.#over) return
+    if (!this.#terminated) {
+      if (this.#ended === 'whole' && this.#reader === undefined) {
+        this.#push(this.#events.plainAnswer(Buffer.concat(this.#body).toString('latin1')))
+        this.#body = []
+      } else {
+        if (this.#ended === 'whole') this.#reader?.end()
+        if (!this.#terminated) this.#push(this.#ended === 'whole' ? this.#events.ended() : this.#events.broken())
+      }
+    }
+    this.#finish()
+  }
+
+  #pushOfAgent(text: ClientText): void {
+    if (text.end !== undefined) {
+      this.#agentDone = true
+      this.#lingerUntil = performance.now() + LINGER_MS
+    }
+    this.#push(text)
+  }
+
+  #push({ text, end }: ClientText): void {
+    if (end !== undefined) this.#terminated = true
+    this.#sink.push(text, end)
+  }
+
+  #finish(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#onOver()
+  }
+}
