@@ -1,0 +1,95 @@
+import { createHash } from 'node:crypto'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+
+import { refuseBody } from '@signalbox/http-kit'
+
+import type { AgentCard } from '@signalbox/registry'
+import type { Platform } from './options.ts'
+
+/** The end of every path at which a card is shown to everybody (specification, "Authentication" 8). */
+export const CARD_PATH = '/.well-known/agent-card.json'
+
+/** How long a card may be kept before it is asked for again, in seconds. */
+const MAX_AGE_SECONDS = 60
+
+interface ShownCard {
+  readonly text: string
+  readonly etag: string
+}
+
+/** Agent cards over HTTP: public, and cheap to ask for again. */
+export class Cards {
+  readonly #platform: ShownCard
+  readonly #shown = new WeakMap<AgentCard, ShownCard>()
+
+  constructor({ name, version, description }: Platform) {
+    this.#platform = show({
+      name,
+      description,
+      version,
+      protocolVersions: ['1.0'],
+      capabilities: { streaming: true },
+      defaultInputModes: ['text/plain', 'application/json'],
+      defaultOutputModes: ['text/plain', 'application/json'],
+      skills: [],
+    })
+  }
+
+  /** Answers with the platform's own card. */
+  platform(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+    answer(request, response, headers, this.#platform)
+  }
+
+  /** Answers with an agent's card, 404 without one. */
+  agent(
+    card: AgentCard | undefined,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: OutgoingHttpHeaders | undefined,
+  ): void {
+    if (card === undefined) {
+      const text = JSON.stringify({ error: 'AGENT_NOT_FOUND', message: 'no agent is registered under this id' })
+      refuseBody(request, response, 404, { ...headers, 'Content-Type': 'application/json' }, text)
+      return
+    }
+    let shown = this.#shown.get(card)
+    if (shown === undefined) this.#shown.set(card, (shown = show(card)))
+    answer(request, response, headers, shown)
+  }
+}
+
+function show(card: object): ShownCard {
+  const text = JSON.stringify(card)
+  return { text, etag: `"${createHash('sha256').update(text).digest('base64url').slice(0, 27)}"` }
+}
+
+function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  moreHeaders: OutgoingHttpHeaders | undefined,
+  { text, etag }: ShownCard,
+): void {
+  const headers = { ...moreHeaders, ETag: etag, 'Cache-Control': `public, max-age=${MAX_AGE_SECONDS}` }
+  if (request.method !== 'GET' && request.method !== 'HEAD') {
+    refuseBody(request, response, 405, { ...moreHeaders, Allow: 'GET, HEAD' }, '')
+  } else if (isKnown(request.headers['if-none-match'], etag)) {
+    response.writeHead(304, headers)
+    response.end()
+  } else {
+    response.writeHead(200, {
+      ...headers,
+      'Content-Type': 'application/json',
+      'Content-Length': Buffer.byteLength(text),
+    })
+    response.end(request.method === 'HEAD' ? undefined : text)
+  }
+}
+
+/** Whether If-None-Match names this card; weak and strong tags compare alike (RFC 9110, section 13.1.2). */
+function isKnown(header: string | undefined, etag: string): boolean {
+  if (header === undefined) return false
+  return header.split(',').some((tag) => {
+    const trimmed = tag.trim()
+    return trimmed === '*' || trimmed === etag || trimmed === `W/${etag}`
+  })
+}

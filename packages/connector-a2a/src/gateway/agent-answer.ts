@@ -1,0 +1,127 @@
+import { Buffer } from 'node:buffer'
+
+import { decodeText, isBrokerError } from '@signalbox/broker-core'
+import { internalError, JSON_RPC_CODES, JsonRpcError, memberText } from '@signalbox/http-kit'
+import type { AgentReply } from '@signalbox/registry'
+
+/** What an agent's reply becomes for the caller: the source text of `result`, or of an `error` of the agent's own. */
+export type AgentAnswer = { readonly result: string } | { readonly error: string }
+
+/** How much of the body of a refusal is shown to the caller, in bytes. */
+const MAX_SHOWN_BYTES = 65_536
+
+/**
+ * The answer that a reply stands for: the first row of A3 that fits. What the agent said is cut out of its response as it
+ * stands (A4).
+ * @throws JsonRpcError for every outcome that is the gateway's to tell
+ */
+export function agentAnswer(agentId: string, reply: AgentReply): AgentAnswer {
+  if (reply.failure !== undefined || !reply.executed) throw failed(agentId, reply)
+  const text = decodeText(reply.body)
+  const json = text === undefined ? undefined : parse(text)
+  if (text !== undefined && isRpcResponse(json?.value)) {
+    const { error } = json.value
+    if (isRpcError(error)) return { error: memberText(text, 'error') ?? '' }
+    // A malformed error is none that could be passed on, and still no success.
+    if (isSuccess(reply) && error !== undefined && error !== null) throw invalidResponse()
+    if (isSuccess(reply) && Object.hasOwn(json.value, 'result')) return { result: memberText(text, 'result') ?? '' }
+  }
+  if (!isSuccess(reply)) throw refused(reply)
+  if (text === undefined || json === undefined) throw invalidResponse()
+  return { result: text.trim() }
+}
+
+function failed(agentId: string, { failure, error, status }: AgentReply): JsonRpcError {
+  switch (failure) {
+    case 'not_found':
+      return agentNotFound(agentId)
+    case 'timeout':
+      return agentTimeout()
+    case 'unreachable':
+    case 'unavailable':
+      return new JsonRpcError(JSON_RPC_CODES.AGENT_UNAVAILABLE, error)
+    case 'busy':
+    case 'too_large':
+      return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, error)
+    case 'invalid_response':
+      return invalidResponse(status)
+    default:
+      return internalError(new Error(error))
+  }
+}
+
+export function agentNotFound(agentId: string): JsonRpcError {
+  return new JsonRpcError(JSON_RPC_CODES.AGENT_NOT_FOUND, `agent not found: ${agentId}`)
+}
+
+function agentTimeout(): JsonRpcError {
+  return new JsonRpcError(JSON_RPC_CODES.AGENT_TIMEOUT, 'agent timeout')
+}
+
+function invalidResponse(status = 200): JsonRpcError {
+  const which = status >= 200 && status < 300 ? '' : `: HTTP ${status}`
+  return new JsonRpcError(JSON_RPC_CODES.INVALID_RESPONSE, `invalid response from agent${which}`)
+}
+
+/** Statuses by which an agent refuses a request (specification, "Transport versus application errors"). */
+const APPLICATION_ERRORS: ReadonlySet<number> = new Set([400, 401, 403, 404, 409, 422, 500])
+
+function refused({ status, body }: AgentReply): JsonRpcError {
+  if (!APPLICATION_ERRORS.has(status)) return invalidResponse(status)
+  return new JsonRpcError(JSON_RPC_CODES.AGENT_UNAVAILABLE, `agent rejected the request: HTTP ${status}`, {
+    data: { status, body: shownText(body) },
+  })
+}
+
+/** The beginning of a body as text; a character that the limit would cut in half is left out. */
+function shownText(body: Uint8Array): string {
+  if (body.byteLength <= MAX_SHOWN_BYTES) {
+    return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
+  }
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(body.subarray(0, MAX_SHOWN_BYTES), { stream: true })
+}
+
+/** What a failed Query is for the caller. @returns undefined for what is none of the broker's own errors */
+export function queryFailure(error: unknown): JsonRpcError | undefined {
+  if (isBrokerError(error, 'REQUEST_TIMEOUT') || isBrokerError(error, 'NO_SUBSCRIBER')) return agentTimeout()
+  if (isBrokerError(error, 'MESSAGE_TOO_LARGE')) {
+    const { message } = error
+    return new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, `invalid request: ${message}`, { status: 413 })
+  }
+  if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) {
+    return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, 'the broker is not available; try again later', {
+      cause: error,
+    })
+  }
+  return undefined
+}
+
+interface RpcResponse {
+  readonly jsonrpc: '2.0'
+  readonly error?: unknown
+  readonly result?: unknown
+}
+
+function isRpcResponse(value: unknown): value is RpcResponse {
+  return isObject(value) && value['jsonrpc'] === '2.0'
+}
+
+function isRpcError(error: unknown): boolean {
+  return isObject(error) && Number.isInteger(error['code']) && typeof error['message'] === 'string'
+}
+
+function isSuccess({ status }: AgentReply): boolean {
+  return status >= 200 && status <= 299
+}
+
+function parse(text: string): { readonly value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,215 @@
+import type { BrokerHandle } from '@signalbox/broker-core'
+import type { Identity, JsonRpcNotification } from '@signalbox/http-kit'
+import { InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
+import { isAgentId } from '@signalbox/registry'
+
+import type { AgentDirectory } from '../agent-directory.ts'
+import { AGENTS_OWN } from '../exchange.ts'
+import type { Exchange } from '../exchange.ts'
+import { openAgentStream } from '../stream/index.ts'
+import type { AgentStream, PipeOptions, StreamLimits } from '../stream/index.ts'
+import { agentAnswer, agentNotFound, queryFailure } from './agent-answer.ts'
+import { callerHeaders } from './caller-headers.ts'
+import { readTimeoutMs } from './timeout.ts'
+
+export interface GatewayOptions {
+  readonly system: BrokerHandle
+  readonly registry: AgentDirectory
+  readonly requests: AgentRequests
+  readonly streamLimits: StreamLimits
+  readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>
+  /** Something failed that no client is told about. */
+  readonly failed: (error: unknown) => void
+}
+
+/** A request for an agent, checked. */
+export interface Call {
+  /** Byte for byte what the agent gets. */
+  readonly body: Uint8Array
+  /** The source text of the id to answer to; undefined is answered as null. */
+  readonly id?: string | undefined
+  /** Undefined where the caller named none (A2). */
+  readonly timeoutMs: number | undefined
+}
+
+/** Bytes of notifications that no node has accepted yet; further ones are dropped. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024
+
+/** Takes requests for agents to the node that serves them, and their answers back. */
+export class Gateway {
+  readonly #options: GatewayOptions
+  readonly #inFlight = new InFlight()
+  readonly #streams = new Set<AgentStream>()
+  #waitingBytes = 0
+
+  constructor(options: GatewayOptions) {
+    this.#options = options
+  }
+
+  /** Streams that are open to clients now. */
+  get activeStreams(): number {
+    return this.#streams.size
+  }
+
+  /** Calls under way, and streams that are not open yet. */
+  get inFlight(): number {
+    return this.#inFlight.count
+  }
+
+  /** Forwards a request and answers it. A caller that goes away does not end it. */
+  async call(exchange: Exchange, identity: Identity, agentId: string, { body, id, timeoutMs }: Call): Promise<void> {
+    this.#inFlight.begin()
+    try {
+      if (!this.#isKnown(agentId)) await this.#find(agentId)
+      exchange.agentId = agentId
+      const options = requestOptions(exchange, identity, timeoutMs)
+      answer(exchange, agentId, id, await this.#options.requests.request(agentId, body, options))
+    } catch (error) {
+      this.#fail(exchange, error, id)
+    } finally {
+      this.#inFlight.finish()
+    }
+  }
+
+  /** A6: forwards a notification; its caller has the answer, an empty one, before anybody knows what comes of it. */
+  async notify(
+    exchange: Exchange,
+    identity: Identity,
+    agentId: string,
+    body: Uint8Array,
+    { params }: JsonRpcNotification,
+  ): Promise<void> {
+    const options = requestOptions(exchange, identity, notificationTimeout(params))
+    exchange.empty(202)
+    this.#inFlight.begin()
+    this.#waitingBytes += body.byteLength
+    try {
+      if (!this.#isKnown(agentId)) await this.#find(agentId)
+      exchange.agentId = agentId
+      if (this.#waitingBytes > MAX_WAITING_BYTES) throw overloaded()
+      const reply = await this.#options.requests.request(agentId, body, { ...options, acceptOnly: true })
+      if (reply.executed) exchange.finished('success')
+      else answer(exchange, agentId, undefined, reply)
+    } catch (error) {
+      this.#fail(exchange, error, undefined)
+    } finally {
+      this.#waitingBytes -= body.byteLength
+      this.#inFlight.finish()
+    }
+  }
+
+  /** Opens a stream of the agent's events as the answer; before the agent's headers are there, refusals are JSON-RPC errors. */
+  async stream(exchange: Exchange, identity: Identity, agentId: string, call: Call): Promise<void> {
+    this.#inFlight.begin()
+    let stream: AgentStream
+    try {
+      if (!this.#isKnown(agentId)) await this.#find(agentId)
+      exchange.agentId = agentId
+      const opened = await this.#open(exchange, identity, agentId, call)
+      if ('refused' in opened) {
+        answer(exchange, agentId, call.id, opened.refused)
+        return
+      }
+      stream = opened.stream
+    } catch (error) {
+      this.#fail(exchange, error, call.id)
+      return
+    } finally {
+      this.#inFlight.finish()
+    }
+    await this.#pipe(exchange, identity, stream)
+  }
+
+  async #open(
+    exchange: Exchange,
+    identity: Identity,
+    agentId: string,
+    { body, timeoutMs }: Call,
+  ): ReturnType<typeof openAgentStream> {
+    const { system, requests, streamLimits: limits } = this.#options
+    const { response } = exchange
+    const gone = new AbortController()
+    const onClose = (): void => gone.abort()
+    response.once('close', onClose)
+    try {
+      const request = { ...requestOptions(exchange, identity, timeoutMs), signal: gone.signal }
+      return await openAgentStream({ system, requests, agentId, body, request, limits })
+    } finally {
+      response.off('close', onClose)
+    }
+  }
+
+  async #pipe(exchange: Exchange, { expiresAt }: Identity, stream: AgentStream): Promise<void> {
+    this.#streams.add(stream)
+    const firstByteSeconds = exchange.seconds
+    try {
+      const { outcome, errorCode } = await stream.pipeTo(exchange.response, {
+        ...this.#options.pipe,
+        headers: exchange.takeHeaders(),
+        ...(expiresAt === undefined ? {} : { endsAt: expiresAt }),
+      })
+      // A client that has seen enough is no error.
+      if (outcome === 'error') exchange.finished('error', String(errorCode ?? AGENTS_OWN), firstByteSeconds)
+      else exchange.finished('success', undefined, firstByteSeconds)
+    } finally {
+      this.#streams.delete(stream)
+    }
+  }
+
+  /** Ends streams politely, and gives calls `graceMs` to finish. */
+  async close(graceMs: number): Promise<void> {
+    for (const stream of this.#streams) stream.close()
+    await this.#inFlight.idleWithin(graceMs)
+    for (const stream of this.#streams) stream.close()
+  }
+
+  #isKnown(agentId: string): boolean {
+    return this.#options.registry.get(agentId) !== undefined
+  }
+
+  /** @throws JsonRpcError -32002 (R9) */
+  async #find(agentId: string): Promise<void> {
+    if ((await this.#options.registry.find(agentId)) === undefined) throw agentNotFound(agentId)
+  }
+
+  #fail(exchange: Exchange, error: unknown, id: string | undefined): void {
+    const told = error instanceof JsonRpcError ? error : queryFailure(error)
+    if (told === undefined) this.#options.failed(error)
+    exchange.fail(told ?? internalError(error), id)
+  }
+}
+
+/** @throws JsonRpcError -32600 for what cannot be an agent's id (A13) */
+export function assertAgentId(agentId: string): void {
+  if (isAgentId(agentId)) return
+  const given = JSON.stringify(agentId.slice(0, 140))
+  throw new JsonRpcError(
+    JSON_RPC_CODES.INVALID_REQUEST,
+    `invalid request: the agent_id ${given} in the path is not 2 to 128 characters of a-z, 0-9 and -, neither beginning nor ending with -`,
+  )
+}
+
+function answer(exchange: Exchange, agentId: string, id: string | undefined, reply: AgentReply): void {
+  const said = agentAnswer(agentId, reply)
+  if ('result' in said) exchange.succeed(id ?? 'null', said.result)
+  else exchange.failAsAgent(id ?? 'null', said.error)
+}
+
+function requestOptions({ request }: Exchange, caller: Identity, timeoutMs: number | undefined): AgentRequestOptions {
+  const headers = callerHeaders(request.headers)
+  return timeoutMs === undefined ? { caller, headers } : { caller, headers, timeoutMs }
+}
+
+/** Nobody is told what is wrong with a notification: one with a bad timeout has the default. */
+function notificationTimeout(params: JsonRpcNotification['params']): number | undefined {
+  try {
+    return readTimeoutMs(params)
+  } catch {
+    return undefined
+  }
+}
+
+function overloaded(): JsonRpcError {
+  return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, 'too many notifications wait for an agent')
+}

@@ -1,0 +1,28 @@
+import type { JsonObject } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+
+/**
+ * `params.configuration.timeout` in milliseconds; undefined where the caller names none (A2).
+ * @throws JsonRpcError -32602 when it is there and is not a number above 0
+ */
+export function readTimeoutMs(params: JsonObject | undefined): number | undefined {
+  const configuration = params?.['configuration']
+  if (typeof configuration !== 'object' || configuration === null || !Object.hasOwn(configuration, 'timeout')) {
+    return undefined
+  }
+  const timeout: unknown = Reflect.get(configuration, 'timeout')
+  if (typeof timeout === 'number' && timeout > 0) return milliseconds(timeout)
+  throw invalidTimeout('params.configuration.timeout', JSON.stringify(timeout))
+}
+
+export function invalidTimeout(name: string, given: string): JsonRpcError {
+  return new JsonRpcError(
+    JSON_RPC_CODES.INVALID_PARAMS,
+    `invalid params: ${name} is ${given.slice(0, 64)}; allowed is a number of seconds above 0`,
+  )
+}
+
+/** Seconds of any size as whole milliseconds that can be counted with. */
+export function milliseconds(seconds: number): number {
+  return Math.min(Math.max(1, Math.round(seconds * 1000)), Number.MAX_SAFE_INTEGER)
+}

@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs'
+
+import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
+import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import { AgentAddressPolicy } from '@signalbox/registry'
+
+import type { StreamLimits } from './stream/index.ts'
+
+/** One finished request to an agent (A14). */
+export interface A2aRequestEvent {
+  /** The agent's id; `unknown` when no such agent is registered. */
+  readonly agentId: string
+  /** `message/send`, `message/stream`, `tasks/get`, `tasks/cancel`, `tasks/send`; any other is `unknown`. */
+  readonly method: string
+  readonly status: 'success' | 'error'
+  /** Of an error: the gateway's JSON-RPC code as text, or `agent` for one of the agent's own. */
+  readonly errorCode: string | undefined
+  /** From the arrival of the headers until the answer was written; of a stream until its end. */
+  readonly seconds: number
+  /** From the arrival of the headers until the answer began; for a stream, until it was open. */
+  readonly firstByteSeconds: number
+}
+
+/** Called on the path of every request: be quick. What they throw is dropped. */
+export interface A2aHooks {
+  requestFinished?(event: A2aRequestEvent): void
+  /** Something failed that no client is told about: a bug, a subscription that could not be made. For the log. */
+  failed?(error: unknown): void
+}
+
+/** Who answers at `/.well-known/agent-card.json`. */
+export interface Platform {
+  readonly name: string
+  readonly version: string
+  readonly description: string
+}
+
+export interface A2aOptions {
+  /** @default every caller is `anonymous` */
+  readonly authenticator?: Authenticator
+  /** @default auto (specification, "Origin validation") */
+  readonly trustedOrigins?: TrustedOrigins
+  /** The address the server binds to, which `auto` trusts. @default none */
+  readonly bindHost?: string
+  /** @default 10485760 */
+  readonly maxBodyBytes?: number
+  /** The largest response of an agent, in bytes; never more than one message of the engine holds. @default 10485760 */
+  readonly agentMaxResponseBytes?: number
+  /** Calls and streams under way for one agent, on this node (R9). @default 100 */
+  readonly agentMaxConcurrency?: number
+  /** Do not verify the certificates of agents; for development only. @default false */
+  readonly agentTlsSkipVerify?: boolean
+  /** Certificates to trust in place of the system's, PEM. @default the system's */
+  readonly agentCa?: string | readonly string[]
+  /** Which addresses agents may be called at (R8): the registry's. @default all but those that are always refused */
+  readonly addressPolicy?: AgentAddressPolicy
+  /** Seconds without an event of the agent's after which a stream ends; 0 is never. @default 300 */
+  readonly maxSseIdleSeconds?: number
+  /** Milliseconds between comments on a stream. @default 30000 */
+  readonly keepAliveMs?: number
+  /** How streams flow (A11); `maxEventBytes` is `agentMaxResponseBytes`. */
+  readonly streamLimits?: Omit<StreamLimits, 'maxEventBytes'>
+  /** Bytes that all relayed streams of the node together may hold on their way. @default 67108864 */
+  readonly streamBudgetBytes?: number
+  /** @default `signalbox` and this package's version */
+  readonly platform?: Partial<Platform>
+  readonly hooks?: A2aHooks
+}
+
+type Defaulted = Omit<A2aOptions, 'agentCa' | 'bindHost' | 'platform'>
+
+export type ResolvedOptions = Required<Defaulted> &
+  Pick<A2aOptions, 'agentCa' | 'bindHost'> & { readonly platform: Platform }
+
+/** @throws RangeError for a number that is out of range */
+export function resolveOptions(options: A2aOptions, maxMessageBytes: number): ResolvedOptions {
+  const resolved: ResolvedOptions = {
+    ...options,
+    authenticator: options.authenticator ?? anonymousAuthenticator,
+    trustedOrigins: options.trustedOrigins ?? 'auto',
+    maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
+    agentMaxResponseBytes: Math.min(
+      options.agentMaxResponseBytes ?? 10_485_760,
+      maxMessageBytes - REPLY_OVERHEAD_BYTES,
+    ),
+    agentMaxConcurrency: options.agentMaxConcurrency ?? 100,
+    agentTlsSkipVerify: options.agentTlsSkipVerify ?? false,
+    maxSseIdleSeconds: options.maxSseIdleSeconds ?? 300,
+    addressPolicy: options.addressPolicy ?? new AgentAddressPolicy(),
+    keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
+    streamLimits: options.streamLimits ?? {},
+    streamBudgetBytes: options.streamBudgetBytes ?? 67_108_864,
+    platform: {
+      name: 'signalbox',
+      version: packageVersion(),
+      description:
+        'A message broker for AI tools and agents. The agents that are registered here are listed at /agents.',
+      ...options.platform,
+    },
+    hooks: options.hooks ?? {},
+  }
+  within('maxBodyBytes', resolved.maxBodyBytes, 1)
+  within('agentMaxResponseBytes', resolved.agentMaxResponseBytes, 1)
+  within('agentMaxConcurrency', resolved.agentMaxConcurrency, 1)
+  within('maxSseIdleSeconds', resolved.maxSseIdleSeconds, 0, MAX_TIMER_MS / 1000)
+  within('keepAliveMs', resolved.keepAliveMs, 0)
+  within('streamBudgetBytes', resolved.streamBudgetBytes, 1, Number.MAX_SAFE_INTEGER)
+  return resolved
+}
+
+/** What a reply is in an engine's message beside its body. */
+const REPLY_OVERHEAD_BYTES = 1024
+
+const MAX_TIMER_MS = 2_147_483_647
+
+function within(option: string, value: number, min: number, max = MAX_TIMER_MS): void {
+  if (value >= min && value <= max) return
+  throw new RangeError(`${option}: ${value}; allowed is a number from ${min} to ${max}`)
+}
+
+function packageVersion(): string {
+  const manifest: { version?: unknown } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  return String(manifest.version)
+}

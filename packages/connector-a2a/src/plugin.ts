@@ -1,0 +1,69 @@
+import { isUnreadableContentType, leaveBodiesUnread, takeOver } from '@signalbox/http-kit'
+import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
+
+import { CARD_PATH } from './cards.ts'
+import type { A2aHandler, A2aRooms } from './handler.ts'
+import { createA2aHandler } from './handler.ts'
+import type { A2aOptions } from './options.ts'
+
+export interface A2aConnectorOptions extends A2aOptions {
+  /** Milliseconds that calls have to finish when the server closes. @default 5000 */
+  readonly drainMs?: number
+  /**
+   * Whether preValidation and preHandler hooks of the host run on these routes. Without them a request is taken over
+   * right after the onRequest and preParsing hooks. @default true
+   */
+  readonly lateHooks?: boolean
+}
+
+/** A Fastify plugin; `handler` is what it runs on, for gauges and for an end before Fastify's own. */
+export type A2aConnector = FastifyPluginCallback & { readonly handler: A2aHandler }
+
+/** What `:agent_id` would be limited to by the host's router is an id's longest form, and more (A13). */
+interface AnyPath {
+  readonly '*'?: string
+}
+
+/**
+ * The agent gateway as a Fastify 5 plugin: `app.register(a2aConnector({ broker, system, registry, requests }, options))`.
+ * Hooks of the host (CORS, logging, its own checks) run as for any route; bodies go to the gateway unread. It closes with
+ * the server.
+ */
+export function a2aConnector(rooms: A2aRooms, options: A2aConnectorOptions = {}): A2aConnector {
+  const { drainMs, lateHooks = true, ...a2aOptions } = options
+  const handler = createA2aHandler(rooms, a2aOptions)
+  const agent = (request: FastifyRequest, reply: FastifyReply): void => {
+    const { '*': path = '' }: AnyPath = Object(request.params)
+    const headers = takeOver(reply)
+    handler.handlePath(path, request.raw, reply.raw, headers)
+  }
+  const platformCard = (request: FastifyRequest, reply: FastifyReply): void => {
+    const headers = takeOver(reply)
+    handler.handlePlatformCard(request.raw, reply.raw, headers)
+  }
+  const plugin: FastifyPluginCallback = (app, _options, done) => {
+    leaveBodiesUnread(app)
+    for (const [url, serve] of [
+      ['/a2a', agent],
+      // Not a parameter: the host's router bounds the length of those, and answers 404 for a longer one.
+      ['/a2a/*', agent],
+      [CARD_PATH, platformCard],
+    ] as const) {
+      app.route({
+        method: app.supportedMethods,
+        url,
+        exposeHeadRoute: false,
+        handler: serve,
+        errorHandler: (error, request, reply) => {
+          if (!isUnreadableContentType(error)) throw error
+          serve(request, reply)
+        },
+        // A hook that hijacks does not go on to the next one, and so not to Fastify's own handling of bodies.
+        ...(lateHooks ? {} : { preParsing: serve }),
+      })
+    }
+    app.addHook('preClose', () => handler.close(drainMs))
+    done()
+  }
+  return Object.assign(plugin, { handler })
+}

@@ -1,0 +1,65 @@
+import type { AgentOptions } from 'node:http'
+import { Agent as HttpAgent } from 'node:http'
+import type { AgentOptions as TlsAgentOptions } from 'node:https'
+import { Agent as HttpsAgent } from 'node:https'
+
+import type { AgentAddressPolicy } from '@signalbox/registry'
+import { AgentAddressError } from '@signalbox/registry'
+
+export interface ConnectionOptions {
+  /** Do not verify the agents' certificates (AgentTLSSkipVerify). */
+  readonly tlsSkipVerify: boolean
+  /** Certificates to trust in place of the system's, PEM. @default the system's */
+  readonly ca?: string | readonly string[]
+  /** Refuses addresses as they are connected to: what a name stands for may change (R8). */
+  readonly addressPolicy: AgentAddressPolicy
+}
+
+/**
+ * How long a connection waits for the next request, in milliseconds. Shorter than the shortest time after which servers
+ * close an idle connection (2 s): a request that meets such a close is lost, and nobody can tell whether the agent saw it.
+ */
+const IDLE_MS = 1_500
+
+/**
+ * The connections to agents: kept alive, in a pool for each origin, as many as there are calls. One agent's connections
+ * never wait for another's.
+ */
+export class AgentConnections {
+  readonly #addressPolicy: AgentAddressPolicy
+  readonly #http: HttpAgent
+  readonly #https: HttpsAgent
+
+  constructor({ tlsSkipVerify, ca, addressPolicy }: ConnectionOptions) {
+    this.#addressPolicy = addressPolicy
+    const options: AgentOptions = { keepAlive: true, timeout: IDLE_MS, lookup: addressPolicy.lookup }
+    const tls: TlsAgentOptions = {
+      ...options,
+      rejectUnauthorized: !tlsSkipVerify,
+      ...(ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : [...ca] }),
+    }
+    this.#http = new HttpAgent(options)
+    this.#https = new HttpsAgent(tls)
+  }
+
+  /** Whether a host may be called, as far as can be said without resolving it. */
+  permits(hostname: string): boolean {
+    try {
+      this.#addressPolicy.assertHost(hostname)
+      return true
+    } catch (error) {
+      if (error instanceof AgentAddressError) return false
+      throw error
+    }
+  }
+
+  for(protocol: string): HttpAgent {
+    return protocol === 'https:' ? this.#https : this.#http
+  }
+
+  /** Closes every connection, those in use too. */
+  close(): void {
+    this.#http.destroy()
+    this.#https.destroy()
+  }
+}

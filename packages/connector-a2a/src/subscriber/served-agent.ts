@@ -1,0 +1,156 @@
+import type { IncomingMessage } from 'node:http'
+
+import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
+import type { InFlight } from '@signalbox/http-kit'
+import type { AgentQuery, AgentReply } from '@signalbox/registry'
+import { decodeAgentQuery, encodeAgentReply } from '@signalbox/registry'
+
+import { publishStreamCancel, relayAgentStream } from '../stream/index.ts'
+import type { NodeBudget, StreamLimits } from '../stream/index.ts'
+import type { CallResult } from './agent-call.ts'
+import { AgentCall } from './agent-call.ts'
+import { ACCEPTED, ADDRESS_REFUSED, AGENT_BUSY, AGENT_GONE, SHUTTING_DOWN, unreachable } from './agent-failures.ts'
+import type { AgentTarget } from './agent-target.ts'
+import { streamCancelled, streamToCancel } from './stream-cancel.ts'
+
+/** What all agents of a node share. */
+export interface ServingNode {
+  readonly system: BrokerHandle
+  /** Bytes (AgentMaxResponseBytes). */
+  readonly maxResponseBytes: number
+  /** Calls and streams under way for one agent (AgentMaxConcurrency); for this node alone (R9). */
+  readonly maxConcurrency: number
+  readonly streamLimits: StreamLimits
+  readonly streamBudget: NodeBudget
+  /** Over all agents. */
+  readonly inFlight: InFlight
+  readonly calls: Set<AgentCall>
+  /** Aborted when the node stops serving. */
+  readonly stopped: AbortSignal
+  /** Something failed that nobody is told about. */
+  failed(error: unknown): void
+}
+
+/** How long an agent has to take note of a cancelled stream, in milliseconds. */
+const CANCEL_TIMEOUT_MS = 5_000
+
+/** One agent as this node serves it: how its requests are answered, and how many are under way. */
+export class ServedAgent {
+  readonly #node: ServingNode
+  readonly #idle: () => void
+  #inFlight = 0
+  /** Where it is; undefined when it is not registered any more. */
+  target: AgentTarget | undefined
+
+  /** `idle` is called whenever the last call or stream under way has ended. */
+  constructor(node: ServingNode, target: AgentTarget, idle: () => void) {
+    this.#node = node
+    this.#idle = idle
+    this.target = target
+  }
+
+  /** Calls and streams under way. */
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /**
+   * Answers a Query on the agent's channel.
+   * @throws TypeError for one that is none of the gateway's
+   */
+  async serve(message: RequestMessage): Promise<ReplyInput> {
+    const query = decodeAgentQuery(message)
+    return encodeAgentReply(await this.#answer(query, message.signal))
+  }
+
+  #answer(query: AgentQuery, requesterGone: AbortSignal): AgentReply | Promise<AgentReply> {
+    const { target } = this
+    const { stopped, maxConcurrency } = this.#node
+    if (target === undefined) return AGENT_GONE
+    if (!target.permitted) return ADDRESS_REFUSED
+    if (stopped.aborted) return SHUTTING_DOWN
+    if (this.#inFlight >= maxConcurrency) return AGENT_BUSY
+    if (query.mode === 'stream') return this.#stream(target, query, query.streamId ?? '', requesterGone)
+    const reply = this.#call(target, query)
+    if (query.mode === 'call') return reply
+    reply.catch((error: unknown) => this.#node.failed(error))
+    return ACCEPTED
+  }
+
+  /** A call that was sent runs to its end: a requester that went away does not undo what the agent does. */
+  async #call(target: AgentTarget, query: AgentQuery): Promise<AgentReply> {
+    this.#begin()
+    try {
+      const streamId = streamToCancel(query.body)
+      if (streamId !== undefined) await publishStreamCancel(this.#node.system, streamId)
+      const { reply } = await this.#send(target, query)
+      return reply
+    } finally {
+      this.#finish()
+    }
+  }
+
+  async #stream(
+    target: AgentTarget,
+    query: AgentQuery,
+    streamId: string,
+    requesterGone: AbortSignal,
+  ): Promise<AgentReply> {
+    this.#begin()
+    let relayed: IncomingMessage | undefined
+    try {
+      const { reply, events } = await this.#send(target, query, requesterGone)
+      relayed = events
+      if (events === undefined && requesterGone.aborted) await this.#tellCancelled(target, query, streamId)
+      return reply
+    } finally {
+      if (relayed === undefined) this.#finish()
+      else this.#relay(target, query, streamId, relayed).catch((error: unknown) => this.#node.failed(error))
+    }
+  }
+
+  async #relay(target: AgentTarget, query: AgentQuery, streamId: string, response: IncomingMessage): Promise<void> {
+    const { system, streamLimits: limits, streamBudget: budget, stopped: signal } = this.#node
+    try {
+      const { cancelled } = await relayAgentStream({ system, streamId, response, limits, budget, signal })
+      if (cancelled) await this.#tellCancelled(target, query, streamId)
+    } finally {
+      this.#finish()
+    }
+  }
+
+  /** A10: best effort, within the stream's own place among the agent's calls. */
+  async #tellCancelled(target: AgentTarget, query: AgentQuery, streamId: string): Promise<void> {
+    await this.#send(target, {
+      ...query,
+      mode: 'accept',
+      body: streamCancelled(streamId),
+      timeoutMs: CANCEL_TIMEOUT_MS,
+    })
+  }
+
+  #send(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
+    const { calls, maxResponseBytes } = this.#node
+    return new Promise((resolve) => {
+      const call = new AgentCall(target, query, maxResponseBytes, (result) => {
+        calls.delete(call)
+        requesterGone?.removeEventListener('abort', onGone)
+        resolve(result)
+      })
+      const onGone = (): void => call.abort(unreachable('the caller went away'))
+      calls.add(call)
+      if (requesterGone?.aborted === true) onGone()
+      else requesterGone?.addEventListener('abort', onGone, { once: true })
+    })
+  }
+
+  #begin(): void {
+    this.#inFlight++
+    this.#node.inFlight.begin()
+  }
+
+  #finish(): void {
+    this.#node.inFlight.finish()
+    if (--this.#inFlight === 0) this.#idle()
+  }
+}
