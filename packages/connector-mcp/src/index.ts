@@ -1,4 +1,11 @@
-export type { AgentCard, AgentDirectory, AgentFilter, AgentRequestOptions, AgentSkill } from './agent-directory.ts'
+export type {
+  AgentCard,
+  AgentDirectory,
+  AgentFilter,
+  AgentReply,
+  AgentRequestOptions,
+  AgentSkill,
+} from './agent-directory.ts'
 export { CallEnded } from './errors.ts'
 export type { CallEndReason } from './errors.ts'
 export { createMcpHandler } from './handler.ts'
