@@ -63,6 +63,7 @@ export interface EngineHealth {
 export interface EngineStats {
   /** Bytes on disk. */
   readonly storeBytes: number
+  /** Users' channels of all types; the broker's own, which begin with `_AGENTS_.`, are left out. */
   readonly channels: number
   /** Over all queues: deliverable now, waiting for their due time, and leased. */
   readonly queues: { readonly waiting: number; readonly delayed: number; readonly inFlight: number }

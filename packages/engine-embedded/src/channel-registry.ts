@@ -1,5 +1,5 @@
 import type { ChannelState, ChannelType } from '@signalbox/broker-core'
-import { BrokerError, CHANNEL_TYPES, isReservedChannel } from '@signalbox/broker-core'
+import { BrokerError, isReservedChannel } from '@signalbox/broker-core'
 
 import type { StoredChannel, StoredType } from './store/stored-channel.ts'
 import type { ActivityOperation, ChannelActivity, GroupReply } from './writer/operations.ts'
@@ -57,10 +57,9 @@ export class ChannelRegistry {
     }
   }
 
-  get size(): number {
-    let size = 0
-    for (const type of CHANNEL_TYPES) size += this.#byType[type].size
-    return size
+  /** Users' channels of all types: what the limit bounds, and operators are told. */
+  get userChannels(): number {
+    return this.#userChannels
   }
 
   get(type: ChannelType, name: string): LiveChannel | undefined {

@@ -168,7 +168,7 @@ class ComposedEngine implements EmbeddedEngine {
     const { entries, delayed, inFlight } = this.#registry.totals
     return {
       storeBytes: await this.#store.size(),
-      channels: this.#registry.size,
+      channels: this.#registry.userChannels,
       queues: { waiting: Math.max(0, entries - inFlight), delayed, inFlight },
     }
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 
+import { RESERVED_PREFIX } from '../channel.ts'
 import { isBrokerError } from '../errors.ts'
 import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
@@ -48,6 +49,8 @@ export const lifecycleCases: readonly ContractCase[] = [
     await sendAll(engine, one, numbered(3))
     await sendAll(engine, two, numbered(2))
     await engine.queues.send(two, queued('delayed', { delayMs: 60_000 }))
+    // The broker's own channels are none of the user's.
+    await engine.logs.append(`${RESERVED_PREFIX}${channel('log')}`, logged('x'))
     await receiveOne(engine, one)
     await eventually(async () => {
       const { channels, queues, storeBytes } = await engine.stats()
