@@ -1,10 +1,13 @@
-import type { Broker } from '@signalbox/broker-core'
+import type { Broker, EngineHealth } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import type { FastifyInstance } from 'fastify'
 
+import type { Agents } from './agents.ts'
+import { openAgents } from './agents.ts'
 import type { Config } from './config/schema.ts'
 import { trustedOrigins } from './config/trusted-origins.ts'
 import { drain } from './drain.ts'
+import type { HealthyEngine } from './health.ts'
 import { Health } from './health.ts'
 import type { Address } from './listeners/address.ts'
 import { isLoopback, listen } from './listeners/address.ts'
@@ -67,16 +70,19 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
     const engine = await openEngine(config, metrics, log)
     opened.push(() => engine.close())
-    const { broker } = createBroker(engine, {
+    const { broker, system } = createBroker(engine, {
       observers: [metrics.observer, ...(routes ? [metrics.routingObserver, routes.observer] : [])],
       ...(routes ? { routing: routes.routing } : {}),
     })
     metrics.watchEngine(() => engine.stats())
 
-    const shared = await createSharedListener({ config, broker, health, metrics, log })
+    const agents = config.connectors.a2a.enable ? await openAgents(config, system, metrics, log) : undefined
+    opened.push(() => agents?.registry.close())
+
+    const shared = await createSharedListener({ config, broker, agents, health, metrics, log })
     opened.push(() => shared.close())
     const http = await listen(shared, 'http', config.http)
-    health.serving(engine)
+    health.serving({ health: () => healthOf(engine, agents) })
     warnWhenOpen(log, shared, 'HTTP_HOST', http)
     warnWhenOpen(log, management, 'API_HOST', api)
 
@@ -84,7 +90,10 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const close = (): Promise<void> => {
       closing ??= (async () => {
         health.stopping()
-        await drain(shared, config.shutdownSeconds * 1000, () => engine.close())
+        await drain(shared, config.shutdownSeconds * 1000, async () => {
+          await agents?.registry.close()
+          await engine.close()
+        })
         // To the end, so that probes and a last scrape see the shutdown.
         await drain(management, 1_000)
         metrics[Symbol.dispose]()
@@ -97,6 +106,13 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     for (const undo of opened.toReversed()) await undo()
     throw error
   }
+}
+
+/** The registry stands and falls with the engine; what it adds is how many agents it knows. */
+async function healthOf(engine: HealthyEngine, agents: Agents | undefined): Promise<EngineHealth> {
+  const { ok, checks } = await engine.health()
+  if (agents === undefined) return { ok, checks }
+  return { ok, checks: [...checks, { name: 'registry', ok, detail: `${agents.registry.size} agents` }] }
 }
 
 /** S7 */

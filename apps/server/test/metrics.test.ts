@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 
+import { callAgent, register, startAgent } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 
@@ -25,6 +26,13 @@ test('PROBE-4 - the names and types of our series are what they are', async () =
     .map(([, type = '']) => type)
     .toSorted((a, b) => a.localeCompare(b))
   expect(ours).toEqual([
+    'broker_a2a_errors_total counter',
+    'broker_a2a_first_byte_seconds histogram',
+    'broker_a2a_registry_operations_total counter',
+    'broker_a2a_request_duration_seconds histogram',
+    'broker_a2a_requests_in_flight gauge',
+    'broker_a2a_requests_total counter',
+    'broker_a2a_sse_streams_active gauge',
     'broker_channels gauge',
     'broker_commit_duration_seconds histogram',
     'broker_commit_operations histogram',
@@ -145,6 +153,72 @@ test('metrics - open streams are counted while they are open', async () => {
   expect(await open()).toBe(1)
   await stream.body!.cancel()
   await expect.poll(open, { timeout: 10_000 }).toBe(0)
+})
+
+test('A14 - requests to agents are counted by agent, method, status and code; all else is unknown', async () => {
+  const { http, api } = await serve()
+  const error = { code: -32002, message: 'no such task' }
+  const agent = await startAgent(({ method }, response) => {
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, ...(method === 'tasks/get' ? { error } : { result: 'yes' }) }))
+  })
+  await register(http.url, { agent_id: 'known', name: 'Known', url: agent.url })
+  await register(http.url, { agent_id: 'down', name: 'Down', url: 'http://127.0.0.1:1/' })
+  for (const method of ['message/send', 'tasks/get', 'made/up', 'toString']) await callAgent(http.url, 'known', method)
+  await callAgent(http.url, 'down', 'message/send')
+  await callAgent(http.url, 'nobody', 'message/send')
+  await callAgent(http.url, 'Not-An-Id', 'message/send')
+  const series = await scrape(api.url)
+  const counted = Object.fromEntries(
+    Object.entries(series).filter(([name]) => /^broker_a2a_(?:requests|errors|registry_operations)_total/.test(name)),
+  )
+  expect(counted).toEqual({
+    'broker_a2a_requests_total{agent_id="known",method="message/send",status="success"}': 1,
+    'broker_a2a_requests_total{agent_id="known",method="tasks/get",status="error"}': 1,
+    'broker_a2a_requests_total{agent_id="known",method="unknown",status="success"}': 2,
+    'broker_a2a_requests_total{agent_id="down",method="message/send",status="error"}': 1,
+    'broker_a2a_requests_total{agent_id="unknown",method="message/send",status="error"}': 2,
+    // The agent's own -32002 is not the gateway's.
+    'broker_a2a_errors_total{agent_id="known",error_code="agent"}': 1,
+    'broker_a2a_errors_total{agent_id="down",error_code="-32003"}': 1,
+    'broker_a2a_errors_total{agent_id="unknown",error_code="-32002"}': 1,
+    'broker_a2a_errors_total{agent_id="unknown",error_code="-32600"}': 1,
+    'broker_a2a_registry_operations_total{op="register",status="success"}': 2,
+    'broker_a2a_registry_operations_total{op="register",status="error"}': 0,
+    'broker_a2a_registry_operations_total{op="deregister",status="success"}': 0,
+    'broker_a2a_registry_operations_total{op="deregister",status="error"}': 0,
+    'broker_a2a_registry_operations_total{op="heartbeat",status="success"}': 0,
+    'broker_a2a_registry_operations_total{op="heartbeat",status="error"}': 0,
+    'broker_a2a_registry_operations_total{op="expire",status="success"}': 0,
+    'broker_a2a_registry_operations_total{op="expire",status="error"}': 0,
+  })
+  expect(series['broker_a2a_request_duration_seconds_count{agent_id="known"}']).toBe(4)
+  expect(series['broker_a2a_first_byte_seconds_count{agent_id="known"}']).toBe(4)
+  // That they travel through the broker makes them no queries of users, and their channels none of theirs.
+  expect(series['broker_messages_total{type="queries",direction="in"}']).toBe(0)
+  expect(series['broker_messages_total{type="events_store",direction="out"}']).toBe(0)
+  expect(series['broker_channels']).toBe(0)
+})
+
+test("A14 - an agent's series go when it goes, and a request that ends later does not bring them back", async () => {
+  const { http, api } = await serve()
+  const released = Promise.withResolvers<void>()
+  const agent = await startAgent(async ({ method }, response) => {
+    if (method === 'tasks/send') await released.promise
+    response.end('{"jsonrpc":"2.0","id":1,"result":"yes"}')
+  })
+  await register(http.url, { agent_id: 'brief', name: 'Brief', url: agent.url })
+  await callAgent(http.url, 'brief', 'message/send')
+  const late = callAgent(http.url, 'brief', 'tasks/send')
+  await expect.poll(() => agent.asked.length).toBe(2)
+  const before = await scrape(api.url)
+  expect(before['broker_a2a_requests_in_flight{agent_id="brief"}']).toBe(1)
+  expect(before['broker_a2a_request_duration_seconds_count{agent_id="brief"}']).toBe(1)
+  await fetch(`${http.url}/agents/brief`, { method: 'DELETE' })
+  released.resolve()
+  expect(await late).toMatchObject({ result: 'yes' })
+  const after = await scrape(api.url)
+  expect(Object.keys(after).filter((name) => name.includes('agent_id="brief"'))).toEqual([])
+  expect(after['broker_a2a_requests_total{agent_id="unknown",method="tasks/send",status="success"}']).toBe(1)
 })
 
 test('metrics - the delay of the event loop shows what blocks it', async () => {

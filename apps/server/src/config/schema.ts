@@ -156,8 +156,8 @@ export const CONFIG_SCHEMA = group('Signalbox', {
           'Larger timeouts are capped to this, in seconds. At least `CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS`.',
       }),
       maxAgents: count(0, { description: 'The most agents registered at a time; 0 is no limit.' }),
-      maxSseIdleSeconds: integer(300, 1, 2_000_000, {
-        description: 'A stream ends after this long without an event of the agent, in seconds.',
+      maxSseIdleSeconds: integer(300, 0, 2_000_000, {
+        description: 'A stream ends after this long without an event of the agent, in seconds; 0 is never.',
       }),
       trustedOrigins: trustedOrigins({
         description:

@@ -1,4 +1,5 @@
 import { originPolicy } from '@signalbox/http-kit'
+import { AgentAddressPolicy } from '@signalbox/registry'
 import { Value } from 'typebox/value'
 
 import type { Setting, SettingValue } from './settings.ts'
@@ -38,7 +39,18 @@ export function readYaml({ schema }: Setting, value: unknown): unknown {
 export function checked({ setting, value, origin }: Given): { value: SettingValue } | { problem: string } {
   const refusal = `${setting.key}: ${shown(value)} (${origin}) is not allowed; allowed: ${allowedText(setting.schema)}`
   if (!isSettingValue(value) || !Value.Check(setting.schema, value)) return { problem: refusal }
-  return setting.key.endsWith('Origins') && !isOriginList(value) ? { problem: refusal } : { value }
+  if (setting.key.endsWith('Origins') && !isOriginList(value)) return { problem: refusal }
+  return /\.agentUrl(?:Allow|Deny)$/.test(setting.key) && !isAddressList(value) ? { problem: refusal } : { value }
+}
+
+function isAddressList(value: SettingValue): boolean {
+  if (typeof value !== 'object') return false
+  try {
+    void new AgentAddressPolicy({ allow: value })
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** `auto` and `*` stand alone; the rest is for the policy to say. */

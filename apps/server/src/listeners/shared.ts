@@ -4,12 +4,15 @@ import { mcpConnector } from '@signalbox/connector-mcp'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
+import { agentDirectory } from '../agent-directory.ts'
+import type { Agents } from '../agents.ts'
 import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
 import type { Health } from '../health.ts'
 import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { VERSION } from '../version.ts'
+import { agentRoutes } from './agents.ts'
 import { addCors } from './cors.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
 import { addProbes } from './probes.ts'
@@ -33,6 +36,8 @@ const TCP_KEEPALIVE_MS = 30_000
 export interface SharedOptions {
   readonly config: Config
   readonly broker: Broker
+  /** Left out: no agents (R10). */
+  readonly agents?: Agents | undefined
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
@@ -43,6 +48,7 @@ export interface SharedOptions {
 export async function createSharedListener({
   config,
   broker,
+  agents,
   health,
   metrics,
   log,
@@ -71,6 +77,11 @@ export async function createSharedListener({
   const { ce, mcp } = config.connectors
   // What is left of the time is for telling those whose calls are still not done.
   const drainMs = config.shutdownSeconds * 900
+  const connectors: { readonly handler: { close(graceMs: number): Promise<void> } }[] = []
+  // All of them at once: Fastify would close the next one when the one before has waited for its last call.
+  app.addHook('preClose', async () => {
+    await Promise.all(connectors.map(({ handler }) => handler.close(drainMs)))
+  })
   if (mcp.enable) {
     const observe = metrics.requestsOf('mcp')
     const connector = mcpConnector(broker, {
@@ -82,14 +93,15 @@ export async function createSharedListener({
       settleGraceMs: config.settleGraceMs,
       // This listener has no such hooks, and a cheap call costs a tenth less without looking for them.
       lateHooks: false,
+      ...(agents === undefined ? {} : { agents: agentDirectory(agents.registry, agents.requests) }),
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
-      drainMs,
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
         failed: (error) => log.error({ err: error, connector: 'mcp' }, 'MCP connector: something failed'),
       },
     })
     metrics.watchStreams('mcp', () => connector.handler.openStreams())
+    connectors.push(connector)
     await app.register(connector)
   }
   if (ce.enable) {
@@ -102,7 +114,6 @@ export async function createSharedListener({
       maxSseConnections: ce.maxSseConnections,
       maxSseIdleSeconds: ce.maxSseIdleSeconds,
       settleGraceMs: config.settleGraceMs,
-      drainMs,
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
         eventsDropped: metrics.eventsDropped,
@@ -111,7 +122,14 @@ export async function createSharedListener({
       },
     })
     metrics.watchStreams('cloudevents', () => connector.handler.openStreams())
+    connectors.push(connector)
     await app.register(connector)
+  }
+  if (agents !== undefined) {
+    const { gateway, routes } = agentRoutes(agents, config, broker, metrics, log)
+    connectors.push(gateway, routes)
+    await app.register(gateway)
+    await app.register(routes)
   }
   return app
 }

@@ -9,7 +9,7 @@ const COMMIT_OPERATIONS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 export function engineMetrics(registry: Registry, stats: () => Promise<EngineStats>): () => Promise<void> {
   const registers = [registry]
   const store = new Gauge({ name: 'broker_store_bytes', help: 'Bytes on disk.', registers })
-  const channels = new Gauge({ name: 'broker_channels', help: 'Channels of all types.', registers })
+  const channels = new Gauge({ name: 'broker_channels', help: "Users' channels, of all types.", registers })
   const queued = new Gauge({
     name: 'broker_queue_messages',
     help: 'Messages in all queues together: waiting (deliverable now), delayed, in_flight (delivered, not yet settled).',

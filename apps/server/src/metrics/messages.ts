@@ -1,5 +1,5 @@
 import type { BrokerObserver, ChannelType, OutgoingMessage } from '@signalbox/broker-core'
-import { BROKER_ERRORS, CHANNEL_TYPES } from '@signalbox/broker-core'
+import { BROKER_ERRORS, CHANNEL_TYPES, isReservedChannel } from '@signalbox/broker-core'
 import type { Registry } from 'prom-client'
 import { Counter } from 'prom-client'
 
@@ -9,7 +9,7 @@ interface Flow {
   bytes: number
 }
 
-/** Counts what passes through the Broker: messages and bytes by type and direction, errors by code. */
+/** Counts what users send through the Broker: messages and bytes by type and direction, errors by code. */
 export function messageMetrics(registry: Registry): BrokerObserver {
   const labelNames = ['type', 'direction'] as const
   const incoming = byType(noFlow)
@@ -55,13 +55,15 @@ export function messageMetrics(registry: Registry): BrokerObserver {
   for (const counter of [messages, bytes]) registry.registerMetric(counter)
   registry.registerMetric(errors)
   return {
-    accepted: (type, _channel, _caller, message) => add(incoming[type], message),
-    delivered: (type, _channel, _caller, message) => add(outgoing[type], message),
+    accepted: (type, channel, _caller, message) => add(incoming[type], channel, message),
+    delivered: (type, channel, _caller, message) => add(outgoing[type], channel, message),
     failed: (_action, _type, _channel, _caller, code) => void failures.set(code, (failures.get(code) ?? 0) + 1),
   }
 }
 
-function add(flow: Flow, message: OutgoingMessage): void {
+/** What travels over the broker's own channels is no message of a user's. */
+function add(flow: Flow, channel: string, message: OutgoingMessage): void {
+  if (isReservedChannel(channel)) return
   flow.messages++
   flow.bytes += message.body.byteLength
 }

@@ -1,6 +1,7 @@
 import type { BrokerObserver, EngineStats } from '@signalbox/broker-core'
 import { Counter, Gauge, Registry } from 'prom-client'
 
+import { AgentMetrics } from './agents.ts'
 import { commitMetrics, engineMetrics } from './engine.ts'
 import { eventLoopMetrics } from './event-loop.ts'
 import { messageMetrics } from './messages.ts'
@@ -52,6 +53,11 @@ export class Metrics implements Disposable {
   /** Asks the engine for its gauges when somebody scrapes. */
   watchEngine(stats: () => Promise<EngineStats>): void {
     this.#refreshEngine = engineMetrics(this.#registry, stats)
+  }
+
+  /** The series of agents, which are there only where agents are. Once. */
+  forAgents(): AgentMetrics {
+    return new AgentMetrics(this.#registry)
   }
 
   /** Counts a connector's open streams when somebody scrapes. */

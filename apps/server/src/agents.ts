@@ -1,0 +1,51 @@
+import type { BrokerHandle } from '@signalbox/broker-core'
+import type { AgentRegistry } from '@signalbox/registry'
+import { AgentAddressPolicy, AgentRequests, openRegistry } from '@signalbox/registry'
+
+import type { Config } from './config/schema.ts'
+import type { Logger } from './log.ts'
+import type { AgentMetrics } from './metrics/agents.ts'
+import type { Metrics } from './metrics/metrics.ts'
+
+/** What the listeners need to serve agents. */
+export interface Agents {
+  /** For the broker's own channels. */
+  readonly system: BrokerHandle
+  readonly registry: AgentRegistry
+  readonly requests: AgentRequests
+  /** Where agents may be (R8). */
+  readonly addressPolicy: AgentAddressPolicy
+  readonly metrics: AgentMetrics
+}
+
+/** Opens the agent registry; resolves when it knows every registered agent. Whoever opens it closes it. */
+export async function openAgents(
+  { connectors: { a2a } }: Config,
+  system: BrokerHandle,
+  metrics: Metrics,
+  log: Logger,
+): Promise<Agents> {
+  const agentMetrics = metrics.forAgents()
+  const addressPolicy = new AgentAddressPolicy({ allow: a2a.agentUrlAllow, deny: a2a.agentUrlDeny })
+  const registry = await openRegistry(system, {
+    agentTtlSeconds: a2a.agentTtlSeconds,
+    maxAgents: a2a.maxAgents,
+    addressPolicy,
+    hooks: {
+      operation(op, status, { agentId }) {
+        agentMetrics.registryOperation(op, status)
+        if (op === 'expire' && status === 'success')
+          log.info({ agentId }, 'agent expired: it sent no heartbeat in time')
+      },
+      failed: (error) => log.error({ err: error }, 'agent registry: something failed'),
+    },
+  })
+  registry.onChange(({ kind, agentId }) => {
+    if (kind === 'removed') agentMetrics.forget(agentId)
+  })
+  const requests = new AgentRequests(system, {
+    defaultTimeoutMs: a2a.defaultTimeoutSeconds * 1000,
+    maxTimeoutMs: a2a.maxTimeoutSeconds * 1000,
+  })
+  return { system, registry, requests, addressPolicy, metrics: agentMetrics }
+}

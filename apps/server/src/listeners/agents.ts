@@ -1,0 +1,68 @@
+import type { Broker } from '@signalbox/broker-core'
+import type { A2aConnector } from '@signalbox/connector-a2a'
+import { a2aConnector } from '@signalbox/connector-a2a'
+import type { RegistryRoutes } from '@signalbox/registry'
+import { registryRoutes } from '@signalbox/registry'
+
+import { agentAuthorities } from '../agent-certificates.ts'
+import type { Agents } from '../agents.ts'
+import type { Config } from '../config/schema.ts'
+import { trustedOrigins } from '../config/trusted-origins.ts'
+import type { Logger } from '../log.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { VERSION } from '../version.ts'
+
+/** `/agents`, `/a2a` and the cards; from here on this node serves the registered agents. */
+export function agentRoutes(
+  agents: Agents,
+  config: Config,
+  broker: Broker,
+  metrics: Metrics,
+  log: Logger,
+): { readonly gateway: A2aConnector; readonly routes: RegistryRoutes } {
+  const { a2a } = config.connectors
+  const { registry, requests, system, addressPolicy, metrics: agentMetrics } = agents
+  const edge = {
+    trustedOrigins: trustedOrigins(a2a.trustedOrigins),
+    bindHost: config.http.host,
+    maxBodyBytes: config.maxBodyBytes,
+  }
+  if (a2a.agentTlsSkipVerify) {
+    log.warn("CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY is on: agents' certificates are not checked; for development only")
+  }
+  const gateway = a2aConnector(
+    { broker, system, registry, requests },
+    {
+      ...edge,
+      agentMaxResponseBytes: a2a.agentMaxResponseBytes,
+      agentMaxConcurrency: a2a.agentMaxConcurrency,
+      agentTlsSkipVerify: a2a.agentTlsSkipVerify,
+      addressPolicy,
+      maxSseIdleSeconds: a2a.maxSseIdleSeconds,
+      ...(a2a.agentCaFile === '' ? {} : { agentCa: agentAuthorities(a2a.agentCaFile) }),
+      // As for /mcp.
+      lateHooks: false,
+      platform: { version: VERSION },
+      hooks: {
+        requestFinished: (event) => agentMetrics.requestEnded(event),
+        failed: (error) => log.error({ err: error, connector: 'a2a' }, 'agent gateway: something failed'),
+      },
+    },
+  )
+  const { handler } = gateway
+  agentMetrics.watch({
+    isRegistered: (agentId) => registry.get(agentId) !== undefined,
+    inFlight: () => registry.list().map(({ agent_id }) => [agent_id, handler.inFlight(agent_id)] as const),
+    openStreams: () => handler.activeStreams(),
+  })
+  metrics.watchStreams('a2a', () => handler.activeStreams())
+  const observe = metrics.requestsOf('registry')
+  const routes = registryRoutes(registry, {
+    ...edge,
+    hooks: {
+      requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
+      failed: (error) => log.error({ err: error, connector: 'registry' }, 'agent registry: something failed'),
+    },
+  })
+  return { gateway, routes }
+}

@@ -1,0 +1,177 @@
+import type { Registry } from 'prom-client'
+import { Counter, Gauge, Histogram } from 'prom-client'
+
+/** How a request to an agent ended at the gateway. */
+export interface AgentRequestEnd {
+  readonly agentId: string
+  /** One of those that the specification tells apart, or `unknown` ("A2A endpoints"). */
+  readonly method: string
+  readonly status: 'success' | 'error'
+  /** With an error: one of the gateway's codes, or `agent`. */
+  readonly errorCode: string | undefined
+  /** Until the answer was written; of a stream until its end. */
+  readonly seconds: number
+  /** Until the answer began. */
+  readonly firstByteSeconds: number
+}
+
+/** What the metrics ask when somebody scrapes, or a request ends. */
+export interface AgentSource {
+  /** Whether the agent is registered now. */
+  isRegistered(agentId: string): boolean
+  /** What each agent that this node serves has under way. */
+  inFlight(): Iterable<readonly [agentId: string, count: number]>
+  openStreams(): number
+}
+
+const UNKNOWN = 'unknown'
+const OPERATIONS = ['register', 'deregister', 'heartbeat', 'expire'] as const
+
+/** From an agent that answers from memory to one that takes its hour. */
+const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600]
+
+/** What one agent has counted. Plain numbers, which become counters when somebody scrapes. */
+interface AgentSeries {
+  /** By method, a blank, and status. */
+  readonly requests: Map<string, number>
+  readonly errors: Map<string, number>
+  readonly duration: Histogram.Internal<'agent_id'>
+  readonly firstByte: Histogram.Internal<'agent_id'>
+}
+
+/**
+ * The gateway's and the registry's series (specification, "Limits"; A14). Their number is bounded by that of the
+ * registered agents: all others count as `unknown`, and an agent's series go when it goes.
+ */
+export class AgentMetrics {
+  readonly #series = new Map<string, AgentSeries>()
+  readonly #operations: Counter<'op' | 'status'>
+  readonly #duration: Histogram<'agent_id'>
+  readonly #firstByte: Histogram<'agent_id'>
+  #source: AgentSource = { isRegistered: () => false, inFlight: () => [], openStreams: () => 0 }
+
+  constructor(registry: Registry) {
+    const registers = [registry]
+    const series = this.#series
+    const source = () => this.#source
+    registry.registerMetric(
+      new Counter({
+        name: 'broker_a2a_requests_total',
+        help: 'Requests to agents at the gateway, by agent, method and status.',
+        labelNames: ['agent_id', 'method', 'status'],
+        registers: [],
+        collect() {
+          this.reset()
+          for (const [agent_id, { requests }] of series) {
+            for (const [key, count] of requests) {
+              const [method = '', status = ''] = key.split(' ')
+              this.inc({ agent_id, method, status }, count)
+            }
+          }
+        },
+      }),
+    )
+    registry.registerMetric(
+      new Counter({
+        name: 'broker_a2a_errors_total',
+        help: "Requests to agents that failed, by the gateway's error code; agent is an error of the agent itself.",
+        labelNames: ['agent_id', 'error_code'],
+        registers: [],
+        collect() {
+          this.reset()
+          for (const [agent_id, { errors }] of series) {
+            for (const [error_code, count] of errors) this.inc({ agent_id, error_code }, count)
+          }
+        },
+      }),
+    )
+    this.#duration = new Histogram({
+      name: 'broker_a2a_request_duration_seconds',
+      help: 'From the arrival of a request to an agent to its answer, or to the end of its stream.',
+      labelNames: ['agent_id'],
+      buckets: BUCKETS,
+      registers,
+    })
+    this.#firstByte = new Histogram({
+      name: 'broker_a2a_first_byte_seconds',
+      help: 'From the arrival of a request to an agent to the beginning of its answer.',
+      labelNames: ['agent_id'],
+      buckets: BUCKETS,
+      registers,
+    })
+    registry.registerMetric(
+      new Gauge({
+        name: 'broker_a2a_requests_in_flight',
+        help: 'Requests and streams that an agent has under way, on the node that serves it.',
+        labelNames: ['agent_id'],
+        registers: [],
+        collect() {
+          this.reset()
+          for (const [agent_id, count] of source().inFlight()) this.set({ agent_id }, count)
+        },
+      }),
+    )
+    registry.registerMetric(
+      new Gauge({
+        name: 'broker_a2a_sse_streams_active',
+        help: 'Open streams of agents to callers.',
+        registers: [],
+        collect() {
+          this.set(source().openStreams())
+        },
+      }),
+    )
+    this.#operations = new Counter({
+      name: 'broker_a2a_registry_operations_total',
+      help: 'Operations of the agent registry, by status.',
+      labelNames: ['op', 'status'],
+      registers,
+    })
+    for (const op of OPERATIONS) for (const status of ['success', 'error']) this.#operations.inc({ op, status }, 0)
+  }
+
+  watch(source: AgentSource): void {
+    this.#source = source
+  }
+
+  requestEnded({ agentId, method, status, errorCode, seconds, firstByteSeconds }: AgentRequestEnd): void {
+    const { requests, errors, duration, firstByte } = this.#of(agentId)
+    count(requests, `${method} ${status}`)
+    if (errorCode !== undefined) count(errors, errorCode)
+    duration.observe(seconds)
+    firstByte.observe(firstByteSeconds)
+  }
+
+  registryOperation(op: (typeof OPERATIONS)[number], status: 'success' | 'error'): void {
+    this.#operations.inc({ op, status })
+  }
+
+  /** The agent is gone, and so are its series. */
+  forget(agentId: string): void {
+    if (!this.#series.delete(agentId)) return
+    this.#duration.remove(agentId)
+    this.#firstByte.remove(agentId)
+  }
+
+  #of(agentId: string): AgentSeries {
+    const known = this.#series.get(agentId)
+    // What is still under way when an agent goes must not bring its series back.
+    if (known !== undefined) return known
+    const label = this.#source.isRegistered(agentId) ? agentId : UNKNOWN
+    let series = this.#series.get(label)
+    if (series === undefined) {
+      series = {
+        requests: new Map(),
+        errors: new Map(),
+        duration: this.#duration.labels(label),
+        firstByte: this.#firstByte.labels(label),
+      }
+      this.#series.set(label, series)
+    }
+    return series
+  }
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1)
+}

@@ -1,0 +1,244 @@
+import { expect, test } from 'vitest'
+
+import { callAgent, listed, postJson, register, silent, startAgent, withResult } from './support/agent.ts'
+import { callTool, rpc } from './support/mcp.ts'
+import { serve } from './support/server.ts'
+import { temporaryFolder } from './support/temp.ts'
+
+const SKILLS = [{ id: 'echo', name: 'Echo', tags: ['text'] }]
+
+async function metricsPage(api: string): Promise<string> {
+  return (await fetch(`${api}/metrics`)).text()
+}
+
+async function toolNames(base: string): Promise<readonly string[]> {
+  const { result } = (await rpc(base, 'tools/list', {})) as { result: { tools: { name: string }[] } }
+  return result.tools.map(({ name }) => name)
+}
+
+test('agents - one that registers is on every surface', async () => {
+  const { http, api } = await serve()
+  const agent = await startAgent(withResult({ said: 'yes' }))
+  const card = await register(http.url, { agent_id: 'echo', name: 'Echo', url: agent.url, skills: SKILLS })
+  expect(card).toMatchObject({ registered_by: 'anonymous', protocolVersions: ['1.0'] })
+  expect(await listed(http.url)).toEqual(['echo'])
+  expect(await (await fetch(`${http.url}/agents/echo`)).json()).toEqual(card)
+  expect(await (await fetch(`${http.url}/a2a/echo/.well-known/agent-card.json`)).json()).toEqual(card)
+  expect(await (await fetch(`${http.url}/.well-known/agent-card.json`)).json()).toMatchObject({ name: 'signalbox' })
+  expect(await callAgent(http.url, 'echo', 'message/send')).toEqual({ jsonrpc: '2.0', id: 1, result: { said: 'yes' } })
+  expect(agent.asked).toMatchObject([{ method: 'message/send', headers: { 'x-broker-caller-id': 'anonymous' } }])
+  expect(JSON.parse((await callTool(http.url, 'agent_list', {})).text)).toEqual([
+    { agent_id: 'echo', name: 'Echo', skills: SKILLS },
+  ])
+  expect(await metricsPage(api.url)).toContain(
+    'broker_a2a_requests_total{agent_id="echo",method="message/send",status="success"} 1\n',
+  )
+})
+
+test('R5, A14 - an agent that misses its time-to-live is gone from every surface, and counted as expired', async () => {
+  const { http, api } = await serve({ connectors: { a2a: { agentTtlSeconds: 1 } } })
+  const agent = await startAgent(withResult('yes'))
+  await register(http.url, { agent_id: 'brief', name: 'Brief', url: agent.url })
+  expect(await callAgent(http.url, 'brief', 'message/send')).toMatchObject({ result: 'yes' })
+  expect(await metricsPage(api.url)).toContain('agent_id="brief"')
+  await expect.poll(() => listed(http.url), { timeout: 15_000 }).toEqual([])
+  expect((await fetch(`${http.url}/agents/brief`)).status).toBe(404)
+  expect((await fetch(`${http.url}/a2a/brief/.well-known/agent-card.json`)).status).toBe(404)
+  expect(await callAgent(http.url, 'brief', 'message/send')).toMatchObject({
+    error: { code: -32002, message: 'agent not found: brief' },
+  })
+  expect((await callTool(http.url, 'agent_list', {})).text).toBe('[]')
+  expect(await callTool(http.url, 'agent_send', { agent_id: 'brief', message: 'still there?' })).toMatchObject({
+    isError: true,
+    text: expect.stringContaining('AGENT_NOT_FOUND'),
+  })
+  const page = await metricsPage(api.url)
+  expect(page).not.toContain('agent_id="brief"')
+  expect(page).toContain('broker_a2a_registry_operations_total{op="expire",status="success"} 1\n')
+  expect(page).toContain('broker_a2a_errors_total{agent_id="unknown",error_code="-32002"} 1\n')
+})
+
+test('agents - registrations survive a restart', async () => {
+  const path = temporaryFolder()
+  const agent = await startAgent(withResult('here'))
+  const first = await serve({ store: { path } })
+  const card = await register(first.http.url, { agent_id: 'lasting', name: 'Lasting', url: agent.url })
+  await first.close()
+  const { http } = await serve({ store: { path } })
+  expect(await (await fetch(`${http.url}/agents/lasting`)).json()).toMatchObject({
+    registered_at: card['registered_at'],
+    url: agent.url,
+  })
+  expect(await callAgent(http.url, 'lasting', 'message/send')).toMatchObject({ result: 'here' })
+})
+
+test('R10 - CONNECTORSA2_A_ENABLE=false takes the paths, the tools and the series away', async () => {
+  const { http, api } = await serve({ connectors: { a2a: { enable: false } } })
+  for (const path of [
+    '/agents',
+    '/agents/x',
+    '/a2a/x',
+    '/.well-known/agent-card.json',
+    '/a2a/x/.well-known/agent-card.json',
+  ]) {
+    expect((await fetch(`${http.url}${path}`)).status, path).toBe(404)
+  }
+  expect((await postJson(`${http.url}/agents/register`, {})).status).toBe(404)
+  expect((await postJson(`${http.url}/a2a/x`, {})).status).toBe(404)
+  const names = await toolNames(http.url)
+  expect(names).toHaveLength(11)
+  expect(names.filter((name) => name.startsWith('agent_'))).toEqual([])
+  expect(await metricsPage(api.url)).not.toContain('broker_a2a_')
+})
+
+test('MCP-8 - with the registry there are fifteen tools', async () => {
+  const { http } = await serve()
+  expect((await toolNames(http.url)).slice(11)).toEqual(['agent_list', 'agent_info', 'agent_send', 'agent_query'])
+})
+
+test('S5 - the order on /agents and /a2a: preflight, public cards, origin, then the rest; unknown paths are plain', async () => {
+  const { http } = await serve()
+  const evil = { origin: 'https://evil.example' }
+  for (const path of ['/agents/register', '/a2a/x']) {
+    const preflight = await fetch(`${http.url}${path}`, {
+      method: 'OPTIONS',
+      headers: { ...evil, 'access-control-request-method': 'POST' },
+    })
+    expect([preflight.status, preflight.headers.get('access-control-allow-origin')], path).toEqual([204, '*'])
+  }
+  expect((await fetch(`${http.url}/.well-known/agent-card.json`, { headers: evil })).status).toBe(200)
+  expect((await fetch(`${http.url}/a2a/x/.well-known/agent-card.json`, { headers: evil })).status).toBe(404)
+  // Not what is wrong with the body, which is not looked at.
+  const refusedCall = await postJson(`${http.url}/a2a/x`, 'no request', evil)
+  expect([refusedCall.status, await refusedCall.json()]).toEqual([
+    403,
+    { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'origin not allowed' } },
+  ])
+  const refusedCard = await postJson(`${http.url}/agents/register`, 'no card', evil)
+  expect([refusedCard.status, await refusedCard.json()]).toMatchObject([403, { error: 'ORIGIN_REFUSED' }])
+  for (const path of ['/agentsx', '/agents/a/b', '/a2ax', '/a2a/x/y']) {
+    const unknown = await fetch(`${http.url}${path}`, { headers: evil })
+    expect([unknown.status, unknown.headers.get('content-type')], path).toEqual([404, 'text/plain; charset=utf-8'])
+  }
+})
+
+test('S6 - CONNECTORSA2_A_TRUSTED_ORIGINS says which pages may call agents, and list them', async () => {
+  const origin = 'https://app.example'
+  const { http } = await serve({ connectors: { a2a: { trustedOrigins: [origin] } } })
+  const from = async (page: string) => [
+    (await fetch(`${http.url}/agents`, { headers: { origin: page } })).status,
+    (await postJson(`${http.url}/a2a/x`, { jsonrpc: '2.0', id: 1, method: 'm' }, { origin: page })).status,
+  ]
+  expect(await from(origin)).toEqual([200, 200])
+  expect(await from('http://localhost')).toEqual([403, 403])
+})
+
+test('R7 - CONNECTORSA2_A_MAX_AGENTS bounds the registry with 409', async () => {
+  const { http } = await serve({ connectors: { a2a: { maxAgents: 1 } } })
+  await register(http.url, { agent_id: 'one', name: 'One', url: 'http://127.0.0.1:1/' })
+  const refused = await postJson(`${http.url}/agents/register`, {
+    agent_id: 'two',
+    name: 'Two',
+    url: 'http://127.0.0.1:1/',
+  })
+  expect([refused.status, await refused.json()]).toMatchObject([409, { error: 'AGENT_LIMIT' }])
+})
+
+async function statusOf(a2a: object, host: string): Promise<number> {
+  const { http } = await serve({ connectors: { a2a } })
+  const card = { agent_id: 'there', name: 'There', url: `http://${host}:4000/` }
+  return (await postJson(`${http.url}/agents/register`, card)).status
+}
+
+test('R8 - CONNECTORSA2_A_AGENT_URL_DENY and _ALLOW say where agents may be', async () => {
+  expect(await statusOf({ agentUrlDeny: ['127.0.0.0/8'] }, '127.0.0.1')).toBe(400)
+  expect(await statusOf({ agentUrlDeny: ['127.0.0.0/8'] }, '10.1.2.3')).toBe(200)
+  expect(await statusOf({ agentUrlAllow: ['10.0.0.0/8'] }, '10.1.2.3')).toBe(200)
+  expect(await statusOf({ agentUrlAllow: ['10.0.0.0/8'] }, '127.0.0.1')).toBe(400)
+  expect(await statusOf({}, '169.254.169.254')).toBe(400)
+})
+
+test('A2, A3 - timeouts, concurrency and the size of responses are as configured', async () => {
+  const { http } = await serve({
+    connectors: {
+      a2a: { defaultTimeoutSeconds: 1, maxTimeoutSeconds: 2, agentMaxConcurrency: 1, agentMaxResponseBytes: 1024 },
+    },
+  })
+  const slow = await startAgent(silent)
+  const talkative = await startAgent(withResult('x'.repeat(2_000)))
+  await register(http.url, { agent_id: 'slow', name: 'Slow', url: slow.url })
+  await register(http.url, { agent_id: 'talkative', name: 'Talkative', url: talkative.url })
+  const begin = performance.now()
+  const late = callAgent(http.url, 'slow', 'message/send')
+  await expect.poll(() => slow.asked.length).toBe(1)
+  expect(await callAgent(http.url, 'slow', 'tasks/get')).toMatchObject({
+    error: { code: -32603, message: 'server busy: concurrency limit reached' },
+  })
+  expect(await late).toMatchObject({ error: { code: -32001, message: 'agent timeout' } })
+  expect(performance.now() - begin).toBeGreaterThan(990)
+  expect(await callAgent(http.url, 'talkative', 'message/send')).toMatchObject({
+    error: { code: -32603, message: 'agent response too large' },
+  })
+  const capped = performance.now()
+  const answer = await callAgent(http.url, 'slow', 'message/send', { configuration: { timeout: 600 } })
+  expect(answer).toMatchObject({ error: { code: -32001 } })
+  expect(performance.now() - capped).toBeGreaterThan(1_990)
+})
+
+test('A9 - CONNECTORSA2_A_MAX_SSE_IDLE_SECONDS ends a stream on which nothing happens, which the gauge shows', async () => {
+  const { http, api } = await serve({ connectors: { a2a: { maxSseIdleSeconds: 1 } } })
+  const agent = await startAgent((_asked, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.flushHeaders()
+  })
+  await register(http.url, { agent_id: 'quiet', name: 'Quiet', url: agent.url })
+  const open = await postJson(`${http.url}/a2a/quiet`, { jsonrpc: '2.0', id: 1, method: 'message/stream', params: {} })
+  expect(open.headers.get('content-type')).toContain('text/event-stream')
+  const page = await metricsPage(api.url)
+  expect(page).toContain('broker_a2a_sse_streams_active 1\n')
+  expect(page).toContain('broker_a2a_requests_in_flight{agent_id="quiet"} 1\n')
+  const text = await open.text()
+  expect(text).toMatch(/event: task\.error\ndata: \{.*"type":"error".*stream idle timeout/)
+  await expect.poll(() => metricsPage(api.url)).toContain('broker_a2a_sse_streams_active 0\n')
+  await expect.poll(() => metricsPage(api.url)).not.toContain('broker_a2a_requests_in_flight{agent_id="quiet"} 1')
+  // The agent's connection was ended too, and it was told.
+  await expect.poll(() => agent.gone.map(({ method }) => method)).toContain('message/stream')
+  await expect.poll(() => agent.asked.map(({ method }) => method)).toContain('stream_cancel')
+})
+
+test('agents - a shutdown ends streams politely, and lets a call in flight come to its end', async () => {
+  const server = await serve({ shutdownSeconds: 10 })
+  const { http } = server
+  const answering = Promise.withResolvers<void>()
+  const agent = await startAgent(async (asked, response) => {
+    if (asked.method === 'message/stream') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write('event: task.status\ndata: {"type":"status_update","payload":{"state":"working"}}\n\n')
+      return
+    }
+    await answering.promise
+    await withResult('at last')(asked, response)
+  })
+  await register(http.url, { agent_id: 'busy', name: 'Busy', url: agent.url })
+  const stream = await postJson(`${http.url}/a2a/busy`, { jsonrpc: '2.0', id: 1, method: 'message/stream', params: {} })
+  const ended = stream.text()
+  const call = callAgent(http.url, 'busy', 'message/send')
+  const tool = callTool(http.url, 'agent_send', { agent_id: 'busy', message: 'hello' })
+  await expect.poll(() => agent.asked.length).toBe(3)
+  const closed = server.close()
+  expect(await ended).toMatch(/event: task\.error\ndata: \{/)
+  answering.resolve()
+  expect(await call).toMatchObject({ result: 'at last' })
+  expect(await tool).toMatchObject({ isError: false, text: '"at last"' })
+  await closed
+})
+
+test('agents - readiness says how the registry is', async () => {
+  const { http, api } = await serve()
+  await register(http.url, { agent_id: 'one', name: 'One', url: 'http://127.0.0.1:1/' })
+  const ready = await fetch(`${api.url}/ready`)
+  expect(ready.status).toBe(200)
+  expect(await ready.json()).toMatchObject({
+    checks: expect.arrayContaining([{ name: 'registry', ok: true, detail: '1 agents' }]),
+  })
+})
