@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -59,14 +60,36 @@ function here(text: string): string {
   return text.replaceAll('http://127.0.0.1:9090', addresses.http).replaceAll('http://127.0.0.1:8080', addresses.api)
 }
 
+/** Pastes every command, and compares what it prints with the block after it. */
+async function answersAsShown(walk: readonly Block[]): Promise<void> {
+  for (const [i, command] of walk.entries()) {
+    if (command.language !== 'sh') continue
+    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', here(command.text)])
+    expect(stdout.trim(), command.text).toMatch(shown(walk[i + 1]?.text ?? ''))
+  }
+}
+
 test('README - the tour answers what it shows when pasted', async () => {
   const tour = blocks('A five-minute tour')
   expect(tour.length).toBeGreaterThan(6)
-  for (const [i, command] of tour.entries()) {
-    if (command.language !== 'sh') continue
-    const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', here(command.text)])
-    expect(stdout.trim(), command.text).toMatch(shown(tour[i + 1]?.text ?? ''))
+  await answersAsShown(tour)
+})
+
+test('README - the walk with an agent answers what it shows when pasted', async () => {
+  const [start, registered, ...calls] = blocks('Call an agent')
+  const [, program = '', base = ''] = /^npx node (\S+) (\S+)\n$/.exec(here(start?.text ?? '')) ?? []
+  const agent = spawn(process.execPath, [program, base], { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(agent, 'exit')
+  try {
+    const [line] = (await once(createInterface({ input: agent.stdout }), 'line')) as [string]
+    expect(line).toMatch(shown(registered?.text ?? ''))
+    expect(calls).toHaveLength(6)
+    await answersAsShown(calls)
+  } finally {
+    agent.kill('SIGTERM')
   }
+  expect(await ended).toEqual([0, null])
+  expect(await (await fetch(`${addresses.http}/agents`)).json()).toEqual([])
 })
 
 test('README - the client program lists the tools', async () => {

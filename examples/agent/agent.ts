@@ -1,0 +1,58 @@
+// An agent on nothing but Node, which counts words: node agent.ts http://127.0.0.1:9090
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { setTimeout } from 'node:timers/promises'
+
+const [broker = 'http://127.0.0.1:9090', agentId = 'word-counter'] = process.argv.slice(2)
+
+async function serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { id, method, params } = JSON.parse(await text(incoming))
+  const said: string = params?.message?.parts?.map((part: { text?: string }) => part.text ?? '').join(' ') ?? ''
+  const words = said.split(/\s+/).filter((word) => word !== '')
+  response.setHeader('content-type', method === 'message/stream' ? 'text/event-stream' : 'application/json')
+  const rpc = (outcome: object) => JSON.stringify({ jsonrpc: '2.0', id, ...outcome })
+  if (method === 'message/send') {
+    const parts = [{ kind: 'text', text: `${words.length} words` }]
+    response.end(rpc({ result: { kind: 'message', role: 'agent', messageId: randomUUID(), parts } }))
+  } else if (method === 'message/stream') {
+    const task = { taskId: randomUUID(), contextId: params?.contextId ?? randomUUID() }
+    const tell = (event: object) => response.write(`data: ${rpc({ result: { ...event, ...task } })}\n\n`)
+    tell({ kind: 'status-update', status: { state: 'working' }, final: false })
+    for (const [i, word] of words.entries()) {
+      if (response.destroyed) return // Nobody listens any more.
+      const parts = [{ kind: 'text', text: word }]
+      tell({ kind: 'artifact-update', artifact: { artifactId: `word-${i + 1}`, parts } })
+      await setTimeout(50)
+    }
+    tell({ kind: 'status-update', status: { state: 'completed' }, final: true })
+    response.end()
+  } else {
+    response.end(rpc({ error: { code: -32601, message: `no such method: ${method}` } }))
+  }
+}
+
+async function registry(path: string, body: object): Promise<void> {
+  const headers = { 'content-type': 'application/json' }
+  const response = await fetch(`${broker}/agents/${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+}
+
+const server = createServer((incoming, response) => {
+  serve(incoming, response).catch(() => response.writeHead(400).end())
+})
+await once(server.listen(Number(process.env['PORT'] ?? 0), '127.0.0.1'), 'listening')
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+const skills = [{ id: 'count', name: 'Counts words', tags: ['text'] }]
+const register = () => registry('register', { agent_id: agentId, name: 'Word counter', url, skills })
+await register()
+console.log(`${agentId} is registered and listens on ${url}`)
+
+// Well within the time-to-live of 300 s; whoever was forgotten all the same registers again.
+const beat = () => void registry('heartbeat', { agent_id: agentId }).catch(register).catch(console.error)
+setInterval(beat, Number(process.env['HEARTBEAT_MS'] ?? 60_000)).unref()
+const stop = () => void registry('deregister', { agent_id: agentId }).finally(() => server.close())
+process.once('SIGTERM', stop).once('SIGINT', stop)
