@@ -189,7 +189,7 @@ describe('A8 - payloads are verbatim', () => {
     expect(event?.envelope.payload).toEqual({ a: [1, 'x'] })
   })
 
-  test('EVT-2 - each event carries the id of its stream, which the client and the agent learn too', async () => {
+  test('A8, A10 - each event carries the id of its stream, which the client and the agent learn too', async () => {
     const events = await bench.events(answering(taskEvent('status', 1) + DONE))
     const id = bench.host().streamIds.at(-1)
     expect(bench.agent().streamIds.at(-1)).toBe(id)

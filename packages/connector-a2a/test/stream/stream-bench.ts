@@ -7,6 +7,8 @@ import { StreamClient } from './client.ts'
 import type { Host, HostOptions } from './host.ts'
 import { openHost } from './host.ts'
 
+const END: AgentBehaviour = (response) => void response.end()
+
 /** One agent and one host for the tests of a file that differ only in what the agent does. */
 export function sharedBench(options: HostOptions = {}): {
   readonly agent: () => TestAgent
@@ -16,7 +18,7 @@ export function sharedBench(options: HostOptions = {}): {
 } {
   let agent: TestAgent | undefined
   let host: Host | undefined
-  let behaviour: AgentBehaviour = (response) => void response.end()
+  let behaviour = END
   beforeAll(async () => {
     agent = await startAgent((response, request) => behaviour(response, request), afterAll)
     host = await openHost(agent.url, { ...options, cleanUp: afterAll })

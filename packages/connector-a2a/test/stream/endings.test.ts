@@ -1,0 +1,182 @@
+import { describe, expect, test } from 'vitest'
+
+import type { AgentBehaviour } from './agent.ts'
+import { answering, beginStream, resultEvent, startAgent, taskEvent } from './agent.ts'
+import { StreamClient, until } from './client.ts'
+import { openHost } from './host.ts'
+import { sharedBench } from './stream-bench.ts'
+
+const bench = sharedBench({ limits: { maxEventBytes: 100_000 } })
+
+const NO_END = { code: -32004, message: 'stream ended without a terminal event' }
+
+/** The events of a stream as `[event, payload]`. */
+async function ending(behaviour: AgentBehaviour): Promise<readonly (readonly [string, unknown])[]> {
+  const events = await bench.events(behaviour)
+  return events.map(({ event, envelope: { payload } }) => [event, payload])
+}
+
+const task = (state: string) => ({ kind: 'task', id: 't', status: { state } })
+
+const json = (value: unknown) => answering(JSON.stringify(value), 'application/json; charset=utf-8')
+
+describe('A9 - one terminal event, the last', () => {
+  test('A9 - nothing follows the first terminal event', async () => {
+    for (const type of ['done', 'error'] as const) {
+      const late = taskEvent('status', 2) + taskEvent('done', 3) + taskEvent('error', 4)
+      expect(await ending(answering(taskEvent('status', 0) + taskEvent(type, 1) + late))).toEqual([
+        ['task.status', 0],
+        [`task.${type}`, 1],
+      ])
+    }
+  })
+
+  test('A9 - events after the terminal one are not waited for: an agent that never ends is cut off', async () => {
+    let closed = false
+    const events = await ending((response) => {
+      response.once('close', () => (closed = true))
+      beginStream(response).write(taskEvent('done', 1))
+      const chatter = setInterval(() => response.write(taskEvent('status', 'late'.repeat(5_000))), 5)
+      response.once('close', () => clearInterval(chatter))
+    })
+    expect(events).toEqual([['task.done', 1]])
+    await until(() => closed)
+    await until(() => bench.host().openRelays() === 0)
+    // It had said its last word: there is nothing to cancel.
+    expect(bench.host().relayEnds.at(-1)).toEqual({ cancelled: false })
+  })
+
+  test('A9 - an end without a terminal event is an error', async () => {
+    expect(await ending(answering(''))).toEqual([['task.error', NO_END]])
+    expect(await ending(answering(taskEvent('status', 1)))).toEqual([
+      ['task.status', 1],
+      ['task.error', NO_END],
+    ])
+    const working = { kind: 'task', id: 't', status: { state: 'working' } }
+    expect(await ending(answering(resultEvent(working)))).toEqual([
+      ['message', working],
+      ['task.error', NO_END],
+    ])
+    expect(bench.host().ends.at(-1)).toEqual({ outcome: 'error', errorCode: -32004 })
+  })
+
+  test('A9 - artifacts after a finished task leave it finished; a task that goes on is not', async () => {
+    const done = { kind: 'task', id: 't', status: { state: 'completed' } }
+    const artifact = { kind: 'artifact-update', taskId: 't' }
+    const working = { kind: 'status-update', status: { state: 'working' } }
+    expect((await ending(answering(resultEvent(done) + resultEvent(artifact)))).at(-1)).toEqual(['task.done', done])
+    expect((await ending(answering(resultEvent(done) + resultEvent(working)))).at(-1)).toEqual(['task.error', NO_END])
+  })
+
+  test('A9 - the end after a message event of the first dialect repeats it', async () => {
+    expect(await ending(answering('data: {"type":"message","payload":{"a":1}}\n\n'))).toEqual([
+      ['message', { a: 1 }],
+      ['task.done', { a: 1 }],
+    ])
+  })
+
+  test('A9 - a last event without its blank line counts when the response has ended', async () => {
+    expect(await ending(answering(taskEvent('done', 1).trimEnd()))).toEqual([['task.done', 1]])
+    expect(await ending(answering(`${taskEvent('status', 1)}event: task.done\ndata: {"type":"do`))).toEqual([
+      ['task.status', 1],
+      ['task.error', NO_END],
+    ])
+  })
+
+  test('A9 - a connection that breaks in mid-event, or after a message, is an error', async () => {
+    for (const text of [`${taskEvent('status', 1)}event: task.done\ndata: {"ty`, resultEvent({ kind: 'message' })]) {
+      const events = await ending((response) => {
+        beginStream(response).write(text, () => setTimeout(() => response.socket?.resetAndDestroy(), 20))
+      })
+      expect(events.length).toBe(2)
+      expect(events[1]).toEqual(['task.error', NO_END])
+    }
+  })
+
+  test('A9 - an event over AgentMaxResponseBytes is an error, and the agent is cut off and told', async () => {
+    let closed = false
+    const told = bench.agent().cancelled.length
+    const events = await ending((response) => {
+      response.once('close', () => (closed = true))
+      beginStream(response).write(taskEvent('status', 1) + taskEvent('status', 'x'.repeat(100_001)))
+    })
+    expect(events).toEqual([
+      ['task.status', 1],
+      ['task.error', { code: -32603, message: 'agent response too large' }],
+    ])
+    await until(() => closed && bench.agent().cancelled.length > told)
+    expect(bench.host().ends.at(-1)).toEqual({ outcome: 'error', errorCode: -32603 })
+  })
+})
+
+describe('A9 - an agent that answers with plain JSON', () => {
+  test('A9 - gives one task.done or task.error carrying it', async () => {
+    const rows: readonly (readonly [unknown, string, unknown])[] = [
+      [{ jsonrpc: '2.0', id: 1, result: { kind: 'message', parts: [] } }, 'task.done', { kind: 'message', parts: [] }],
+      [{ jsonrpc: '2.0', id: 1, result: task('completed') }, 'task.done', task('completed')],
+      [{ jsonrpc: '2.0', id: 1, result: task('working') }, 'task.done', task('working')],
+      [{ jsonrpc: '2.0', id: 1, result: task('failed') }, 'task.error', task('failed')],
+      [{ jsonrpc: '2.0', id: 1, result: 'text' }, 'task.done', 'text'],
+      [{ jsonrpc: '2.0', id: 1, error: { code: -1, message: 'no' } }, 'task.error', { code: -1, message: 'no' }],
+      [{ other: [1] }, 'task.done', { other: [1] }],
+    ]
+    for (const [body, event, payload] of rows) expect(await ending(json(body))).toEqual([[event, payload]])
+  })
+
+  test('A9 - what is not JSON, or too large, is an error', async () => {
+    const invalid = [['task.error', { code: -32004, message: 'invalid response from agent' }]]
+    expect(await ending(answering('<html>', 'text/html'))).toEqual(invalid)
+    expect(await ending(answering('', 'application/json'))).toEqual(invalid)
+    expect(await ending((response) => void response.writeHead(204).end())).toEqual(invalid)
+    expect(await ending(json('x'.repeat(100_000)))).toEqual([
+      ['task.error', { code: -32603, message: 'agent response too large' }],
+    ])
+  })
+})
+
+describe('A9 - idle streams and refusals', () => {
+  test('A9 - an idle stream ends with an error, and the agent is told', async () => {
+    const agent = await startAgent((response) => void beginStream(response).write(taskEvent('status', 1)))
+    const host = await openHost(agent.url, { idleMs: 100, keepAliveMs: 10 })
+    const client = await StreamClient.open(host.base)
+    expect((await client.all()).map(({ event, envelope: { payload } }) => [event, payload])).toEqual([
+      ['task.status', 1],
+      ['task.error', { code: -32001, message: 'stream idle timeout' }],
+    ])
+    expect(host.ends).toEqual([{ outcome: 'error', errorCode: -32001 }])
+    await until(() => agent.open() === 0 && agent.cancelled.length === 1)
+    expect(agent.cancelled).toEqual(host.streamIds)
+    expect(host.active()).toBe(0)
+  })
+
+  test('SVC-3 - keepalive comments come by the clock', async () => {
+    const agent = await startAgent((response) => void beginStream(response))
+    const host = await openHost(agent.url, { keepAliveMs: 10 })
+    const client = await StreamClient.open(host.base)
+    await until(() => client.comments.length >= 4)
+    expect(client.comments.slice(0, 4)).toEqual(['open', 'keepalive', 'keepalive', 'keepalive'])
+    client.cut()
+  })
+
+  test('A9, A12 - what the agent refuses before its headers is refused, not a stream', async () => {
+    const agent = await startAgent((response) => {
+      response.writeHead(409, { 'content-type': 'application/json' }).end('{"busy":true}')
+    })
+    const host = await openHost(agent.url)
+    const client = await StreamClient.open(host.base)
+    await client.ended
+    expect(client.isStream).toBe(false)
+    expect(JSON.parse(client.text)).toMatchObject({ executed: true, status: 409, body: '{"busy":true}' })
+    const info = (await host.system.channels.list({ type: 'events' })).filter(({ isActive }) => isActive)
+    expect(info.every(({ name }) => !name.includes('/control'))).toBe(true)
+  })
+
+  test('A12 - an agent that sends no headers in time is refused', async () => {
+    const agent = await startAgent(() => {})
+    const host = await openHost(agent.url, { timeoutMs: 60 })
+    const client = await StreamClient.open(host.base)
+    await client.ended
+    expect(JSON.parse(client.text)).toMatchObject({ executed: false, failure: 'timeout' })
+    await until(() => agent.open() === 0)
+  })
+})

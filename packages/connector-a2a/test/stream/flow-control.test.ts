@@ -1,0 +1,255 @@
+import type { ServerResponse } from 'node:http'
+
+import type { BrokerHandle, Message } from '@signalbox/broker-core'
+import { decodeText, encodeText } from '@signalbox/broker-core'
+import { describe, expect, test } from 'vitest'
+
+import { beginStream, startAgent, taskEvent, write } from './agent.ts'
+import { StreamClient, until } from './client.ts'
+import { openHost } from './host.ts'
+
+const INTERRUPTED = { code: -32603, message: 'stream interrupted' }
+
+/** Listens to both channels of a stream. */
+async function wiretap(system: BrokerHandle, streamId: string): Promise<{ frames: Message[]; controls: string[] }> {
+  const frames: Message[] = []
+  const controls: string[] = []
+  await system.events.subscribe(`_AGENTS_.stream/${streamId}`, {}, (message) => frames.push(message))
+  await system.events.subscribe(`_AGENTS_.stream/${streamId}/control`, {}, (message) =>
+    controls.push(decodeText(message.body) ?? ''),
+  )
+  return { frames, controls }
+}
+
+/** An agent that sends an event whenever the test says so. */
+async function steered(): Promise<{
+  url: string
+  send: (text: string) => void
+  open: () => number
+  cancelled: readonly string[]
+}> {
+  let opened: ServerResponse | undefined
+  const agent = await startAgent((response) => {
+    opened = beginStream(response)
+  })
+  return { ...agent, send: (text) => void opened?.write(text) }
+}
+
+describe('A11 - the channel', () => {
+  test('A11 - frames are numbered from 1; credit comes by the clock and names what was consumed; heartbeats too', async () => {
+    const agent = await steered()
+    const host = await openHost(agent.url, { limits: { creditMs: 30, heartbeatMs: 30 } })
+    const client = await StreamClient.open(host.base)
+    const tap = await wiretap(host.system, host.streamIds[0] ?? '')
+    agent.send(taskEvent('status', 1))
+    await client.seen(1)
+    agent.send(taskEvent('status', 2))
+    await client.seen(2)
+    await until(() => tap.controls.includes('{"consumed":2,"window_bytes":262144}'))
+    await until(() => tap.frames.some(({ tags }) => tags['beat'] === '2'))
+    expect(tap.frames.filter(({ tags }) => tags['n'] !== undefined).map(({ tags }) => tags['n'])).toEqual(['1', '2'])
+    agent.send(taskEvent('done', 3))
+    await client.all()
+    await until(() => host.openRelays() === 0)
+    expect(tap.frames.findLast(({ tags }) => tags['n'] !== undefined)?.tags).toEqual({ n: '3', end: 'done' })
+    expect(tap.controls.at(-1)).toBe('{"consumed":3,"window_bytes":262144}')
+  })
+
+  test('A11 - half a window of bytes, or of frames, brings credit before the clock does', async () => {
+    const agent = await steered()
+    const host = await openHost(agent.url)
+    const client = await StreamClient.open(host.base)
+    const tap = await wiretap(host.system, host.streamIds[0] ?? '')
+    for (let n = 1; n <= 32; n++) {
+      agent.send(taskEvent('status', n))
+      await client.seen(n)
+    }
+    await until(() => tap.controls.length === 1)
+    expect(tap.controls).toEqual(['{"consumed":32,"window_bytes":262144}'])
+    agent.send(taskEvent('artifact', 'x'.repeat(140_000)))
+    await client.seen(33)
+    await until(() => tap.controls.length === 2)
+    client.cut()
+    await until(() => tap.controls.includes('{"cancel":true}'))
+  })
+
+  test('A11 - events over the window travel in parts, and arrive whole', async () => {
+    const agent = await steered()
+    const host = await openHost(agent.url)
+    const client = await StreamClient.open(host.base)
+    const tap = await wiretap(host.system, host.streamIds[0] ?? '')
+    const large = 'ä🙂'.repeat(500_000)
+    agent.send(taskEvent('status', 1) + taskEvent('artifact', large) + taskEvent('done', large))
+    const events = await client.all()
+    expect(events.map(({ event }) => event)).toEqual(['task.status', 'task.artifact', 'task.done'])
+    expect(events[1]?.envelope.payload === large && events[2]?.envelope.payload === large).toBe(true)
+    const sizes = tap.frames.map(({ body }) => body.length)
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(262_144)
+    expect(sizes.length).toBeGreaterThan(20)
+    await until(() => host.budget.usedBytes === 0)
+  })
+
+  test('A11 - bytes on the way stay within the window, whoever is slow', async () => {
+    const agent = await startAgent(async (response) => {
+      beginStream(response)
+      for (let n = 0; n < 400; n++)
+        await write(response, taskEvent('artifact', `${n} ${'x'.repeat((n * 977) % 90_000)}`))
+      response.end(taskEvent('done', 'end'))
+    })
+    const host = await openHost(agent.url)
+    const client = await StreamClient.open(host.base, { paused: true })
+    const onWay: number[] = []
+    let bytes = 0
+    let most = 0
+    let mostFrames = 0
+    let acknowledged = 0
+    await host.system.events.subscribe(`_AGENTS_.stream/${host.streamIds[0]}`, {}, ({ body, tags }) => {
+      if (tags['n'] === undefined) return
+      onWay.push(body.length)
+      bytes += body.length
+      most = Math.max(most, bytes)
+      mostFrames = Math.max(mostFrames, onWay.length)
+    })
+    await host.system.events.subscribe(`_AGENTS_.stream/${host.streamIds[0]}/control`, {}, ({ body }) => {
+      const { consumed } = JSON.parse(decodeText(body) ?? '') as { consumed: number }
+      for (; acknowledged < consumed; acknowledged++) bytes -= onWay.shift() ?? 0
+    })
+    for (let n = 0; n < 20; n++) {
+      await new Promise((resolve) => setTimeout(resolve, 10))
+      client.resume()
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      client.pause()
+    }
+    client.resume()
+    expect((await client.all()).length).toBe(401)
+    // The tap began a moment after the stream: what it missed can only make its sum smaller than the truth.
+    expect(most).toBeGreaterThan(100_000)
+    expect(most).toBeLessThanOrEqual(262_144)
+    expect(mostFrames).toBeLessThanOrEqual(64)
+  })
+
+  test('A11 - the budget of the node bounds all streams together, and stops none for good', async () => {
+    const agent = await startAgent(async (response) => {
+      beginStream(response)
+      const event = taskEvent('artifact', 'x'.repeat(50_000))
+      for (let n = 0; n < 100 && (await write(response, event)); n++);
+      response.end(taskEvent('done', 'end'))
+    })
+    const budgetBytes = 300_000
+    const host = await openHost(agent.url, { budgetBytes, limits: { creditMs: 100 } })
+    const stuck = await Promise.all(Array.from({ length: 4 }, () => StreamClient.open(host.base, { paused: true })))
+    let most = 0
+    const watch = setInterval(() => (most = Math.max(most, host.budget.usedBytes)), 1)
+    const reading = await Promise.all(Array.from({ length: 4 }, () => StreamClient.open(host.base)))
+    for (const client of reading) expect((await client.all()).length).toBe(101)
+    for (const client of stuck) client.resume()
+    for (const client of stuck) expect((await client.all()).length).toBe(101)
+    clearInterval(watch)
+    expect(most).toBeLessThanOrEqual(budgetBytes + 8 * 16_384)
+    await until(() => host.openRelays() === 0)
+    expect(host.budget.usedBytes).toBe(0)
+  })
+})
+
+describe('A11 - what goes wrong on the channel', () => {
+  test('A11 - a gap is an interruption, and cancels', async () => {
+    const agent = await steered()
+    const host = await openHost(agent.url)
+    const client = await StreamClient.open(host.base)
+    agent.send(taskEvent('status', 1))
+    await client.seen(1)
+    await host.system.events.publish(`_AGENTS_.stream/${host.streamIds[0]}`, {
+      body: encodeText(taskEvent('status', 'after the gap')),
+      tags: { n: '3' },
+    })
+    const events = await client.all()
+    expect(events.map(({ envelope: { payload } }) => payload)).toEqual([1, INTERRUPTED])
+    await until(() => agent.open() === 0 && agent.cancelled.length === 1)
+    expect(host.ends).toEqual([{ outcome: 'error', errorCode: -32603 }])
+  })
+
+  test('A11 - the loss of the last frames shows at the next heartbeat', async () => {
+    const agent = await steered()
+    const host = await openHost(agent.url)
+    const client = await StreamClient.open(host.base)
+    await host.system.events.publish(`_AGENTS_.stream/${host.streamIds[0]}`, {
+      body: new Uint8Array(0),
+      tags: { beat: '1' },
+    })
+    expect((await client.all()).map(({ envelope: { payload } }) => payload)).toEqual([INTERRUPTED])
+    await until(() => agent.cancelled.length === 1)
+  })
+
+  test('A11 - a frame that comes twice is taken once, and what is no frame is ignored', async () => {
+    const agent = await steered()
+    const host = await openHost(agent.url)
+    const client = await StreamClient.open(host.base)
+    agent.send(taskEvent('status', 1))
+    await client.seen(1)
+    const channel = `_AGENTS_.stream/${host.streamIds[0]}`
+    await host.system.events.publish(channel, { body: encodeText(taskEvent('status', 'again')), tags: { n: '1' } })
+    await host.system.events.publish(channel, { body: encodeText('garbage') })
+    await host.system.events.publish(`${channel}/control`, { body: encodeText('garbage') })
+    await host.system.events.publish(`${channel}/control`, { body: encodeText('{"consumed":"x"}') })
+    await host.system.events.publish(`${channel}/control`, {
+      body: encodeText('{"consumed":99,"window_bytes":262144}'),
+    })
+    agent.send(taskEvent('done', 2))
+    expect((await client.all()).map(({ envelope: { payload } }) => payload)).toEqual([1, 2])
+  })
+
+  test('A11 - silence is an interruption, and cancels', async () => {
+    const agent = await steered()
+    const limits = { heartbeatMs: 60_000, silenceMs: 100 }
+    const host = await openHost(agent.url, { limits })
+    const client = await StreamClient.open(host.base)
+    expect((await client.all()).map(({ envelope: { payload } }) => payload)).toEqual([INTERRUPTED])
+    await until(() => agent.open() === 0 && agent.cancelled.length === 1)
+  })
+
+  test('A11 - heartbeats keep a stream on which nothing happens', async () => {
+    const agent = await steered()
+    const limits = { heartbeatMs: 20, silenceMs: 400, creditMs: 20, noCreditMs: 400 }
+    const host = await openHost(agent.url, { limits })
+    const client = await StreamClient.open(host.base)
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    agent.send(taskEvent('done', 1))
+    expect((await client.all()).map(({ event }) => event)).toEqual(['task.done'])
+  })
+
+  test('A11 - without credit the agent is cut off and told', async () => {
+    const agent = await steered()
+    const limits = { creditMs: 60_000, noCreditMs: 100, heartbeatMs: 20, silenceMs: 300 }
+    const host = await openHost(agent.url, { limits })
+    const client = await StreamClient.open(host.base)
+    await until(() => agent.open() === 0 && agent.cancelled.length === 1)
+    expect(host.relayEnds).toEqual([{ cancelled: true }])
+    expect((await client.all()).map(({ envelope: { payload } }) => payload)).toEqual([INTERRUPTED])
+  })
+
+  test('A11 - an interruption in the middle of an event in parts leaves no half event', async () => {
+    const agent = await steered()
+    const host = await openHost(agent.url)
+    const client = await StreamClient.open(host.base)
+    const channel = `_AGENTS_.stream/${host.streamIds[0]}`
+    await host.system.events.publish(channel, {
+      body: encodeText('event: task.status\ndata: {"ha'),
+      tags: { n: '1', more: '1' },
+    })
+    await host.system.events.publish(channel, { body: encodeText('lf"'), tags: { n: '3' } })
+    expect((await client.all()).map(({ envelope: { payload } }) => payload)).toEqual([INTERRUPTED])
+  })
+
+  test('A11 - reassembly is bounded', async () => {
+    const agent = await steered()
+    const host = await openHost(agent.url, { limits: { maxEventBytes: 10_000 } })
+    const client = await StreamClient.open(host.base)
+    const channel = `_AGENTS_.stream/${host.streamIds[0]}`
+    for (let n = 1; n <= 12; n++) {
+      await host.system.events.publish(channel, { body: new Uint8Array(1_000), tags: { n: String(n), more: '1' } })
+    }
+    expect((await client.all()).map(({ envelope: { payload } }) => payload)).toEqual([
+      { code: -32603, message: 'agent response too large' },
+    ])
+  })
+})
