@@ -9,6 +9,7 @@ import { onTestFinished } from 'vitest'
 
 import type { AgentRegistry, RegistryCaller, RegistryOptions } from '../src/index.ts'
 import { openRegistry } from '../src/index.ts'
+import type { Faults } from './faults.ts'
 
 export const ALICE: RegistryCaller = { clientId: 'alice' }
 export const BOB: RegistryCaller = { clientId: 'bob' }
@@ -46,7 +47,7 @@ export function watched(): Watched {
 export interface Bench {
   readonly system: BrokerHandle
   /** Another registry on the same engine: another node. */
-  readonly node: (options?: RegistryOptions) => Promise<AgentRegistry>
+  readonly node: (options?: RegistryOptions, faults?: Faults) => Promise<AgentRegistry>
   /** Closes everything, and opens the store again. */
   readonly restart: () => Promise<void>
 }
@@ -70,8 +71,9 @@ export async function openBench(): Promise<Bench> {
     get system() {
       return system
     },
-    async node(options) {
-      const registry = await openRegistry(system, options)
+    async node(options, faults) {
+      const own = faults === undefined ? system : createBroker(faults.wrap(engine)).system
+      const registry = await openRegistry(own, options)
       registries.push(registry)
       return registry
     },

@@ -20,7 +20,7 @@ export const MAX_PROBLEMS = 100
 export function cardProblems(schema: TSchema, value: unknown): readonly CardProblem[] {
   const problems: CardProblem[] = []
   collect(schema, value, '', problems)
-  return problems
+  return problems.slice(0, MAX_PROBLEMS)
 }
 
 /** A given value for a person to recognise: short, and never the whole of something large. */

@@ -1,0 +1,248 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+
+import { MAX_CARD_BYTES, validateCard } from '../src/card/validate-card.ts'
+import { RegistryError } from '../src/index.ts'
+import { card } from './registry-bench.ts'
+
+const anywhere = async (): Promise<undefined> => undefined
+
+/** The fields that are refused, in the order they are told. */
+async function refused(given: unknown): Promise<readonly string[]> {
+  try {
+    await validateCard(given, anywhere)
+    return []
+  } catch (error) {
+    if (!(error instanceof RegistryError) || error.code !== 'CARD_INVALID') throw error
+    return error.details.map((problem) => String(Reflect.get(problem, 'field')))
+  }
+}
+
+const with_ = (more: Readonly<Record<string, unknown>>): Record<string, unknown> => card('a1', more)
+
+/** One character of two UTF-16 units and four bytes. */
+const WIDE = '🙂'
+
+test('CARD-1 - card: agent_id has 2 to 128 characters of the pattern', async () => {
+  for (const id of ['ab', '00', 'a-b', 'a--b', 'a'.repeat(128)]) expect(await refused(card(id)), id).toEqual([])
+  const wrong = ['', 'a', 'a'.repeat(129), '-a', 'a-', 'aB', 'a_b', 'a.b', 'a b', 'ab\n', 'é1', 7, null, ['ab']]
+  for (const agent_id of wrong) expect(await refused(with_({ agent_id })), String(agent_id)).toEqual(['agent_id'])
+  expect(await refused({ name: 'n', url: 'http://a' })).toEqual(['agent_id'])
+})
+
+test('CARD-2, CARD-3 - card: texts are counted in characters, up to their limits', async () => {
+  for (const [field, limit] of [
+    ['name', 256],
+    ['description', 2048],
+    ['version', 64],
+  ] as const) {
+    for (const letter of ['x', WIDE, 'é']) {
+      expect(await refused(with_({ [field]: letter.repeat(limit) })), field).toEqual([])
+      expect(await refused(with_({ [field]: letter.repeat(limit + 1) })), field).toEqual([field])
+    }
+    for (const value of [7, null, {}, ['x']]) expect(await refused(with_({ [field]: value })), field).toEqual([field])
+  }
+  expect(await refused(with_({ name: '' }))).toEqual(['name'])
+  expect(await refused(with_({ description: '', version: '' }))).toEqual([])
+  expect(await refused({ agent_id: 'a1', url: 'http://a' })).toEqual(['name'])
+})
+
+test('CARD-4, R8 - card: url is an absolute http or https URL without credentials', async () => {
+  const good = [
+    'http://a',
+    'https://agent.example.com:8443/x/y?z=1#f',
+    'HTTP://EXAMPLE.com',
+    'http://[::1]:9/',
+    'http://bücher.example/',
+    'http://a/@b',
+    `http://a/${'x'.repeat(2048 - 9)}`,
+  ]
+  for (const url of good) expect(await refused(with_({ url })), url).toEqual([])
+  const bad = [
+    '',
+    'a',
+    '/a',
+    '//a',
+    'http:',
+    'http://',
+    'http:a',
+    'http:/a',
+    'http:\\\\a',
+    'http:///a',
+    'http://?a',
+    'ftp://a',
+    'file:///etc/passwd',
+    'javascript:alert(1)',
+    'unix:/run/x.sock',
+    ' http://a',
+    'http://a ',
+    'http://a\nb',
+    'http://a\tb/',
+    'http://a:99999/',
+    'http://[::1',
+    'http://1.2.3.4.5/',
+    'http://user@a/',
+    'http://user:password@a/',
+    'http://:password@a/',
+    `http://a/${'x'.repeat(2048 - 8)}`,
+    7,
+    null,
+  ]
+  for (const url of bad) expect(await refused(with_({ url })), String(url)).toEqual(['url'])
+  await expect(validateCard(with_({ url: 'http://user:s3cret@a/' }), anywhere)).rejects.not.toMatchObject({
+    message: expect.stringContaining('s3cret'),
+  })
+})
+
+test('CARD-5, CARD-7, CARD-8 - card: free-form fields, lists of strings and opaque fields', async () => {
+  for (const field of ['capabilities', 'metadata']) {
+    expect(await refused(with_({ [field]: {} }))).toEqual([])
+    expect(await refused(with_({ [field]: { a: [{ b: null }] } }))).toEqual([])
+    for (const value of [[], null, 'x', 1, true]) expect(await refused(with_({ [field]: value }))).toEqual([field])
+  }
+  for (const field of ['defaultInputModes', 'defaultOutputModes', 'protocolVersions']) {
+    expect(await refused(with_({ [field]: [] }))).toEqual([])
+    expect(await refused(with_({ [field]: ['text/plain', ''] }))).toEqual([])
+    for (const value of [{}, null, 'x', 1]) expect(await refused(with_({ [field]: value }))).toEqual([field])
+    expect(await refused(with_({ [field]: ['a', 1, 'b', null] }))).toEqual([`${field}[1]`, `${field}[3]`])
+  }
+  for (const field of ['supportedInterfaces', 'securitySchemes', 'security']) {
+    for (const value of [{}, [], null, 'x', 1, false]) {
+      expect(await validateCard(with_({ [field]: value }), anywhere)).toMatchObject({ [field]: value })
+    }
+  }
+})
+
+test('CARD-6 - card: skills have id and name, maybe description and tags, and keep what else they have', async () => {
+  const skills = [
+    { id: 's', name: 'S' },
+    { id: 't', name: 'T', description: '', tags: ['a', 'b'], examples: [1] },
+  ]
+  expect(await validateCard(with_({ skills }), anywhere)).toMatchObject({ skills })
+  expect(await refused(with_({ skills: [] }))).toEqual([])
+  for (const value of [{}, null, 'x']) expect(await refused(with_({ skills: value }))).toEqual(['skills'])
+  const wrong = [{ name: 'S' }, { id: 's' }, {}, { id: '', name: '' }, 7, null, { id: 's', name: 'S', tags: ['a', 1] }]
+  expect(await refused(with_({ skills: [...skills, ...wrong] }))).toEqual([
+    'skills[2].id',
+    'skills[3].name',
+    'skills[4].id',
+    'skills[4].name',
+    'skills[5].id',
+    'skills[5].name',
+    'skills[6]',
+    'skills[7]',
+    'skills[8].tags[1]',
+  ])
+  expect(await refused(with_({ skills: [{ id: 's', name: 'S', description: 1, tags: 'a' }] }))).toEqual([
+    'skills[0].description',
+    'skills[0].tags',
+  ])
+})
+
+test('CARD-9, R2 - card: what is missing is filled in, what is unknown kept, what the server sets ignored', async () => {
+  const given = JSON.parse('{"agent_id":"a1","name":"A","url":"http://a","x":{"y":[null]},"__proto__":{"z":1}}')
+  const checked = await validateCard({ ...given, registered_by: 7, registered_at: 'never', last_seen: [] }, anywhere)
+  expect(JSON.parse(JSON.stringify(checked))).toEqual({ ...given, protocolVersions: ['1.0'] })
+  expect(Object.hasOwn(checked, '__proto__')).toBe(true)
+  expect(await validateCard(with_({ protocolVersions: ['0.3'] }), anywhere)).toMatchObject({
+    protocolVersions: ['0.3'],
+  })
+})
+
+test('R1 - card: every problem is told at once, with what was given and what is allowed', async () => {
+  const problem = validateCard(
+    { agent_id: 'A', name: 'x'.repeat(300), version: 1, url: 'ftp://a', skills: [{}], metadata: [] },
+    anywhere,
+  )
+  await expect(problem).rejects.toMatchObject({
+    details: [
+      { field: 'agent_id', given: '"A"', allowed: expect.stringContaining('2 to 128 characters') },
+      { field: 'name', given: expect.stringMatching(/^"x{64}"… \(300\)$/), allowed: expect.stringContaining('256') },
+      { field: 'version', given: '1', allowed: 'a string of at most 64 characters' },
+      { field: 'skills[0].id', allowed: 'a string that is not empty' },
+      { field: 'skills[0].name', allowed: 'a string that is not empty' },
+      { field: 'metadata', given: 'an array of 0', allowed: 'an object' },
+      { field: 'url', given: '"ftp://a"', allowed: expect.stringContaining('http://') },
+    ],
+    message: expect.stringContaining('skills[0].id is missing; it must be'),
+  })
+  expect(await refused({ skills: Array.from({ length: 5_000 }, () => ({})) })).toHaveLength(100)
+})
+
+const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`)
+
+test('R1 - card: it is an object of at most 64 KiB and 128 levels', async () => {
+  for (const given of [undefined, null, 7, 'card', true, [], [card('a1')], () => 1, { ...card('a1'), n: 1n }]) {
+    expect(await refused(given)).toEqual(['card'])
+  }
+  const filled = (bytes: number): unknown => {
+    const empty = with_({ filler: '' })
+    return { ...empty, filler: 'x'.repeat(bytes - JSON.stringify(empty).length) }
+  }
+  expect(await refused(filled(MAX_CARD_BYTES))).toEqual([])
+  expect(await refused(filled(MAX_CARD_BYTES + 1))).toEqual(['card'])
+  expect(await refused(with_({ security: nested(127) }))).toEqual([])
+  for (const levels of [128, 30_000]) expect(await refused(with_({ security: nested(levels) }))).toEqual(['card'])
+})
+
+const text = (max: number) =>
+  fc.oneof(
+    fc
+      .integer({ min: max - 2, max: max + 2 })
+      .chain((length) => fc.constantFrom('x'.repeat(length), WIDE.repeat(length))),
+    fc.string({ unit: 'grapheme', maxLength: 5 }),
+    fc.constant(''),
+  )
+
+const isText = (value: unknown, min: number, max = Infinity): boolean =>
+  typeof value === 'string' && Array.from(value).length >= min && Array.from(value).length <= max
+
+/** The problems a card has, by a reading of the tables of its own. */
+const expected = (given: Record<string, unknown>): readonly string[] => {
+  const wrong: string[] = []
+  const check = (name: string, ok: (value: unknown) => boolean, required = false): void => {
+    if (given[name] === undefined ? required : !ok(given[name])) wrong.push(name)
+  }
+  check('agent_id', (value) => typeof value === 'string' && /^[a-z0-9][a-z0-9-]*[a-z0-9]$/.test(value), true)
+  check('name', (value) => isText(value, 1, 256), true)
+  check('description', (value) => isText(value, 0, 2048))
+  check('version', (value) => isText(value, 0, 64))
+  const { skills } = given
+  if (Array.isArray(skills)) {
+    for (const [at, each] of skills.entries()) {
+      if (typeof each !== 'object') continue
+      if (!isText(each.id, 1)) wrong.push(`skills[${at}].id`)
+      if (!isText(each.name, 1)) wrong.push(`skills[${at}].name`)
+      if (each.tags !== undefined && !Array.isArray(each.tags)) wrong.push(`skills[${at}].tags`)
+    }
+  } else if (skills !== undefined) wrong.push('skills')
+  check('metadata', (value) => typeof value === 'object' && value !== null && !Array.isArray(value))
+  check('url', (value) => value === 'http://a' || value === 'https://b/c', true)
+  return wrong
+}
+
+test('R1, CARD-1, CARD-2, CARD-3, CARD-6 - card: any card is accepted exactly when the tables allow it', async () => {
+  const other = fc.oneof(fc.integer(), fc.constant(null), fc.constant([]), fc.constant({}), fc.boolean())
+  const field = <T>(good: fc.Arbitrary<T>) =>
+    fc.option(fc.oneof({ weight: 6, arbitrary: good }, { weight: 1, arbitrary: other }), { nil: undefined, freq: 8 })
+  const skill = fc.record({
+    id: field(text(3)),
+    name: field(text(3)),
+    tags: field(fc.array(text(3), { maxLength: 2 })),
+  })
+  const cards = fc.record({
+    agent_id: field(fc.stringMatching(/^[a-zA-Z0-9-]{1,4}$/)),
+    name: field(text(256)),
+    description: field(text(2048)),
+    version: field(text(64)),
+    url: field(fc.constantFrom('http://a', 'https://b/c', 'ftp://a', 'a', '')),
+    skills: field(fc.array(skill, { maxLength: 3 })),
+    metadata: field(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 1 }), { maxKeys: 2 })),
+  })
+  await fc.assert(
+    fc.asyncProperty(cards, async (given) => {
+      expect([...(await refused(given))].sort()).toEqual([...expected(given)].sort())
+    }),
+    { seed: 20_261_121, numRuns: 500 },
+  )
+})

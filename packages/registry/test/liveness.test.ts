@@ -1,0 +1,163 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+import type { BrokerHandle } from '@signalbox/broker-core'
+import { expect, test } from 'vitest'
+
+import { DelayQueue } from '../src/directory/delay-queue.ts'
+import { DISCOVERY_CHANNEL } from '../src/index.ts'
+import { Faults } from './faults.ts'
+import { ALICE, BOB, card, openBench, until, watched } from './registry-bench.ts'
+
+async function lastSequence(system: BrokerHandle): Promise<number> {
+  const { log } = await system.channels.info('events_store', DISCOVERY_CHANNEL)
+  return log?.lastSequence ?? 0
+}
+
+test('R5, REG-7 - liveness: an agent that is not heard of is removed on every node, and counted once', async () => {
+  const { node } = await openBench()
+  const [first, second] = [watched(), watched()]
+  const one = await node({ agentTtlSeconds: 0.5, hooks: first.hooks })
+  const two = await node({ agentTtlSeconds: 0.5, hooks: second.hooks })
+  const told: string[] = []
+  two.onChange(({ kind, agentId }) => told.push(`${kind} ${agentId}`))
+  await one.register(card('a1'), ALICE)
+  await until(() => two.size === 1)
+  await until(() => one.size === 0 && two.size === 0)
+  expect(told).toEqual(['registered a1', 'removed a1'])
+  await until(() => first.operations.length + second.operations.length === 2)
+  expect([...first.operations, ...second.operations]).toEqual(['register success a1', 'expire success a1'])
+  expect([...first.failures, ...second.failures]).toEqual([])
+  await expect(one.heartbeat('a1', ALICE)).rejects.toMatchObject({ code: 'AGENT_NOT_FOUND' })
+  expect(await one.register(card('a1'), BOB)).toMatchObject({ registered_by: 'bob' })
+})
+
+test('STATE-3, CARD-11, R5 - liveness: heartbeats on one node keep an agent alive on all', async () => {
+  const { node } = await openBench()
+  const [one, two] = [await node({ agentTtlSeconds: 1.5 }), await node({ agentTtlSeconds: 1.5 })]
+  const { last_seen: first } = await one.register(card('beats'), ALICE)
+  await one.register(card('silent'), ALICE)
+  const told: string[] = []
+  two.onChange(({ kind, agentId }) => told.push(`${kind} ${agentId}`))
+  const until_ = performance.now() + 3_000
+  let seen = first
+  while (performance.now() < until_) {
+    await delay(100)
+    await one.heartbeat('beats', ALICE)
+    const shown = one.get('beats')?.last_seen ?? ''
+    expect(shown > seen).toBe(true)
+    seen = shown
+  }
+  expect(told.filter((line) => line.endsWith('beats')).filter((line) => line.startsWith('removed'))).toEqual([])
+  expect(told).toContain('removed silent')
+  expect(one.get('beats')?.registered_at).toBe(two.get('beats')?.registered_at)
+})
+
+test('R6 - liveness: heartbeats replicate once in a fifth of the TTL, and the last one is not lost', async () => {
+  const { node, system } = await openBench()
+  const [one, two] = [await node({ agentTtlSeconds: 5 }), await node({ agentTtlSeconds: 5 })]
+  await one.register(card('a1'), ALICE)
+  const before = await lastSequence(system)
+  const started = performance.now()
+  for (let i = 0; i < 1_000; i++) await one.heartbeat('a1', ALICE)
+  await delay(2)
+  await one.heartbeat('a1', ALICE)
+  const elapsed = performance.now() - started
+  expect((await lastSequence(system)) - before).toBeLessThanOrEqual(Math.ceil(elapsed / 1_000))
+  // Made good for when the fifth is over, without another heartbeat.
+  await until(() => two.get('a1')?.last_seen === one.get('a1')?.last_seen)
+  const after = await lastSequence(system)
+  await delay(1_100)
+  expect(await lastSequence(system)).toBe(after)
+  await one.heartbeat('a1', ALICE)
+  expect(await lastSequence(system)).toBe(after + 1)
+})
+
+test('R5, REG-8 - liveness: with a TTL of 0 nobody expires; the default is 300 s', async () => {
+  const { node } = await openBench()
+  for (const options of [{ agentTtlSeconds: 0 }, {}]) {
+    const registry = await node(options)
+    await registry.register(card('a1'), ALICE)
+    await delay(300)
+    await registry.heartbeat('a1', ALICE)
+    expect(registry.size).toBe(1)
+  }
+  for (const agentTtlSeconds of [-1, Number.NaN])
+    await expect(node({ agentTtlSeconds })).rejects.toThrow('agentTtlSeconds')
+  for (const maxAgents of [-1, 1.5]) await expect(node({ maxAgents })).rejects.toThrow('maxAgents')
+})
+
+test('R5 - liveness: after a restart of everything the clock starts anew', async () => {
+  const { node, restart } = await openBench()
+  const first = await node({ agentTtlSeconds: 1 })
+  await first.register(card('a1'), ALICE)
+  await first.close()
+  await delay(1_200)
+  await restart()
+  const opened = performance.now()
+  const second = await node({ agentTtlSeconds: 1 })
+  expect(second.size).toBe(1)
+  await until(() => second.size === 0)
+  expect(performance.now() - opened).toBeGreaterThan(990)
+})
+
+test('R5 - liveness: a node that missed a heartbeat does not expire an agent that another heard of', async () => {
+  const { node } = await openBench()
+  const faults = new Faults()
+  const { operations, failures, hooks } = watched()
+  const one = await node()
+  await one.register(card('a1'), ALICE)
+  const late = await node({ agentTtlSeconds: 0.3, hooks }, faults)
+  faults.hold()
+  await one.register(card('a1', { name: 'Again' }), ALICE)
+  await delay(600)
+  expect(one.get('a1')?.name).toBe('Again')
+  expect(await one.find('a1')).toBeDefined()
+  faults.release()
+  await until(() => late.get('a1')?.name === 'Again')
+  expect([operations, failures]).toEqual([[], []])
+  await until(() => one.size === 0)
+})
+
+test('R5 - liveness: what cannot be expired while the store is away is counted, and tried again', async () => {
+  const { node } = await openBench()
+  const faults = new Faults()
+  const { operations, failures, hooks } = watched()
+  const registry = await node({ agentTtlSeconds: 0.4, hooks }, faults)
+  await registry.register(card('a1'), ALICE)
+  faults.away()
+  await until(() => operations.includes('expire error a1 ENGINE_UNAVAILABLE'))
+  expect(failures).toContain('the store is away')
+  expect(registry.size).toBe(1)
+  faults.back()
+  await until(() => operations.includes('expire success a1') && registry.size === 0)
+})
+
+test('R6 - liveness: a heartbeat that could not be replicated fails, and the next one tries again', async () => {
+  const { node, system } = await openBench()
+  const faults = new Faults()
+  const registry = await node({ agentTtlSeconds: 1 }, faults)
+  await registry.register(card('a1'), ALICE)
+  await delay(300)
+  faults.away()
+  await expect(registry.heartbeat('a1', ALICE)).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
+  faults.back()
+  const before = await lastSequence(system)
+  await registry.heartbeat('a1', ALICE)
+  expect(await lastSequence(system)).toBe(before + 1)
+})
+
+test('liveness - ids come out of the queue in the order of their last touch, once each', async () => {
+  const due: string[] = []
+  const queue = new DelayQueue(100, (ids) => due.push(...ids))
+  for (let i = 0; i < 10_000; i++) queue.touch(`id-${i}`)
+  for (let i = 0; i < 10_000; i += 2) queue.delete(`id-${i}`)
+  queue.touch('id-1')
+  expect([queue.has('id-1'), queue.has('id-2')]).toEqual([true, false])
+  await until(() => due.length === 5_000)
+  expect([due[0], due.at(-1), new Set(due).size]).toEqual(['id-3', 'id-1', 5_000])
+  queue.touch('late')
+  queue.touchAll()
+  queue.close()
+  await delay(150)
+  expect(due).toHaveLength(5_000)
+})
