@@ -76,7 +76,7 @@ describe('A11 - clients that do not read', () => {
       const event = taskEvent('artifact', 'x'.repeat(60_000))
       while (await write(response, event)) pushed += event.length
     })
-    const host = await openHost(agent.url, { limits: { slowConsumerMs: 1_000 } })
+    const host = await openHost(agent.url, { limits: { slowConsumerMs: 2_000 } })
     const client = await StreamClient.open(host.base, { paused: true })
     await until(() => agent.open() === 0 && agent.cancelled.length === 1)
     // What kernels buffer on three connections, and one window.
@@ -134,9 +134,9 @@ describe('A11 - clients that do not read', () => {
       for (let n = 0; n < 300; n++) await write(response, event)
       response.end(taskEvent('done', 'end'))
     })
-    const host = await openHost(agent.url, { idleMs: 100 })
+    const host = await openHost(agent.url, { idleMs: 500 })
     const client = await StreamClient.open(host.base, { paused: true })
-    await new Promise((resolve) => setTimeout(resolve, 400))
+    await new Promise((resolve) => setTimeout(resolve, 1_200))
     client.resume()
     const events = await client.all()
     expect([events.length, events.at(-1)?.event]).toEqual([301, 'task.done'])

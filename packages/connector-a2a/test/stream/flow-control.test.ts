@@ -57,7 +57,7 @@ describe('A11 - the channel', () => {
 
   test('A11 - half a window of bytes, or of frames, brings credit before the clock does', async () => {
     const agent = await steered()
-    const host = await openHost(agent.url)
+    const host = await openHost(agent.url, { limits: { creditMs: 60_000, noCreditMs: 120_000 } })
     const client = await StreamClient.open(host.base)
     const tap = await wiretap(host.system, host.streamIds[0] ?? '')
     for (let n = 1; n <= 32; n++) {
@@ -209,10 +209,10 @@ describe('A11 - what goes wrong on the channel', () => {
 
   test('A11 - heartbeats keep a stream on which nothing happens', async () => {
     const agent = await steered()
-    const limits = { heartbeatMs: 20, silenceMs: 400, creditMs: 20, noCreditMs: 400 }
+    const limits = { heartbeatMs: 20, silenceMs: 1_000, creditMs: 20, noCreditMs: 1_000 }
     const host = await openHost(agent.url, { limits })
     const client = await StreamClient.open(host.base)
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
     agent.send(taskEvent('done', 1))
     expect((await client.all()).map(({ event }) => event)).toEqual(['task.done'])
   })

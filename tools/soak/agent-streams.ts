@@ -1,0 +1,237 @@
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { request as httpRequest } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+import { MeasuredProcess } from '../harness/measured-process.ts'
+import { scrape, total } from '../harness/prometheus.ts'
+import { exitOnSignals } from '../harness/signals.ts'
+import type { SignalboxServer } from '../harness/signalbox-server.ts'
+import { startSignalbox } from '../harness/signalbox-server.ts'
+import { TemporaryFolder } from '../harness/temporary.ts'
+import type { Order } from './pushing-agent.ts'
+
+const HELP = `node --conditions=@signalbox/source tools/soak/agent-streams.ts [options]
+
+Agents' streams through the real server: an agent that pushes far more than its client reads, many idle streams, and
+clients that go away. Exits with 1 when memory grew, something was lost, or something stayed behind.
+
+  --mebibytes N  how much the agent pushes (default 640)
+  --rate N       MiB a second that the client reads (default 1)
+  --seconds N    how long it reads at that rate; then it reads as fast as it can (default: to the end)
+  --streams N    idle streams, half of whose clients are cut (default 1000)
+`
+
+const MIB = 1_048_576
+const EVENT_BYTES = 65_536
+/** How much either process may grow while the client is slow. */
+const GROWTH_MIB = 32
+/** What an idle stream may take, both sides. */
+const IDLE_KIB = 70
+/** How soon nothing may be left of clients that went away, in milliseconds. */
+const GONE_MS = 2_000
+const TICK_MS = 50
+const WARM_UP: Order = { events: 500, bytes: EVENT_BYTES }
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const print = (line: string) => void process.stdout.write(`${line}\n`)
+const problems: string[] = []
+
+/** Resident memory of a process, in MiB, as the kernel counts it. */
+function residentMib(pid: number): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
+}
+
+function openStream(server: SignalboxServer, text: string): Promise<IncomingMessage> {
+  const params = { message: { kind: 'message', role: 'user', messageId: 'm', parts: [{ kind: 'text', text }] } }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params })
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }
+    const outgoing = httpRequest(`${server.http}/a2a/soak`, { method: 'POST', agent: false, headers }, (response) => {
+      response.on('error', () => {})
+      if (response.headers['content-type'] === 'text/event-stream') resolve(response)
+      else reject(new Error(`not a stream: ${response.statusCode}`))
+    })
+    outgoing.on('error', reject)
+    outgoing.end(body)
+  })
+}
+
+/** Counts events, and whether they came in order with one end. */
+class Counter {
+  #rest = ''
+  events = 0
+  bytes = 0
+  ends = 0
+  disorder = 0
+
+  take(chunk: Buffer): void {
+    this.bytes += chunk.length
+    const blocks = (this.#rest + chunk.toString('latin1')).split('\n\n')
+    this.#rest = blocks.pop() ?? ''
+    for (const block of blocks) {
+      if (block.startsWith(':')) continue
+      if (!block.startsWith('event: task.artifact')) {
+        if (block.startsWith('event: task.done')) this.ends++
+        else this.disorder++
+        continue
+      }
+      if (!block.includes(`"payload":{"n":${this.events},`) || this.ends > 0) this.disorder++
+      this.events++
+    }
+  }
+}
+
+/** Reads at most so many bytes a second, for so long, and what is left then as fast as it comes. */
+async function readAt(
+  response: IncomingMessage,
+  bytesPerSecond: number,
+  seconds: number,
+  counter: Counter,
+  onTick: () => void,
+): Promise<void> {
+  const ended = new Promise<void>((resolve) => response.once('close', () => resolve()))
+  const begin = performance.now()
+  let allowed = 0
+  response.on('readable', () => {})
+  for (let last = begin; !response.destroyed && performance.now() - begin < seconds * 1000;) {
+    await pause(TICK_MS)
+    const now = performance.now()
+    allowed = Math.min(allowed + ((now - last) / 1000) * bytesPerSecond, bytesPerSecond)
+    last = now
+    while (allowed >= 1 && response.readableLength > 0) {
+      const chunk = response.read(Math.min(Math.floor(allowed), response.readableLength)) as Buffer | null
+      if (chunk === null) break
+      allowed -= chunk.length
+      counter.take(chunk)
+    }
+    if (response.readableLength === 0) response.read(0)
+    onTick()
+  }
+  response.removeAllListeners('readable')
+  response.on('data', (chunk: Buffer) => counter.take(chunk))
+  response.resume()
+  await ended
+}
+
+/** An agent that pushes far more than its client reads. */
+async function slowClient(
+  server: SignalboxServer,
+  agent: MeasuredProcess,
+  mebibytes: number,
+  rate: number,
+  seconds: number,
+) {
+  const warm = new Counter()
+  await readAt(await openStream(server, JSON.stringify(WARM_UP)), 0, 0, warm, () => {})
+  await server.process.rssBytes()
+  await pause(1_000)
+  const events = Math.round((mebibytes * MIB) / EVENT_BYTES)
+  const before = { server: residentMib(server.process.pid), agent: residentMib(agent.pid) }
+  const most = { ...before }
+  const counter = new Counter()
+  const alreadyPushed = await agent.call<number>('pushedBytes')
+  let ahead = 0
+  let ticks = 0
+  await readAt(
+    await openStream(server, JSON.stringify({ events, bytes: EVENT_BYTES })),
+    rate * MIB,
+    seconds,
+    counter,
+    () => {
+      most.server = Math.max(most.server, residentMib(server.process.pid))
+      most.agent = Math.max(most.agent, residentMib(agent.pid))
+      if (++ticks % 20 !== 0) return
+      void agent
+        .call<number>('pushedBytes')
+        .then((pushed) => (ahead = Math.max(ahead, pushed - alreadyPushed - counter.bytes)))
+      if (ticks % 600 === 0) print(`  … ${(counter.bytes / MIB).toFixed(0)} MiB read`)
+    },
+  )
+  const grown = { server: most.server - before.server, agent: most.agent - before.agent }
+  print(
+    `${mebibytes} MiB pushed at a reader of ${rate} MiB/s (${Number.isFinite(seconds) ? `for ${seconds} s` : 'to the end'}):`,
+  )
+  print(
+    `  server ${before.server.toFixed(0)} MiB, grew by ${grown.server.toFixed(1)}; agent ${before.agent.toFixed(0)} MiB, grew by ${grown.agent.toFixed(1)}`,
+  )
+  print(
+    `  the agent was ahead of the reader by ${(ahead / MIB).toFixed(1)} MiB at the most; ${counter.events} of ${events} events, ${counter.ends} end`,
+  )
+  if (grown.server > GROWTH_MIB || grown.agent > GROWTH_MIB) problems.push('memory grew')
+  if (counter.events !== events || counter.ends !== 1 || counter.disorder > 0)
+    problems.push('events lost, doubled or out of order')
+}
+
+/** Streams on which nothing happens, half of whose clients then go away. */
+async function idleStreams(server: SignalboxServer, agent: MeasuredProcess, count: number): Promise<void> {
+  const open = async (streams: number): Promise<IncomingMessage[]> => {
+    const opened: IncomingMessage[] = []
+    while (opened.length < streams) {
+      const wave = Array.from({ length: Math.min(50, streams - opened.length) }, () => openStream(server, 'wait'))
+      opened.push(...(await Promise.all(wave)))
+    }
+    for (const response of opened) response.resume()
+    return opened
+  }
+  const gauge = async () => total(await scrape(server.api), 'broker_a2a_sse_streams_active')
+  const leftWithin = async (streams: number): Promise<number> => {
+    const begin = performance.now()
+    for (;;) {
+      const [active, upstream] = [await gauge(), await agent.call<number>('openStreams')]
+      const taken = performance.now() - begin
+      if ((active === streams && upstream === streams) || taken > 5 * GONE_MS) return taken
+      await pause(10)
+    }
+  }
+  for (const response of await open(200)) response.destroy()
+  await leftWithin(0)
+  const told = (await agent.call<string[]>('cancelled')).length
+  const before = await server.process.rssBytes()
+  const streams = await open(count)
+  const kib = ((await server.process.rssBytes()) - before) / count / 1024
+  const cut = Math.floor(count / 2)
+  for (const response of streams.slice(0, cut)) response.destroy()
+  const taken = await leftWithin(count - cut)
+  await pause(500)
+  const cancels = (await agent.call<string[]>('cancelled')).length - told
+  print(`${count} idle streams: ${kib.toFixed(1)} KiB each, both sides`)
+  print(`${cut} clients cut: gauge and the agent's streams back after ${taken.toFixed(0)} ms, ${cancels} stream_cancel`)
+  if (kib > IDLE_KIB) problems.push('idle streams are too large')
+  if (taken > GONE_MS) problems.push('streams stayed behind')
+  if (cancels !== cut) problems.push('the agent was not told of each cancelled stream once')
+  for (const response of streams) response.destroy()
+  await leftWithin(0)
+}
+
+exitOnSignals()
+const { values } = parseArgs({
+  options: {
+    mebibytes: { type: 'string', default: '640' },
+    rate: { type: 'string', default: '1' },
+    seconds: { type: 'string', default: 'Infinity' },
+    streams: { type: 'string', default: '1000' },
+    help: { type: 'boolean', default: false },
+  },
+})
+if (values.help) {
+  print(HELP)
+} else {
+  await using folder = await TemporaryFolder.create('agent-streams')
+  await using agent = new MeasuredProcess({ script: fileURLToPath(new URL('pushing-agent.ts', import.meta.url)) })
+  const url = await agent.line((line) => /^listening on (\S+)$/.exec(line)?.[1])
+  const env = { CONNECTORSA2_A_AGENT_MAX_CONCURRENCY: '100000', NODE_OPTIONS: '--expose-gc' }
+  await using server = await startSignalbox({ storePath: folder.join('store'), env })
+  const registered = await fetch(`${server.http}/agents/register`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ agent_id: 'soak', name: 'Soak', url }),
+  })
+  if (!registered.ok) throw new Error(`the agent was not registered: ${await registered.text()}`)
+  await idleStreams(server, agent, Number(values.streams))
+  await slowClient(server, agent, Number(values.mebibytes), Number(values.rate), Number(values.seconds))
+  for (const problem of problems) print(`! ${problem}`)
+  process.exitCode = problems.length === 0 ? 0 : 1
+}
