@@ -36,7 +36,6 @@ export const DECISIONS: readonly Requirement[] = [
     C5: 'message_id makes a send idempotent for two minutes',
   }),
   ...record('0004-security.md', {
-    A1: 'GET /mcp without a valid token is 200 with -32010 as JSON',
     S3: 'roles ReadOnly < ReadWrite < Admin; no role or an unknown one gives nothing',
     S5: 'the order of checks: preflight, public routes, origin, authentication, body',
     S6: 'which origins auto, * and a list allow',

@@ -1,8 +1,10 @@
+import { A2A } from './a2a.ts'
 import { CLOUDEVENTS } from './cloudevents.ts'
 import { DECISIONS } from './decisions.ts'
 import { CORS, ORIGINS, PROBES, SERVICE } from './http.ts'
 import { JSON_RPC } from './json-rpc.ts'
 import { MCP, SHAPES, TOOLS } from './mcp.ts'
+import { REGISTRY } from './registry.ts'
 import type { Requirement } from './requirement.ts'
 
 export type { Requirement } from './requirement.ts'
@@ -19,4 +21,6 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...PROBES,
   ...DECISIONS,
   ...CLOUDEVENTS,
+  ...REGISTRY,
+  ...A2A,
 ]

@@ -87,10 +87,17 @@ export class Exchange {
   }
 
   /** For an answer that was given in another way, such as a stream that is over. */
-  finished(status: A2aRequestEvent['status'], errorCode?: string, firstByteSeconds = this.seconds): void {
+  finished(status: A2aRequestEvent['status'], errorCode?: string, firstByteSeconds?: number): void {
     if (this.#onFinished === undefined) return
     const { agentId, method, seconds } = this
-    this.#onFinished({ agentId, method, status, errorCode, seconds, firstByteSeconds })
+    this.#onFinished({
+      agentId,
+      method,
+      status,
+      errorCode,
+      seconds,
+      firstByteSeconds: firstByteSeconds ?? seconds,
+    })
   }
 
   #json(status: number, text: string): void {

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import type { Broker, BrokerHandle, Engine } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import type { AgentRegistry, AgentTimeouts } from '@signalbox/registry'
@@ -31,6 +31,7 @@ export interface RpcAnswer {
 export interface GatewayHost {
   readonly base: string
   readonly port: number
+  readonly engine: Engine
   readonly broker: Broker
   readonly system: BrokerHandle
   readonly registry: AgentRegistry
@@ -97,13 +98,14 @@ export async function openGateway({ timeouts, ...options }: HostOptions = {}): P
     const response = await fetch(`${base}/a2a/${agentId}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
-      body: typeof body === 'string' || body instanceof Uint8Array ? (body as BodyInit) : JSON.stringify(body),
+      body: typeof body === 'string' ? body : JSON.stringify(body),
     })
     return { status: response.status, headers: response.headers, text: await response.text() }
   }
   return {
     base,
     port,
+    engine,
     broker,
     system,
     registry,

@@ -113,7 +113,9 @@ export class Gateway {
       }
       stream = opened.stream
     } catch (error) {
-      this.#fail(exchange, error, call.id)
+      // A client that went away while it waited is no error; the agent was told.
+      if (exchange.response.destroyed) exchange.finished('success')
+      else this.#fail(exchange, error, call.id)
       return
     } finally {
       this.#inFlight.finish()
@@ -131,7 +133,8 @@ export class Gateway {
     const { response } = exchange
     const gone = new AbortController()
     const onClose = (): void => gone.abort()
-    response.once('close', onClose)
+    if (response.destroyed) gone.abort()
+    else response.once('close', onClose)
     try {
       const request = { ...requestOptions(exchange, identity, timeoutMs), signal: gone.signal }
       return await openAgentStream({ system, requests, agentId, body, request, limits })

@@ -2,6 +2,7 @@ import type { AgentOptions } from 'node:http'
 import { Agent as HttpAgent } from 'node:http'
 import type { AgentOptions as TlsAgentOptions } from 'node:https'
 import { Agent as HttpsAgent } from 'node:https'
+import { createSecureContext } from 'node:tls'
 
 import type { AgentAddressPolicy } from '@signalbox/registry'
 import { AgentAddressError } from '@signalbox/registry'
@@ -36,7 +37,10 @@ export class AgentConnections {
     const tls: TlsAgentOptions = {
       ...options,
       rejectUnauthorized: !tlsSkipVerify,
-      ...(ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : [...ca] }),
+      // Made once: the agent would read all certificates again for each connection, and compare them for each request.
+      ...(ca === undefined
+        ? {}
+        : { secureContext: createSecureContext({ ca: typeof ca === 'string' ? ca : [...ca] }) }),
     }
     this.#http = new HttpAgent(options)
     this.#https = new HttpsAgent(tls)

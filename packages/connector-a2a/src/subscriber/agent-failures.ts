@@ -44,9 +44,9 @@ const REASONS: Readonly<Record<string, string>> = {
   AGENT_ADDRESS_REFUSED: 'its address may not be called',
 }
 
-/** What a failed exchange with the agent is, before any response of it was seen. */
+/** What a failed exchange with the agent is, before any response of it was seen; without an error it was just closed. */
 export function connectionFailure(error: unknown): AgentReply {
-  const code = codeOf(error)
+  const code = error === undefined ? 'ECONNRESET' : codeOf(error)
   // What came was no HTTP.
   if (code.startsWith('HPE_')) return invalidResponse(0)
   if (isTlsCode(code)) return unreachable('its certificate is not trusted, or TLS failed')

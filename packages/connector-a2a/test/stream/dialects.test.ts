@@ -178,6 +178,11 @@ describe('A8 - payloads are verbatim', () => {
     expect(event?.data.slice(event.data.indexOf('"payload":') + 10, -1)).toBe(expected)
   })
 
+  test("A8 - a type of the agent's own may hold any characters, escaped or not", async () => {
+    const [event] = await bench.events(answering(`data: {"type":"gr\\u00f6\\u20ac\\n ä🙂","payload":1}\n\n`))
+    expect(event).toMatchObject({ event: 'message', envelope: { type: 'grö€\n ä🙂', payload: 1 } })
+  })
+
   test('A8 - JSON over several lines stays one payload, its line ends become blanks', async () => {
     const lines = JSON.stringify({ type: 'done', payload: { a: [1, 'x'] } }, null, 2)
     const text = `event: task.done\n${lines

@@ -4,6 +4,8 @@ import type { JsonObject } from '@signalbox/http-kit'
 export interface Reading {
   /** The type of the client's envelope. Of `done` and `error` the first is the stream's last event. */
   readonly type: string
+  /** Its source text, of a type of the agent's own: characters may be escaped in it, and are bytes in ours. */
+  readonly typeText?: string
   /** The payload's source text: nothing in it was re-shaped. */
   readonly payload: string
   /**

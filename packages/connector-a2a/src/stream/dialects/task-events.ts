@@ -3,6 +3,8 @@ import { memberText } from '@signalbox/http-kit'
 import { ENVELOPE_TYPES } from '../events.ts'
 import type { Reading, SourceObject } from './reading.ts'
 
+const KNOWN: ReadonlySet<string> = new Set([...ENVELOPE_TYPES.values(), 'message'])
+
 /**
  * Events that are named as the client's are: `event: task.status|task.artifact|task.done|task.error`, with data
  * `{type, payload}`. The name decides where the two disagree, as it is what readers go by. Data under such a name that
@@ -13,7 +15,8 @@ export function readTaskEvent(event: string | undefined, { text, value }: Source
   const named = event === undefined ? undefined : ENVELOPE_TYPES.get(event)
   const payload = Object.hasOwn(value, 'payload') ? memberText(text, 'payload') : undefined
   if (named !== undefined) return reading(named, payload ?? text)
-  return typeof type === 'string' && payload !== undefined ? reading(type, payload) : undefined
+  if (typeof type !== 'string' || payload === undefined) return undefined
+  return KNOWN.has(type) ? reading(type, payload) : { type, payload, typeText: memberText(text, 'type') ?? '""' }
 }
 
 function reading(type: string, payload: string): Reading {

@@ -57,10 +57,10 @@ export class AgentEvents {
     return { text: failureText(this.#streamId, failure), end: failure.code }
   }
 
-  #clientText({ type, payload, ifEnded }: Reading): ClientText {
+  #clientText({ type, typeText, payload, ifEnded }: Reading): ClientText {
     if (ifEnded === 'open') this.#conclusion = undefined
     else if (ifEnded !== undefined) this.#conclusion = { type: ifEnded, payload }
-    const text = clientEventText(this.#streamId, type, JSON.stringify(type), payload)
+    const text = clientEventText(this.#streamId, type, payload, typeText)
     return { text, end: type === 'done' || type === 'error' ? type : undefined }
   }
 }

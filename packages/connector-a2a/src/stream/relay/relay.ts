@@ -73,7 +73,8 @@ export class Relay implements Pulsed {
     const control = decodeControl(message)
     if (control === undefined || this.#over) return
     if (control.kind === 'cancel') {
-      this.#giveUp()
+      // Who asks for it may be somebody else than the client, who then has to be told.
+      this.#interrupt()
       return
     }
     this.#lastCredit = performance.now()

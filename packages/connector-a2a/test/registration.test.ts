@@ -1,0 +1,81 @@
+import { agentChannel } from '@signalbox/registry'
+import { expect, test } from 'vitest'
+
+import { createA2aHandler } from '../src/index.ts'
+import { json, result, startAgent } from './agents.ts'
+import { openGateway, until } from './gateway-host.ts'
+
+test('GW-8 - registration: an agent is served from the moment it is registered, at its newest url, until it goes', async () => {
+  const host = await openGateway()
+  const [first, second] = [await startAgent(result('1')), await startAgent(result('2'))]
+  await host.register('agent-1', first.url)
+  expect(await host.call('agent-1')).toMatchObject({ result: 1 })
+  await host.register('agent-1', second.url)
+  expect(await host.call('agent-1')).toMatchObject({ result: 2 })
+  await host.deregister('agent-1')
+  expect(await host.call('agent-1')).toMatchObject({ error: { code: -32002 } })
+  const subscribers = async () => (await host.engine.channels.info('queries', agentChannel('agent-1')))?.subscribers
+  await until(async () => (await subscribers()) === 0)
+  for (let i = 0; i < 20; i++) {
+    await host.register('agent-1', first.url)
+    const call = host.call('agent-1')
+    await host.deregister('agent-1')
+    await host.register('agent-1', second.url)
+    // Which of the three it met, nobody can say; it does not wait for ever.
+    const { result: met, error } = await call
+    expect([1, 2, -32002]).toContain(met ?? error?.code)
+    expect(await host.call('agent-1')).toMatchObject({ result: 2 })
+    expect(await subscribers()).toBe(1)
+    await host.deregister('agent-1')
+  }
+  await until(async () => (await subscribers()) === 0)
+})
+
+test('GW-8 - registration: agents that were there before the gateway are served, ten thousand of them too', async () => {
+  const host = await openGateway()
+  const agent = await startAgent(({ url }, response) => json(response, JSON.stringify(url)))
+  const owner = { clientId: 'owner' }
+  const count = 10_000
+  const before = performance.now()
+  const ids = Array.from({ length: count }, (_, i) => `agent-${i}`)
+  for (let i = 0; i < count; i += 500) {
+    await Promise.all(
+      ids.slice(i, i + 500).map((id) => host.registry.register({ agent_id: id, name: id, url: agent.url + id }, owner)),
+    )
+  }
+  const second = createA2aHandler(host)
+  expect(performance.now() - before).toBeLessThan(60_000)
+  for (const id of ['agent-0', 'agent-4999', 'agent-9999'])
+    expect(await host.call(id)).toMatchObject({ result: `/${id}` })
+  await second.close(0)
+  for (const id of ['agent-1', 'agent-5000', 'agent-9998'])
+    expect(await host.call(id)).toMatchObject({ result: `/${id}` })
+})
+
+test('A18 - shutdown: calls under way finish, new ones are 503, and what does not finish is told so', async () => {
+  const host = await openGateway()
+  let answer: (() => void) | undefined
+  const agent = await startAgent((_asked, response) => {
+    answer = () => json(response, '"done"')
+  })
+  await host.register('agent-1', agent.url)
+  const call = host.call('agent-1')
+  await agent.reached(1)
+  const closed = host.handler.close(5_000)
+  const refused = await host.post('agent-1', '{"jsonrpc":"2.0","id":1,"method":"m"}')
+  expect([refused.status, refused.headers.get('connection')]).toEqual([503, 'close'])
+  expect(JSON.parse(refused.text)).toMatchObject({ error: { code: -32603 } })
+  answer?.()
+  expect(await call).toMatchObject({ result: 'done' })
+  await closed
+
+  const hurried = await openGateway()
+  await hurried.register('agent-1', agent.url)
+  const cut = hurried.call('agent-1')
+  await agent.reached(2)
+  await hurried.handler.close(50)
+  expect(await cut).toMatchObject({
+    error: { code: -32003, message: 'agent unavailable: this node is shutting down' },
+  })
+  await until(async () => (await agent.connections()) === 0)
+})

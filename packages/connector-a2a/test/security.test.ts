@@ -1,0 +1,103 @@
+import { ANONYMOUS } from '@signalbox/broker-core'
+import type { Authenticator } from '@signalbox/http-kit'
+import { AuthenticationError } from '@signalbox/http-kit'
+import { expect, test } from 'vitest'
+
+import { startAgent } from './agents.ts'
+import { messageSend, openGateway } from './gateway-host.ts'
+
+function identify(authorization: string | undefined): { clientId: string } {
+  if (authorization === 'Bearer good') return { clientId: 'alice' }
+  throw new AuthenticationError('no such token')
+}
+
+/** Knows one token, and answers at once or later. */
+function tokens(later: boolean): Authenticator {
+  return {
+    authenticate: ({ headers: { authorization } }) =>
+      later ? Promise.resolve(authorization).then(identify) : identify(authorization),
+  }
+}
+
+function refused(id: unknown): object {
+  return { jsonrpc: '2.0', id, error: { code: -32010, message: 'Authentication failed' } }
+}
+
+test.each([false, true])(
+  'S5, RPC-9 - security: without a valid token a call is 200 with -32010 and its own id, and reaches nobody (later: %s)',
+  async (later) => {
+    const host = await openGateway({ authenticator: tokens(later) })
+    const agent = await startAgent()
+    await host.register('agent-1', agent.url)
+    const send = async (body: string, headers: Record<string, string> = {}, agentId = 'agent-1'): Promise<unknown> => {
+      const answer = await host.post(agentId, body, headers)
+      expect(answer.status).toBe(200)
+      return JSON.parse(answer.text)
+    }
+    expect(await send(messageSend(7))).toEqual(refused(7))
+    expect(await send(messageSend('x'), { authorization: 'Bearer bad' })).toEqual(refused('x'))
+    expect(await send('no JSON')).toEqual(refused(null))
+    expect(await send(messageSend(7, { text: 'x'.repeat(65_536) }))).toEqual(refused(null))
+    expect(await send(messageSend(7), { 'content-encoding': 'gzip' })).toEqual(refused(null))
+    // Not even whether there is such an agent, or could be, is told.
+    expect(await send(messageSend(7), {}, 'nobody')).toEqual(refused(7))
+    expect(await send(messageSend(7), {}, 'Not An Id')).toEqual(refused(7))
+    expect(agent.asked).toEqual([])
+    expect(await send(messageSend(7), { authorization: 'Bearer good' })).toMatchObject({ result: {} })
+    expect(agent.asked[0]?.headers['x-broker-caller-id']).toBe('alice')
+    expect(agent.asked[0]?.headers.authorization).toBeUndefined()
+    expect(host.finished.filter(({ errorCode }) => errorCode === '-32010')).toHaveLength(7)
+  },
+)
+
+test('A1 - security: GET on a stream without a valid token is 200 with -32010 as JSON, id null', async () => {
+  const host = await openGateway({ authenticator: tokens(false) })
+  const response = await fetch(`${host.base}/a2a/agent-1/stream?message=hi`)
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json'])
+  expect(await response.json()).toEqual(refused(null))
+})
+
+test('S5, RPC-8 - security: an authenticator that fails by itself is -32603, and nobody is told why', async () => {
+  const host = await openGateway({
+    authenticator: {
+      authenticate() {
+        throw new Error('the key store at 10.0.0.1 is away')
+      },
+    },
+  })
+  const answer = await host.post('agent-1', messageSend(3))
+  expect(JSON.parse(answer.text)).toEqual({ jsonrpc: '2.0', id: 3, error: { code: -32603, message: 'internal error' } })
+  expect(host.failures).toHaveLength(1)
+})
+
+test('S6, J3, ORIGIN-1, ORIGIN-5 - security: an origin that is not trusted is 403 before anything is read', async () => {
+  let asked = 0
+  const host = await openGateway({
+    bindHost: '192.0.2.7',
+    authenticator: { authenticate: () => (asked++, ANONYMOUS) },
+  })
+  const agent = await startAgent()
+  await host.register('agent-1', agent.url)
+  for (const origin of [
+    'https://evil.example',
+    'null',
+    'http://localhost.evil.example',
+    'http://[::1]',
+    'http://0.0.0.0',
+  ]) {
+    const answer = await host.post('agent-1', messageSend(7), { origin })
+    expect([origin, answer.status, JSON.parse(answer.text)]).toEqual([
+      origin,
+      403,
+      { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'origin not allowed' } },
+    ])
+  }
+  expect(asked).toBe(0)
+  for (const origin of ['http://localhost:3000', 'https://127.0.0.1', 'http://192.0.2.7:9090', '']) {
+    expect((await host.post('agent-1', messageSend(7), { origin })).text).toContain('"result"')
+  }
+  expect(agent.asked).toHaveLength(4)
+  const list = await openGateway({ trustedOrigins: ['https://app.example'] })
+  expect((await list.post('agent-1', messageSend(), { origin: 'http://localhost' })).status).toBe(403)
+  expect((await list.post('agent-1', messageSend(), { origin: 'https://app.example' })).status).toBe(200)
+})
