@@ -5,7 +5,7 @@ import { SseStream } from '@signalbox/http-kit'
 
 import { publishStreamCancel } from '../channel/control.ts'
 import type { EndMark, Frame } from '../channel/frame.ts'
-import { STREAM_FAILURES } from '../errors.ts'
+import { STREAM_FAILURES } from '../stream-failures.ts'
 import type { StreamFailure } from '../events.ts'
 import { ENVELOPE_BYTES, failureText } from '../events.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'

@@ -1,7 +1,7 @@
 import type { EndMark } from '../channel/frame.ts'
 import { readEvent, readPlainAnswer, readText } from '../dialects/read-event.ts'
 import type { Reading } from '../dialects/reading.ts'
-import { STREAM_FAILURES } from '../errors.ts'
+import { STREAM_FAILURES } from '../stream-failures.ts'
 import type { StreamFailure } from '../events.ts'
 import { clientEventText, failureText } from '../events.ts'
 import type { ServerSentEvent } from '../reader/event-reader.ts'

@@ -2,7 +2,7 @@ import type { Message, Subscription } from '@signalbox/broker-core'
 
 import { controlChannel } from '../channel/channels.ts'
 import { decodeControl } from '../channel/control.ts'
-import { STREAM_FAILURES } from '../errors.ts'
+import { STREAM_FAILURES } from '../stream-failures.ts'
 import { failureText } from '../events.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'
 import { resolveLimits } from '../limits.ts'

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 
 import type { EndMark } from '../channel/frame.ts'
-import { STREAM_FAILURES } from '../errors.ts'
+import { STREAM_FAILURES } from '../stream-failures.ts'
 import { EventReader } from '../reader/event-reader.ts'
 import type { ClientText } from './agent-events.ts'
 import { AgentEvents } from './agent-events.ts'
