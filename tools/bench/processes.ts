@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { ClosedLoop } from '../harness/closed-loop.ts'
 import { postBytes } from '../harness/keep-alive-connection.ts'
 import { MeasuredProcess } from '../harness/measured-process.ts'
-import type { SignalboxServer } from '../harness/signalbox-server.ts'
+import type { ServerOptions, SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
 import type { BenchContext } from './row.ts'
 import type { Subject } from './subject.ts'
@@ -24,14 +24,14 @@ export function newFolder(context: BenchContext): string {
 export function startServer(
   context: BenchContext,
   subject: Subject,
-  options: { storePath?: string; instrumented?: boolean } = {},
+  options: Partial<Pick<ServerOptions, 'storePath' | 'instrumented' | 'env' | 'nodeArgs'>> = {},
 ): Promise<SignalboxServer> {
   return startSignalbox({
+    ...options,
     root: subject.root,
     storePath: options.storePath ?? newFolder(context),
     core: context.core,
     profiles: profilesOf(context, `server-${fileLabel(subject)}`),
-    instrumented: options.instrumented ?? true,
   })
 }
 
@@ -47,9 +47,10 @@ export function startWorker(context: BenchContext, name: string, subject: Subjec
 }
 
 /** A yardstick of `yardsticks/` on the measured core. */
-export function startYardstick(context: BenchContext, name: string): MeasuredProcess {
+export function startYardstick(context: BenchContext, name: string, args: readonly string[] = []): MeasuredProcess {
   return new MeasuredProcess({
     script: fileURLToPath(new URL(`yardsticks/${name}.ts`, import.meta.url)),
+    args,
     core: context.core,
     profiles: profilesOf(context, name),
   })
@@ -100,6 +101,22 @@ function listening(process: MeasuredProcess): Promise<string> {
 export async function startEcho(context: BenchContext): Promise<{ process: MeasuredProcess; url: string }> {
   const process = startYardstick(context, 'fastify-echo')
   return { process, url: `${await listening(process)}/echo` }
+}
+
+/** An agent beside the load, off the measured core; resolves with it and its URL. */
+export async function startAgent(): Promise<{ process: MeasuredProcess; url: string }> {
+  const process = new MeasuredProcess({ script: fileURLToPath(new URL('workers/agent.ts', import.meta.url)) })
+  return { process, url: await listening(process) }
+}
+
+/** A yardstick in front of an agent; resolves with it and its URL. */
+export async function startForwarder(
+  context: BenchContext,
+  name: 'http-proxy' | 'node-forwarder',
+  upstream: string,
+): Promise<{ process: MeasuredProcess; url: string }> {
+  const process = startYardstick(context, name, [upstream])
+  return { process, url: await listening(process) }
 }
 
 /** Requests after which V8 has compiled what is hot. */

@@ -12,6 +12,7 @@ export interface ServerOptions {
   readonly root?: string
   readonly core?: number | undefined
   readonly env?: Readonly<Record<string, string>>
+  readonly nodeArgs?: readonly string[]
   readonly profiles?: string | undefined
   /** @default true */
   readonly instrumented?: boolean
@@ -51,6 +52,7 @@ export function spawnSignalbox(options: ServerOptions): MeasuredProcess {
     cwd: root,
     core: options.core,
     env: { HTTP_PORT: '0', API_PORT: '0', LOG_LEVEL: 'warn', STORE_PATH: options.storePath, ...options.env },
+    ...(options.nodeArgs ? { nodeArgs: options.nodeArgs } : {}),
     profiles: options.profiles,
     instrumented: options.instrumented ?? true,
     ...(options.wrapper ? { wrapper: options.wrapper } : {}),

@@ -1,9 +1,12 @@
 import type { Row } from '../row.ts'
+import { row as a2aSend } from './a2a-send.ts'
+import { row as a2aStream } from './a2a-stream.ts'
 import { row as coldStart } from './cold-start.ts'
 import { row as depth } from './depth.ts'
 import { row as enqueue } from './enqueue.ts'
 import { row as fanOutSse } from './fan-out-sse.ts'
 import { row as fanOut } from './fan-out.ts'
+import { row as idleStreams } from './idle-streams.ts'
 import { row as longPoll } from './long-poll.ts'
 import { row as loopDelay } from './loop-delay.ts'
 import { row as metrics } from './metrics.ts'
@@ -21,6 +24,9 @@ export const ROWS: readonly Row[] = [
   depth,
   loopDelay,
   metrics,
+  a2aSend,
+  a2aStream,
+  idleStreams,
   fanOut,
   fanOutSse,
   coldStart,
