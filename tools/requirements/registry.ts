@@ -15,7 +15,7 @@ const REGISTRY_DECISIONS: Readonly<Record<string, string>> = {
 }
 
 export const REGISTRY: readonly Requirement[] = [
-  ...section('CARD', 'specification, "Agent card"', [
+  ...section('AGENT', 'specification, "Agent card"', [
     'agent_id is required: 2 to 128 characters of the given pattern',
     'name is required, at most 256 characters',
     'description has at most 2048 characters, version at most 64',

@@ -5,6 +5,7 @@ import { BROKER_ERRORS } from '@signalbox/broker-core'
 import { CE_ERRORS } from '@signalbox/connector-cloudevents'
 import { EMBEDDED_ENGINE_ERRORS } from '@signalbox/engine-embedded'
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
+import { REGISTRY_ERRORS } from '@signalbox/registry'
 import { SERVER_ERRORS } from 'signalbox'
 import { expect, test } from 'vitest'
 
@@ -12,9 +13,14 @@ const page = readFileSync(join(import.meta.dirname, '../../docs/errors.md'), 'ut
 const listed = [...page.matchAll(/^\|.*?`([A-Z_]+)`/gm)].map(([, code]) => code)
 
 test('errors - the page lists every code there is, once, and no other', () => {
-  const codes = [BROKER_ERRORS, JSON_RPC_CODES, CE_ERRORS, EMBEDDED_ENGINE_ERRORS, SERVER_ERRORS].flatMap((table) =>
-    Object.keys(table),
-  )
+  const codes = [
+    BROKER_ERRORS,
+    JSON_RPC_CODES,
+    CE_ERRORS,
+    REGISTRY_ERRORS,
+    EMBEDDED_ENGINE_ERRORS,
+    SERVER_ERRORS,
+  ].flatMap((table) => Object.keys(table))
   expect(new Set(listed)).toEqual(new Set(codes))
   expect(listed).toHaveLength(codes.length)
 })

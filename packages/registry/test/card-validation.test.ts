@@ -23,14 +23,14 @@ const with_ = (more: Readonly<Record<string, unknown>>): Record<string, unknown>
 /** One character of two UTF-16 units and four bytes. */
 const WIDE = '🙂'
 
-test('CARD-1 - card: agent_id has 2 to 128 characters of the pattern', async () => {
+test('AGENT-1 - card: agent_id has 2 to 128 characters of the pattern', async () => {
   for (const id of ['ab', '00', 'a-b', 'a--b', 'a'.repeat(128)]) expect(await refused(card(id)), id).toEqual([])
   const wrong = ['', 'a', 'a'.repeat(129), '-a', 'a-', 'aB', 'a_b', 'a.b', 'a b', 'ab\n', 'é1', 7, null, ['ab']]
   for (const agent_id of wrong) expect(await refused(with_({ agent_id })), String(agent_id)).toEqual(['agent_id'])
   expect(await refused({ name: 'n', url: 'http://a' })).toEqual(['agent_id'])
 })
 
-test('CARD-2, CARD-3 - card: texts are counted in characters, up to their limits', async () => {
+test('AGENT-2, AGENT-3 - card: texts are counted in characters, up to their limits', async () => {
   for (const [field, limit] of [
     ['name', 256],
     ['description', 2048],
@@ -47,7 +47,7 @@ test('CARD-2, CARD-3 - card: texts are counted in characters, up to their limits
   expect(await refused({ agent_id: 'a1', url: 'http://a' })).toEqual(['name'])
 })
 
-test('CARD-4, R8 - card: url is an absolute http or https URL without credentials', async () => {
+test('AGENT-4, R8 - card: url is an absolute http or https URL without credentials', async () => {
   const good = [
     'http://a',
     'https://agent.example.com:8443/x/y?z=1#f',
@@ -94,7 +94,7 @@ test('CARD-4, R8 - card: url is an absolute http or https URL without credential
   })
 })
 
-test('CARD-5, CARD-7, CARD-8 - card: free-form fields, lists of strings and opaque fields', async () => {
+test('AGENT-5, AGENT-7, AGENT-8 - card: free-form fields, lists of strings and opaque fields', async () => {
   for (const field of ['capabilities', 'metadata']) {
     expect(await refused(with_({ [field]: {} }))).toEqual([])
     expect(await refused(with_({ [field]: { a: [{ b: null }] } }))).toEqual([])
@@ -113,7 +113,7 @@ test('CARD-5, CARD-7, CARD-8 - card: free-form fields, lists of strings and opaq
   }
 })
 
-test('CARD-6 - card: skills have id and name, maybe description and tags, and keep what else they have', async () => {
+test('AGENT-6 - card: skills have id and name, maybe description and tags, and keep what else they have', async () => {
   const skills = [
     { id: 's', name: 'S' },
     { id: 't', name: 'T', description: '', tags: ['a', 'b'], examples: [1] },
@@ -139,7 +139,7 @@ test('CARD-6 - card: skills have id and name, maybe description and tags, and ke
   ])
 })
 
-test('CARD-9, R2 - card: what is missing is filled in, what is unknown kept, what the server sets ignored', async () => {
+test('AGENT-9, R2 - card: what is missing is filled in, what is unknown kept, what the server sets ignored', async () => {
   const given = JSON.parse('{"agent_id":"a1","name":"A","url":"http://a","x":{"y":[null]},"__proto__":{"z":1}}')
   const checked = await validateCard({ ...given, registered_by: 7, registered_at: 'never', last_seen: [] }, anywhere)
   expect(JSON.parse(JSON.stringify(checked))).toEqual({ ...given, protocolVersions: ['1.0'] })
@@ -221,7 +221,7 @@ const expected = (given: Record<string, unknown>): readonly string[] => {
   return wrong
 }
 
-test('R1, CARD-1, CARD-2, CARD-3, CARD-6 - card: any card is accepted exactly when the tables allow it', async () => {
+test('R1, AGENT-1, AGENT-2, AGENT-3, AGENT-6 - card: any card is accepted exactly when the tables allow it', async () => {
   const other = fc.oneof(fc.integer(), fc.constant(null), fc.constant([]), fc.constant({}), fc.boolean())
   const field = <T>(good: fc.Arbitrary<T>) =>
     fc.option(fc.oneof({ weight: 6, arbitrary: good }, { weight: 1, arbitrary: other }), { nil: undefined, freq: 8 })

@@ -31,7 +31,7 @@ test('R5, REG-7 - liveness: an agent that is not heard of is removed on every no
   expect(await one.register(card('a1'), BOB)).toMatchObject({ registered_by: 'bob' })
 })
 
-test('STATE-3, CARD-11, R5 - liveness: heartbeats on one node keep an agent alive on all', async () => {
+test('STATE-3, AGENT-11, R5 - liveness: heartbeats on one node keep an agent alive on all', async () => {
   const { node } = await openBench()
   const [one, two] = [await node({ agentTtlSeconds: 1.5 }), await node({ agentTtlSeconds: 1.5 })]
   const { last_seen: first } = await one.register(card('beats'), ALICE)

@@ -8,7 +8,7 @@ const OWNED = { code: 'AGENT_OWNED', status: 403 }
 const NOT_FOUND = { code: 'AGENT_NOT_FOUND', status: 404 }
 const ISO_MS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-test('STATE-1, CARD-10, CARD-11, CARD-12, R2 - registration: an agent is there at once, with what the server set', async () => {
+test('STATE-1, AGENT-10, AGENT-11, AGENT-12, R2 - registration: an agent is there at once, with what the server set', async () => {
   const { node } = await openBench()
   const registry = await node()
   const before = Date.now()
@@ -29,7 +29,7 @@ test('STATE-1, CARD-10, CARD-11, CARD-12, R2 - registration: an agent is there a
   expect(registry.size).toBe(1)
 })
 
-test('STATE-2, CARD-12 - registration: again by its owner it is updated, and keeps its registered_at', async () => {
+test('STATE-2, AGENT-12 - registration: again by its owner it is updated, and keeps its registered_at', async () => {
   const { node } = await openBench()
   const registry = await node()
   const first = await registry.register(card('a1', { skills: [{ id: 's', name: 'S', tags: ['old'] }] }), ALICE)
@@ -207,7 +207,7 @@ const run = async (
   }
 }
 
-test('R4, CARD-10, CARD-12 - registration: any sequence of calls ends as a simple model says', async () => {
+test('R4, AGENT-10, AGENT-12 - registration: any sequence of calls ends as a simple model says', async () => {
   const { node } = await openBench()
   const nodes = [await node(), await node()] as const
   const callers = [ALICE, BOB, ADMIN]

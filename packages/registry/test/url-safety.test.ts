@@ -271,7 +271,7 @@ test('R8 - addresses: a slow resolver holds up a registration for seconds at the
   expect(asked).toBe(2)
 })
 
-test('R8, CARD-4 - addresses: a refused one is a problem of the card, in general words', async () => {
+test('R8, AGENT-4 - addresses: a refused one is a problem of the card, in general words', async () => {
   const { node } = await openBench()
   const addressPolicy = policy({ 'inside.example': ['10.9.8.7'] }, { deny: ['10.0.0.0/8'] })
   const registry = await node({ addressPolicy })
