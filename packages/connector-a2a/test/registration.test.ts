@@ -31,6 +31,17 @@ test('GW-8 - registration: an agent is served from the moment it is registered, 
   await until(async () => (await subscribers()) === 0)
 })
 
+test('GW-8, A3 - registration: a request that was on its way when its agent went is told so at once', async () => {
+  const host = await openGateway()
+  const agent = await startAgent(result('1'))
+  await host.register('agent-1', agent.url)
+  await host.deregister('agent-1')
+  const begin = performance.now()
+  const reply = await host.requests.request('agent-1', Buffer.from('{}'), { caller: { clientId: 'late' } })
+  expect(reply).toMatchObject({ executed: false, failure: 'not_found' })
+  expect(performance.now() - begin).toBeLessThan(5_000)
+})
+
 test('GW-8 - registration: agents that were there before the gateway are served, ten thousand of them too', async () => {
   const host = await openGateway()
   const agent = await startAgent(({ url }, response) => json(response, JSON.stringify(url)))

@@ -60,17 +60,17 @@ export class ServedAgent {
    */
   async serve(message: RequestMessage): Promise<ReplyInput> {
     const query = decodeAgentQuery(message)
-    return encodeAgentReply(await this.#answer(query, message.signal))
+    return encodeAgentReply(await this.#answer(query, message))
   }
 
-  #answer(query: AgentQuery, requesterGone: AbortSignal): AgentReply | Promise<AgentReply> {
+  #answer(query: AgentQuery, message: RequestMessage): AgentReply | Promise<AgentReply> {
     const { target } = this
     const { stopped, maxConcurrency } = this.#node
     if (target === undefined) return AGENT_GONE
     if (!target.permitted) return ADDRESS_REFUSED
     if (stopped.aborted) return SHUTTING_DOWN
     if (this.#inFlight >= maxConcurrency) return AGENT_BUSY
-    if (query.mode === 'stream') return this.#stream(target, query, query.streamId ?? '', requesterGone)
+    if (query.mode === 'stream') return this.#stream(target, query, query.streamId ?? '', message.signal)
     const reply = this.#call(target, query)
     if (query.mode === 'call') return reply
     reply.catch((error: unknown) => this.#node.failed(error))

@@ -13,7 +13,15 @@ import { ServedAgent } from './served-agent.ts'
 interface VirtualSubscriber {
   readonly agent: ServedAgent
   subscription: KeptSubscription | undefined
+  /** Runs when the agent is not registered any more. */
+  lingering: NodeJS.Timeout | undefined
 }
+
+/**
+ * How long the channel of an agent that went is still served, in milliseconds: a request that was on its way is then told
+ * so at once, instead of waiting out its deadline for a subscriber.
+ */
+const LINGER_MS = 2_000
 
 /** Serves the Query channel of every registered agent, for as long as it is registered. */
 export class VirtualSubscribers {
@@ -74,6 +82,7 @@ export class VirtualSubscribers {
       return
     }
     const subscriber = known ?? this.#add(id, target)
+    clearTimeout(subscriber.lingering)
     subscriber.agent.target = target
     subscriber.subscription ??= new KeptSubscription(
       () =>
@@ -88,9 +97,9 @@ export class VirtualSubscribers {
 
   #add(id: string, target: AgentTarget): VirtualSubscriber {
     const agent = new ServedAgent(this.#node, target, () => {
-      if (agent.target === undefined) this.#byId.delete(id)
+      if (agent.target === undefined) this.#forgetIfIdle(id)
     })
-    const subscriber: VirtualSubscriber = { agent, subscription: undefined }
+    const subscriber: VirtualSubscriber = { agent, subscription: undefined, lingering: undefined }
     this.#byId.set(id, subscriber)
     return subscriber
   }
@@ -99,11 +108,22 @@ export class VirtualSubscribers {
     const subscriber = this.#byId.get(id)
     if (subscriber === undefined) return
     subscriber.agent.target = undefined
-    if (subscriber.agent.inFlight === 0) this.#byId.delete(id)
-    this.#unsubscribe(subscriber)
+    clearTimeout(subscriber.lingering)
+    subscriber.lingering = setTimeout(() => {
+      this.#unsubscribe(subscriber)
+      this.#forgetIfIdle(id)
+    }, LINGER_MS)
+    subscriber.lingering.unref()
+  }
+
+  /** Calls that are still under way keep their place: the agent may come back, and its limit holds (R9). */
+  #forgetIfIdle(id: string): void {
+    const subscriber = this.#byId.get(id)
+    if (subscriber?.subscription === undefined && subscriber?.agent.inFlight === 0) this.#byId.delete(id)
   }
 
   #unsubscribe(subscriber: VirtualSubscriber): void {
+    clearTimeout(subscriber.lingering)
     const { subscription } = subscriber
     if (subscription === undefined) return
     subscriber.subscription = undefined
