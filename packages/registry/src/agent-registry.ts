@@ -8,15 +8,16 @@ import { isAgentId } from './card/agent-card.ts'
 import { validateCard } from './card/validate-card.ts'
 import { AgentEntry } from './directory/agent-entry.ts'
 import { Liveness } from './directory/liveness.ts'
-import { LocalDirectory } from './directory/local-directory.ts'
-import { MaxAgents } from './directory/max-agents.ts'
+import type { LocalDirectory } from './directory/local-directory.ts'
+import type { MaxAgents } from './directory/max-agents.ts'
 import { recordEntry, tombstone } from './discovery/discovery-entry.ts'
-import type { AgentRecord, DiscoveryEntry } from './discovery/discovery-entry.ts'
+import type { AgentRecord } from './discovery/discovery-entry.ts'
 import { DiscoveryLog } from './discovery/discovery-log.ts'
 import type { LastEntry } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
 import type { AgentFilter, RegistryCaller, RegistryChange, RegistryOperation, RegistryOptions } from './options.ts'
 import { codeOf, RegistryReports } from './registry-reports.ts'
+import { RegistryState } from './registry-state.ts'
 import { AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
 
 /** Tombstones of expired agents that are written at a time. */
@@ -36,7 +37,7 @@ export async function openRegistry(system: BrokerHandle, options: RegistryOption
  */
 export class AgentRegistry implements AsyncDisposable {
   readonly #log: DiscoveryLog
-  readonly #directory = new LocalDirectory()
+  readonly #directory: LocalDirectory
   readonly #limit: MaxAgents
   readonly #liveness: Liveness
   readonly #policy: AgentAddressPolicy
@@ -53,17 +54,19 @@ export class AgentRegistry implements AsyncDisposable {
     const { agentTtlSeconds = 300, maxAgents = 0, addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
     this.#policy = addressPolicy
     this.#reports = new RegistryReports(hooks)
-    this.#limit = new MaxAgents(maxAgents, this.#directory)
     this.#liveness = new Liveness(agentTtlSeconds, {
       expire: (agentIds) => void this.#expire(agentIds),
       replicate: (agentIds) => this.#replicateAhead(agentIds),
     })
-    this.#log = new DiscoveryLog(system, {
-      known: (agentId) => this.#directory.get(agentId)?.record,
-      apply: (entry, live) => this.#apply(entry, live),
-      retain: (agentIds) => this.#retain(agentIds),
-      failed: (error) => this.#reports.failed(error),
+    const state = new RegistryState({
+      maxAgents,
+      liveness: this.#liveness,
+      reports: this.#reports,
+      takeBack: (agentId, sequence) => void this.#takeBack(agentId, sequence),
     })
+    this.#directory = state.directory
+    this.#limit = state.limit
+    this.#log = new DiscoveryLog(system, state)
   }
 
   /** How many agents are registered, as far as this node knows. */
@@ -152,8 +155,7 @@ export class AgentRegistry implements AsyncDisposable {
   heartbeat(agentId: string, caller: RegistryCaller): Promise<void> {
     return this.#counted('heartbeat', agentId, caller, async () => {
       const known = this.#directory.get(agentId)
-      if (known !== undefined) {
-        requireOwner(known.stored, caller)
+      if (known !== undefined && mayAct(known.stored, caller)) {
         known.seen(Date.now())
         if (!this.#liveness.heard(agentId)) return
       }
@@ -204,14 +206,18 @@ export class AgentRegistry implements AsyncDisposable {
     decide: (record: AgentRecord | undefined) => { entry: StoredEventInput; written: Written },
   ): Promise<{ written: Written; sequence: number }> {
     if (!isAgentId(agentId)) throw notFound(agentId)
-    let last: LastEntry = this.#directory.get(agentId) ?? (await this.#log.last(agentId))
+    const known = this.#directory.get(agentId)
+    let last: LastEntry = known ?? (await this.#log.last(agentId))
+    let fromEngine = known === undefined
     for (;;) {
-      const { entry, written } = decide(last.record)
       try {
+        const { entry, written } = decide(last.record)
         return { written, sequence: await this.#log.append(entry, last.sequence) }
       } catch (error) {
-        if (!isBrokerError(error, 'CONFLICT')) throw error
+        // A refusal may rest on what this node has not heard of yet: it asks before it says no.
+        if (isBrokerError(error) ? error.code !== 'CONFLICT' : fromEngine) throw error
         last = await this.#log.last(agentId)
+        fromEngine = true
       }
     }
   }
@@ -225,7 +231,7 @@ export class AgentRegistry implements AsyncDisposable {
         return { entry: recordEntry({ ...record, lastSeenMs }), written: undefined }
       })
     } catch (error) {
-      this.#liveness.replicationFailed(agentId)
+      if (!(error instanceof RegistryError)) this.#liveness.replicationFailed(agentId)
       throw error
     }
   }
@@ -263,22 +269,6 @@ export class AgentRegistry implements AsyncDisposable {
     }
   }
 
-  #apply({ agentId, sequence, record }: DiscoveryEntry, live: boolean): void {
-    const before = this.#directory.get(agentId)
-    if (record === undefined) {
-      this.#remove(agentId)
-      return
-    }
-    const entry = new AgentEntry(record, sequence, before?.lastSeenMs)
-    this.#directory.set(agentId, entry)
-    this.#liveness.replicated(agentId)
-    if (before === undefined) this.#reports.changed({ kind: 'registered', agentId, card: entry.card })
-    else if (before.record.revision !== record.revision)
-      this.#reports.changed({ kind: 'updated', agentId, card: entry.card })
-    if (live && before === undefined && this.#limit.exceededBy(agentId, sequence))
-      void this.#takeBack(agentId, sequence)
-  }
-
   /** Every node tries, and one succeeds: the node that wrote it may be gone. */
   async #takeBack(agentId: string, sequence: number): Promise<void> {
     try {
@@ -287,30 +277,18 @@ export class AgentRegistry implements AsyncDisposable {
       if (!isBrokerError(error, 'CONFLICT')) this.#reports.failed(error)
     }
   }
-
-  #remove(agentId: string): void {
-    this.#limit.forget(agentId)
-    this.#liveness.forget(agentId)
-    if (this.#directory.delete(agentId)) this.#reports.changed({ kind: 'removed', agentId })
-  }
-
-  #retain(agentIds: ReadonlySet<string>): void {
-    for (const agentId of this.#directory.ids()) {
-      if (!agentIds.has(agentId)) this.#remove(agentId)
-    }
-  }
 }
 
-/** R4: only the owner, or an Admin. @throws RegistryError AGENT_OWNED */
-function requireOwner(
-  { agent_id: agentId, registered_by: owner }: StoredCard,
-  { clientId, admin = false }: RegistryCaller,
-): void {
-  if (admin || owner === clientId) return
-  throw new RegistryError(
-    'AGENT_OWNED',
-    `the agent ${JSON.stringify(agentId)} belongs to another principal; choose another agent_id`,
-  )
+/** R4: only the owner, or an Admin. */
+function mayAct({ registered_by: owner }: StoredCard, { clientId, admin = false }: RegistryCaller): boolean {
+  return admin || owner === clientId
+}
+
+/** @throws RegistryError AGENT_OWNED */
+function requireOwner(card: StoredCard, caller: RegistryCaller): void {
+  if (mayAct(card, caller)) return
+  const text = `the agent ${JSON.stringify(card.agent_id)} belongs to another principal; choose another agent_id`
+  throw new RegistryError('AGENT_OWNED', text)
 }
 
 function notFound(agentId: string): RegistryError {

@@ -37,6 +37,24 @@ test('R9 - cluster: a node that has not heard of an agent asks the engine before
   faults.release()
 })
 
+test('R4, R9 - cluster: a node that has not heard of a new owner asks before it refuses', async () => {
+  const { node } = await openBench()
+  const faults = new Faults()
+  const [one, late] = [await node(), await node({}, faults)]
+  await one.register(card('a1'), ALICE)
+  await until(() => late.size === 1)
+  faults.hold()
+  await one.deregister('a1', ALICE)
+  await one.register(card('a1'), BOB)
+  expect(late.get('a1')?.registered_by).toBe('alice')
+  await late.heartbeat('a1', BOB)
+  await expect(late.register(card('a1'), ALICE)).rejects.toMatchObject({ code: 'AGENT_OWNED' })
+  const mended = late.register(card('a1', { name: 'Mended' }), BOB)
+  await until(() => one.get('a1')?.name === 'Mended')
+  faults.release()
+  expect(await mended).toEqual(late.get('a1'))
+})
+
 test('cluster - listeners hear of every change in order, and of what is there if they ask; heartbeats are none', async () => {
   const { node } = await openBench()
   const [one, two] = [await node(), await node()]

@@ -1,0 +1,67 @@
+import { AgentEntry } from './directory/agent-entry.ts'
+import type { Liveness } from './directory/liveness.ts'
+import { LocalDirectory } from './directory/local-directory.ts'
+import { MaxAgents } from './directory/max-agents.ts'
+import type { AgentRecord, DiscoveryEntry } from './discovery/discovery-entry.ts'
+import type { DiscoverySink } from './discovery/discovery-log.ts'
+import type { RegistryReports } from './registry-reports.ts'
+
+export interface StateContext {
+  /** MaxAgents; 0 is no limit. */
+  readonly maxAgents: number
+  readonly liveness: Liveness
+  readonly reports: RegistryReports
+  /** A registration was one too many (R7). */
+  readonly takeBack: (agentId: string, sequence: number) => void
+}
+
+/** What the entries of the discovery log add up to on this node, and who is told of it. Nothing else changes it. */
+export class RegistryState implements DiscoverySink {
+  readonly directory = new LocalDirectory()
+  readonly limit: MaxAgents
+  readonly #context: StateContext
+
+  constructor(context: StateContext) {
+    this.limit = new MaxAgents(context.maxAgents, this.directory)
+    this.#context = context
+  }
+
+  known(agentId: string): AgentRecord | undefined {
+    return this.directory.get(agentId)?.record
+  }
+
+  apply({ agentId, sequence, record }: DiscoveryEntry, live: boolean): void {
+    if (record === undefined) {
+      this.#remove(agentId)
+      return
+    }
+    const { liveness, reports, takeBack } = this.#context
+    const before = this.directory.get(agentId)
+    const entry = new AgentEntry(record, sequence, before?.lastSeenMs)
+    this.directory.set(agentId, entry)
+    liveness.replicated(agentId)
+    if (before === undefined) {
+      reports.changed({ kind: 'registered', agentId, card: entry.card })
+      if (live && this.limit.exceededBy(agentId, sequence)) takeBack(agentId, sequence)
+    } else if (before.record.revision !== record.revision) {
+      reports.changed({ kind: 'updated', agentId, card: entry.card })
+    }
+  }
+
+  retain(agentIds: ReadonlySet<string>): void {
+    for (const agentId of this.directory.ids()) {
+      if (!agentIds.has(agentId)) this.#remove(agentId)
+    }
+  }
+
+  failed(error: unknown): void {
+    this.#context.reports.failed(error)
+  }
+
+  #remove(agentId: string): void {
+    const { liveness, reports } = this.#context
+    this.limit.forget(agentId)
+    liveness.forget(agentId)
+    if (this.directory.delete(agentId)) reports.changed({ kind: 'removed', agentId })
+  }
+}
