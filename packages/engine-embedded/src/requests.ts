@@ -44,6 +44,9 @@ interface Exchange {
   readonly pending: Set<Pending>
 }
 
+/** What handlers are told by their signal. One for all: making one takes a stack trace, for a reason that says nothing. */
+const OVER = new DOMException('the request is over', 'AbortError')
+
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
 const FAILED: Reply = Object.freeze({
@@ -77,7 +80,9 @@ export class EmbeddedRequests implements RequestEngine {
     this.#registry.received(channel, size)
     const exchange = this.#exchange(type, name)
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
-    const answered = new AbortController()
+    // Most handlers never ask for it, and it costs as much as all the rest.
+    let handlers: AbortController | undefined
+    let over = false
     const { id, clientId, body, metadata, tags } = message
     const timestamp = this.#now()
     const end = (): void => {
@@ -85,7 +90,8 @@ export class EmbeddedRequests implements RequestEngine {
       signal?.removeEventListener('abort', onAbort)
       exchange.pending.delete(pending)
       this.#forgetIfEmpty(type, name, exchange)
-      answered.abort()
+      over = true
+      handlers?.abort(OVER)
     }
     const pending: Pending = {
       message: {
@@ -97,7 +103,11 @@ export class EmbeddedRequests implements RequestEngine {
         channel: name,
         timestamp,
         deadline: timestamp + timeoutMs,
-        signal: answered.signal,
+        get signal() {
+          handlers ??= new AbortController()
+          if (over) handlers.abort(OVER)
+          return handlers.signal
+        },
       },
       size,
       delivered: false,
