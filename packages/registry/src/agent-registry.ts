@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 
-import type { BrokerHandle, StoredEventInput } from '@signalbox/broker-core'
-import { isBrokerError } from '@signalbox/broker-core'
+import type { BrokerHandle } from '@signalbox/broker-core'
 
+import { mayAct, requireOwner } from './agent-ownership.ts'
+import { AgentWrites, notFound } from './agent-writes.ts'
 import type { AgentCard, StoredCard } from './card/agent-card.ts'
 import { isAgentId } from './card/agent-card.ts'
 import { validateCard } from './card/validate-card.ts'
@@ -11,17 +12,13 @@ import { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import type { MaxAgents } from './directory/max-agents.ts'
 import { recordEntry, tombstone } from './discovery/discovery-entry.ts'
-import type { AgentRecord } from './discovery/discovery-entry.ts'
 import { DiscoveryLog } from './discovery/discovery-log.ts'
-import type { LastEntry } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
 import type { AgentFilter, RegistryCaller, RegistryChange, RegistryOperation, RegistryOptions } from './options.ts'
-import { codeOf, RegistryReports } from './registry-reports.ts'
+import { RegistryReports } from './registry-reports.ts'
 import { RegistryState } from './registry-state.ts'
+import { Upkeep } from './upkeep.ts'
 import { AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
-
-/** Tombstones of expired agents that are written at a time. */
-const EXPIRE_AT_ONCE = 100
 
 /**
  * Opens the registry: follows `_AGENTS_.discovery`, and resolves when its history has been read.
@@ -42,6 +39,8 @@ export class AgentRegistry implements AsyncDisposable {
   readonly #liveness: Liveness
   readonly #policy: AgentAddressPolicy
   readonly #reports: RegistryReports
+  readonly #writes: AgentWrites
+  readonly #upkeep: Upkeep
   #closed: Promise<void> | undefined
 
   static async open(system: BrokerHandle, options: RegistryOptions): Promise<AgentRegistry> {
@@ -55,18 +54,26 @@ export class AgentRegistry implements AsyncDisposable {
     this.#policy = addressPolicy
     this.#reports = new RegistryReports(hooks)
     this.#liveness = new Liveness(agentTtlSeconds, {
-      expire: (agentIds) => void this.#expire(agentIds),
-      replicate: (agentIds) => this.#replicateAhead(agentIds),
+      expire: (agentIds) => void this.#upkeep.expire(agentIds),
+      replicate: (agentIds) => this.#upkeep.replicateAhead(agentIds),
     })
     const state = new RegistryState({
       maxAgents,
       liveness: this.#liveness,
       reports: this.#reports,
-      takeBack: (agentId, sequence) => void this.#takeBack(agentId, sequence),
+      takeBack: (agentId, sequence) => void this.#upkeep.takeBack(agentId, sequence),
     })
     this.#directory = state.directory
     this.#limit = state.limit
     this.#log = new DiscoveryLog(system, state)
+    this.#writes = new AgentWrites(this.#log, state.directory, this.#liveness)
+    this.#upkeep = new Upkeep({
+      log: this.#log,
+      directory: state.directory,
+      liveness: this.#liveness,
+      writes: this.#writes,
+      reports: this.#reports,
+    })
   }
 
   /** How many agents are registered, as far as this node knows. */
@@ -107,7 +114,7 @@ export class AgentRegistry implements AsyncDisposable {
       const { agent_id: agentId } = submitted
       const place = this.#limit.placeFor(agentId)
       try {
-        const { written, sequence } = await this.#write(agentId, (record) => {
+        const { written, sequence } = await this.#writes.write(agentId, (record) => {
           if (record === undefined) place.take()
           else requireOwner(record.card, caller)
           const now = Math.max(Date.now(), record?.lastSeenMs ?? 0)
@@ -138,7 +145,7 @@ export class AgentRegistry implements AsyncDisposable {
    */
   deregister(agentId: string, caller: RegistryCaller): Promise<void> {
     return this.#counted('deregister', agentId, caller, async () => {
-      const { sequence } = await this.#write(agentId, (record) => {
+      const { sequence } = await this.#writes.write(agentId, (record) => {
         if (record === undefined) throw notFound(agentId)
         requireOwner(record.card, caller)
         return { entry: tombstone(agentId), written: undefined }
@@ -159,7 +166,7 @@ export class AgentRegistry implements AsyncDisposable {
         known.seen(Date.now())
         if (!this.#liveness.heard(agentId)) return
       }
-      await this.#replicate(agentId, Date.now(), caller)
+      await this.#writes.replicate(agentId, Date.now(), caller)
     })
   }
 
@@ -179,6 +186,7 @@ export class AgentRegistry implements AsyncDisposable {
   /** Stops following. Idempotent. */
   close(): Promise<void> {
     this.#liveness.close()
+    this.#upkeep.close()
     this.#closed ??= this.#log.close()
     return this.#closed
   }
@@ -199,101 +207,6 @@ export class AgentRegistry implements AsyncDisposable {
       return call()
     })
   }
-
-  /** Writes what `decide` makes of the agent's record, and decides anew when somebody else was faster. */
-  async #write<Written>(
-    agentId: string,
-    decide: (record: AgentRecord | undefined) => { entry: StoredEventInput; written: Written },
-  ): Promise<{ written: Written; sequence: number }> {
-    if (!isAgentId(agentId)) throw notFound(agentId)
-    const known = this.#directory.get(agentId)
-    let last: LastEntry = known ?? (await this.#log.last(agentId))
-    let fromEngine = known === undefined
-    for (;;) {
-      try {
-        const { entry, written } = decide(last.record)
-        return { written, sequence: await this.#log.append(entry, last.sequence) }
-      } catch (error) {
-        // A refusal may rest on what this node has not heard of yet: it asks before it says no.
-        if (isBrokerError(error) ? error.code !== 'CONFLICT' : fromEngine) throw error
-        last = await this.#log.last(agentId)
-        fromEngine = true
-      }
-    }
-  }
-
-  async #replicate(agentId: string, seenMs: number, caller?: RegistryCaller): Promise<void> {
-    try {
-      await this.#write(agentId, (record) => {
-        if (record === undefined) throw notFound(agentId)
-        if (caller !== undefined) requireOwner(record.card, caller)
-        const lastSeenMs = Math.max(seenMs, record.lastSeenMs)
-        return { entry: recordEntry({ ...record, lastSeenMs }), written: undefined }
-      })
-    } catch (error) {
-      if (!(error instanceof RegistryError)) this.#liveness.replicationFailed(agentId)
-      throw error
-    }
-  }
-
-  /** Heartbeats that came too soon after one another to be written each are made good for here. */
-  #replicateAhead(agentIds: readonly string[]): void {
-    for (const agentId of agentIds) {
-      const entry = this.#directory.get(agentId)
-      if (entry === undefined || !entry.ahead) continue
-      this.#liveness.heard(agentId)
-      this.#replicate(agentId, entry.lastSeenMs).catch((error: unknown) => {
-        if (this.#closed === undefined && codeOf(error) !== 'AGENT_NOT_FOUND') this.#reports.failed(error)
-      })
-    }
-  }
-
-  async #expire(agentIds: readonly string[]): Promise<void> {
-    for (let at = 0; at < agentIds.length; at += EXPIRE_AT_ONCE) {
-      await Promise.all(agentIds.slice(at, at + EXPIRE_AT_ONCE).map((agentId) => this.#expireOne(agentId)))
-    }
-  }
-
-  /** Holds only if the entry is still the agent's last: a heartbeat on another node wins, and one node of all expires it. */
-  async #expireOne(agentId: string): Promise<void> {
-    const entry = this.#directory.get(agentId)
-    if (entry === undefined || this.#closed !== undefined) return
-    try {
-      await this.#log.append(tombstone(agentId), entry.sequence)
-      this.#reports.operation('expire', 'success', { agentId })
-    } catch (error) {
-      if (isBrokerError(error, 'CONFLICT') || this.#closed !== undefined) return
-      this.#reports.operation('expire', 'error', { agentId, code: codeOf(error) })
-      this.#reports.failed(error)
-      this.#liveness.outage(agentId)
-    }
-  }
-
-  /** Every node tries, and one succeeds: the node that wrote it may be gone. */
-  async #takeBack(agentId: string, sequence: number): Promise<void> {
-    try {
-      await this.#log.append(tombstone(agentId), sequence)
-    } catch (error) {
-      if (!isBrokerError(error, 'CONFLICT')) this.#reports.failed(error)
-    }
-  }
-}
-
-/** R4: only the owner, or an Admin. */
-function mayAct({ registered_by: owner }: StoredCard, { clientId, admin = false }: RegistryCaller): boolean {
-  return admin || owner === clientId
-}
-
-/** @throws RegistryError AGENT_OWNED */
-function requireOwner(card: StoredCard, caller: RegistryCaller): void {
-  if (mayAct(card, caller)) return
-  const text = `the agent ${JSON.stringify(card.agent_id)} belongs to another principal; choose another agent_id`
-  throw new RegistryError('AGENT_OWNED', text)
-}
-
-function notFound(agentId: string): RegistryError {
-  const text = `no agent ${JSON.stringify(agentId.slice(0, 128))} is registered; GET /agents lists those that are`
-  return new RegistryError('AGENT_NOT_FOUND', text)
 }
 
 function idIn(card: unknown): string | undefined {

@@ -39,7 +39,8 @@ export class RegistryState implements DiscoverySink {
     const before = this.directory.get(agentId)
     const entry = new AgentEntry(record, sequence, before?.lastSeenMs)
     this.directory.set(agentId, entry)
-    liveness.replicated(agentId)
+    // After history was read the clock starts anew, for those too whom this node knew (R5).
+    liveness.replicated(agentId, !live || record.lastSeenMs > (before?.lastSeenMs ?? -1))
     if (before === undefined) {
       reports.changed({ kind: 'registered', agentId, card: entry.card })
       if (live && this.limit.exceededBy(agentId, sequence)) takeBack(agentId, sequence)

@@ -52,6 +52,23 @@ test('STATE-3, AGENT-11, R5 - liveness: heartbeats on one node keep an agent ali
   expect(one.get('beats')?.registered_at).toBe(two.get('beats')?.registered_at)
 })
 
+test('R5 - liveness: the node that took the last heartbeat expires the agent one TTL after it', async () => {
+  const { node } = await openBench()
+  const [first, second] = [watched(), watched()]
+  const two = await node({ agentTtlSeconds: 1.5, hooks: second.hooks })
+  const one = await node({ agentTtlSeconds: 1.5, hooks: first.hooks })
+  await one.register(card('a1'), ALICE)
+  await delay(50)
+  // Too soon to be replicated at once: the other node hears of it later, and would expire the agent later.
+  await one.heartbeat('a1', ALICE)
+  const beat = performance.now()
+  await until(() => two.get('a1') !== undefined && two.get('a1')?.last_seen === one.get('a1')?.last_seen)
+  await until(() => one.size === 0 && two.size === 0)
+  expect(performance.now() - beat).toBeGreaterThan(1_490)
+  await until(() => first.operations.length === 3)
+  expect([first.operations.at(-1), second.operations]).toEqual(['expire success a1', []])
+})
+
 test('R6 - liveness: heartbeats replicate once in a fifth of the TTL, and the last one is not lost', async () => {
   const { node, system } = await openBench()
   const [one, two] = [await node({ agentTtlSeconds: 5 }), await node({ agentTtlSeconds: 5 })]

@@ -27,9 +27,9 @@ export class Liveness {
     )
   }
 
-  /** The log told of the agent. */
-  replicated(agentId: string): void {
-    this.#expiry?.touch(agentId)
+  /** The log told of the agent. `news`: more than this node knew; its own heartbeats that come back are none. */
+  replicated(agentId: string, news: boolean): void {
+    if (news) this.#expiry?.touch(agentId)
     this.#replication.touch(agentId)
   }
 
@@ -44,14 +44,23 @@ export class Liveness {
     return true
   }
 
+  /** The log is being told of the agent, of which was heard before. */
+  replicating(agentId: string): void {
+    this.#replication.touch(agentId)
+  }
+
   /** The log could not be told: the next time that the agent is heard of will try again. */
   replicationFailed(agentId: string): void {
     this.#replication.delete(agentId)
   }
 
-  /** The agent could not be expired, as the store is away: what could not be heard is held against nobody, and all begin anew. */
-  outage(agentId: string): void {
+  /** The agent was due and lives on: its time until expiry begins anew. */
+  spared(agentId: string): void {
     this.#expiry?.touch(agentId)
+  }
+
+  /** The store was away: what could not be heard is held against nobody, and everybody's time begins anew. */
+  outage(): void {
     this.#expiry?.touchAll()
   }
 

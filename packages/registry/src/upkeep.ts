@@ -1,0 +1,80 @@
+import { isBrokerError } from '@signalbox/broker-core'
+
+import type { AgentWrites } from './agent-writes.ts'
+import type { Liveness } from './directory/liveness.ts'
+import type { LocalDirectory } from './directory/local-directory.ts'
+import { tombstone } from './discovery/discovery-entry.ts'
+import type { DiscoveryLog } from './discovery/discovery-log.ts'
+import type { RegistryReports } from './registry-reports.ts'
+import { codeOf } from './registry-reports.ts'
+
+/** Tombstones of expired agents that are written at a time. */
+const EXPIRE_AT_ONCE = 100
+
+export interface UpkeepContext {
+  readonly log: DiscoveryLog
+  readonly directory: LocalDirectory
+  readonly liveness: Liveness
+  readonly writes: AgentWrites
+  readonly reports: RegistryReports
+}
+
+/** What a node does to the registry by itself. Nothing here rejects. */
+export class Upkeep {
+  readonly #context: UpkeepContext
+  #closed = false
+
+  constructor(context: UpkeepContext) {
+    this.#context = context
+  }
+
+  /** Heartbeats that came too soon after one another to be written each are made good for here. */
+  replicateAhead(agentIds: readonly string[]): void {
+    for (const agentId of agentIds) {
+      const entry = this.#context.directory.get(agentId)
+      if (entry === undefined || !entry.ahead) continue
+      this.#context.liveness.replicating(agentId)
+      this.#context.writes.replicate(agentId, entry.lastSeenMs).catch((error: unknown) => {
+        if (!this.#closed && codeOf(error) !== 'AGENT_NOT_FOUND') this.#context.reports.failed(error)
+      })
+    }
+  }
+
+  async expire(agentIds: readonly string[]): Promise<void> {
+    for (let at = 0; at < agentIds.length; at += EXPIRE_AT_ONCE) {
+      await Promise.all(agentIds.slice(at, at + EXPIRE_AT_ONCE).map((agentId) => this.#expireOne(agentId)))
+    }
+  }
+
+  /** Holds only if the entry is still the agent's last: a heartbeat on another node wins, and one node of all expires it. */
+  async #expireOne(agentId: string): Promise<void> {
+    const entry = this.#context.directory.get(agentId)
+    if (entry === undefined || this.#closed) return
+    try {
+      await this.#context.log.append(tombstone(agentId), entry.sequence)
+      this.#context.reports.operation('expire', 'success', { agentId })
+    } catch (error) {
+      if (this.#closed) return
+      // Gone, or somebody else has heard of it.
+      if (this.#context.directory.has(agentId)) this.#context.liveness.spared(agentId)
+      if (isBrokerError(error, 'CONFLICT')) return
+      this.#context.reports.operation('expire', 'error', { agentId, code: codeOf(error) })
+      this.#context.reports.failed(error)
+      this.#context.liveness.outage()
+    }
+  }
+
+  /** Every node tries, and one succeeds: the node that wrote it may be gone. */
+  async takeBack(agentId: string, sequence: number): Promise<void> {
+    try {
+      await this.#context.log.append(tombstone(agentId), sequence)
+    } catch (error) {
+      if (!isBrokerError(error, 'CONFLICT') && !this.#closed) this.#context.reports.failed(error)
+    }
+  }
+
+  /** What is under way ends by itself, and is not reported any more. */
+  close(): void {
+    this.#closed = true
+  }
+}
