@@ -4,7 +4,7 @@ import type { EngineHealth } from '@signalbox/broker-core'
 
 /** What `/ready` answers (specification, "Probe and other routes"; fields as decided for the management listener). */
 export interface HealthState {
-  /** Whether calls are welcome: started, not stopping, and healthy. */
+  /** Whether calls are welcome: started, not stopping, and every check is passed. */
   readonly ready: boolean
   /** Whether the engine can do its work. */
   readonly healthy: boolean
@@ -21,7 +21,7 @@ type Phase = 'starting' | 'serving' | 'stopping'
 /** An engine that does not answer for this long is not healthy. */
 const HEALTH_TIMEOUT_MS = 5_000
 
-/** What the probes ask of the engine. */
+/** What the probes ask of the engine, and of what stands on it. A failed check alone makes it not ready, not unhealthy. */
 export interface HealthyEngine {
   health(): Promise<EngineHealth>
 }
@@ -52,7 +52,7 @@ export class Health {
     const engine = await this.#engineHealth()
     const phase = this.#phase
     return {
-      ready: phase === 'serving' && engine.ok,
+      ready: phase === 'serving' && engine.ok && engine.checks.every(({ ok }) => ok),
       healthy: engine.ok,
       node: hostname(),
       version: this.#version,

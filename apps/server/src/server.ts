@@ -108,11 +108,13 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   }
 }
 
-/** The registry stands and falls with the engine; what it adds is how many agents it knows. */
+/** A node that does not hear of agents as they come and go is not ready; its engine may be well. */
 async function healthOf(engine: HealthyEngine, agents: Agents | undefined): Promise<EngineHealth> {
   const { ok, checks } = await engine.health()
   if (agents === undefined) return { ok, checks }
-  return { ok, checks: [...checks, { name: 'registry', ok, detail: `${agents.registry.size} agents` }] }
+  const { current, size } = agents.registry
+  const detail = current ? `${size} agents` : 'waits for the discovery log'
+  return { ok, checks: [...checks, { name: 'registry', ok: current, detail }] }
 }
 
 /** S7 */

@@ -32,7 +32,7 @@ test('PROBE-1, PROBE-2, PROBE-3 - both listeners answer /ping, /health and /read
   }
 })
 
-test('PROBE-2, PROBE-3 - in each phase: starting, serving, engine down, stopping', async () => {
+test('PROBE-2, PROBE-3 - in each phase: starting, serving, registry late, engine down, stopping', async () => {
   const engine = await openEmbeddedEngine({ path: temporaryFolder() })
   const metrics = new Metrics()
   const health = new Health('embedded', VERSION)
@@ -59,6 +59,10 @@ test('PROBE-2, PROBE-3 - in each phase: starting, serving, engine down, stopping
   expect(await probe()).toEqual([200, 'healthy', 503, false, true])
   health.serving(engine)
   expect(await probe()).toEqual([200, 'healthy', 200, true, true])
+  const late = { name: 'registry', ok: false, detail: 'waits for the discovery log' }
+  health.serving({ health: async () => ({ ok: true, checks: [late] }) })
+  expect(await probe()).toEqual([200, 'healthy', 503, false, true])
+  health.serving(engine)
   await engine.close()
   expect(await probe()).toEqual([500, 'not healthy', 503, false, false])
   health.stopping()

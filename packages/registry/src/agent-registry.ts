@@ -81,6 +81,11 @@ export class AgentRegistry implements AsyncDisposable {
     return this.#directory.size
   }
 
+  /** Whether this node hears of changes as they are made; false while it gets its connection to the discovery log back. */
+  get current(): boolean {
+    return this.#log.current
+  }
+
   /** What this node knows of an agent, at once. An id of the wrong form is one that is not registered. */
   get(agentId: string): AgentCard | undefined {
     return this.#directory.get(agentId)?.card

@@ -136,7 +136,9 @@ test('cluster - a subscription that the engine ends is made again, and what was 
   await until(() => broken.size === 2)
   const told: string[] = []
   broken.onChange(({ kind, agentId }) => told.push(`${kind} ${agentId}`))
+  expect(broken.current).toBe(true)
   faults.endSubscriptions()
+  await until(() => !broken.current)
   await until(() => failures.length === 1)
   await one.deregister('goes', ALICE)
   await one.register(card('comes'), ALICE)
@@ -146,6 +148,7 @@ test('cluster - a subscription that the engine ends is made again, and what was 
   expect(told.sort()).toEqual(['registered comes', 'removed goes', 'updated stays'])
   await one.register(card('later'), ALICE)
   await until(() => broken.get('later') !== undefined)
+  expect(broken.current).toBe(true)
   expect(failures).toEqual(['the connection is gone'])
 })
 

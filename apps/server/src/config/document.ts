@@ -8,7 +8,7 @@ export function helpText(): string {
   const lines = [
     'Usage: signalbox [flags]',
     '',
-    'Starts the broker: MCP on the shared listener, probes and metrics on the management listener.',
+    'Starts the broker: MCP, agents and CloudEvents on the shared listener, probes and metrics on the management listener.',
     '',
     'Flags',
     '  -c, --config FILE    read settings from a YAML file',

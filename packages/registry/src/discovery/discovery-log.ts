@@ -43,10 +43,16 @@ export class DiscoveryLog {
   readonly #applied = new AppliedSequence()
   #subscription: Subscription | undefined
   #following: Promise<void> | undefined
+  #current = false
 
   constructor(system: BrokerHandle, sink: DiscoverySink) {
     this.#system = system
     this.#sink = sink
+  }
+
+  /** Whether entries come here as they are written; false while a subscription that the engine ended is made again. */
+  get current(): boolean {
+    return this.#current
   }
 
   /** Resolves when the history has been read; entries go on coming after that. */
@@ -114,6 +120,7 @@ export class DiscoveryLog {
         this.#apply(event, true)
       },
     )
+    this.#current = true
     return this.#subscription
   }
 
@@ -123,6 +130,7 @@ export class DiscoveryLog {
     let subscription: Subscription | undefined = first
     while (!signal.aborted) {
       const error: unknown = await subscription?.closed
+      this.#current = false
       if (signal.aborted) return
       if (error !== undefined) this.#sink.failed(error)
       subscription = undefined
