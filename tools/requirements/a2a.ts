@@ -66,6 +66,7 @@ export const A2A: readonly Requirement[] = [
     'AgentMaxResponseBytes is 10485760 by default',
     'AgentMaxConcurrency is 100 by default',
     'MaxSSEIdleSeconds is the idle time of streams',
+    'AgentTLSSkipVerify is off by default, and skips the verification of agents',
   ]),
   ...section('CARD', 'specification, "Agent card endpoints"', [
     "/.well-known/agent-card.json is the platform's card, under the platform's own name, and public",

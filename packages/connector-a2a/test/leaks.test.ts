@@ -89,9 +89,9 @@ test(
     ]
     const round = async (calls: number): Promise<void> => {
       const client = async (): Promise<void> => {
-        for (let i = 0; i < calls / 16; i++) await pick(acts)()
+        for (let i = 0; i < calls / 32; i++) await pick(acts)()
       }
-      await Promise.all(Array.from({ length: 16 }, client))
+      await Promise.all(Array.from({ length: 32 }, client))
       const ids = ['mixed', 'dead', ...Array.from({ length: briefs }, (_, i) => `brief-${i}`)]
       await until(() => ids.every((id) => host.handler.inFlight(id) === 0) && host.handler.activeStreams() === 0)
       // Idle connections to agents close by themselves.
