@@ -1,4 +1,12 @@
 export { authenticate, readRefusedId } from './authenticate.ts'
+export { bearerAuthenticator } from './authentication/bearer-authenticator.ts'
+export type {
+  BearerAuthenticator,
+  BearerAuthenticatorOptions,
+  KeyOptions,
+} from './authentication/bearer-authenticator.ts'
+export type { KeyEvents } from './authentication/key-source.ts'
+export type { KeyUrlTimes } from './authentication/key-url.ts'
 export { hasRole, isRole, ROLES } from './authentication/roles.ts'
 export type { Role } from './authentication/roles.ts'
 export { anonymousAuthenticator } from './authenticator.ts'
@@ -34,3 +42,5 @@ export type { Settlement } from './settlements.ts'
 export { eventText, SSE_HEADERS, SSE_KEEPALIVE_MS, SseStream } from './sse.ts'
 export type { SseEnd, SseEvent, SseOptions } from './sse.ts'
 export { parseTimestamp, TIMESTAMP_FORM } from './timestamp.ts'
+export { watchFiles } from './watched-files.ts'
+export type { FileWatchOptions, WatchedFiles } from './watched-files.ts'

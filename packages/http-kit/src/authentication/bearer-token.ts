@@ -1,0 +1,31 @@
+import type { AuthenticationRequest } from '../authenticator.ts'
+import { AuthenticationError } from '../errors.ts'
+
+/** The longest token that is looked at, in characters: node's own limit on all headers together. */
+const MAX_TOKEN_LENGTH = 16_384
+
+const BEARER = /^Bearer +([^\s,]+)$/i
+
+/**
+ * The token of a request's one `Authorization: Bearer` header (RFC 6750, section 2.1). Two such headers are refused: this
+ * server and something in front of it might each believe another one (S1).
+ * @throws AuthenticationError
+ */
+export function bearerToken({ headers, rawHeaders }: AuthenticationRequest): string {
+  const { authorization } = headers
+  if (authorization === undefined) throw new AuthenticationError('there is no Authorization header')
+  if (count(rawHeaders, 'authorization') > 1) throw new AuthenticationError('there are several Authorization headers')
+  if (authorization.length > MAX_TOKEN_LENGTH) throw new AuthenticationError('the Authorization header is too long')
+  const token = BEARER.exec(authorization)?.[1]
+  if (token === undefined) throw new AuthenticationError('the Authorization header is not of the form Bearer TOKEN')
+  return token
+}
+
+function count(rawHeaders: readonly string[], name: string): number {
+  let found = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const header = rawHeaders[i]
+    if (header !== undefined && header.length === name.length && header.toLowerCase() === name) found++
+  }
+  return found
+}

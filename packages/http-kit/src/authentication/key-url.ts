@@ -1,0 +1,151 @@
+import { errors } from 'jose'
+
+import { keySetAlgorithms } from './algorithms.ts'
+import { parseKeySet } from './key-set.ts'
+import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
+
+export interface KeyUrlTimes {
+  /** After this long the keys are fetched again, while those at hand go on; after twice as long that is waited for. @default 300000 */
+  readonly maxAgeMs?: number
+  /** No token with an unknown key id has the keys fetched again this soon after that was done in vain. @default 10000 */
+  readonly cooldownMs?: number
+  /** How long to leave the server alone after a failure. @default 1000 */
+  readonly retryMs?: number
+  /** How long the server may take to answer. @default 5000 */
+  readonly timeoutMs?: number
+}
+
+/** The largest key set that is read, in characters. */
+const MAX_KEY_SET = 1_048_576
+
+/**
+ * A JSON Web Key Set behind a URL. The first fetch begins at once; tokens wait for it. A token whose key is not there has
+ * the set fetched again, since keys rotate, but not again soon when that was in vain. As long as the server fails, the keys
+ * at hand stay in force (S1).
+ */
+export class KeyUrl implements KeySource {
+  readonly algorithms: readonly string[]
+  version = 0
+  readonly #url: URL
+  readonly #events: KeyEvents
+  readonly #times: Required<KeyUrlTimes>
+  readonly #closing = new AbortController()
+  #text = ''
+  #keys: FindKey | undefined
+  #fetchedAt = 0
+  #notBefore = 0
+  #reported = ''
+  #pending: Promise<boolean> | undefined
+
+  /** @throws RangeError for a URL that is not http or https, or one with credentials */
+  constructor(url: string, wanted: readonly string[], events: KeyEvents, times: KeyUrlTimes = {}) {
+    this.algorithms = keySetAlgorithms(wanted)
+    this.#url = checkedUrl(url)
+    this.#events = events
+    this.#times = { maxAgeMs: 300_000, cooldownMs: 10_000, retryMs: 1_000, timeoutMs: 5_000, ...times }
+    void this.#refresh()
+  }
+
+  readonly find: FindKey = async (header, token) => {
+    await this.#upToDate()
+    try {
+      return await this.#current(header, token)
+    } catch (error) {
+      if (!(error instanceof errors.JWKSNoMatchingKey) || !(await this.#refresh())) throw error
+      return this.#current(header, token)
+    }
+  };
+
+  [Symbol.dispose](): void {
+    this.#closing.abort()
+  }
+
+  readonly #current: FindKey = async (header, token) => {
+    if (this.#keys === undefined) throw new Error('the keys could not be fetched yet')
+    return this.#keys(header, token)
+  }
+
+  /** A server that fails is not waited for as long as there are keys. */
+  async #upToDate(): Promise<void> {
+    const age = performance.now() - this.#fetchedAt
+    if (this.#keys !== undefined && age < this.#times.maxAgeMs) return
+    const refreshed = this.#refresh()
+    if (this.#keys === undefined || (age > 2 * this.#times.maxAgeMs && this.#reported === '')) await refreshed
+  }
+
+  /** Resolves with whether there are other keys now. Never rejects; one fetch serves all who ask meanwhile. */
+  #refresh(): Promise<boolean> {
+    if (this.#pending !== undefined) return this.#pending
+    if (performance.now() < this.#notBefore) return Promise.resolve(false)
+    this.#pending = this.#fetch().finally(() => {
+      this.#pending = undefined
+    })
+    return this.#pending
+  }
+
+  async #fetch(): Promise<boolean> {
+    try {
+      const text = await this.#download()
+      const keys = text === this.#text ? this.#keys : parseKeySet(text)
+      const isOther = keys !== this.#keys
+      const isFirst = this.#keys === undefined
+      this.#text = text
+      this.#keys = keys
+      this.#fetchedAt = performance.now()
+      this.#reported = ''
+      if (!isOther) {
+        this.#notBefore = performance.now() + this.#times.cooldownMs
+        return false
+      }
+      this.version++
+      if (!isFirst) this.#events.changed()
+      return true
+    } catch (error) {
+      this.#notBefore = performance.now() + this.#times.retryMs
+      this.#report(error)
+      return false
+    }
+  }
+
+  async #download(): Promise<string> {
+    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(this.#times.timeoutMs)])
+    const response = await fetch(this.#url, {
+      signal,
+      redirect: 'manual',
+      headers: { accept: 'application/jwk-set+json, application/json' },
+    })
+    if (response.status !== 200) {
+      await response.body?.cancel()
+      throw new Error(`it answers with status ${response.status}`)
+    }
+    const decoder = new TextDecoder()
+    let text = ''
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk, { stream: true })
+      if (text.length > MAX_KEY_SET) throw new Error(`it answers with more than ${MAX_KEY_SET} characters`)
+    }
+    return text + decoder.decode()
+  }
+
+  #report(error: unknown): void {
+    if (this.#closing.signal.aborted) return
+    const reason = `${this.#url.href}: ${reasonOf(error)}`
+    if (reason !== this.#reported) this.#events.failed(reason)
+    this.#reported = reason
+  }
+}
+
+function checkedUrl(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '') {
+    throw new RangeError(`${JSON.stringify(text)}: allowed is an http or https URL without credentials`)
+  }
+  return url
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  if (error.name === 'TimeoutError') return 'it does not answer in time'
+  const { cause } = error
+  return cause instanceof Error && 'code' in cause ? `it cannot be reached (${String(cause.code)})` : error.message
+}
