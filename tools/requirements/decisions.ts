@@ -36,10 +36,14 @@ export const DECISIONS: readonly Requirement[] = [
     C5: 'message_id makes a send idempotent for two minutes',
   }),
   ...record('0004-security.md', {
+    S1: 'bearer tokens: one key source, explicit algorithms, exp, leeway, issuer and audience, crit, one header, a bounded cache',
+    S2: 'the claims that name the caller, and its roles',
     S3: 'roles ReadOnly < ReadWrite < Admin; no role or an unknown one gives nothing',
+    S4: 'a policy of ordered rules decides what callers may do; reloaded on change; denied is told by each protocol in its way',
     S5: 'the order of checks: preflight, public routes, origin, authentication, body',
     S6: 'which origins auto, * and a list allow',
     S7: 'the listeners bind to loopback unless told otherwise, and a wider bind without authentication warns',
+    S8: 'TLS 1.2 or newer, mutual TLS, certificates reloaded on change, slow clients bounded',
     S9: 'event streams end when the token that opened them expires',
   }),
 ]

@@ -1,5 +1,8 @@
+import type { Authorization } from './authorization/authorization.ts'
+import type { PolicyAction, PolicyPattern } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
 import type { Engine, EngineHealth, EngineLimits, EngineStats } from './engine.ts'
+import type { Ground } from './handle/access.ts'
 import { Access } from './handle/access.ts'
 import { Channels } from './handle/channels.ts'
 import { EventsStore } from './handle/events-store.ts'
@@ -33,6 +36,25 @@ export class BrokerHandle {
   get caller(): Caller {
     return this.#access.caller
   }
+
+  /** Whether the policy lets the caller do this on a channel; for agents it is the agent_id (S4). */
+  permits(action: PolicyAction, pattern: PolicyPattern, channel: string): boolean {
+    return this.#access.permits(action, pattern, channel)
+  }
+
+  /** Whether there may be a channel on which the policy lets the caller do this: false only when there is none. */
+  mayPermit(action: PolicyAction, pattern: PolicyPattern): boolean {
+    return this.#access.mayPermit(action, pattern)
+  }
+
+  /**
+   * As {@link permits}, and a denial is told to the observers: for what the handle's own methods do not do, such as calling
+   * an agent, and for checking all of a request before any of it is done.
+   * @throws BrokerError FORBIDDEN
+   */
+  authorize(action: PolicyAction, pattern: PolicyPattern, channel: string): void {
+    this.#access.authorize(action, pattern, channel)
+  }
 }
 
 /**
@@ -40,37 +62,35 @@ export class BrokerHandle {
  * engine's. It holds no way to the reserved channels; {@link createBroker} returns that separately.
  */
 export class Broker {
-  readonly #engine: Engine
-  readonly #observers: Observers
-  readonly #routing: Routing | undefined
+  readonly #ground: Ground
+  readonly #authorization: Authorization | undefined
 
-  constructor(engine: Engine, observers: Observers, routing?: Routing) {
-    this.#engine = engine
-    this.#observers = observers
-    this.#routing = routing
+  constructor(ground: Ground, authorization?: Authorization) {
+    this.#ground = ground
+    this.#authorization = authorization
   }
 
   /** A handle bound to a caller whose identity was verified. */
   as(caller: Caller): BrokerHandle {
-    return new BrokerHandle(new Access(this.#engine, this.#observers, caller, false, this.#routing))
+    return new BrokerHandle(new Access(this.#ground, caller, false, this.#authorization))
   }
 
   /** Adds an observer; the returned function removes it. */
   observe(observer: BrokerObserver): () => void {
-    return this.#observers.add(observer)
+    return this.#ground.observers.add(observer)
   }
 
   /** Name and declared limits of the engine beneath. */
   get engine(): { readonly name: string; readonly limits: EngineLimits } {
-    return this.#engine
+    return this.#ground.engine
   }
 
   health(): Promise<EngineHealth> {
-    return this.#engine.health()
+    return this.#ground.engine.health()
   }
 
   stats(): Promise<EngineStats> {
-    return this.#engine.stats()
+    return this.#ground.engine.stats()
   }
 }
 
@@ -78,21 +98,31 @@ export interface BrokerOptions {
   readonly observers?: readonly BrokerObserver[]
   /** Copies messages to other channels; its table can be replaced while the broker runs. @default nothing is routed */
   readonly routing?: Routing
+  /** What callers may do (S4); its policy can be replaced while the broker runs. @default everything */
+  readonly authorization?: Authorization
+}
+
+/** A broker, and the two ways to it that are not for requests of tools and agents. */
+export interface CreatedBroker {
+  readonly broker: Broker
+  /** The handle for the broker's own parts (agent registry, gateway, audit): it alone reaches channels in `_AGENTS_.`. */
+  readonly system: BrokerHandle
+  /** The broker for the management listener, where roles decide what a caller may do (S3) and not the policy. */
+  readonly operators: Broker
 }
 
 /** The identity under which the broker's own parts use channels. */
 const SYSTEM: Caller = Object.freeze({ clientId: 'signalbox' })
 
 /**
- * Puts a Broker over an engine. `system` is the handle for the broker's own parts (agent registry, gateway, audit):
- * it alone reaches the channels that begin with `_AGENTS_.`. Hand it out at composition time only; nothing leads from
- * `broker`, and so from a request, to it.
+ * Puts a Broker over an engine. Hand `system` and `operators` out at composition time only; nothing leads from `broker`,
+ * and so from a request, to them.
  */
-export function createBroker(engine: Engine, options: BrokerOptions = {}): { broker: Broker; system: BrokerHandle } {
-  const observers = new Observers(options.observers ?? [])
-  const { routing } = options
+export function createBroker(engine: Engine, options: BrokerOptions = {}): CreatedBroker {
+  const ground: Ground = { engine, observers: new Observers(options.observers ?? []), routing: options.routing }
   return {
-    broker: new Broker(engine, observers, routing),
-    system: new BrokerHandle(new Access(engine, observers, SYSTEM, true, routing)),
+    broker: new Broker(ground, options.authorization),
+    system: new BrokerHandle(new Access(ground, SYSTEM, true, undefined)),
+    operators: new Broker(ground),
   }
 }

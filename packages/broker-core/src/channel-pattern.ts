@@ -1,4 +1,5 @@
 import { isReservedChannel, MAX_CHANNEL_BYTES } from './channel.ts'
+import { matchesGlob, parseGlob } from './glob.ts'
 
 /** Whether a subscription pattern needs matching at all, or names one channel. */
 export function isWildcardPattern(pattern: string): boolean {
@@ -28,36 +29,8 @@ export function channelMatcher(pattern: string): (channel: string) => boolean {
  */
 export function channelListMatcher(pattern: string): (channel: string) => boolean {
   if (!/[*?]/.test(pattern)) return (channel) => channel.startsWith(pattern)
-  const glob = pattern.replace(/\*+/g, '*')
-  // Even if every second character is a star, the others are more than a name can hold.
+  const glob = parseGlob(pattern)
+  // Even if every second symbol is a star, the others are more than a name can hold.
   if (glob.length > 2 * MAX_CHANNEL_BYTES + 1) return () => false
-  const wanted = Array.from(glob)
-  return (channel) => matchesGlob(wanted, Array.from(channel))
-}
-
-/**
- * By hand, because a regular expression made of a caller's stars takes time without bound. Only the last star ever needs
- * to take more: what the ones before it have taken fits already.
- */
-function matchesGlob(wanted: readonly string[], characters: readonly string[]): boolean {
-  let next = 0
-  let at = 0
-  let star = -1
-  let takenUntil = 0
-  while (at < characters.length) {
-    const token = wanted[next]
-    if (token === '*') {
-      star = next++
-      takenUntil = at
-    } else if (token === '?' || token === characters[at]) {
-      next++
-      at++
-    } else if (star !== -1) {
-      next = star + 1
-      at = ++takenUntil
-    } else {
-      return false
-    }
-  }
-  return next === wanted.length || (next === wanted.length - 1 && wanted[next] === '*')
+  return (channel) => matchesGlob(glob, channel)
 }

@@ -11,6 +11,8 @@ export const BROKER_ERRORS = {
   CHANNEL_INVALID: 'the channel name breaks the naming rules',
   /** The channel name begins with `_AGENTS_.`, which belongs to the broker (M8). `details.channel`. */
   CHANNEL_RESERVED: 'the channel name begins with the reserved prefix',
+  /** The policy does not let the caller do this (S4). `details.action`, `details.pattern`, `details.channel`. */
+  FORBIDDEN: 'the policy does not let the caller do this',
   /** The channel does not exist, where the call needs one that does. `details.channel`, `details.type`. */
   CHANNEL_NOT_FOUND: 'the channel does not exist',
   /** The call would create one channel more than the engine holds (C4). `details.limit`. */

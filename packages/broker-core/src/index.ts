@@ -1,5 +1,11 @@
+export { Authorization } from './authorization/authorization.ts'
+export { PolicyError } from './authorization/errors.ts'
+export { parsePolicy } from './authorization/parse-policy.ts'
+export type { Decision, Policy, PolicyRule } from './authorization/policy.ts'
+export { POLICY_ACTIONS, POLICY_PATTERNS } from './authorization/vocabulary.ts'
+export type { PolicyAction, PolicyPattern } from './authorization/vocabulary.ts'
 export { Broker, BrokerHandle, createBroker } from './broker.ts'
-export type { BrokerOptions } from './broker.ts'
+export type { BrokerOptions, CreatedBroker } from './broker.ts'
 export { ANONYMOUS } from './caller.ts'
 export type { Caller } from './caller.ts'
 export {

@@ -1,10 +1,11 @@
+import type { PolicyAction, PolicyPattern } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
 import type { ChannelType } from './channel.ts'
 import type { BrokerErrorCode } from './errors.ts'
 import type { OutgoingMessage } from './message.ts'
 import type { RoutedCopy, RoutingFailure } from './routing/report.ts'
 
-/** What a caller does to a channel; the vocabulary of metrics, audit and policies. */
+/** What a caller does to a channel; the vocabulary of metrics and audit. */
 export type Action =
   | 'send'
   | 'receive'
@@ -31,6 +32,8 @@ export interface BrokerObserver {
   managed?(action: 'create' | 'delete' | 'purge', type: ChannelType, channel: string, caller: Caller): void
   /** A call failed with a Broker error. */
   failed?(action: Action, type: ChannelType | undefined, channel: string, caller: Caller, code: BrokerErrorCode): void
+  /** The policy denied a caller something (S4); for agents the channel is the agent_id. */
+  denied?(action: PolicyAction, pattern: PolicyPattern, channel: string, caller: Caller): void
   /** The routing table copied a caller's message; for stored types: durable. {@link accepted} saw the copy too. */
   routed?(copy: RoutedCopy, caller: Caller): void
   /** A rule of the routing table made no copy of a caller's message; the send itself succeeded. */
@@ -81,6 +84,14 @@ export class Observers {
     for (const observer of this.#list) {
       try {
         observer.failed?.(action, type, channel, caller, code)
+      } catch {}
+    }
+  }
+
+  denied(action: PolicyAction, pattern: PolicyPattern, channel: string, caller: Caller): void {
+    for (const observer of this.#list) {
+      try {
+        observer.denied?.(action, pattern, channel, caller)
       } catch {}
     }
   }

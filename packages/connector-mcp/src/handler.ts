@@ -80,7 +80,8 @@ class McpEndpoint {
   readonly #options: ResolvedOptions
   readonly #originAllowed: OriginPolicy
   readonly #tools: ReadonlyMap<string, Tool>
-  readonly #toolList: string
+  /** The tools as JSON texts, for `tools/list`. */
+  readonly #toolTexts: ReadonlyMap<Tool, string>
   readonly #calls: Calls
   readonly #settlements: Settlements
   readonly #environment: CallEnvironment
@@ -97,7 +98,7 @@ class McpEndpoint {
       ...(options.bindHost === undefined ? {} : { bindHost: options.bindHost }),
     })
     this.#tools = createTools(options.agents === undefined ? {} : { agents: options.agents })
-    this.#toolList = JSON.stringify({ tools: [...this.#tools.values()].map(({ definition }) => definition) })
+    this.#toolTexts = new Map([...this.#tools.values()].map((tool) => [tool, JSON.stringify(tool.definition)]))
     const failed = (error: unknown): void => {
       try {
         options.hooks.failed?.(error)
@@ -231,7 +232,7 @@ class McpEndpoint {
         break
       case 'tools/list':
         refuseCursor(params, id)
-        exchange.succeed(id, this.#toolList)
+        exchange.succeed(id, this.#toolList(this.#handleFor(identity)))
         break
       case 'initialize': {
         const revision = negotiate(readProtocolVersion(params, id))
@@ -248,6 +249,15 @@ class McpEndpoint {
           'method not found; this server has initialize, ping, tools/list and tools/call',
         )
     }
+  }
+
+  /** Tools that the policy lets the caller use on no channel at all are not shown (S4). */
+  #toolList(broker: BrokerHandle): string {
+    const shown: string[] = []
+    for (const [{ needs }, text] of this.#toolTexts) {
+      if (needs.patterns.some((pattern) => broker.mayPermit(needs.action, pattern))) shown.push(text)
+    }
+    return `{"tools":[${shown.join(',')}]}`
   }
 
   #callTool(exchange: Exchange, identity: Identity, message: JsonRpcRequest): void {

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { Buffer } from 'node:buffer'
 
+import type { Authorization } from '../authorization/authorization.ts'
+import { GuardedSubscription } from '../authorization/guarded-subscription.ts'
+import type { PolicyAction, PolicyPattern } from '../authorization/vocabulary.ts'
 import type { Caller } from '../caller.ts'
 import type { ChannelType } from '../channel.ts'
 import { assertChannelName, assertSubscriptionPattern, isReservedChannel, RESERVED_PREFIX } from '../channel.ts'
-import type { Engine } from '../engine.ts'
+import type { Engine, Subscription } from '../engine.ts'
 import { BrokerError, isBrokerError } from '../errors.ts'
 import type { MessageInput, OutgoingMessage, Tags } from '../message.ts'
 import type { Action, Observers } from '../observer.ts'
@@ -12,42 +15,98 @@ import type { Routing } from '../routing/routing.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
 
+/** What all handles of a broker share. */
+export interface Ground {
+  readonly engine: Engine
+  readonly observers: Observers
+  /** Where accepted messages are copied to; undefined when nothing is ever routed. */
+  readonly routing: Routing | undefined
+}
+
 /**
- * The gate that every call on a handle passes: one place for the naming rules (C1), the reserved prefix (M8), message
- * validation, the size limit (C4), and telling the observers how the call ended.
+ * The gate that every call on a handle passes: one place for the naming rules (C1), the reserved prefix (M8), the policy
+ * (S4), message validation, the size limit (C4), and telling the observers how the call ended.
  */
 export class Access {
   readonly engine: Engine
   readonly observers: Observers
+  readonly routing: Routing | undefined
   readonly caller: Caller
   /** True for the broker's own handle, which may use reserved channels. */
   readonly internal: boolean
-  /** Where accepted messages are copied to; undefined when nothing is ever routed. */
-  readonly routing: Routing | undefined
+  /** The policy that the caller is subject to; undefined when there is none. */
+  readonly #authorization: Authorization | undefined
 
-  constructor(engine: Engine, observers: Observers, caller: Caller, internal: boolean, routing: Routing | undefined) {
-    this.engine = engine
-    this.observers = observers
+  constructor(ground: Ground, caller: Caller, internal: boolean, authorization: Authorization | undefined) {
+    this.engine = ground.engine
+    this.observers = ground.observers
+    this.routing = ground.routing
     this.caller = caller
     this.internal = internal
-    this.routing = routing
+    this.#authorization = authorization
   }
 
-  /** @throws BrokerError CHANNEL_INVALID, CHANNEL_RESERVED */
-  channel(name: string): void {
+  /** @throws BrokerError CHANNEL_INVALID, CHANNEL_RESERVED, FORBIDDEN */
+  channel(action: PolicyAction, type: ChannelType, name: string): void {
     this.#reserved(name)
     assertChannelName(name)
+    this.authorize(action, type, name)
   }
 
-  /** @throws BrokerError CHANNEL_INVALID, CHANNEL_RESERVED */
-  pattern(pattern: string): void {
+  /** For a subscription, which a pattern may let see many channels. @throws BrokerError as {@link channel} */
+  pattern(action: PolicyAction, type: ChannelType, pattern: string): void {
     this.#reserved(pattern)
     assertSubscriptionPattern(pattern)
+    const refusal = this.#refusal(action, type, pattern)
+    if (refusal !== undefined) throw this.#denied(action, type, pattern, refusal)
+  }
+
+  /** Opens a subscription that was allowed, and ends it when the policy changes and does not allow it any more (S4). */
+  async subscription(
+    action: PolicyAction,
+    type: ChannelType,
+    pattern: string,
+    open: () => Promise<Subscription>,
+  ): Promise<Subscription> {
+    const authorization = this.#authorization
+    if (authorization === undefined) return open()
+    const subscription = await open()
+    const refused = (): BrokerError | undefined => this.#refusal(action, type, pattern)
+    const refusal = refused()
+    if (refusal === undefined) return new GuardedSubscription(subscription, authorization, refused)
+    await subscription.close()
+    throw this.#denied(action, type, pattern, refusal)
+  }
+
+  /** Whether the policy lets this caller do it. */
+  permits(action: PolicyAction, pattern: PolicyPattern, channel: string): boolean {
+    return this.#authorization?.permits(this.caller, action, pattern, channel) ?? true
+  }
+
+  /** Whether there may be a channel on which the policy lets this caller do it: false only when there is none. */
+  mayPermit(action: PolicyAction, pattern: PolicyPattern): boolean {
+    return this.#authorization?.mayPermit(this.caller, action, pattern) ?? true
+  }
+
+  /** As {@link permits}; a denial is told to the observers. @throws BrokerError FORBIDDEN */
+  authorize(action: PolicyAction, pattern: PolicyPattern, channel: string): void {
+    if (this.permits(action, pattern, channel)) return
+    throw this.#denied(action, pattern, channel, forbidden(this.caller, action, pattern, channel))
   }
 
   /** Whether this caller may know of the channel. */
-  sees(channel: string): boolean {
-    return this.internal || !isReservedChannel(channel)
+  sees(type: ChannelType, channel: string): boolean {
+    return this.internal || (!isReservedChannel(channel) && this.permits('list', type, channel))
+  }
+
+  #refusal(action: PolicyAction, type: ChannelType, pattern: string): BrokerError | undefined {
+    if (this.#authorization?.permitsAll(this.caller, action, type, pattern) ?? true) return undefined
+    return forbidden(this.caller, action, type, pattern)
+  }
+
+  #denied(action: PolicyAction, pattern: PolicyPattern, channel: string, refusal: BrokerError): BrokerError {
+    this.observers.denied(action, pattern, channel, this.caller)
+    return refusal
   }
 
   #reserved(name: string): void {
@@ -99,6 +158,14 @@ export class Access {
       throw error
     }
   }
+}
+
+function forbidden({ clientId }: Caller, action: PolicyAction, pattern: PolicyPattern, channel: string): BrokerError {
+  return new BrokerError(
+    'FORBIDDEN',
+    `forbidden: the policy does not let ${JSON.stringify(clientId)} ${action} on ${pattern} ${JSON.stringify(channel)}`,
+    { action, pattern, channel },
+  )
 }
 
 function invalid(field: string, allowed: string): never {

@@ -13,7 +13,10 @@ export interface ChannelInfo extends ChannelState {
   readonly isActive: boolean
 }
 
-/** Finding and managing channels, for one caller. The broker's own are not there for users. */
+/**
+ * Finding and managing channels, for one caller. The broker's own are not there for users, nor are those that the policy
+ * does not let them list (S4).
+ */
 export class Channels {
   readonly #access: Access
 
@@ -27,7 +30,7 @@ export class Channels {
     return access.run('list', filter.type, filter.pattern ?? '', async () => {
       const matches = channelListMatcher(filter.pattern ?? '')
       const states = await access.engine.channels.list(filter.type)
-      return states.filter(({ name }) => access.sees(name) && matches(name)).map(withActivity)
+      return states.filter((state) => matches(state.name) && access.sees(state.type, state.name)).map(withActivity)
     })
   }
 
@@ -35,7 +38,7 @@ export class Channels {
   info(type: ChannelType, channel: string): Promise<ChannelInfo> {
     const access = this.#access
     return access.run('list', type, channel, async () => {
-      access.channel(channel)
+      access.channel('list', type, channel)
       const state = await access.engine.channels.info(type, channel)
       if (!state) {
         throw new BrokerError('CHANNEL_NOT_FOUND', `there is no channel ${JSON.stringify(channel)} of type ${type}`, {
@@ -51,7 +54,7 @@ export class Channels {
   create(type: ChannelType, channel: string, options: ChannelOptions = {}): Promise<boolean> {
     const access = this.#access
     return access.run('create', type, channel, async () => {
-      access.channel(channel)
+      access.channel('manage', type, channel)
       const created = await access.engine.channels.create(type, channel, options)
       if (created) access.observers.managed('create', type, channel, access.caller)
       return created
@@ -62,7 +65,7 @@ export class Channels {
   delete(type: ChannelType, channel: string): Promise<boolean> {
     const access = this.#access
     return access.run('delete', type, channel, async () => {
-      access.channel(channel)
+      access.channel('manage', type, channel)
       const deleted = await access.engine.channels.delete(type, channel)
       if (deleted) access.observers.managed('delete', type, channel, access.caller)
       return deleted

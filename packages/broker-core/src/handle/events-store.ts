@@ -30,7 +30,7 @@ export class EventsStore {
   publish(channel: string, input: StoredEventInput): Promise<AppendResult> {
     const access = this.#access
     return access.run('send', 'events_store', channel, async () => {
-      access.channel(channel)
+      access.channel('send', 'events_store', channel)
       const { key, expectLastOfKey, tombstone } = input
       if (key === undefined && (expectLastOfKey !== undefined || tombstone)) {
         throw new BrokerError('ARGUMENT_INVALID', 'invalid argument key: expectLastOfKey and tombstone need one', {
@@ -62,7 +62,7 @@ export class EventsStore {
   read(channel: string, options: ReadOptions): Promise<readonly StoredEvent[]> {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
-      access.channel(channel)
+      access.channel('read', 'events_store', channel)
       assertInteger('maxMessages', options.maxMessages, 1)
       if (options.fromSequence !== undefined) assertInteger('fromSequence', options.fromSequence, 1)
       if (options.fromSequence !== undefined && options.fromTimestamp !== undefined) {
@@ -83,7 +83,7 @@ export class EventsStore {
   readLatest(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly StoredEvent[]> {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
-      access.channel(channel)
+      access.channel('read', 'events_store', channel)
       assertInteger('maxMessages', options.maxMessages, 1)
       return this.#seen(channel, await access.engine.logs.readLatest(channel, options))
     })
@@ -99,7 +99,7 @@ export class EventsStore {
   getLast(channel: string, key: string): Promise<StoredEvent | undefined> {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
-      access.channel(channel)
+      access.channel('read', 'events_store', channel)
       return access.engine.logs.getLast(channel, key)
     })
   }
@@ -113,14 +113,16 @@ export class EventsStore {
   ): Promise<Subscription> {
     const access = this.#access
     return access.run('subscribe', 'events_store', channel, async () => {
-      access.channel(channel)
+      access.channel('subscribe', 'events_store', channel)
       if (start.from === 'sequence') assertInteger('sequence', start.sequence, 1)
       if (start.from === 'delta') assertInteger('milliseconds', start.milliseconds, 0)
       options.signal?.throwIfAborted()
-      return access.engine.logs.subscribe(channel, start, options, (event) => {
-        access.observers.delivered('events_store', channel, access.caller, event)
-        return listener(event)
-      })
+      return access.subscription('subscribe', 'events_store', channel, () =>
+        access.engine.logs.subscribe(channel, start, options, (event) => {
+          access.observers.delivered('events_store', channel, access.caller, event)
+          return listener(event)
+        }),
+      )
     })
   }
 }

@@ -15,7 +15,7 @@ export class Events {
   publish(channel: string, input: MessageInput): Promise<{ readonly id: string }> {
     const access = this.#access
     return access.run('send', 'events', channel, async () => {
-      access.channel(channel)
+      access.channel('send', 'events', channel)
       const message = access.message(input)
       await access.engine.topics.publish(channel, message)
       access.observers.accepted('events', channel, access.caller, message)
@@ -34,12 +34,14 @@ export class Events {
   subscribe(pattern: string, options: SubscribeOptions, listener: (event: Message) => void): Promise<Subscription> {
     const access = this.#access
     return access.run('subscribe', 'events', pattern, async () => {
-      access.pattern(pattern)
+      access.pattern('subscribe', 'events', pattern)
       options.signal?.throwIfAborted()
-      return access.engine.topics.subscribe(pattern, options, (event) => {
-        access.observers.delivered('events', event.channel, access.caller, event)
-        listener(event)
-      })
+      return access.subscription('subscribe', 'events', pattern, () =>
+        access.engine.topics.subscribe(pattern, options, (event) => {
+          access.observers.delivered('events', event.channel, access.caller, event)
+          listener(event)
+        }),
+      )
     })
   }
 }

@@ -47,7 +47,7 @@ export class Queues {
   send(channel: string, input: QueueSendInput): Promise<SendResult> {
     const access = this.#access
     return access.run('send', 'queues', channel, async () => {
-      access.channel(channel)
+      access.channel('send', 'queues', channel)
       const message = this.#complete(channel, input)
       const result = await access.engine.queues.send(channel, message)
       if (!result.duplicate) access.observers.accepted('queues', channel, access.caller, message)
@@ -63,7 +63,7 @@ export class Queues {
   sendBatch(channel: string, inputs: readonly QueueSendInput[]): Promise<readonly SendResult[]> {
     const access = this.#access
     return access.run('send', 'queues', channel, async () => {
-      access.channel(channel)
+      access.channel('send', 'queues', channel)
       const messages = inputs.map((input) => this.#complete(channel, input))
       if (messages.length === 0) return []
       const results = await access.engine.queues.sendBatch(channel, messages)
@@ -96,7 +96,7 @@ export class Queues {
     assertInteger('expirationMs', expirationMs, 0)
     assertInteger('maxReceiveCount', maxReceiveCount, 0)
     if (deadLetterQueue !== '') {
-      this.#access.channel(deadLetterQueue)
+      this.#access.channel('send', 'queues', deadLetterQueue)
       if (deadLetterQueue === channel) {
         throw new BrokerError(
           'ARGUMENT_INVALID',
@@ -125,7 +125,7 @@ export class Queues {
     const access = this.#access
     return access.run('receive', 'queues', channel, async () => {
       const { maxMessages = 1, waitMs = 0, leaseMs = DEFAULT_LEASE_MS, maxBytes, signal } = input
-      access.channel(channel)
+      access.channel('receive', 'queues', channel)
       assertInteger('maxMessages', maxMessages, 1)
       assertInteger('waitMs', waitMs, 0)
       assertInteger('leaseMs', leaseMs, 1)
@@ -170,7 +170,7 @@ export class Queues {
   peek(channel: string, input: { maxMessages?: number; maxBytes?: number } = {}): Promise<readonly QueueMessage[]> {
     const access = this.#access
     return access.run('peek', 'queues', channel, async () => {
-      access.channel(channel)
+      access.channel('peek', 'queues', channel)
       const { maxMessages = 1, maxBytes } = input
       assertInteger('maxMessages', maxMessages, 1)
       return access.engine.queues.peek(channel, { maxMessages, ...(maxBytes === undefined ? {} : { maxBytes }) })
@@ -181,7 +181,7 @@ export class Queues {
   purge(channel: string): Promise<number> {
     const access = this.#access
     return access.run('purge', 'queues', channel, async () => {
-      access.channel(channel)
+      access.channel('manage', 'queues', channel)
       const removed = await access.engine.queues.purge(channel)
       access.observers.managed('purge', 'queues', channel, access.caller)
       return removed

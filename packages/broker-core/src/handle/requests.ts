@@ -29,7 +29,7 @@ export class Requests {
   send(channel: string, input: MessageInput, options: RequestOptions): Promise<Reply> {
     const access = this.#access
     return access.run('send', this.#type, channel, async () => {
-      access.channel(channel)
+      access.channel('send', this.#type, channel)
       assertInteger('timeoutMs', options.timeoutMs, 1)
       options.signal?.throwIfAborted()
       const message = access.message(input)
@@ -47,13 +47,15 @@ export class Requests {
   ): Promise<Subscription> {
     const access = this.#access
     return access.run('subscribe', this.#type, channel, async () => {
-      access.channel(channel)
+      access.channel('respond', this.#type, channel)
       options.signal?.throwIfAborted()
-      return access.engine.requests.serve(this.#type, channel, options, async (request) => {
-        access.observers.delivered(this.#type, channel, access.caller, request)
-        const { error = '', body = NO_BODY, metadata = '', tags = {} } = await handler(request)
-        return { executed: error === '', error, body, metadata, tags }
-      })
+      return access.subscription('respond', this.#type, channel, () =>
+        access.engine.requests.serve(this.#type, channel, options, async (request) => {
+          access.observers.delivered(this.#type, channel, access.caller, request)
+          const { error = '', body = NO_BODY, metadata = '', tags = {} } = await handler(request)
+          return { executed: error === '', error, body, metadata, tags }
+        }),
+      )
     })
   }
 }

@@ -69,7 +69,7 @@ async function request(
   status: number,
   answered: (answer: { channel: string; reply: Reply }) => Pick<Answer, 'message' | 'data'>,
 ): Promise<Answer> {
-  const [addressed] = addressAll(events, fallback)
+  const [addressed] = addressAll(type, broker, events, fallback)
   if (addressed === undefined) throw new CeError('EVENT_INVALID', 'invalid CloudEvent: there is no event')
   const { channel, message } = addressed
   const timeoutMs = Math.ceil((timeout ?? environment.options.timeoutSeconds) * 1000)

@@ -1,5 +1,5 @@
 import { assertChannelName, BrokerError, isReservedChannel } from '@signalbox/broker-core'
-import type { MessageInput, SendResult } from '@signalbox/broker-core'
+import type { BrokerHandle, ChannelType, MessageInput, SendResult } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
 import type { IncomingEvent } from '../event/incoming-event.ts'
@@ -23,7 +23,7 @@ export const sendEvent = defineRoute({
   body: 'events',
   query: Type.Object({ channel: eventChannel() }, STRICT),
   async run(query, { broker, events }) {
-    const addressed = addressAll(events, query.channel)
+    const addressed = addressAll('events', broker, events, query.channel)
     const sent: Sent[] = []
     for (const { channel, message } of addressed) {
       const { id } = await broker.events.publish(channel, message)
@@ -40,7 +40,7 @@ export const sendEventStore = defineRoute({
   body: 'events',
   query: Type.Object({ channel: eventChannel() }, STRICT),
   async run(query, { broker, events }) {
-    const addressed = addressAll(events, query.channel)
+    const addressed = addressAll('events_store', broker, events, query.channel)
     // All at once, in their order: they share a commit.
     const sent = await settleAll(
       addressed.map(async ({ channel, message }) =>
@@ -77,9 +77,9 @@ export const queueSend = defineRoute({
     STRICT,
   ),
   async run(query, { broker, events }) {
-    const addressed = addressAll(events, query.channel)
+    const addressed = addressAll('queues', broker, events, query.channel)
     const { delay_seconds = 0, expiration_seconds = 0, max_receive_count = 0, dead_letter_queue = '' } = query
-    if (dead_letter_queue !== '') assertUserChannel(dead_letter_queue)
+    if (dead_letter_queue !== '') assertSendable('queues', broker, dead_letter_queue)
     if (addressed.some(({ channel }) => channel === dead_letter_queue)) {
       throw invalidParameters([
         {
@@ -116,7 +116,12 @@ interface Addressed {
  * The channel of each event: its subject, else the query's. All are checked before the first is sent, so that a bad one
  * changes nothing.
  */
-export function addressAll(events: readonly IncomingEvent[], fallback: string | undefined): readonly Addressed[] {
+export function addressAll(
+  type: ChannelType,
+  broker: BrokerHandle,
+  events: readonly IncomingEvent[],
+  fallback: string | undefined,
+): readonly Addressed[] {
   return events.map(({ subject, message }) => {
     const channel = subject ?? fallback
     if (channel === undefined) {
@@ -124,16 +129,17 @@ export function addressAll(events: readonly IncomingEvent[], fallback: string | 
         { parameter: 'channel', allowed: 'there when the event has no subject to say where it goes' },
       ])
     }
-    assertUserChannel(channel)
+    assertSendable(type, broker, channel)
     return { channel, message }
   })
 }
 
-function assertUserChannel(channel: string): void {
+function assertSendable(type: ChannelType, broker: BrokerHandle, channel: string): void {
   if (isReservedChannel(channel)) {
     throw new BrokerError('CHANNEL_RESERVED', 'reserved channel name', { channel: channel.slice(0, 64) })
   }
   assertChannelName(channel)
+  broker.authorize('send', type, channel)
 }
 
 function sentTo(channel: string, { id, sequence, duplicate }: SendResult): Sent {

@@ -52,6 +52,7 @@ export function agentSend(agents: AgentDirectory): Tool {
       accepted: Type.Optional(Type.Boolean({ description: 'With blocking false: the request was accepted.' })),
     }),
     annotations: ACTS,
+    needs: { action: 'call', patterns: ['agents'] },
     ownTimeout: true,
     run({ agent_id, message, blocking = true, context_id, timeout_seconds }, context) {
       const conversation = context_id === undefined ? {} : { contextId: context_id }
@@ -98,6 +99,7 @@ export function agentQuery(agents: AgentDirectory): Tool {
     ),
     output: Type.Object({ reply: Type.Unknown({ description: "The agent's reply." }) }),
     annotations: ACTS,
+    needs: { action: 'call', patterns: ['agents'] },
     ownTimeout: true,
     rule: ({ params }) => timeoutProblem(timeoutOf(params)),
     run({ agent_id, method, params }, context) {
@@ -134,6 +136,7 @@ async function forward(
   { agentId, method, params, timeoutSeconds, blocking }: AgentCall,
   context: ToolContext,
 ): Promise<ToolOutcome> {
+  context.broker.authorize('call', 'agents', agentId)
   if (!(await agents.get(agentId))) return agentNotFound(agentId)
   const envelope = encodeText(JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method, params }))
   const awaited = `the reply of agent ${JSON.stringify(agentId)}`

@@ -44,9 +44,11 @@ export function agentList(agents: AgentDirectory): Tool {
     ),
     output: Type.Object({ agents: Type.Array(agentSummary) }),
     annotations: READS,
-    async run({ skill_tags: skillTags = [] }) {
+    needs: { action: 'list', patterns: ['agents'] },
+    async run({ skill_tags: skillTags = [] }, { broker }) {
       const cards = await agents.list(skillTags.length > 0 ? { skillTags } : {})
-      return listOutcome('agents', cards.map(summary))
+      const visible = cards.filter(({ agent_id }) => broker.permits('list', 'agents', agent_id))
+      return listOutcome('agents', visible.map(summary))
     },
   })
 }
@@ -65,7 +67,9 @@ export function agentInfo(agents: AgentDirectory): Tool {
     input: Type.Object({ agent_id: agentId() }, { additionalProperties: false }),
     output: Type.Object({ agent_id: Type.String(), name: Type.String() }),
     annotations: READS,
-    async run({ agent_id }) {
+    needs: { action: 'list', patterns: ['agents'] },
+    async run({ agent_id }, { broker }) {
+      broker.authorize('list', 'agents', agent_id)
       const card = await agents.get(agent_id)
       return card ? objectOutcome(card) : agentNotFound(agent_id)
     },

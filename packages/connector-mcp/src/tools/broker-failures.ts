@@ -15,6 +15,7 @@ const FAILURES: Readonly<Record<BrokerErrorCode, { readonly advice: string } | '
   CHANNEL_INVALID: 'argument',
   MESSAGE_INVALID: 'argument',
   CHANNEL_RESERVED: { advice: 'Agents are reached with the agent tools, not through their channels.' },
+  FORBIDDEN: { advice: 'Use another channel or tool, or ask the operator for the right to do this.' },
   CHANNEL_NOT_FOUND: {
     advice: 'Call channel_list to see which channels there are, or send to the channel first: that creates it.',
   },

@@ -1,3 +1,4 @@
+import { CHANNEL_TYPES } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
 import { READS } from './annotations.ts'
@@ -31,6 +32,7 @@ export const channelList = defineTool({
   ),
   output: channelsOutput,
   annotations: READS,
+  needs: { action: 'list', patterns: CHANNEL_TYPES },
   async run({ type, pattern }, { broker }) {
     const channels = await broker.channels.list({
       ...(type === undefined ? {} : { type }),
@@ -52,6 +54,7 @@ export const channelInfo = defineTool({
   ),
   output: channelInfoOutput,
   annotations: READS,
+  needs: { action: 'list', patterns: CHANNEL_TYPES },
   async run({ channel, type }, { broker }) {
     return objectOutcome(channelInfoResult(await broker.channels.info(type, channel)))
   },

@@ -3,7 +3,7 @@ import type { Static, TObject } from 'typebox'
 import type { ArgumentRule } from './arguments.ts'
 import { compileArguments } from './arguments.ts'
 import { brokerFailure } from './broker-failures.ts'
-import type { Tool, ToolAnnotations, ToolContext, ToolOutcome } from './tool.ts'
+import type { Tool, ToolAnnotations, ToolContext, ToolNeed, ToolOutcome } from './tool.ts'
 
 interface ToolSource<Input extends TObject> {
   readonly name: string
@@ -13,6 +13,7 @@ interface ToolSource<Input extends TObject> {
   readonly input: Input
   readonly output: TObject
   readonly annotations: ToolAnnotations
+  readonly needs: ToolNeed
   /** @default false */
   readonly ownTimeout?: boolean
   /** @default 'run-on' */
@@ -23,10 +24,21 @@ interface ToolSource<Input extends TObject> {
 
 /** Makes a tool of its parts: one schema is its type, its check and its documentation; Broker errors become results. */
 export function defineTool<Input extends TObject>(source: ToolSource<Input>): Tool {
-  const { name, title, description, input, output, annotations, ownTimeout = false, onDisconnect = 'run-on' } = source
+  const {
+    name,
+    title,
+    description,
+    input,
+    output,
+    annotations,
+    needs,
+    ownTimeout = false,
+    onDisconnect = 'run-on',
+  } = source
   const check = compileArguments(name, input, source.rule)
   return {
     definition: { name, title, description, inputSchema: { ...input }, outputSchema: { ...output }, annotations },
+    needs,
     ownTimeout,
     onDisconnect,
     async call(args, context) {

@@ -27,6 +27,7 @@ export const eventsPublish = defineTool({
     id: Type.String({ description: 'The id of the event.' }),
   }),
   annotations: ADDS,
+  needs: { action: 'send', patterns: ['events'] },
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {
     const { id } = await broker.events.publish(channel, { body: encodeText(body), metadata, tags })
     return confirmation(`Event published to channel ${JSON.stringify(channel)}.`, { channel, id })
@@ -57,6 +58,7 @@ export const eventsStorePublish = defineTool({
     duplicate: Type.Boolean({ description: 'True when the message_id tag was seen already: nothing new was stored.' }),
   }),
   annotations: ADDS,
+  needs: { action: 'send', patterns: ['events_store'] },
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {
     const stored = await broker.eventsStore.publish(channel, { body: encodeText(body), metadata, tags })
     const { id, sequence, duplicate } = stored

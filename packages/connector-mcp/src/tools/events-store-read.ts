@@ -36,6 +36,7 @@ export const eventsStoreRead = defineTool({
   ),
   output: eventsOutput,
   annotations: READS,
+  needs: { action: 'read', patterns: ['events_store'] },
   rule: ({ from_sequence, from_time }) =>
     from_sequence !== undefined && from_time !== undefined
       ? {
@@ -78,6 +79,7 @@ export const eventsStoreReadLatest = defineTool({
   ),
   output: eventsOutput,
   annotations: READS,
+  needs: { action: 'read', patterns: ['events_store'] },
   async run({ channel, count = 1 }, { broker }) {
     const events = await broker.eventsStore.readLatest(channel, { maxMessages: count, maxBytes: MAX_ANSWER_BYTES })
     return listOutcome('events', events.map(storedEventResult))

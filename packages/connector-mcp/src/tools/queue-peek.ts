@@ -21,6 +21,7 @@ export const queuePeek = defineTool({
   ),
   output: messagesOutput,
   annotations: READS,
+  needs: { action: 'peek', patterns: ['queues'] },
   async run({ channel, max_messages }, { broker }) {
     const messages = await broker.queues.peek(channel, { maxMessages: max_messages, maxBytes: MAX_ANSWER_BYTES })
     return listOutcome('messages', messages.map(messageResult))

@@ -37,6 +37,7 @@ export const queueReceive = defineTool({
   ),
   output: messagesOutput,
   annotations: REMOVES,
+  needs: { action: 'receive', patterns: ['queues'] },
   ownTimeout: true,
   onDisconnect: 'cancel',
   async run({ channel, max_messages, wait_timeout_seconds = 5 }, context) {

@@ -44,6 +44,7 @@ export const queueSend = defineTool({
     duplicate: Type.Boolean({ description: 'True when the message_id tag was seen already: nothing new was stored.' }),
   }),
   annotations: ADDS,
+  needs: { action: 'send', patterns: ['queues'] },
   rule: ({ channel, dead_letter_queue }) =>
     channel === dead_letter_queue && !isReservedChannel(channel)
       ? { argument: 'dead_letter_queue', given: shown(channel), allowed: 'another queue than channel' }

@@ -38,6 +38,7 @@ export const commandSend = defineTool({
     executed: Type.Boolean({ description: 'Always true: the subscriber has carried out the command.' }),
   }),
   annotations: ACTS,
+  needs: { action: 'send', patterns: ['commands'] },
   ownTimeout: true,
   run: (args, context) =>
     request('commands', args, args.timeout_seconds ?? 10, context, () =>
@@ -67,6 +68,7 @@ export const querySend = defineTool({
   ),
   output: replyOutput,
   annotations: ASKS,
+  needs: { action: 'send', patterns: ['queries'] },
   ownTimeout: true,
   run: (args, context) =>
     request('queries', args, args.timeout_seconds ?? 30, context, ({ body, metadata, tags }) => {

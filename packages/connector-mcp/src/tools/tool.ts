@@ -1,4 +1,4 @@
-import type { BrokerHandle } from '@signalbox/broker-core'
+import type { BrokerHandle, PolicyAction, PolicyPattern } from '@signalbox/broker-core'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 
@@ -57,8 +57,15 @@ export interface ToolAnnotations {
   readonly openWorldHint: boolean
 }
 
+/** What a caller must be allowed for a tool to be of any use: the action, on a channel of one of the patterns (S4). */
+export interface ToolNeed {
+  readonly action: PolicyAction
+  readonly patterns: readonly PolicyPattern[]
+}
+
 export interface Tool {
   readonly definition: ToolDefinition
+  readonly needs: ToolNeed
   /** True when the call has a timeout or wait of its own, so that `ToolTimeoutSeconds` does not bound it (M13). */
   readonly ownTimeout: boolean
   /** What a client that goes away does to the call (M5). */

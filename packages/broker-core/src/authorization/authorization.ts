@@ -1,0 +1,99 @@
+import type { Caller } from '../caller.ts'
+import { isWildcardPattern } from '../channel-pattern.ts'
+import { patternGlob } from '../glob.ts'
+import type { Decision, Policy, PolicyRule } from './policy.ts'
+import { decideAll, decideChannel, mayAllow, rulesFor } from './policy.ts'
+import type { PolicyAction, PolicyPattern } from './vocabulary.ts'
+import { POLICY_ACTIONS, POLICY_PATTERNS } from './vocabulary.ts'
+
+/** The most decisions that are remembered, and the most callers. Past them it begins anew. */
+const MAX_DECISIONS = 50_000
+const MAX_CALLERS = 10_000
+
+/** What one caller may do in one way on one pattern: the rules that speak of it, and what they said lately. */
+interface Right {
+  readonly rules: readonly PolicyRule[]
+  readonly decisions: Map<string, boolean>
+}
+
+/** Something that goes on after it was allowed, such as a subscription. */
+export interface Grant {
+  /** Whether it is allowed now. */
+  allowed(): boolean
+  /** Ends it: it is not allowed any more. */
+  revoke(): void
+}
+
+/**
+ * The policy in force (S4), and what it said lately. It may be replaced at any time: subscriptions that the new one does
+ * not allow end.
+ */
+export class Authorization {
+  #policy: Policy
+  #rights = new Map<string, (Right | undefined)[]>()
+  #decisions = 0
+  readonly #grants = new Set<Grant>()
+
+  constructor(policy: Policy) {
+    this.#policy = policy
+  }
+
+  get policy(): Policy {
+    return this.#policy
+  }
+
+  replace(policy: Policy): void {
+    this.#policy = policy
+    this.#forget()
+    for (const grant of this.#grants) if (!grant.allowed()) grant.revoke()
+  }
+
+  /** Whether the caller may do this on this channel; for agents it is the agent_id. */
+  permits({ clientId }: Caller, action: PolicyAction, pattern: PolicyPattern, channel: string): boolean {
+    const right = this.#right(clientId, action, pattern)
+    const known = right.decisions.get(channel)
+    if (known !== undefined) return known
+    const { allowed } = decideChannel(right.rules, channel)
+    if (++this.#decisions > MAX_DECISIONS) this.#forget()
+    else right.decisions.set(channel, allowed)
+    return allowed
+  }
+
+  /** Whether the caller may do this on every channel that a subscription pattern can match. */
+  permitsAll(caller: Caller, action: PolicyAction, pattern: PolicyPattern, channels: string): boolean {
+    if (!isWildcardPattern(channels)) return this.permits(caller, action, pattern, channels)
+    return decideAll(this.#right(caller.clientId, action, pattern).rules, patternGlob(channels)).allowed
+  }
+
+  /** Whether there may be a channel on which the caller may do this: false only when there is none. */
+  mayPermit({ clientId }: Caller, action: PolicyAction, pattern: PolicyPattern): boolean {
+    return mayAllow(this.#right(clientId, action, pattern).rules)
+  }
+
+  /** The same as {@link permitsAll}, with the rule that decides. */
+  explain({ clientId }: Caller, action: PolicyAction, pattern: PolicyPattern, channel: string): Decision {
+    const { rules } = this.#right(clientId, action, pattern)
+    return isWildcardPattern(channel) ? decideAll(rules, patternGlob(channel)) : decideChannel(rules, channel)
+  }
+
+  /** Looks after something that goes on; the returned function ends that. */
+  watch(grant: Grant): () => void {
+    this.#grants.add(grant)
+    return () => void this.#grants.delete(grant)
+  }
+
+  #right(clientId: string, action: PolicyAction, pattern: PolicyPattern): Right {
+    let rights = this.#rights.get(clientId)
+    if (rights === undefined) {
+      if (this.#rights.size >= MAX_CALLERS) this.#forget()
+      this.#rights.set(clientId, (rights = []))
+    }
+    const slot = POLICY_ACTIONS.indexOf(action) * POLICY_PATTERNS.length + POLICY_PATTERNS.indexOf(pattern)
+    return (rights[slot] ??= { rules: rulesFor(this.#policy, clientId, action, pattern), decisions: new Map() })
+  }
+
+  #forget(): void {
+    this.#rights = new Map()
+    this.#decisions = 0
+  }
+}

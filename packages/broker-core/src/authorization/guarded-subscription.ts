@@ -1,0 +1,35 @@
+import type { Subscription } from '../engine.ts'
+import type { BrokerError } from '../errors.ts'
+import type { Authorization } from './authorization.ts'
+
+/** A subscription that ends when a new policy does not allow it any more: `closed` then resolves with the refusal. */
+export class GuardedSubscription implements Subscription {
+  readonly closed: Promise<Error | undefined>
+  readonly #inner: Subscription
+  #refusal: BrokerError | undefined
+
+  /** @param refused Says why it is not allowed now, or undefined when it is. */
+  constructor(inner: Subscription, authorization: Authorization, refused: () => BrokerError | undefined) {
+    this.#inner = inner
+    const unwatch = authorization.watch({
+      allowed: () => refused() === undefined,
+      revoke: () => {
+        this.#refusal = refused()
+        // How it ended is told by `closed`.
+        inner.close().catch(() => {})
+      },
+    })
+    this.closed = inner.closed.then((error) => {
+      unwatch()
+      return this.#refusal ?? error
+    })
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+}

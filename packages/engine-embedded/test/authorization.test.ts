@@ -1,0 +1,173 @@
+import type { BrokerHandle, BrokerObserver, Policy } from '@signalbox/broker-core'
+import { Authorization, createBroker, parsePolicy, Routing, parseRoutingTable } from '@signalbox/broker-core'
+import { afterAll, expect, onTestFinished, test } from 'vitest'
+
+import { ALICE, BOB, failure, text } from './broker-fixture.ts'
+import { harness } from './contract-harness.ts'
+
+function policy(...rules: readonly object[]): Policy {
+  return parsePolicy({
+    rules: rules.map((rule) => ({
+      clients: '*',
+      actions: '*',
+      patterns: '*',
+      channels: '*',
+      effect: 'allow',
+      ...rule,
+    })),
+  })
+}
+
+let shared: ReturnType<typeof harness.open> | undefined
+
+afterAll(async () => (await shared)?.dispose())
+
+/** A broker with a policy, over the one engine of this file; each test has channels of its own. */
+async function openGuarded(first: Policy, observer: BrokerObserver = {}, routes: unknown = []) {
+  const { engine } = await (shared ??= harness.open())
+  onTestFinished(async () => {
+    for (const { type, name } of await engine.channels.list()) await engine.channels.delete(type, name)
+  })
+  const authorization = new Authorization(first)
+  const routing = new Routing(parseRoutingTable(routes))
+  return { authorization, ...createBroker(engine, { authorization, observers: [observer], routing }) }
+}
+
+const NOBODY = new AbortController().signal
+
+/** Every way through a handle to a channel, with the action that the policy must allow for it. */
+const CALLS: readonly [string, string, (handle: BrokerHandle, channel: string) => Promise<unknown>][] = [
+  ['send', 'queues', (handle, channel) => handle.queues.send(channel, text('x'))],
+  ['send', 'queues', (handle, channel) => handle.queues.sendBatch(channel, [text('x')])],
+  ['receive', 'queues', (handle, channel) => handle.queues.receive(channel)],
+  ['peek', 'queues', (handle, channel) => handle.queues.peek(channel)],
+  ['manage', 'queues', (handle, channel) => handle.queues.purge(channel)],
+  ['send', 'events', (handle, channel) => handle.events.publish(channel, text('x'))],
+  ['subscribe', 'events', (handle, channel) => handle.events.subscribe(channel, {}, () => {})],
+  ['send', 'events_store', (handle, channel) => handle.eventsStore.publish(channel, text('x'))],
+  ['read', 'events_store', (handle, channel) => handle.eventsStore.read(channel, { maxMessages: 1 })],
+  ['read', 'events_store', (handle, channel) => handle.eventsStore.readLatest(channel, { maxMessages: 1 })],
+  ['read', 'events_store', (handle, channel) => handle.eventsStore.getLast(channel, 'key')],
+  [
+    'subscribe',
+    'events_store',
+    (handle, channel) => handle.eventsStore.subscribe(channel, { from: 'new' }, {}, () => {}),
+  ],
+  ['send', 'commands', (handle, channel) => handle.commands.send(channel, text('x'), { timeoutMs: 1, signal: NOBODY })],
+  ['respond', 'commands', (handle, channel) => handle.commands.subscribe(channel, {}, () => ({}))],
+  ['send', 'queries', (handle, channel) => handle.queries.send(channel, text('x'), { timeoutMs: 1, signal: NOBODY })],
+  ['respond', 'queries', (handle, channel) => handle.queries.subscribe(channel, {}, () => ({}))],
+  ['list', 'queues', (handle, channel) => handle.channels.info('queues', channel)],
+  ['manage', 'events_store', (handle, channel) => handle.channels.create('events_store', channel)],
+  ['manage', 'events', (handle, channel) => handle.channels.delete('events', channel)],
+]
+
+test.each(CALLS)('S4 - without the right to %s on %s a call is FORBIDDEN, and told', async (action, pattern, call) => {
+  const told: unknown[] = []
+  const guarded = await openGuarded(policy({ actions: action, patterns: pattern, effect: 'deny' }, {}), {
+    denied: (...what) => void told.push(what),
+    failed: (...what) => void told.push(what.at(-1)),
+  })
+  const error = await failure(call(guarded.broker.as(ALICE), 'orders'))
+  expect(error).toMatchObject({ code: 'FORBIDDEN', details: { action, pattern, channel: 'orders' } })
+  expect(error.message).toBe(`forbidden: the policy does not let "alice" ${action} on ${pattern} "orders"`)
+  expect(told).toEqual([[action, pattern, 'orders', ALICE], 'FORBIDDEN'])
+  expect((await guarded.system.channels.list()).filter(({ name }) => name === 'orders')).toEqual([])
+})
+
+test.each(CALLS)('S4 - the right to %s on %s alone is enough for it', async (action, pattern, call) => {
+  const { broker } = await openGuarded(policy({ actions: action, patterns: pattern, channels: 'orders' }))
+  const outcome = await call(broker.as(ALICE), 'orders').catch((error: unknown) => error)
+  expect(outcome).not.toMatchObject({ code: 'FORBIDDEN' })
+  expect(await failure(call(broker.as(ALICE), 'other'))).toMatchObject({ code: 'FORBIDDEN' })
+})
+
+test('S4 - the broker’s own handle and the operators’ broker are not subject to the policy', async () => {
+  const { broker, system, operators } = await openGuarded(policy())
+  await system.queues.send('orders', text('x'))
+  await operators.as(ALICE).queues.send('orders', text('x'))
+  expect(await failure(broker.as(ALICE).queues.send('orders', text('x')))).toMatchObject({ code: 'FORBIDDEN' })
+  expect(await failure(operators.as(ALICE).queues.send('_AGENTS_.x', text('x')))).toMatchObject({
+    code: 'CHANNEL_RESERVED',
+  })
+})
+
+test('S4 - a dead-letter queue is sent to, so the right to send there is needed', async () => {
+  const { broker, system } = await openGuarded(policy({ channels: 'secret', effect: 'deny' }, {}))
+  const { queues } = broker.as(ALICE)
+  const input = { ...text('x'), maxReceiveCount: 1, deadLetterQueue: 'secret' }
+  for (const call of [queues.send('orders', input), queues.sendBatch('orders', [input])]) {
+    expect(await failure(call)).toMatchObject({ code: 'FORBIDDEN', details: { channel: 'secret' } })
+  }
+  expect(await system.channels.list()).toEqual([])
+})
+
+async function names(handle: BrokerHandle): Promise<string[]> {
+  return (await handle.channels.list()).map(({ type, name }) => `${type} ${name}`)
+}
+
+test('S4 - a list shows the channels that the caller may list, and no others', async () => {
+  const { broker, system } = await openGuarded(
+    policy(
+      { clients: 'alice', actions: 'list', patterns: 'queues', channels: 'a*' },
+      { clients: 'bob', actions: 'send' },
+    ),
+  )
+  for (const channel of ['a', 'ab', 'b']) await system.queues.send(channel, text('x'))
+  await system.eventsStore.publish('a', text('x'))
+  expect(await names(broker.as(ALICE))).toEqual(['queues a', 'queues ab'])
+  expect(await names(broker.as(BOB))).toEqual([])
+})
+
+test('S4 - info tells nothing of a channel that may not be listed, not even whether there is one', async () => {
+  const { broker, system } = await openGuarded(policy())
+  await system.queues.send('there', text('x'))
+  const errors = await Promise.all(
+    ['there', 'none'].map((channel) => failure(broker.as(ALICE).channels.info('queues', channel))),
+  )
+  expect(errors.map(({ code }) => code)).toEqual(['FORBIDDEN', 'FORBIDDEN'])
+})
+
+test('S4 - copies that the routing table makes are the operator’s, not the sender’s', async () => {
+  const { broker, system } = await openGuarded(policy({ channels: 'orders' }), {}, [
+    { key: 'orders', routes: 'events_store:archive' },
+  ])
+  await broker.as(ALICE).queues.send('orders', text('x'))
+  expect(await system.eventsStore.read('archive', { maxMessages: 1 })).toHaveLength(1)
+})
+
+test('S4 - subscriptions that a new policy does not allow end, and say why; others go on', async () => {
+  const { broker, authorization, system } = await openGuarded(policy({}))
+  const { events, eventsStore, commands } = broker.as(ALICE)
+  const heard: string[] = []
+  const ending = [
+    await events.subscribe('secret.>', {}, () => void heard.push('secret')),
+    await eventsStore.subscribe('secret.a', { from: 'new' }, {}, () => void heard.push('store')),
+    await commands.subscribe('secret.a', {}, () => ({})),
+  ]
+  const staying = await events.subscribe('open', {}, () => void heard.push('open'))
+  authorization.replace(policy({ channels: 'secret.a', effect: 'deny' }, {}))
+  for (const subscription of ending) expect(await subscription.closed).toMatchObject({ code: 'FORBIDDEN' })
+  await system.events.publish('secret.a', text('x'))
+  await system.eventsStore.publish('secret.a', text('x'))
+  await system.events.publish('open', text('x'))
+  await expect.poll(() => heard).toEqual(['open'])
+  await staying.close()
+  expect(await staying.closed).toBeUndefined()
+})
+
+test('S4 - what a handle is asked for is answered without doing it, and only a refusal is told', async () => {
+  const told: unknown[] = []
+  const { broker } = await openGuarded(policy({ actions: 'call', patterns: 'agents', channels: 'planner' }), {
+    denied: (action, pattern, channel, { clientId }) => void told.push([action, pattern, channel, clientId]),
+  })
+  const handle = broker.as(ALICE)
+  expect(handle.permits('call', 'agents', 'planner')).toBe(true)
+  expect(handle.permits('call', 'agents', 'other')).toBe(false)
+  expect(handle.mayPermit('call', 'agents')).toBe(true)
+  expect(handle.mayPermit('register', 'agents')).toBe(false)
+  expect(told).toEqual([])
+  handle.authorize('call', 'agents', 'planner')
+  expect(() => handle.authorize('call', 'agents', 'other')).toThrow('forbidden: the policy does not let "alice" call')
+  expect(told).toEqual([['call', 'agents', 'other', 'alice']])
+})
