@@ -15,6 +15,17 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
   const announcer = createAnnouncer()
   crashOnUnhandledErrors(announcer)
   try {
+    const [command, ...rest] = args
+    if (command === 'token') {
+      const { tokenCommand } = await import('./commands/token.ts')
+      await tokenCommand(rest)
+      return
+    }
+    if (command === 'policy') {
+      const { policyCommand } = await import('./commands/policy.ts')
+      await policyCommand(rest)
+      return
+    }
     const flags = fromFlags(args)
     if (flags.help) {
       const { helpText } = await import('./config/document.ts')

@@ -1,16 +1,9 @@
-import { readFileSync } from 'node:fs'
-
 import type { BrokerObserver, RoutingTable } from '@signalbox/broker-core'
 import { parseRoutingTable, Routing, RoutingTableError } from '@signalbox/broker-core'
+import { watchFiles } from '@signalbox/http-kit'
 
 import { ServerError } from './errors.ts'
 import type { Logger } from './log.ts'
-
-/**
- * How often the file is read, in milliseconds. Reading a small file sees what watching misses: files that are mounted,
- * replaced, or changed before the watch began.
- */
-const LOOK_MS = 1_000
 
 /** The routing table of a file: read at the start, and again whenever the file changes. */
 export interface RoutingFile extends Disposable {
@@ -23,34 +16,24 @@ export interface RoutingFile extends Disposable {
  * Opens the routing table. A file that turns bad later is reported, and the table that was good stays in force.
  * @throws ServerError CONFIG_INVALID naming every problem of the file
  */
-export function openRoutingFile(file: string, log: Logger, lookMs = LOOK_MS): RoutingFile {
-  let text = read(file)
-  const routing = new Routing(parse(file, text))
+export function openRoutingFile(file: string, log: Logger, lookMs?: number): RoutingFile {
   const told = new Set<string>()
-  // What the last look found wrong, so that it is said once.
-  let reported = ''
-
-  const reload = (): void => {
-    try {
-      const changed = read(file)
-      if (changed === text) return
-      text = changed
-      const table = parse(file, changed)
-      reported = ''
-      routing.replace(table)
-      told.clear()
-      log.info({ file, rules: table.rules.length }, 'routing table reloaded')
-    } catch (error) {
-      if (!(error instanceof ServerError)) throw error
-      const problems = error.problems.join('\n')
-      if (problems !== reported) {
-        log.error({ file, problems: error.problems }, 'routing table not reloaded: the one before stays in force')
-      }
-      reported = problems
-    }
-  }
-  const timer = setInterval(reload, lookMs)
-  timer.unref()
+  const routing = new Routing()
+  const watched = stopTheStart(() =>
+    watchFiles([file], {
+      parse: ([text = '']) => parse(file, text),
+      changed(table) {
+        routing.replace(table)
+        told.clear()
+        log.info({ file, rules: table.rules.length }, 'routing table reloaded')
+      },
+      refused(error) {
+        log.error({ file, problems: problemsOf(error) }, 'routing table not reloaded: the one before stays in force')
+      },
+      lookMs,
+    }),
+  )
+  routing.replace(watched.value)
 
   return {
     routing,
@@ -65,36 +48,38 @@ export function openRoutingFile(file: string, log: Logger, lookMs = LOOK_MS): Ro
         )
       },
     },
-    [Symbol.dispose]: () => clearInterval(timer),
+    [Symbol.dispose]: () => watched[Symbol.dispose](),
   }
 }
 
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    throw problem([`cannot read ${JSON.stringify(file)} (${reason}); allowed: a JSON file with a routing table`], error)
-  }
-}
-
+/** @throws RoutingTableError */
 function parse(file: string, text: string): RoutingTable {
+  let value: unknown
   try {
-    return parseRoutingTable(JSON.parse(text))
+    value = JSON.parse(text)
+  } catch {
+    throw new RoutingTableError([`${file} is not JSON; allowed: an array of {key, keyType, routes}`])
+  }
+  try {
+    return parseRoutingTable(value)
   } catch (error) {
-    if (error instanceof RoutingTableError)
-      throw problem(
-        error.problems.map((one) => `${file}: ${one}`),
-        error,
-      )
-    throw problem([`${file} is not JSON; allowed: an array of {key, keyType, routes}`], error)
+    if (!(error instanceof RoutingTableError)) throw error
+    throw new RoutingTableError(error.problems.map((problem) => `${file}: ${problem}`))
   }
 }
 
-function problem(problems: readonly string[], cause: unknown): ServerError {
-  return new ServerError(
-    'CONFIG_INVALID',
-    problems.map((one) => `routing.file: ${one}`),
-    { cause },
-  )
+function stopTheStart<T>(open: () => T): T {
+  try {
+    return open()
+  } catch (error) {
+    throw new ServerError('CONFIG_INVALID', problemsOf(error), { cause: error })
+  }
+}
+
+function problemsOf(error: unknown): readonly string[] {
+  const problems =
+    error instanceof RoutingTableError
+      ? error.problems
+      : [`${error instanceof Error ? error.message : String(error)}; allowed: a JSON file with a routing table`]
+  return problems.map((problem) => `routing.file: ${problem}`)
 }

@@ -1,6 +1,5 @@
 import type { Broker, EngineHealth } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
-import type { FastifyInstance } from 'fastify'
 
 import type { Agents } from './agents.ts'
 import { openAgents } from './agents.ts'
@@ -10,13 +9,19 @@ import { drain } from './drain.ts'
 import type { HealthyEngine } from './health.ts'
 import { Health } from './health.ts'
 import type { Address } from './listeners/address.ts'
-import { isLoopback, listen } from './listeners/address.ts'
+import { listen } from './listeners/address.ts'
 import { createManagementListener } from './listeners/management.ts'
 import { createSharedListener } from './listeners/shared.ts'
 import type { Logger } from './log.ts'
 import { createLogger } from './log.ts'
 import { Metrics } from './metrics/metrics.ts'
+import { RequestLog } from './request-log.ts'
 import { openRoutingFile } from './routing-file.ts'
+import { openAuthentication } from './security/authentication.ts'
+import { logSecurity } from './security/events.ts'
+import { openPolicyFile } from './security/policy-file.ts'
+import { openTls } from './security/tls.ts'
+import { warnOfOpenDoors } from './security/warnings.ts'
 import { openEngine } from './store.ts'
 import { VERSION } from './version.ts'
 
@@ -43,7 +48,7 @@ export interface RunningServer extends AsyncDisposable {
 /**
  * Starts the broker: the engine, the Broker over it, and the two listeners. Resolves when calls are accepted.
  * @throws ServerError START_FAILED: a port in use, a store that is in use, damaged or not writable; CONFIG_INVALID: a
- * routing table that is not valid. Nothing stays open.
+ * routing table, a policy, keys or certificates that are not valid. Nothing stays open.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
   const log = options.log ?? (await createLogger(config.log))
@@ -53,6 +58,15 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   try {
     const routes = config.routing.file === '' ? undefined : openRoutingFile(config.routing.file, log)
     opened.push(() => routes?.[Symbol.dispose]())
+
+    const tell = logSecurity(log)
+    const requests = config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log) : undefined
+    const authentication = openAuthentication(config, tell, requests?.verified)
+    opened.push(() => authentication[Symbol.dispose]())
+    const policy = config.authorization.enable ? await openPolicyFile(config.authorization.policyFile, tell) : undefined
+    opened.push(() => policy?.[Symbol.dispose]())
+    const tls = openTls(config.security, { log, tell })
+    opened.push(() => tls?.[Symbol.dispose]())
 
     const metrics = new Metrics()
     opened.push(() => metrics[Symbol.dispose]())
@@ -71,20 +85,34 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const engine = await openEngine(config, metrics, log)
     opened.push(() => engine.close())
     const { broker, system } = createBroker(engine, {
-      observers: [metrics.observer, ...(routes ? [metrics.routingObserver, routes.observer] : [])],
+      observers: [
+        metrics.observer,
+        ...(routes ? [metrics.routingObserver, routes.observer] : []),
+        ...(policy ? [metrics.authorizationObserver] : []),
+      ],
       ...(routes ? { routing: routes.routing } : {}),
+      ...(policy ? { authorization: policy.authorization } : {}),
     })
     metrics.watchEngine(() => engine.stats())
 
     const agents = config.connectors.a2a.enable ? await openAgents(config, system, metrics, log) : undefined
     opened.push(() => agents?.registry.close())
 
-    const shared = await createSharedListener({ config, broker, agents, health, metrics, log })
+    const shared = await createSharedListener({
+      config,
+      broker,
+      agents,
+      authenticator: authentication.shared,
+      tls,
+      requests,
+      health,
+      metrics,
+      log,
+    })
     opened.push(() => shared.close())
     const http = await listen(shared, 'http', config.http)
     health.serving({ health: () => healthOf(engine, agents) })
-    warnWhenOpen(log, shared, 'HTTP_HOST', http)
-    warnWhenOpen(log, management, 'API_HOST', api)
+    warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
 
     let closing: Promise<void> | undefined
     const close = (): Promise<void> => {
@@ -96,8 +124,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         })
         // To the end, so that probes and a last scrape see the shutdown.
         await drain(management, 1_000)
-        metrics[Symbol.dispose]()
-        routes?.[Symbol.dispose]()
+        for (const part of [metrics, routes, authentication, policy, tls]) part?.[Symbol.dispose]()
       })()
       return closing
     }
@@ -115,12 +142,4 @@ async function healthOf(engine: HealthyEngine, agents: Agents | undefined): Prom
   const { current, size } = agents.registry
   const detail = current ? `${size} agents` : 'waits for the discovery log'
   return { ok, checks: [...checks, { name: 'registry', ok: current, detail }] }
-}
-
-/** S7 */
-function warnWhenOpen(log: Logger, app: FastifyInstance, setting: string, { url }: Address): void {
-  if (isLoopback(app)) return
-  log.warn(
-    `${url} can be reached from other machines, and authentication is off: whoever reaches it may do anything. Set ${setting} to 127.0.0.1, or put it behind something that authenticates.`,
-  )
 }

@@ -33,6 +33,18 @@ test('command line - --print-config prints the effective settings and where each
   expect(stdout).toContain('path: ./data # default\n')
 })
 
+test('S1 - --print-config and complaints do not show the secret that tokens are signed with', async () => {
+  const secret = 'a secret of more than thirty-two bytes'
+  const { code, stdout } = await runCli({ args: ['--print-config'], env: { AUTHENTICATION_SECRET: secret } })
+  expect(code).toBe(0)
+  expect(stdout).toContain('secret: "[hidden]" # environment AUTHENTICATION_SECRET\n')
+  expect(stdout).not.toContain(secret)
+  const file = join(temporaryFolder(), 'signalbox.yaml')
+  writeFileSync(file, 'authentication: { secret: [hunter2, hunter3] }\n')
+  const { stderr } = await runCli({ args: ['--config', file] })
+  expect(stderr).toMatch(/^signalbox: authentication\.secret: \[hidden\] \(file .*\) is not allowed; allowed: a text/)
+})
+
 test('command line - bad settings: exit code 2, a line for each on stderr, nothing else', async () => {
   const { code, stdout, stderr } = await runCli({ args: ['--http-port=x', '--nope'], env: { STORE_PTH: 'secret' } })
   expect(code).toBe(2)

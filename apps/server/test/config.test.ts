@@ -38,6 +38,20 @@ describe('names and defaults', () => {
       API_HOST: '127.0.0.1',
       API_PORT: 8080,
       API_TRUSTED_ORIGINS: ['auto'],
+      API_AUTHENTICATION_ENABLE: false,
+      AUTHENTICATION_ENABLE: false,
+      AUTHENTICATION_JWKS_URL: '',
+      AUTHENTICATION_JWKS_FILE: '',
+      AUTHENTICATION_KEY_FILE: '',
+      AUTHENTICATION_SECRET: '',
+      AUTHENTICATION_ALGORITHMS: [],
+      AUTHENTICATION_ISSUER: '',
+      AUTHENTICATION_AUDIENCE: [],
+      AUTHORIZATION_ENABLE: false,
+      AUTHORIZATION_POLICY_FILE: '',
+      SECURITY_CERT_FILE: '',
+      SECURITY_KEY_FILE: '',
+      SECURITY_CA_FILE: '',
       ENGINE: 'embedded',
       STORE_PATH: './data',
       STORE_MAX_AGE_SECONDS: 0,
@@ -85,6 +99,7 @@ describe('names and defaults', () => {
       CONNECTORSCE_MAX_SSE_IDLE_SECONDS: 300,
       MAX_BODY_BYTES: 10_485_760,
       LOG_LEVEL: 'info',
+      LOG_REQUESTS: true,
       LOG_FORMAT: 'json',
     })
   })
@@ -240,10 +255,10 @@ describe('mistakes', () => {
   })
 
   test('configuration - an unknown key of a file stops the start, whichever it is', async () => {
-    const file = yamlFile('http: { prot: 1 }\nauthentication: { enable: true }\n__proto__: { x: 1 }\nhttp.port: 1\n')
+    const file = yamlFile('http: { prot: 1 }\ntracing: { enable: true }\n__proto__: { x: 1 }\nhttp.port: 1\n')
     expect(await problemsOf(['--config', file])).toEqual([
       expect.stringMatching(/^http\.prot: unknown setting \(file .*\); did you mean http\.port\?/),
-      expect.stringMatching(/^authentication: unknown setting/),
+      expect.stringMatching(/^tracing: unknown setting/),
       expect.stringMatching(/^__proto__: unknown setting/),
       expect.stringMatching(/^"http\.port": unknown setting \(file .*\); did you mean http\.port\?/),
     ])
@@ -267,10 +282,10 @@ describe('mistakes', () => {
     ['CONNECTORSMCP_ENABLED', /did you mean CONNECTORSMCP_ENABLE\?/],
     ['CORS_ORIGINS', /^CORS_ORIGINS: unknown/],
     ['QUEUE_LIMIT', /^QUEUE_LIMIT: unknown/],
-    ['AUTHENTICATION_ENABLE', /^AUTHENTICATION_ENABLE: unknown/],
-    ['API_AUTHENTICATION_ENABLE', /^API_AUTHENTICATION_ENABLE: unknown/],
-    ['AUTHORIZATION_POLICY_FILE', /^AUTHORIZATION_POLICY_FILE: unknown/],
-    ['SECURITY_CERT_FILE', /^SECURITY_CERT_FILE: unknown/],
+    ['AUTHENTICATION_ENABLED', /did you mean AUTHENTICATION_ENABLE\?/],
+    ['API_AUTHENTICATION_SECRET', /^API_AUTHENTICATION_SECRET: unknown/],
+    ['AUTHORIZATION_POLICY', /^AUTHORIZATION_POLICY: unknown/],
+    ['SECURITY_CERT', /^SECURITY_CERT: unknown/],
     ['CONNECTORSA2A_ENABLE', /did you mean CONNECTORSA2_A_ENABLE\?/],
     ['CONNECTORSA2_A_AGENT_PROXY_URL', /^CONNECTORSA2_A_AGENT_PROXY_URL: unknown/],
     ['CONNECTORSCE_ENABEL', /^CONNECTORSCE_ENABEL: unknown/],

@@ -33,6 +33,7 @@ test('PROBE-4 - the names and types of our series are what they are', async () =
     'broker_a2a_requests_in_flight gauge',
     'broker_a2a_requests_total counter',
     'broker_a2a_sse_streams_active gauge',
+    'broker_authorization_denials_total counter',
     'broker_channels gauge',
     'broker_commit_duration_seconds histogram',
     'broker_commit_operations histogram',

@@ -1,5 +1,6 @@
 import { createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { anonymousAuthenticator } from '@signalbox/http-kit'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -171,6 +172,7 @@ test('timeouts - a client that is slow to send is cut off, one that waits for an
   const app = await createSharedListener({
     config: createConfig(),
     broker: createBroker(engine).broker,
+    authenticator: anonymousAuthenticator,
     health: new Health('embedded', '0'),
     metrics,
     log: pino({ level: 'silent' }),

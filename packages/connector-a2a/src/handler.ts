@@ -2,6 +2,7 @@ import type { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
 import type { Identity, JsonRpcMessage, OriginPolicy } from '@signalbox/http-kit'
 import {
   authenticate,
@@ -100,6 +101,7 @@ class A2aEndpoint {
   readonly subscribers: VirtualSubscribers
   readonly cards: Cards
   readonly #options: ResolvedOptions
+  readonly #broker: Broker
   readonly #registry: AgentDirectory
   readonly #originAllowed: OriginPolicy
   readonly #stop = new AbortController()
@@ -107,9 +109,10 @@ class A2aEndpoint {
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined = undefined
   #closed: Promise<void> | undefined
 
-  constructor({ system, registry, requests }: A2aRooms, options: ResolvedOptions) {
+  constructor({ broker, system, registry, requests }: A2aRooms, options: ResolvedOptions) {
     const { hooks, bindHost, agentMaxResponseBytes, agentCa, addressPolicy } = options
     this.#options = options
+    this.#broker = broker
     this.#registry = registry
     this.#originAllowed = originPolicy(options.trustedOrigins, bindHost === undefined ? {} : { bindHost })
     const failed = (error: unknown): void => {
@@ -244,6 +247,7 @@ class A2aEndpoint {
     }
     exchange.method = methodLabel(message.method)
     assertAgentId(agentId)
+    this.#authorize(identity, agentId)
     const { gateway } = this
     if (message.kind === 'notification') {
       void gateway.notify(exchange, identity, agentId, body, message)
@@ -255,10 +259,21 @@ class A2aEndpoint {
     }
   }
 
+  /** S4: whether there is such an agent is not told to those who may not call it. @throws JsonRpcError -32011 */
+  #authorize(identity: Identity, agentId: string): void {
+    try {
+      this.#broker.as(identity).authorize('call', 'agents', agentId)
+    } catch (error) {
+      if (!isBrokerError(error, 'FORBIDDEN')) throw error
+      throw new JsonRpcError(JSON_RPC_CODES.FORBIDDEN, 'forbidden', { cause: error })
+    }
+  }
+
   #getStream(exchange: Exchange, identity: Identity, agentId: string): void {
     exchange.method = 'message/stream'
     try {
       assertAgentId(agentId)
+      this.#authorize(identity, agentId)
       const { url = '' } = exchange.request
       const mark = url.indexOf('?')
       const call = streamRequest(mark === -1 ? '' : url.slice(mark + 1))

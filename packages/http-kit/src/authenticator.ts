@@ -10,6 +10,8 @@ export interface AuthenticationRequest {
   readonly headers: IncomingHttpHeaders
   /** Names and values in turn, repeated headers included: node drops a second Authorization from `headers` (S1). */
   readonly rawHeaders: readonly string[]
+  /** Where it came from, for those who report refusals. */
+  readonly socket?: { readonly remoteAddress?: string | undefined }
 }
 
 /** A verified caller. */
@@ -31,3 +33,8 @@ export interface Authenticator {
 
 /** Server authentication is off: every caller is the anonymous principal (specification, "Authentication" 3). */
 export const anonymousAuthenticator: Authenticator = { authenticate: () => ANONYMOUS }
+
+const OPERATOR: Identity = Object.freeze({ ...ANONYMOUS, roles: ['Admin'] as const })
+
+/** Control-plane authentication is off: everybody who reaches the management listener acts as Admin (S3). */
+export const anonymousOperator: Authenticator = { authenticate: () => OPERATOR }

@@ -7,8 +7,11 @@ const WIDTH = 100
 export function helpText(): string {
   const lines = [
     'Usage: signalbox [flags]',
+    '       signalbox token --client-id NAME [--roles ReadOnly,ReadWrite,Admin] [--ttl 1h] [--folder ./signalbox-keys]',
+    '       signalbox policy check FILE --client NAME --action ACTION --pattern PATTERN --channel CHANNEL',
     '',
     'Starts the broker: MCP, agents and CloudEvents on the shared listener, probes and metrics on the management listener.',
+    '`token` makes a key pair and tokens for development; `policy check` says which rule of a policy decides.',
     '',
     'Flags',
     '  -c, --config FILE    read settings from a YAML file',
@@ -68,8 +71,8 @@ export function configurationPage(): string {
     'each came from, in a form that `--config` reads; `--help` lists them all.',
     '',
     'A mistake stops the start, with exit code 2 and a line for each key that says what was given and what is allowed: a value that is not allowed, an unknown key',
-    'or flag, or an unknown environment variable under a prefix that is ours (`STORE_`, `QUEUE_`, `CORS_`, `CONNECTORS…`, and those that belong to features this',
-    'version does not have, such as `AUTHENTICATION_` or `NATS_`). Variables that Kubernetes sets for services (`STORE_SERVICE_HOST`) are left alone.',
+    'or flag, or an unknown environment variable under a prefix that is ours (`AUTHENTICATION_`, `STORE_`, `QUEUE_`, `CORS_`, `CONNECTORS…`, and those that belong to',
+    'features this version does not have, such as `NATS_`). Variables that Kubernetes sets for services (`STORE_SERVICE_HOST`) are left alone.',
   ]
   for (const { title, settings } of SETTING_GROUPS) {
     lines.push('', `## ${title === 'Signalbox' ? 'General' : title}`, '')

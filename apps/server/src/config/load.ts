@@ -6,6 +6,7 @@ import { fromFile } from './file.ts'
 import type { Flags } from './flags.ts'
 import type { Config } from './schema.ts'
 import { CONFIG_SCHEMA } from './schema.ts'
+import { securityConflicts } from './security.ts'
 import type { SettingValue } from './settings.ts'
 import { SETTINGS } from './settings.ts'
 import type { Given, Origin } from './value.ts'
@@ -83,8 +84,10 @@ function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
 }
 
 /** Settings that exclude each other. */
-function conflicts({ cors, connectors: { a2a } }: Config): string[] {
-  const problems: string[] = []
+function conflicts(config: Config): string[] {
+  const { cors, connectors } = config
+  const { a2a } = connectors
+  const problems = securityConflicts(config)
   if (cors.allowCredentials && cors.allowOrigins.includes('*')) {
     problems.push(
       'cors.allowCredentials: true is not allowed with cors.allowOrigins *, which browsers refuse; allowed: a list of origins',

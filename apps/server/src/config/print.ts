@@ -1,11 +1,15 @@
 import type { LoadedConfig } from './load.ts'
-import { SETTINGS } from './settings.ts'
+import { HIDDEN, SETTINGS } from './settings.ts'
 
-/** The effective configuration as a YAML file that `--config` takes, each value with where it came from. */
+/**
+ * The effective configuration as a YAML file that `--config` takes, each value with where it came from. Secrets are not
+ * shown.
+ */
 export async function configText({ config, origins }: LoadedConfig): Promise<string> {
   const { Document, isScalar, isSeq } = await import('yaml')
   const document = new Document(config)
-  for (const { path, key } of SETTINGS) {
+  for (const { path, key, schema } of SETTINGS) {
+    if (schema.secret && document.getIn(path) !== '') document.setIn(path, HIDDEN)
     const node = document.getIn(path, true)
     if (isSeq(node)) node.flow = true
     if (isScalar(node) || isSeq(node)) node.comment = ` ${origins.get(key)}`

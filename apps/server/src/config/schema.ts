@@ -53,6 +53,9 @@ const hosts = (about: About) =>
     about,
   )
 
+const path = (about: About & { readonly allowed?: string }) =>
+  Type.String({ default: '', allowed: 'a path; empty is none', ...about })
+
 const group = <P extends Type.TProperties>(description: string, properties: P) =>
   Type.Object(properties, { additionalProperties: false, description })
 
@@ -72,6 +75,68 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     trustedOrigins: trustedOrigins({
       description:
         'Browser origins that may read the management listener (the probes answer to all). `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
+    }),
+    authentication: group('Authentication on the management listener', {
+      enable: flag(false, {
+        description:
+          'Whether the management listener demands a token, by the same keys; what its caller may do there follows from the roles in it. Probes stay public.',
+      }),
+    }),
+  }),
+  authentication: group('Authentication: bearer tokens (JWT)', {
+    enable: flag(false, {
+      description:
+        'Whether the shared listener demands a token; without, every caller is `anonymous`. Needs exactly one of the four sources of keys.',
+    }),
+    jwksUrl: Type.String({
+      default: '',
+      allowed: 'an http or https URL; empty is none',
+      description: 'Where the keys come from: the URL of a JSON Web Key Set, such as an identity provider has.',
+    }),
+    jwksFile: path({
+      description: 'Where the keys come from: a file with a JSON Web Key Set. Read again when it changes.',
+    }),
+    keyFile: path({
+      description:
+        'Where the key comes from: a PEM file with a public key or a certificate. Read again when it changes.',
+    }),
+    secret: Type.String({
+      default: '',
+      secret: true,
+      allowed: 'a text of 32 bytes or more; empty is none',
+      description:
+        'A secret shared with whoever makes the tokens. Everybody who checks them can then make them: prefer a public key.',
+    }),
+    algorithms: list([], '^[A-Za-z0-9]{1,16}$', 'a list such as ES256, RS256; they must go with the keys', {
+      description:
+        'What tokens may be signed with. Empty is what the key takes first, such as ES256 or RS256; HS256 for a secret; RS256, ES256 and EdDSA for a key set.',
+    }),
+    issuer: Type.String({
+      default: '',
+      allowed: 'a text; empty is anything',
+      description: 'What the claim `iss` of a token must be.',
+    }),
+    audience: list([], '^.{1,1024}$', 'a list; empty is anything', {
+      description: 'What the claim `aud` of a token must hold: one of these.',
+    }),
+  }),
+  authorization: group('Authorization: what callers may do', {
+    enable: flag(false, {
+      description:
+        'Whether a policy decides what callers of the shared listener may do; without, they may do anything.',
+    }),
+    policyFile: path({
+      description: 'A YAML or JSON file with the policy, which is read again when it changes.',
+    }),
+  }),
+  security: group('TLS on the shared listener', {
+    certFile: path({
+      description: "The server's certificate, in PEM, with those between it and its root. Read again when it changes.",
+    }),
+    keyFile: path({ description: 'Its private key, in PEM, without passphrase.' }),
+    caFile: path({
+      description:
+        'Certificates, in PEM, of those who sign the certificates of clients. With it, clients must show such a certificate (mutual TLS).',
     }),
   }),
   engine: Type.Enum(['embedded'], {
@@ -209,6 +274,9 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     level: Type.Enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       default: 'info',
       description: 'The least important lines that are written.',
+    }),
+    requests: flag(true, {
+      description: 'Whether each request to the shared listener is a line of level info, when it is over.',
     }),
     format: Type.Enum(['json', 'pretty'], {
       default: 'json',

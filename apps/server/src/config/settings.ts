@@ -24,7 +24,12 @@ export interface SettingSchema {
   readonly minimum?: number
   readonly maximum?: number
   readonly allowed?: string
+  /** Its value is never shown. */
+  readonly secret?: true
 }
+
+/** What stands for the value of a secret wherever settings are shown. */
+export const HIDDEN = '[hidden]'
 
 /** Settings under one heading. */
 export interface SettingGroup {

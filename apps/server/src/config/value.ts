@@ -3,7 +3,7 @@ import { AgentAddressPolicy } from '@signalbox/registry'
 import { Value } from 'typebox/value'
 
 import type { Setting, SettingValue } from './settings.ts'
-import { allowedText } from './settings.ts'
+import { allowedText, HIDDEN } from './settings.ts'
 
 /** Where a value came from, in words: `environment`, `flag --http-port`, `file signalbox.yaml`. */
 export type Origin = string
@@ -37,7 +37,8 @@ export function readYaml({ schema }: Setting, value: unknown): unknown {
 
 /** The value if the setting may have it; otherwise the one line that says why not. */
 export function checked({ setting, value, origin }: Given): { value: SettingValue } | { problem: string } {
-  const refusal = `${setting.key}: ${shown(value)} (${origin}) is not allowed; allowed: ${allowedText(setting.schema)}`
+  const given = setting.schema.secret ? HIDDEN : shown(value)
+  const refusal = `${setting.key}: ${given} (${origin}) is not allowed; allowed: ${allowedText(setting.schema)}`
   if (!isSettingValue(value) || !Value.Check(setting.schema, value)) return { problem: refusal }
   if (setting.key.endsWith('Origins') && !isOriginList(value)) return { problem: refusal }
   return /\.agentUrl(?:Allow|Deny)$/.test(setting.key) && !isAddressList(value) ? { problem: refusal } : { value }

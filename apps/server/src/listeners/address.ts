@@ -1,3 +1,5 @@
+import { Server as TlsServer } from 'node:tls'
+
 import type { FastifyInstance } from 'fastify'
 
 import { ServerError } from '../errors.ts'
@@ -6,7 +8,7 @@ import { ServerError } from '../errors.ts'
 export interface Address {
   readonly host: string
   readonly port: number
-  /** `http://host:port` */
+  /** `http://host:port`, or `https://…` */
   readonly url: string
 }
 
@@ -28,7 +30,8 @@ export async function listen(app: FastifyInstance, section: 'http' | 'api', { ho
   }
   const bound = app.server.address()
   const actual = typeof bound === 'object' && bound !== null ? bound.port : port
-  return { host, port: actual, url: `http://${host.includes(':') ? `[${host}]` : host}:${actual}` }
+  const scheme = app.server instanceof TlsServer ? 'https' : 'http'
+  return { host, port: actual, url: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${actual}` }
 }
 
 function reason(error: unknown, host: string, port: number): string {

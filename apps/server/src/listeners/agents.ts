@@ -1,6 +1,7 @@
 import type { Broker } from '@signalbox/broker-core'
 import type { A2aConnector } from '@signalbox/connector-a2a'
 import { a2aConnector } from '@signalbox/connector-a2a'
+import type { Authenticator } from '@signalbox/http-kit'
 import type { RegistryRoutes } from '@signalbox/registry'
 import { registryRoutes } from '@signalbox/registry'
 
@@ -17,12 +18,14 @@ export function agentRoutes(
   agents: Agents,
   config: Config,
   broker: Broker,
+  authenticator: Authenticator,
   metrics: Metrics,
   log: Logger,
 ): { readonly gateway: A2aConnector; readonly routes: RegistryRoutes } {
   const { a2a } = config.connectors
   const { registry, requests, system, addressPolicy, metrics: agentMetrics } = agents
   const edge = {
+    authenticator,
     trustedOrigins: trustedOrigins(a2a.trustedOrigins),
     bindHost: config.http.host,
     maxBodyBytes: config.maxBodyBytes,
@@ -59,6 +62,7 @@ export function agentRoutes(
   const observe = metrics.requestsOf('registry')
   const routes = registryRoutes(registry, {
     ...edge,
+    broker,
     hooks: {
       requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
       failed: (error) => log.error({ err: error, connector: 'registry' }, 'agent registry: something failed'),

@@ -1,7 +1,11 @@
+import type { ServerOptions } from 'node:http'
+import { createServer } from 'node:http'
+
 import type { Broker } from '@signalbox/broker-core'
 import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
 import { mcpConnector } from '@signalbox/connector-mcp'
-import type { FastifyInstance } from 'fastify'
+import type { Authenticator } from '@signalbox/http-kit'
+import type { FastifyInstance, FastifyServerFactory } from 'fastify'
 import Fastify from 'fastify'
 
 import { agentDirectory } from '../agent-directory.ts'
@@ -11,6 +15,8 @@ import { trustedOrigins } from '../config/trusted-origins.ts'
 import type { Health } from '../health.ts'
 import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { RequestLog } from '../request-log.ts'
+import type { Tls } from '../security/tls.ts'
 import { VERSION } from '../version.ts'
 import { agentRoutes } from './agents.ts'
 import { addCors } from './cors.ts'
@@ -38,6 +44,11 @@ export interface SharedOptions {
   readonly broker: Broker
   /** Left out: no agents (R10). */
   readonly agents?: Agents | undefined
+  readonly authenticator: Authenticator
+  /** @default plain TCP */
+  readonly tls?: Tls | undefined
+  /** @default requests are not logged */
+  readonly requests?: RequestLog | undefined
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
@@ -49,26 +60,33 @@ export async function createSharedListener({
   config,
   broker,
   agents,
+  authenticator,
+  tls,
+  requests,
   health,
   metrics,
   log,
   timeouts = TIMEOUTS,
 }: SharedOptions): Promise<FastifyInstance> {
+  const http: ServerOptions = {
+    headersTimeout: timeouts.headersMs,
+    connectionsCheckingInterval: Math.min(timeouts.headersMs, 5_000),
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEPALIVE_MS,
+    requestTimeout: timeouts.requestMs,
+    keepAliveTimeout: timeouts.keepAliveMs,
+  }
+  const serverFactory: FastifyServerFactory = (handler) =>
+    tls?.createServer(http, handler) ?? createServer(http, handler)
   const app = Fastify({
     // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
     logger: false,
     frameworkErrors: undecodablePath,
     bodyLimit: config.maxBodyBytes,
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
     forceCloseConnections: 'idle',
-    http: {
-      headersTimeout: timeouts.headersMs,
-      connectionsCheckingInterval: Math.min(timeouts.headersMs, 5_000),
-      keepAlive: true,
-      keepAliveInitialDelay: TCP_KEEPALIVE_MS,
-    },
+    serverFactory,
   })
+  requests?.addTo(app)
   await addCors(app, config.cors)
   addPlainNotFound(app)
   addPlainErrors(app, log)
@@ -85,6 +103,7 @@ export async function createSharedListener({
   if (mcp.enable) {
     const observe = metrics.requestsOf('mcp')
     const connector = mcpConnector(broker, {
+      authenticator,
       trustedOrigins: trustedOrigins(mcp.trustedOrigins),
       bindHost: config.http.host,
       maxBodyBytes: config.maxBodyBytes,
@@ -107,6 +126,7 @@ export async function createSharedListener({
   if (ce.enable) {
     const observe = metrics.requestsOf('cloudevents')
     const connector = cloudeventsConnector(broker, {
+      authenticator,
       trustedOrigins: trustedOrigins(ce.trustedOrigins),
       bindHost: config.http.host,
       maxBodyBytes: config.maxBodyBytes,
@@ -126,7 +146,7 @@ export async function createSharedListener({
     await app.register(connector)
   }
   if (agents !== undefined) {
-    const { gateway, routes } = agentRoutes(agents, config, broker, metrics, log)
+    const { gateway, routes } = agentRoutes(agents, config, broker, authenticator, metrics, log)
     connectors.push(gateway, routes)
     await app.register(gateway)
     await app.register(routes)

@@ -2,6 +2,7 @@ import type { BrokerObserver, EngineStats } from '@signalbox/broker-core'
 import { Counter, Gauge, Registry } from 'prom-client'
 
 import { AgentMetrics } from './agents.ts'
+import { authorizationMetrics } from './authorization.ts'
 import { commitMetrics, engineMetrics } from './engine.ts'
 import { eventLoopMetrics } from './event-loop.ts'
 import { messageMetrics } from './messages.ts'
@@ -19,6 +20,8 @@ export class Metrics implements Disposable {
   readonly observer: BrokerObserver
   /** For the Broker, where it has a routing table. */
   readonly routingObserver: BrokerObserver
+  /** For the Broker, where a policy decides. */
+  readonly authorizationObserver: BrokerObserver
   /** For a connector by name: how a request ended, and how long it took. */
   readonly requestsOf: (connector: string) => (outcome: string, seconds: number) => void
   /** For a connector: so many events did not reach a subscriber that was too slow. */
@@ -29,6 +32,7 @@ export class Metrics implements Disposable {
   constructor() {
     this.observer = messageMetrics(this.#registry)
     this.routingObserver = routingMetrics(this.#registry)
+    this.authorizationObserver = authorizationMetrics(this.#registry)
     this.requestsOf = requestMetrics(this.#registry)
     this.commit = commitMetrics(this.#registry)
     this.#eventLoop = eventLoopMetrics(this.#registry)

@@ -163,7 +163,7 @@ export class Access {
 function forbidden({ clientId }: Caller, action: PolicyAction, pattern: PolicyPattern, channel: string): BrokerError {
   return new BrokerError(
     'FORBIDDEN',
-    `forbidden: the policy does not let ${JSON.stringify(clientId)} ${action} on ${pattern} ${JSON.stringify(channel)}`,
+    `the policy does not let ${JSON.stringify(clientId)} ${action} on ${pattern} ${JSON.stringify(channel)}`,
     { action, pattern, channel },
   )
 }

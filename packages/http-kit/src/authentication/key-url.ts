@@ -18,6 +18,9 @@ export interface KeyUrlTimes {
 /** The largest key set that is read, in characters. */
 const MAX_KEY_SET = 1_048_576
 
+/** A token waits for so many fetches that bring other keys than its own: one may have been under way before it came. */
+const MAX_FETCHES = 2
+
 /**
  * A JSON Web Key Set behind a URL. The first fetch begins at once; tokens wait for it. A token whose key is not there has
  * the set fetched again, since keys rotate, but not again soon when that was in vain. As long as the server fails, the keys
@@ -35,7 +38,7 @@ export class KeyUrl implements KeySource {
   #fetchedAt = 0
   #notBefore = 0
   #reported = ''
-  #pending: Promise<boolean> | undefined
+  #pending: Promise<void> | undefined
 
   /** @throws RangeError for a URL that is not http or https, or one with credentials */
   constructor(url: string, wanted: readonly string[], events: KeyEvents, times: KeyUrlTimes = {}) {
@@ -48,11 +51,16 @@ export class KeyUrl implements KeySource {
 
   readonly find: FindKey = async (header, token) => {
     await this.#upToDate()
-    try {
-      return await this.#current(header, token)
-    } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey) || !(await this.#refresh())) throw error
-      return this.#current(header, token)
+    for (let fetches = 0; ; fetches++) {
+      const keys = this.#keys
+      try {
+        return await this.#current(header, token)
+      } catch (error) {
+        if (!(error instanceof errors.JWKSNoMatchingKey) || fetches === MAX_FETCHES) throw error
+        // Others may have had the set fetched while this token looked.
+        if (this.#keys === keys) await this.#refresh()
+        if (this.#keys === keys) throw error
+      }
     }
   };
 
@@ -73,17 +81,17 @@ export class KeyUrl implements KeySource {
     if (this.#keys === undefined || (age > 2 * this.#times.maxAgeMs && this.#reported === '')) await refreshed
   }
 
-  /** Resolves with whether there are other keys now. Never rejects; one fetch serves all who ask meanwhile. */
-  #refresh(): Promise<boolean> {
+  /** Fetches the set, unless it is too early. Never rejects; one fetch serves all who ask meanwhile. */
+  #refresh(): Promise<void> {
     if (this.#pending !== undefined) return this.#pending
-    if (performance.now() < this.#notBefore) return Promise.resolve(false)
+    if (performance.now() < this.#notBefore) return Promise.resolve()
     this.#pending = this.#fetch().finally(() => {
       this.#pending = undefined
     })
     return this.#pending
   }
 
-  async #fetch(): Promise<boolean> {
+  async #fetch(): Promise<void> {
     try {
       const text = await this.#download()
       const keys = text === this.#text ? this.#keys : parseKeySet(text)
@@ -95,15 +103,13 @@ export class KeyUrl implements KeySource {
       this.#reported = ''
       if (!isOther) {
         this.#notBefore = performance.now() + this.#times.cooldownMs
-        return false
+        return
       }
       this.version++
       if (!isFirst) this.#events.changed()
-      return true
     } catch (error) {
       this.#notBefore = performance.now() + this.#times.retryMs
       this.#report(error)
-      return false
     }
   }
 

@@ -97,7 +97,7 @@ class RegistryEndpoints {
 
   #run(exchange: Exchange, route: Route, identity: Identity, agentId: string, query: string): void {
     const { request, response } = exchange
-    const { maxBodyBytes } = this.#options
+    const { maxBodyBytes, broker } = this.#options
     this.#inFlight.begin()
     let running = true
     const end = (): void => {
@@ -111,7 +111,7 @@ class RegistryEndpoints {
       end()
     })
     route
-      .run({ registry: this.#registry, request, maxBodyBytes, identity, agentId, query })
+      .run({ registry: this.#registry, request, maxBodyBytes, identity, rights: broker?.as(identity), agentId, query })
       .then(
         (answer) => exchange.succeed(answer),
         (error: unknown) => this.#fail(exchange, route, error),
@@ -126,6 +126,8 @@ class RegistryEndpoints {
       // The specification has 400 for whatever is wrong with a heartbeat.
       const status = route.name === 'heartbeat' && code === 'AGENT_NOT_FOUND' ? 400 : error.status
       exchange.fail({ status, code, message, details })
+    } else if (isBrokerError(error, 'FORBIDDEN')) {
+      exchange.fail({ status: 403, code: error.code, message: error.message })
     } else if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) {
       exchange.fail({ status: 503, code: error.code, message: error.message })
     } else {

@@ -1,3 +1,4 @@
+import type { Broker } from '@signalbox/broker-core'
 import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
 
@@ -28,11 +29,13 @@ export interface RegistryRouteOptions {
   readonly bindHost?: string
   /** @default 10485760 */
   readonly maxBodyBytes?: number
+  /** Whose policy decides what callers may do with agents (S4). @default none does */
+  readonly broker?: Broker
   readonly hooks?: RegistryRouteHooks
 }
 
-export type ResolvedRouteOptions = Required<Omit<RegistryRouteOptions, 'bindHost'>> &
-  Pick<RegistryRouteOptions, 'bindHost'>
+export type ResolvedRouteOptions = Required<Omit<RegistryRouteOptions, 'bindHost' | 'broker'>> &
+  Pick<RegistryRouteOptions, 'bindHost' | 'broker'>
 
 /** @throws RangeError for a number that is out of range */
 export function resolveRouteOptions(options: RegistryRouteOptions): ResolvedRouteOptions {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
+import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Identity } from '@signalbox/http-kit'
 import { hasRole } from '@signalbox/http-kit'
 
@@ -15,6 +16,8 @@ export interface RouteCall {
   readonly request: IncomingMessage
   readonly maxBodyBytes: number
   readonly identity: Identity
+  /** What the policy lets the caller do with agents (S4); undefined where there is none. */
+  readonly rights: Pick<BrokerHandle, 'permits' | 'authorize'> | undefined
   /** Of the path `/agents/{agent_id}`; otherwise empty. */
   readonly agentId: string
   /** Without its question mark. */
@@ -33,20 +36,30 @@ const OK = { ok: true }
 const register: Route = {
   name: 'register',
   method: 'POST',
-  run: async ({ registry, request, maxBodyBytes, identity }) =>
-    registry.register(await readJson(request, maxBodyBytes, 'card'), callerOf(identity)),
+  async run({ registry, request, maxBodyBytes, identity, rights }) {
+    const card = await readJson(request, maxBodyBytes, 'card')
+    const agentId = claimedId(card)
+    if (agentId !== undefined) rights?.authorize('register', 'agents', agentId)
+    return registry.register(card, callerOf(identity))
+  },
 }
 
 const list: Route = {
   name: 'list',
   method: 'GET',
-  run: async ({ registry, query }) => registry.list(readListQuery(query)),
+  async run({ registry, query, rights }) {
+    if (rights === undefined) return registry.list(readListQuery(query))
+    const { limit, ...filter } = readListQuery(query)
+    const visible = registry.list(filter).filter(({ agent_id }) => rights.permits('list', 'agents', agent_id))
+    return visible.slice(0, limit)
+  },
 }
 
 const get: Route = {
   name: 'get',
   method: 'GET',
-  async run({ registry, agentId }) {
+  async run({ registry, agentId, rights }) {
+    rights?.authorize('list', 'agents', agentId)
     const card = await registry.find(agentId)
     if (card === undefined)
       throw new RegistryError('AGENT_NOT_FOUND', 'no such agent is registered; GET /agents lists those that are')
@@ -57,8 +70,10 @@ const get: Route = {
 const deregister: Route = {
   name: 'deregister',
   method: 'POST',
-  async run({ registry, request, maxBodyBytes, identity }) {
-    await registry.deregister(agentIdOf(await readJson(request, maxBodyBytes, 'call')), callerOf(identity))
+  async run({ registry, request, maxBodyBytes, identity, rights }) {
+    const agentId = agentIdOf(await readJson(request, maxBodyBytes, 'call'))
+    rights?.authorize('register', 'agents', agentId)
+    await registry.deregister(agentId, callerOf(identity))
     return OK
   },
 }
@@ -66,7 +81,8 @@ const deregister: Route = {
 const remove: Route = {
   name: 'delete',
   method: 'DELETE',
-  async run({ registry, agentId, identity }) {
+  async run({ registry, agentId, identity, rights }) {
+    rights?.authorize('register', 'agents', agentId)
     await registry.deregister(agentId, callerOf(identity))
     return OK
   },
@@ -75,8 +91,10 @@ const remove: Route = {
 const heartbeat: Route = {
   name: 'heartbeat',
   method: 'POST',
-  async run({ registry, request, maxBodyBytes, identity }) {
-    await registry.heartbeat(agentIdOf(await readJson(request, maxBodyBytes, 'call')), callerOf(identity))
+  async run({ registry, request, maxBodyBytes, identity, rights }) {
+    const agentId = agentIdOf(await readJson(request, maxBodyBytes, 'call'))
+    rights?.authorize('register', 'agents', agentId)
+    await registry.heartbeat(agentId, callerOf(identity))
     return OK
   },
 }
@@ -104,4 +122,10 @@ function decoded(segment: string): string {
 
 function callerOf(identity: Identity): RegistryCaller {
   return { clientId: identity.clientId, admin: hasRole(identity, 'Admin') }
+}
+
+/** The id that a card asks for; a card without one is refused by the registry, with whatever else is wrong with it. */
+function claimedId(card: unknown): string | undefined {
+  if (typeof card !== 'object' || card === null || !('agent_id' in card)) return undefined
+  return typeof card.agent_id === 'string' ? card.agent_id : undefined
 }

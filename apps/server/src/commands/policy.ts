@@ -1,0 +1,67 @@
+import { readFileSync } from 'node:fs'
+import process from 'node:process'
+
+import type { Policy, PolicyAction, PolicyPattern } from '@signalbox/broker-core'
+import { Authorization, POLICY_ACTIONS, POLICY_PATTERNS, PolicyError } from '@signalbox/broker-core'
+
+import { ServerError } from '../errors.ts'
+import { policyParser } from '../security/policy-file.ts'
+import { readCommandLine } from './arguments.ts'
+
+const USAGE = 'signalbox policy check FILE --client CLIENT --action ACTION --pattern PATTERN --channel CHANNEL'
+
+/**
+ * `signalbox policy check`: says whether a policy lets a caller do something, and which of its rules decides.
+ * @throws ServerError CONFIG_INVALID naming every problem of the call or of the file
+ */
+export async function policyCommand(args: readonly string[]): Promise<void> {
+  const [verb, ...rest] = args
+  if (verb !== 'check') throw new ServerError('CONFIG_INVALID', [`policy: allowed is ${USAGE}`])
+  const { option, positionals } = readCommandLine('policy check', rest, {
+    client: undefined,
+    action: undefined,
+    pattern: undefined,
+    channel: undefined,
+  })
+  const [file, ...more] = positionals
+  if (file === undefined || more.length > 0) throw new ServerError('CONFIG_INVALID', [`policy: allowed is ${USAGE}`])
+  const action = POLICY_ACTIONS.find((known) => known === option('action'))
+  const pattern = POLICY_PATTERNS.find((known) => known === option('pattern'))
+  if (action === undefined || pattern === undefined) {
+    throw new ServerError('CONFIG_INVALID', [
+      ...(action ? [] : [`--action: ${option('action')} is unknown; allowed are ${POLICY_ACTIONS.join(', ')}`]),
+      ...(pattern ? [] : [`--pattern: ${option('pattern')} is unknown; allowed are ${POLICY_PATTERNS.join(', ')}`]),
+    ])
+  }
+  process.stdout.write(explanation(await readPolicy(file), option('client'), action, pattern, option('channel')))
+}
+
+async function readPolicy(file: string): Promise<Policy> {
+  const parse = await policyParser()
+  try {
+    return parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    if (error instanceof PolicyError) {
+      const problems = error.problems.map((problem) => `${file}: ${problem}`)
+      throw new ServerError('CONFIG_INVALID', problems, { cause: error })
+    }
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
+    throw new ServerError('CONFIG_INVALID', [`${file}: it cannot be read (${reason})`], { cause: error })
+  }
+}
+
+function explanation(
+  policy: Policy,
+  clientId: string,
+  action: PolicyAction,
+  pattern: PolicyPattern,
+  channel: string,
+): string {
+  const { allowed, rule } = new Authorization(policy).explain({ clientId }, action, pattern, channel)
+  const call = `${clientId} may ${allowed ? '' : 'not '}${action} on ${pattern} ${channel}`
+  const because =
+    rule === undefined
+      ? `no rule of ${policy.rules.length} allows it, and what no rule allows is denied`
+      : `rule ${rule} decides (the first is rule 0)`
+  return `${allowed ? 'allowed' : 'denied'}: ${call}\n${because}\n`
+}

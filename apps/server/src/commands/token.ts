@@ -1,0 +1,108 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import process from 'node:process'
+
+import { isRole, ROLES } from '@signalbox/http-kit'
+import { SignJWT } from 'jose'
+
+import { ServerError } from '../errors.ts'
+import { readCommandLine } from './arguments.ts'
+
+const PRIVATE_FILE = 'private.pem'
+const PUBLIC_FILE = 'public.pem'
+
+const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
+
+/**
+ * `signalbox token`: makes a key pair for development, once, and a token by it. The token goes to stdout, alone, so that a
+ * script can take it; how to use it goes to stderr. Whoever runs a server for others has an identity provider instead.
+ * @throws ServerError CONFIG_INVALID, START_FAILED
+ */
+export async function tokenCommand(args: readonly string[]): Promise<void> {
+  const { option, positionals } = readCommandLine('token', args, {
+    'client-id': undefined,
+    roles: '',
+    ttl: '1h',
+    folder: './signalbox-keys',
+  })
+  const clientId = option('client-id')
+  const ttl = option('ttl')
+  const roles = option('roles')
+    .split(/[ ,]+/)
+    .filter((role) => role !== '')
+  const seconds = secondsOf(ttl)
+  const problems = [
+    ...(/^[\x21-\x7e]{1,256}$/.test(clientId) ? [] : ['--client-id: allowed are 1 to 256 visible ASCII characters']),
+    ...roles
+      .filter((role) => !isRole(role))
+      .map((role) => `--roles: ${JSON.stringify(role)} is unknown; allowed are ${ROLES.join(', ')}`),
+    ...positionals.map((extra) => `${JSON.stringify(extra)}: not an option`),
+  ]
+  if (seconds === undefined)
+    problems.push(`--ttl: ${JSON.stringify(ttl)}; allowed is a time such as 90s, 30m, 12h or 7d`)
+  if (problems.length > 0 || seconds === undefined) {
+    throw new ServerError(
+      'CONFIG_INVALID',
+      problems.map((problem) => `token: ${problem}`),
+    )
+  }
+  const folder = resolve(option('folder'))
+  const key = openKey(folder)
+  const token = await new SignJWT({ ClientID: clientId, ...(roles.length > 0 ? { roles } : {}) })
+    .setProtectedHeader({ alg: 'ES256' })
+    .setIssuedAt()
+    .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
+    .sign(key)
+  process.stdout.write(`${token}\n`)
+  const keyFile = join(folder, PUBLIC_FILE)
+  process.stderr.write(
+    [
+      '',
+      `A token for ${clientId}${roles.length > 0 ? ` (${roles.join(', ')})` : ''}, good for ${ttl}. For development: whoever can read`,
+      `${folder} can make tokens.`,
+      '',
+      'Start the server so that it asks for tokens:',
+      `  AUTHENTICATION_ENABLE=true AUTHENTICATION_KEY_FILE=${keyFile} npm start`,
+      'and send the token with each request:',
+      '  Authorization: Bearer TOKEN',
+      '',
+      '',
+    ].join('\n'),
+  )
+}
+
+function secondsOf(text: string): number | undefined {
+  const [, amount, unit = ''] = /^([1-9][0-9]{0,8})([smhd])$/.exec(text) ?? []
+  const perUnit = UNIT_SECONDS[unit]
+  return amount === undefined || perUnit === undefined ? undefined : Number(amount) * perUnit
+}
+
+/** The private key of the folder; a pair is made where there is none. */
+function openKey(folder: string): KeyObject {
+  const privateFile = join(folder, PRIVATE_FILE)
+  const publicFile = join(folder, PUBLIC_FILE)
+  try {
+    if (!existsSync(privateFile)) {
+      const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+      mkdirSync(folder, { recursive: true, mode: 0o700 })
+      // Nobody else may read it, and one that has come into being meanwhile stays.
+      writeFileSync(privateFile, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600, flag: 'wx' })
+    }
+    const key = createPrivateKey(readFileSync(privateFile))
+    if (!existsSync(publicFile)) {
+      writeFileSync(publicFile, createPublicKey(key).export({ type: 'spki', format: 'pem' }))
+    }
+    return key
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unusable'
+    throw new ServerError(
+      'START_FAILED',
+      [`token: --folder: no key pair can be made or read in ${folder} (${reason})`],
+      {
+        cause: error,
+      },
+    )
+  }
+}

@@ -1,0 +1,14 @@
+import type { BrokerObserver } from '@signalbox/broker-core'
+import type { Registry } from 'prom-client'
+import { Counter } from 'prom-client'
+
+/** Counts what the policy denied. */
+export function authorizationMetrics(registry: Registry): BrokerObserver {
+  const denials = new Counter({
+    name: 'broker_authorization_denials_total',
+    help: 'Calls that the policy denied, by action and pattern.',
+    labelNames: ['action', 'pattern'],
+    registers: [registry],
+  })
+  return { denied: (action, pattern) => denials.inc({ action, pattern }) }
+}

@@ -1,0 +1,101 @@
+import type { AuthenticationRequest, Authenticator, Identity, KeyOptions } from '@signalbox/http-kit'
+import {
+  anonymousAuthenticator,
+  anonymousOperator,
+  AuthenticationError,
+  bearerAuthenticator,
+} from '@signalbox/http-kit'
+
+import type { Config } from '../config/schema.ts'
+import { ServerError } from '../errors.ts'
+import type { TellSecurity } from './events.ts'
+import { Refusals } from './refusals.ts'
+
+/** Who verifies callers, on each listener. */
+export interface Authentication extends Disposable {
+  readonly shared: Authenticator
+  /** While control-plane authentication is off, everybody there acts as Admin (S3). */
+  readonly management: Authenticator
+}
+
+/** Told of every caller that was verified. */
+export type Verified = (request: AuthenticationRequest, identity: Identity) => void
+
+/**
+ * Opens what the configuration asks for.
+ * @throws ServerError CONFIG_INVALID for keys that cannot be used
+ */
+export function openAuthentication(config: Config, tell: TellSecurity, verified?: Verified): Authentication {
+  const { authentication, api } = config
+  if (!authentication.enable && !api.authentication.enable) {
+    const shared = verified === undefined ? anonymousAuthenticator : observed(anonymousAuthenticator, verified)
+    return { shared, management: anonymousOperator, [Symbol.dispose]() {} }
+  }
+  const bearer = openBearer(config.authentication, tell)
+  const refusals = new Refusals((refusal) => tell({ kind: 'authentication.failed', ...refusal }))
+  const reporting = observed(bearer, verified, refusals)
+  return {
+    shared: authentication.enable ? reporting : anonymousAuthenticator,
+    management: api.authentication.enable ? reporting : anonymousOperator,
+    [Symbol.dispose]() {
+      bearer[Symbol.dispose]()
+      refusals[Symbol.dispose]()
+    },
+  }
+}
+
+function openBearer(settings: Config['authentication'], tell: TellSecurity): Authenticator & Disposable {
+  const { algorithms, issuer, audience } = settings
+  try {
+    return bearerAuthenticator({
+      keys: keysOf(settings),
+      algorithms,
+      ...(issuer === '' ? {} : { issuer }),
+      ...(audience.length === 0 ? {} : { audience }),
+      hooks: {
+        changed: () => tell({ kind: 'keys.reloaded' }),
+        failed: (reason) => tell({ kind: 'keys.failed', reason }),
+      },
+    })
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new ServerError('CONFIG_INVALID', [`authentication.${error.message}`], { cause: error })
+  }
+}
+
+function keysOf({ jwksUrl, jwksFile, keyFile, secret }: Config['authentication']): KeyOptions {
+  if (jwksUrl !== '') return { jwksUrl }
+  if (jwksFile !== '') return { jwksFile }
+  return keyFile === '' ? { secret } : { keyFile }
+}
+
+/** The same authenticator, with what comes of it told. */
+function observed(authenticator: Authenticator, verified?: Verified, refusals?: Refusals): Authenticator {
+  const refused = (request: AuthenticationRequest, error: unknown): unknown => {
+    if (error instanceof AuthenticationError) refusals?.add(request.socket?.remoteAddress, error.message)
+    return error
+  }
+  return {
+    authenticate(request) {
+      let identity: Identity | Promise<Identity>
+      try {
+        identity = authenticator.authenticate(request)
+      } catch (error) {
+        throw refused(request, error)
+      }
+      if (!(identity instanceof Promise)) {
+        verified?.(request, identity)
+        return identity
+      }
+      return identity.then(
+        (one) => {
+          verified?.(request, one)
+          return one
+        },
+        (error: unknown) => {
+          throw refused(request, error)
+        },
+      )
+    },
+  }
+}

@@ -1,0 +1,55 @@
+import type { Policy } from '@signalbox/broker-core'
+import { Authorization, parsePolicy, PolicyError } from '@signalbox/broker-core'
+import { watchFiles } from '@signalbox/http-kit'
+
+import { ServerError } from '../errors.ts'
+import type { TellSecurity } from './events.ts'
+
+/** The policy of a file: read at the start, and again whenever the file changes. */
+export interface PolicyFile extends Disposable {
+  readonly authorization: Authorization
+}
+
+/**
+ * Opens the policy. A file that turns bad later is reported, and the policy that was good stays in force (S4).
+ * @throws ServerError CONFIG_INVALID naming every problem of the file
+ */
+export async function openPolicyFile(file: string, tell: TellSecurity, lookMs?: number): Promise<PolicyFile> {
+  const parse = await policyParser()
+  let authorization: Authorization | undefined
+  try {
+    const watched = watchFiles([file], {
+      parse: ([text = '']) => parse(text),
+      changed(policy) {
+        authorization?.replace(policy)
+        tell({ kind: 'policy.reloaded', file, rules: policy.rules.length })
+      },
+      refused: (error) => tell({ kind: 'policy.refused', file, problems: problemsOf(error) }),
+      lookMs,
+    })
+    authorization = new Authorization(watched.value)
+    return { authorization, [Symbol.dispose]: () => watched[Symbol.dispose]() }
+  } catch (error) {
+    throw new ServerError(
+      'CONFIG_INVALID',
+      problemsOf(error).map((problem) => `authorization.policyFile: ${problem}`),
+      { cause: error },
+    )
+  }
+}
+
+/** Reads a policy that is written in YAML, or in JSON, which is YAML too. @throws PolicyError */
+export async function policyParser(): Promise<(text: string) => Policy> {
+  const { parseDocument } = await import('yaml')
+  return (text) => {
+    const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
+    const [error] = document.errors
+    if (error) throw new PolicyError([`it is neither YAML nor JSON: ${error.message.split('\n')[0] ?? ''}`])
+    return parsePolicy(document.toJS({ maxAliasCount: 100 }))
+  }
+}
+
+function problemsOf(error: unknown): readonly string[] {
+  if (error instanceof PolicyError) return error.problems
+  return [error instanceof Error ? error.message : String(error)]
+}

@@ -1,0 +1,64 @@
+/** Refusals from one address that were not told yet. */
+interface Counted {
+  count: number
+  reason: string
+}
+
+export interface Refusal {
+  readonly address: string
+  readonly count: number
+  /** Of the last one. */
+  readonly reason: string
+}
+
+const MINUTE_MS = 60_000
+
+/** The most addresses that are told apart in a minute; the rest are counted together. */
+const MAX_ADDRESSES = 1_000
+const OTHERS = 'others'
+
+/**
+ * Counts refusals for each address: the first one is told at once, those that follow within a minute together at its end.
+ * So a client with a wrong token is seen, and a flood of them is a line.
+ */
+export class Refusals implements Disposable {
+  readonly #told: (refusal: Refusal) => void
+  readonly #everyMs: number
+  #waiting = new Map<string, Counted>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(told: (refusal: Refusal) => void, everyMs = MINUTE_MS) {
+    this.#told = told
+    this.#everyMs = everyMs
+  }
+
+  add(from: string | undefined, reason: string): void {
+    const address = this.#nameOf(from ?? 'unknown')
+    const counted = this.#waiting.get(address)
+    if (counted === undefined) {
+      this.#waiting.set(address, { count: 0, reason })
+      this.#timer ??= setTimeout(() => this.#flush(), this.#everyMs).unref()
+      this.#told({ address, count: 1, reason })
+    } else {
+      counted.count++
+      counted.reason = reason
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#flush()
+    clearTimeout(this.#timer)
+  }
+
+  #nameOf(address: string): string {
+    return this.#waiting.has(address) || this.#waiting.size < MAX_ADDRESSES ? address : OTHERS
+  }
+
+  #flush(): void {
+    const ended = this.#waiting
+    this.#waiting = new Map()
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    for (const [address, { count, reason }] of ended) if (count > 0) this.#told({ address, count, reason })
+  }
+}

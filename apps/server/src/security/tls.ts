@@ -1,0 +1,152 @@
+import { X509Certificate } from 'node:crypto'
+import type { RequestListener, Server, ServerOptions } from 'node:http'
+import { createServer } from 'node:https'
+import type { Server as HttpsServer } from 'node:https'
+import { createSecureContext, TLSSocket } from 'node:tls'
+
+import { watchFiles } from '@signalbox/http-kit'
+
+import type { Config } from '../config/schema.ts'
+import { ServerError } from '../errors.ts'
+import type { Logger } from '../log.ts'
+import type { TellSecurity } from './events.ts'
+import { Refusals } from './refusals.ts'
+
+/** What a client has for the handshake, in milliseconds. */
+const HANDSHAKE_MS = 10_000
+
+interface Material {
+  readonly cert: string
+  readonly key: string
+  /** Of those who sign the certificates of clients; with one, clients must have such a certificate. */
+  readonly ca?: string
+  readonly minVersion: 'TLSv1.2'
+}
+
+/** The security mode of the shared listener, where it is not plain: TLS, or mutual TLS (specification, "TLS"; S8). */
+export interface Tls extends Disposable {
+  readonly mode: 'SecurityModeTLS' | 'SecurityModeMTLS'
+  /** Makes a server that speaks it. New certificates reach it without a connection being dropped. */
+  createServer(options: ServerOptions, handler: RequestListener): Server
+}
+
+export interface TlsOptions {
+  readonly log: Logger
+  readonly tell: TellSecurity
+  readonly lookMs?: number
+  /** @default 10000 */
+  readonly handshakeMs?: number
+}
+
+/**
+ * Reads the certificates, or undefined when there are none: SecurityModeNone.
+ * @throws ServerError CONFIG_INVALID for files that cannot be used
+ */
+export function openTls(settings: Config['security'], options: TlsOptions): Tls | undefined {
+  const { certFile, keyFile, caFile } = settings
+  if (certFile === '') return undefined
+  const { log, tell, lookMs, handshakeMs = HANDSHAKE_MS } = options
+  const mutual = caFile !== ''
+  const servers = new Set<HttpsServer>()
+  const refusals = new Refusals((refusal) => tell({ kind: 'handshake.failed', ...refusal }))
+  const watched = read(() =>
+    watchFiles(mutual ? [certFile, keyFile, caFile] : [certFile, keyFile], {
+      parse: ([cert = '', key = '', ca]) => checked(cert, key, ca),
+      changed(material) {
+        for (const server of servers) server.setSecureContext(material)
+        const { subject, validTo } = new X509Certificate(material.cert)
+        tell({ kind: 'certificates.reloaded', subject, validTo })
+      },
+      refused: ({ message }) => tell({ kind: 'certificates.refused', reason: message }),
+      lookMs,
+    }),
+  )
+  warnWhenExpired(log, watched.value)
+  return {
+    mode: mutual ? 'SecurityModeMTLS' : 'SecurityModeTLS',
+    createServer(httpOptions, handler) {
+      const server = createServer(
+        {
+          ...httpOptions,
+          ...watched.value,
+          requestCert: mutual,
+          rejectUnauthorized: mutual,
+          handshakeTimeout: handshakeMs,
+        },
+        handler,
+      )
+      servers.add(server)
+      server.once('close', () => servers.delete(server))
+      server.on('tlsClientError', (error, socket) => {
+        const code = 'code' in error ? String(error.code) : error.message
+        refusals.add(socket.remoteAddress, code)
+      })
+      if (mutual) {
+        server.on('secureConnection', (socket) => {
+          log.info({ peer: peerName(socket), address: socket.remoteAddress }, 'client certificate accepted')
+        })
+      }
+      return server
+    },
+    [Symbol.dispose]() {
+      watched[Symbol.dispose]()
+      refusals[Symbol.dispose]()
+    },
+  }
+}
+
+/** The CN of the certificate that a client showed. It is for the log only: callers are named by their tokens (S8). */
+export function peerName(socket: unknown): string | undefined {
+  if (!(socket instanceof TLSSocket)) return undefined
+  const { subject } = socket.getPeerCertificate()
+  const name: unknown = subject?.CN
+  return Array.isArray(name) ? name.join(', ') : typeof name === 'string' ? name : undefined
+}
+
+/** @throws Error for texts that hold no certificate and key that go together */
+function checked(cert: string, key: string, ca: string | undefined): Material {
+  const certificate = certificateOf(cert, 'security.certFile')
+  if (ca !== undefined) certificateOf(ca, 'security.caFile')
+  const material: Material = { cert, key, ...(ca === undefined ? {} : { ca }), minVersion: 'TLSv1.2' }
+  try {
+    createSecureContext(material)
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
+    throw new Error(
+      `security.keyFile: it does not hold the private key, without passphrase, of the certificate for ${certificate.subject}${reason}`,
+      { cause: error },
+    )
+  }
+  return material
+}
+
+function certificateOf(text: string, setting: string): X509Certificate {
+  try {
+    return new X509Certificate(text)
+  } catch (error) {
+    throw new Error(`${setting}: it holds no certificate in PEM; allowed is -----BEGIN CERTIFICATE-----`, {
+      cause: error,
+    })
+  }
+}
+
+function read<T>(open: () => T): T {
+  try {
+    return open()
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ServerError('CONFIG_INVALID', [reason.startsWith('security.') ? reason : `security: ${reason}`], {
+      cause: error,
+    })
+  }
+}
+
+function warnWhenExpired(log: Logger, { cert }: Material): void {
+  const { subject, validFrom, validTo } = new X509Certificate(cert)
+  const now = Date.now()
+  if (Date.parse(validFrom) <= now && now <= Date.parse(validTo)) return
+  log.warn(
+    { subject, validFrom, validTo },
+    'the certificate of SECURITY_CERT_FILE is not valid today: clients will refuse it',
+  )
+}

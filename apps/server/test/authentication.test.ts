@@ -1,0 +1,220 @@
+import { createServer } from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
+
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+
+import { createConfig } from '../src/config/load.ts'
+import { startServer } from '../src/server.ts'
+import { Refusals } from '../src/security/refusals.ts'
+import { rpc } from './support/mcp.ts'
+import { serve } from './support/server.ts'
+import { RawConnection } from './support/socket.ts'
+import { temporaryFolder } from './support/temp.ts'
+import { file, issuer, keySet, trusting } from './support/tokens.ts'
+
+const REFUSED = { jsonrpc: '2.0', id: 1, error: { code: -32010, message: 'Authentication failed' } }
+const one = issuer()
+
+function ping(base: string, authorization?: string): Promise<unknown> {
+  return rpc(base, 'ping', {}, authorization === undefined ? {} : { authorization })
+}
+
+/** The status and body of a CloudEvents call. */
+async function drain(base: string, authorization?: string) {
+  const response = await fetch(`${base}/ce/queue/ack_all?channel=q`, {
+    method: 'POST',
+    headers: authorization === undefined ? {} : { authorization },
+  })
+  return { status: response.status, challenge: response.headers.get('www-authenticate') }
+}
+
+test('S1, S2 - with authentication on, only verified callers get in, each connector saying no in its way', async () => {
+  const { http, broker } = await serve(trusting(one))
+  const callers: string[] = []
+  broker.observe({ accepted: (_type, _channel, { clientId }) => void callers.push(clientId) })
+  const good = await one.bearer('alice')
+  const bad = [undefined, await issuer().bearer('alice'), await one.bearer(''), 'Basic x', `${good}x`]
+  for (const authorization of bad) {
+    expect(await ping(http.url, authorization)).toEqual(REFUSED)
+    expect(await drain(http.url, authorization)).toEqual({ status: 401, challenge: 'Bearer realm="signalbox"' })
+  }
+  expect(await ping(http.url, good)).toMatchObject({ result: {} })
+  expect(await drain(http.url, good)).toMatchObject({ status: 200 })
+  const sent = { name: 'queue_send', arguments: { channel: 'q', body: 'x' } }
+  expect(await rpc(http.url, 'tools/call', sent, { authorization: good })).toMatchObject({ result: { isError: false } })
+  expect(callers).toEqual(['alice'])
+  for (const path of ['/ping', '/health', '/ready']) expect((await fetch(`${http.url}${path}`)).status).toBe(200)
+  expect((await fetch(`${http.url}/nothing`)).status).toBe(404)
+})
+
+/** The text of a ping with these header lines. */
+function pingText(headers: string): string {
+  const body = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+  return `POST /mcp HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`
+}
+
+test('S1 - two Authorization headers are refused, and a token of 1 MiB does not even arrive', async () => {
+  const { http } = await serve(trusting(one))
+  const good = await one.bearer('alice')
+  const twice = new RawConnection(http.url)
+  await twice.write(pingText(`Authorization: ${good}\r\nauthorization: ${good}\r\n`))
+  await twice.closed
+  expect(twice.received).toContain('"code":-32010')
+  const once = new RawConnection(http.url)
+  await once.write(pingText(`Authorization: ${good}\r\n`))
+  await once.closed
+  expect(once.received).toContain('"result":{}')
+  const huge = new RawConnection(http.url)
+  await huge.write(pingText(`Authorization: Bearer ${'x'.repeat(1_048_576)}\r\n`))
+  await huge.closed
+  expect(huge.received).toMatch(/^(?:HTTP\/1\.1 431 |$)/)
+})
+
+test('S1 - issuer, audience and algorithms come from the settings', async () => {
+  const settings = { issuer: 'https://id.example', audience: ['broker'], algorithms: ['ES256'] }
+  const { http } = await serve({ authentication: { enable: true, keyFile: file(one.pem), ...settings } })
+  const good = { iss: 'https://id.example', aud: 'broker' }
+  expect(await ping(http.url, await one.bearer('a', good))).toMatchObject({ result: {} })
+  for (const bad of [{ iss: 'https://evil.example' }, { aud: 'x' }]) {
+    expect(await ping(http.url, await one.bearer('a', { ...good, ...bad }))).toEqual(REFUSED)
+  }
+})
+
+test('S9 - streams of /mcp and /ce end when the token that opened them does', async () => {
+  const { http } = await serve(trusting(one))
+  // Tokens count whole seconds: this one ends within two.
+  const exp = Math.floor(Date.now() / 1000) + 2
+  const headers = { authorization: await one.bearer('alice', { exp }), accept: 'text/event-stream' }
+  const paths = [
+    '/mcp',
+    '/ce/subscribe/events?channel=a',
+    '/ce/subscribe/events-store?channel=a',
+    '/ce/subscribe/commands?channel=a',
+  ]
+  await Promise.all(
+    paths.map(async (path) => {
+      const stream = await fetch(`${http.url}${path}`, { headers })
+      expect(stream.headers.get('content-type'), path).toBe('text/event-stream')
+      await stream.text()
+      expect(Date.now(), path).toBeGreaterThanOrEqual(exp * 1000)
+    }),
+  )
+})
+
+test('S1 - keys rotate under load without a failed request', async () => {
+  const issuers = [issuer('first')]
+  let published = issuers
+  const provider = createServer((_request, response) => {
+    response.setHeader('content-type', 'application/json')
+    response.end(keySet(...published))
+  })
+  await new Promise<void>((resolve) => provider.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void provider.close())
+  const address = provider.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const { http } = await serve({ authentication: { enable: true, jwksUrl: `http://127.0.0.1:${port}/` } })
+
+  const load = { signing: issuers[0], running: true, calls: 0 }
+  const failures: unknown[] = []
+  const client = async (name: string): Promise<void> => {
+    for (let i = 0; load.running; i++) {
+      const authorization = await load.signing?.bearer(name, { jti: String(i % 8) })
+      const answer = await ping(http.url, authorization)
+      load.calls++
+      if (JSON.stringify(answer) !== '{"jsonrpc":"2.0","id":1,"result":{}}') failures.push(answer)
+    }
+  }
+  const clients = Promise.all(Array.from({ length: 64 }, (_, i) => client(`client-${i}`)))
+  for (const kid of ['second', 'third', 'fourth']) {
+    await pause(400)
+    const next = issuer(kid)
+    // As providers do it: published first, then used; the old key stays as long as tokens are about that it signed.
+    published = [...published, next]
+    load.signing = next
+  }
+  await pause(400)
+  load.running = false
+  await clients
+  expect(failures).toEqual([])
+  expect(load.calls).toBeGreaterThan(64)
+})
+
+test('S1 - a provider that is not there lets the server start, and lets nobody in', async () => {
+  const { http } = await serve({ authentication: { enable: true, jwksUrl: 'http://127.0.0.1:9/jwks' } })
+  expect(await ping(http.url, await one.bearer('alice'))).toEqual(REFUSED)
+  expect((await fetch(`${http.url}/ready`)).status).toBe(200)
+})
+
+test.each([
+  [{ enable: true }, /^authentication: it is on and has no keys; allowed: exactly one of authentication.jwksUrl,/],
+  [{ enable: true, secret: 'x'.repeat(32), keyFile: '/k' }, /^authentication: keyFile and secret are both set/],
+  [{ enable: true, secret: 'hunter2' }, /^authentication\.secret: it has 7 bytes; allowed are 32 or more$/],
+  [{ enable: true, keyFile: '/nowhere' }, /^authentication\.keyFile: cannot read "\/nowhere" \(ENOENT\)/],
+  [{ enable: true, jwksUrl: 'file:///etc/passwd' }, /^authentication\.jwksUrl: .*allowed is an http or https URL/],
+  [{ enable: true, secret: 'x'.repeat(32), algorithms: ['RS256'] }, /^authentication\.algorithms: "RS256" does not go/],
+])('S1 - the settings %j stop the start', async (authentication, problem) => {
+  const start = async () => startServer(createConfig({ authentication, store: { path: temporaryFolder() } }))
+  await expect(start()).rejects.toMatchObject({ code: 'CONFIG_INVALID', problems: [expect.stringMatching(problem)] })
+})
+
+test('S1 - refused callers are in the log, by address, and no token is', async () => {
+  const lines: string[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+  const config = createConfig({
+    http: { port: 0 },
+    ...trusting(one),
+    api: { port: 0 },
+    store: { path: temporaryFolder() },
+  })
+  const server = await startServer(config, { log })
+  onTestFinished(() => server.close())
+  const secret = await issuer().bearer('mallory')
+  for (let i = 0; i < 5; i++) await ping(server.http.url, secret)
+  await ping(server.http.url, await one.bearer('alice'))
+  await server.close()
+  const refused = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'authentication failed')
+  expect(refused).toMatchObject([
+    { address: '127.0.0.1', count: 1, reason: expect.stringContaining('signature') },
+    { address: '127.0.0.1', count: 4 },
+  ])
+  expect(lines.join('')).not.toContain(secret.slice(20, 60))
+})
+
+test('S1 - a flood of refusals from many addresses is bounded', () => {
+  const told: { address: string; count: number }[] = []
+  const refusals = new Refusals((refusal) => void told.push(refusal))
+  for (let i = 0; i < 5_000; i++) refusals.add(`10.0.${i >> 8}.${i & 255}`, 'no')
+  refusals[Symbol.dispose]()
+  expect(told).toHaveLength(1_002)
+  expect(told.at(-1)).toMatchObject({ address: 'others', count: 3_999 })
+})
+
+test('log - each request is a line with its caller, and none is when LOG_REQUESTS is off', async () => {
+  for (const requests of [true, false]) {
+    const lines: string[] = []
+    const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+    const config = createConfig({
+      http: { port: 0 },
+      authentication: { enable: true, keyFile: file(one.pem) },
+      api: { port: 0 },
+      store: { path: temporaryFolder() },
+      log: { requests },
+    })
+    await using server = await startServer(config, { log })
+    await ping(server.http.url, await one.bearer('alice'))
+    await drain(server.http.url)
+    await fetch(`${server.http.url}/ping?secret=1`)
+    await server.close()
+    const found = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request')
+    expect(found).toMatchObject(
+      requests
+        ? [
+            { method: 'POST', path: '/mcp', status: 200, client: 'alice', address: '127.0.0.1' },
+            { method: 'POST', path: '/ce/queue/ack_all', status: 401 },
+            { method: 'GET', path: '/ping', status: 200 },
+          ]
+        : [],
+    )
+  }
+})

@@ -1,0 +1,69 @@
+import type { KeyObject } from 'node:crypto'
+import { generateKeyPairSync } from 'node:crypto'
+import { renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import type { JWTPayload } from 'jose'
+import { SignJWT } from 'jose'
+
+import type { PartialConfig } from '../../src/config/load.ts'
+import { temporaryFolder } from './temp.ts'
+
+/** A key pair, and tokens by it. */
+export interface Issuer {
+  readonly kid: string
+  readonly publicKey: KeyObject
+  readonly pem: string
+  /** An Authorization header for this client, good for a minute unless the claims say otherwise. */
+  readonly bearer: (clientId: string, claims?: JWTPayload) => Promise<string>
+}
+
+export function issuer(kid = 'one'): Issuer {
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return {
+    kid,
+    publicKey,
+    pem: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+    async bearer(clientId, claims = {}) {
+      const token = await new SignJWT({ ClientID: clientId, exp: Math.floor(Date.now() / 1000) + 60, ...claims })
+        .setProtectedHeader({ alg: 'ES256', kid })
+        .sign(privateKey)
+      return `Bearer ${token}`
+    },
+  }
+}
+
+/** The text of a key set with the keys of these issuers. */
+export function keySet(...issuers: readonly Issuer[]): string {
+  return JSON.stringify({
+    keys: issuers.map(({ kid, publicKey }) => ({ ...publicKey.export({ format: 'jwk' }), kid })),
+  })
+}
+
+/** A file with this text, gone when the test is over. */
+export function file(text: string): string {
+  const path = join(temporaryFolder(), 'file')
+  writeFileSync(path, text)
+  return path
+}
+
+/** Replaces a file as editors and orchestrators do. */
+export function replace(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text)
+  renameSync(`${path}.new`, path)
+}
+
+/** The settings of a server that takes this issuer's tokens, on both listeners. */
+export function trusting({ pem }: Issuer): PartialConfig {
+  return { authentication: { enable: true, keyFile: file(pem) }, api: { authentication: { enable: true } } }
+}
+
+/** The settings of a server with this policy; a rule left unfinished is about everything, and allows it. */
+export function governed(...rules: readonly object[]): PartialConfig {
+  return { authorization: { enable: true, policyFile: file(policyText(...rules)) } }
+}
+
+export function policyText(...rules: readonly object[]): string {
+  const anything = { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }
+  return JSON.stringify({ rules: rules.map((rule) => ({ ...anything, ...rule })) })
+}

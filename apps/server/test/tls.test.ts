@@ -1,0 +1,198 @@
+import { connect } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { TLSSocket } from 'node:tls'
+import { connect as connectTls } from 'node:tls'
+
+import pino from 'pino'
+import { expect, onTestFinished, test } from 'vitest'
+
+import { createConfig } from '../src/config/load.ts'
+import type { RunningServer } from '../src/server.ts'
+import { startServer } from '../src/server.ts'
+import { openTls } from '../src/security/tls.ts'
+import { serve } from './support/server.ts'
+import { temporaryFolder } from './support/temp.ts'
+import { certificate, fetchTls, pem, tlsClient } from './support/tls.ts'
+import { file, issuer, replace } from './support/tokens.ts'
+
+const TLS = { certFile: certificate('server.crt'), keyFile: certificate('server.key') }
+const MTLS = { ...TLS, caFile: certificate('authority.crt') }
+const CLIENT = { cert: pem('client.crt'), key: pem('client.key') }
+
+const PING = {
+  method: 'POST',
+  headers: { 'content-type': 'application/json' },
+  body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
+}
+
+/** A server whose log lines are kept. */
+async function logged(security: object): Promise<{ server: RunningServer; lines: () => Record<string, unknown>[] }> {
+  const written: string[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void written.push(line) })
+  const config = createConfig({
+    http: { port: 0 },
+    api: { port: 0 },
+    shutdownSeconds: 1,
+    store: { path: temporaryFolder() },
+    security,
+  })
+  const server = await startServer(config, { log })
+  onTestFinished(() => server.close())
+  return { server, lines: () => written.map((line) => JSON.parse(line) as Record<string, unknown>) }
+}
+
+test('S8 - with a certificate the shared listener speaks TLS, the management listener stays as it is', async () => {
+  const { http, api } = await serve({ security: TLS })
+  expect(http.url).toMatch(/^https:\/\/127\.0\.0\.1:[0-9]+$/)
+  expect(api.url).toMatch(/^http:/)
+  const answer = await fetchTls(`${http.url}/mcp`, tlsClient(), PING)
+  expect(answer).toMatchObject({ status: 200, text: '{"jsonrpc":"2.0","id":1,"result":{}}' })
+  expect((await fetch(`${api.url}/ready`)).status).toBe(200)
+  await expect(fetch(http.url.replace('https', 'http'))).rejects.toThrow(/fetch failed/)
+  await expect(fetchTls(http.url, tlsClient({ ca: pem('other-authority.crt') }))).rejects.toThrow(/certificate/)
+})
+
+test('S8 - versions before TLS 1.2 are refused', async () => {
+  const { http } = await serve({ security: TLS })
+  const old = tlsClient({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' })
+  await expect(fetchTls(`${http.url}/ping`, old)).rejects.toThrow(/version|alert|protocol/i)
+  for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
+    const client = tlsClient({ minVersion: version, maxVersion: version })
+    expect((await fetchTls(`${http.url}/ping`, client)).status).toBe(200)
+  }
+})
+
+test('S8 - with mutual TLS only clients with a certificate of the authority get in; its CN is logged, and names nobody', async () => {
+  const { server, lines } = await logged(MTLS)
+  const { url } = server.http
+  const senders: string[] = []
+  server.broker.observe({ accepted: (_type, _channel, { clientId }) => void senders.push(clientId) })
+  const send = { name: 'queue_send', arguments: { channel: 'q', body: 'x' } }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: send })
+  expect(await fetchTls(`${url}/mcp`, tlsClient(CLIENT), { ...PING, body })).toMatchObject({ status: 200 })
+  expect(senders).toEqual(['anonymous'])
+  const refused = { cert: pem('stranger.crt'), key: pem('stranger.key') }
+  await expect(fetchTls(`${url}/ping`, tlsClient())).rejects.toThrow(/alert|ECONNRESET|hang up/)
+  await expect(fetchTls(`${url}/ping`, tlsClient(refused))).rejects.toThrow(/alert|ECONNRESET|hang up/)
+  await server.close()
+  expect(lines()).toContainEqual(expect.objectContaining({ msg: 'client certificate accepted', peer: 'crm-gateway' }))
+  expect(lines()).toContainEqual(expect.objectContaining({ msg: 'request', path: '/mcp', peer: 'crm-gateway' }))
+  expect(lines()).toContainEqual(expect.objectContaining({ msg: 'TLS handshake failed', address: '127.0.0.1' }))
+  expect(lines().filter(({ path }) => path === '/ping')).toEqual([])
+})
+
+test('S8 - mutual TLS takes the place of no token', async () => {
+  const { http } = await serve({ security: MTLS, authentication: { enable: true, keyFile: file(issuer().pem) } })
+  const answer = await fetchTls(`${http.url}/mcp`, tlsClient(CLIENT), PING)
+  expect(answer.text).toContain('"code":-32010')
+})
+
+test('S8 - certificates are read again under load: no request is dropped, new connections see the new one', async () => {
+  const security = { certFile: file(pem('server.crt')), keyFile: file(pem('server.key')) }
+  const { server, lines } = await logged(security)
+  const { url } = server.http
+  const told = (msg: string) => lines().filter((line) => line['msg'] === msg).length
+  const load = { running: true, calls: 0 }
+  const failures: unknown[] = []
+  const clients = Promise.all(
+    Array.from({ length: 16 }, async (_, i) => {
+      // Half of them open a connection for each request.
+      const agent = tlsClient({ keepAlive: i % 2 === 0 })
+      while (load.running) {
+        await fetchTls(`${url}/mcp`, agent, PING).then(
+          ({ status }) => (status === 200 ? load.calls++ : failures.push(status)),
+          (error: unknown) => failures.push(error),
+        )
+      }
+    }),
+  )
+  // The key of another certificate, as in the moment between two writes.
+  replace(security.keyFile, pem('next-server.key'))
+  await expect.poll(() => told('certificates not reloaded: those before stay in force'), { timeout: 20_000 }).toBe(1)
+  expect(await subject(url)).toBe('first.example')
+  replace(security.certFile, pem('next-server.crt'))
+  await expect.poll(() => told('certificates reloaded'), { timeout: 20_000 }).toBe(1)
+  expect(await subject(url)).toBe('second.example')
+  const before = load.calls
+  await expect.poll(() => load.calls, { timeout: 20_000 }).toBeGreaterThan(before + 50)
+  load.running = false
+  await clients
+  expect(failures).toEqual([])
+})
+
+/** The name in the certificate that the server shows now. */
+async function subject(url: string): Promise<string> {
+  const { port } = new URL(url)
+  const socket: TLSSocket = connectTls({ port: Number(port), host: '127.0.0.1', ca: pem('authority.crt') })
+  await new Promise<void>((resolve, reject) => {
+    socket.once('secureConnect', resolve)
+    socket.once('error', reject)
+  })
+  const name = String(socket.getPeerCertificate().subject.CN)
+  socket.destroy()
+  return name
+}
+
+test.each([
+  [{ certFile: TLS.certFile }, /^security\.keyFile: it is missing; allowed: a certificate and its key, or neither$/],
+  [{ keyFile: TLS.keyFile }, /^security\.certFile: it is missing; allowed: a certificate and its key, or neither$/],
+  [{ caFile: MTLS.caFile }, /^security\.caFile: clients can be asked for certificates only over TLS/],
+  [{ ...TLS, certFile: '/nowhere' }, /^security: cannot read "\/nowhere" \(ENOENT\)$/],
+  [{ ...TLS, certFile: TLS.keyFile }, /^security\.certFile: it holds no certificate in PEM/],
+  [{ ...MTLS, caFile: TLS.keyFile }, /^security\.caFile: it holds no certificate in PEM/],
+  [
+    { ...TLS, keyFile: certificate('client.key') },
+    /^security\.keyFile: it does not hold the private key.*first\.example/s,
+  ],
+  [{ ...TLS, keyFile: TLS.certFile }, /^security\.keyFile: it does not hold the private key/],
+])('S8 - the settings %j stop the start', async (security, problem) => {
+  const start = async () => startServer(createConfig({ security, store: { path: temporaryFolder() } }))
+  await expect(start()).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    problems: [expect.stringMatching(problem)],
+  })
+})
+
+test('S8 - a client that does not come to the end of its handshake is cut off', async () => {
+  const tls = openTls({ ...TLS, caFile: '' }, { log: pino({ level: 'silent' }), tell: () => {}, handshakeMs: 100 })
+  const server = tls?.createServer({}, (_request, response) => void response.end('ok'))
+  await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    tls?.[Symbol.dispose]()
+    server?.close()
+  })
+  const address = server?.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const silent = connect(port, '127.0.0.1')
+  const halfWay = connect(port, '127.0.0.1', () => void halfWay.write(Buffer.from([22, 3, 1, 2, 0, 1])))
+  await Promise.all(
+    [silent, halfWay].map(
+      (socket) =>
+        new Promise<void>((resolve) =>
+          socket
+            .on('error', () => {})
+            .once('close', () => resolve())
+            .resume(),
+        ),
+    ),
+  )
+  expect((await fetchTls(`https://127.0.0.1:${port}/`, tlsClient())).text).toBe('ok')
+})
+
+test('S8 - many idle connections keep nobody out, over TLS as without', async () => {
+  for (const security of [{}, TLS]) {
+    const { http } = await serve({ security })
+    const { port } = new URL(http.url)
+    const idle = Array.from({ length: 300 }, () => connect(Number(port), '127.0.0.1').on('error', () => {}))
+    onTestFinished(() => {
+      for (const socket of idle) socket.destroy()
+    })
+    await Promise.all(idle.map((socket) => new Promise<void>((resolve) => socket.once('connect', resolve))))
+    await pause(50)
+    const status = http.url.startsWith('https')
+      ? (await fetchTls(`${http.url}/ping`, tlsClient())).status
+      : (await fetch(`${http.url}/ping`)).status
+    expect(status).toBe(200)
+    for (const socket of idle) socket.destroy()
+  }
+})
