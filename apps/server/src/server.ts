@@ -74,6 +74,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const management = createManagementListener({
       host: config.api.host,
       trustedOrigins: trustedOrigins(config.api.trustedOrigins),
+      authenticator: authentication.management,
       maxBodyBytes: config.maxBodyBytes,
       health,
       metrics,

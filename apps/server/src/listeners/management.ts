@@ -1,5 +1,7 @@
-import { originPolicy } from '@signalbox/http-kit'
-import type { TrustedOrigins } from '@signalbox/http-kit'
+import type { IncomingMessage } from 'node:http'
+
+import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
+import { anonymousOperator, AuthenticationError, hasRole, originPolicy } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
@@ -12,6 +14,8 @@ import { addProbes } from './probes.ts'
 export interface ManagementOptions {
   readonly host: string
   readonly trustedOrigins: TrustedOrigins
+  /** @default everybody acts as Admin */
+  readonly authenticator?: Authenticator
   readonly maxBodyBytes: number
   readonly health: Health
   readonly metrics: Metrics
@@ -22,7 +26,7 @@ export interface ManagementOptions {
 
 /** The operators' listener: probes and metrics. */
 export function createManagementListener(options: ManagementOptions): FastifyInstance {
-  const { health, metrics, timeoutMs = 180_000 } = options
+  const { health, metrics, authenticator = anonymousOperator, timeoutMs = 180_000 } = options
   const app = Fastify({
     logger: false,
     frameworkErrors: undecodablePath,
@@ -47,10 +51,28 @@ export function createManagementListener(options: ManagementOptions): FastifyIns
     if (!trusted(request.headers.origin)) {
       return reply.code(403).type('text/plain; charset=utf-8').send('origin not allowed\n')
     }
+    const status = await refusal(authenticator, request.raw)
+    if (status !== undefined) {
+      if (status === 401) reply.header('www-authenticate', 'Bearer realm="signalbox"')
+      return reply
+        .code(status)
+        .type('text/plain; charset=utf-8')
+        .send(status === 401 ? 'Authentication failed\n' : 'the role ReadOnly is needed\n')
+    }
     return reply
       .header('cache-control', 'no-store')
       .type(metrics.contentType)
       .send(await metrics.text())
   })
   return app
+}
+
+/** The status to refuse a caller with who may not read (S3). */
+async function refusal(authenticator: Authenticator, request: IncomingMessage): Promise<401 | 403 | undefined> {
+  try {
+    return hasRole(await authenticator.authenticate(request), 'ReadOnly') ? undefined : 403
+  } catch (error) {
+    if (error instanceof AuthenticationError) return 401
+    throw error
+  }
 }

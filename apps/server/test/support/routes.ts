@@ -1,0 +1,86 @@
+import { CE_ROUTES } from '@signalbox/connector-cloudevents'
+
+/** One of the product's routes, with a request to it that succeeds when its caller is let in. */
+export interface ProbedRoute {
+  /** `POST /mcp` */
+  readonly name: string
+  readonly listener: 'shared' | 'management'
+  readonly method: string
+  readonly path: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  /** What must be done first, by the agent's owner, so that the request can succeed. */
+  readonly needs?: 'a registered agent'
+}
+
+const JSON_BODY = { 'content-type': 'application/json' }
+const CARD = JSON.stringify({ agent_id: 'probe', name: 'Probe', url: 'http://127.0.0.1:9/' })
+const PROBE = '{"agent_id":"probe"}'
+
+function rpc(method: string): string {
+  return JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: {} })
+}
+
+/** Its query makes it succeed, or fail for another reason than its caller. */
+function ceRoute({ name, method }: (typeof CE_ROUTES)[number]): ProbedRoute {
+  const query = {
+    'queue/ack': 'receipt=x',
+    'queue/nack': 'receipt=x',
+    'queue/receive': 'channel=probe&wait_timeout=0',
+    'send/response': 'request_id=x',
+    'send/command': 'channel=probe&timeout=1',
+    'send/query': 'channel=probe&timeout=1',
+  }[name]
+  return {
+    name: `${method} /ce/${name}`,
+    listener: 'shared',
+    method,
+    path: `/ce/${name}?${query ?? 'channel=probe'}`,
+    ...(method === 'POST'
+      ? {
+          headers: { 'content-type': 'application/cloudevents+json' },
+          body: '{"specversion":"1.0","id":"1","source":"/probe","type":"probe"}',
+        }
+      : {}),
+  }
+}
+
+function shared(name: string, rest: Partial<ProbedRoute> = {}): ProbedRoute {
+  const [method = '', path = ''] = name.split(' ')
+  return { name, listener: 'shared', method, path: path.replace('{agent_id}', 'probe'), ...rest }
+}
+
+function management(name: string, rest: Partial<ProbedRoute> = {}): ProbedRoute {
+  return { ...shared(name, rest), listener: 'management' }
+}
+
+/** Every route of both listeners. Whoever adds one to the product adds it here, and to the table in docs/security.md. */
+export const PROBED_ROUTES: readonly ProbedRoute[] = [
+  shared('GET /ping'),
+  shared('GET /health'),
+  shared('GET /ready'),
+  shared('GET /.well-known/agent-card.json'),
+  shared('GET /a2a/{agent_id}/.well-known/agent-card.json', { needs: 'a registered agent' }),
+  shared('POST /mcp', { headers: JSON_BODY, body: rpc('tools/list') }),
+  shared('GET /mcp', { headers: { accept: 'text/event-stream' } }),
+  shared('DELETE /mcp'),
+  shared('POST /a2a/{agent_id}', { headers: JSON_BODY, body: rpc('message/send'), needs: 'a registered agent' }),
+  shared('GET /a2a/{agent_id}'),
+  shared('GET /a2a/{agent_id}/stream', { needs: 'a registered agent' }),
+  shared('GET /agents'),
+  shared('GET /agents/{agent_id}', { needs: 'a registered agent' }),
+  shared('POST /agents/register', { headers: JSON_BODY, body: CARD, needs: 'a registered agent' }),
+  shared('POST /agents/heartbeat', { headers: JSON_BODY, body: PROBE, needs: 'a registered agent' }),
+  shared('POST /agents/deregister', { headers: JSON_BODY, body: PROBE, needs: 'a registered agent' }),
+  shared('DELETE /agents/{agent_id}', { needs: 'a registered agent' }),
+  ...CE_ROUTES.map(ceRoute),
+  shared('GET /unknown'),
+  management('GET /ping'),
+  management('GET /health'),
+  management('GET /ready'),
+  management('GET /metrics'),
+  management('GET /unknown'),
+]
+
+/** Registers the agent that routes need; only its owner may do so again. */
+export const REGISTER: ProbedRoute = shared('POST /agents/register', { headers: JSON_BODY, body: CARD })
