@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+import type { PolicyAction, PolicyPattern } from '@signalbox/broker-core'
 import { Authorization, POLICY_ACTIONS, POLICY_PATTERNS } from '@signalbox/broker-core'
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -16,7 +17,9 @@ const PAGE = readFileSync(join(import.meta.dirname, '../../../docs/security.md')
 
 /** The YAML on the page that holds this text. */
 function yamlWith(text: string): string {
-  const found = [...PAGE.matchAll(/```yaml\n([^]*?)```/g)].map(([, yaml = '']) => yaml).find((yaml) => yaml.includes(text))
+  const found = [...PAGE.matchAll(/```yaml\n([^]*?)```/g)]
+    .map(([, yaml = '']) => yaml)
+    .find((yaml) => yaml.includes(text))
   if (found === undefined) throw new Error(`docs/security.md has no YAML with ${text}`)
   return found
 }
@@ -31,8 +34,9 @@ test('S1, S4, S8 - the hardened configuration of docs/security.md starts, and is
   expect(yaml).not.toContain('/etc/')
   const flags = fromFlags(['--config', file(yaml), '--http-host=127.0.0.1', '--http-port=0', '--api-port=0'])
   const { config } = await loadConfig({ flags, env: { LOG_LEVEL: 'silent' } })
-  const { http, api, close } = await startServer(config)
-  onTestFinished(close)
+  const server = await startServer(config)
+  onTestFinished(() => server.close())
+  const { http, api } = server
   const call = {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -46,8 +50,8 @@ test('S1, S4, S8 - the hardened configuration of docs/security.md starts, and is
 test('S4 - the policy of docs/security.md does what its comments say', async () => {
   const parse = await policyParser()
   const authorization = new Authorization(parse(yamlWith('rules:')))
-  const permits = (clientId: string, ...call: Parameters<typeof authorization.permits> extends [unknown, ...infer R] ? R : never) =>
-    authorization.permits({ clientId }, ...call)
+  const permits = (clientId: string, action: PolicyAction, pattern: PolicyPattern, channel: string) =>
+    authorization.permits({ clientId }, action, pattern, channel)
   expect(permits('payroll', 'send', 'queues', 'payroll.june')).toBe(true)
   expect(permits('shop-1', 'send', 'queues', 'orders')).toBe(true)
   expect(permits('shop-1', 'receive', 'queues', 'orders')).toBe(false)
