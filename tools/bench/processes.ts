@@ -130,8 +130,9 @@ export async function openLoad(
   process: MeasuredProcess,
   url: string,
   json: string,
+  headers: Readonly<Record<string, string>> = {},
 ): Promise<{ run: () => Promise<RequestFigures>; close: () => void }> {
-  const loop = await ClosedLoop.open(url, postBytes(url, json))
+  const loop = await ClosedLoop.open(url, postBytes(url, json, headers))
   // By count, not by time: on a busy machine few requests come through in a second, and compiling is what is waited for.
   const enough = context.quick ? WARM_REQUESTS / 4 : WARM_REQUESTS
   for (let done = 0; done < enough;) done += (await loop.run(context.warmUpMs / 3)).requests

@@ -1,36 +1,92 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { SignJWT } from 'jose'
+
 import { toolCall } from '../../harness/mcp.ts'
-import { openLoad, startMetricsHost } from '../processes.ts'
+import { newFolder, openLoad, startMetricsHost, startServer } from '../processes.ts'
 import { interleave, medians } from '../rounds.ts'
 import type { BenchContext, Measure, Row } from '../row.ts'
 import type { Subject } from '../subject.ts'
 import { atMost } from './goals.ts'
 
+/** Settings of a server that verifies a token, asks a policy and writes a line for each request, and such a token. */
+async function guarded(
+  context: BenchContext,
+): Promise<{ env: Readonly<Record<string, string>>; headers: Readonly<Record<string, string>> }> {
+  const folder = newFolder(context)
+  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const keyFile = join(folder, 'public.pem')
+  writeFileSync(keyFile, publicKey.export({ type: 'spki', format: 'pem' }))
+  // Some rules that speak of others, and then the one that decides.
+  const others = Array.from({ length: 20 }, (_, i) => ({ clients: `other-${i}`, effect: 'deny' }))
+  const anything = { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }
+  const policyFile = join(folder, 'policy.json')
+  writeFileSync(policyFile, JSON.stringify({ rules: [...others, {}].map((rule) => ({ ...anything, ...rule })) }))
+  const token = await new SignJWT({
+    ClientID: 'bench',
+    aud: 'signalbox',
+    iss: 'https://id.example',
+    roles: ['ReadWrite'],
+  })
+    .setProtectedHeader({ alg: 'ES256', kid: 'bench' })
+    .setExpirationTime('1h')
+    .sign(privateKey)
+  return {
+    env: {
+      AUTHENTICATION_ENABLE: 'true',
+      AUTHENTICATION_KEY_FILE: keyFile,
+      AUTHORIZATION_ENABLE: 'true',
+      AUTHORIZATION_POLICY_FILE: policyFile,
+      LOG_LEVEL: 'info',
+    },
+    headers: { Authorization: `Bearer ${token}` },
+  }
+}
+
 async function measureSubject(context: BenchContext, subject: Subject): Promise<Measure> {
   await using stack = new AsyncDisposableStack()
   // Passes every meter, a message and a request each time, and touches no disk.
   const json = toolCall('events_publish', { channel: 'bench.metrics', body: 'a'.repeat(64) })
+  const { env, headers } = await guarded(context)
   const alternatives = []
   for (const mode of ['on', 'off'] as const) {
     const { process, url } = await startMetricsHost(context, subject, mode)
     stack.use(process)
     const load = await openLoad(context, process, `${url}/mcp`, json)
     stack.defer(() => load.close())
-    alternatives.push({ label: mode, run: load.run })
+    alternatives.push({ label: `metrics ${mode}`, run: load.run })
   }
-  const [on = [], off = []] = await interleave(context.rounds, alternatives)
+  for (const [label, options] of [
+    ['guarded', { env }],
+    ['open', {}],
+  ] as const) {
+    const server = stack.use(await startServer(context, subject, options))
+    const load = await openLoad(context, server.process, `${server.http}/mcp`, json, label === 'guarded' ? headers : {})
+    stack.defer(() => load.close())
+    alternatives.push({ label, run: load.run })
+  }
+  const [on = [], off = [], closed = [], open = []] = await interleave(context.rounds, alternatives)
+  const cost = (rounds: typeof on, i: number): number => rounds[i]?.['CPU µs/request'] ?? Number.NaN
   return {
-    name: 'metrics per request (no authentication, log line or authorization yet)',
+    name: 'authentication (cached), authorization, a log line and metrics, per request',
     subject: subject.label,
     goal: atMost(20, 12, 'µs'),
-    samples: on.map((round, i) => round['CPU µs/request'] - (off[i]?.['CPU µs/request'] ?? Number.NaN)),
-    details: { ...medians('metrics on', on), ...medians('metrics off', off) },
+    samples: on.map((_, i) => cost(on, i) - cost(off, i) + cost(closed, i) - cost(open, i)),
+    details: {
+      ...medians('metrics on', on),
+      ...medians('metrics off', off),
+      ...medians('guarded', closed),
+      ...medians('open', open),
+    },
   }
 }
 
-/** What watching costs. The goal is for all four together; the others come later. */
+/** What protecting and watching costs: metrics on a bare host with and without, the rest on the server with and without. */
 export const row: Row = {
   id: 'metrics',
-  title: 'authentication (cached) + metrics + log + authorization per request, together: metrics so far',
+  title: 'authentication (cached) + metrics + log + authorization per request, together',
   run: async (context) => {
     const measures: Measure[] = []
     for (const subject of context.subjects) measures.push(await measureSubject(context, subject))
