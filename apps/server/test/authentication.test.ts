@@ -205,6 +205,9 @@ test('log - each request is a line with its caller, and none is when LOG_REQUEST
     await ping(server.http.url, await one.bearer('alice'))
     await drain(server.http.url)
     await fetch(`${server.http.url}/ping?secret=1`)
+    const headers = { authorization: await one.bearer('bob') }
+    const stream = await fetch(`${server.http.url}/ce/subscribe/events?channel=a`, { headers })
+    await stream.body?.cancel()
     await server.close()
     const found = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request')
     expect(found).toMatchObject(
@@ -213,6 +216,7 @@ test('log - each request is a line with its caller, and none is when LOG_REQUEST
             { method: 'POST', path: '/mcp', status: 200, client: 'alice', address: '127.0.0.1' },
             { method: 'POST', path: '/ce/queue/ack_all', status: 401 },
             { method: 'GET', path: '/ping', status: 200 },
+            { method: 'GET', path: '/ce/subscribe/events', status: 200, client: 'bob', address: '127.0.0.1' },
           ]
         : [],
     )

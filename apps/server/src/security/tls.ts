@@ -83,7 +83,9 @@ export function openTls(settings: Config['security'], options: TlsOptions): Tls 
       })
       if (mutual) {
         server.on('secureConnection', (socket) => {
-          log.info({ peer: peerName(socket), address: socket.remoteAddress }, 'client certificate accepted')
+          const peer = nameOf(socket)
+          peerNames.set(socket, peer)
+          log.info({ peer, address: socket.remoteAddress }, 'client certificate accepted')
         })
       }
       return server
@@ -95,12 +97,17 @@ export function openTls(settings: Config['security'], options: TlsOptions): Tls 
   }
 }
 
+/** By connection: a certificate is not taken apart for each request. */
+const peerNames = new WeakMap<TLSSocket, string>()
+
 /** The CN of the certificate that a client showed. It is for the log only: callers are named by their tokens (S8). */
 export function peerName(socket: unknown): string | undefined {
-  if (!(socket instanceof TLSSocket)) return undefined
-  const { subject } = socket.getPeerCertificate()
-  const name: unknown = subject?.CN
-  return Array.isArray(name) ? name.join(', ') : typeof name === 'string' ? name : undefined
+  return socket instanceof TLSSocket ? peerNames.get(socket) : undefined
+}
+
+function nameOf(socket: TLSSocket): string {
+  const name: unknown = socket.getPeerCertificate().subject.CN
+  return Array.isArray(name) ? name.join(', ') : String(name)
 }
 
 /** @throws Error for texts that hold no certificate and key that go together */
