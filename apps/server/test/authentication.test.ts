@@ -104,10 +104,9 @@ test('S9 - streams of /mcp and /ce end when the token that opened them does', as
 
 test('S1 - keys rotate under load without a failed request', async () => {
   const issuers = [issuer('first')]
-  let published = issuers
   const provider = createServer((_request, response) => {
     response.setHeader('content-type', 'application/json')
-    response.end(keySet(...published))
+    response.end(keySet(...issuers))
   })
   await new Promise<void>((resolve) => provider.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void provider.close())
@@ -130,7 +129,7 @@ test('S1 - keys rotate under load without a failed request', async () => {
     await pause(400)
     const next = issuer(kid)
     // As providers do it: published first, then used; the old key stays as long as tokens are about that it signed.
-    published = [...published, next]
+    issuers.push(next)
     load.signing = next
   }
   await pause(400)

@@ -58,7 +58,7 @@ test('S4 - a denied call is isError from a tool and 403 on REST, with what was d
 test('S4 - of a batch with one event that may not be sent, none is', async () => {
   const { http } = await serve(governed({ channels: 'open' }))
   for (const route of ['send/event-store', 'queue/send', 'send/event']) {
-    const events = ['open', 'closed'].map((subject) => ({ ...JSON.parse(EVENT), subject }))
+    const events = ['open', 'closed'].map((subject) => Object.assign(JSON.parse(EVENT), { subject }))
     const response = await fetch(`${http.url}/ce/${route}`, {
       method: 'POST',
       headers: { 'content-type': 'application/cloudevents-batch+json' },

@@ -24,7 +24,7 @@ function problemsOf(input: unknown): readonly string[] {
 }
 
 function policy(...rules: readonly object[]): Policy {
-  return parsePolicy({ rules: rules.map((rule) => ({ ...ANYTHING, ...rule })) })
+  return parsePolicy({ rules: rules.map((rule) => Object.assign({}, ANYTHING, rule)) })
 }
 
 const alice = { clientId: 'alice' }

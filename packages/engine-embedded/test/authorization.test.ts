@@ -5,17 +5,11 @@ import { afterAll, expect, onTestFinished, test } from 'vitest'
 import { ALICE, BOB, failure, text } from './broker-fixture.ts'
 import { harness } from './contract-harness.ts'
 
+const ANYTHING = { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }
+
+/** Rules; what is left out of one is anything, and allowed. */
 function policy(...rules: readonly object[]): Policy {
-  return parsePolicy({
-    rules: rules.map((rule) => ({
-      clients: '*',
-      actions: '*',
-      patterns: '*',
-      channels: '*',
-      effect: 'allow',
-      ...rule,
-    })),
-  })
+  return parsePolicy({ rules: rules.map((rule) => Object.assign({}, ANYTHING, rule)) })
 }
 
 let shared: ReturnType<typeof harness.open> | undefined

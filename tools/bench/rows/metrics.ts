@@ -23,7 +23,7 @@ async function guarded(
   const others = Array.from({ length: 20 }, (_, i) => ({ clients: `other-${i}`, effect: 'deny' }))
   const anything = { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }
   const policyFile = join(folder, 'policy.json')
-  writeFileSync(policyFile, JSON.stringify({ rules: [...others, {}].map((rule) => ({ ...anything, ...rule })) }))
+  writeFileSync(policyFile, JSON.stringify({ rules: [...others, {}].map((rule) => Object.assign({}, anything, rule)) }))
   const token = await new SignJWT({
     ClientID: 'bench',
     aud: 'signalbox',

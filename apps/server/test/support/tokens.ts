@@ -36,7 +36,7 @@ export function issuer(kid = 'one'): Issuer {
 /** The text of a key set with the keys of these issuers. */
 export function keySet(...issuers: readonly Issuer[]): string {
   return JSON.stringify({
-    keys: issuers.map(({ kid, publicKey }) => ({ ...publicKey.export({ format: 'jwk' }), kid })),
+    keys: issuers.map(({ kid, publicKey }) => Object.assign(publicKey.export({ format: 'jwk' }), { kid })),
   })
 }
 
@@ -65,5 +65,5 @@ export function governed(...rules: readonly object[]): PartialConfig {
 
 export function policyText(...rules: readonly object[]): string {
   const anything = { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }
-  return JSON.stringify({ rules: rules.map((rule) => ({ ...anything, ...rule })) })
+  return JSON.stringify({ rules: rules.map((rule) => Object.assign({}, anything, rule)) })
 }

@@ -33,7 +33,7 @@ export function pem({ publicKey }: TestKey): string {
 /** The text of a key set with these keys. */
 export function keySet(...keys: readonly TestKey[]): string {
   return JSON.stringify({
-    keys: keys.map(({ kid, publicKey }) => ({ ...publicKey.export({ format: 'jwk' }), kid, use: 'sig' })),
+    keys: keys.map(({ kid, publicKey }) => Object.assign(publicKey.export({ format: 'jwk' }), { kid, use: 'sig' })),
   })
 }
 
