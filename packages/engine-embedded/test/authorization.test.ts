@@ -131,7 +131,10 @@ test('S4 - copies that the routing table makes are the operator’s, not the sen
 })
 
 test('S4 - subscriptions that a new policy does not allow end, and say why; others go on', async () => {
-  const { broker, authorization, system } = await openGuarded(policy({}))
+  const told: unknown[] = []
+  const { broker, authorization, system } = await openGuarded(policy({}), {
+    denied: (action, pattern, channel) => void told.push([action, pattern, channel]),
+  })
   const { events, eventsStore, commands } = broker.as(ALICE)
   const heard: string[] = []
   const ending = [
@@ -142,6 +145,11 @@ test('S4 - subscriptions that a new policy does not allow end, and say why; othe
   const staying = await events.subscribe('open', {}, () => void heard.push('open'))
   authorization.replace(policy({ channels: 'secret.a', effect: 'deny' }, {}))
   for (const subscription of ending) expect(await subscription.closed).toMatchObject({ code: 'FORBIDDEN' })
+  expect(told).toEqual([
+    ['subscribe', 'events', 'secret.>'],
+    ['subscribe', 'events_store', 'secret.a'],
+    ['respond', 'commands', 'secret.a'],
+  ])
   await system.events.publish('secret.a', text('x'))
   await system.eventsStore.publish('secret.a', text('x'))
   await system.events.publish('open', text('x'))

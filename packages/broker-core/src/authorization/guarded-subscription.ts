@@ -8,13 +8,22 @@ export class GuardedSubscription implements Subscription {
   readonly #inner: Subscription
   #refusal: BrokerError | undefined
 
-  /** @param refused Says why it is not allowed now, or undefined when it is. */
-  constructor(inner: Subscription, authorization: Authorization, refused: () => BrokerError | undefined) {
+  /**
+   * @param refused Says why it is not allowed now, or undefined when it is.
+   * @param revoked Told when it ends for that reason.
+   */
+  constructor(
+    inner: Subscription,
+    authorization: Authorization,
+    refused: () => BrokerError | undefined,
+    revoked: () => void,
+  ) {
     this.#inner = inner
     const unwatch = authorization.watch({
       allowed: () => refused() === undefined,
       revoke: () => {
         this.#refusal = refused()
+        revoked()
         // How it ended is told by `closed`.
         inner.close().catch(() => {})
       },

@@ -73,7 +73,11 @@ export class Access {
     const subscription = await open()
     const refused = (): BrokerError | undefined => this.#refusal(action, type, pattern)
     const refusal = refused()
-    if (refusal === undefined) return new GuardedSubscription(subscription, authorization, refused)
+    if (refusal === undefined) {
+      return new GuardedSubscription(subscription, authorization, refused, () =>
+        this.observers.denied(action, type, pattern, this.caller),
+      )
+    }
     await subscription.close()
     throw this.#denied(action, type, pattern, refusal)
   }
