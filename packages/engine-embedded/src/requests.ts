@@ -8,13 +8,11 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core'
-import { BrokerError } from '@signalbox/broker-core'
+import { BrokerError, messageSize, OpenSubscription } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import { unavailable } from './errors.ts'
-import { messageSize } from './message-size.ts'
 import type { EngineProblem } from './options.ts'
-import { OpenSubscription } from './subscription.ts'
 
 type Handler = (request: RequestMessage) => Promise<Reply>
 

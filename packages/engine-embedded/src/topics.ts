@@ -1,11 +1,9 @@
 import type { Message, OutgoingMessage, SubscribeOptions, Subscription, TopicEngine } from '@signalbox/broker-core'
-import { channelMatcher, isWildcardPattern } from '@signalbox/broker-core'
+import { channelMatcher, isWildcardPattern, messageSize, OpenSubscription } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import { unavailable } from './errors.ts'
-import { messageSize } from './message-size.ts'
 import type { EngineProblem } from './options.ts'
-import { OpenSubscription } from './subscription.ts'
 
 interface Subscriber {
   readonly pattern: string

@@ -1,1 +1,5 @@
-export {}
+export { openNatsEngine } from './engine.ts'
+export type { NatsEngine } from './engine.ts'
+export { NATS_ENGINE_ERRORS, NatsEngineError } from './errors.ts'
+export type { NatsEngineErrorCode } from './errors.ts'
+export type { EngineProblem, NatsEngineOptions } from './options.ts'

@@ -8,13 +8,13 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core'
+import { messageSize, OpenSubscription } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import { unavailable } from '../errors.ts'
-import { messageSize, ownBody } from '../message-size.ts'
+import { ownBody } from '../bytes.ts'
 import type { Store } from '../store/store.ts'
 import { tagsJson } from '../store/tags.ts'
-import { OpenSubscription } from '../subscription.ts'
 import type { NewEntry } from '../writer/operations.ts'
 import { LogFeed } from './log-feed.ts'
 import { LogGroup } from './log-group.ts'

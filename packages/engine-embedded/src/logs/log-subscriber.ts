@@ -1,7 +1,6 @@
-import type { LogStart, StoredEvent } from '@signalbox/broker-core'
+import type { LogStart, OpenSubscription, StoredEvent } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 
-import type { OpenSubscription } from '../subscription.ts'
 import type { Follower, LogFeed } from './log-feed.ts'
 import { LogCursor } from './log-feed.ts'
 import type { LogItem } from './log-reader.ts'

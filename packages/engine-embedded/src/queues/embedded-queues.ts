@@ -7,10 +7,11 @@ import type {
   SendResult,
   Settlement,
 } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import { unavailable } from '../errors.ts'
-import { messageSize, ownBody } from '../message-size.ts'
+import { ownBody } from '../bytes.ts'
 import type { Store } from '../store/store.ts'
 import { tagsJson } from '../store/tags.ts'
 import type { NewQueueMessage, PlacedMessage } from '../writer/operations.ts'

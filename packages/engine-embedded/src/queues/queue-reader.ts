@@ -1,7 +1,7 @@
 import type { QueueMessage } from '@signalbox/broker-core'
 import type Database from 'better-sqlite3'
 
-import { plainBytes } from '../message-size.ts'
+import { plainBytes } from '../bytes.ts'
 import { CHANNEL, KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
 import type { Store } from '../store/store.ts'
 import { parseTags } from '../store/tags.ts'

@@ -1,4 +1,4 @@
-import type { Subscription } from '@signalbox/broker-core'
+import type { Subscription } from './engine.ts'
 
 /** A running subscription: ends once, by its subscriber, by the signal, or by the engine. */
 export class OpenSubscription implements Subscription {

@@ -1,14 +1,3 @@
-import type { OutgoingMessage } from '@signalbox/broker-core'
-import { Buffer } from 'node:buffer'
-
-/** Bytes of body, metadata and tags together: what limits and counters go by. */
-export function messageSize({ body, metadata, tags }: OutgoingMessage): number {
-  let bytes = body.byteLength
-  if (metadata !== '') bytes += Buffer.byteLength(metadata)
-  for (const key of Object.keys(tags)) bytes += Buffer.byteLength(key) + Buffer.byteLength(tags[key] ?? '')
-  return bytes
-}
-
 /**
  * The body as it may be posted to the writer: a view of a larger buffer would take all of that along, and small
  * Buffers are views of a shared one.

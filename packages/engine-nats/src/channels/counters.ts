@@ -1,0 +1,148 @@
+import type { Connection } from '../connection.ts'
+import { messageOf } from '../errors.ts'
+import type { Notes } from '../notes.ts'
+import type { EngineProblem } from '../options.ts'
+import type { Subjects } from '../subjects.ts'
+import type { Figures, FigureTable } from './figures.ts'
+import { addFigures, figuresFrom, laterFigures, noFigures } from './figures.ts'
+import type { Peers } from './peers.ts'
+
+/** What is stored for one channel: nodes that live each have a part of their own, which only they write. */
+interface Record_ {
+  readonly retired: Figures
+  readonly nodes: Record<string, { readonly figures: Figures; readonly at: number }>
+}
+
+const STORE_MS = 5_000
+/** The part of a node that was silent this long is added to the retired. */
+const RETIRE_MS = 60 * 60_000
+const TRIES = 20
+
+/**
+ * Counters of stored channels over all nodes and restarts (C3). The sum is that of what gone nodes left and of what
+ * each live one counted, stored or told, whichever is later: exact when nodes are quiet, a second behind otherwise.
+ */
+export class Counters {
+  readonly #connection: Connection
+  readonly #notes: Notes
+  readonly #subjects: Subjects
+  readonly #node: string
+  readonly #table: FigureTable
+  readonly #peers: Peers
+  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #isStored: (key: string) => boolean
+  #timer: NodeJS.Timeout | undefined
+  #storing: Promise<void> | undefined
+
+  constructor(
+    connection: Connection,
+    notes: Notes,
+    subjects: Subjects,
+    node: string,
+    table: FigureTable,
+    peers: Peers,
+    isStored: (key: string) => boolean,
+    onProblem: (problem: EngineProblem) => void,
+  ) {
+    this.#connection = connection
+    this.#notes = notes
+    this.#subjects = subjects
+    this.#node = node
+    this.#table = table
+    this.#peers = peers
+    this.#isStored = isStored
+    this.#onProblem = onProblem
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.#storing ??= this.#store(false).finally(() => (this.#storing = undefined))
+    }, STORE_MS)
+    this.#timer.unref()
+  }
+
+  /** Over all nodes; with what outlived their restarts for a stored channel. */
+  async total(key: string): Promise<Figures> {
+    const record = this.#isStored(key) ? await this.#read(key) : undefined
+    const sum = { ...(record?.retired ?? noFigures()) }
+    const told = new Map(this.#peers.figures(key))
+    for (const [node, { figures }] of Object.entries(record?.nodes ?? {})) {
+      if (node === this.#node) continue
+      const live = told.get(node)
+      told.delete(node)
+      addFigures(sum, laterFigures(figures, live ?? { ...figures, leased: 0, subscribers: 0 }))
+    }
+    for (const figures of told.values()) addFigures(sum, figures)
+    const own = this.#table.get(key)
+    if (own) addFigures(sum, own)
+    return sum
+  }
+
+  async #read(key: string): Promise<(Record_ & { revision: number }) | undefined> {
+    const note = await this.#notes.get(this.#subjects.note('c', key))
+    return note && { ...recordFrom(note.text), revision: note.revision }
+  }
+
+  async #store(retire: boolean): Promise<void> {
+    if (!this.#connection.connected) return
+    const keys = [...this.#table.unstored].filter((key) => this.#isStored(key))
+    for (const key of keys) this.#table.unstored.delete(key)
+    const outcomes = await Promise.allSettled(keys.map((key) => this.#storeOne(key, retire)))
+    for (const [i, outcome] of outcomes.entries()) {
+      if (outcome.status === 'fulfilled') continue
+      this.#table.unstored.add(keys[i] ?? '')
+      this.#onProblem({ kind: 'failed', message: `storing counters: ${messageOf(outcome.reason)}` })
+    }
+  }
+
+  async #storeOne(key: string, retire: boolean): Promise<void> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      const own = this.#table.get(key)
+      if (!own) return
+      const stored = await this.#read(key)
+      const retired = { ...(stored?.retired ?? noFigures()) }
+      const nodes = { ...stored?.nodes }
+      delete nodes[this.#node]
+      const now = Date.now()
+      for (const [node, { figures, at }] of Object.entries(nodes)) {
+        if (this.#peers.isAlive(node) || now - at < RETIRE_MS) continue
+        addFigures(retired, { ...figures, leased: 0, subscribers: 0 })
+        delete nodes[node]
+      }
+      if (retire) addFigures(retired, { ...own, leased: 0, subscribers: 0 })
+      else nodes[this.#node] = { figures: own, at: now }
+      const text = JSON.stringify({ retired, nodes })
+      if (await this.#notes.put(this.#subjects.note('c', key), text, stored?.revision ?? 0)) return
+    }
+    throw new Error('other nodes were always faster')
+  }
+
+  async forget(key: string): Promise<void> {
+    this.#table.forget(key)
+    await this.#notes.remove(this.#subjects.note('c', key))
+  }
+
+  /** Leaves what this node counted to the others. */
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    await this.#storing
+    for (const key of this.#table.keys()) this.#table.unstored.add(key)
+    await this.#store(true)
+  }
+}
+
+function recordFrom(text: string): Record_ {
+  const empty = { retired: noFigures(), nodes: {} }
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value !== 'object' || value === null || !('retired' in value) || !('nodes' in value)) return empty
+    const nodes: Record_['nodes'] = {}
+    for (const [node, part] of Object.entries(value.nodes ?? {})) {
+      const { figures, at } = Object.fromEntries(Object.entries(part ?? {})) as Record<string, unknown>
+      nodes[node] = { figures: figuresFrom(figures), at: typeof at === 'number' ? at : 0 }
+    }
+    return { retired: figuresFrom(value.retired), nodes }
+  } catch {
+    return empty
+  }
+}

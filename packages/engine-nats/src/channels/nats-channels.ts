@@ -1,0 +1,170 @@
+import type { ChannelEngine, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
+import { CHANNEL_TYPES, channelMatcher } from '@signalbox/broker-core'
+
+import { API, isApiError, unavailable } from '../errors.ts'
+import type { NatsLogs } from '../logs/nats-logs.ts'
+import type { Parts } from '../parts.ts'
+import type { NatsQueues } from '../queues/nats-queues.ts'
+import type { NatsTopics } from '../topics.ts'
+import type { Figures } from './figures.ts'
+import type { LiveType } from './peers.ts'
+import type { StoredChannel, StoredType } from './registry.ts'
+import { liveKey } from './registry.ts'
+
+/** Channels asked about at the same time. */
+const PARALLEL = 64
+
+/** Finding and managing channels on NATS. What they hold the servers say; what was counted, all nodes together. */
+export class NatsChannels implements ChannelEngine {
+  readonly #parts: Parts
+  readonly #queues: NatsQueues
+  readonly #logs: NatsLogs
+  readonly #topics: NatsTopics
+  #closed = false
+
+  constructor(parts: Parts, queues: NatsQueues, logs: NatsLogs, topics: NatsTopics) {
+    this.#parts = parts
+    this.#queues = queues
+    this.#logs = logs
+    this.#topics = topics
+  }
+
+  async list(type?: ChannelType): Promise<readonly ChannelState[]> {
+    await this.#ready()
+    const wanted = (type === undefined ? CHANNEL_TYPES : [type]).flatMap((each) =>
+      this.#names(each)
+        .toSorted()
+        .map((name) => ({ type: each, name })),
+    )
+    const states: ChannelState[] = []
+    for (let at = 0; at < wanted.length; at += PARALLEL) {
+      const part = await Promise.all(wanted.slice(at, at + PARALLEL).map((each) => this.#state(each.type, each.name)))
+      // One that was deleted in the meantime is none.
+      states.push(...part.filter((state) => state !== undefined))
+    }
+    return states
+  }
+
+  #names(type: ChannelType): string[] {
+    if (!isStored(type)) return this.#parts.registry.allLive(type)
+    return this.#parts.registry.allStored(type).map(({ name }) => name)
+  }
+
+  async info(type: ChannelType, name: string): Promise<ChannelState | undefined> {
+    await this.#ready()
+    return this.#state(type, name)
+  }
+
+  async #state(type: ChannelType, name: string): Promise<ChannelState | undefined> {
+    const { registry, counters } = this.#parts
+    if (!isStored(type)) {
+      if (!registry.hasLive(type, name)) return undefined
+      return stateOf(type, name, await counters.total(liveKey(type, name)), this.#wildcardSubscribers(type, name))
+    }
+    const channel = registry.stored(type, name)
+    if (!channel) return undefined
+    try {
+      return await (type === 'queues' ? this.#queueState(channel) : this.#logState(channel))
+    } catch (error) {
+      if (isApiError(error, API.STREAM_NOT_FOUND)) return undefined
+      throw error
+    }
+  }
+
+  #wildcardSubscribers(type: LiveType, name: string): number {
+    if (type !== 'events') return 0
+    return this.#topics.wildcards.filter((pattern) => channelMatcher(pattern)(name)).length
+  }
+
+  async #queueState(channel: StoredChannel): Promise<ChannelState> {
+    const [total, held] = await Promise.all([
+      this.#parts.counters.total(channel.incarnation),
+      this.#queues.gauges.read(channel),
+    ])
+    const { messages, delayed, bytes, lastSequence, lastStoredAt } = held
+    const inFlight = Math.max(0, Math.min(total.leased, messages - delayed))
+    const { deadLettered, expired } = total
+    return {
+      ...stateOf('queues', channel.name, { ...total, incoming: lastSequence }, 0, lastStoredAt),
+      queue: { waiting: messages - delayed - inFlight, delayed, inFlight, bytes, deadLettered, expired },
+    }
+  }
+
+  async #logState(channel: StoredChannel): Promise<ChannelState> {
+    const [total, held] = await Promise.all([
+      this.#parts.counters.total(channel.incarnation),
+      this.#logs.reader.counts(channel),
+    ])
+    const { firstSequence, lastSequence, lastEver, entries, bytes, lastStoredAt } = held
+    return {
+      ...stateOf('events_store', channel.name, { ...total, incoming: lastEver }, 0, lastStoredAt),
+      log: { firstSequence, lastSequence, entries, bytes },
+    }
+  }
+
+  async create(type: ChannelType, name: string, options: ChannelOptions = {}): Promise<boolean> {
+    await this.#ready()
+    const { registry } = this.#parts
+    if (type === 'events_store') return this.#logs.create(name, options)
+    if (type === 'queues') {
+      const isNew = registry.isMissing('queues', name)
+      await registry.ensureStored('queues', name)
+      return isNew
+    }
+    if (registry.hasLive(type, name)) return false
+    registry.ensureLive(type, name)
+    return true
+  }
+
+  async delete(type: ChannelType, name: string): Promise<boolean> {
+    await this.#ready()
+    const { registry, counters, figures } = this.#parts
+    if (!isStored(type)) {
+      if (!registry.removeLive(type, name)) return false
+      const key = liveKey(type, name)
+      const subscribers = figures.get(key)?.subscribers ?? 0
+      figures.forget(key)
+      // They stay, and make the channel again when something comes.
+      if (subscribers > 0) figures.change(key, (own) => (own.subscribers = subscribers))
+      return true
+    }
+    const channel = await registry.deleteStored(type, name)
+    if (!channel) return false
+    await counters.forget(channel.incarnation)
+    if (type === 'queues') await this.#queues.forget(channel)
+    return true
+  }
+
+  async #ready(): Promise<void> {
+    if (this.#closed) throw unavailable('it is closed')
+    await this.#parts.connection.ready()
+  }
+
+  close(): void {
+    this.#closed = true
+  }
+}
+
+function isStored(type: ChannelType): type is StoredType {
+  return type === 'queues' || type === 'events_store'
+}
+
+function stateOf(
+  type: ChannelType,
+  name: string,
+  { incoming, incomingBytes, outgoing, outgoingBytes, subscribers: named, lastActivity }: Figures,
+  others: number,
+  lastStoredAt = 0,
+): ChannelState {
+  const subscribers = named + others
+  return {
+    type,
+    name,
+    incoming,
+    incomingBytes,
+    outgoing,
+    outgoingBytes,
+    subscribers,
+    lastActivity: subscribers > 0 ? Date.now() : Math.max(lastActivity, lastStoredAt),
+  }
+}

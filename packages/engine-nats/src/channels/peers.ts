@@ -1,0 +1,175 @@
+import type { ChannelType } from '@signalbox/broker-core'
+
+import type { Connection } from '../connection.ts'
+import { messageOf } from '../errors.ts'
+import type { EngineProblem } from '../options.ts'
+import type { Subjects } from '../subjects.ts'
+import type { Figures, FigureTable } from './figures.ts'
+import { figuresFrom } from './figures.ts'
+
+export type LiveType = Exclude<ChannelType, 'queues' | 'events_store'>
+
+/** A channel of a type that is not stored came into being or was deleted on some node. */
+export interface LiveChange {
+  readonly type: LiveType
+  readonly name: string
+  readonly exists: boolean
+}
+
+const TELL_MS = 1_000
+/** Told even when nothing changed, so that a silent node is known to be gone. */
+const ALIVE_MS = 2_000
+const GONE_MS = 7_000
+/** Channels in one message. */
+const PART = 200
+
+/** What the nodes tell each other: that they are there, what they count, and which channels live in their memory. */
+export class Peers {
+  readonly #connection: Connection
+  readonly #subjects: Subjects
+  readonly #node: string
+  readonly #table: FigureTable
+  readonly #onLive: (change: LiveChange) => void
+  readonly #liveChannels: () => readonly LiveChange[]
+  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #others = new Map<string, { seen: number; readonly figures: Map<string, Figures> }>()
+  #timer: NodeJS.Timeout | undefined
+  #told = 0
+
+  constructor(
+    connection: Connection,
+    subjects: Subjects,
+    node: string,
+    table: FigureTable,
+    live: { onChange: (change: LiveChange) => void; all: () => readonly LiveChange[] },
+    onProblem: (problem: EngineProblem) => void,
+  ) {
+    this.#connection = connection
+    this.#subjects = subjects
+    this.#node = node
+    this.#table = table
+    this.#onLive = live.onChange
+    this.#liveChannels = live.all
+    this.#onProblem = onProblem
+  }
+
+  start(): void {
+    this.#connection.nc.subscribe(this.#subjects.nodes('>'), {
+      callback: (error, message) => {
+        if (!error) this.#hear(message.subject.slice(this.#subjects.nodes('').length), message.string())
+      },
+    })
+    this.#publish('hello', { node: this.#node })
+    this.#timer = setInterval(() => this.#tick(), TELL_MS)
+    this.#timer.unref()
+  }
+
+  #tick(): void {
+    const now = Date.now()
+    for (const [node, { seen }] of this.#others) if (now - seen > GONE_MS) this.#others.delete(node)
+    if (this.#table.untold.size > 0 || now - this.#told >= ALIVE_MS) this.#tell(this.#table.untold)
+  }
+
+  #tell(keys: Iterable<string>): void {
+    const figures = [...keys].map((key) => [key, this.#table.get(key)] as const)
+    this.#table.untold.clear()
+    this.#told = Date.now()
+    let at = 0
+    do {
+      this.#publish('figures', { node: this.#node, figures: figures.slice(at, at + PART) })
+      at += PART
+    } while (at < figures.length)
+  }
+
+  /** Tells every node of a channel in memory at once, so that all list it and count it. */
+  announce(change: LiveChange): void {
+    this.#publish('live', { node: this.#node, channels: [change] })
+  }
+
+  #publish(what: string, content: unknown): void {
+    // What was missed while the connection is lost, the hello after it asks for.
+    if (!this.#connection.connected) return
+    try {
+      this.#connection.nc.publish(this.#subjects.nodes(what), JSON.stringify(content))
+    } catch (error) {
+      this.#onProblem({ kind: 'failed', message: `telling the other nodes: ${messageOf(error)}`, error })
+    }
+  }
+
+  #hear(what: string, text: string): void {
+    const content = parse(text)
+    const node = content?.['node']
+    if (!content || typeof node !== 'string' || node === this.#node) return
+    if (what === 'bye') {
+      this.#others.delete(node)
+      return
+    }
+    let other = this.#others.get(node)
+    if (!other) this.#others.set(node, (other = { seen: 0, figures: new Map() }))
+    other.seen = Date.now()
+    if (what === 'hello') {
+      this.#tell(this.#table.keys())
+      const channels = this.#liveChannels()
+      for (let at = 0; at < channels.length; at += PART) {
+        this.#publish('live', { node: this.#node, channels: channels.slice(at, at + PART) })
+      }
+    }
+    if (what === 'figures') for (const [key, figures] of pairs(content['figures'])) other.figures.set(key, figures)
+    if (what === 'live') for (const change of changes(content['channels'])) this.#onLive(change)
+  }
+
+  get others(): readonly string[] {
+    return [...this.#others.keys()]
+  }
+
+  isAlive(node: string): boolean {
+    return this.#others.has(node)
+  }
+
+  /** What the other nodes count for a channel, by node. */
+  figures(key: string): readonly (readonly [string, Figures])[] {
+    const found: (readonly [string, Figures])[] = []
+    for (const [node, { figures }] of this.#others) {
+      const theirs = figures.get(key)
+      if (theirs) found.push([node, theirs])
+    }
+    return found
+  }
+
+  /** After the connection was lost. */
+  hello(): void {
+    this.#publish('hello', { node: this.#node })
+    this.#tell(this.#table.keys())
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+    this.#publish('bye', { node: this.#node })
+  }
+}
+
+function parse(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function pairs(value: unknown): (readonly [string, Figures])[] {
+  if (!Array.isArray(value)) return []
+  return value.flatMap((pair: unknown) =>
+    Array.isArray(pair) && typeof pair[0] === 'string' ? [[pair[0], figuresFrom(pair[1])] as const] : [],
+  )
+}
+
+function changes(value: unknown): LiveChange[] {
+  if (!Array.isArray(value)) return []
+  return value.flatMap((change: unknown) => {
+    if (typeof change !== 'object' || change === null) return []
+    const { type, name, exists } = Object.fromEntries(Object.entries(change)) as Record<string, unknown>
+    if (type !== 'events' && type !== 'commands' && type !== 'queries') return []
+    return typeof name === 'string' && typeof exists === 'boolean' ? [{ type, name, exists }] : []
+  })
+}

@@ -1,0 +1,95 @@
+import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
+import { connect, credsAuthenticator, errors } from '@nats-io/transport-node'
+import { readFile } from 'node:fs/promises'
+import { setTimeout as pause } from 'node:timers/promises'
+
+import { messageOf, NatsEngineError } from './errors.ts'
+import type { Settings } from './options.ts'
+import { withoutPassword } from './options.ts'
+
+const RETRY_MS = 1_000
+
+/**
+ * A first connection. Waits for the servers as long as the settings allow, and tells so once.
+ * @throws NatsEngineError OPTION_INVALID, SERVERS_UNREACHABLE, SERVERS_REFUSED
+ */
+export async function connectToServers(settings: Settings): Promise<NatsConnection> {
+  const options = await connectionOptions(settings)
+  const shown = settings.servers.map(withoutPassword).join(', ')
+  for (let waiting = false; ; ) {
+    settings.signal?.throwIfAborted()
+    try {
+      const connection = await connect(options)
+      if (waiting) settings.onProblem({ kind: 'healed', message: `NATS is there: ${shown}` })
+      return connection
+    } catch (error) {
+      if (isRefusal(error)) {
+        throw new NatsEngineError('SERVERS_REFUSED', `NATS refused the connection to ${shown}: ${messageOf(error)}`, {
+          cause: error,
+        })
+      }
+      if (!settings.waitForServers) {
+        throw new NatsEngineError('SERVERS_UNREACHABLE', `NATS cannot be reached at ${shown}`, { cause: error })
+      }
+      if (!waiting) {
+        settings.onProblem({ kind: 'disconnected', message: `NATS cannot be reached at ${shown}; waiting`, error })
+      }
+      waiting = true
+    }
+    await pause(RETRY_MS, undefined, { ...(settings.signal && { signal: settings.signal }) })
+  }
+}
+
+async function connectionOptions(settings: Settings): Promise<NodeConnectionOptions> {
+  const { servers, credsFile, tls } = settings
+  const withUser = servers.map(credentialsIn).find((found) => found !== undefined)
+  const creds = credsFile === undefined ? undefined : await readOption('credsFile', credsFile)
+  const tlsOptions = {
+    ...(tls?.caFile !== undefined && { ca: await readOption('tls.caFile', tls.caFile) }),
+    ...(tls?.certFile !== undefined && { cert: await readOption('tls.certFile', tls.certFile) }),
+    ...(tls?.keyFile !== undefined && { key: await readOption('tls.keyFile', tls.keyFile) }),
+  }
+  const encrypted = Object.keys(tlsOptions).length > 0 || servers.some((server) => server.startsWith('tls://'))
+  return {
+    servers: servers.map((server) => withoutPassword(server).replace(/^\w+:\/\//, '')),
+    name: settings.prefix,
+    timeout: settings.requestTimeoutMs,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: 250,
+    // Credentials may be in rotation: a refusal while reconnecting does not end the engine.
+    ignoreAuthErrorAbort: true,
+    // A frozen server is given up after two unanswered pings.
+    pingInterval: 5_000,
+    maxPingOut: 2,
+    noAsyncTraces: true,
+    ...(encrypted && { tls: tlsOptions }),
+    ...(creds !== undefined && { authenticator: credsAuthenticator(new TextEncoder().encode(creds)) }),
+    ...(creds === undefined && withUser),
+  }
+}
+
+function credentialsIn(server: string): { user: string; pass: string } | undefined {
+  const match = /^(?:\w+:\/\/)?([^@]*)@/.exec(server)
+  if (match?.[1] === undefined) return undefined
+  const [user = '', ...pass] = match[1].split(':')
+  return { user: decodeURIComponent(user), pass: decodeURIComponent(pass.join(':')) }
+}
+
+async function readOption(name: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    throw new NatsEngineError('OPTION_INVALID', `invalid option ${name}: ${file} cannot be read`, { cause: error })
+  }
+}
+
+const CERTIFICATE = /certificate|self[- ]signed|unable to verify|ERR_TLS|altnames|secure connection/i
+
+function isRefusal(error: unknown): boolean {
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof errors.AuthorizationError) return true
+    if (CERTIFICATE.test(cause.message)) return true
+    if ('code' in cause && typeof cause.code === 'string' && CERTIFICATE.test(cause.code)) return true
+  }
+  return false
+}

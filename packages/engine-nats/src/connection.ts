@@ -1,0 +1,113 @@
+import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import type { Msg, NatsConnection, Payload, RequestOptions } from '@nats-io/transport-node'
+
+import { connectToServers } from './connect.ts'
+import { asBrokerError, messageOf, NatsEngineError, unavailable } from './errors.ts'
+import type { Settings } from './options.ts'
+
+/**
+ * The one connection of a node. While it is lost, calls wait for it a bounded time and then fail; everything that
+ * waits on the servers is told when it is back.
+ */
+export class Connection {
+  readonly nc: NatsConnection
+  readonly manager: JetStreamManager
+  readonly client: JetStreamClient
+  readonly #settings: Settings
+  readonly #onReconnect = new Set<() => void>()
+  #back: PromiseWithResolvers<void> | undefined
+  #closed = false
+
+  private constructor(nc: NatsConnection, manager: JetStreamManager, settings: Settings) {
+    this.nc = nc
+    this.manager = manager
+    this.client = jetstream(nc, { timeout: settings.requestTimeoutMs })
+    this.#settings = settings
+    void this.#follow()
+  }
+
+  /** @throws NatsEngineError */
+  static async open(settings: Settings): Promise<Connection> {
+    const nc = await connectToServers(settings)
+    try {
+      const manager = await jetstreamManager(nc, { timeout: settings.requestTimeoutMs })
+      return new Connection(nc, manager, settings)
+    } catch (error) {
+      await nc.close()
+      throw new NatsEngineError(
+        'JETSTREAM_MISSING',
+        `NATS is there, but JetStream does not answer (${messageOf(error)}); start nats-server with -js, and allow JetStream to this account`,
+        { cause: error },
+      )
+    }
+  }
+
+  get connected(): boolean {
+    return this.#back === undefined && !this.#closed
+  }
+
+  get maxPayload(): number {
+    return this.nc.info?.max_payload ?? 1024 * 1024
+  }
+
+  async #follow(): Promise<void> {
+    for await (const status of this.nc.status()) {
+      if (status.type === 'disconnect') this.#lost()
+      if (status.type === 'reconnect') this.#found()
+    }
+  }
+
+  #lost(): void {
+    if (this.#back || this.#closed) return
+    this.#back = Promise.withResolvers()
+    this.#settings.onProblem({ kind: 'disconnected', message: 'the connection to NATS is lost; trying again' })
+  }
+
+  #found(): void {
+    this.#back?.resolve()
+    this.#back = undefined
+    this.#settings.onProblem({ kind: 'healed', message: 'the connection to NATS is back' })
+    for (const listener of this.#onReconnect) listener()
+  }
+
+  onReconnect(listener: () => void): () => void {
+    this.#onReconnect.add(listener)
+    return () => this.#onReconnect.delete(listener)
+  }
+
+  /** Resolves when there is a connection. @throws BrokerError ENGINE_UNAVAILABLE after a bounded wait */
+  async ready(): Promise<void> {
+    if (this.#closed) throw unavailable('it is closed')
+    if (!this.#back) return
+    const late = Promise.withResolvers<boolean>()
+    const timer = setTimeout(() => late.resolve(true), this.#settings.patienceMs)
+    const isLate = await Promise.race([late.promise, this.#back.promise.then(() => false)])
+    clearTimeout(timer)
+    if (this.#closed) throw unavailable('it is closed')
+    if (isLate) throw unavailable('the connection to NATS is lost')
+  }
+
+  /** @throws BrokerError ENGINE_UNAVAILABLE; of JetStream's own refusals `translate` may make something else */
+  async call<T>(work: () => Promise<T>, translate: (error: unknown) => unknown = () => undefined): Promise<T> {
+    await this.ready()
+    try {
+      return await work()
+    } catch (error) {
+      throw translate(error) ?? asBrokerError(error)
+    }
+  }
+
+  request(subject: string, payload?: Payload, options?: Partial<RequestOptions>): Promise<Msg> {
+    return this.call(() =>
+      this.nc.request(subject, payload, { timeout: this.#settings.requestTimeoutMs, ...options }),
+    )
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    this.#back?.resolve()
+    await this.nc.close()
+  }
+}

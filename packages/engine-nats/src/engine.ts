@@ -1,0 +1,199 @@
+import type { Engine, EngineCapabilities, EngineHealth, EngineLimits, EngineStats } from '@signalbox/broker-core'
+
+import { Counters } from './channels/counters.ts'
+import { FigureTable } from './channels/figures.ts'
+import { NatsChannels } from './channels/nats-channels.ts'
+import { Peers } from './channels/peers.ts'
+import { ChannelRegistry } from './channels/registry.ts'
+import { Connection } from './connection.ts'
+import { ENVELOPE_BYTES } from './envelope.ts'
+import { messageOf } from './errors.ts'
+import { NatsLogs } from './logs/nats-logs.ts'
+import { Notes } from './notes.ts'
+import type { NatsEngineOptions, Settings } from './options.ts'
+import { settingsOf } from './options.ts'
+import type { Parts } from './parts.ts'
+import { Publisher } from './publisher.ts'
+import { Pulls } from './pulls.ts'
+import { NatsQueues } from './queues/nats-queues.ts'
+import { NatsRequests } from './requests/nats-requests.ts'
+import { StoredMessages } from './stored-messages.ts'
+import { MAX_DELAYED, Streams } from './streams.ts'
+import { Subjects, unique } from './subjects.ts'
+import { NatsTopics } from './topics.ts'
+
+const CAPABILITIES: EngineCapabilities = Object.freeze({
+  fsyncBeforeAck: false,
+  exactNackOrder: false,
+  peekHidesLeased: false,
+  leaseSurvivesNode: true,
+  maxDelayedPerQueue: MAX_DELAYED,
+})
+
+const IDLE_MS = 60_000
+
+/** The cluster engine: any number of nodes over one NATS JetStream cluster. */
+export class NatsEngine implements Engine {
+  readonly name = 'nats'
+  readonly capabilities = CAPABILITIES
+  readonly limits: EngineLimits
+  readonly queues: NatsQueues
+  readonly topics: NatsTopics
+  readonly logs: NatsLogs
+  readonly requests: NatsRequests
+  readonly channels: NatsChannels
+  readonly #parts: Parts
+  readonly #idle: NodeJS.Timeout
+  #closing: Promise<void> | undefined
+
+  constructor(parts: Parts, queues: NatsQueues) {
+    const { settings, connection, registry } = parts
+    this.#parts = parts
+    this.limits = {
+      maxMessageBytes: Math.min(settings.maxMessageBytes, connection.maxPayload - ENVELOPE_BYTES),
+      maxChannels: settings.maxChannels,
+    }
+    this.queues = queues
+    this.topics = new NatsTopics(parts)
+    this.logs = new NatsLogs(parts)
+    this.requests = new NatsRequests(parts)
+    this.channels = new NatsChannels(parts, queues, this.logs, this.topics)
+    this.#idle = setInterval(() => {
+      registry.forgetIdleReserved((type, name) =>
+        type === 'events' ? this.topics.isUsed(name) : this.requests.isUsed(type, name),
+      )
+    }, IDLE_MS)
+    this.#idle.unref()
+  }
+
+  async health(): Promise<EngineHealth> {
+    const { connection } = this.#parts
+    if (this.#closing) return { ok: false, checks: [{ name: 'connection', ok: false, detail: 'closed' }] }
+    const connected = connection.connected
+    const detail = connected ? `connected to ${connection.nc.getServer()}` : 'the connection to NATS is lost'
+    const checks = [{ name: 'connection', ok: connected, detail }]
+    if (connected) {
+      try {
+        await connection.manager.getAccountInfo()
+        checks.push({ name: 'jetstream', ok: true, detail: 'answers' })
+      } catch (error) {
+        checks.push({ name: 'jetstream', ok: false, detail: messageOf(error) })
+      }
+    }
+    return { ok: checks.every(({ ok }) => ok), checks }
+  }
+
+  async stats(): Promise<EngineStats> {
+    const queues = { waiting: 0, delayed: 0, inFlight: 0 }
+    let storeBytes = 0
+    for (const { queue, log } of await this.channels.list()) {
+      storeBytes += (queue?.bytes ?? 0) + (log?.bytes ?? 0)
+      queues.waiting += queue?.waiting ?? 0
+      queues.delayed += queue?.delayed ?? 0
+      queues.inFlight += queue?.inFlight ?? 0
+    }
+    return { storeBytes, channels: this.#parts.registry.size, queues }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    const { connection, registry, peers, counters, pulls, settings } = this.#parts
+    clearInterval(this.#idle)
+    this.channels.close()
+    this.topics.close()
+    this.requests.close()
+    try {
+      await this.queues.close()
+      await this.logs.close()
+      if (connection.connected) await counters.stop()
+    } catch (error) {
+      settings.onProblem({ kind: 'failed', message: `closing: ${messageOf(error)}`, error })
+    }
+    peers.stop()
+    registry.stop()
+    pulls.close()
+    if (connection.connected) await connection.nc.flush().catch(() => {})
+    await connection.close()
+  }
+}
+
+/**
+ * Connects a node. Resolves when it knows every channel and can serve.
+ * @throws NatsEngineError OPTION_INVALID, SERVERS_UNREACHABLE, SERVERS_REFUSED, JETSTREAM_MISSING
+ */
+export async function openNatsEngine(options: NatsEngineOptions): Promise<NatsEngine> {
+  const settings = settingsOf(options)
+  const connection = await Connection.open(settings)
+  try {
+    return await open(settings, connection)
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+}
+
+async function open(settings: Settings, connection: Connection): Promise<NatsEngine> {
+  const { onProblem } = settings
+  const node = unique()
+  const subjects = new Subjects(settings.prefix)
+  const streams = new Streams(connection, subjects, settings)
+  const { notes, recent } = await Notes.open(connection, settings)
+  const registry = new ChannelRegistry(connection, subjects, streams, settings)
+  const figures = new FigureTable()
+  const live = {
+    onChange: (change: Parameters<ChannelRegistry['hear']>[0]) => registry.hear(change),
+    all: () => registry.liveChannels,
+  }
+  const peers = new Peers(connection, subjects, node, figures, live, onProblem)
+  const isStored = (key: string): boolean => registry.isStored(key)
+  const counters = new Counters(connection, notes, subjects, node, figures, peers, isStored, onProblem)
+  await registry.start((change) => peers.announce(change))
+  const parts: Parts = {
+    node,
+    settings,
+    connection,
+    subjects,
+    registry,
+    figures,
+    counters,
+    peers,
+    notes,
+    recent,
+    publisher: new Publisher(connection, settings.requestTimeoutMs),
+    messages: new StoredMessages(connection),
+    pulls: new Pulls(connection),
+  }
+  const engine = new NatsEngine(parts, await NatsQueues.open(parts))
+  peers.start()
+  counters.start()
+  connection.onReconnect(() => {
+    peers.hello()
+    registry.resync().catch((error: unknown) => {
+      onProblem({ kind: 'failed', message: `reading the channels again: ${messageOf(error)}`, error })
+    })
+  })
+  warnings(settings, connection)
+  streams
+    .removeOrphans((stream) => registry.knowsStream(stream))
+    .catch((error: unknown) => onProblem({ kind: 'failed', message: `looking for old streams: ${messageOf(error)}` }))
+  return engine
+}
+
+function warnings({ replicas, maxMessageBytes, onProblem }: Settings, { maxPayload }: Connection): void {
+  if (replicas === 1) {
+    onProblem({
+      kind: 'warning',
+      message: 'messages are stored by one NATS server only, which a crash of its machine may cost the last of; set 3 replicas to keep them',
+    })
+  }
+  if (maxPayload - ENVELOPE_BYTES < maxMessageBytes) {
+    onProblem({
+      kind: 'warning',
+      message: `NATS takes messages of ${maxPayload} bytes; raise max_payload in its configuration to take ${maxMessageBytes}`,
+    })
+  }
+}

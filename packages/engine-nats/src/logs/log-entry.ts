@@ -1,0 +1,34 @@
+import type { LogAppend, StoredEvent } from '@signalbox/broker-core'
+
+import { decodeEnvelope, encodeEnvelope, numberField } from '../envelope.ts'
+
+/** An entry as its stream keeps it. */
+export function encodeEntry(channel: string, { id, clientId, metadata, tags, body, key, tombstone }: LogAppend): Uint8Array {
+  const fields: Record<string, string | number> = {}
+  if (key !== undefined) fields['key'] = key
+  if (tombstone === true) fields['tombstone'] = 1
+  return encodeEnvelope({ id, clientId, channel, metadata, tags, fields, body })
+}
+
+/** Undefined for what no node of this broker has stored. */
+export function decodeEntry(
+  channel: string,
+  { data, sequence, timestamp }: { data: Uint8Array; sequence: number; timestamp: number },
+): StoredEvent | undefined {
+  const envelope = decodeEnvelope(data)
+  if (!envelope) return undefined
+  const { id, clientId, metadata, tags, body, fields } = envelope
+  const key = fields['key']
+  return {
+    id,
+    clientId,
+    channel,
+    body,
+    metadata,
+    tags,
+    timestamp,
+    sequence,
+    ...(typeof key === 'string' && { key }),
+    ...(numberField(envelope, 'tombstone') === 1 && { tombstone: true as const }),
+  }
+}

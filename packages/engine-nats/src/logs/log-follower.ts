@@ -1,0 +1,184 @@
+import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core'
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
+import type { Msg } from '@nats-io/transport-node'
+import { setTimeout as pause } from 'node:timers/promises'
+
+import type { StoredChannel } from '../channels/registry.ts'
+import { messageOf } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import { parseAckSubject } from '../queues/ack-subject.ts'
+import { unique } from '../subjects.ts'
+import { decodeEntry } from './log-entry.ts'
+import type { LogListener } from './log-listener.ts'
+
+/** Entries and bytes fetched at once. */
+const BATCH = 100
+const BATCH_BYTES = 4 * 1024 * 1024
+const PULL_MS = 30_000
+/** The servers forget the consumer of a follower that died after this long, in milliseconds. */
+const FORGOTTEN_MS = 5 * 60_000
+const RETRY_MS = 200
+const NANOS = 1_000_000
+
+/**
+ * One subscription to an events store: a position, and a short-lived consumer that is made anew from it whenever the
+ * servers lose the one before.
+ */
+export class LogFollower {
+  readonly #parts: Parts
+  readonly #name: string
+  readonly #subscription: OpenSubscription
+  readonly #listener: LogListener
+  #channel: StoredChannel
+  #next: number
+  #consumer: string | undefined
+  #changed: PromiseWithResolvers<void> | undefined
+
+  constructor(
+    parts: Parts,
+    channel: StoredChannel,
+    next: number,
+    subscription: OpenSubscription,
+    listener: LogListener,
+  ) {
+    this.#parts = parts
+    this.#name = channel.name
+    this.#channel = channel
+    this.#next = next
+    this.#subscription = subscription
+    this.#listener = listener
+  }
+
+  /** Runs until the subscription ends. */
+  async run(): Promise<void> {
+    const { registry, settings } = this.#parts
+    const stopListening = registry.onChange((type, name) => {
+      if (type === 'events_store' && name === this.#name) this.#wake()
+    })
+    void this.#subscription.closed.then(() => this.#wake())
+    try {
+      while (!this.#subscription.ended) {
+        try {
+          await this.#step()
+        } catch (error) {
+          if (this.#subscription.ended) break
+          settings.onProblem({ kind: 'failed', message: `following an events store: ${messageOf(error)}`, error })
+          this.#consumer = undefined
+          await this.#wait(RETRY_MS)
+        }
+      }
+    } finally {
+      stopListening()
+      this.#dropConsumer()
+    }
+  }
+
+  #wake(): void {
+    this.#changed?.resolve()
+    this.#changed = undefined
+  }
+
+  /** Until the channel changes, the subscription ends, or the time is over. */
+  async #wait(milliseconds: number): Promise<void> {
+    this.#changed ??= Promise.withResolvers()
+    const late = new AbortController()
+    const timer = pause(milliseconds, undefined, { signal: late.signal, ref: false }).catch(() => {})
+    await Promise.race([this.#changed.promise, timer])
+    late.abort()
+  }
+
+  async #step(): Promise<void> {
+    const channel = this.#parts.registry.stored('events_store', this.#name)
+    if (!channel) return this.#wait(60_000)
+    if (channel.incarnation !== this.#channel.incarnation) {
+      // It was deleted and made again: everything in it is new.
+      this.#dropConsumer()
+      this.#channel = channel
+      this.#next = 1
+    }
+    this.#channel = channel
+    const consumer = (this.#consumer ??= await this.#makeConsumer())
+    const entries: StoredEvent[] = []
+    let broken = false
+    this.#changed ??= Promise.withResolvers()
+    const pulling = this.#parts.pulls.pull(
+      channel.stream,
+      consumer,
+      { batch: BATCH, waitMs: PULL_MS, maxBytes: BATCH_BYTES },
+      (message) => {
+        const entry = this.#entryOf(message)
+        if (entry) entries.push(entry)
+        else broken = true
+      },
+    )
+    const end = await Promise.race([pulling, this.#changed.promise])
+    if (end === 'gone' || end === 'lost' || broken) {
+      // Never again by this consumer: it may have given what did not arrive.
+      this.#dropConsumer()
+      if (entries.length === 0) await this.#wait(RETRY_MS)
+    }
+    if (end === 'large') entries.push(...(await this.#large(channel)))
+    if (end === undefined) this.#dropConsumer()
+    await this.#deliver(entries)
+  }
+
+  #entryOf(message: Msg): StoredEvent | undefined {
+    const ack = parseAckSubject(message.reply ?? '')
+    return ack && decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
+  }
+
+  /** An entry larger than a whole batch, by itself. */
+  async #large(channel: StoredChannel): Promise<StoredEvent[]> {
+    const found: StoredEvent[] = []
+    const filter = this.#parts.subjects.all(channel.incarnation)
+    await this.#parts.messages.forward(channel.stream, filter, this.#next, Number.MAX_SAFE_INTEGER, 1, (message) => {
+      const entry = decodeEntry(this.#name, message)
+      if (entry) found.push(entry)
+      return false
+    })
+    this.#dropConsumer()
+    return found
+  }
+
+  async #deliver(entries: readonly StoredEvent[]): Promise<void> {
+    const { incarnation } = this.#channel
+    for (const entry of entries) {
+      if (this.#subscription.ended) return
+      if (entry.sequence < this.#next) continue
+      this.#next = entry.sequence + 1
+      this.#parts.figures.delivered(incarnation, 1, messageSize(entry))
+      try {
+        await this.#listener(entry)
+      } catch (error) {
+        this.#parts.settings.onProblem({ kind: 'listener', message: 'the listener of an events store threw', error })
+      }
+    }
+  }
+
+  async #makeConsumer(): Promise<string> {
+    const { connection } = this.#parts
+    const name = `f-${unique()}`
+    await connection.call(() =>
+      connection.manager.consumers.add(this.#channel.stream, {
+        name,
+        ack_policy: AckPolicy.None,
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: this.#next,
+        inactive_threshold: FORGOTTEN_MS * NANOS,
+        mem_storage: true,
+        num_replicas: 1,
+      }),
+    )
+    return name
+  }
+
+  #dropConsumer(): void {
+    const { connection } = this.#parts
+    const consumer = this.#consumer
+    this.#consumer = undefined
+    if (consumer === undefined || !connection.connected) return
+    // If this fails the servers forget it by themselves.
+    connection.manager.consumers.delete(this.#channel.stream, consumer).catch(() => {})
+  }
+}

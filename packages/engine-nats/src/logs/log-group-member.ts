@@ -1,0 +1,193 @@
+import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core'
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
+import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
+import { setTimeout as pause } from 'node:timers/promises'
+
+import type { StoredChannel } from '../channels/registry.ts'
+import { API, isApiError, isNoResponders, messageOf } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import { ACK, NAK, parseAckSubject } from '../queues/ack-subject.ts'
+import { hash } from '../subjects.ts'
+import { decodeEntry } from './log-entry.ts'
+import type { LogListener } from './log-listener.ts'
+
+const PULL_MS = 30_000
+const RETRY_MS = 200
+const NANOS = 1_000_000
+/** An entry is somebody else's when its member was silent this long, in milliseconds. */
+const ACK_WAIT_MS = 30_000
+/** A member whose listener rejected leaves the next entries to others for this long, then for twice that. */
+const FIRST_BACKOFF_MS = 100
+const LAST_BACKOFF_MS = 5_000
+
+/** A member of a group: takes one entry at a time from a consumer that the whole group shares, on all nodes. */
+export class LogGroupMember {
+  readonly #parts: Parts
+  readonly #name: string
+  readonly #consumer: string
+  readonly #group: string
+  readonly #subscription: OpenSubscription
+  readonly #listener: LogListener
+  #channel: StoredChannel
+  #interest: Interest | undefined
+  #start: number
+  #made = false
+  #backoff = 0
+  #changed: PromiseWithResolvers<void> | undefined
+
+  constructor(
+    parts: Parts,
+    channel: StoredChannel,
+    group: string,
+    start: number,
+    subscription: OpenSubscription,
+    listener: LogListener,
+  ) {
+    this.#parts = parts
+    this.#name = channel.name
+    this.#channel = channel
+    this.#group = group
+    this.#consumer = `g-${hash(group)}`
+    this.#start = start
+    this.#subscription = subscription
+    this.#listener = listener
+  }
+
+  /** Makes the group's position when there is none. */
+  async join(): Promise<void> {
+    const { connection, subjects } = this.#parts
+    this.#interest?.unsubscribe()
+    this.#interest = connection.nc.subscribe(subjects.logGroup(this.#channel.incarnation, this.#group), {
+      callback: (error, message) => {
+        if (!error) message.respond()
+      },
+    })
+    await connection.call(async () => {
+      const { consumers } = connection.manager
+      try {
+        await consumers.info(this.#channel.stream, this.#consumer)
+      } catch (error) {
+        if (!isApiError(error, API.CONSUMER_NOT_FOUND)) throw error
+        await consumers.add(this.#channel.stream, {
+          durable_name: this.#consumer,
+          ack_policy: AckPolicy.Explicit,
+          ack_wait: ACK_WAIT_MS * NANOS,
+          deliver_policy: DeliverPolicy.StartSequence,
+          opt_start_seq: this.#start,
+          max_ack_pending: 10_000,
+        })
+      }
+    })
+    this.#made = true
+  }
+
+  /** Runs until the subscription ends, and leaves the group then. */
+  async run(): Promise<void> {
+    const { registry, settings } = this.#parts
+    const stopListening = registry.onChange((type, name) => {
+      if (type === 'events_store' && name === this.#name) this.#wake()
+    })
+    void this.#subscription.closed.then(() => this.#wake())
+    try {
+      while (!this.#subscription.ended) {
+        try {
+          await this.#step()
+        } catch (error) {
+          if (this.#subscription.ended) break
+          settings.onProblem({ kind: 'failed', message: `following an events store: ${messageOf(error)}`, error })
+          await this.#wait(RETRY_MS)
+        }
+      }
+    } finally {
+      stopListening()
+    }
+  }
+
+  #wake(): void {
+    this.#changed?.resolve()
+    this.#changed = undefined
+  }
+
+  async #wait(milliseconds: number): Promise<void> {
+    this.#changed ??= Promise.withResolvers()
+    const late = new AbortController()
+    const timer = pause(milliseconds, undefined, { signal: late.signal, ref: false }).catch(() => {})
+    await Promise.race([this.#changed.promise, timer])
+    late.abort()
+  }
+
+  async #step(): Promise<void> {
+    const channel = this.#parts.registry.stored('events_store', this.#name)
+    if (!channel) return this.#wait(60_000)
+    if (channel.incarnation !== this.#channel.incarnation) {
+      this.#channel = channel
+      this.#start = 1
+      this.#made = false
+    }
+    if (!this.#made) await this.join()
+    const taken: Msg[] = []
+    this.#changed ??= Promise.withResolvers()
+    let left = false
+    const pulling = this.#parts.pulls.pull(channel.stream, this.#consumer, { batch: 1, waitMs: PULL_MS }, (message) => {
+      // What comes to a member that has left is for another one.
+      if (left) this.#parts.connection.nc.publish(message.reply ?? '', NAK)
+      else taken.push(message)
+    })
+    const end = await Promise.race([pulling, this.#changed.promise])
+    left = true
+    for (const message of taken) await this.#handle(message)
+    if (end === 'gone' || end === 'lost') {
+      this.#made = false
+      await this.#wait(RETRY_MS)
+    }
+  }
+
+  async #handle(message: Msg): Promise<void> {
+    const { connection, figures, settings } = this.#parts
+    const subject = message.reply ?? ''
+    const entry = this.#entryOf(message)
+    if (!entry) {
+      connection.nc.publish(subject, '+TERM')
+      return
+    }
+    if (this.#subscription.ended) {
+      connection.nc.publish(subject, NAK)
+      return
+    }
+    const working = setInterval(() => connection.nc.publish(subject, '+WPI'), ACK_WAIT_MS / 3).unref()
+    try {
+      figures.delivered(this.#channel.incarnation, 1, messageSize(entry))
+      const left = this.#subscription.closed.then(() => 'left')
+      const outcome = await Promise.race([Promise.resolve(this.#listener(entry)).then(() => 'done'), left])
+      if (outcome === 'done') await connection.request(subject, ACK)
+      else connection.nc.publish(subject, NAK)
+      this.#backoff = 0
+    } catch (error) {
+      connection.nc.publish(subject, NAK)
+      settings.onProblem({ kind: 'listener', message: 'the listener of an events store threw', error })
+      this.#backoff = Math.min(LAST_BACKOFF_MS, this.#backoff === 0 ? FIRST_BACKOFF_MS : 2 * this.#backoff)
+      await this.#wait(this.#backoff)
+    } finally {
+      clearInterval(working)
+    }
+  }
+
+  #entryOf(message: Msg): StoredEvent | undefined {
+    const ack = parseAckSubject(message.reply ?? '')
+    return ack && decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
+  }
+
+  /** Leaves the group. Its position goes with its last member, wherever that was. */
+  async leave(engineStays: boolean): Promise<void> {
+    const { connection, subjects } = this.#parts
+    this.#interest?.unsubscribe()
+    if (!connection.connected || !engineStays) return
+    try {
+      await connection.request(subjects.logGroup(this.#channel.incarnation, this.#group))
+    } catch (error) {
+      if (!isNoResponders(error)) return
+      await connection.manager.consumers.delete(this.#channel.stream, this.#consumer).catch(() => {})
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import { messageOf } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import type { StoredChannel } from '../channels/registry.ts'
+
+/** How long a tombstone is seen, in milliseconds. */
+export const TOMBSTONE_MS = 60 * 60_000
+const SWEEP_MS = 60_000
+
+/** Removes tombstones an hour after they were written, on whichever node comes first. */
+export class Tombstones {
+  readonly #parts: Parts
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.sweep(Date.now()).catch((error: unknown) => {
+        const message = `removing tombstones: ${messageOf(error)}`
+        this.#parts.settings.onProblem({ kind: 'failed', message, error })
+      })
+    }, SWEEP_MS)
+    this.#timer.unref()
+  }
+
+  async written({ incarnation }: StoredChannel, sequence: number, timestamp: number): Promise<void> {
+    const { notes, subjects } = this.#parts
+    await notes.put(subjects.note('x', incarnation, sequence), String(timestamp + TOMBSTONE_MS))
+  }
+
+  /** Removes what was due by then. */
+  async sweep(now: number): Promise<void> {
+    const { connection, notes, registry, subjects } = this.#parts
+    if (!connection.connected) return
+    const logs = new Map(registry.allStored('events_store').map((channel) => [channel.incarnation, channel]))
+    for (const key of await notes.keys(subjects.note('x', '>'))) {
+      const [incarnation = '', sequence] = key.split('.').slice(-2)
+      const channel = logs.get(incarnation)
+      const note = await notes.get(key)
+      if (channel && note && Number(note.text) > now) continue
+      if (channel) {
+        // An entry that took its place has removed it already.
+        await connection.manager.streams.deleteMessage(channel.stream, Number(sequence)).catch(() => false)
+      }
+      await notes.remove(key)
+    }
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+}

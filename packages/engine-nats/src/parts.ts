@@ -1,0 +1,30 @@
+import type { Counters } from './channels/counters.ts'
+import type { FigureTable } from './channels/figures.ts'
+import type { Peers } from './channels/peers.ts'
+import type { ChannelRegistry } from './channels/registry.ts'
+import type { Connection } from './connection.ts'
+import type { Notes } from './notes.ts'
+import type { Settings } from './options.ts'
+import type { Publisher } from './publisher.ts'
+import type { Pulls } from './pulls.ts'
+import type { StoredMessages } from './stored-messages.ts'
+import type { Subjects } from './subjects.ts'
+
+/** What the message types of one node share. */
+export interface Parts {
+  /** This node, until it stops. */
+  readonly node: string
+  readonly settings: Settings
+  readonly connection: Connection
+  readonly subjects: Subjects
+  readonly registry: ChannelRegistry
+  readonly figures: FigureTable
+  readonly counters: Counters
+  readonly peers: Peers
+  readonly notes: Notes
+  /** Ids of messages that were deduplicated by. */
+  readonly recent: Notes
+  readonly publisher: Publisher
+  readonly messages: StoredMessages
+  readonly pulls: Pulls
+}

@@ -1,0 +1,105 @@
+import { BrokerError } from '@signalbox/broker-core'
+import type { ApiError } from '@nats-io/jetstream'
+import { JetStreamApiError, PubHeaders } from '@nats-io/jetstream'
+import type { Payload } from '@nats-io/transport-node'
+import { headers } from '@nats-io/transport-node'
+
+import type { Connection } from './connection.ts'
+import { isNoResponders } from './errors.ts'
+
+export interface PublishOptions {
+  /** The servers drop a second message with the same id to the same stream within its window. */
+  readonly messageId?: string
+  /** Only if the last message of the subject has this sequence; 0 is none. */
+  readonly expectLastOfSubject?: number
+}
+
+export interface Published {
+  readonly sequence: number
+  readonly duplicate: boolean
+}
+
+/** The stream that a publish went to is gone. */
+export class StreamGone extends Error {}
+
+const MAX_OUTSTANDING = 2_048
+const MAX_OUTSTANDING_BYTES = 64 * 1024 * 1024
+
+/** Headers and subject beside a payload. */
+const OVERHEAD_BYTES = 512
+
+interface Acknowledgement {
+  readonly seq: number
+  readonly duplicate?: boolean
+  readonly error?: ApiError
+}
+
+/** Publishes to streams, many at the same time but not without bound: who publishes more waits for acknowledgements. */
+export class Publisher {
+  readonly #connection: Connection
+  readonly #timeoutMs: number
+  readonly #waiting: (() => void)[] = []
+  #outstanding = 0
+  #bytes = 0
+
+  constructor(connection: Connection, timeoutMs: number) {
+    this.#connection = connection
+    this.#timeoutMs = timeoutMs
+  }
+
+  /** Resolves when the message is stored. @throws StreamGone, BrokerError MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE */
+  async publish(
+    subject: string,
+    payload: Uint8Array,
+    options: PublishOptions = {},
+    translate: (error: unknown) => unknown = () => undefined,
+  ): Promise<Published> {
+    this.assertFits(payload)
+    while (this.#outstanding >= MAX_OUTSTANDING || this.#bytes >= MAX_OUTSTANDING_BYTES) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#waiting.push(resolve)
+      await promise
+    }
+    this.#outstanding++
+    this.#bytes += payload.byteLength
+    try {
+      return await this.#connection.call(
+        () => this.#request(subject, payload, options),
+        (error) => (isNoResponders(error) ? new StreamGone() : translate(error)),
+      )
+    } finally {
+      this.#outstanding--
+      this.#bytes -= payload.byteLength
+      this.#waiting.shift()?.()
+    }
+  }
+
+  async #request(
+    subject: string,
+    payload: Payload,
+    { messageId, expectLastOfSubject }: PublishOptions,
+  ): Promise<Published> {
+    const timeout = this.#timeoutMs
+    const sent = { timeout, headers: headers() }
+    if (messageId !== undefined) sent.headers.set(PubHeaders.MsgIdHdr, messageId)
+    if (expectLastOfSubject !== undefined) {
+      sent.headers.set(PubHeaders.ExpectedLastSubjectSequenceHdr, String(expectLastOfSubject))
+    }
+    const plain = messageId === undefined && expectLastOfSubject === undefined
+    const answer = await this.#connection.nc.request(subject, payload, plain ? { timeout } : sent)
+    const { seq, duplicate, error } = answer.json<Acknowledgement>()
+    if (error) throw new JetStreamApiError(error)
+    return { sequence: seq, duplicate: duplicate === true }
+  }
+
+  /** @throws BrokerError MESSAGE_TOO_LARGE */
+  assertFits(payload: Uint8Array): void {
+    const limit = this.#connection.maxPayload - OVERHEAD_BYTES
+    if (payload.byteLength <= limit) return
+    throw new BrokerError(
+      'MESSAGE_TOO_LARGE',
+      `the message takes ${payload.byteLength} bytes; the NATS servers take ${limit} (max_payload)`,
+      { bytes: payload.byteLength, limit },
+    )
+  }
+}

@@ -1,0 +1,37 @@
+import type { Parts } from '../parts.ts'
+import { hash } from '../subjects.ts'
+import type { Delivery } from './delivery.ts'
+import { deadRecord, toMessage } from './queue-record.ts'
+import type { QueueSender } from './queue-sender.ts'
+
+/** Copies messages to their dead-letter queues (C2). Done twice within two minutes, it is done once. */
+export class DeadLetters {
+  readonly #parts: Parts
+  readonly #sender: QueueSender
+
+  constructor(parts: Parts, sender: QueueSender) {
+    this.#parts = parts
+    this.#sender = sender
+  }
+
+  /** @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, ENGINE_UNAVAILABLE */
+  async publish(delivery: Delivery, receiveCount: number): Promise<void> {
+    const { record, channel, sequence, timestamp } = delivery
+    const message = toMessage(channel.name, record, sequence, timestamp, receiveCount)
+    const tags = {
+      ...message.tags,
+      dlq_source: channel.name,
+      dlq_reason: 'max_receive_count',
+      dlq_receive_count: String(receiveCount),
+    }
+    const target = record.deadLetterQueue
+    const { duplicate } = await this.#sender.store(
+      target,
+      deadRecord(target, { ...message, tags }),
+      `dead ${hash(`${channel.incarnation} ${sequence}`)}`,
+    )
+    const { registry, figures } = this.#parts
+    const stored = registry.stored('queues', target)
+    if (stored && !duplicate) figures.received(stored.incarnation, 1, delivery.size)
+  }
+}

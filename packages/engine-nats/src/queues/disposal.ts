@@ -1,0 +1,117 @@
+import { isBrokerError } from '@signalbox/broker-core'
+
+import type { StoredChannel } from '../channels/registry.ts'
+import { messageOf } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import { ACK, NAK, nakAfter } from './ack-subject.ts'
+import type { DeadLetters } from './dead-letters.ts'
+import type { Delivery } from './delivery.ts'
+
+/** A message that cannot move to its dead-letter queue stays where it is, and is tried again after this long. */
+const DEAD_LETTER_RETRY_MS = 5_000
+
+/** Receive counts of messages that came back, remembered for looking at them. */
+const MAX_REMEMBERED = 10_000
+
+/** What becomes of a delivery: gone for good, back to its queue, or on to the dead-letter queue. */
+export class Disposal {
+  readonly #parts: Parts
+  readonly #deadLetters: DeadLetters
+  readonly #counts = new Map<string, number>()
+
+  constructor(parts: Parts, deadLetters: DeadLetters) {
+    this.#parts = parts
+    this.#deadLetters = deadLetters
+  }
+
+  /** Removes the message; resolves when that is durable. @throws BrokerError ENGINE_UNAVAILABLE */
+  async remove(delivery: Delivery): Promise<void> {
+    await this.#parts.connection.request(delivery.ackSubject, ACK)
+    this.#counts.delete(this.#noteKey(delivery.channel, delivery.sequence))
+    if (delivery.noted) this.#forgetNote(delivery)
+  }
+
+  #forgetNote({ channel, sequence }: Delivery): void {
+    // A note that stays is never read again.
+    this.#parts.notes.remove(this.#noteKey(channel, sequence)).catch(() => {})
+  }
+
+  /** After a receive that did not end in an ack. @throws BrokerError ENGINE_UNAVAILABLE */
+  async giveBack(delivery: Delivery): Promise<void> {
+    const { expiresAt, maxReceiveCount, deadLetterQueue } = delivery.record
+    if (expiresAt > 0 && expiresAt <= Date.now()) return this.expire(delivery)
+    if (maxReceiveCount > 0 && deadLetterQueue !== '' && delivery.receiveCount >= maxReceiveCount) {
+      return this.bury(delivery, delivery.receiveCount)
+    }
+    await this.#parts.connection.request(delivery.ackSubject, NAK)
+    if (this.#counts.size >= MAX_REMEMBERED) this.#counts.clear()
+    this.#counts.set(this.#noteKey(delivery.channel, delivery.sequence), delivery.receiveCount)
+  }
+
+  /** Moves the message to its dead-letter queue, now or, when that has no room, later. */
+  async bury(delivery: Delivery, receiveCount: number): Promise<void> {
+    try {
+      await this.#deadLetters.publish(delivery, receiveCount)
+    } catch (error) {
+      if (isBrokerError(error, 'QUEUE_FULL') || isBrokerError(error, 'CHANNEL_LIMIT')) {
+        await this.#parts.connection.request(delivery.ackSubject, nakAfter(DEAD_LETTER_RETRY_MS))
+        return
+      }
+      throw error
+    }
+    await this.remove(delivery)
+    this.#parts.figures.change(delivery.channel.incarnation, (figures) => figures.deadLettered++)
+  }
+
+  async expire(delivery: Delivery): Promise<void> {
+    await this.remove(delivery)
+    this.#parts.figures.change(delivery.channel.incarnation, (figures) => figures.expired++)
+  }
+
+  /** Gives back what nobody received: it does not count. */
+  async returnUncounted(delivery: Delivery): Promise<void> {
+    const key = this.#noteKey(delivery.channel, delivery.sequence)
+    await this.#parts.notes.put(key, String(delivery.uncounted + 1))
+    await this.#parts.connection.request(delivery.ackSubject, NAK)
+  }
+
+  /** Puts off a message that came before its time. */
+  async park(channel: StoredChannel, sequence: number, deliveries: number, subject: string, forMs: number): Promise<void> {
+    // One early delivery is what every delayed message is taken to have had, so only more are worth a note.
+    if (deliveries !== 1) await this.#parts.notes.put(this.#noteKey(channel, sequence), String(deliveries))
+    this.#parts.connection.nc.publish(subject, nakAfter(forMs))
+  }
+
+  /** Deliveries of a message that was delivered before which were no receives. */
+  async uncounted(
+    channel: StoredChannel,
+    sequence: number,
+    deliveries: number,
+    delayed: boolean,
+  ): Promise<{ uncounted: number; noted: boolean }> {
+    const key = this.#noteKey(channel, sequence)
+    const note = await this.#parts.notes.get(key)
+    if (note) return { uncounted: Number(note.text), noted: true }
+    if (!delayed) return { uncounted: 0, noted: false }
+    if (deliveries > 1) return { uncounted: 1, noted: false }
+    // Nobody asked for it before it was due.
+    await this.#parts.notes.put(key, '0')
+    return { uncounted: 0, noted: true }
+  }
+
+  receivesOf(channel: StoredChannel, sequence: number): number {
+    return this.#counts.get(this.#noteKey(channel, sequence)) ?? 0
+  }
+
+  #noteKey(channel: StoredChannel, sequence: number): string {
+    return this.#parts.subjects.note('q', channel.incarnation, sequence)
+  }
+
+  /** Runs what nobody waits for. A message that it fails for comes back by itself. */
+  background(work: Promise<void>): void {
+    work.catch((error: unknown) => {
+      if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) return
+      this.#parts.settings.onProblem({ kind: 'failed', message: `settling a message: ${messageOf(error)}`, error })
+    })
+  }
+}

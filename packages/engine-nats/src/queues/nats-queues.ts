@@ -1,0 +1,183 @@
+import type {
+  QueueDelivery,
+  QueueEngine,
+  QueueMessage,
+  QueueSend,
+  ReceiveOptions,
+  SendResult,
+  Settlement,
+} from '@signalbox/broker-core'
+
+import type { StoredChannel } from '../channels/registry.ts'
+import { messageOf, unavailable } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import { DeadLetters } from './dead-letters.ts'
+import { Disposal } from './disposal.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
+import type { Lease } from './leases.ts'
+import { Leases } from './leases.ts'
+import { Purge } from './purge.ts'
+import { QueueGauges } from './queue-gauges.ts'
+import { QueueReader } from './queue-reader.ts'
+import { QueueSender } from './queue-sender.ts'
+import { Queue } from './queue.ts'
+import { Receipts } from './receipts.ts'
+import { Settlements } from './settlements.ts'
+
+/** A queue that is just being deleted or made again is looked for after this long. */
+const AGAIN_MS = 20
+
+/** Queues on NATS: a work-queue stream and one consumer each, leases kept by the nodes that granted them. */
+export class NatsQueues implements QueueEngine {
+  readonly gauges: QueueGauges
+  readonly #parts: Parts
+  readonly #queues = new Map<string, Queue>()
+  readonly #sender: QueueSender
+  readonly #disposal: Disposal
+  readonly #leases: Leases
+  readonly #keeper: LeaseKeeper
+  readonly #settlements: Settlements
+  readonly #reader: QueueReader
+  readonly #purge: Purge
+  readonly #closing = new AbortController()
+
+  private constructor(parts: Parts, receipts: Receipts) {
+    this.#parts = parts
+    this.gauges = new QueueGauges(parts)
+    this.#sender = new QueueSender(parts, this.gauges)
+    this.#disposal = new Disposal(parts, new DeadLetters(parts, this.#sender))
+    this.#leases = new Leases(parts.figures, (lease) => this.#lapse(lease))
+    this.#keeper = new LeaseKeeper(parts, this.#leases, receipts)
+    this.#settlements = new Settlements(parts, this.#leases, this.#keeper, receipts, this.#disposal)
+    this.#reader = new QueueReader(parts, this.gauges, this.#disposal)
+    this.#purge = new Purge(parts, this.#leases, this.gauges, async (incarnation) =>
+      this.#queues.get(incarnation)?.returnStash(),
+    )
+  }
+
+  static async open(parts: Parts): Promise<NatsQueues> {
+    const queues = new NatsQueues(parts, await Receipts.open(parts.notes, parts.subjects))
+    queues.#settlements.start()
+    queues.#purge.start()
+    parts.registry.onChange((type) => {
+      if (type === 'queues') queues.#dropGone()
+    })
+    return queues
+  }
+
+  #dropGone(): void {
+    for (const [incarnation, queue] of this.#queues) {
+      if (this.#parts.registry.isStored(incarnation)) continue
+      this.#queues.delete(incarnation)
+      queue.drop()
+      this.#leases.forget(incarnation)
+      this.gauges.forget(incarnation)
+    }
+  }
+
+  #lapse(lease: Lease): void {
+    this.#disposal.background(this.#disposal.giveBack(lease.delivery))
+  }
+
+  send(channel: string, message: QueueSend): Promise<SendResult> {
+    return this.#sender.send(channel, message)
+  }
+
+  sendBatch(channel: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]> {
+    return this.#sender.sendBatch(channel, messages)
+  }
+
+  async receive(name: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
+    const { signal, waitMs } = options
+    signal?.throwIfAborted()
+    const until = Date.now() + waitMs
+    await this.#parts.connection.ready()
+    for (;;) {
+      const channel = this.#parts.registry.stored('queues', name)
+      const received = channel && (await this.#queue(channel).receive(options, until))
+      if (received) return received
+      signal?.throwIfAborted()
+      if (this.#closing.signal.aborted) throw unavailable('it is closed')
+      if (Date.now() >= until) return []
+      await this.#change(name, channel, until, signal)
+    }
+  }
+
+  #queue(channel: StoredChannel): Queue {
+    let queue = this.#queues.get(channel.incarnation)
+    if (!queue) {
+      queue = new Queue(this.#parts, channel, this.#keeper, this.#disposal)
+      this.#queues.set(channel.incarnation, queue)
+    }
+    return queue
+  }
+
+  /** Resolves when the queue is another one than before, or when it is time to look anyway. */
+  async #change(name: string, before: StoredChannel | undefined, until: number, signal?: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const done = (): void => resolve()
+    const stopListening = this.#parts.registry.onChange((type, changed) => {
+      if (type === 'queues' && changed === name) resolve()
+    })
+    // The servers may know of a deletion before this node does.
+    const wait = before ? AGAIN_MS : until - Date.now()
+    const timer = setTimeout(done, Math.max(0, Math.min(wait, 2 ** 31 - 1)))
+    signal?.addEventListener('abort', done)
+    this.#closing.signal.addEventListener('abort', done)
+    try {
+      await promise
+    } finally {
+      clearTimeout(timer)
+      stopListening()
+      signal?.removeEventListener('abort', done)
+      this.#closing.signal.removeEventListener('abort', done)
+    }
+  }
+
+  async ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+    return this.#settlements.settle(receipts, clientId, { what: 'ack' })
+  }
+
+  async nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+    return this.#settlements.settle(receipts, clientId, { what: 'nack' })
+  }
+
+  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<Settlement> {
+    return this.#settlements.settle(receipts, clientId, { what: 'extend', leaseMs })
+  }
+
+  async peek(name: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly QueueMessage[]> {
+    await this.#parts.connection.ready()
+    const channel = this.#parts.registry.stored('queues', name)
+    return channel ? this.#reader.peek(channel, options.maxMessages, options.maxBytes ?? Infinity) : []
+  }
+
+  async purge(name: string): Promise<number> {
+    await this.#parts.connection.ready()
+    const channel = this.#parts.registry.stored('queues', name)
+    return channel ? this.#purge.run(channel) : 0
+  }
+
+  /** What the cluster keeps beside the stream of a queue that was deleted. */
+  async forget(channel: StoredChannel): Promise<void> {
+    const { notes, subjects, settings } = this.#parts
+    try {
+      await notes.remove(subjects.note('q', channel.incarnation, '>'))
+      await this.#settlements.forget(channel)
+    } catch (error) {
+      settings.onProblem({ kind: 'failed', message: `forgetting a deleted queue: ${messageOf(error)}`, error })
+    }
+  }
+
+  /** Ends waits, gives back what nobody took, and leaves the leases to the servers. */
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.gauges.close()
+    for (const queue of this.#queues.values()) queue.end()
+    // Waits end in the meantime, and what came for them is among what is given back.
+    await new Promise((resolve) => setImmediate(resolve))
+    if (!this.#parts.connection.connected) return
+    await Promise.allSettled([...this.#queues.values()].map((queue) => queue.returnStash()))
+    await this.#keeper.handOver()
+  }
+}

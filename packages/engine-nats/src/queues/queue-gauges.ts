@@ -1,0 +1,161 @@
+import type { StoredChannel } from '../channels/registry.ts'
+import { API, isApiError } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import { QUEUE_CONSUMER } from '../streams.ts'
+import { TIME_GRAIN_MS, timesOf } from '../subjects.ts'
+import type { QueueRecord } from './queue-record.ts'
+
+export interface QueueCounts {
+  /** Those that have expired not counted. */
+  readonly messages: number
+  readonly delayed: number
+  readonly bytes: number
+  readonly lastSequence: number
+  readonly lastStoredAt: number
+}
+
+/** How old a count may be that only guards a generous limit, in milliseconds. */
+const ABOUT_MS = 2_000
+const MAX_TIMER_MS = 60 * 60_000
+const PARALLEL = 64
+
+/** Counts what queues hold, by the subjects of their messages, and removes what has expired. */
+export class QueueGauges {
+  readonly #parts: Parts
+  readonly #about = new Map<string, { delayed: number; readAt: number }>()
+  readonly #sweeps = new Map<string, { at: number; readonly timer: NodeJS.Timeout }>()
+  #closed = false
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async read(channel: StoredChannel): Promise<QueueCounts> {
+    const { connection, subjects } = this.#parts
+    const filter = subjects.all(channel.incarnation)
+    const info = await connection.call(
+      () => connection.manager.streams.info(channel.stream, { subjects_filter: filter }),
+      (error) => (isApiError(error, API.STREAM_NOT_FOUND) ? error : undefined),
+    )
+    const now = Date.now()
+    let [delayed, expired, nextExpiry] = [0, 0, Infinity]
+    for (const [subject, count] of Object.entries(info.state.subjects ?? {})) {
+      const { dueAt, expiresAt } = timesOf(subject)
+      if (expiresAt > 0 && expiresAt <= now) expired += count
+      else if (dueAt > now) delayed += count
+      if (expiresAt > 0) nextExpiry = Math.min(nextExpiry, expiresAt)
+    }
+    if (nextExpiry < Infinity) this.#sweepAt(channel, nextExpiry)
+    this.#about.set(channel.incarnation, { delayed, readAt: now })
+    const { messages, bytes, last_seq: lastSequence, last_ts: lastAt } = info.state
+    const lastStoredAt = lastSequence === 0 ? 0 : Date.parse(lastAt)
+    return { messages: messages - expired, delayed, bytes, lastSequence, lastStoredAt }
+  }
+
+  /** Delayed messages, not quite up to date. */
+  async delayedAbout(channel: StoredChannel): Promise<number> {
+    const known = this.#about.get(channel.incarnation)
+    if (known && Date.now() - known.readAt < ABOUT_MS) return known.delayed
+    return (await this.read(channel)).delayed
+  }
+
+  sent(channel: StoredChannel, { dueAt, expiresAt }: QueueRecord): void {
+    const about = this.#about.get(channel.incarnation)
+    if (about && dueAt > 0) about.delayed++
+    if (expiresAt > 0) this.#sweepAt(channel, Math.ceil(expiresAt / TIME_GRAIN_MS) * TIME_GRAIN_MS)
+  }
+
+  #sweepAt(channel: StoredChannel, time: number): void {
+    const planned = this.#sweeps.get(channel.incarnation)
+    if (this.#closed || (planned && planned.at <= time)) return
+    clearTimeout(planned?.timer)
+    const delay = Math.min(MAX_TIMER_MS, Math.max(20, time - Date.now()))
+    const timer = setTimeout(() => {
+      this.#sweeps.delete(channel.incarnation)
+      if (this.#parts.registry.stored('queues', channel.name)?.incarnation !== channel.incarnation) return
+      this.sweep(channel).catch(() => this.#sweepAt(channel, Date.now() + 1_000))
+    }, delay)
+    timer.unref()
+    this.#sweeps.set(channel.incarnation, { at: time, timer })
+  }
+
+  /**
+   * Removes messages that have expired and that nobody holds; resolves with how many. Those that somebody holds are
+   * their holder's affair.
+   */
+  async sweep(channel: StoredChannel): Promise<number> {
+    const { connection, subjects, figures } = this.#parts
+    const { manager } = connection
+    const filter = subjects.all(channel.incarnation)
+    const info = await connection.call(() => manager.streams.info(channel.stream, { subjects_filter: filter }))
+    const expired: string[] = []
+    let next = Infinity
+    for (const subject of Object.keys(info.state.subjects ?? {})) {
+      const { expiresAt } = timesOf(subject)
+      if (expiresAt === 0) continue
+      if (expiresAt <= Date.now()) expired.push(subject)
+      else next = Math.min(next, expiresAt)
+    }
+    let removed = 0
+    if (expired.length > 0) {
+      const delivered = (await connection.call(() => manager.consumers.info(channel.stream, QUEUE_CONSUMER))).delivered
+      const leased = await this.#isLeased(channel)
+      for (const subject of expired) {
+        removed += await this.#sweepSubject(channel, subject, leased ? delivered.stream_seq : 0)
+      }
+      if (leased) next = Math.min(next, Date.now() + 1_000)
+    }
+    if (removed > 0) figures.change(channel.incarnation, (own) => (own.expired += removed))
+    if (next < Infinity) this.#sweepAt(channel, next)
+    return removed
+  }
+
+  async #isLeased({ incarnation }: StoredChannel): Promise<boolean> {
+    return (await this.#parts.counters.total(incarnation)).leased > 0
+  }
+
+  /**
+   * One by one: purging a subject makes server 2.9 forget the deliveries of others. While somebody holds something,
+   * what was delivered before is left alone, since it may be that.
+   */
+  async #sweepSubject(channel: StoredChannel, subject: string, after: number): Promise<number> {
+    const { connection, messages } = this.#parts
+    let removed = 0
+    for (let from = after + 1; ; ) {
+      const found: number[] = []
+      await messages.forward(channel.stream, subject, from, Number.MAX_SAFE_INTEGER, PARALLEL, ({ sequence }) => {
+        found.push(sequence)
+        return found.length < PARALLEL
+      })
+      const outcomes = await Promise.all(found.map((sequence) => this.removeOne(channel, sequence)))
+      removed += outcomes.filter(Boolean).length
+      const last = found.at(-1)
+      if (last === undefined || found.length < PARALLEL || !connection.connected) return removed
+      from = last + 1
+    }
+  }
+
+  /** Removes a message from the stream and from what the consumer remembers; false when it was gone. */
+  async removeOne(channel: StoredChannel, sequence: number): Promise<boolean> {
+    const { connection } = this.#parts
+    return connection.call(async () => {
+      try {
+        return await connection.manager.streams.deleteMessage(channel.stream, sequence)
+      } catch (error) {
+        if (isApiError(error, API.MESSAGE_NOT_FOUND, API.STREAM_NOT_FOUND, API.DELETE_FAILED)) return false
+        throw error
+      }
+    })
+  }
+
+  forget(incarnation: string): void {
+    this.#about.delete(incarnation)
+    clearTimeout(this.#sweeps.get(incarnation)?.timer)
+    this.#sweeps.delete(incarnation)
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const incarnation of [...this.#sweeps.keys()]) this.forget(incarnation)
+  }
+}

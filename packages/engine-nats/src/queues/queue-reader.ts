@@ -1,0 +1,44 @@
+import type { QueueMessage } from '@signalbox/broker-core'
+
+import type { StoredChannel } from '../channels/registry.ts'
+import type { Parts } from '../parts.ts'
+import { timesOf } from '../subjects.ts'
+import type { Disposal } from './disposal.ts'
+import type { QueueGauges } from './queue-gauges.ts'
+import { readRecord, toMessage } from './queue-record.ts'
+import { messageSize } from '@signalbox/broker-core'
+
+/** Shows what is in a queue without asking its consumer. */
+export class QueueReader {
+  readonly #parts: Parts
+  readonly #gauges: QueueGauges
+  readonly #disposal: Disposal
+
+  constructor(parts: Parts, gauges: QueueGauges, disposal: Disposal) {
+    this.#parts = parts
+    this.#gauges = gauges
+    this.#disposal = disposal
+  }
+
+  async peek(channel: StoredChannel, maxMessages: number, maxBytes: number): Promise<readonly QueueMessage[]> {
+    const { messages, subjects } = this.#parts
+    const { messages: held, lastSequence } = await this.#gauges.read(channel)
+    if (held === 0) return []
+    const shown: QueueMessage[] = []
+    let bytes = 0
+    const filter = subjects.all(channel.incarnation)
+    await messages.forward(channel.stream, filter, 1, lastSequence, maxMessages, (stored) => {
+      const { dueAt, expiresAt } = timesOf(stored.subject)
+      const now = Date.now()
+      if (dueAt > now || (expiresAt > 0 && expiresAt <= now)) return true
+      const record = readRecord(stored.data)
+      if (!record || (record.expiresAt > 0 && record.expiresAt <= now)) return true
+      bytes += messageSize(record.envelope)
+      if (shown.length > 0 && bytes > maxBytes) return false
+      const receives = this.#disposal.receivesOf(channel, stored.sequence)
+      shown.push(toMessage(channel.name, record, stored.sequence, stored.timestamp, receives))
+      return shown.length < maxMessages && bytes < maxBytes
+    })
+    return shown
+  }
+}

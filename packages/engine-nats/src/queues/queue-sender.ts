@@ -1,0 +1,180 @@
+import type { QueueSend, SendResult } from '@signalbox/broker-core'
+import { BrokerError, isBrokerError, messageSize } from '@signalbox/broker-core'
+
+import type { StoredChannel } from '../channels/registry.ts'
+import { encodeEnvelope } from '../envelope.ts'
+import { API, isApiError, unavailable } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import type { Published } from '../publisher.ts'
+import { StreamGone } from '../publisher.ts'
+import { MAX_DELAYED } from '../streams.ts'
+import { hash } from '../subjects.ts'
+import type { QueueGauges } from './queue-gauges.ts'
+import type { QueueRecord } from './queue-record.ts'
+import { readRecord, toRecord } from './queue-record.ts'
+
+/** What {@link QueueSender.store} did. */
+interface Stored extends Published {
+  readonly channel: StoredChannel
+}
+
+const TRIES = 3
+
+/** Beside its payload, what a message takes in a stream: its record's head and its subject. */
+const STORED_BYTES = 128
+
+/** Puts messages into queues. */
+export class QueueSender {
+  readonly #parts: Parts
+  readonly #gauges: QueueGauges
+  /** Batches to one queue go one after the other, so that each finds out alone whether it fits. */
+  readonly #batches = new Map<string, Promise<unknown>>()
+
+  constructor(parts: Parts, gauges: QueueGauges) {
+    this.#parts = parts
+    this.#gauges = gauges
+  }
+
+  async send(name: string, message: QueueSend): Promise<SendResult> {
+    const record = toRecord(name, message, Date.now())
+    if (record.dueAt > 0) await this.#assertRoomForDelayed(name, 1)
+    const { deduplicationId } = message
+    const stored = await this.store(name, record, deduplicationId === undefined ? undefined : hash(deduplicationId))
+    return this.#result(stored, record, message)
+  }
+
+  async #result({ channel, sequence, duplicate }: Stored, record: QueueRecord, message: QueueSend): Promise<SendResult> {
+    const { deduplicationId, id } = message
+    if (duplicate && deduplicationId !== undefined) {
+      return { id: (await this.#firstId(channel, sequence, deduplicationId)) ?? id, sequence, duplicate }
+    }
+    this.#parts.figures.received(channel.incarnation, 1, messageSize(message))
+    this.#gauges.sent(channel, record)
+    if (deduplicationId !== undefined) {
+      // The message may be gone when the id is asked for.
+      await this.#parts.recent.put(this.#parts.subjects.recent(channel.incarnation, deduplicationId), id)
+    }
+    return { id, sequence, duplicate: false }
+  }
+
+  async #firstId(channel: StoredChannel, sequence: number, deduplicationId: string): Promise<string | undefined> {
+    const first = await this.#parts.messages.get(channel.stream, { seq: sequence })
+    const record = first && readRecord(first.data)
+    if (record) return record.envelope.id
+    return (await this.#parts.recent.get(this.#parts.subjects.recent(channel.incarnation, deduplicationId)))?.text
+  }
+
+  /** Stores a record; makes the queue when there is none. @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, ENGINE_UNAVAILABLE */
+  async store(name: string, record: QueueRecord, messageId: string | undefined): Promise<Stored> {
+    const payload = encodeEnvelope(record.envelope)
+    this.#parts.publisher.assertFits(payload)
+    let swept = false
+    for (let tries = 0; tries < TRIES; tries++) {
+      const channel = await this.#parts.registry.ensureStored('queues', name)
+      const subject = this.#parts.subjects.queueMessage(channel.incarnation, record.dueAt, record.expiresAt)
+      try {
+        const options = messageId === undefined ? {} : { messageId }
+        const published = await this.#parts.publisher.publish(subject, payload, options, (error) =>
+          isApiError(error, API.STREAM_STORE_FAILED) && /maximum/.test(error.message) ? this.#full(name) : undefined,
+        )
+        return { ...published, channel }
+      } catch (error) {
+        // What has expired takes no room.
+        if (isBrokerError(error, 'QUEUE_FULL') && !swept && (await this.#gauges.sweep(channel)) > 0) swept = true
+        else if (!(error instanceof StreamGone)) throw error
+        else await this.#parts.registry.settle('queues', name, channel)
+      }
+    }
+    throw unavailable('the queue comes and goes')
+  }
+
+  #full(name: string): BrokerError {
+    const { queueMaxMessages, queueMaxBytes } = this.#parts.settings
+    const [limit, what] = queueMaxMessages > 0 ? [queueMaxMessages, 'messages'] : [queueMaxBytes, 'bytes']
+    return new BrokerError('QUEUE_FULL', `the queue ${JSON.stringify(name)} is full: it holds at most ${limit} ${what}`, {
+      channel: name,
+      limit,
+    })
+  }
+
+  /**
+   * All or none: refused before anything is stored when it does not fit, and taken back when one cannot be stored. A
+   * node that dies in between leaves the first ones, unacknowledged.
+   */
+  async sendBatch(name: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]> {
+    const before = this.#batches.get(name) ?? Promise.resolve()
+    const turn = before.then(() => this.#sendBatch(name, messages))
+    const settled = turn.catch(() => {})
+    this.#batches.set(name, settled)
+    try {
+      return await turn
+    } finally {
+      if (this.#batches.get(name) === settled) this.#batches.delete(name)
+    }
+  }
+
+  async #sendBatch(name: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]> {
+    const now = Date.now()
+    const records = messages.map((message) => toRecord(name, message, now))
+    const sizes = records.map(({ envelope }) => {
+      const payload = encodeEnvelope(envelope)
+      this.#parts.publisher.assertFits(payload)
+      return payload.byteLength
+    })
+    const delayed = records.filter(({ dueAt }) => dueAt > 0).length
+    if (delayed > 0) await this.#assertRoomForDelayed(name, delayed)
+    await this.#assertRoom(name, messages, sizes)
+    const outcomes = await Promise.allSettled(
+      records.map((record, i) => {
+        const id = messages[i]?.deduplicationId
+        return this.store(name, record, id === undefined ? undefined : hash(id))
+      }),
+    )
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failed) {
+      await this.#takeBack(outcomes)
+      throw failed.reason
+    }
+    const results: Promise<SendResult>[] = []
+    for (const [i, outcome] of outcomes.entries()) {
+      const [record, message] = [records[i], messages[i]]
+      if (outcome.status === 'fulfilled' && record && message) {
+        results.push(this.#result(outcome.value, record, message))
+      }
+    }
+    return Promise.all(results)
+  }
+
+  async #takeBack(outcomes: readonly PromiseSettledResult<Stored>[]): Promise<void> {
+    const { connection } = this.#parts
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected' || outcome.value.duplicate) continue
+      const { channel, sequence } = outcome.value
+      await connection.call(() => connection.manager.streams.deleteMessage(channel.stream, sequence)).catch(() => {})
+    }
+  }
+
+  /** @throws BrokerError QUEUE_FULL */
+  async #assertRoom(name: string, messages: readonly QueueSend[], sizes: readonly number[]): Promise<void> {
+    const { queueMaxMessages, queueMaxBytes } = this.#parts.settings
+    if (queueMaxMessages === 0 && queueMaxBytes === 0) return
+    const known = this.#parts.registry.stored('queues', name)
+    const state = known && (await this.#gauges.read(known))
+    const bytes = sizes.reduce((sum, size) => sum + size + STORED_BYTES, 0)
+    // Ids that were sent before take no room; how many those are is only known afterwards.
+    const sure = messages.filter(({ deduplicationId }) => deduplicationId === undefined).length
+    if (queueMaxMessages > 0 && (state?.messages ?? 0) + sure > queueMaxMessages) throw this.#full(name)
+    if (queueMaxBytes > 0 && (state?.bytes ?? 0) + bytes > queueMaxBytes) throw this.#full(name)
+  }
+
+  /** @throws BrokerError QUEUE_FULL */
+  async #assertRoomForDelayed(name: string, count: number): Promise<void> {
+    const channel = this.#parts.registry.stored('queues', name)
+    if (!channel || (await this.#gauges.delayedAbout(channel)) + count <= MAX_DELAYED) return
+    throw new BrokerError(
+      'QUEUE_FULL',
+      `the queue ${JSON.stringify(name)} is full: it holds at most ${MAX_DELAYED} delayed messages`,
+      { channel: name, limit: MAX_DELAYED },
+    )
+  }
+}

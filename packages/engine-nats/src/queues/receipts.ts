@@ -1,0 +1,71 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { Buffer } from 'node:buffer'
+import { randomBytes } from 'node:crypto'
+
+import type { Notes } from '../notes.ts'
+import type { Subjects } from '../subjects.ts'
+
+/** What a receipt says; whoever shows it cannot have made it up. */
+export interface Receipt {
+  /** The queue, by its incarnation. */
+  readonly queue: string
+  readonly sequence: number
+  readonly delivery: number
+  /** The node that granted the lease. */
+  readonly node: string
+  /** When the lease ends if nobody extends it, milliseconds since the epoch. */
+  readonly deadline: number
+  readonly receiveCount: number
+  readonly clientId: string
+}
+
+const MAC_BYTES = 16
+const MAX_LENGTH = 2_048
+
+/** Makes and reads receipts. All nodes share the key, which stands in the cluster. */
+export class Receipts {
+  readonly #key: Buffer
+
+  private constructor(key: Buffer) {
+    this.#key = key
+  }
+
+  static async open(notes: Notes, subjects: Subjects): Promise<Receipts> {
+    const subject = subjects.note('key')
+    await notes.put(subject, randomBytes(32).toString('base64url'), 0)
+    const note = await notes.get(subject)
+    return new Receipts(Buffer.from(note?.text ?? '', 'base64url'))
+  }
+
+  write(receipt: Receipt): string {
+    const { queue, sequence, delivery, node, deadline, receiveCount, clientId } = receipt
+    const text = Buffer.from(JSON.stringify([queue, sequence, delivery, node, deadline, receiveCount, clientId]))
+    return Buffer.concat([this.#mac(text), text]).toString('base64url')
+  }
+
+  /** Undefined for what no node has written, to the letter. */
+  read(text: string): Receipt | undefined {
+    if (text.length > MAX_LENGTH) return undefined
+    const bytes = Buffer.from(text, 'base64url')
+    if (bytes.length <= MAC_BYTES || bytes.toString('base64url') !== text) return undefined
+    const content = bytes.subarray(MAC_BYTES)
+    if (!timingSafeEqual(bytes.subarray(0, MAC_BYTES), this.#mac(content))) return undefined
+    const parts: unknown = JSON.parse(content.toString())
+    if (!Array.isArray(parts)) return undefined
+    const [queue, sequence, delivery, node, deadline, receiveCount, clientId] = parts.map(String)
+    if (queue === undefined || node === undefined || clientId === undefined) return undefined
+    return {
+      queue,
+      sequence: Number(sequence),
+      delivery: Number(delivery),
+      node,
+      deadline: Number(deadline),
+      receiveCount: Number(receiveCount),
+      clientId,
+    }
+  }
+
+  #mac(content: Uint8Array): Buffer {
+    return createHmac('sha256', this.#key).update(content).digest().subarray(0, MAC_BYTES)
+  }
+}

@@ -1,0 +1,170 @@
+import type { Settlement } from '@signalbox/broker-core'
+
+import type { StoredChannel } from '../channels/registry.ts'
+import { isNoResponders, messageOf } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import { QUEUE_CONSUMER } from '../streams.ts'
+import { ackSubject } from './ack-subject.ts'
+import type { Disposal } from './disposal.ts'
+import type { LeaseKeeper } from './lease-keeper.ts'
+import type { Lease, Leases } from './leases.ts'
+import { readRecord } from './queue-record.ts'
+import type { Receipt, Receipts } from './receipts.ts'
+import { messageSize } from '@signalbox/broker-core'
+
+/** What somebody who holds a message wants done with it. */
+type Wish =
+  | { readonly what: 'ack' | 'nack' }
+  | { readonly what: 'extend'; readonly leaseMs: number }
+
+/** How often a receipt is followed from node to node, while they come and go. */
+const HOPS = 4
+
+/**
+ * Settles leases, wherever they were granted. The node that granted a lease decides about it as long as it lives; of a
+ * dead node's lease some other node takes over the say, by a note that only one can write.
+ */
+export class Settlements {
+  readonly #parts: Parts
+  readonly #leases: Leases
+  readonly #keeper: LeaseKeeper
+  readonly #receipts: Receipts
+  readonly #disposal: Disposal
+
+  constructor(parts: Parts, leases: Leases, keeper: LeaseKeeper, receipts: Receipts, disposal: Disposal) {
+    this.#parts = parts
+    this.#leases = leases
+    this.#keeper = keeper
+    this.#receipts = receipts
+    this.#disposal = disposal
+  }
+
+  /** Serves the receipts that other nodes are shown. */
+  start(): void {
+    const { connection, subjects, node, settings } = this.#parts
+    connection.nc.subscribe(subjects.node(node, 'settle'), {
+      callback: (error, message) => {
+        if (error) return
+        const { receipt, clientId, wish } = message.json<{ receipt: string; clientId: string; wish: Wish }>()
+        this.#settleHere(receipt, clientId, wish).then(
+          (settled) => message.respond(settled ? 'settled' : 'lost'),
+          (failure: unknown) => {
+            settings.onProblem({ kind: 'failed', message: `settling for another node: ${messageOf(failure)}` })
+            message.respond('unavailable')
+          },
+        )
+      },
+    })
+  }
+
+  async settle(receipts: readonly string[], clientId: string, wish: Wish): Promise<Settlement> {
+    const all = [...new Set(receipts)]
+    const settled = await Promise.all(all.map((receipt) => this.#settle(receipt, clientId, wish)))
+    return { settled: settled.filter(Boolean).length, lost: all.filter((_, i) => settled[i] !== true) }
+  }
+
+  async #settle(receipt: string, clientId: string, wish: Wish): Promise<boolean> {
+    if (this.#leases.has(receipt)) return this.#settleHere(receipt, clientId, wish)
+    const read = this.#receipts.read(receipt)
+    if (!read || read.clientId !== clientId) return false
+    if (read.node === this.#parts.node) return false
+    return this.#settleThere(receipt, read, wish)
+  }
+
+  async #settleHere(receipt: string, clientId: string, wish: Wish): Promise<boolean> {
+    if (wish.what === 'extend') {
+      const extended = this.#leases.extend(receipt, clientId, Date.now() + wish.leaseMs)
+      if (!extended) return false
+      await this.#parts.connection.ready()
+      this.#keeper.hold(extended)
+      return true
+    }
+    const lease = this.#leases.take(receipt, clientId)
+    if (!lease) return false
+    try {
+      if (wish.what === 'ack') await this.#disposal.remove(lease.delivery)
+      else await this.#disposal.giveBack(lease.delivery)
+      return true
+    } catch (error) {
+      // Nothing is known to have happened: the holder may try again for the rest of the lease.
+      if (lease.deadline > Date.now()) this.#leases.grant(lease)
+      throw error
+    }
+  }
+
+  /** At the node that has the lease, or here if that node is no more. */
+  async #settleThere(receipt: string, read: Receipt, wish: Wish): Promise<boolean> {
+    const { connection, subjects, notes, node } = this.#parts
+    const key = subjects.note('t', read.queue, `${read.sequence}-${read.delivery}`)
+    let [holder, revision] = [read.node, 0]
+    for (let hop = 0; hop < HOPS; hop++) {
+      const answer = await this.#ask(holder, receipt, read.clientId, wish)
+      if (answer !== undefined) return answer
+      // A node that is gone cannot have the say; of several that want it the first to write has it.
+      const lease = await this.#orphan(receipt, read)
+      if (!lease) return false
+      if (await notes.put(key, node, revision)) {
+        this.#leases.grant(lease)
+        this.#keeper.hold(lease)
+        const settled = await this.#settleHere(receipt, read.clientId, wish)
+        if (wish.what !== 'extend') notes.remove(key).catch(() => {})
+        return settled
+      }
+      const note = await notes.get(key)
+      ;[holder, revision] = [note?.text ?? read.node, note?.revision ?? 0]
+      await connection.ready()
+    }
+    return false
+  }
+
+  /** Undefined when the node does not answer any more. */
+  async #ask(holder: string, receipt: string, clientId: string, wish: Wish): Promise<boolean | undefined> {
+    const { connection, subjects, node } = this.#parts
+    if (holder === node) return this.#settleHere(receipt, clientId, wish)
+    try {
+      const content = JSON.stringify({ receipt, clientId, wish })
+      const answer = await connection.request(subjects.node(holder, 'settle'), content)
+      if (answer.string() === 'unavailable') await connection.call(() => Promise.reject(new Error('of another node')))
+      return answer.string() === 'settled'
+    } catch (error) {
+      if (isNoResponders(error)) return undefined
+      throw error
+    }
+  }
+
+  /** The lease of a node that is gone, if it is not over. */
+  async #orphan(receipt: string, read: Receipt): Promise<Lease | undefined> {
+    const { messages, registry } = this.#parts
+    if (read.deadline <= Date.now()) return undefined
+    const channel = registry.allStored('queues').find(({ incarnation }) => incarnation === read.queue)
+    const message = channel && (await messages.get(channel.stream, { seq: read.sequence }))
+    const record = message && readRecord(message.data)
+    if (!channel || !record) return undefined
+    const { sequence, delivery, receiveCount, clientId, deadline } = read
+    return {
+      receipt,
+      clientId,
+      deadline,
+      // How long the servers hold it is not known here.
+      heldUntil: 0,
+      delivery: {
+        channel,
+        record,
+        sequence,
+        delivery,
+        ackSubject: ackSubject(channel.stream, QUEUE_CONSUMER, sequence, delivery),
+        timestamp: message.timestamp,
+        receiveCount,
+        uncounted: 0,
+        noted: true,
+        size: messageSize(record.envelope),
+        arrivedAt: Date.now(),
+      },
+    }
+  }
+
+  /** Notes of a deleted queue. */
+  async forget({ incarnation }: StoredChannel): Promise<void> {
+    await this.#parts.notes.remove(this.#parts.subjects.note('t', incarnation, '>'))
+  }
+}

@@ -1,0 +1,96 @@
+import type {
+  OutgoingMessage,
+  Reply,
+  RequestEngine,
+  RequestOptions,
+  RequestType,
+  SubscribeOptions,
+  Subscription,
+} from '@signalbox/broker-core'
+import { messageSize, OpenSubscription } from '@signalbox/broker-core'
+
+import { liveKey } from '../channels/registry.ts'
+import { unavailable } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import { hash } from '../subjects.ts'
+import { Requester, SILENCE_MS } from './requester.ts'
+import type { Handler } from './responder.ts'
+import { requestSize, Responder } from './responder.ts'
+
+/** Commands and queries on NATS: core subjects, where each group of subscribers is a queue group. */
+export class NatsRequests implements RequestEngine {
+  readonly #parts: Parts
+  readonly #requester: Requester
+  readonly #responder: Responder
+  readonly #subscriptions = new Map<OpenSubscription, string>()
+  #closed = false
+
+  constructor(parts: Parts, silenceMs = SILENCE_MS, workingMs?: number) {
+    this.#parts = parts
+    this.#requester = new Requester(parts, silenceMs)
+    this.#responder = new Responder(parts, workingMs)
+  }
+
+  async request(type: RequestType, name: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply> {
+    options.signal?.throwIfAborted()
+    await this.#parts.connection.ready()
+    if (this.#closed) throw unavailable('it is closed')
+    this.#parts.registry.ensureLive(type, name)
+    this.#parts.figures.received(liveKey(type, name), 1, messageSize(message))
+    return this.#requester.request(type, name, message, options)
+  }
+
+  async serve(
+    type: RequestType,
+    name: string,
+    { group, signal }: SubscribeOptions,
+    handler: Handler,
+  ): Promise<Subscription> {
+    const { connection, registry, figures, subjects, settings } = this.#parts
+    signal?.throwIfAborted()
+    await connection.ready()
+    registry.ensureLive(type, name)
+    const key = liveKey(type, name)
+    const interest = connection.nc.subscribe(subjects.request(type, name), {
+      queue: group === undefined ? 'none' : hash(group),
+      callback: (error, message) => {
+        const request = error ? undefined : this.#responder.read(message)
+        if (!request) return
+        if (subscription.ended) return this.#responder.refuse(message)
+        registry.hear({ type, name, exists: true })
+        figures.delivered(key, 1, requestSize(request))
+        this.#responder.handle(message, request, handler).catch((problem: unknown) => {
+          settings.onProblem({ kind: 'failed', message: 'answering a command or query', error: problem })
+        })
+      },
+    })
+    const subscription: OpenSubscription = new OpenSubscription(signal, () => {
+      // Requests that are on their way here already are refused, not lost.
+      interest.drain().catch(() => {})
+      this.#subscriptions.delete(subscription)
+      figures.subscribers(key, -1)
+    })
+    this.#subscriptions.set(subscription, key)
+    figures.subscribers(key, 1)
+    await connection.call(() => connection.nc.flush())
+    connection.nc.publish(subjects.announcement(type, name))
+    const close = async (): Promise<void> => {
+      subscription.end()
+      if (connection.connected && !this.#closed) await connection.nc.flush().catch(() => {})
+    }
+    return { closed: subscription.closed, close, [Symbol.asyncDispose]: close }
+  }
+
+  isUsed(type: RequestType, name: string): boolean {
+    const key = liveKey(type, name)
+    for (const used of this.#subscriptions.values()) if (used === key) return true
+    return false
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#requester.close()
+    this.#responder.close()
+    for (const subscription of [...this.#subscriptions.keys()]) subscription.end(unavailable('it is closed'))
+  }
+}

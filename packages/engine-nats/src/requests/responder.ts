@@ -1,0 +1,106 @@
+import type { Reply, RequestMessage } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core'
+import type { Msg } from '@nats-io/transport-node'
+
+import type { Parts } from '../parts.ts'
+import type { RequestOnWire } from './wire.ts'
+import { decodeRequest, encodeReply, encodeSign } from './wire.ts'
+
+export type Handler = (request: RequestMessage) => Promise<Reply>
+
+/** How often a node says that it is still working on a request, in milliseconds. */
+const WORKING_MS = 5_000
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+const FAILED: Reply = Object.freeze({
+  executed: false,
+  error: 'the subscriber failed to handle the request',
+  body: new Uint8Array(0),
+  metadata: '',
+  tags: Object.freeze({}),
+})
+
+/** Handles requests that came to this node, and tells their requesters how they stand. */
+export class Responder {
+  readonly #parts: Parts
+  readonly #workingMs: number
+  /** By where the answer goes. Groups share a request, and so may have it on the same node. */
+  readonly #handling = new Map<string, Set<AbortController>>()
+
+  constructor(parts: Parts, workingMs = WORKING_MS) {
+    this.#parts = parts
+    this.#workingMs = workingMs
+    const { connection, subjects, node } = parts
+    connection.nc.subscribe(subjects.node(node, 'cancel'), {
+      callback: (error, message) => {
+        if (error) return
+        for (const controller of this.#handling.get(message.string()) ?? []) controller.abort()
+      },
+    })
+  }
+
+  /** A subscriber that is closing when a request comes leaves it to others. */
+  refuse(message: Msg): void {
+    message.respond(encodeSign('gone', this.#parts.node))
+  }
+
+  /** Undefined for what is no request. */
+  read(message: Msg): RequestOnWire | undefined {
+    return message.reply === undefined ? undefined : decodeRequest(message.data)
+  }
+
+  async handle(message: Msg, request: RequestOnWire, handler: Handler): Promise<void> {
+    const { connection, settings, node } = this.#parts
+    const inbox = message.reply ?? ''
+    const controller = new AbortController()
+    const handling = this.#handling.get(inbox) ?? new Set()
+    handling.add(controller)
+    this.#handling.set(inbox, handling)
+    connection.nc.publish(inbox, encodeSign('accepted', node))
+    const working = setInterval(() => {
+      if (connection.connected) connection.nc.publish(inbox, encodeSign('working', node))
+    }, this.#workingMs).unref()
+    const late = setTimeout(() => controller.abort(), Math.min(request.leftMs, MAX_TIMER_MS)).unref()
+    let reply = FAILED
+    try {
+      reply = await handler(toMessage(request, controller.signal))
+    } catch (error) {
+      // What the handler threw may say more than the requester should know; after an abort nobody asks.
+      if (!controller.signal.aborted) {
+        settings.onProblem({ kind: 'listener', message: 'the handler of a command or query threw', error })
+      }
+    } finally {
+      clearInterval(working)
+      clearTimeout(late)
+      handling.delete(controller)
+      if (handling.size === 0) this.#handling.delete(inbox)
+    }
+    if (!controller.signal.aborted) await this.#answer(inbox, reply)
+  }
+
+  async #answer(inbox: string, reply: Reply): Promise<void> {
+    const { connection, publisher, node } = this.#parts
+    let payload = encodeReply(node, reply)
+    try {
+      publisher.assertFits(payload)
+    } catch {
+      payload = encodeReply(node, { ...FAILED, error: 'the answer is larger than the broker takes' })
+    }
+    await connection.ready()
+    connection.nc.publish(inbox, payload)
+  }
+
+  /** The engine closes: handlers are told, their requesters hear nothing more. */
+  close(): void {
+    for (const handling of this.#handling.values()) for (const controller of handling) controller.abort()
+  }
+}
+
+function toMessage({ envelope, sentAt, timeoutMs }: RequestOnWire, signal: AbortSignal): RequestMessage {
+  const { id, clientId, channel, metadata, tags, body } = envelope
+  return { id, clientId, channel, metadata, tags, body, timestamp: sentAt, deadline: sentAt + timeoutMs, signal }
+}
+
+export function requestSize({ envelope }: RequestOnWire): number {
+  return messageSize(envelope)
+}

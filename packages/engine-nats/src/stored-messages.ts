@@ -1,0 +1,112 @@
+import { Buffer } from 'node:buffer'
+
+import type { Connection } from './connection.ts'
+import { API } from './errors.ts'
+
+/** A message as a stream keeps it. */
+export interface StoredMessage {
+  readonly subject: string
+  readonly sequence: number
+  /** When the server stored it, milliseconds since the epoch. */
+  readonly timestamp: number
+  readonly data: Uint8Array
+}
+
+type Query =
+  | { readonly seq: number }
+  | { readonly last_by_subj: string }
+  | { readonly seq: number; readonly next_by_subj: string }
+
+/** Messages asked for at the same time. */
+const WINDOW = 64
+
+/** Reads single messages of streams. The leader answers, so that everything acknowledged before is seen. */
+export class StoredMessages {
+  readonly #connection: Connection
+
+  constructor(connection: Connection) {
+    this.#connection = connection
+  }
+
+  async get(stream: string, query: Query): Promise<StoredMessage | undefined> {
+    const answer = await this.#connection.request(`$JS.API.STREAM.MSG.GET.${stream}`, JSON.stringify(query))
+    const { message, error } = answer.json<Answer>()
+    if (message) {
+      const { subject, seq, time, data = '' } = message
+      return { subject, sequence: seq, timestamp: millisecondsOf(time), data: Buffer.from(data, 'base64') }
+    }
+    // A stream that is gone holds nothing.
+    if (error?.err_code === API.MESSAGE_NOT_FOUND || error?.err_code === API.STREAM_NOT_FOUND) return undefined
+    return this.#connection.call(() => Promise.reject(new Error(error?.description ?? 'no message and no error')))
+  }
+
+  /**
+   * Messages from `from` on, oldest first, as long as `take` wants more. Asks for many at a time; holes are skipped by
+   * the server.
+   */
+  async forward(
+    stream: string,
+    filter: string,
+    from: number,
+    last: number,
+    wanted: number,
+    take: (message: StoredMessage) => boolean,
+  ): Promise<void> {
+    for (let next = from; next <= last; ) {
+      const count = Math.min(WINDOW, Math.max(1, wanted), last - next + 1)
+      const asked = Array.from({ length: count }, (_, i) =>
+        this.get(stream, { seq: next + i, next_by_subj: filter }),
+      )
+      let reached = next + count - 1
+      for (const message of await Promise.all(asked)) {
+        if (!message) return
+        if (message.sequence < next) continue
+        if (!take(message)) return
+        next = message.sequence + 1
+        reached = Math.max(reached, message.sequence)
+      }
+      next = Math.max(next, reached + 1)
+    }
+  }
+
+  /** Messages down from `last` to `first`, newest first, as long as `take` wants more. */
+  async backward(
+    stream: string,
+    last: number,
+    first: number,
+    wanted: number,
+    take: (message: StoredMessage) => boolean,
+  ): Promise<void> {
+    for (let next = last; next >= first; ) {
+      const count = Math.min(WINDOW, Math.max(1, wanted), next - first + 1)
+      const asked = Array.from({ length: count }, (_, i) => this.get(stream, { seq: next - i }))
+      for (const message of await Promise.all(asked)) {
+        if (message && !take(message)) return
+      }
+      next -= count
+    }
+  }
+
+  /** The first sequence stored at or after a time, between `first` and `last`; `last + 1` when there is none. */
+  async sequenceAt(stream: string, filter: string, timestamp: number, first: number, last: number): Promise<number> {
+    let low = first
+    let high = last + 1
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2)
+      const message = await this.get(stream, { seq: middle, next_by_subj: filter })
+      if (!message || message.timestamp >= timestamp) high = middle
+      else low = message.sequence + 1
+    }
+    return low
+  }
+}
+
+interface Answer {
+  readonly message?: { readonly subject: string; readonly seq: number; readonly time: string; readonly data?: string }
+  readonly error?: { readonly err_code: number; readonly description: string }
+}
+
+/** Whole milliseconds, not rounded up: servers tell nanoseconds. */
+export function millisecondsOf(time: string): number {
+  return Date.parse(time.replace(/(\.\d{3})\d+/, '$1'))
+}

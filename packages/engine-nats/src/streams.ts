@@ -1,0 +1,113 @@
+import type { StreamConfig } from '@nats-io/jetstream'
+import { AckPolicy, DeliverPolicy, DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
+
+import type { StoredChannel } from './channels/registry.ts'
+import type { Connection } from './connection.ts'
+import { API, isApiError } from './errors.ts'
+import type { Settings } from './options.ts'
+import type { Subjects } from './subjects.ts'
+
+/** The durable consumer that all nodes share for a queue. */
+export const QUEUE_CONSUMER = 'receivers'
+
+/** Delayed messages and leases that one queue holds at the same time. */
+export const MAX_DELAYED = 100_000
+const MAX_LEASED = 50_000
+
+const NANOS = 1_000_000
+const DEDUPLICATION_MS = 120_000
+
+/** Streams of stored channels: a work queue with one consumer for a queue, a plain stream for an events store. */
+export class Streams {
+  readonly #connection: Connection
+  readonly #subjects: Subjects
+  readonly #settings: Settings
+
+  constructor(connection: Connection, subjects: Subjects, settings: Settings) {
+    this.#connection = connection
+    this.#subjects = subjects
+    this.#settings = settings
+  }
+
+  async create(channel: StoredChannel): Promise<void> {
+    const { streams, consumers } = this.#connection.manager
+    await streams.add({
+      name: channel.stream,
+      subjects: [this.#subjects.all(channel.incarnation)],
+      description: `${channel.type} ${JSON.stringify(channel.name)}`,
+      storage: StorageType.File,
+      num_replicas: this.#settings.replicas,
+      retention: channel.type === 'queues' ? RetentionPolicy.Workqueue : RetentionPolicy.Limits,
+      ...this.#limits(channel),
+    })
+    if (channel.type !== 'queues') return
+    await consumers.add(channel.stream, {
+      durable_name: QUEUE_CONSUMER,
+      ack_policy: AckPolicy.Explicit,
+      ack_wait: this.#settings.ackWaitMs * NANOS,
+      deliver_policy: DeliverPolicy.All,
+      max_ack_pending: MAX_DELAYED + MAX_LEASED,
+      max_deliver: -1,
+      max_waiting: 10_000,
+    })
+  }
+
+  #limits(channel: StoredChannel): Partial<StreamConfig> {
+    const { queueMaxMessages, queueMaxBytes, logMaxAgeMs, logMaxBytes } = this.#settings
+    if (channel.type === 'queues') {
+      return {
+        discard: DiscardPolicy.New,
+        max_msgs: queueMaxMessages || -1,
+        max_bytes: queueMaxBytes || -1,
+        duplicate_window: DEDUPLICATION_MS * NANOS,
+      }
+    }
+    const { compacted, maxAgeMs, maxBytes } = channel.options
+    const age = maxAgeMs === -1 ? logMaxAgeMs : maxAgeMs
+    const bytes = maxBytes === -1 ? logMaxBytes : maxBytes
+    return {
+      discard: DiscardPolicy.Old,
+      max_age: age * NANOS,
+      max_bytes: bytes || -1,
+      max_msgs_per_subject: compacted ? 1 : -1,
+      // The servers take no window longer than the age.
+      duplicate_window: (age === 0 ? DEDUPLICATION_MS : Math.max(100, Math.min(DEDUPLICATION_MS, age))) * NANOS,
+    }
+  }
+
+  async update(channel: StoredChannel): Promise<void> {
+    await this.#connection.manager.streams.update(channel.stream, this.#limits(channel))
+  }
+
+  /** @throws BrokerError ENGINE_UNAVAILABLE */
+  async exists(stream: string): Promise<boolean> {
+    return this.#connection.call(async () => {
+      try {
+        await this.#connection.manager.streams.info(stream)
+        return true
+      } catch (error) {
+        if (isApiError(error, API.STREAM_NOT_FOUND)) return false
+        throw error
+      }
+    })
+  }
+
+  async remove(stream: string): Promise<void> {
+    try {
+      await this.#connection.manager.streams.delete(stream)
+    } catch (error) {
+      if (!isApiError(error, API.STREAM_NOT_FOUND)) throw error
+    }
+  }
+
+  /** Removes streams that no channel points to: what a node left that died while it made or deleted one. */
+  async removeOrphans(isKnown: (stream: string) => boolean): Promise<void> {
+    const { manager } = this.#connection
+    const before = Date.now() - 60_000
+    const own = [`${this.#subjects.prefix}-q-`, `${this.#subjects.prefix}-l-`]
+    for await (const { config, created } of manager.streams.list()) {
+      if (!own.some((start) => config.name.startsWith(start)) || isKnown(config.name)) continue
+      if (Date.parse(created) < before) await this.remove(config.name)
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import { execFileSync, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+
+/** Debian's package puts it outside of many users' search path. */
+const PLACES = ['/usr/sbin/nats-server', '/usr/local/bin/nats-server', '/usr/bin/nats-server']
+
+/** Where nats-server is; undefined when it is not installed. */
+export const NATS_SERVER: string | undefined = find()
+
+function find(): string | undefined {
+  const place = PLACES.find((path) => existsSync(path))
+  if (place !== undefined) return place
+  try {
+    execFileSync('nats-server', ['--version'], { stdio: 'ignore' })
+    return 'nats-server'
+  } catch {
+    return undefined
+  }
+}
+
+export interface NatsServerOptions {
+  /** More lines of configuration. */
+  readonly config?: string
+  /** @default 'nats' */
+  readonly scheme?: 'nats' | 'tls'
+}
+
+/** A real nats-server with JetStream, over a folder of its own. */
+export class NatsServer implements AsyncDisposable {
+  readonly #folder: string
+  readonly #options: NatsServerOptions
+  #process: ChildProcess | undefined
+  #port = -1
+
+  private constructor(folder: string, options: NatsServerOptions) {
+    this.#folder = folder
+    this.#options = options
+  }
+
+  static async start(options: NatsServerOptions = {}): Promise<NatsServer> {
+    const server = new NatsServer(await mkdtemp(join(tmpdir(), 'signalbox-nats-')), options)
+    await server.start()
+    return server
+  }
+
+  get url(): string {
+    return `${this.#options.scheme ?? 'nats'}://127.0.0.1:${this.#port}`
+  }
+
+  get folder(): string {
+    return this.#folder
+  }
+
+  /** Starts it on a free port, or on the port that it had before. */
+  async start(): Promise<void> {
+    if (NATS_SERVER === undefined) throw new Error('nats-server is not installed')
+    const config = join(this.#folder, 'nats.conf')
+    await writeFile(
+      config,
+      [
+        `listen: "127.0.0.1:${this.#port}"`,
+        `ports_file_dir: ${JSON.stringify(this.#folder)}`,
+        'max_payload: 16MB',
+        `jetstream { store_dir: ${JSON.stringify(join(this.#folder, 'store'))} }`,
+        this.#options.config ?? '',
+      ].join('\n'),
+    )
+    this.#process = spawn(NATS_SERVER, ['-c', config], { stdio: 'ignore' })
+    this.#port = await this.#readPort()
+  }
+
+  async #readPort(): Promise<number> {
+    for (let tries = 0; tries < 200; tries++) {
+      const files = await readdir(this.#folder)
+      const file = files.find((name) => name.endsWith(`_${this.#process?.pid}.ports`))
+      const text = file === undefined ? '' : await readFile(join(this.#folder, file), 'utf8')
+      const port = /:(\d+)"/.exec(text)?.[1]
+      if (port !== undefined) return Number(port)
+      if (this.#process?.exitCode !== null) throw new Error('nats-server ended at once')
+      await pause(25)
+    }
+    throw new Error('nats-server does not come up')
+  }
+
+  /** Ends it at once, as a crash does. */
+  async kill(): Promise<void> {
+    await this.#end('SIGKILL')
+  }
+
+  async stop(): Promise<void> {
+    await this.#end('SIGTERM')
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const process = this.#process
+    this.#process = undefined
+    if (!process || process.exitCode !== null) return
+    const exited = once(process, 'exit')
+    process.kill('SIGCONT')
+    process.kill(signal)
+    await exited
+  }
+
+  /** Freezes it: the connection stays, nothing answers. */
+  pause(): void {
+    this.#process?.kill('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#process?.kill('SIGCONT')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
