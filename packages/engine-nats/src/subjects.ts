@@ -101,6 +101,8 @@ export function unique(): string {
 /** A token as NATS takes it; tokens that are wildcards stay so. */
 function patternToken(token: string): string {
   if (token === '*' || token === '>') return token
+  // NATS knows no empty token.
+  if (token === '') return '='
   return token.replaceAll(/[^A-Za-z0-9_-]+/g, (run) =>
     Array.from(Buffer.from(run), (byte) => `=${byte.toString(16).padStart(2, '0')}`).join(''),
   )

@@ -6,6 +6,7 @@ import type { Parts } from '../parts.ts'
 import { ACK, NAK, nakAfter } from './ack-subject.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { Delivery } from './delivery.ts'
+import type { QueueGauges } from './queue-gauges.ts'
 
 /** A message that cannot move to its dead-letter queue stays where it is, and is tried again after this long. */
 const DEAD_LETTER_RETRY_MS = 5_000
@@ -16,11 +17,13 @@ const MAX_REMEMBERED = 10_000
 /** What becomes of a delivery: gone for good, back to its queue, or on to the dead-letter queue. */
 export class Disposal {
   readonly #parts: Parts
+  readonly #gauges: QueueGauges
   readonly #deadLetters: DeadLetters
   readonly #counts = new Map<string, number>()
 
-  constructor(parts: Parts, deadLetters: DeadLetters) {
+  constructor(parts: Parts, gauges: QueueGauges, deadLetters: DeadLetters) {
     this.#parts = parts
+    this.#gauges = gauges
     this.#deadLetters = deadLetters
   }
 
@@ -64,8 +67,9 @@ export class Disposal {
   }
 
   async expire(delivery: Delivery): Promise<void> {
-    await this.remove(delivery)
-    this.#parts.figures.change(delivery.channel.incarnation, (figures) => figures.expired++)
+    // Deleted, not acked: of several that come upon it, the one that removes it counts it.
+    const removed = await this.#gauges.removeOne(delivery.channel, delivery.sequence)
+    if (removed) this.#parts.figures.change(delivery.channel.incarnation, (figures) => figures.expired++)
   }
 
   /** Gives back what nobody received: it does not count. */

@@ -45,7 +45,7 @@ export class NatsQueues implements QueueEngine {
     this.#parts = parts
     this.gauges = new QueueGauges(parts)
     this.#sender = new QueueSender(parts, this.gauges)
-    this.#disposal = new Disposal(parts, new DeadLetters(parts, this.#sender))
+    this.#disposal = new Disposal(parts, this.gauges, new DeadLetters(parts, this.#sender))
     this.#leases = new Leases(parts.figures, (lease) => this.#lapse(lease))
     this.#keeper = new LeaseKeeper(parts, this.#leases, receipts)
     this.#settlements = new Settlements(parts, this.#leases, this.#keeper, receipts, this.#disposal)

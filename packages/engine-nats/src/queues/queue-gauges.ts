@@ -42,7 +42,8 @@ export class QueueGauges {
     for (const [subject, count] of Object.entries(info.state.subjects ?? {})) {
       const { dueAt, expiresAt } = timesOf(subject)
       if (expiresAt > 0 && expiresAt <= now) expired += count
-      else if (dueAt > now) delayed += count
+      // Within the grain of its time a message may be out already.
+      else if (dueAt - TIME_GRAIN_MS > now) delayed += count
       if (expiresAt > 0) nextExpiry = Math.min(nextExpiry, expiresAt)
     }
     if (nextExpiry < Infinity) this.#sweepAt(channel, nextExpiry)

@@ -2,7 +2,6 @@ import type { QueueMessage } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/registry.ts'
 import type { Parts } from '../parts.ts'
-import { timesOf } from '../subjects.ts'
 import type { Disposal } from './disposal.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 import { readRecord, toMessage } from './queue-record.ts'
@@ -28,11 +27,9 @@ export class QueueReader {
     let bytes = 0
     const filter = subjects.all(channel.incarnation)
     await messages.forward(channel.stream, filter, 1, lastSequence, maxMessages, (stored) => {
-      const { dueAt, expiresAt } = timesOf(stored.subject)
-      const now = Date.now()
-      if (dueAt > now || (expiresAt > 0 && expiresAt <= now)) return true
       const record = readRecord(stored.data)
-      if (!record || (record.expiresAt > 0 && record.expiresAt <= now)) return true
+      const now = Date.now()
+      if (!record || record.dueAt > now || (record.expiresAt > 0 && record.expiresAt <= now)) return true
       bytes += messageSize(record.envelope)
       if (shown.length > 0 && bytes > maxBytes) return false
       const receives = this.#disposal.receivesOf(channel, stored.sequence)

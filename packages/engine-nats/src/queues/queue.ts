@@ -20,6 +20,8 @@ const MAX_PULL_MS = 20_000
 const MAX_BATCH = 256
 /** How long what came without anybody waiting is kept for the next one here, before other nodes may have it. */
 const STASH_MS = 100
+/** What the servers count for a message beside its body, metadata and tags, about. */
+const OVERHEAD_BYTES = 320
 /** Before asking again what was answered at once with nothing. */
 const AGAIN_MS = 10
 
@@ -27,7 +29,7 @@ const AGAIN_MS = 10
 interface Receiver {
   readonly options: ReceiveOptions
   /** Resolves with a message that came by somebody else's request. */
-  readonly offered: PromiseWithResolvers<Delivery>
+  offered: PromiseWithResolvers<Delivery>
   waiting: boolean
 }
 
@@ -52,7 +54,6 @@ export class Queue {
   /** Undefined when the queue is gone before anything came. */
   async receive(options: ReceiveOptions, until: number): Promise<readonly QueueDelivery[] | undefined> {
     const receiver: Receiver = { options, offered: Promise.withResolvers(), waiting: true }
-    this.#line.push(receiver)
     try {
       return await this.#serve(receiver, until)
     } finally {
@@ -62,6 +63,11 @@ export class Queue {
 
   #leave(receiver: Receiver): void {
     receiver.waiting = false
+    this.#step(receiver)
+  }
+
+  /** Out of the line: what is more than the receiver takes is for others. */
+  #step(receiver: Receiver): void {
     const at = this.#line.indexOf(receiver)
     if (at !== -1) this.#line.splice(at, 1)
   }
@@ -73,10 +79,12 @@ export class Queue {
     for (;;) {
       const stashed = this.#grant(this.#stash.splice(0), options)
       if (stashed.length > 0) return stashed
+      if (receiver.waiting && !this.#line.includes(receiver)) this.#line.push(receiver)
       const left = until - Date.now()
       const pull = this.#pull(batch, maxBytes, Math.max(0, Math.min(MAX_PULL_MS, left)))
       const outcome = await this.#outcome(receiver, pull)
       if (outcome.deliveries.length > 0) {
+        this.#step(receiver)
         const granted = this.#grant(outcome.deliveries, options)
         if (granted.length > 0) return granted
       }
@@ -104,8 +112,10 @@ export class Queue {
       const ended = await Promise.race([pull.ended, receiver.offered.promise.then(() => undefined), stopped])
       if (!ended) pull.giveUp()
       const wasOffered = !receiver.waiting
+      if (!ended) this.#step(receiver)
       const deliveries = [...(wasOffered ? [await receiver.offered.promise] : []), ...(ended?.deliveries ?? [])]
-      if (!ended) this.#leave(receiver)
+      receiver.offered = Promise.withResolvers()
+      receiver.waiting = true
       return { end: ended?.end ?? 'done', deliveries, passed: ended?.passed ?? 0 }
     } finally {
       signal?.removeEventListener('abort', onStop)
@@ -116,7 +126,8 @@ export class Queue {
   #pull(batch: number, maxBytes: number | undefined, waitMs: number): Pulled {
     const arrivals: (Delivery | Promise<Delivery | undefined> | undefined)[] = []
     let over = false
-    const options = { batch, waitMs, ...(maxBytes !== undefined && { maxBytes }) }
+    const bytes = maxBytes === undefined ? {} : { maxBytes: maxBytes + batch * OVERHEAD_BYTES }
+    const options = { batch, waitMs, ...bytes }
     const pulling = this.#parts.pulls.pull(this.channel.stream, QUEUE_CONSUMER, options, (message) => {
       const arrival = this.#admit(message)
       if (!over) arrivals.push(arrival)
