@@ -16,7 +16,7 @@ const RETRY_MS = 1_000
 export async function connectToServers(settings: Settings): Promise<NatsConnection> {
   const options = await connectionOptions(settings)
   const shown = settings.servers.map(withoutPassword).join(', ')
-  for (let waiting = false; ; ) {
+  for (let waiting = false; ;) {
     settings.signal?.throwIfAborted()
     try {
       const connection = await connect(options)

@@ -99,9 +99,7 @@ export class Connection {
   }
 
   request(subject: string, payload?: Payload, options?: Partial<RequestOptions>): Promise<Msg> {
-    return this.call(() =>
-      this.nc.request(subject, payload, { timeout: this.#settings.requestTimeoutMs, ...options }),
-    )
+    return this.call(() => this.nc.request(subject, payload, { timeout: this.#settings.requestTimeoutMs, ...options }))
   }
 
   async close(): Promise<void> {

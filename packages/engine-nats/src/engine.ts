@@ -142,7 +142,9 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const subjects = new Subjects(settings.prefix)
   const streams = new Streams(connection, subjects, settings)
   const { notes, recent } = await Notes.open(connection, settings)
-  const registry = new ChannelRegistry(connection, subjects, streams, settings)
+  const publisher = new Publisher(connection, settings.requestTimeoutMs)
+  const messages = new StoredMessages(connection)
+  const registry = new ChannelRegistry(connection, subjects, streams, publisher, messages, settings)
   const figures = new FigureTable()
   const live = {
     onChange: (change: Parameters<ChannelRegistry['hear']>[0]) => registry.hear(change),
@@ -163,8 +165,8 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     peers,
     notes,
     recent,
-    publisher: new Publisher(connection, settings.requestTimeoutMs),
-    messages: new StoredMessages(connection),
+    publisher,
+    messages,
     pulls: new Pulls(connection),
   }
   const engine = new NatsEngine(parts, await NatsQueues.open(parts))
@@ -187,7 +189,8 @@ function warnings({ replicas, maxMessageBytes, onProblem }: Settings, { maxPaylo
   if (replicas === 1) {
     onProblem({
       kind: 'warning',
-      message: 'messages are stored by one NATS server only, which a crash of its machine may cost the last of; set 3 replicas to keep them',
+      message:
+        'messages are stored by one NATS server only, which a crash of its machine may cost the last of; set 3 replicas to keep them',
     })
   }
   if (maxPayload - ENVELOPE_BYTES < maxMessageBytes) {

@@ -50,7 +50,7 @@ export function decodeEnvelope(data: Uint8Array): Envelope | undefined {
   const end = 5 + bytes.readUInt32LE(1)
   if (end > bytes.length) return undefined
   const texts: string[] = []
-  for (let at = 5; at < end; ) {
+  for (let at = 5; at < end;) {
     if (at + 4 > end) return undefined
     const length = bytes.readUInt32LE(at)
     at += 4

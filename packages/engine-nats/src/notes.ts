@@ -4,6 +4,8 @@ import { DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
 import type { Connection } from './connection.ts'
 import { API, isApiError } from './errors.ts'
 import type { Settings } from './options.ts'
+import { claimOf } from './publisher.ts'
+import { DEDUPLICATION_MS } from './streams.ts'
 
 export interface Note {
   readonly text: string
@@ -45,12 +47,15 @@ export class Notes {
   async put(key: string, text: string, expect?: number): Promise<boolean> {
     return this.#connection.call(async () => {
       try {
-        await this.#connection.client.publish(
-          key,
-          text,
-          expect === undefined ? {} : { expect: { lastSubjectSequence: expect } },
-        )
-        return true
+        if (expect === undefined) {
+          await this.#connection.client.publish(key, text)
+          return true
+        }
+        const { duplicate } = await this.#connection.client.publish(key, text, {
+          msgID: claimOf(key, expect),
+          expect: { lastSubjectSequence: expect },
+        })
+        return !duplicate
       } catch (error) {
         if (isApiError(error, API.WRONG_LAST_SEQUENCE)) return false
         throw error
@@ -91,7 +96,7 @@ async function addStream(
       discard: DiscardPolicy.Old,
       max_msgs_per_subject: 1,
       max_age: maxAgeMs * 1_000_000,
-      duplicate_window: 1_000_000_000,
+      duplicate_window: DEDUPLICATION_MS * 1_000_000,
       num_replicas: replicas,
     })
   }

@@ -6,6 +6,7 @@ import { headers } from '@nats-io/transport-node'
 
 import type { Connection } from './connection.ts'
 import { isNoResponders } from './errors.ts'
+import { hash } from './subjects.ts'
 
 export interface PublishOptions {
   /** The servers drop a second message with the same id to the same stream within its window. */
@@ -17,6 +18,15 @@ export interface PublishOptions {
 export interface Published {
   readonly sequence: number
   readonly duplicate: boolean
+}
+
+/**
+ * A message id for a write that expects the last message of its subject to be `expected`. Replicated streams of server
+ * 2.9 check the expectation before they agree on an order, so that several writers at once may all pass; by this id
+ * all but the first in order are duplicates.
+ */
+export function claimOf(subject: string, expected: number): string {
+  return `claim.${hash(subject)}.${expected}`
 }
 
 /** The stream that a publish went to is gone. */

@@ -52,11 +52,9 @@ export class StoredMessages {
     wanted: number,
     take: (message: StoredMessage) => boolean,
   ): Promise<void> {
-    for (let next = from; next <= last; ) {
+    for (let next = from; next <= last;) {
       const count = Math.min(WINDOW, Math.max(1, wanted), last - next + 1)
-      const asked = Array.from({ length: count }, (_, i) =>
-        this.get(stream, { seq: next + i, next_by_subj: filter }),
-      )
+      const asked = Array.from({ length: count }, (_, i) => this.get(stream, { seq: next + i, next_by_subj: filter }))
       let reached = next + count - 1
       for (const message of await Promise.all(asked)) {
         if (!message) return
@@ -77,7 +75,7 @@ export class StoredMessages {
     wanted: number,
     take: (message: StoredMessage) => boolean,
   ): Promise<void> {
-    for (let next = last; next >= first; ) {
+    for (let next = last; next >= first;) {
       const count = Math.min(WINDOW, Math.max(1, wanted), next - first + 1)
       const asked = Array.from({ length: count }, (_, i) => this.get(stream, { seq: next - i }))
       for (const message of await Promise.all(asked)) {

@@ -15,7 +15,8 @@ export const MAX_DELAYED = 100_000
 const MAX_LEASED = 50_000
 
 const NANOS = 1_000_000
-const DEDUPLICATION_MS = 120_000
+/** Messages with an id that was sent before are known for so long (C5). */
+export const DEDUPLICATION_MS = 120_000
 
 /** Streams of stored channels: a work queue with one consumer for a queue, a plain stream for an events store. */
 export class Streams {

@@ -115,6 +115,9 @@ function grain(time: number): string {
 /** Due time and expiry in the subject of a queue message, milliseconds since the epoch; 0 is none. */
 export function timesOf(subject: string): { readonly dueAt: number; readonly expiresAt: number } {
   const tokens = subject.split('.')
-  const time = (token: string | undefined): number => Number.parseInt(token ?? '0', 36) * TIME_GRAIN_MS
-  return { dueAt: time(tokens.at(-2)), expiresAt: time(tokens.at(-1)) }
+  return { dueAt: timeOf(tokens.at(-2)), expiresAt: timeOf(tokens.at(-1)) }
+}
+
+function timeOf(token = '0'): number {
+  return Number.parseInt(token, 36) * TIME_GRAIN_MS
 }

@@ -146,7 +146,7 @@ export class NatsTopics implements TopicEngine {
 
   close(): void {
     this.#closed = true
-    for (const subscription of [...this.#subscriptions.keys()]) subscription.end(unavailable('it is closed'))
+    for (const subscription of this.#subscriptions.keys()) subscription.end(unavailable('it is closed'))
   }
 }
 

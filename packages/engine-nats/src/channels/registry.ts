@@ -6,8 +6,11 @@ import { Buffer } from 'node:buffer'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Connection } from '../connection.ts'
-import { API, isApiError, messageOf } from '../errors.ts'
+import { API, isApiError, messageOf, unavailable } from '../errors.ts'
 import type { Settings } from '../options.ts'
+import { claimOf } from '../publisher.ts'
+import type { Publisher } from '../publisher.ts'
+import type { StoredMessages } from '../stored-messages.ts'
 import type { Streams } from '../streams.ts'
 import { unique } from '../subjects.ts'
 import type { Subjects } from '../subjects.ts'
@@ -42,6 +45,8 @@ export class ChannelRegistry {
   readonly #connection: Connection
   readonly #subjects: Subjects
   readonly #streams: Streams
+  readonly #publisher: Publisher
+  readonly #messages: StoredMessages
   readonly #settings: Settings
   readonly #stored: Record<StoredType, Map<string, StoredChannel>> = { queues: new Map(), events_store: new Map() }
   readonly #live: Record<LiveType, Map<string, { usedAt: number }>> = {
@@ -59,8 +64,17 @@ export class ChannelRegistry {
   #userChannels = 0
   #reservedMaking = 0
 
-  constructor(connection: Connection, subjects: Subjects, streams: Streams, settings: Settings) {
+  constructor(
+    connection: Connection,
+    subjects: Subjects,
+    streams: Streams,
+    publisher: Publisher,
+    messages: StoredMessages,
+    settings: Settings,
+  ) {
     this.#connection = connection
+    this.#publisher = publisher
+    this.#messages = messages
     this.#subjects = subjects
     this.#streams = streams
     this.#settings = settings
@@ -101,7 +115,7 @@ export class ChannelRegistry {
     let count = 0
     try {
       for await (const entry of watch) {
-        const channel = entry.operation === 'PUT' ? this.#parse(entry) : undefined
+        const channel = entry.operation === 'PUT' ? this.#parse(entry.string(), entry.revision) : undefined
         if (channel) {
           seen.add(channel.incarnation)
           this.#take(channel)
@@ -117,13 +131,17 @@ export class ChannelRegistry {
     }
   }
 
-  #parse(entry: KvEntry): StoredChannel | undefined {
+  #parse(text: string, revision: number): StoredChannel | undefined {
     try {
-      const { type, name, incarnation, options } = entry.json<Record<string, unknown>>()
+      const content: unknown = JSON.parse(text)
+      const { type, name, incarnation, options } = Object.fromEntries(Object.entries(content ?? {})) as Record<
+        string,
+        unknown
+      >
       if ((type !== 'queues' && type !== 'events_store') || typeof name !== 'string') return undefined
       if (typeof incarnation !== 'string') return undefined
       const stream = this.#subjects.stream(type, name, incarnation)
-      return { type, name, incarnation, stream, options: optionsFrom(options), revision: entry.revision }
+      return { type, name, incarnation, stream, options: optionsFrom(options), revision }
     } catch {
       return undefined
     }
@@ -213,20 +231,44 @@ export class ChannelRegistry {
     const options = optionsFrom(given)
     // The stream first: whoever sees the channel can use it. One that nobody points to is removed at some start.
     await this.#streams.create({ type, name, incarnation, stream, options, revision: 0 })
-    const key = this.#subjects.channelKey(type, name)
-    try {
-      const revision = (await this.#kv?.create(key, JSON.stringify({ type, name, incarnation, options }))) ?? 0
-      const channel = { type, name, incarnation, stream, options, revision }
+    const written = await this.#write(this.#subjects.channelKey(type, name), { type, name, incarnation, options })
+    if (typeof written === 'number') {
+      const channel = { type, name, incarnation, stream, options, revision: written }
       this.#take(channel)
       return channel
+    }
+    await this.#streams.remove(stream)
+    this.#take(written)
+    return written
+  }
+
+  /** The revision of what was written, or the channel that was there before. */
+  async #write(key: string, content: unknown): Promise<number | StoredChannel> {
+    const subject = `$KV.${this.#subjects.channelBucket}.${key}`
+    for (let expected = 0, tries = 0; tries < 5; tries++) {
+      const revision = await this.#claim(subject, content, expected)
+      if (revision !== undefined) return revision
+      const last = await this.#messages.get(`KV_${this.#subjects.channelBucket}`, { last_by_subj: subject })
+      const winner = last && this.#parse(Buffer.from(last.data).toString(), last.sequence)
+      if (winner) return winner
+      // Deleted before: its marker is what comes last.
+      expected = last?.sequence ?? 0
+    }
+    throw unavailable('the channel comes and goes')
+  }
+
+  /** Undefined when somebody else wrote first. */
+  async #claim(subject: string, content: unknown, expected: number): Promise<number | undefined> {
+    const options = { messageId: claimOf(subject, expected), expectLastOfSubject: expected }
+    try {
+      const payload = Buffer.from(JSON.stringify(content))
+      const { sequence, duplicate } = await this.#publisher.publish(subject, payload, options, (error) =>
+        isApiError(error, API.WRONG_LAST_SEQUENCE) ? error : undefined,
+      )
+      return duplicate ? undefined : sequence
     } catch (error) {
-      await this.#streams.remove(stream)
-      if (!isApiError(error, API.WRONG_LAST_SEQUENCE)) throw error
-      const entry = await this.#kv?.get(key)
-      const winner = entry?.operation === 'PUT' ? this.#parse(entry) : undefined
-      if (!winner) throw error
-      this.#take(winner)
-      return winner
+      if (isApiError(error, API.WRONG_LAST_SEQUENCE)) return undefined
+      throw error
     }
   }
 
@@ -234,16 +276,16 @@ export class ChannelRegistry {
   async update(channel: StoredChannel, given: ChannelOptions): Promise<StoredChannel> {
     const options = optionsFrom({ ...channel.options, ...given })
     if (JSON.stringify(options) === JSON.stringify(channel.options)) return channel
-    return this.#connection.call(async () => {
-      const { type, name, incarnation, stream } = channel
-      const changed = { type, name, incarnation, stream, options, revision: channel.revision }
-      await this.#streams.update(changed)
-      const text = JSON.stringify({ type, name, incarnation, options })
-      const revision = (await this.#kv?.update(this.#subjects.channelKey(type, name), text, channel.revision)) ?? 0
-      const stored = { ...changed, revision }
-      this.#take(stored)
-      return stored
-    })
+    const { type, name, incarnation, stream } = channel
+    const changed = { type, name, incarnation, stream, options, revision: channel.revision }
+    await this.#connection.call(() => this.#streams.update(changed))
+    const subject = `$KV.${this.#subjects.channelBucket}.${this.#subjects.channelKey(type, name)}`
+    const revision = await this.#claim(subject, { type, name, incarnation, options }, channel.revision)
+    // Somebody else changed them at the same time; what they wrote comes by the watch.
+    if (revision === undefined) return channel
+    const stored = { ...changed, revision }
+    this.#take(stored)
+    return stored
   }
 
   async deleteStored(type: StoredType, name: string): Promise<StoredChannel | undefined> {

@@ -1,12 +1,17 @@
 import type { LogAppend, StoredEvent } from '@signalbox/broker-core'
 
 import { decodeEnvelope, encodeEnvelope, numberField } from '../envelope.ts'
+import { hash } from '../subjects.ts'
 
 /** An entry as its stream keeps it. */
-export function encodeEntry(channel: string, { id, clientId, metadata, tags, body, key, tombstone }: LogAppend): Uint8Array {
+export function encodeEntry(
+  channel: string,
+  { id, clientId, metadata, tags, body, key, tombstone, deduplicationId }: LogAppend,
+): Uint8Array {
   const fields: Record<string, string | number> = {}
   if (key !== undefined) fields['key'] = key
   if (tombstone === true) fields['tombstone'] = 1
+  if (deduplicationId !== undefined) fields['dedup'] = hash(deduplicationId)
   return encodeEnvelope({ id, clientId, channel, metadata, tags, fields, body })
 }
 

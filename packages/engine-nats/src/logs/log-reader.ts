@@ -2,6 +2,7 @@ import type { LogStart, ReadOptions, StoredEvent } from '@signalbox/broker-core'
 import { messageSize } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/registry.ts'
+import { decodeEnvelope, textField } from '../envelope.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { decodeEntry } from './log-entry.ts'
@@ -68,6 +69,14 @@ export class LogReader {
     const subject = this.#parts.subjects.keyed(channel.incarnation, key)
     const message = await this.#parts.messages.get(channel.stream, { last_by_subj: subject })
     return message && decodeEntry(channel.name, message)
+  }
+
+  /** The last entry with this key, by its sequence and what it was deduplicated by. */
+  async lastWithOrigin(channel: StoredChannel, key: string): Promise<{ sequence: number; origin: string } | undefined> {
+    const subject = this.#parts.subjects.keyed(channel.incarnation, key)
+    const message = await this.#parts.messages.get(channel.stream, { last_by_subj: subject })
+    const envelope = message && decodeEnvelope(message.data)
+    return envelope && { sequence: message.sequence, origin: textField(envelope, 'dedup') }
   }
 
   /** The first sequence that a subscription delivers. */

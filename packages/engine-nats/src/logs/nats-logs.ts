@@ -15,7 +15,7 @@ import type { StoredChannel } from '../channels/registry.ts'
 import { API, isApiError, messageOf, unavailable } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
-import { StreamGone } from '../publisher.ts'
+import { claimOf, StreamGone } from '../publisher.ts'
 import { hash } from '../subjects.ts'
 import { decodeEntry, encodeEntry } from './log-entry.ts'
 import { LogFollower } from './log-follower.ts'
@@ -77,30 +77,43 @@ export class NatsLogs implements LogEngine {
     const { subjects, publisher } = this.#parts
     const { key, deduplicationId, expectLastOfKey } = message
     const { incarnation, options } = channel
-    const subject = key === undefined ? subjects.entry(incarnation, options.compacted) : subjects.keyed(incarnation, key)
-    let conflict = false
-    try {
-      return await publisher.publish(
-        subject,
-        payload,
-        {
-          ...(deduplicationId !== undefined && { messageId: hash(deduplicationId) }),
-          ...(expectLastOfKey !== undefined && { expectLastOfSubject: expectLastOfKey }),
-        },
-        (error) => {
-          conflict = isApiError(error, API.WRONG_LAST_SEQUENCE)
-          return undefined
-        },
-      )
-    } catch (error) {
-      if (!conflict || key === undefined) throw error
-      const last = (await this.reader.last(channel, key))?.sequence ?? 0
-      throw new BrokerError(
-        'CONFLICT',
-        `somebody else wrote the key ${JSON.stringify(key.slice(0, 64))} first: its last entry is ${last}, not ${expectLastOfKey}`,
-        { key, last },
-      )
+    if (key !== undefined && expectLastOfKey !== undefined) {
+      return this.#publishExpecting(channel, message, payload, key, expectLastOfKey)
     }
+    const subject =
+      key === undefined ? subjects.entry(incarnation, options.compacted) : subjects.keyed(incarnation, key)
+    return publisher.publish(subject, payload, {
+      ...(deduplicationId !== undefined && { messageId: hash(deduplicationId) }),
+    })
+  }
+
+  async #publishExpecting(
+    channel: StoredChannel,
+    message: LogAppend,
+    payload: Uint8Array,
+    key: string,
+    expected: number,
+  ): Promise<Published> {
+    const subject = this.#parts.subjects.keyed(channel.incarnation, key)
+    const options = { messageId: claimOf(subject, expected), expectLastOfSubject: expected }
+    try {
+      const published = await this.#parts.publisher.publish(subject, payload, options, (error) =>
+        isApiError(error, API.WRONG_LAST_SEQUENCE) ? error : undefined,
+      )
+      if (!published.duplicate) return published
+    } catch (error) {
+      if (!isApiError(error, API.WRONG_LAST_SEQUENCE)) throw error
+    }
+    const last = await this.reader.lastWithOrigin(channel, key)
+    const { deduplicationId } = message
+    if (last && deduplicationId !== undefined && last.origin === hash(deduplicationId)) {
+      return { sequence: last.sequence, duplicate: true }
+    }
+    throw new BrokerError(
+      'CONFLICT',
+      `somebody else wrote the key ${JSON.stringify(key.slice(0, 64))} first: its last entry is ${last?.sequence ?? 0}, not ${expected}`,
+      { key, last: last?.sequence ?? 0 },
+    )
   }
 
   /** The servers say the sequence, not the time; the entry itself does. */

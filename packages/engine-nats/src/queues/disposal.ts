@@ -80,7 +80,13 @@ export class Disposal {
   }
 
   /** Puts off a message that came before its time. */
-  async park(channel: StoredChannel, sequence: number, deliveries: number, subject: string, forMs: number): Promise<void> {
+  async park(
+    channel: StoredChannel,
+    sequence: number,
+    deliveries: number,
+    subject: string,
+    forMs: number,
+  ): Promise<void> {
     // One early delivery is what every delayed message is taken to have had, so only more are worth a note.
     if (deliveries !== 1) await this.#parts.notes.put(this.#noteKey(channel, sequence), String(deliveries))
     this.#parts.connection.nc.publish(subject, nakAfter(forMs))

@@ -37,7 +37,13 @@ export class LeaseKeeper {
       receiveCount,
       clientId,
     })
-    const lease = { receipt, clientId, delivery, deadline, heldUntil: delivery.arrivedAt + this.#parts.settings.ackWaitMs }
+    const lease = {
+      receipt,
+      clientId,
+      delivery,
+      deadline,
+      heldUntil: delivery.arrivedAt + this.#parts.settings.ackWaitMs,
+    }
     this.hold(lease)
     this.#leases.grant(lease)
     return { receipt, message: toMessage(channel.name, record, sequence, timestamp, receiveCount) }

@@ -1,3 +1,5 @@
+import type { Msg } from '@nats-io/transport-node'
+
 import type { StoredChannel } from '../channels/registry.ts'
 import type { Parts } from '../parts.ts'
 import type { Leases } from './leases.ts'
@@ -27,12 +29,19 @@ export class Purge {
     connection.nc.subscribe(subjects.nodes('leased'), {
       callback: (error, message) => {
         if (error) return
-        const incarnation = message.string()
-        this.#returnStash(incarnation)
-          .catch(() => {})
-          .finally(() => message.respond(JSON.stringify([...this.#leases.sequences(incarnation)])))
+        void this.#answer(message)
       },
     })
+  }
+
+  async #answer(message: Msg): Promise<void> {
+    const incarnation = message.string()
+    try {
+      await this.#returnStash(incarnation)
+    } catch {
+      // What could not be given back comes back by itself.
+    }
+    message.respond(JSON.stringify([...this.#leases.sequences(incarnation)]))
   }
 
   async run(channel: StoredChannel): Promise<number> {
@@ -66,14 +75,21 @@ export class Purge {
     const { messages, subjects } = this.#parts
     const { lastSequence } = await this.#gauges.read(channel)
     let removed = 0
-    for (let from = 1; from <= lastSequence; ) {
+    for (let from = 1; from <= lastSequence;) {
       const found: number[] = []
       let last = lastSequence
-      await messages.forward(channel.stream, subjects.all(channel.incarnation), from, lastSequence, PARALLEL, (message) => {
-        last = message.sequence
-        if (!leased.has(last)) found.push(last)
-        return found.length < PARALLEL
-      })
+      await messages.forward(
+        channel.stream,
+        subjects.all(channel.incarnation),
+        from,
+        lastSequence,
+        PARALLEL,
+        (message) => {
+          last = message.sequence
+          if (!leased.has(last)) found.push(last)
+          return found.length < PARALLEL
+        },
+      )
       const outcomes = await Promise.all(found.map((sequence) => this.#gauges.removeOne(channel, sequence)))
       removed += outcomes.filter(Boolean).length
       if (found.length < PARALLEL) break

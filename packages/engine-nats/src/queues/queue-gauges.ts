@@ -122,7 +122,7 @@ export class QueueGauges {
   async #sweepSubject(channel: StoredChannel, subject: string, after: number): Promise<number> {
     const { connection, messages } = this.#parts
     let removed = 0
-    for (let from = after + 1; ; ) {
+    for (let from = after + 1; ;) {
       const found: number[] = []
       await messages.forward(channel.stream, subject, from, Number.MAX_SAFE_INTEGER, PARALLEL, ({ sequence }) => {
         found.push(sequence)
@@ -157,6 +157,6 @@ export class QueueGauges {
 
   close(): void {
     this.#closed = true
-    for (const incarnation of [...this.#sweeps.keys()]) this.forget(incarnation)
+    for (const incarnation of this.#sweeps.keys()) this.forget(incarnation)
   }
 }

@@ -1,11 +1,11 @@
 import type { QueueMessage } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/registry.ts'
 import type { Parts } from '../parts.ts'
 import type { Disposal } from './disposal.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 import { readRecord, toMessage } from './queue-record.ts'
-import { messageSize } from '@signalbox/broker-core'
 
 /** Shows what is in a queue without asking its consumer. */
 export class QueueReader {

@@ -19,7 +19,13 @@ export function toRecord(channel: string, message: QueueSend, now: number): Queu
   const dueAt = message.delayMs > 0 ? now + message.delayMs : 0
   const expiresAt = message.expirationMs > 0 ? now + message.expirationMs : 0
   const { maxReceiveCount, deadLetterQueue } = message
-  return { envelope: envelopeOf(channel, message, dueAt, expiresAt, message), dueAt, expiresAt, maxReceiveCount, deadLetterQueue }
+  return {
+    envelope: envelopeOf(channel, message, dueAt, expiresAt, message),
+    dueAt,
+    expiresAt,
+    maxReceiveCount,
+    deadLetterQueue,
+  }
 }
 
 /** A message on its way to the dead-letter queue: it neither expires nor moves again. */
@@ -38,7 +44,11 @@ function envelopeOf(
   { id, clientId, metadata, tags, body }: OutgoingMessage,
   dueAt: number,
   expiresAt: number,
-  { maxReceiveCount, deadLetterQueue, deduplicationId }: Pick<QueueSend, 'maxReceiveCount' | 'deadLetterQueue' | 'deduplicationId'>,
+  {
+    maxReceiveCount,
+    deadLetterQueue,
+    deduplicationId,
+  }: Pick<QueueSend, 'maxReceiveCount' | 'deadLetterQueue' | 'deduplicationId'>,
 ): Envelope {
   const fields: Record<string, string | number> = {}
   if (dueAt > 0) fields['due'] = dueAt

@@ -20,8 +20,8 @@ interface Stored extends Published {
 
 const TRIES = 3
 
-/** Beside its payload, what a message takes in a stream: its record's head and its subject. */
-const STORED_BYTES = 128
+/** Beside body, metadata and tags, what a message takes in a stream, about: its record's head and its subject. */
+const STORED_BYTES = 220
 
 /** Puts messages into queues. */
 export class QueueSender {
@@ -36,6 +36,8 @@ export class QueueSender {
   }
 
   async send(name: string, message: QueueSend): Promise<SendResult> {
+    // First, so that delay and expiry do not run while the queue is made.
+    await this.#parts.registry.ensureStored('queues', name)
     const record = toRecord(name, message, Date.now())
     if (record.dueAt > 0) await this.#assertRoomForDelayed(name, 1)
     const { deduplicationId } = message
@@ -43,7 +45,11 @@ export class QueueSender {
     return this.#result(stored, record, message)
   }
 
-  async #result({ channel, sequence, duplicate }: Stored, record: QueueRecord, message: QueueSend): Promise<SendResult> {
+  async #result(
+    { channel, sequence, duplicate }: Stored,
+    record: QueueRecord,
+    message: QueueSend,
+  ): Promise<SendResult> {
     const { deduplicationId, id } = message
     if (duplicate && deduplicationId !== undefined) {
       return { id: (await this.#firstId(channel, sequence, deduplicationId)) ?? id, sequence, duplicate }
@@ -91,10 +97,14 @@ export class QueueSender {
   #full(name: string): BrokerError {
     const { queueMaxMessages, queueMaxBytes } = this.#parts.settings
     const [limit, what] = queueMaxMessages > 0 ? [queueMaxMessages, 'messages'] : [queueMaxBytes, 'bytes']
-    return new BrokerError('QUEUE_FULL', `the queue ${JSON.stringify(name)} is full: it holds at most ${limit} ${what}`, {
-      channel: name,
-      limit,
-    })
+    return new BrokerError(
+      'QUEUE_FULL',
+      `the queue ${JSON.stringify(name)} is full: it holds at most ${limit} ${what}`,
+      {
+        channel: name,
+        limit,
+      },
+    )
   }
 
   /**
@@ -114,16 +124,13 @@ export class QueueSender {
   }
 
   async #sendBatch(name: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]> {
+    await this.#assertRoom(name, messages)
+    await this.#parts.registry.ensureStored('queues', name)
     const now = Date.now()
     const records = messages.map((message) => toRecord(name, message, now))
-    const sizes = records.map(({ envelope }) => {
-      const payload = encodeEnvelope(envelope)
-      this.#parts.publisher.assertFits(payload)
-      return payload.byteLength
-    })
+    for (const { envelope } of records) this.#parts.publisher.assertFits(encodeEnvelope(envelope))
     const delayed = records.filter(({ dueAt }) => dueAt > 0).length
     if (delayed > 0) await this.#assertRoomForDelayed(name, delayed)
-    await this.#assertRoom(name, messages, sizes)
     const outcomes = await Promise.allSettled(
       records.map((record, i) => {
         const id = messages[i]?.deduplicationId
@@ -155,12 +162,12 @@ export class QueueSender {
   }
 
   /** @throws BrokerError QUEUE_FULL */
-  async #assertRoom(name: string, messages: readonly QueueSend[], sizes: readonly number[]): Promise<void> {
+  async #assertRoom(name: string, messages: readonly QueueSend[]): Promise<void> {
     const { queueMaxMessages, queueMaxBytes } = this.#parts.settings
     if (queueMaxMessages === 0 && queueMaxBytes === 0) return
     const known = this.#parts.registry.stored('queues', name)
     const state = known && (await this.#gauges.read(known))
-    const bytes = sizes.reduce((sum, size) => sum + size + STORED_BYTES, 0)
+    const bytes = messages.reduce((sum, message) => sum + messageSize(message) + STORED_BYTES, 0)
     // Ids that were sent before take no room; how many those are is only known afterwards.
     const sure = messages.filter(({ deduplicationId }) => deduplicationId === undefined).length
     if (queueMaxMessages > 0 && (state?.messages ?? 0) + sure > queueMaxMessages) throw this.#full(name)

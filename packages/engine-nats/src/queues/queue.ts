@@ -124,24 +124,28 @@ export class Queue {
   }
 
   #pull(batch: number, maxBytes: number | undefined, waitMs: number): Pulled {
-    const arrivals: (Delivery | Promise<Delivery | undefined> | undefined)[] = []
+    const arrivals: Promise<Delivery | undefined>[] = []
     let over = false
     const bytes = maxBytes === undefined ? {} : { maxBytes: maxBytes + batch * OVERHEAD_BYTES }
     const options = { batch, waitMs, ...bytes }
     const pulling = this.#parts.pulls.pull(this.channel.stream, QUEUE_CONSUMER, options, (message) => {
-      const arrival = this.#admit(message)
-      if (!over) arrivals.push(arrival)
-      else void Promise.resolve(arrival).then((delivery) => delivery && this.#offer(delivery))
+      arrivals.push(Promise.resolve(this.#admit(message)))
+      if (over) void offerAll()
     })
     const offerAll = async (): Promise<void> => {
       for (const delivery of await Promise.all(arrivals.splice(0))) if (delivery) this.#offer(delivery)
     }
     const end = async (): Promise<Outcome> => {
       const how = await pulling
-      const deliveries = (await Promise.all(arrivals)).filter((delivery) => delivery !== undefined)
-      if (over) return { end: how, deliveries: [], passed: 0 }
+      const arrived = await Promise.all(arrivals.splice(0))
+      const deliveries = arrived.filter((delivery) => delivery !== undefined)
+      if (over) {
+        for (const delivery of deliveries) this.#offer(delivery)
+        return { end: how, deliveries: [], passed: 0 }
+      }
       over = true
-      return { end: how, deliveries, passed: arrivals.length - deliveries.length }
+      void offerAll()
+      return { end: how, deliveries, passed: arrived.length - deliveries.length }
     }
     const giveUp = (): void => {
       if (over) return
@@ -218,9 +222,7 @@ export class Queue {
     }
     if (dueAt > now) {
       const wakeAt = expiresAt > 0 ? Math.min(dueAt, expiresAt) : dueAt
-      this.#disposal.background(
-        this.#disposal.park(this.channel, ack.sequence, ack.deliveries, subject, wakeAt - now),
-      )
+      this.#disposal.background(this.#disposal.park(this.channel, ack.sequence, ack.deliveries, subject, wakeAt - now))
       return undefined
     }
     if (ack.deliveries === 1 && dueAt === 0) return this.#delivery(ack, record, subject, 1, 0, false)

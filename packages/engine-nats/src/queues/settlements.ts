@@ -1,4 +1,6 @@
 import type { Settlement } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core'
+import type { Msg } from '@nats-io/transport-node'
 
 import type { StoredChannel } from '../channels/registry.ts'
 import { isNoResponders, messageOf } from '../errors.ts'
@@ -10,15 +12,20 @@ import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Lease, Leases } from './leases.ts'
 import { readRecord } from './queue-record.ts'
 import type { Receipt, Receipts } from './receipts.ts'
-import { messageSize } from '@signalbox/broker-core'
 
 /** What somebody who holds a message wants done with it. */
-type Wish =
-  | { readonly what: 'ack' | 'nack' }
-  | { readonly what: 'extend'; readonly leaseMs: number }
+type Wish = { readonly what: 'ack' | 'nack' } | { readonly what: 'extend'; readonly leaseMs: number }
+
+/** A receipt that was shown to another node than the one that has its lease. */
+interface Shown {
+  readonly receipt: string
+  readonly clientId: string
+  readonly wish: Wish
+}
 
 /** How often a receipt is followed from node to node, while they come and go. */
 const HOPS = 4
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
  * Settles leases, wherever they were granted. The node that granted a lease decides about it as long as it lives; of a
@@ -41,20 +48,27 @@ export class Settlements {
 
   /** Serves the receipts that other nodes are shown. */
   start(): void {
-    const { connection, subjects, node, settings } = this.#parts
+    const { connection, subjects, node } = this.#parts
     connection.nc.subscribe(subjects.node(node, 'settle'), {
       callback: (error, message) => {
         if (error) return
-        const { receipt, clientId, wish } = message.json<{ receipt: string; clientId: string; wish: Wish }>()
-        this.#settleHere(receipt, clientId, wish).then(
-          (settled) => message.respond(settled ? 'settled' : 'lost'),
-          (failure: unknown) => {
-            settings.onProblem({ kind: 'failed', message: `settling for another node: ${messageOf(failure)}` })
-            message.respond('unavailable')
-          },
-        )
+        void this.#answer(message)
       },
     })
+  }
+
+  async #answer(message: Msg): Promise<void> {
+    try {
+      const { receipt, clientId, wish } = message.json<Shown>()
+      message.respond((await this.#settleHere(receipt, clientId, wish)) ? 'settled' : 'lost')
+    } catch (error) {
+      this.#parts.settings.onProblem({
+        kind: 'failed',
+        message: `settling for another node: ${messageOf(error)}`,
+        error,
+      })
+      message.respond('unavailable')
+    }
   }
 
   async settle(receipts: readonly string[], clientId: string, wish: Wish): Promise<Settlement> {
@@ -107,7 +121,7 @@ export class Settlements {
         this.#leases.grant(lease)
         this.#keeper.hold(lease)
         const settled = await this.#settleHere(receipt, read.clientId, wish)
-        if (wish.what !== 'extend') notes.remove(key).catch(() => {})
+        this.#forgetAt(key, wish.what === 'ack' && settled ? Date.now() : read.deadline)
         return settled
       }
       const note = await notes.get(key)
@@ -115,6 +129,14 @@ export class Settlements {
       await connection.ready()
     }
     return false
+  }
+
+  /** The note stays as long as the receipt could be shown again. */
+  #forgetAt(key: string, time: number): void {
+    const forget = (): void => {
+      this.#parts.notes.remove(key).catch(() => {})
+    }
+    setTimeout(forget, Math.min(MAX_TIMER_MS, Math.max(0, time - Date.now()))).unref()
   }
 
   /** Undefined when the node does not answer any more. */

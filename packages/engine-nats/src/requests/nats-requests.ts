@@ -46,7 +46,7 @@ export class NatsRequests implements RequestEngine {
     { group, signal }: SubscribeOptions,
     handler: Handler,
   ): Promise<Subscription> {
-    const { connection, registry, figures, subjects, settings } = this.#parts
+    const { connection, registry, figures, subjects } = this.#parts
     signal?.throwIfAborted()
     await connection.ready()
     registry.ensureLive(type, name)
@@ -59,9 +59,7 @@ export class NatsRequests implements RequestEngine {
         if (subscription.ended) return this.#responder.refuse(message)
         registry.hear({ type, name, exists: true })
         figures.delivered(key, 1, requestSize(request))
-        this.#responder.handle(message, request, handler).catch((problem: unknown) => {
-          settings.onProblem({ kind: 'failed', message: 'answering a command or query', error: problem })
-        })
+        void this.#responder.handle(message, request, handler)
       },
     })
     const subscription: OpenSubscription = new OpenSubscription(signal, () => {
@@ -91,6 +89,6 @@ export class NatsRequests implements RequestEngine {
     this.#closed = true
     this.#requester.close()
     this.#responder.close()
-    for (const subscription of [...this.#subscriptions.keys()]) subscription.end(unavailable('it is closed'))
+    for (const subscription of this.#subscriptions.keys()) subscription.end(unavailable('it is closed'))
   }
 }

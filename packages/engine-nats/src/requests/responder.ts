@@ -2,6 +2,7 @@ import type { Reply, RequestMessage } from '@signalbox/broker-core'
 import { messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 
+import { messageOf } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { RequestOnWire } from './wire.ts'
 import { decodeRequest, encodeReply, encodeSign } from './wire.ts'
@@ -79,15 +80,19 @@ export class Responder {
   }
 
   async #answer(inbox: string, reply: Reply): Promise<void> {
-    const { connection, publisher, node } = this.#parts
+    const { connection, publisher, settings, node } = this.#parts
     let payload = encodeReply(node, reply)
     try {
       publisher.assertFits(payload)
     } catch {
       payload = encodeReply(node, { ...FAILED, error: 'the answer is larger than the broker takes' })
     }
-    await connection.ready()
-    connection.nc.publish(inbox, payload)
+    try {
+      await connection.ready()
+      connection.nc.publish(inbox, payload)
+    } catch (error) {
+      settings.onProblem({ kind: 'failed', message: `answering a command or query: ${messageOf(error)}`, error })
+    }
   }
 
   /** The engine closes: handlers are told, their requesters hear nothing more. */

@@ -1,0 +1,188 @@
+import { isBrokerError } from '@signalbox/broker-core'
+import type { StoredEvent } from '@signalbox/broker-core'
+import type { EngineProblem } from '@signalbox/engine-nats'
+import { openNatsEngine } from '@signalbox/engine-nats'
+import { describe, expect, test, vi } from 'vitest'
+
+import { CLIENT, outgoing, queued, RECEIVE, text } from './support/messages.ts'
+import { NATS_SERVER } from './support/nats-server.ts'
+import { openNode, startServer } from './support/nodes.ts'
+
+const PATIENT = { timeout: 20_000 }
+const QUICK = { patienceMs: 200, requestTimeoutMs: 1_000 }
+
+async function codeOf(call: Promise<unknown>): Promise<unknown> {
+  try {
+    return await call
+  } catch (error) {
+    return isBrokerError(error) ? error.code : error
+  }
+}
+
+describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
+  test('CL5 - calls fail soon with ENGINE_UNAVAILABLE, health says why, and both are well again', async () => {
+    const server = await startServer()
+    const problems: EngineProblem[] = []
+    const node = await openNode(server, { ...QUICK, onProblem: (problem) => problems.push(problem) })
+    await node.queues.send('q', queued('before'))
+    await server.kill()
+    await vi.waitFor(async () => expect((await node.health()).ok).toBe(false), PATIENT)
+    const started = performance.now()
+    const calls = [
+      node.queues.send('q', queued('x')),
+      node.queues.receive('q', RECEIVE),
+      node.logs.append('l', outgoing('x')),
+      node.topics.publish('t', outgoing('x')),
+      node.topics.subscribe('t', {}, () => {}),
+      node.requests.request('queries', 'r', outgoing('x'), { timeoutMs: 60_000 }),
+      node.channels.list(),
+      node.channels.create('queues', 'new'),
+    ]
+    expect(new Set(await Promise.all(calls.map(codeOf)))).toEqual(new Set(['ENGINE_UNAVAILABLE']))
+    expect(performance.now() - started).toBeLessThan(5_000)
+    await server.start()
+    await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)
+    const [delivery] = await node.queues.receive('q', RECEIVE)
+    expect(delivery && text(delivery.message)).toBe('before')
+    expect(problems.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['disconnected', 'healed']))
+  })
+
+  test('CL5 - a frozen server is noticed: calls fail, and go on when it wakes', async () => {
+    const server = await startServer()
+    const node = await openNode(server, QUICK)
+    await node.queues.send('q', queued('x'))
+    server.pause()
+    expect(await codeOf(node.queues.send('q', queued('y')))).toBe('ENGINE_UNAVAILABLE')
+    expect((await node.health()).ok).toBe(false)
+    server.resume()
+    await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)
+    await node.queues.send('q', queued('z'))
+    const [delivery] = await node.queues.receive('q', RECEIVE)
+    expect(delivery && text(delivery.message)).toBe('x')
+  })
+
+  test('CL6 - who waits and who is subscribed goes on by itself after a crash of the server', async () => {
+    const server = await startServer()
+    const node = await openNode(server, QUICK)
+    await node.channels.create('queues', 'q')
+    await node.logs.append('log', outgoing('first'))
+    const events: string[] = []
+    const entries: number[] = []
+    const shared: number[] = []
+    const note = (into: number[]) => (entry: StoredEvent) => void into.push(entry.sequence)
+    await node.topics.subscribe('news', {}, (event) => events.push(text(event)))
+    await node.logs.subscribe('log', { from: 'first' }, {}, note(entries))
+    await node.logs.subscribe('log', { from: 'first' }, { group: 'g' }, note(shared))
+    await node.requests.serve('queries', 'r', {}, async (request) => ({
+      executed: true,
+      error: '',
+      body: request.body,
+      metadata: '',
+      tags: {},
+    }))
+    const waiting = node.queues.receive('q', { ...RECEIVE, waitMs: 60_000 })
+    await vi.waitFor(() => expect([entries, shared]).toEqual([[1], [1]]), PATIENT)
+    await server.kill()
+    await server.start()
+    await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)
+    await node.queues.send('q', queued('after'))
+    await node.logs.append('log', outgoing('second'))
+    await node.topics.publish('news', outgoing('after'))
+    expect((await waiting).map(({ message }) => text(message))).toEqual(['after'])
+    expect(text(await node.requests.request('queries', 'r', outgoing('x'), { timeoutMs: 10_000 }))).toBe('x')
+    await vi.waitFor(() => expect([entries, events]).toEqual([[1, 2], ['after']]), PATIENT)
+    // A server that crashes may forget the last acks: at least once, then.
+    await vi.waitFor(() => expect(new Set(shared)).toEqual(new Set([1, 2])), PATIENT)
+  })
+
+  test('CL6 - a lease granted before a crash of the server is settled after it', async () => {
+    const server = await startServer()
+    const node = await openNode(server, QUICK)
+    for (const body of ['acked', 'nacked']) await node.queues.send('q', queued(body))
+    const deliveries = await node.queues.receive('q', { ...RECEIVE, maxMessages: 2 })
+    const [acked = '', nacked = ''] = deliveries.map(({ receipt }) => receipt)
+    await server.kill()
+    expect(await codeOf(node.queues.ack([acked], CLIENT))).toBe('ENGINE_UNAVAILABLE')
+    await server.start()
+    await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)
+    expect(await node.queues.ack([acked], CLIENT)).toEqual({ settled: 1, lost: [] })
+    expect(await node.queues.nack([nacked], CLIENT)).toEqual({ settled: 1, lost: [] })
+    const [again] = await node.queues.receive('q', RECEIVE)
+    expect([again && text(again.message), again?.message.receiveCount]).toEqual(['nacked', 2])
+    expect(await node.queues.receive('q', { ...RECEIVE, waitMs: 300 })).toEqual([])
+  })
+
+  test('CL7 - nothing acknowledged is lost while the server crashes again and again', async () => {
+    const server = await startServer()
+    const node = await openNode(server, QUICK)
+    const accepted = new Set<string>()
+    const logged = new Set<string>()
+    const done = new AbortController()
+    const produce = async (worker: number): Promise<void> => {
+      for (let i = 0; !done.signal.aborted; i++) {
+        const body = `${worker}-${i}`
+        const [sent, appended] = await Promise.allSettled([
+          node.queues.send('q', queued(body)),
+          node.logs.append('log', outgoing(body)),
+        ])
+        if (sent.status === 'fulfilled') accepted.add(body)
+        if (appended.status === 'fulfilled') logged.add(body)
+      }
+    }
+    const producers = [1, 2, 3, 4].map(produce)
+    for (let round = 0; round < 3; round++) {
+      const before = accepted.size
+      await vi.waitFor(() => expect(accepted.size).toBeGreaterThan(before + 20), PATIENT)
+      await server.kill()
+      await server.start()
+    }
+    await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)
+    done.abort()
+    await Promise.all(producers)
+    const kept = new Map<string, number>()
+    for (;;) {
+      const deliveries = await node.queues.receive('q', { ...RECEIVE, maxMessages: 100, waitMs: 500 })
+      if (deliveries.length === 0) break
+      for (const { message } of deliveries) kept.set(text(message), (kept.get(text(message)) ?? 0) + 1)
+      await node.queues.ack(
+        deliveries.map(({ receipt }) => receipt),
+        CLIENT,
+      )
+    }
+    expect([...accepted].filter((body) => !kept.has(body))).toEqual([])
+    expect([...kept.values()].filter((times) => times > 1)).toEqual([])
+    const entries = new Set<string>()
+    for (let from = 1; ;) {
+      const page = await node.logs.read('log', { fromSequence: from, maxMessages: 500 })
+      for (const entry of page) entries.add(text(entry))
+      const last = page.at(-1)
+      if (!last) break
+      from = last.sequence + 1
+    }
+    expect([...logged].filter((body) => !entries.has(body))).toEqual([])
+  })
+
+  test('CL8 - a node that starts while NATS is down says so, waits, and is ready when it comes', async () => {
+    const server = await startServer()
+    await server.stop()
+    const problems: EngineProblem[] = []
+    const opening = openNode(server, { onProblem: (problem) => problems.push(problem) })
+    await vi.waitFor(() => expect(problems.map(({ kind }) => kind)).toEqual(['disconnected']), PATIENT)
+    await server.start()
+    const node = await opening
+    await node.queues.send('q', queued('x'))
+    expect(problems.map(({ kind }) => kind).slice(0, 2)).toEqual(['disconnected', 'healed'])
+  })
+
+  test('CL8 - a node that is told not to wait fails, and a wait can be ended', async () => {
+    const server = await startServer()
+    await server.stop()
+    await expect(openNatsEngine({ servers: [server.url], waitForServers: false })).rejects.toMatchObject({
+      code: 'SERVERS_UNREACHABLE',
+    })
+    const leaving = new AbortController()
+    const opening = openNatsEngine({ servers: [server.url], signal: leaving.signal })
+    leaving.abort(new Error('stopped'))
+    await expect(opening).rejects.toThrow()
+  })
+})

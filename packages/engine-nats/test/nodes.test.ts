@@ -1,0 +1,213 @@
+import type { Reply } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
+import { describe, expect, test, vi } from 'vitest'
+
+import { CLIENT, outgoing, queued, RECEIVE, text } from './support/messages.ts'
+import { NATS_SERVER } from './support/nats-server.ts'
+import { openNode, startServer } from './support/nodes.ts'
+
+const PATIENT = { timeout: 10_000 }
+
+function reply(body: string): Reply {
+  return { executed: true, error: '', body: encodeText(body), metadata: '', tags: {} }
+}
+
+describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
+  test('CL1 - a queue is one queue on every node', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    await one.queues.send('q', queued('from one'))
+    await vi.waitFor(async () => expect(await two.channels.info('queues', 'q')).toBeDefined(), PATIENT)
+    await two.queues.send('q', queued('from two'))
+    const [first] = await two.queues.receive('q', RECEIVE)
+    const [second] = await one.queues.receive('q', RECEIVE)
+    expect([first, second].map((delivery) => delivery && text(delivery.message))).toEqual(['from one', 'from two'])
+  })
+
+  test('CL1 - who waits on one node for a queue that another one makes is served', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    const waiting = two.queues.receive('not-yet', RECEIVE)
+    await one.queues.send('not-yet', queued('x'))
+    expect((await waiting).map(({ message }) => text(message))).toEqual(['x'])
+  })
+
+  test('CL3 - a lease is settled at any node, once', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    for (const body of ['acked', 'nacked']) await one.queues.send('q', queued(body))
+    const [acked, nacked] = await one.queues.receive('q', { ...RECEIVE, maxMessages: 2 })
+    const [a, n] = [acked?.receipt ?? '', nacked?.receipt ?? '']
+    expect(await two.queues.ack([a], 'somebody else')).toEqual({ settled: 0, lost: [a] })
+    expect(await two.queues.extend([a, n], CLIENT, 30_000)).toEqual({ settled: 2, lost: [] })
+    expect(await two.queues.ack([a], CLIENT)).toEqual({ settled: 1, lost: [] })
+    expect(await one.queues.ack([a], CLIENT)).toEqual({ settled: 0, lost: [a] })
+    expect(await two.queues.nack([n], CLIENT)).toEqual({ settled: 1, lost: [] })
+    expect(await two.queues.ack([n], CLIENT)).toEqual({ settled: 0, lost: [n] })
+    const [again] = await two.queues.receive('q', RECEIVE)
+    expect([again?.message.receiveCount, again && text(again.message)]).toEqual([2, 'nacked'])
+  })
+
+  test('CL3 - the lease of a node that is gone is settled by one of the others', async () => {
+    const server = await startServer()
+    const [one, two, three] = [await openNode(server), await openNode(server), await openNode(server)]
+    for (const body of ['a', 'b', 'c']) await one.queues.send('q', queued(body))
+    const deliveries = await one.queues.receive('q', { ...RECEIVE, maxMessages: 3 })
+    const [a = '', b = '', c = ''] = deliveries.map(({ receipt }) => receipt)
+    await one.close()
+    expect(await two.queues.ack([a], CLIENT)).toEqual({ settled: 1, lost: [] })
+    expect(await three.queues.ack([a], CLIENT)).toEqual({ settled: 0, lost: [a] })
+    expect(await three.queues.nack([b], CLIENT)).toEqual({ settled: 1, lost: [] })
+    expect(await two.queues.ack([b], CLIENT)).toEqual({ settled: 0, lost: [b] })
+    const [again] = await two.queues.receive('q', RECEIVE)
+    expect([again?.message.receiveCount, again && text(again.message)]).toEqual([2, 'b'])
+    expect(await two.queues.extend([c], CLIENT, 300)).toEqual({ settled: 1, lost: [] })
+    const [lapsed] = await three.queues.receive('q', RECEIVE)
+    expect([lapsed?.message.receiveCount, lapsed && text(lapsed.message)]).toEqual([2, 'c'])
+  })
+
+  test('CL3 - a long lease outlives its node, and ends in its time', async () => {
+    const server = await startServer()
+    const one = await openNode(server, { ackWaitMs: 1_000 })
+    const two = await openNode(server, { ackWaitMs: 1_000 })
+    await one.queues.send('q', queued('x'))
+    await one.queues.receive('q', { ...RECEIVE, leaseMs: 4_000 })
+    await one.close()
+    expect(await two.queues.receive('q', { ...RECEIVE, waitMs: 2_000 })).toEqual([])
+    const [again] = await two.queues.receive('q', RECEIVE)
+    expect(again?.message.receiveCount).toBe(2)
+  })
+
+  test('CL2 - purge leaves what another node leases', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    for (const body of ['kept', 'gone', 'gone too']) await one.queues.send('q', queued(body))
+    const [kept] = await one.queues.receive('q', RECEIVE)
+    await vi.waitFor(async () => expect((await two.channels.info('queues', 'q'))?.queue?.inFlight).toBe(1), PATIENT)
+    expect(await two.queues.purge('q')).toBe(2)
+    expect(await one.queues.ack([kept?.receipt ?? ''], CLIENT)).toEqual({ settled: 1, lost: [] })
+  })
+
+  test('CL2 - counters, gauges and subscribers are those of all nodes', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    for (const body of ['a', 'b', 'c']) await one.queues.send('q', queued(body))
+    await vi.waitFor(async () => expect(await two.channels.info('queues', 'q')).toBeDefined(), PATIENT)
+    await one.queues.receive('q', RECEIVE)
+    await two.queues.receive('q', RECEIVE)
+    for (const node of [one, two]) {
+      await node.topics.subscribe('news', {}, () => {})
+      await vi.waitFor(async () => {
+        const { outgoing: delivered, queue } = (await node.channels.info('queues', 'q')) ?? {}
+        expect([delivered, queue?.waiting, queue?.inFlight]).toEqual([2, 1, 2])
+      }, PATIENT)
+    }
+    await vi.waitFor(async () => expect((await one.channels.info('events', 'news'))?.subscribers).toBe(2), PATIENT)
+    await two.close()
+    await vi.waitFor(async () => {
+      expect((await one.channels.info('events', 'news'))?.subscribers).toBe(1)
+      expect((await one.channels.info('queues', 'q'))?.outgoing).toBe(2)
+    }, PATIENT)
+  })
+
+  test('CL1 - channels of every type are known on every node, also to one that comes later', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    for (const type of ['queues', 'events', 'events_store', 'commands', 'queries'] as const) {
+      await one.channels.create(type, `a ${type}`)
+    }
+    const names = async (node: typeof one) => (await node.channels.list()).map(({ type, name }) => [type, name])
+    const expected = await names(one)
+    expect(expected).toHaveLength(5)
+    const three = await openNode(server)
+    await vi.waitFor(async () => expect([await names(two), await names(three)]).toEqual([expected, expected]), PATIENT)
+    await two.channels.delete('events', 'a events')
+    await three.channels.delete('queues', 'a queues')
+    await vi.waitFor(async () => expect(await names(one)).toHaveLength(3), PATIENT)
+  })
+
+  test('events - a subscriber on one node gets what is published at another, in order', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    const seen: string[] = []
+    await two.topics.subscribe('news.*', {}, (event) => seen.push(text(event)))
+    const bodies = Array.from({ length: 200 }, (_, i) => `${i}`)
+    for (const body of bodies) await one.topics.publish('news.today', outgoing(body))
+    await vi.waitFor(() => expect(seen).toEqual(bodies), PATIENT)
+  })
+
+  test('events - members of a group on different nodes share', async () => {
+    const server = await startServer()
+    const nodes = [await openNode(server), await openNode(server)]
+    const seen: string[] = []
+    for (const node of nodes) await node.topics.subscribe('news', { group: 'g' }, (event) => seen.push(text(event)))
+    for (let i = 0; i < 50; i++) await nodes[0]?.topics.publish('news', outgoing(`${i}`))
+    await vi.waitFor(() => expect(seen).toHaveLength(50), PATIENT)
+    expect(new Set(seen).size).toBe(50)
+  })
+
+  test('events stores - members of a group on different nodes share one position', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    const seen: number[] = []
+    const listen = ({ sequence }: { sequence: number }) => void seen.push(sequence)
+    const first = await one.logs.subscribe('log', { from: 'first' }, { group: 'g' }, listen)
+    await vi.waitFor(async () => expect(await two.channels.info('events_store', 'log')).toBeDefined(), PATIENT)
+    const second = await two.logs.subscribe('log', { from: 'first' }, { group: 'g' }, listen)
+    for (let i = 0; i < 20; i++) await one.logs.append('log', outgoing(`${i}`))
+    await vi.waitFor(() => expect(seen).toHaveLength(20), PATIENT)
+    await first.close()
+    await one.logs.append('log', outgoing('for the second'))
+    await vi.waitFor(() => expect(seen.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 21 }, (_, i) => i + 1)))
+    await second.close()
+    await two.logs.subscribe('log', { from: 'first' }, { group: 'g' }, listen)
+    await vi.waitFor(() => expect(seen).toHaveLength(42), PATIENT)
+  })
+
+  test('M11 - requests: a request on one node waits for a subscriber on another, and is aborted there', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    const request = one.requests.request('queries', 'q', outgoing('x'), { timeoutMs: 10_000 })
+    await two.requests.serve('queries', 'q', {}, async (message) => reply(`answer to ${text(message)}`))
+    expect(text(await request)).toBe('answer to x')
+    const seen: AbortSignal[] = []
+    await two.requests.serve('queries', 'silent', {}, ({ signal }) => {
+      seen.push(signal)
+      return new Promise(() => {})
+    })
+    const leaving = new AbortController()
+    const aborted = one.requests.request('queries', 'silent', outgoing('x'), {
+      timeoutMs: 60_000,
+      signal: leaving.signal,
+    })
+    await vi.waitFor(() => expect(seen).toHaveLength(1), PATIENT)
+    leaving.abort(new Error('gone'))
+    await expect(aborted).rejects.toThrow('gone')
+    await vi.waitFor(() => expect(seen[0]?.aborted).toBe(true), PATIENT)
+  })
+
+  test('C4 - channels made at the same time on two nodes are one channel', async () => {
+    const server = await startServer()
+    const nodes = [await openNode(server), await openNode(server)]
+    const results = await Promise.all(
+      Array.from({ length: 10 }, (_, i) => nodes[i % 2]?.queues.send('same', queued(`${i}`))),
+    )
+    const sequences = results.map((result) => result?.sequence ?? 0).toSorted((a, b) => a - b)
+    expect(sequences).toEqual(Array.from({ length: 10 }, (_, i) => i + 1))
+  })
+
+  test('CL4 - receipts of another broker, or made up, are lost', async () => {
+    const server = await startServer()
+    const [one, other] = [await openNode(server), await openNode(server, { prefix: 'other' })]
+    await one.queues.send('q', queued('x'))
+    const [delivery] = await one.queues.receive('q', RECEIVE)
+    const receipt = delivery?.receipt ?? ''
+    expect(await other.queues.ack([receipt], CLIENT)).toEqual({ settled: 0, lost: [receipt] })
+    const bytes = Buffer.from(receipt, 'base64url')
+    const text_ = bytes.subarray(16).toString().replace(CLIENT, 'attacker')
+    const forged = Buffer.concat([bytes.subarray(0, 16), Buffer.from(text_)]).toString('base64url')
+    const two = await openNode(server)
+    expect(await two.queues.ack([forged], 'attacker')).toEqual({ settled: 0, lost: [forged] })
+    expect(await one.queues.ack([receipt], CLIENT)).toEqual({ settled: 1, lost: [] })
+  })
+})

@@ -1,0 +1,27 @@
+import type { NatsEngine, NatsEngineOptions } from '@signalbox/engine-nats'
+import { openNatsEngine } from '@signalbox/engine-nats'
+import { afterEach } from 'vitest'
+
+import { NatsServer } from './nats-server.ts'
+
+const opened: NatsEngine[] = []
+const servers: NatsServer[] = []
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((engine) => engine.close()))
+  await Promise.all(servers.splice(0).map((server) => server[Symbol.asyncDispose]()))
+})
+
+/** A server of the test's own. */
+export async function startServer(...options: Parameters<typeof NatsServer.start>): Promise<NatsServer> {
+  const server = await NatsServer.start(...options)
+  servers.push(server)
+  return server
+}
+
+/** A node that is closed after the test. */
+export async function openNode(server: NatsServer, options: Partial<NatsEngineOptions> = {}): Promise<NatsEngine> {
+  const engine = await openNatsEngine({ servers: [server.url], ...options })
+  opened.push(engine)
+  return engine
+}
