@@ -1,5 +1,6 @@
 import { A2A } from './a2a.ts'
 import { CLOUDEVENTS } from './cloudevents.ts'
+import { CLUSTERING } from './clustering.ts'
 import { DECISIONS } from './decisions.ts'
 import { CORS, ORIGINS, PROBES, SERVICE } from './http.ts'
 import { JSON_RPC } from './json-rpc.ts'
@@ -23,4 +24,5 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...CLOUDEVENTS,
   ...REGISTRY,
   ...A2A,
+  ...CLUSTERING,
 ]

@@ -1,6 +1,8 @@
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { connect, credsAuthenticator, errors } from '@nats-io/transport-node'
 import { readFile } from 'node:fs/promises'
+import { isIP } from 'node:net'
+import { checkServerIdentity } from 'node:tls'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { messageOf, NatsEngineError } from './errors.ts'
@@ -45,11 +47,12 @@ async function connectionOptions(settings: Settings): Promise<NodeConnectionOpti
   const withUser = servers.map(credentialsIn).find((found) => found !== undefined)
   const creds = credsFile === undefined ? undefined : await readOption('credsFile', credsFile)
   const tlsOptions = {
+    checkServerIdentity: identityCheck(servers),
     ...(tls?.caFile !== undefined && { ca: await readOption('tls.caFile', tls.caFile) }),
     ...(tls?.certFile !== undefined && { cert: await readOption('tls.certFile', tls.certFile) }),
     ...(tls?.keyFile !== undefined && { key: await readOption('tls.keyFile', tls.keyFile) }),
   }
-  const encrypted = Object.keys(tlsOptions).length > 0 || servers.some((server) => server.startsWith('tls://'))
+  const encrypted = Object.keys(tls ?? {}).length > 0 || servers.some((server) => server.startsWith('tls://'))
   return {
     servers: servers.map((server) => withoutPassword(server).replace(/^\w+:\/\//, '')),
     name: settings.prefix,
@@ -65,6 +68,22 @@ async function connectionOptions(settings: Settings): Promise<NodeConnectionOpti
     ...(encrypted && { tls: tlsOptions }),
     ...(creds !== undefined && { authenticator: credsAuthenticator(new TextEncoder().encode(creds)) }),
     ...(creds === undefined && withUser),
+  }
+}
+
+/**
+ * The client names no host to Node where a server is addressed by its IP, and Node then looks for `localhost` in the
+ * certificate: it must hold one of the addresses that were given.
+ */
+function identityCheck(servers: readonly string[]): typeof checkServerIdentity {
+  const addresses = servers
+    .map((server) => new URL(`nats://${withoutPassword(server).replace(/^\w+:\/\//, '')}`).hostname)
+    .map((host) => host.replace(/^\[(.*)\]$/, '$1'))
+    .filter((host) => isIP(host) !== 0)
+  return (host, certificate) => {
+    const problem = checkServerIdentity(host, certificate)
+    if (!problem || host !== 'localhost') return problem
+    return addresses.some((address) => !checkServerIdentity(address, certificate)) ? undefined : problem
   }
 }
 

@@ -33,7 +33,7 @@ const CAPABILITIES: EngineCapabilities = Object.freeze({
 const IDLE_MS = 60_000
 
 /** The cluster engine: any number of nodes over one NATS JetStream cluster. */
-export class NatsEngine implements Engine {
+export class NatsEngine implements Engine, AsyncDisposable {
   readonly name = 'nats'
   readonly capabilities = CAPABILITIES
   readonly limits: EngineLimits
@@ -98,6 +98,10 @@ export class NatsEngine implements Engine {
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
   }
 
   async #close(): Promise<void> {

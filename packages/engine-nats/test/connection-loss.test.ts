@@ -19,8 +19,12 @@ async function codeOf(call: Promise<unknown>): Promise<unknown> {
   }
 }
 
+function sequencesInto(into: number[]): (entry: StoredEvent) => void {
+  return ({ sequence }) => void into.push(sequence)
+}
+
 describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
-  test('CL5 - calls fail soon with ENGINE_UNAVAILABLE, health says why, and both are well again', async () => {
+  test('CL-5 - calls fail soon with ENGINE_UNAVAILABLE, health says why, and both are well again', async () => {
     const server = await startServer()
     const problems: EngineProblem[] = []
     const node = await openNode(server, { ...QUICK, onProblem: (problem) => problems.push(problem) })
@@ -47,7 +51,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(problems.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['disconnected', 'healed']))
   })
 
-  test('CL5 - a frozen server is noticed: calls fail, and go on when it wakes', async () => {
+  test('CL-5 - a frozen server is noticed: calls fail, and go on when it wakes', async () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
     await node.queues.send('q', queued('x'))
@@ -61,7 +65,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(delivery && text(delivery.message)).toBe('x')
   })
 
-  test('CL6 - who waits and who is subscribed goes on by itself after a crash of the server', async () => {
+  test('CL-6 - who waits and who is subscribed goes on by itself after a crash of the server', async () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
     await node.channels.create('queues', 'q')
@@ -69,10 +73,9 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     const events: string[] = []
     const entries: number[] = []
     const shared: number[] = []
-    const note = (into: number[]) => (entry: StoredEvent) => void into.push(entry.sequence)
     await node.topics.subscribe('news', {}, (event) => events.push(text(event)))
-    await node.logs.subscribe('log', { from: 'first' }, {}, note(entries))
-    await node.logs.subscribe('log', { from: 'first' }, { group: 'g' }, note(shared))
+    await node.logs.subscribe('log', { from: 'first' }, {}, sequencesInto(entries))
+    await node.logs.subscribe('log', { from: 'first' }, { group: 'g' }, sequencesInto(shared))
     await node.requests.serve('queries', 'r', {}, async (request) => ({
       executed: true,
       error: '',
@@ -95,7 +98,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     await vi.waitFor(() => expect(new Set(shared)).toEqual(new Set([1, 2])), PATIENT)
   })
 
-  test('CL6 - a lease granted before a crash of the server is settled after it', async () => {
+  test('CL-6 - a lease granted before a crash of the server is settled after it', async () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
     for (const body of ['acked', 'nacked']) await node.queues.send('q', queued(body))
@@ -112,7 +115,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(await node.queues.receive('q', { ...RECEIVE, waitMs: 300 })).toEqual([])
   })
 
-  test('CL7 - nothing acknowledged is lost while the server crashes again and again', async () => {
+  test('CL-7 - nothing acknowledged is lost while the server crashes again and again', async () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
     const accepted = new Set<string>()
@@ -162,7 +165,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect([...logged].filter((body) => !entries.has(body))).toEqual([])
   })
 
-  test('CL8 - a node that starts while NATS is down says so, waits, and is ready when it comes', async () => {
+  test('CL-8 - a node that starts while NATS is down says so, waits, and is ready when it comes', async () => {
     const server = await startServer()
     await server.stop()
     const problems: EngineProblem[] = []
@@ -174,7 +177,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(problems.map(({ kind }) => kind).slice(0, 2)).toEqual(['disconnected', 'healed'])
   })
 
-  test('CL8 - a node that is told not to wait fails, and a wait can be ended', async () => {
+  test('CL-8 - a node that is told not to wait fails, and a wait can be ended', async () => {
     const server = await startServer()
     await server.stop()
     await expect(openNatsEngine({ servers: [server.url], waitForServers: false })).rejects.toMatchObject({
@@ -183,6 +186,6 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     const leaving = new AbortController()
     const opening = openNatsEngine({ servers: [server.url], signal: leaving.signal })
     leaving.abort(new Error('stopped'))
-    await expect(opening).rejects.toThrow()
+    await expect(opening).rejects.toThrow('stopped')
   })
 })

@@ -1,0 +1,126 @@
+import { isBrokerError } from '@signalbox/broker-core'
+import { engineContract } from '@signalbox/broker-core/testing'
+import type { NatsEngine, NatsEngineOptions } from '@signalbox/engine-nats'
+import { openNatsEngine } from '@signalbox/engine-nats'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+
+import { CLIENT, outgoing, queued, RECEIVE, text } from './support/messages.ts'
+import { NatsCluster } from './support/nats-cluster.ts'
+import { NATS_SERVER } from './support/nats-server.ts'
+import { unusedPrefix } from './support/prefix.ts'
+
+const PATIENT = { timeout: 30_000 }
+
+/** What replication could get wrong, of the contract that one server keeps: the rest takes minutes on three. */
+const REPLICATED = [
+  'compaction - of many who are first one is',
+  'C5 - queues: of concurrent sends with one id one is stored',
+  'logs - concurrent appends leave no gap, repeat or step back in time',
+  'queues - an acked message is gone for good',
+  'C2 - dead letters: after maxReceiveCount nacks a message moves, with tags that say why',
+  'queues - purge leaves leased messages to their holders',
+  'C2 - queues: a delayed message holds back nobody',
+]
+
+describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
+  let cluster: NatsCluster
+  let shared: NatsEngine
+  const opened: NatsEngine[] = []
+
+  beforeAll(async () => {
+    cluster = await NatsCluster.start()
+    shared = await openNatsEngine({ servers: cluster.urls, replicas: 3 })
+  }, 60_000)
+
+  afterAll(async () => {
+    await shared.close()
+    await cluster[Symbol.asyncDispose]()
+  })
+
+  afterEach(async () => {
+    await Promise.all(opened.splice(0).map((engine) => engine.close()))
+  })
+
+  async function openNode(prefix: string, more: Partial<NatsEngineOptions> = {}): Promise<NatsEngine> {
+    const engine = await openNatsEngine({ servers: cluster.urls, replicas: 3, prefix, ...more })
+    opened.push(engine)
+    return engine
+  }
+
+  for (const name of REPLICATED) {
+    test.concurrent(`CL-10 - replicated: ${name}`, async () => {
+      const found = engineContract.find((one) => one.name === name)
+      expect(found).toBeDefined()
+      await found?.run({
+        open: async () => ({
+          engine: shared,
+          restart: () => Promise.reject(new Error('none of these')),
+          dispose: () => Promise.resolve(),
+        }),
+      })
+    }, 60_000)
+  }
+
+  test('CL-10 - of nodes that make a channel at the same time each sends to the same one', async () => {
+    const prefix = unusedPrefix()
+    const nodes = [await openNode(prefix), await openNode(prefix), await openNode(prefix)]
+    for (let round = 0; round < 2; round++) {
+      const sent = await Promise.all(nodes.map((node) => node.queues.send(`q${round}`, queued('x'))))
+      expect(sent.map(({ sequence }) => sequence).toSorted((a, b) => a - b)).toEqual([1, 2, 3])
+    }
+  }, 60_000)
+
+  test('CL-10 - of nodes that write a key at the same time one is first', async () => {
+    const prefix = unusedPrefix()
+    const nodes = [await openNode(prefix), await openNode(prefix), await openNode(prefix)]
+    await nodes[0]?.channels.create('events_store', 'log', { compacted: true })
+    await vi.waitFor(async () => {
+      for (const node of nodes) expect(await node.channels.info('events_store', 'log')).toBeDefined()
+    }, PATIENT)
+    let last = 0
+    for (let round = 0; round < 5; round++) {
+      const outcomes = await Promise.allSettled(
+        nodes.map((node) => node.logs.append('log', { ...outgoing('x'), key: 'k', expectLastOfKey: last })),
+      )
+      const first = outcomes.filter((outcome) => outcome.status === 'fulfilled')
+      const others = outcomes.filter((outcome) => outcome.status === 'rejected')
+      expect(first).toHaveLength(1)
+      expect(others.every(({ reason }) => isBrokerError(reason, 'CONFLICT'))).toBe(true)
+      last = first[0]?.value.sequence ?? 0
+    }
+  }, 60_000)
+
+  test('CL-10 - one server of three may crash: nothing acknowledged is lost, and calls go on', async () => {
+    const prefix = unusedPrefix()
+    const node = await openNode(prefix, { requestTimeoutMs: 3_000 })
+    const accepted = new Set<string>()
+    const done = new AbortController()
+    const producing = (async () => {
+      for (let i = 0; !done.signal.aborted; i++) {
+        await node.queues.send('q', queued(`${i}`)).then(
+          () => accepted.add(`${i}`),
+          () => undefined,
+        )
+      }
+    })()
+    await vi.waitFor(() => expect(accepted.size).toBeGreaterThan(20), PATIENT)
+    const [server] = cluster.servers
+    await server?.kill()
+    const down = accepted.size
+    await vi.waitFor(() => expect(accepted.size).toBeGreaterThan(down + 20), PATIENT)
+    await server?.start()
+    done.abort()
+    await producing
+    const kept = new Set<string>()
+    await vi.waitFor(
+      async () => {
+        const deliveries = await node.queues.receive('q', { ...RECEIVE, maxMessages: 100, waitMs: 500 })
+        for (const { message } of deliveries) kept.add(text(message))
+        const receipts = deliveries.map(({ receipt }) => receipt)
+        await node.queues.ack(receipts, CLIENT)
+        expect([...accepted].filter((body) => !kept.has(body))).toEqual([])
+      },
+      { timeout: 60_000, interval: 1 },
+    )
+  }, 180_000)
+})

@@ -1,0 +1,91 @@
+import { openNatsEngine } from '@signalbox/engine-nats'
+import type { NatsEngineOptions } from '@signalbox/engine-nats'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { Authority, HAS_OPENSSL } from './support/certificates.ts'
+import { queued, RECEIVE, text } from './support/messages.ts'
+import { NATS_SERVER } from './support/nats-server.ts'
+import { openNode, startServer } from './support/nodes.ts'
+import { makeOperator } from './support/operator.ts'
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'signalbox-credentials-'))
+})
+
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function assertWorks(node: Awaited<ReturnType<typeof openNode>>): Promise<void> {
+  await node.queues.send('q', queued('x'))
+  const [delivery] = await node.queues.receive('q', RECEIVE)
+  expect(delivery && text(delivery.message)).toBe('x')
+}
+
+async function codeOf(options: NatsEngineOptions): Promise<unknown> {
+  try {
+    const engine = await openNatsEngine(options)
+    await engine.close()
+    return 'opened'
+  } catch (error) {
+    return error instanceof Error && 'code' in error ? error.code : error
+  }
+}
+
+describe.skipIf(NATS_SERVER === undefined)('credentials', () => {
+  test('CL-9 - user and password in the address', async () => {
+    const server = await startServer({ config: 'authorization { user: "box", password: "pass@word:1" }' })
+    const address = (user: string) => server.url.replace('nats://', `nats://${user}@`)
+    await assertWorks(await openNode(server, { servers: [address('box:pass%40word%3A1')] }))
+    expect(await codeOf({ servers: [address('box:wrong')] })).toBe('SERVERS_REFUSED')
+    expect(await codeOf({ servers: [server.url] })).toBe('SERVERS_REFUSED')
+    await expect(openNatsEngine({ servers: [address('box:secret')] })).rejects.not.toThrow(/secret/)
+  })
+
+  test('CL-9 - a credentials file', async () => {
+    const operator = makeOperator()
+    const server = await startServer({ config: operator.config })
+    const [credsFile, foreign] = [join(folder, 'user.creds'), join(folder, 'foreign.creds')]
+    await writeFile(credsFile, operator.creds)
+    await writeFile(foreign, operator.foreignCreds)
+    await assertWorks(await openNode(server, { credsFile }))
+    expect(await codeOf({ servers: [server.url], credsFile: foreign })).toBe('SERVERS_REFUSED')
+    expect(await codeOf({ servers: [server.url], credsFile: join(folder, 'missing') })).toBe('OPTION_INVALID')
+  })
+
+  test.skipIf(!HAS_OPENSSL)('CL-9 - TLS with an authority of one’s own, and certificates of clients', async () => {
+    const [authority, stranger] = [new Authority(folder, 'authority'), new Authority(folder, 'stranger')]
+    const own = await authority.issue('server')
+    const client = await authority.issue('client')
+    const files = `cert_file: "${own.certFile}", key_file: "${own.keyFile}", ca_file: "${authority.caFile}"`
+    const server = await startServer({ config: `tls { ${files}, verify: true, timeout: 5 }`, scheme: 'tls' })
+    const servers = [server.url]
+    await assertWorks(await openNode(server, { tls: { caFile: authority.caFile, ...client } }))
+    expect(await codeOf({ servers, tls: { caFile: stranger.caFile, ...client } })).toBe('SERVERS_REFUSED')
+    expect(await codeOf({ servers, tls: { caFile: join(folder, 'missing') } })).toBe('OPTION_INVALID')
+    const alone = { caFile: authority.caFile, certFile: client.certFile }
+    expect(await codeOf({ servers, tls: alone })).toBe('OPTION_INVALID')
+  })
+
+  test('CL-9 - of several servers one that is there is enough', async () => {
+    const server = await startServer()
+    const node = await openNode(server, { servers: ['nats://127.0.0.1:1', server.url] })
+    await assertWorks(node)
+    expect((await node.health()).ok).toBe(true)
+  })
+
+  test('options - bad ones are refused by name, without the password', async () => {
+    const servers = ['nats://127.0.0.1:4222']
+    expect(await codeOf({ servers: [] })).toBe('OPTION_INVALID')
+    expect(await codeOf({ servers: ['nats://user:secret@ho st'] })).toBe('OPTION_INVALID')
+    await expect(openNatsEngine({ servers: ['nats://user:secret@ho st'] })).rejects.not.toThrow(/secret/)
+    await expect(openNatsEngine({ servers, replicas: 2 })).rejects.toThrow('invalid option replicas: 2; allowed is')
+    await expect(openNatsEngine({ servers, prefix: 'a.b' })).rejects.toThrow('invalid option prefix')
+    await expect(openNatsEngine({ servers, maxChannels: -1 })).rejects.toThrow('invalid option maxChannels')
+  })
+})

@@ -1,0 +1,68 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
+
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+
+import { NatsServer } from './nats-server.ts'
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+/** Three real nats-servers that replicate. */
+export class NatsCluster implements AsyncDisposable {
+  readonly servers: readonly NatsServer[]
+
+  private constructor(servers: readonly NatsServer[]) {
+    this.servers = servers
+  }
+
+  static async start(): Promise<NatsCluster> {
+    const ports = [await freePort(), await freePort(), await freePort()]
+    const routes = ports.map((port) => `nats-route://127.0.0.1:${port}`).join(', ')
+    const servers = await Promise.all(
+      ports.map((port, i) =>
+        NatsServer.start({
+          config: `server_name: n${i}\ncluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`,
+        }),
+      ),
+    )
+    const cluster = new NatsCluster(servers)
+    await cluster.#settled()
+    return cluster
+  }
+
+  get urls(): readonly string[] {
+    return this.servers.map(({ url }) => url)
+  }
+
+  /** Until the servers have chosen a leader and take streams. */
+  async #settled(): Promise<void> {
+    for (let tries = 0; tries < 100; tries++) {
+      const connection = await connect({ servers: this.urls[0] ?? '', ignoreClusterUpdates: true })
+      try {
+        const manager = await jetstreamManager(connection, { timeout: 1_000 })
+        await manager.streams.add({ name: 'probe', subjects: ['probe'], num_replicas: 3 })
+        await manager.streams.delete('probe')
+        return
+      } catch {
+        await pause(100)
+      } finally {
+        await connection.close()
+      }
+    }
+    throw new Error('the cluster does not come up')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.servers.map((server) => server[Symbol.asyncDispose]()))
+  }
+}

@@ -1,0 +1,14 @@
+import { section } from './requirement.ts'
+
+export const CLUSTERING = section('CL', 'docs/decisions/0011-nats-engine.md', [
+  'channels of every type are the same on every node, also on one that comes later',
+  'counters, gauges and subscribers are those of all nodes, and purge spares what any node leases',
+  'a lease is settled at any node, once, and outlives the node that granted it',
+  'a receipt that no node of this broker wrote, or another client’s, settles nothing',
+  'while the servers are away or frozen, calls fail with ENGINE_UNAVAILABLE after a bounded wait, and health says so',
+  'waits, subscriptions and leases go on by themselves when the servers are back',
+  'nothing acknowledged is lost when a server crashes, and nothing is stored twice that was accepted once',
+  'a node that starts while the servers are away says so, waits if it may, and is ready when they come',
+  'user and password, credentials files, TLS with an own authority, and several addresses are taken',
+  'on three servers with three replicas the same holds, one of them down or not, and of writers at once one is first',
+])
