@@ -5,8 +5,8 @@ import { openNatsEngine } from '@signalbox/engine-nats'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 
 import { CLIENT, outgoing, queued, RECEIVE, text } from './support/messages.ts'
-import { NatsCluster } from './support/nats-cluster.ts'
-import { NATS_SERVER } from './support/nats-server.ts'
+import { NatsCluster } from '@signalbox/engine-nats/testing'
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { unusedPrefix } from './support/prefix.ts'
 
 const PATIENT = { timeout: 30_000 }

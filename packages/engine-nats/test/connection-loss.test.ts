@@ -5,7 +5,7 @@ import { openNatsEngine } from '@signalbox/engine-nats'
 import { describe, expect, test, vi } from 'vitest'
 
 import { CLIENT, outgoing, queued, RECEIVE, text } from './support/messages.ts'
-import { NATS_SERVER } from './support/nats-server.ts'
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { openNode, startServer } from './support/nodes.ts'
 
 const PATIENT = { timeout: 20_000 }

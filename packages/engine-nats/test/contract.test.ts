@@ -3,7 +3,7 @@ import { engineContract } from '@signalbox/broker-core/testing'
 import { afterAll, beforeAll, describe, test, vi } from 'vitest'
 
 import { harnessOn } from './contract-harness.ts'
-import { NATS_SERVER, NatsServer } from './support/nats-server.ts'
+import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 
 // Most of a case's time is waiting: they run side by side, those that can on one engine.
 vi.setConfig({ maxConcurrency: 16 })

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { Authority, HAS_OPENSSL } from './support/certificates.ts'
 import { queued, RECEIVE, text } from './support/messages.ts'
-import { NATS_SERVER } from './support/nats-server.ts'
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { openNode, startServer } from './support/nodes.ts'
 import { makeOperator } from './support/operator.ts'
 

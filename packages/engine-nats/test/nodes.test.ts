@@ -3,7 +3,7 @@ import { encodeText } from '@signalbox/broker-core'
 import { describe, expect, test, vi } from 'vitest'
 
 import { CLIENT, outgoing, queued, RECEIVE, text } from './support/messages.ts'
-import { NATS_SERVER } from './support/nats-server.ts'
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { openNode, startServer } from './support/nodes.ts'
 
 const PATIENT = { timeout: 10_000 }

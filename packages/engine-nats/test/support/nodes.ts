@@ -2,7 +2,7 @@ import type { NatsEngine, NatsEngineOptions } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { afterEach } from 'vitest'
 
-import { NatsServer } from './nats-server.ts'
+import { NatsServer } from '@signalbox/engine-nats/testing'
 
 const opened: NatsEngine[] = []
 const servers: NatsServer[] = []

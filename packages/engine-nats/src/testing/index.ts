@@ -1,0 +1,3 @@
+export { NatsCluster } from './nats-cluster.ts'
+export { NATS_SERVER, NatsServer } from './nats-server.ts'
+export type { NatsServerOptions } from './nats-server.ts'
