@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { BROKER_ERRORS } from '@signalbox/broker-core'
 import { CE_ERRORS } from '@signalbox/connector-cloudevents'
 import { EMBEDDED_ENGINE_ERRORS } from '@signalbox/engine-embedded'
+import { NATS_ENGINE_ERRORS } from '@signalbox/engine-nats'
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
 import { REGISTRY_ERRORS } from '@signalbox/registry'
 import { SERVER_ERRORS } from 'signalbox'
@@ -19,6 +20,7 @@ test('errors - the page lists every code there is, once, and no other', () => {
     CE_ERRORS,
     REGISTRY_ERRORS,
     EMBEDDED_ENGINE_ERRORS,
+    NATS_ENGINE_ERRORS,
     SERVER_ERRORS,
   ].flatMap((table) => Object.keys(table))
   expect(new Set(listed)).toEqual(new Set(codes))

@@ -1,5 +1,6 @@
-import type { EmbeddedEngine } from '@signalbox/engine-embedded'
+import type { Engine } from '@signalbox/broker-core'
 import { EmbeddedEngineError, openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { NatsEngineError, openNatsEngine } from '@signalbox/engine-nats'
 
 import type { Config } from './config/schema.ts'
 import { ServerError } from './errors.ts'
@@ -9,10 +10,46 @@ import type { Metrics } from './metrics/metrics.ts'
 const DEFAULT_MAX_MESSAGE_BYTES = 67_108_864
 
 /**
- * Opens the engine that the configuration asks for.
- * @throws ServerError START_FAILED when the store is in use, damaged or not writable
+ * Opens the engine that the configuration asks for; waits for a cluster that is not there yet.
+ * @throws ServerError START_FAILED when the store is in use, damaged or not writable, or the cluster refuses
  */
-export async function openEngine(config: Config, metrics: Metrics, log: Logger): Promise<EmbeddedEngine> {
+export function openEngine(config: Config, metrics: Metrics, log: Logger): Promise<Engine> {
+  return config.engine === 'nats' ? openCluster(config, log) : openStore(config, metrics, log)
+}
+
+async function openCluster(config: Config, log: Logger): Promise<Engine> {
+  const { nats, queue, store, maxChannels, maxBodyBytes } = config
+  const { caFile, certFile, keyFile } = nats.tls
+  try {
+    return await openNatsEngine({
+      servers: nats.servers,
+      ...(nats.credsFile !== '' && { credsFile: nats.credsFile }),
+      tls: {
+        ...(caFile !== '' && { caFile }),
+        ...(certFile !== '' && { certFile }),
+        ...(keyFile !== '' && { keyFile }),
+      },
+      replicas: nats.replicas,
+      maxMessageBytes: maxBodyBytes,
+      maxChannels,
+      queueMaxMessages: queue.maxMessages,
+      queueMaxBytes: queue.maxBytes,
+      logMaxAgeMs: store.maxAgeSeconds * 1000,
+      logMaxBytes: store.maxBytes,
+      onProblem: ({ kind, message, error }) => {
+        const details = { kind, ...(error === undefined ? {} : { err: error }) }
+        if (kind === 'healed') log.info(`nats: ${message}`)
+        else if (kind === 'warning') log.warn(`nats: ${message}`)
+        else log.error(details, `nats: ${message}`)
+      },
+    })
+  } catch (error) {
+    if (!(error instanceof NatsEngineError)) throw error
+    throw new ServerError('START_FAILED', [`nats: ${error.message}`], { cause: error })
+  }
+}
+
+async function openStore(config: Config, metrics: Metrics, log: Logger): Promise<Engine> {
   const { store, queue, maxChannels, maxBodyBytes } = config
   try {
     return await openEmbeddedEngine({

@@ -53,6 +53,12 @@ describe('names and defaults', () => {
       SECURITY_KEY_FILE: '',
       SECURITY_CA_FILE: '',
       ENGINE: 'embedded',
+      NATS_SERVERS: ['nats://127.0.0.1:4222'],
+      NATS_CREDS_FILE: '',
+      NATS_TLS_CA_FILE: '',
+      NATS_TLS_CERT_FILE: '',
+      NATS_TLS_KEY_FILE: '',
+      NATS_REPLICAS: 1,
       STORE_PATH: './data',
       STORE_MAX_AGE_SECONDS: 0,
       STORE_MAX_BYTES: 0,
@@ -184,8 +190,10 @@ describe('mistakes', () => {
     ['a switch that is neither', [], { CONNECTORSMCP_ENABLE: 'yes' }, /^connectors\.mcp\.enable: "yes" .*true, false$/],
     ['a level that there is not', ['--log-level=verbose'], {}, /^log\.level: "verbose" .*fatal, error, warn, info/],
     ['a format that there is not', [], { LOG_FORMAT: 'xml' }, /^log\.format: "xml" .*json, pretty$/],
-    ['an engine that there is not', [], { ENGINE: 'nats' }, /^engine: "nats" .*allowed: embedded$/],
+    ['an engine that there is not', [], { ENGINE: 'rabbit' }, /^engine: "rabbit" .*allowed: embedded, nats$/],
     ['a host with a port', [], { HTTP_HOST: 'http://x' }, /^http\.host: "http:\/\/x" .*an IP address or a host name/],
+    ['replicas that make no majority', [], { NATS_REPLICAS: '2' }, /^nats\.replicas: 2 .*1, 3, 5$/],
+    ['an address with a path', [], { NATS_SERVERS: 'nats://x/y' }, /^nats\.servers.*: .*addresses such as/],
     ['an empty store path', [], { STORE_PATH: '' }, /^store\.path: "" /],
     [
       'an origin without scheme',
@@ -289,7 +297,7 @@ describe('mistakes', () => {
     ['CONNECTORSA2A_ENABLE', /did you mean CONNECTORSA2_A_ENABLE\?/],
     ['CONNECTORSA2_A_AGENT_PROXY_URL', /^CONNECTORSA2_A_AGENT_PROXY_URL: unknown/],
     ['CONNECTORSCE_ENABEL', /^CONNECTORSCE_ENABEL: unknown/],
-    ['NATS_SERVERS', /^NATS_SERVERS: unknown/],
+    ['NATS_SERVER', /^NATS_SERVER: unknown environment variable; did you mean NATS_SERVERS\?/],
     ['AUDIT_MESSAGES', /^AUDIT_MESSAGES: unknown/],
     ['ROUTING_FIEL', /^ROUTING_FIEL: unknown/],
   ])('configuration - the variable %s, which is not there yet or misspelt, stops the start', async (name, problem) => {
@@ -314,7 +322,7 @@ describe('mistakes', () => {
 
   test.each([
     ['--http-prt=1', /^--http-prt: unknown flag; did you mean --http-port\?/],
-    ['--nats-servers=x', /^--nats-servers: unknown flag/],
+    ['--nats-server=x', /^--nats-server: unknown flag; did you mean --nats-servers\?/],
     ['-x', /^-x: unknown flag/],
     ['--HTTP-PORT=1', /^--HTTP-PORT: unknown flag; did you mean --http-port\?/],
     ['--http-port', /^--http-port: a value is missing/],

@@ -33,6 +33,8 @@ const host = (defaultValue: string, about: About) =>
 const list = (defaultValue: readonly string[], pattern: string, allowed: string, about: About, minItems = 0) =>
   Type.Array(Type.String({ pattern }), { default: [...defaultValue], minItems, allowed, ...about })
 
+const path = (description: string) => Type.String({ default: '', allowed: 'a path', description })
+
 const ORIGIN = 'https?://(?:\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?'
 const HTTP_TOKEN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
 
@@ -139,9 +141,33 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         'Certificates, in PEM, of those who sign the certificates of clients. With it, clients must show such a certificate (mutual TLS).',
     }),
   }),
-  engine: Type.Enum(['embedded'], {
+  engine: Type.Enum(['embedded', 'nats'], {
     default: 'embedded',
-    description: 'Where messages live. `embedded`: on the local disk of this one process.',
+    description:
+      'Where messages live. `embedded`: on the local disk of this one process. `nats`: in a NATS JetStream cluster, which any number of nodes share.',
+  }),
+  nats: group('The NATS cluster, with `engine: nats`', {
+    servers: list(
+      ['nats://127.0.0.1:4222'],
+      '^(?:(?:nats|tls)://)?[^\\s/,]{1,512}$',
+      'addresses such as nats://127.0.0.1:4222',
+      {
+        description:
+          'Addresses of one cluster; one that answers is enough. User and password may stand in them: nats://user:password@host:4222.',
+      },
+      1,
+    ),
+    credsFile: path('A credentials file of a NATS user; empty is none.'),
+    tls: group('TLS to the servers', {
+      caFile: path('PEM file of the authority that signed the certificates of the servers; empty is the system’s own.'),
+      certFile: path('PEM file of the certificate of this node, where the servers ask for one; empty is none.'),
+      keyFile: path('PEM file of its key.'),
+    }),
+    replicas: Type.Integer({
+      enum: [1, 3, 5],
+      default: 1,
+      description: 'On how many servers each message is stored: 1, 3 or 5. For channels made from now on.',
+    }),
   }),
   store: group('What is kept on disk', {
     path: Type.String({
