@@ -92,7 +92,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
       queues.delayed += queue?.delayed ?? 0
       queues.inFlight += queue?.inFlight ?? 0
     }
-    return { storeBytes, channels: this.#parts.registry.size, queues }
+    return { storeBytes, channels: this.#parts.registry.userChannels, queues }
   }
 
   close(): Promise<void> {

@@ -2,6 +2,8 @@ import { isBrokerError } from '@signalbox/broker-core'
 import type { StoredEvent } from '@signalbox/broker-core'
 import type { EngineProblem } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
+import { setTimeout as pause } from 'node:timers/promises'
+
 import { describe, expect, test, vi } from 'vitest'
 
 import { CLIENT, outgoing, queued, RECEIVE, text } from './support/messages.ts'
@@ -86,6 +88,8 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     const waiting = node.queues.receive('q', { ...RECEIVE, waitMs: 60_000 })
     await vi.waitFor(() => expect([entries, shared]).toEqual([[1], [1]]), PATIENT)
     await server.kill()
+    // Longer than a call waits: who waited before goes on waiting.
+    await pause(3 * QUICK.patienceMs)
     await server.start()
     await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)
     await node.queues.send('q', queued('after'))

@@ -93,6 +93,7 @@ export class ChannelRegistry {
     const kv = this.#kv
     if (!kv) return
     this.#watch?.stop()
+    const before = this.allStored('queues').concat(this.allStored('events_store'))
     const watch = await kv.watch()
     this.#watch = watch
     const seen = new Set<string>()
@@ -101,9 +102,8 @@ export class ChannelRegistry {
     if (pending === 0) caughtUp.resolve()
     void this.#follow(watch, seen, pending, caughtUp.resolve)
     await caughtUp.promise
-    for (const type of ['queues', 'events_store'] as const) {
-      for (const channel of this.#stored[type].values()) if (!seen.has(channel.incarnation)) this.#forget(channel)
-    }
+    // Those made in the meantime are not among them: their entries may still be on their way.
+    for (const channel of before) if (!seen.has(channel.incarnation)) this.#forget(channel)
   }
 
   async #follow(
@@ -383,10 +383,9 @@ export class ChannelRegistry {
     )
   }
 
-  get size(): number {
-    let size = this.#stored.queues.size + this.#stored.events_store.size
-    for (const channels of Object.values(this.#live)) size += channels.size
-    return size
+  /** Channels of all types, the broker's own not counted. */
+  get userChannels(): number {
+    return this.#userChannels
   }
 
   stop(): void {

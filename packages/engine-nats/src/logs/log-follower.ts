@@ -1,5 +1,5 @@
 import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
-import { messageSize } from '@signalbox/broker-core'
+import { isBrokerError, messageSize } from '@signalbox/broker-core'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -63,7 +63,9 @@ export class LogFollower {
           await this.#step()
         } catch (error) {
           if (this.#subscription.ended) break
-          settings.onProblem({ kind: 'failed', message: `following an events store: ${messageOf(error)}`, error })
+          // A lost connection is told by itself.
+          if (!isBrokerError(error, 'ENGINE_UNAVAILABLE'))
+            settings.onProblem({ kind: 'failed', message: `following an events store: ${messageOf(error)}`, error })
           this.#consumer = undefined
           await this.#wait(RETRY_MS)
         }

@@ -1,5 +1,5 @@
 import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
-import { messageSize } from '@signalbox/broker-core'
+import { isBrokerError, messageSize } from '@signalbox/broker-core'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -95,7 +95,9 @@ export class LogGroupMember {
           await this.#step()
         } catch (error) {
           if (this.#subscription.ended) break
-          settings.onProblem({ kind: 'failed', message: `following an events store: ${messageOf(error)}`, error })
+          // A lost connection is told by itself.
+          if (!isBrokerError(error, 'ENGINE_UNAVAILABLE'))
+            settings.onProblem({ kind: 'failed', message: `following an events store: ${messageOf(error)}`, error })
           await this.#wait(RETRY_MS)
         }
       }
@@ -160,9 +162,9 @@ export class LogGroupMember {
       figures.delivered(this.#channel.incarnation, 1, messageSize(entry))
       const left = this.#subscription.closed.then(() => 'left')
       const outcome = await Promise.race([Promise.resolve(this.#listener(entry)).then(() => 'done'), left])
-      if (outcome === 'done') await connection.request(subject, ACK)
-      else connection.nc.publish(subject, NAK)
       this.#backoff = 0
+      if (outcome === 'done') await this.#ack(subject)
+      else connection.nc.publish(subject, NAK)
     } catch (error) {
       connection.nc.publish(subject, NAK)
       settings.onProblem({ kind: 'listener', message: 'the listener of an events store threw', error })
@@ -170,6 +172,15 @@ export class LogGroupMember {
       await this.#wait(this.#backoff)
     } finally {
       clearInterval(working)
+    }
+  }
+
+  /** An ack that does not arrive makes the entry come again. */
+  async #ack(subject: string): Promise<void> {
+    try {
+      await this.#parts.connection.request(subject, ACK)
+    } catch (error) {
+      if (!isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
     }
   }
 

@@ -24,6 +24,8 @@ const STASH_MS = 100
 const OVERHEAD_BYTES = 320
 /** Before asking again what was answered at once with nothing. */
 const AGAIN_MS = 10
+/** How often a receiver looks whether the connection is back. */
+const RECONNECT_MS = 50
 
 /** Somebody who waits for messages. */
 interface Receiver {
@@ -94,9 +96,18 @@ export class Queue {
       else if (outcome.end === 'large') [batch, maxBytes] = [1, undefined]
       else if (Date.now() >= until) return []
       else {
-        if (outcome.end === 'lost') await this.#parts.connection.ready()
         await pause(AGAIN_MS)
+        if (outcome.end === 'lost') await this.#reconnected(until, options.signal)
       }
+    }
+  }
+
+  /** Who waits already waits through a lost connection, as long as it wanted to anyway. */
+  async #reconnected(until: number, signal: AbortSignal | undefined): Promise<void> {
+    const { connection } = this.#parts
+    while (!connection.connected && Date.now() < until) {
+      if (signal?.aborted === true || this.#closing.signal.aborted) return
+      await pause(RECONNECT_MS)
     }
   }
 

@@ -25,6 +25,8 @@ interface Shown {
 
 /** How often a receipt is followed from node to node, while they come and go. */
 const HOPS = 4
+/** How long another node may take to answer before it is asked whether it is still there, in milliseconds. */
+const ASK_MS = 1_000
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
@@ -141,16 +143,29 @@ export class Settlements {
 
   /** Undefined when the node does not answer any more. */
   async #ask(holder: string, receipt: string, clientId: string, wish: Wish): Promise<boolean | undefined> {
-    const { connection, subjects, node } = this.#parts
+    const { connection, peers, node } = this.#parts
     if (holder === node) return this.#settleHere(receipt, clientId, wish)
     try {
       const content = JSON.stringify({ receipt, clientId, wish })
-      const answer = await connection.request(subjects.node(holder, 'settle'), content)
+      const answer = await this.#request(holder, content)
       if (answer.string() === 'unavailable') await connection.call(() => Promise.reject(new Error('of another node')))
       return answer.string() === 'settled'
     } catch (error) {
-      if (isNoResponders(error)) return undefined
+      // A node that is just going may have taken the question with it.
+      if (isNoResponders(error) || !peers.isAlive(holder)) return undefined
       throw error
+    }
+  }
+
+  async #request(holder: string, content: string): Promise<Msg> {
+    const { connection, subjects, peers } = this.#parts
+    const until = Date.now() + this.#parts.settings.requestTimeoutMs
+    for (;;) {
+      try {
+        return await connection.request(subjects.node(holder, 'settle'), content, { timeout: ASK_MS })
+      } catch (error) {
+        if (isNoResponders(error) || !peers.isAlive(holder) || Date.now() >= until) throw error
+      }
     }
   }
 

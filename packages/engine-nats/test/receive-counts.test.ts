@@ -1,0 +1,67 @@
+import { describe, expect, test, vi } from 'vitest'
+
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
+
+import { CLIENT, queued, RECEIVE, text } from './support/messages.ts'
+import { openNode, startServer } from './support/nodes.ts'
+
+const PATIENT = { timeout: 10_000 }
+const ONCE = { maxReceiveCount: 1, deadLetterQueue: 'dead' }
+
+describe.skipIf(NATS_SERVER === undefined)('receive counts', () => {
+  test('C2 - a delayed message that may be received once is delivered, however often it came early', async () => {
+    const server = await startServer()
+    const one = await openNode(server, { ackWaitMs: 1_000 })
+    await one.queues.send('q', queued('x', { delayMs: 1_500, ...ONCE }))
+    expect(await one.queues.receive('q', { ...RECEIVE, waitMs: 200 })).toEqual([])
+    const [delivery] = await one.queues.receive('q', RECEIVE)
+    expect(delivery?.message.receiveCount).toBe(1)
+    expect(await one.queues.nack([delivery?.receipt ?? ''], CLIENT)).toEqual({ settled: 1, lost: [] })
+    const [dead] = await one.queues.receive('dead', RECEIVE)
+    expect(dead?.message.tags['dlq_receive_count']).toBe('1')
+  })
+
+  test('C2 - a delayed message that nobody asked for early counts its receives from one', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    await one.queues.send('q', queued('x', { delayMs: 200, maxReceiveCount: 2, deadLetterQueue: 'dead' }))
+    await vi.waitFor(async () => {
+      expect((await one.channels.info('queues', 'q'))?.queue?.waiting).toBe(1)
+    }, PATIENT)
+    for (const [count, node] of [one, two].entries()) {
+      const [delivery] = await node.queues.receive('q', RECEIVE)
+      expect(delivery?.message.receiveCount).toBe(count + 1)
+      await node.queues.nack([delivery?.receipt ?? ''], CLIENT)
+    }
+    const [dead] = await one.queues.receive('dead', RECEIVE)
+    expect(dead && text(dead.message)).toBe('x')
+    expect(await one.queues.receive('q', { ...RECEIVE, waitMs: 200 })).toEqual([])
+  })
+
+  test('C2 - what was given back unreceived does not count, on whichever node it is received then', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    await one.channels.create('queues', 'q')
+    const leaving = new AbortController()
+    const waiting = one.queues.receive('q', { ...RECEIVE, signal: leaving.signal })
+    leaving.abort(new Error('gone'))
+    await expect(waiting).rejects.toThrow('gone')
+    await one.queues.send('q', queued('x', ONCE))
+    const [delivery] = await two.queues.receive('q', RECEIVE)
+    expect([delivery?.message.receiveCount, delivery && text(delivery.message)]).toEqual([1, 'x'])
+    expect(await two.queues.ack([delivery?.receipt ?? ''], CLIENT)).toEqual({ settled: 1, lost: [] })
+  })
+
+  test('C2 - a message whose last receive ended with its node goes to the dead-letter queue', async () => {
+    const server = await startServer()
+    const one = await openNode(server, { ackWaitMs: 1_000 })
+    const two = await openNode(server, { ackWaitMs: 1_000 })
+    await one.queues.send('q', queued('x', ONCE))
+    await one.queues.receive('q', { ...RECEIVE, leaseMs: 500 })
+    await one.close()
+    const waiting = two.queues.receive('q', { ...RECEIVE, waitMs: 3_000 })
+    const [dead] = await two.queues.receive('dead', RECEIVE)
+    expect([dead?.message.tags['dlq_receive_count'], dead && text(dead.message)]).toEqual(['1', 'x'])
+    expect(await waiting).toEqual([])
+  })
+})
