@@ -38,7 +38,8 @@ export async function connectToServers(settings: Settings): Promise<NatsConnecti
       }
       waiting = true
     }
-    await pause(RETRY_MS, undefined, { ...(settings.signal && { signal: settings.signal }) })
+    // An abort ends the wait; what it was for is said at the top.
+    await pause(RETRY_MS, undefined, { ...(settings.signal && { signal: settings.signal }) }).catch(() => {})
   }
 }
 

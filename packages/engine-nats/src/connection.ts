@@ -3,7 +3,7 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { Msg, NatsConnection, Payload, RequestOptions } from '@nats-io/transport-node'
 
 import { connectToServers } from './connect.ts'
-import { asBrokerError, messageOf, NatsEngineError, unavailable } from './errors.ts'
+import { asBrokerError, unavailable } from './errors.ts'
 import type { Settings } from './options.ts'
 
 /**
@@ -35,11 +35,7 @@ export class Connection {
       return new Connection(nc, manager, settings)
     } catch (error) {
       await nc.close()
-      throw new NatsEngineError(
-        'JETSTREAM_MISSING',
-        `NATS is there, but JetStream does not answer (${messageOf(error)}); start nats-server with -js, and allow JetStream to this account`,
-        { cause: error },
-      )
+      throw error
     }
   }
 

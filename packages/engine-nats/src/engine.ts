@@ -1,4 +1,7 @@
 import type { Engine, EngineCapabilities, EngineHealth, EngineLimits, EngineStats } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
+import { JetStreamApiError } from '@nats-io/jetstream'
+import { setTimeout as pause } from 'node:timers/promises'
 
 import { Counters } from './channels/counters.ts'
 import { FigureTable } from './channels/figures.ts'
@@ -7,7 +10,7 @@ import { Peers } from './channels/peers.ts'
 import { ChannelRegistry } from './channels/registry.ts'
 import { Connection } from './connection.ts'
 import { ENVELOPE_BYTES } from './envelope.ts'
-import { messageOf } from './errors.ts'
+import { API, messageOf, NatsEngineError } from './errors.ts'
 import { NatsLogs } from './logs/nats-logs.ts'
 import { Notes } from './notes.ts'
 import type { NatsEngineOptions, Settings } from './options.ts'
@@ -31,6 +34,8 @@ const CAPABILITIES: EngineCapabilities = Object.freeze({
 })
 
 const IDLE_MS = 60_000
+/** Between tries to open, in milliseconds. */
+const RETRY_MS = 1_000
 
 /** The cluster engine: any number of nodes over one NATS JetStream cluster. */
 export class NatsEngine implements Engine, AsyncDisposable {
@@ -131,6 +136,39 @@ export class NatsEngine implements Engine, AsyncDisposable {
  */
 export async function openNatsEngine(options: NatsEngineOptions): Promise<NatsEngine> {
   const settings = settingsOf(options)
+  for (let waiting = false; ;) {
+    settings.signal?.throwIfAborted()
+    try {
+      const engine = await connectAndOpen(settings)
+      if (waiting) settings.onProblem({ kind: 'healed', message: 'JetStream is there' })
+      return engine
+    } catch (error) {
+      if (error instanceof NatsEngineError || settings.signal?.aborted === true) throw error
+      const message = `NATS is there, but JetStream is not (${reasonOf(error)}); start nats-server with -js, allow JetStream to this account, and start as many servers as there are replicas`
+      // A cluster that is just starting has no leader yet.
+      if (!settings.waitForServers || !mayPass(error)) {
+        throw new NatsEngineError('JETSTREAM_MISSING', message, { cause: error })
+      }
+      if (!waiting) settings.onProblem({ kind: 'disconnected', message: `${message}; waiting`, error })
+      waiting = true
+    }
+    // An abort ends the wait; what it was for is said at the top.
+    await pause(RETRY_MS, undefined, { ...(settings.signal && { signal: settings.signal }) }).catch(() => {})
+  }
+}
+
+/** What JetStream itself said, rather than that it is not available. */
+function reasonOf(error: unknown): string {
+  return isBrokerError(error) ? messageOf(error.cause ?? error) : messageOf(error)
+}
+
+/** Whether it may be otherwise in a moment, and not only after somebody changes a configuration. */
+function mayPass(error: unknown): boolean {
+  const cause = isBrokerError(error) ? error.cause : error
+  return !(cause instanceof JetStreamApiError) || (cause.status === 503 && cause.code !== API.NOT_ENABLED_FOR_ACCOUNT)
+}
+
+async function connectAndOpen(settings: Settings): Promise<NatsEngine> {
   const connection = await Connection.open(settings)
   try {
     return await open(settings, connection)
@@ -184,8 +222,10 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   })
   warnings(settings, connection)
   streams
-    .removeOrphans((stream) => registry.knowsStream(stream))
-    .catch((error: unknown) => onProblem({ kind: 'failed', message: `looking for old streams: ${messageOf(error)}` }))
+    .reconcile((stream) => registry.byStream(stream))
+    .catch((error: unknown) =>
+      onProblem({ kind: 'failed', message: `tidying the streams: ${messageOf(error)}`, error }),
+    )
   return engine
 }
 

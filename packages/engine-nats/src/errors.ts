@@ -61,7 +61,7 @@ export const API = {
   /** A message to delete is not there. */
   DELETE_FAILED: 10057,
   WRONG_LAST_SEQUENCE: 10071,
-  STREAM_EXISTS: 10058,
+  NOT_ENABLED_FOR_ACCOUNT: 10039,
 } as const
 
 export function isApiError(error: unknown, ...codes: readonly number[]): error is JetStreamApiError {

@@ -104,12 +104,17 @@ export class Publisher {
 
   /** @throws BrokerError MESSAGE_TOO_LARGE */
   assertFits(payload: Uint8Array): void {
+    this.assertFitsBytes(payload.byteLength)
+  }
+
+  /** As {@link assertFits}, for what is not encoded yet. */
+  assertFitsBytes(bytes: number): void {
     const limit = this.#connection.maxPayload - OVERHEAD_BYTES
-    if (payload.byteLength <= limit) return
+    if (bytes <= limit) return
     throw new BrokerError(
       'MESSAGE_TOO_LARGE',
-      `the message takes ${payload.byteLength} bytes; the NATS servers take ${limit} (max_payload)`,
-      { bytes: payload.byteLength, limit },
+      `the message takes ${bytes} bytes; the NATS servers take ${limit} (max_payload)`,
+      { bytes, limit },
     )
   }
 }

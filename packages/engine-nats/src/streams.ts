@@ -15,6 +15,8 @@ export const MAX_DELAYED = 100_000
 const MAX_LEASED = 50_000
 
 const NANOS = 1_000_000
+/** A stream without a channel may be one that is just being made, for this long, in milliseconds. */
+const ORPHAN_MS = 60_000
 /** Messages with an id that was sent before are known for so long (C5). */
 export const DEDUPLICATION_MS = 120_000
 
@@ -101,14 +103,26 @@ export class Streams {
     }
   }
 
-  /** Removes streams that no channel points to: what a node left that died while it made or deleted one. */
-  async removeOrphans(isKnown: (stream: string) => boolean): Promise<void> {
+  /**
+   * Brings streams up to date with the settings, and removes those that no channel points to: what a node left that
+   * died while it made or deleted one.
+   */
+  async reconcile(channelOf: (stream: string) => StoredChannel | undefined): Promise<void> {
     const { manager } = this.#connection
-    const before = Date.now() - 60_000
+    const before = Date.now() - ORPHAN_MS
     const own = [`${this.#subjects.prefix}-q-`, `${this.#subjects.prefix}-l-`]
     for await (const { config, created } of manager.streams.list()) {
-      if (!own.some((start) => config.name.startsWith(start)) || isKnown(config.name)) continue
-      if (Date.parse(created) < before) await this.remove(config.name)
+      if (!own.some((start) => config.name.startsWith(start))) continue
+      const channel = channelOf(config.name)
+      if (!channel) {
+        if (Date.parse(created) < before) await this.remove(config.name)
+        continue
+      }
+      const limits = this.#limits(channel)
+      const same = (['max_msgs', 'max_bytes', 'max_age', 'max_msgs_per_subject'] as const).every(
+        (name) => limits[name] === undefined || limits[name] === config[name],
+      )
+      if (!same) await this.update(channel)
     }
   }
 }

@@ -37,7 +37,6 @@ export class NatsTopics implements TopicEngine {
     if (this.#closed) throw unavailable('it is closed')
     // Not awaited when there is nothing to wait for: events keep the order in which they were published.
     if (!connection.connected) await connection.ready()
-    registry.ensureLive('events', name)
     const { id, clientId, body, metadata, tags } = message
     const payload = encodeEnvelope({
       id,
@@ -49,6 +48,7 @@ export class NatsTopics implements TopicEngine {
       body,
     })
     publisher.assertFits(payload)
+    registry.ensureLive('events', name)
     connection.nc.publish(subjects.event(name), payload)
     figures.received(liveKey('events', name), 1, messageSize(message))
     this.#unflushed += payload.byteLength

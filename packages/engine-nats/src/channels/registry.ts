@@ -214,10 +214,8 @@ export class ChannelRegistry {
     }
   }
 
-  knowsStream(stream: string): boolean {
-    return (['queues', 'events_store'] as const).some((type) =>
-      this.allStored(type).some((channel) => channel.stream === stream),
-    )
+  byStream(stream: string): StoredChannel | undefined {
+    return [...this.allStored('queues'), ...this.allStored('events_store')].find((channel) => channel.stream === stream)
   }
 
   /** True when {@link ensureStored} would make it, or is just making it. */

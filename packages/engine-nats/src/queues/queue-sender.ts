@@ -36,13 +36,22 @@ export class QueueSender {
   }
 
   async send(name: string, message: QueueSend): Promise<SendResult> {
-    // First, so that delay and expiry do not run while the queue is made.
-    await this.#parts.registry.ensureStored('queues', name)
+    await this.#prepare(name, [message])
     const record = toRecord(name, message, Date.now())
     if (record.dueAt > 0) await this.#assertRoomForDelayed(name, 1)
     const { deduplicationId } = message
     const stored = await this.store(name, record, deduplicationId === undefined ? undefined : hash(deduplicationId))
     return this.#result(stored, record, message)
+  }
+
+  /** Makes the queue first, so that delay and expiry do not run meanwhile; not for what could not be stored in it. */
+  async #prepare(name: string, messages: readonly QueueSend[]): Promise<void> {
+    const { registry, publisher } = this.#parts
+    if (registry.stored('queues', name)) return
+    for (const message of messages) {
+      publisher.assertFits(encodeEnvelope(toRecord(name, message, Date.now()).envelope))
+    }
+    await registry.ensureStored('queues', name)
   }
 
   async #result(
@@ -125,7 +134,7 @@ export class QueueSender {
 
   async #sendBatch(name: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]> {
     await this.#assertRoom(name, messages)
-    await this.#parts.registry.ensureStored('queues', name)
+    await this.#prepare(name, messages)
     const now = Date.now()
     const records = messages.map((message) => toRecord(name, message, now))
     for (const { envelope } of records) this.#parts.publisher.assertFits(encodeEnvelope(envelope))

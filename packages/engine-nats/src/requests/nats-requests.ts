@@ -35,6 +35,7 @@ export class NatsRequests implements RequestEngine {
     options.signal?.throwIfAborted()
     await this.#parts.connection.ready()
     if (this.#closed) throw unavailable('it is closed')
+    this.#requester.assertFits(name, message)
     this.#parts.registry.ensureLive(type, name)
     this.#parts.figures.received(liveKey(type, name), 1, messageSize(message))
     return this.#requester.request(type, name, message, options)

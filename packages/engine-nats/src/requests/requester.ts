@@ -1,8 +1,10 @@
 import type { OutgoingMessage, Reply, RequestOptions, RequestType } from '@signalbox/broker-core'
-import { BrokerError } from '@signalbox/broker-core'
+import { BrokerError, messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
+import { Buffer } from 'node:buffer'
 
+import { ENVELOPE_BYTES } from '../envelope.ts'
 import { unavailable } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { decodeAnswer, encodeRequest } from './wire.ts'
@@ -55,11 +57,15 @@ export class Requester {
     if (connection.connected) connection.nc.publish(subjects.node(node, 'cancel'), `${this.#inbox}.${id}`)
   }
 
+  /** @throws BrokerError MESSAGE_TOO_LARGE */
+  assertFits(name: string, message: OutgoingMessage): void {
+    this.#parts.publisher.assertFitsBytes(messageSize(message) + Buffer.byteLength(name) + ENVELOPE_BYTES / 4)
+  }
+
   async request(type: RequestType, name: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply> {
-    const { connection, publisher, subjects } = this.#parts
+    const { connection, subjects } = this.#parts
     const { timeoutMs, signal } = options
     const sentAt = Date.now()
-    publisher.assertFits(encodeRequest(name, message, sentAt, timeoutMs))
     const id = (this.#next++).toString(36)
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     const subject = subjects.request(type, name)
@@ -75,7 +81,9 @@ export class Requester {
         return
       }
       waiting = false
-      connection.nc.publish(subject, encodeRequest(name, message, sentAt, timeoutMs), { reply: `${this.#inbox}.${id}` })
+      const payload = encodeRequest(name, message, sentAt, timeoutMs)
+      this.#parts.publisher.assertFits(payload)
+      connection.nc.publish(subject, payload, { reply: `${this.#inbox}.${id}` })
       // A lost connection takes the servers' word that nobody is there with it.
       if (!delivered) retry = setTimeout(() => waiting && send(), AGAIN_MS)
     }

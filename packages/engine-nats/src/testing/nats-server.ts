@@ -27,6 +27,8 @@ function find(): string | undefined {
 export interface NatsServerOptions {
   /** More lines of configuration. */
   readonly config?: string
+  /** @default true */
+  readonly jetstream?: boolean
   /** @default 'nats' */
   readonly scheme?: 'nats' | 'tls'
 }
@@ -67,7 +69,9 @@ export class NatsServer implements AsyncDisposable {
         `listen: "127.0.0.1:${this.#port}"`,
         `ports_file_dir: ${JSON.stringify(this.#folder)}`,
         'max_payload: 16MB',
-        `jetstream { store_dir: ${JSON.stringify(join(this.#folder, 'store'))} }`,
+        ...(this.#options.jetstream === false
+          ? []
+          : [`jetstream { store_dir: ${JSON.stringify(join(this.#folder, 'store'))} }`]),
         this.#options.config ?? '',
       ].join('\n'),
     )
