@@ -1,0 +1,40 @@
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
+import { expect, onTestFinished, test } from 'vitest'
+
+import { chaos } from '../cluster/chaos.ts'
+import { Front } from '../cluster/front.ts'
+
+async function answering(text: string): Promise<string> {
+  const server = createServer((_request, response) => response.end(text))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+test('cluster - the balancer goes on to another node when one is not there', async () => {
+  const there = [await answering('one'), await answering('two')]
+  await using front = await Front.start(() => ['http://127.0.0.1:1', ...there])
+  const seen = new Set<string>()
+  for (let i = 0; i < 6; i++) {
+    const response = await fetch(front.url, { headers: { connection: 'close' } })
+    seen.add(await response.text())
+  }
+  expect(seen).toEqual(new Set(['one', 'two']))
+})
+
+test.skipIf(NATS_SERVER === undefined)(
+  'CL-7 - nodes and servers die under load, and nothing acknowledged is lost',
+  { timeout: 180_000 },
+  async () => {
+    const report = await chaos({ seed: 5, rounds: 1, log: () => {} })
+    expect(report.lost).toEqual([])
+    expect(report.acknowledged).toBeGreaterThan(0)
+  },
+)
