@@ -17,6 +17,7 @@ const REPLICATED = [
   'C5 - queues: of concurrent sends with one id one is stored',
   'logs - concurrent appends leave no gap, repeat or step back in time',
   'queues - an acked message is gone for good',
+  'queues - of two receivers racing for one message one gets it',
   'C2 - dead letters: after maxReceiveCount nacks a message moves, with tags that say why',
   'queues - purge leaves leased messages to their holders',
   'C2 - queues: a delayed message holds back nobody',

@@ -58,7 +58,10 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     const node = await openNode(server, QUICK)
     await node.queues.send('q', queued('x'))
     server.pause()
-    expect(await codeOf(node.queues.send('q', queued('y')))).toBe('ENGINE_UNAVAILABLE')
+    // A signal takes its moment.
+    await vi.waitFor(async () => {
+      expect(await codeOf(node.queues.send('q', queued('y')))).toBe('ENGINE_UNAVAILABLE')
+    }, PATIENT)
     expect((await node.health()).ok).toBe(false)
     server.resume()
     await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)

@@ -130,6 +130,7 @@ export const queueReceiveCases: readonly ContractCase[] = [
 
   contractCase('queues - of two receivers racing for one message one gets it', async ({ engine, channel }) => {
     const queue = channel('race')
+    await engine.channels.create('queues', queue)
     for (let round = 0; round < 3; round += 1) {
       const receivers = [receive(engine, queue, { waitMs: 800 }), receive(engine, queue, { waitMs: 800 })]
       await engine.queues.send(queue, queued(`round ${round}`))
