@@ -33,8 +33,6 @@ const host = (defaultValue: string, about: About) =>
 const list = (defaultValue: readonly string[], pattern: string, allowed: string, about: About, minItems = 0) =>
   Type.Array(Type.String({ pattern }), { default: [...defaultValue], minItems, allowed, ...about })
 
-const path = (description: string) => Type.String({ default: '', allowed: 'a path', description })
-
 const ORIGIN = 'https?://(?:\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?'
 const HTTP_TOKEN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
 
@@ -157,11 +155,16 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       },
       1,
     ),
-    credsFile: path('A credentials file of a NATS user; empty is none.'),
+    credsFile: path({ description: 'A credentials file of a NATS user; empty is none.' }),
     tls: group('TLS to the servers', {
-      caFile: path('PEM file of the authority that signed the certificates of the servers; empty is the system’s own.'),
-      certFile: path('PEM file of the certificate of this node, where the servers ask for one; empty is none.'),
-      keyFile: path('PEM file of its key.'),
+      caFile: path({
+        description:
+          'PEM file of the authority that signed the certificates of the servers; empty is the system’s own.',
+      }),
+      certFile: path({
+        description: 'PEM file of the certificate of this node, where the servers ask for one; empty is none.',
+      }),
+      keyFile: path({ description: 'PEM file of its key.' }),
     }),
     replicas: Type.Integer({
       enum: [1, 3, 5],
