@@ -177,6 +177,13 @@ describe('sources', () => {
   })
 })
 
+test('C4 - the limit on channels is 1,000 on a cluster and 10,000 on disk, unless it is set', async () => {
+  const limit = async (env: Env): Promise<number> => (await load([], env)).config.maxChannels
+  expect(await limit({})).toBe(10_000)
+  expect(await limit({ ENGINE: 'nats' })).toBe(1_000)
+  expect(await limit({ ENGINE: 'nats', MAX_CHANNELS: '10000' })).toBe(10_000)
+})
+
 describe('mistakes', () => {
   test.each<[string, string[], Env, RegExp]>([
     ['a port that is text', [], { HTTP_PORT: 'http' }, /^http\.port: "http" \(environment HTTP_PORT\) .*0 to 65535$/],

@@ -65,6 +65,9 @@ export function createConfig(partial: PartialConfig = {}): Config {
   return assemble(given, problems).config
 }
 
+/** Streams and consumers of a cluster cost it memory and CPU while they idle, so that it holds fewer (C4). */
+const NATS_MAX_CHANNELS = 1_000
+
 function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
   const values = new Map<string, SettingValue>(SETTINGS.map(({ key, schema }) => [key, schema.default]))
   const origins = new Map<string, Origin>(SETTINGS.map(({ key }) => [key, 'default']))
@@ -76,6 +79,9 @@ function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
       values.set(one.setting.key, result.value)
       origins.set(one.setting.key, one.origin)
     }
+  }
+  if (values.get('engine') === 'nats' && origins.get('maxChannels') === 'default') {
+    values.set('maxChannels', NATS_MAX_CHANNELS)
   }
   const config = nested(values)
   if (problems.length === 0) problems.push(...conflicts(config))

@@ -190,7 +190,9 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     maxMessages: count(0, { description: 'The most messages one queue holds; 0 is no limit.' }),
     maxBytes: count(0, { description: 'The most bytes one queue holds; 0 is no limit.' }),
   }),
-  maxChannels: count(10_000, { description: 'The most channels of all types together; 0 is no limit.' }),
+  maxChannels: count(10_000, {
+    description: 'The most channels of all types together; 0 is no limit. With `engine: nats` the default is 1000.',
+  }),
   routing: group('Routing', {
     file: Type.String({
       default: '',
