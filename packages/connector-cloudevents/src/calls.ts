@@ -1,3 +1,5 @@
+import { Roster } from '@signalbox/broker-core'
+import type { Place } from '@signalbox/broker-core'
 import { InFlight } from '@signalbox/http-kit'
 
 /** Why a call was ended before it had a result: the `reason` of its signal. */
@@ -22,25 +24,26 @@ const LAST_MS = 1_000
 
 /** The calls under way, for an orderly end. */
 export class Calls {
-  readonly #running = new Set<RunningCall>()
+  readonly #running = new Roster<RunningCall>()
   readonly #inFlight = new InFlight()
 
-  begin(call: RunningCall): void {
-    this.#running.add(call)
+  /** What it returns is for {@link finish}. */
+  begin(call: RunningCall): Place {
     this.#inFlight.begin()
+    return this.#running.enter(call)
   }
 
-  finish(call: RunningCall): void {
-    if (this.#running.delete(call)) this.#inFlight.finish()
+  finish(place: Place): void {
+    if (place.leave()) this.#inFlight.finish()
   }
 
   /** Ends long polls at once, gives the other calls `graceMs` to finish, then ends those as well. */
   async close(graceMs: number): Promise<void> {
-    for (const { endsAtShutdown, controller } of this.#running) {
+    for (const { endsAtShutdown, controller } of this.#running.members()) {
       if (endsAtShutdown) controller.abort(new CallEnded('shutdown'))
     }
     if (await this.#inFlight.idleWithin(graceMs)) return
-    for (const { controller } of this.#running) controller.abort(new CallEnded('shutdown'))
+    for (const { controller } of this.#running.members()) controller.abort(new CallEnded('shutdown'))
     await this.#inFlight.idleWithin(LAST_MS)
   }
 }

@@ -4,7 +4,6 @@ import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { authenticate, AuthenticationError, originPolicy, readBody, Settlements } from '@signalbox/http-kit'
 import type { Identity, OriginPolicy } from '@signalbox/http-kit'
 
-import type { RunningCall } from './calls.ts'
 import { CallEnded, Calls } from './calls.ts'
 import { CeError, toCeError } from './errors.ts'
 import { contentMode, unsupported } from './event/content-mode.ts'
@@ -209,10 +208,9 @@ class CeEndpoint {
     events: readonly IncomingEvent[],
   ): void {
     const controller = new AbortController()
-    const running: RunningCall = { controller, endsAtShutdown }
     const onClose = (): void => controller.abort(new CallEnded('disconnected'))
     exchange.response.once('close', onClose)
-    this.#calls.begin(running)
+    const place = this.#calls.begin({ controller, endsAtShutdown })
     const call: RouteCall = {
       broker: this.#handleFor(identity),
       identity,
@@ -228,7 +226,7 @@ class CeEndpoint {
         },
         (error: unknown) => this.#fail(exchange, error),
       )
-      .finally(() => this.#calls.finish(running))
+      .finally(() => this.#calls.finish(place))
       .catch((error: unknown) => this.environment.failed(error))
   }
 

@@ -1,3 +1,5 @@
+import { Roster } from '@signalbox/broker-core'
+import type { Place } from '@signalbox/broker-core'
 import { InFlight } from '@signalbox/http-kit'
 
 import type { CallEndReason } from './errors.ts'
@@ -12,6 +14,8 @@ export interface RunningCall {
   readonly endsAtShutdown: boolean
   /** Known only to a client that has a session; where it is undefined the call cannot be cancelled by a notification. */
   readonly key: string | undefined
+  /** Whether it waits for something and listens to being ended meanwhile. */
+  readonly waits: boolean
   end(reason: CallEndReason): void
 }
 
@@ -19,11 +23,8 @@ export interface RunningCall {
 export class Calls {
   readonly timeoutMs: number
   readonly #inFlight = new InFlight()
-  readonly #waiting = new Set<RunningCall>()
-  readonly #byKey = new Map<string, RunningCall>()
-
-  /** In the order of their start, and so of their end: all have the same time. */
-  readonly #timed = new Set<RunningCall>()
+  /** In the order of their start, and so of their end: all that have a time have the same. */
+  readonly #running = new Roster<RunningCall>()
   #timer: NodeJS.Timeout | undefined
 
   /** @param timeoutMs For calls that have no timeout or wait of their own. */
@@ -31,20 +32,12 @@ export class Calls {
     this.timeoutMs = timeoutMs
   }
 
-  begin(call: RunningCall): void {
+  /** The call leaves its place when nothing ends it from outside any more: it has its answer, or nobody waits for one. */
+  begin(call: RunningCall): Place {
     this.#inFlight.begin()
-    if (!call.hasTimeout) return
-    this.#timed.add(call)
     // One timer for all of them: it is armed for the oldest when it fires, not with each call.
-    if (this.#timer === undefined) this.#arm(call)
-  }
-
-  /** Nothing ends the call from outside any more: it has its answer, or nobody waits for one. */
-  release(call: RunningCall): void {
-    this.#timed.delete(call)
-    if (!this.#waiting.delete(call)) return
-    const { key } = call
-    if (key !== undefined && this.#byKey.get(key) === call) this.#byKey.delete(key)
+    if (call.hasTimeout && this.#timer === undefined) this.#arm(call)
+    return this.#running.enter(call)
   }
 
   /** The tool has done its work, or will not be waited for. Once for each {@link begin}. */
@@ -52,15 +45,11 @@ export class Calls {
     this.#inFlight.finish()
   }
 
-  /** From here on the call can be ended from outside. */
-  wait(call: RunningCall): void {
-    this.#waiting.add(call)
-    if (call.key !== undefined) this.#byKey.set(call.key, call)
-  }
-
   /** Ends the call with this key, if it waits (M5). */
   cancel(key: string): void {
-    this.#byKey.get(key)?.end('cancelled')
+    this.#waiting()
+      .findLast((call) => call.key === key)
+      ?.end('cancelled')
   }
 
   /** Ends waiting reads at once, gives the other calls `graceMs` to finish, then ends those that wait still. */
@@ -70,23 +59,27 @@ export class Calls {
   }
 
   async #drain(graceMs: number): Promise<void> {
-    for (const call of this.#waiting) if (call.endsAtShutdown) call.end('shutdown')
+    for (const call of this.#waiting()) if (call.endsAtShutdown) call.end('shutdown')
     if (!(await this.#inFlight.idleWithin(graceMs))) {
-      for (const call of this.#waiting) call.end('shutdown')
+      for (const call of this.#waiting()) call.end('shutdown')
       await this.#inFlight.idleWithin(LAST_MS)
     }
+  }
+
+  #waiting(): RunningCall[] {
+    return this.#running.members().filter(({ waits }) => waits)
   }
 
   #arm(oldest: RunningCall): void {
     const left = Math.max(oldest.startedAt + this.timeoutMs - performance.now(), 1)
     this.#timer = setTimeout(() => {
       this.#timer = undefined
-      for (const call of this.#timed) {
+      for (const call of this.#running.members()) {
+        if (!call.hasTimeout) continue
         if (performance.now() - call.startedAt < this.timeoutMs) {
           this.#arm(call)
           break
         }
-        this.#timed.delete(call)
         call.end('timeout')
       }
     }, left)

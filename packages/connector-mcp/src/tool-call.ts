@@ -1,4 +1,4 @@
-import type { BrokerHandle } from '@signalbox/broker-core'
+import type { BrokerHandle, Place } from '@signalbox/broker-core'
 import { idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
 import type { Settlements } from '@signalbox/http-kit'
 
@@ -20,8 +20,8 @@ export interface CallEnvironment {
 }
 
 /**
- * One `tools/call` from its arguments to its answer. Whatever only a waiting call needs (abort signal, listeners, entry
- * in the list of cancellable calls) comes into being when the tool first asks for its signal.
+ * One `tools/call` from its arguments to its answer. Whatever only a waiting call needs (abort signal, listeners) comes
+ * into being when the tool first asks for its signal.
  */
 export class ToolCall implements ToolContext, RunningCall {
   readonly broker: BrokerHandle
@@ -32,6 +32,8 @@ export class ToolCall implements ToolContext, RunningCall {
   readonly #id: string
   readonly #progressToken: string | undefined
   readonly #environment: CallEnvironment
+  #place: Place | undefined
+  #key: string | undefined
   #controller: AbortController | undefined
   #progress = -1
   #over = false
@@ -59,7 +61,12 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 
   get key(): string | undefined {
-    return callKey(this.broker.caller.clientId, this.#exchange.sessionId, idKey(this.#id))
+    this.#key ??= callKey(this.broker.caller.clientId, this.#exchange.sessionId, idKey(this.#id))
+    return this.#key
+  }
+
+  get waits(): boolean {
+    return this.#controller !== undefined && !this.#over
   }
 
   get hasTimeout(): boolean {
@@ -78,7 +85,6 @@ export class ToolCall implements ToolContext, RunningCall {
       controller.abort(new CallEnded('timeout'))
       return controller.signal
     }
-    this.#environment.calls.wait(this)
     if (this.#tool.onDisconnect === 'cancel') {
       if (this.#exchange.abandoned) this.end('disconnected')
       else this.#exchange.response.once('close', () => this.end('disconnected'))
@@ -102,7 +108,7 @@ export class ToolCall implements ToolContext, RunningCall {
 
   /** Does the work and answers. */
   run(args: unknown): void {
-    this.#environment.calls.begin(this)
+    this.#place = this.#environment.calls.begin(this)
     let outcome: Promise<ToolOutcome>
     try {
       outcome = this.#tool.call(args, this)
@@ -174,7 +180,7 @@ export class ToolCall implements ToolContext, RunningCall {
   #release(): void {
     if (this.#over) return
     this.#over = true
-    this.#environment.calls.release(this)
+    this.#place?.leave()
   }
 
   /** Shutdown waits for the tool, not for the answer: it may still have messages to give back. */

@@ -8,7 +8,7 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core'
-import { BrokerError, messageSize, OpenSubscription } from '@signalbox/broker-core'
+import { BrokerError, messageSize, OpenSubscription, Roster } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import { unavailable } from './errors.ts'
@@ -39,7 +39,7 @@ interface Pending {
 interface Exchange {
   /** Subscribers without a group are the group of the empty name. */
   readonly groups: Map<string, Group>
-  readonly pending: Set<Pending>
+  readonly pending: Roster<Pending>
 }
 
 /** What handlers are told by their signal. One for all: making one takes a stack trace, for a reason that says nothing. */
@@ -86,7 +86,7 @@ export class EmbeddedRequests implements RequestEngine {
     const end = (): void => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
-      exchange.pending.delete(pending)
+      place.leave()
       this.#forgetIfEmpty(type, name, exchange)
       over = true
       handlers?.abort(OVER)
@@ -125,14 +125,14 @@ export class EmbeddedRequests implements RequestEngine {
       Math.min(timeoutMs, MAX_TIMEOUT_MS),
     )
     signal?.addEventListener('abort', onAbort)
-    exchange.pending.add(pending)
-    for (const group of exchange.groups.values()) this.#deliver(channel, exchange, group, pending)
+    const place = exchange.pending.enter(pending)
+    for (const group of exchange.groups.values()) this.#deliver(channel, group, pending)
     return promise
   }
 
-  #deliver(channel: LiveChannel, exchange: Exchange, group: Group, pending: Pending): void {
+  #deliver(channel: LiveChannel, group: Group, pending: Pending): void {
     const member = group.members[group.next++ % group.members.length]
-    if (!member || !exchange.pending.has(pending)) return
+    if (!member || pending.message.signal.aborted) return
     pending.delivered = true
     this.#registry.delivered(channel, 1, pending.size)
     this.#handle(member.handler, pending).catch((error: unknown) => pending.fail(error))
@@ -166,8 +166,8 @@ export class EmbeddedRequests implements RequestEngine {
     group.members.push(responder)
     channel.subscribers++
     this.#registry.touch(channel)
-    for (const pending of exchange.pending) {
-      if (!pending.delivered) this.#deliver(channel, exchange, group, pending)
+    for (const pending of exchange.pending.members()) {
+      if (!pending.delivered) this.#deliver(channel, group, pending)
     }
     return subscription
   }
@@ -188,7 +188,7 @@ export class EmbeddedRequests implements RequestEngine {
   #exchange(type: RequestType, name: string): Exchange {
     let exchange = this.#exchanges[type].get(name)
     if (!exchange) {
-      exchange = { groups: new Map(), pending: new Set() }
+      exchange = { groups: new Map(), pending: new Roster() }
       this.#exchanges[type].set(name, exchange)
     }
     return exchange
@@ -210,7 +210,7 @@ export class EmbeddedRequests implements RequestEngine {
     this.#closed = true
     for (const exchanges of Object.values(this.#exchanges)) {
       for (const { groups, pending } of exchanges.values()) {
-        for (const request of pending) request.fail(unavailable('it is closed'))
+        for (const request of pending.members()) request.fail(unavailable('it is closed'))
         for (const { members } of groups.values())
           for (const { subscription } of members.slice()) subscription.end(unavailable('it is closed'))
       }

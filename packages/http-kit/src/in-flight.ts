@@ -18,6 +18,12 @@ export class InFlight {
     for (const resolve of listeners) resolve()
   }
 
+  /** Resolves as soon as nothing is under way. */
+  idle(): Promise<void> {
+    if (this.#count === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#whenIdle.push(resolve))
+  }
+
   /** Resolves with true as soon as nothing is under way, with false when `ms` pass first. */
   idleWithin(ms: number): Promise<boolean> {
     if (this.#count === 0) return Promise.resolve(true)

@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
+import { InFlight } from './in-flight.ts'
+
 /** What becomes of the leased messages in an answer: removed for good, or given back. */
 export interface Settlement {
   commit(): Promise<void>
@@ -16,8 +18,10 @@ export interface Settlement {
 export class Settlements {
   readonly #graceMs: number
   readonly #failed: (error: unknown) => void
-  readonly #waiting = new Map<Socket, Set<PendingSettlement>>()
-  readonly #running = new Set<Promise<void>>()
+  /** For each open connection that ever got such an answer: entries that came and went with answers would be costly ({@link Roster}). */
+  readonly #waiting = new Map<Socket, PendingSettlement[]>()
+  readonly #running = new InFlight()
+  #size = 0
   #closing = false
 
   constructor(graceMs: number, failed: (error: unknown) => void) {
@@ -27,7 +31,7 @@ export class Settlements {
 
   /** How many answers wait for their settlement. */
   get size(): number {
-    return this.#waiting.size
+    return this.#size
   }
 
   /**
@@ -45,25 +49,23 @@ export class Settlements {
       timer: undefined,
       done: (how) => {
         clearTimeout(pending.timer)
-        socket.off('close', onClose)
-        const ofSocket = this.#waiting.get(socket)
-        if (!ofSocket?.delete(pending)) return
-        if (ofSocket.size === 0) this.#waiting.delete(socket)
+        const at = ofSocket.indexOf(pending)
+        if (at === -1) return
+        ofSocket.splice(at, 1)
+        this.#size--
         this.settle(settlement, how)
         if (!response.writableEnded) response.end()
       },
     }
-    const onClose = (hadError: boolean): void => pending.done(pending.handedOver && !hadError ? 'commit' : 'rollback')
     const onHandedOver = (): void => {
       pending.handedOver = true
       if (this.#graceMs === 0 || this.#closing) pending.done('commit')
       // Not unref'd: what holds the process for 250 ms is a message that would otherwise be delivered twice.
       else pending.timer = setTimeout(() => pending.done('commit'), this.#graceMs)
     }
-    let ofSocket = this.#waiting.get(socket)
-    if (ofSocket === undefined) this.#waiting.set(socket, (ofSocket = new Set()))
-    ofSocket.add(pending)
-    socket.on('close', onClose)
+    const ofSocket = this.#waitingOn(socket)
+    ofSocket.push(pending)
+    this.#size++
     if (response.shouldKeepAlive) {
       // Not the callback of `end`: that comes for a response that broke off as well.
       response.once('finish', onHandedOver)
@@ -76,21 +78,32 @@ export class Settlements {
     }
   }
 
+  #waitingOn(socket: Socket): PendingSettlement[] {
+    const known = this.#waiting.get(socket)
+    if (known !== undefined) return known
+    const ofSocket: PendingSettlement[] = []
+    this.#waiting.set(socket, ofSocket)
+    socket.once('close', (hadError: boolean) => {
+      this.#waiting.delete(socket)
+      for (const pending of ofSocket.slice()) pending.done(pending.handedOver && !hadError ? 'commit' : 'rollback')
+    })
+    return ofSocket
+  }
+
   /** A request came on this connection: its client has read the answers before it. */
   nextRequest(socket: Socket): void {
     const ofSocket = this.#waiting.get(socket)
     if (ofSocket === undefined) return
-    for (const pending of ofSocket) {
+    for (const pending of ofSocket.slice()) {
       if (pending.handedOver) pending.done('commit')
     }
   }
 
   /** Starts a settlement now; {@link close} waits for it. */
   settle(settlement: Settlement, how: 'commit' | 'rollback'): void {
-    const run = (how === 'commit' ? settlement.commit() : settlement.rollback())
-      .catch(this.#failed)
-      .finally(() => this.#running.delete(run))
-    this.#running.add(run)
+    this.#running.begin()
+    const settled = how === 'commit' ? settlement.commit() : settlement.rollback()
+    void settled.catch(this.#failed).finally(() => this.#running.finish())
   }
 
   /**
@@ -101,15 +114,15 @@ export class Settlements {
     this.#closing = true
     const deadline = Date.now() + graceMs
     for (const pending of this.#all()) if (pending.handedOver) pending.done('commit')
-    while (this.#waiting.size > 0 && Date.now() < deadline) {
+    while (this.#size > 0 && Date.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, 5))
     }
     for (const pending of this.#all()) pending.done('rollback')
-    while (this.#running.size > 0) await Promise.all(this.#running)
+    await this.#running.idle()
   }
 
   #all(): readonly PendingSettlement[] {
-    return [...this.#waiting.values()].flatMap((ofSocket) => Array.from(ofSocket))
+    return [...this.#waiting.values()].flat()
   }
 }
 

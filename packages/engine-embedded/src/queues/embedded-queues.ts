@@ -40,7 +40,7 @@ export class EmbeddedQueues implements QueueEngine {
   readonly #clock: QueueClock
   readonly #queues = new Map<string, Queue>()
   /** Queues that may have something for their waiting receivers, once the results of a group are all applied. */
-  readonly #toServe = new Set<Queue>()
+  #toServe = new Set<Queue>()
   #closed = false
 
   constructor(store: Store, registry: ChannelRegistry, now: () => number) {
@@ -176,7 +176,7 @@ export class EmbeddedQueues implements QueueEngine {
     const end = (): void => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
-      queue.waiters.delete(waiter)
+      place.leave()
       this.#countWaiters(queue)
     }
     const waiter: Waiter = {
@@ -194,7 +194,7 @@ export class EmbeddedQueues implements QueueEngine {
     // Not unref'd: somebody awaits it, and it is bounded.
     const timer = setTimeout(() => waiter.resolve([]), Math.min(waitMs, MAX_TIMEOUT_MS))
     signal?.addEventListener('abort', onAbort)
-    queue.waiters.add(waiter)
+    const place = queue.waiters.enter(waiter)
     this.#countWaiters(queue)
     return promise
   }
@@ -213,13 +213,14 @@ export class EmbeddedQueues implements QueueEngine {
   }
 
   #serveAll(): void {
-    const queues = [...this.#toServe]
-    this.#toServe.clear()
+    const queues = this.#toServe
+    this.#toServe = new Set()
     for (const queue of queues) this.#serve(queue)
   }
 
   #serve(queue: Queue): void {
-    for (const waiter of queue.waiters) {
+    // Whoever is served, or fails, leaves.
+    for (let waiter = queue.waiters.first; waiter; waiter = queue.waiters.first) {
       try {
         const leases = queue.take(waiter.options)
         if (leases.length === 0) return
@@ -403,7 +404,7 @@ export class EmbeddedQueues implements QueueEngine {
     this.#closed = true
     this.#clock.close()
     for (const queue of this.#queues.values()) {
-      for (const waiter of queue.waiters) waiter.reject(unavailable('it is closed'))
+      for (const waiter of queue.waiters.members()) waiter.reject(unavailable('it is closed'))
     }
     await this.#settlement.returnAll()
     this.#leases.close()

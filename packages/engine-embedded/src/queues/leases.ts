@@ -1,3 +1,4 @@
+import { NumberMap } from '@signalbox/broker-core'
 import { randomUUID } from 'node:crypto'
 
 import type { Queue } from './queue.ts'
@@ -5,6 +6,8 @@ import type { Entry } from './window.ts'
 
 /** One delivery of one message to one client. */
 export interface Lease {
+  readonly number: number
+  /** The number, which finds the lease, and what nobody can guess. */
   readonly receipt: string
   readonly clientId: string
   readonly queue: Queue
@@ -23,6 +26,9 @@ interface Deadline {
 /** Timers beyond this would fire at once. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
+/** Receipts begin with a number in this base. */
+const RECEIPT_BASE = 36
+
 /** Until the end of a lease that could not be stored is tried again. */
 const RETRY_MS = 500
 
@@ -31,7 +37,8 @@ const RETRY_MS = 500
  * clock; a lease past its deadline is lost even when the timer has not come to it yet.
  */
 export class Leases {
-  readonly #byReceipt = new Map<string, Lease>()
+  readonly #byNumber = new NumberMap<Lease>()
+  #lastNumber = 0
   /** A binary heap. A deadline that was extended, or whose lease was settled, stays until it comes up or is swept out. */
   #heap: Deadline[] = []
   #timer: NodeJS.Timeout | undefined
@@ -44,35 +51,39 @@ export class Leases {
 
   grant(queue: Queue, entry: Entry, clientId: string, leaseMs: number): Lease {
     const deadline = performance.now() + leaseMs
-    const lease = { receipt: randomUUID(), clientId, queue, entry, deadline, alarm: deadline }
-    this.#byReceipt.set(lease.receipt, lease)
+    const number = ++this.#lastNumber
+    const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}`
+    const lease = { number, receipt, clientId, queue, entry, deadline, alarm: deadline }
+    this.#byNumber.set(number, lease)
     this.#push({ at: deadline, lease })
     return lease
   }
 
   /** Puts a lease back that was taken but not settled after all. */
   restore(lease: Lease): void {
-    this.#byReceipt.set(lease.receipt, lease)
+    this.#byNumber.set(lease.number, lease)
     lease.alarm = Math.max(lease.deadline, performance.now() + RETRY_MS)
     this.#push({ at: lease.alarm, lease })
   }
 
   /** The lease of a receipt, if it is this client's and has not ended. */
   find(receipt: string, clientId: string): Lease | undefined {
-    const lease = this.#byReceipt.get(receipt)
-    return lease?.clientId === clientId && lease.deadline > performance.now() ? lease : undefined
+    const lease = this.#byNumber.get(Number.parseInt(receipt, RECEIPT_BASE))
+    return lease?.receipt === receipt && lease.clientId === clientId && lease.deadline > performance.now()
+      ? lease
+      : undefined
   }
 
   /** As {@link find}, and takes it: nobody else can settle it. */
   take(receipt: string, clientId: string): Lease | undefined {
     const lease = this.find(receipt, clientId)
-    if (lease) this.#byReceipt.delete(receipt)
+    if (lease) this.#byNumber.delete(lease.number)
     return lease
   }
 
   /** Forgets a lease without settling it. */
   drop(lease: Lease): void {
-    this.#byReceipt.delete(lease.receipt)
+    this.#byNumber.delete(lease.number)
   }
 
   extend(lease: Lease, leaseMs: number): void {
@@ -81,10 +92,10 @@ export class Leases {
     this.#push({ at: lease.alarm, lease })
   }
 
-  /** Takes every lease there is. */
+  /** Takes every lease there is, in the order they were granted. */
   takeAll(): Lease[] {
-    const leases = [...this.#byReceipt.values()]
-    this.#byReceipt.clear()
+    const leases = this.#byNumber.values().sort((a, b) => a.number - b.number)
+    this.#byNumber.clear()
     this.#heap = []
     return leases
   }
@@ -112,8 +123,8 @@ export class Leases {
     for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
       this.#pop()
       const { lease } = first
-      if (lease.alarm === first.at && this.#byReceipt.get(lease.receipt) === lease) {
-        this.#byReceipt.delete(lease.receipt)
+      if (lease.alarm === first.at && this.#byNumber.get(lease.number) === lease) {
+        this.#byNumber.delete(lease.number)
         lapsed.push(lease)
       }
     }
@@ -122,7 +133,7 @@ export class Leases {
   }
 
   #push(deadline: Deadline): void {
-    if (this.#heap.length > 1_024 && this.#heap.length > 2 * this.#byReceipt.size) this.#sweep()
+    if (this.#heap.length > 1_024 && this.#heap.length > 2 * this.#byNumber.size) this.#sweep()
     const heap = this.#heap
     let at = heap.push(deadline) - 1
     while (at > 0) {
@@ -160,7 +171,7 @@ export class Leases {
   /** Throws out what is settled or extended; a sorted array is a heap. */
   #sweep(): void {
     this.#heap = this.#heap
-      .filter(({ at, lease }) => lease.alarm === at && this.#byReceipt.get(lease.receipt) === lease)
+      .filter(({ at, lease }) => lease.alarm === at && this.#byNumber.get(lease.number) === lease)
       .sort((a, b) => a.at - b.at)
   }
 }

@@ -1,3 +1,4 @@
+import { NumberMap, Roster } from '@signalbox/broker-core'
 import type { QueueDelivery, QueueMessage, ReceiveOptions } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
@@ -42,8 +43,8 @@ export class Queue {
   readonly #context: QueueContext
   readonly #window = new Window()
   /** On lease, or being settled: on disk, but not to be given out. */
-  readonly #held = new Map<number, Entry>()
-  readonly waiters = new Set<Waiter>()
+  readonly #held = new NumberMap<Entry>()
+  readonly waiters = new Roster<Waiter>()
   #pagedTo = 0
   #complete = false
   #paused = 0
@@ -68,7 +69,7 @@ export class Queue {
   }
 
   heldSequences(): number[] {
-    return [...this.#held.keys()]
+    return this.#held.keys()
   }
 
   get heldCount(): number {

@@ -11,8 +11,8 @@ import { loadChannels, newChannel } from '../store/stored-channel.ts'
 export class ChannelTable {
   readonly #byName: Record<StoredType, Map<string, StoredChannel>> = { queues: new Map(), events_store: new Map() }
   readonly #ids = new Set<number>()
-  /** Changed in this transaction, with the state before; undefined: it was created in it. */
-  readonly #before = new Map<StoredChannel, StoredChannel | undefined>()
+  /** Changed in this transaction, with the state before; undefined: it was created in it. A new one each time, see {@link Roster}. */
+  #before = new Map<StoredChannel, StoredChannel | undefined>()
   readonly #removed: StoredChannel[] = []
   #highestId = 0
 
@@ -105,7 +105,7 @@ export class ChannelTable {
   commit(): { changed: StoredChannel[]; removed: StoredChannel[] } {
     const removed = this.#removed.splice(0)
     const changed = [...this.#before.keys()].filter((channel) => !removed.includes(channel))
-    this.#before.clear()
+    this.#before = new Map()
     return { changed, removed }
   }
 

@@ -27,7 +27,7 @@ export class QueueRows {
   readonly #deleteRange
   /** The values of plain rows, one row after the other. */
   #values: (number | string | Uint8Array)[] = []
-  readonly #deletions = new Map<StoredChannel, number[]>()
+  #deletions = new Map<StoredChannel, number[]>()
 
   constructor(database: Database.Database) {
     const insert = (rows: string): Database.Statement =>
@@ -83,8 +83,8 @@ export class QueueRows {
       this.#insertPlain.run(...values.slice(at, at + PLAIN_VALUES))
     }
     if (this.#deletions.size === 0) return
-    const deletions = [...this.#deletions]
-    this.#deletions.clear()
+    const deletions = this.#deletions
+    this.#deletions = new Map()
     for (const [channel, sequences] of deletions) this.#deleteAll(channel, sequences)
   }
 
