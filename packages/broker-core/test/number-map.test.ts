@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { test } from 'vitest'
 
 import { NumberMap } from '../src/index.ts'
@@ -10,6 +10,10 @@ const key = fc.oneof(
   fc.nat(8).map((n) => n * 2 ** 32),
   fc.maxSafeNat(),
 )
+
+function ascending(a: number, b: number): number {
+  return a - b
+}
 
 test('number map - any order of set and delete leaves what a Map would hold', () => {
   fc.assert(
@@ -26,7 +30,6 @@ test('number map - any order of set and delete leaves what a Map would hold', ()
         assert.equal(map.size, model.size)
         assert.deepEqual(map.get(number), model.get(number))
       }
-      const ascending = (a: number, b: number): number => a - b
       assert.deepEqual(map.keys().toSorted(ascending), [...model.keys()].toSorted(ascending))
       assert.equal(map.values().length, model.size)
       for (const [number, value] of model) assert.deepEqual(map.get(number), value)
@@ -44,7 +47,7 @@ test('number map - it grows and shrinks with what it holds', () => {
     map
       .values()
       .map(({ n }) => n)
-      .toSorted((a, b) => a - b),
+      .toSorted(ascending),
     Array.from({ length: 20 }, (_, i) => i * 1_000),
   )
   map.clear()

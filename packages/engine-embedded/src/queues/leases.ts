@@ -18,9 +18,10 @@ export interface Lease {
   alarm: number
 }
 
+/** The lease by its number: a heap of leases would keep the messages of those that were settled. */
 interface Deadline {
   readonly at: number
-  readonly lease: Lease
+  readonly number: number
 }
 
 /** Timers beyond this would fire at once. */
@@ -55,7 +56,7 @@ export class Leases {
     const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}`
     const lease = { number, receipt, clientId, queue, entry, deadline, alarm: deadline }
     this.#byNumber.set(number, lease)
-    this.#push({ at: deadline, lease })
+    this.#push({ at: deadline, number })
     return lease
   }
 
@@ -63,7 +64,7 @@ export class Leases {
   restore(lease: Lease): void {
     this.#byNumber.set(lease.number, lease)
     lease.alarm = Math.max(lease.deadline, performance.now() + RETRY_MS)
-    this.#push({ at: lease.alarm, lease })
+    this.#push({ at: lease.alarm, number: lease.number })
   }
 
   /** The lease of a receipt, if it is this client's and has not ended. */
@@ -89,7 +90,7 @@ export class Leases {
   extend(lease: Lease, leaseMs: number): void {
     lease.deadline = performance.now() + leaseMs
     lease.alarm = lease.deadline
-    this.#push({ at: lease.alarm, lease })
+    this.#push({ at: lease.alarm, number: lease.number })
   }
 
   /** Takes every lease there is, in the order they were granted. */
@@ -122,9 +123,9 @@ export class Leases {
     const lapsed: Lease[] = []
     for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
       this.#pop()
-      const { lease } = first
-      if (lease.alarm === first.at && this.#byNumber.get(lease.number) === lease) {
-        this.#byNumber.delete(lease.number)
+      const lease = this.#byNumber.get(first.number)
+      if (lease?.alarm === first.at) {
+        this.#byNumber.delete(first.number)
         lapsed.push(lease)
       }
     }
@@ -171,7 +172,7 @@ export class Leases {
   /** Throws out what is settled or extended; a sorted array is a heap. */
   #sweep(): void {
     this.#heap = this.#heap
-      .filter(({ at, lease }) => lease.alarm === at && this.#byNumber.get(lease.number) === lease)
+      .filter(({ at, number }) => this.#byNumber.get(number)?.alarm === at)
       .sort((a, b) => a.at - b.at)
   }
 }

@@ -29,7 +29,8 @@ export function entryAt(sequence: number): Entry {
 
 /** Deliverable messages in the order of their sequences. Taking from the front and adding at the end are cheap. */
 export class Window {
-  #entries: Entry[] = []
+  /** What was taken leaves a gap before the head, not the entry with its message. */
+  #entries: (Entry | undefined)[] = []
   #head = 0
 
   get length(): number {
@@ -52,7 +53,7 @@ export class Window {
   shift(): Entry | undefined {
     const entry = this.#entries[this.#head]
     if (!entry) return undefined
-    this.#head++
+    this.#entries[this.#head++] = undefined
     if (this.#head === this.#entries.length) {
       this.#entries = []
       this.#head = 0
