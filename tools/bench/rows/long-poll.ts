@@ -10,8 +10,8 @@ import { atMost } from './goals.ts'
 const CHANNEL = 'bench.long-poll'
 const PER_SECOND = 1000
 /**
- * Messages after which V8 has compiled what is hot. Its compiler threads share the measured core: with 3,000 messages
- * they were at it for another 20 s, and it is they who made the slow answers.
+ * Messages after which V8 has compiled most of what is hot. Its helper threads share the measured core: after 3,000
+ * messages they took some 10 % of it for another ten seconds and more.
  */
 const WARM_MESSAGES = 20_000
 const WARM_PER_SECOND = 4 * PER_SECOND
