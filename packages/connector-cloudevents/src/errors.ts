@@ -1,5 +1,7 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import type { BrokerErrorCode } from '@signalbox/broker-core'
+import { parameterProblemsText } from '@signalbox/http-kit'
+import type { ParameterProblem } from '@signalbox/http-kit'
 
 /** Every way a request can fail at this connector itself: its HTTP status, and when. */
 export const CE_ERRORS = {
@@ -59,6 +61,11 @@ export class CeError extends Error {
     this.status = isOwnCode(code) ? CE_ERRORS[code].status : BROKER_STATUS[code]
     this.details = details
   }
+}
+
+/** The error for query parameters that are not what they must be. */
+export function invalidParameters(problems: readonly ParameterProblem[]): CeError {
+  return new CeError('PARAMETER_INVALID', `invalid query parameters: ${parameterProblemsText(problems)}`, { problems })
 }
 
 function isOwnCode(code: CeErrorCode | BrokerErrorCode): code is CeErrorCode {

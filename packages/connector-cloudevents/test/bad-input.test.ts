@@ -13,7 +13,11 @@ test('CE-7 - parameters: unknown, repeated, missing, mistyped and out-of-range o
     ['POST', 'send/event?channel=c&chanel=d', 'chanel is unknown; it must be one of channel'],
     ['POST', 'send/event?channel=c&channel=d', 'channel is there more than once; it must be given once: a string'],
     ['POST', 'send/event?channel=%FF', '"%FF" is not percent-encoded UTF-8'],
-    ['POST', 'send/event?channel=50%', '"50%" is not percent-encoded UTF-8; write a percent sign as %25'],
+    [
+      'POST',
+      'send/event?channel=50%',
+      '"50%" is not percent-encoded UTF-8; it must be percent-encoded, a percent sign as %25',
+    ],
     ['POST', 'send/event-store?delay_seconds=1', 'delay_seconds is unknown'],
     ['POST', 'queue/send?channel=c&delay_seconds=soon', 'delay_seconds is "soon"; it must be a whole number from 0 to'],
     ['POST', 'queue/send?channel=c&delay_seconds=-1', 'delay_seconds is "-1"; it must be a whole number from 0'],

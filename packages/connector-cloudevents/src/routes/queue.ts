@@ -3,9 +3,9 @@ import { ANSWER_LEASE_MS, leaseForAnswer, settlementOf } from '@signalbox/http-k
 import { Type } from 'typebox'
 
 import { CallEnded } from '../calls.ts'
+import { invalidParameters } from '../errors.ts'
 import { eventText } from '../event/event-text.ts'
 import type { Answer } from '../exchange.ts'
-import { invalidParameters } from '../query/parameters.ts'
 import { channel, receipts, STRICT } from './parameter-types.ts'
 import type { RouteCall } from './route.ts'
 import { defineRoute } from './route.ts'

@@ -1,12 +1,13 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
+import { compileQuery } from '@signalbox/http-kit'
 import type { Identity, Settlements } from '@signalbox/http-kit'
 import type { Static, TObject } from 'typebox'
 
+import { invalidParameters } from '../errors.ts'
 import type { IncomingEvent } from '../event/incoming-event.ts'
 import type { Answer, Exchange } from '../exchange.ts'
 import type { ResolvedOptions } from '../options.ts'
 import type { PendingRequests } from '../pending-requests.ts'
-import { compileQuery } from '../query/parameters.ts'
 import type { Flusher } from '../sse/flusher.ts'
 import type { Subscriptions } from '../sse/subscriptions.ts'
 
@@ -59,7 +60,7 @@ export interface Route extends Omit<RouteSource<TObject>, 'run'> {
 
 /** Makes a route of its parts: one schema is the type, the check and the documentation of its query. */
 export function defineRoute<Query extends TObject>(source: RouteSource<Query>): Route {
-  const read = compileQuery(source.query)
+  const read = compileQuery(source.query, invalidParameters)
   return {
     name: source.name,
     method: source.method,

@@ -2,9 +2,9 @@ import { assertChannelName, BrokerError, isReservedChannel } from '@signalbox/br
 import type { BrokerHandle, ChannelType, MessageInput, SendResult } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
+import { invalidParameters } from '../errors.ts'
 import type { IncomingEvent } from '../event/incoming-event.ts'
 import type { Answer } from '../exchange.ts'
-import { invalidParameters } from '../query/parameters.ts'
 import { eventChannel, seconds, STRICT } from './parameter-types.ts'
 import { defineRoute } from './route.ts'
 

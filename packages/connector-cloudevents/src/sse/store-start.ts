@@ -1,10 +1,9 @@
 import type { LogStart } from '@signalbox/broker-core'
-import { parseTimestamp, TIMESTAMP_FORM } from '@signalbox/http-kit'
+import { parseTimestamp, shownParameter, TIMESTAMP_FORM } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 import { Check } from 'typebox/value'
 
-import { CeError } from '../errors.ts'
-import { invalidParameters, shown } from '../query/parameters.ts'
+import { CeError, invalidParameters } from '../errors.ts'
 
 /** Where a subscription to an events store begins, by `events_store_type`. */
 export const EVENTS_STORE_TYPES = { new: 1, first: 2, last: 3, sequence: 4, time: 5, delta: 6 } as const
@@ -30,7 +29,7 @@ export function storeStart(
   if (sequence === undefined || sequence >= Number.MAX_SAFE_INTEGER) {
     throw new CeError(
       'PARAMETER_INVALID',
-      `invalid header Last-Event-ID: ${shown(lastEventId)}; it must be the id of an event of this store, a whole number from 0 to ${Number.MAX_SAFE_INTEGER - 1}`,
+      `invalid header Last-Event-ID: ${shownParameter(lastEventId)}; it must be the id of an event of this store, a whole number from 0 to ${Number.MAX_SAFE_INTEGER - 1}`,
     )
   }
   return { from: 'sequence', sequence: sequence + 1 }
@@ -82,5 +81,7 @@ function wholeNumber(text: string): number | undefined {
 
 function wrongValue(given: string | undefined, allowed: string): CeError {
   const parameter = 'events_store_value'
-  return invalidParameters([given === undefined ? { parameter, allowed } : { parameter, given: shown(given), allowed }])
+  return invalidParameters([
+    given === undefined ? { parameter, allowed } : { parameter, given: shownParameter(given), allowed },
+  ])
 }

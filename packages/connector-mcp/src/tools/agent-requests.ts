@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto'
 
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
+import { argument, shownValue } from '@signalbox/http-kit'
+import type { ArgumentProblem } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 import { agentOutcome, agentTimeout } from './agent-reply.ts'
 import { agentId, agentNotFound } from './agents.ts'
 import { ACTS } from './annotations.ts'
-import { text } from './argument-types.ts'
-import type { ArgumentProblem } from './arguments.ts'
-import { shown } from './arguments.ts'
 import { defineTool } from './define-tool.ts'
 import { confirmation } from './results.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tool.ts'
@@ -25,7 +24,7 @@ export function agentSend(agents: AgentDirectory): Tool {
     input: Type.Object(
       {
         agent_id: agentId(),
-        message: text('What to tell the agent.'),
+        message: argument.text('What to tell the agent.'),
         blocking: Type.Optional(
           Type.Boolean({
             description:
@@ -34,7 +33,9 @@ export function agentSend(agents: AgentDirectory): Tool {
           }),
         ),
         context_id: Type.Optional(
-          text('The id of a conversation to continue, as an earlier reply gave it (contextId). A new one if left out.'),
+          argument.text(
+            'The id of a conversation to continue, as an earlier reply gave it (contextId). A new one if left out.',
+          ),
         ),
         timeout_seconds: Type.Optional(
           Type.Integer({
@@ -86,7 +87,7 @@ export function agentQuery(agents: AgentDirectory): Tool {
     input: Type.Object(
       {
         agent_id: agentId(),
-        method: text('The method: "tasks/get", "tasks/cancel", or one of the agent\'s own.', { minLength: 1 }),
+        method: argument.text('The method: "tasks/get", "tasks/cancel", or one of the agent\'s own.', { minLength: 1 }),
         params: Type.Optional(
           Type.Unsafe<Readonly<Record<string, unknown>>>({
             type: 'object',
@@ -120,7 +121,11 @@ function timeoutOf(params: Readonly<Record<string, unknown>> | undefined): unkno
 /** The deadline is ours to keep, so it must be one (A2). */
 function timeoutProblem(timeout: unknown): ArgumentProblem | undefined {
   if (timeout === undefined || (typeof timeout === 'number' && timeout > 0)) return undefined
-  return { argument: 'params.configuration.timeout', given: shown(timeout), allowed: 'a number of seconds above 0' }
+  return {
+    argument: 'params.configuration.timeout',
+    given: shownValue(timeout),
+    allowed: 'a number of seconds above 0',
+  }
 }
 
 interface AgentCall {

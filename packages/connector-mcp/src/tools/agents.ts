@@ -1,8 +1,8 @@
+import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import type { AgentCard, AgentDirectory } from '../agent-directory.ts'
 import { READS } from './annotations.ts'
-import { text } from './argument-types.ts'
 import { defineTool } from './define-tool.ts'
 import { failure, listOutcome, objectOutcome } from './results.ts'
 import type { Tool, ToolOutcome } from './tool.ts'
@@ -14,7 +14,7 @@ const agentSummary = Type.Object({
 })
 
 export function agentId() {
-  return text('The id of a registered agent, as agent_list shows it.')
+  return argument.text('The id of a registered agent, as agent_list shows it.')
 }
 
 /** For a model that has the id from elsewhere, or misspelt it. */

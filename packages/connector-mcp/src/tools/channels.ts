@@ -1,8 +1,8 @@
 import { CHANNEL_TYPES } from '@signalbox/broker-core'
+import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { READS } from './annotations.ts'
-import { channel, channelType, text } from './argument-types.ts'
 import { defineTool } from './define-tool.ts'
 import {
   channelDescriptor,
@@ -21,9 +21,9 @@ export const channelList = defineTool({
     'Returns a JSON array of {name, type, is_active}; an empty array if nothing matches. For counts of one channel, use channel_info.',
   input: Type.Object(
     {
-      type: Type.Optional(channelType('Only channels of this type; all types if left out.')),
+      type: Type.Optional(argument.channelType('Only channels of this type; all types if left out.')),
       pattern: Type.Optional(
-        text(
+        argument.text(
           'Only names that match: with * (any characters) or ? (one) a pattern for the whole name, otherwise the beginning of the name.',
         ),
       ),
@@ -49,7 +49,7 @@ export const channelInfo = defineTool({
     'Shows one channel: whether it is active, and how many messages came in and went out so far. An error if no channel of that name and type exists; channel_list shows those that do. ' +
     'Returns a JSON object {name, type, is_active, incoming, outgoing}.',
   input: Type.Object(
-    { channel: channel('The channel.'), type: channelType('Its type.') },
+    { channel: argument.channel('The channel.'), type: argument.channelType('Its type.') },
     { additionalProperties: false },
   ),
   output: channelInfoOutput,

@@ -1,10 +1,10 @@
 import { encodeText } from '@signalbox/broker-core'
+import { argument, isoTime } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { ADDS } from './annotations.ts'
-import { channel, DEDUPLICATION_HINT, metadata, tags, text } from './argument-types.ts'
 import { defineTool } from './define-tool.ts'
-import { confirmation, isoTime } from './results.ts'
+import { confirmation } from './results.ts'
 
 export const eventsPublish = defineTool({
   name: 'events_publish',
@@ -15,10 +15,10 @@ export const eventsPublish = defineTool({
     'Returns a confirmation.',
   input: Type.Object(
     {
-      channel: channel('The events channel to publish to.'),
-      body: text('The event itself: plain text or JSON as text.'),
-      metadata: metadata(),
-      tags: tags(),
+      channel: argument.channel('The events channel to publish to.'),
+      body: argument.text('The event itself: plain text or JSON as text.'),
+      metadata: argument.metadata(),
+      tags: argument.tags(),
     },
     { additionalProperties: false },
   ),
@@ -43,10 +43,10 @@ export const eventsStorePublish = defineTool({
     'Returns a confirmation once the event is stored.',
   input: Type.Object(
     {
-      channel: channel('The events-store channel to publish to.'),
-      body: text('The event itself: plain text or JSON as text.'),
-      metadata: metadata(),
-      tags: tags(DEDUPLICATION_HINT),
+      channel: argument.channel('The events-store channel to publish to.'),
+      body: argument.text('The event itself: plain text or JSON as text.'),
+      metadata: argument.metadata(),
+      tags: argument.tags(argument.DEDUPLICATION_HINT),
     },
     { additionalProperties: false },
   ),

@@ -1,12 +1,10 @@
-import { parseTimestamp } from '@signalbox/http-kit'
+import { argument, parseTimestamp, shownValue, storedEventShape } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { READS } from './annotations.ts'
 import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
-import { channel, maxMessages, timestamp } from './argument-types.ts'
-import { shown } from './arguments.ts'
 import { defineTool } from './define-tool.ts'
-import { eventsOutput, listOutcome, storedEventResult } from './results.ts'
+import { eventsOutput, listOutcome } from './results.ts'
 
 export const eventsStoreRead = defineTool({
   name: 'events_store_read',
@@ -17,7 +15,7 @@ export const eventsStoreRead = defineTool({
     `An empty array if there are none or the channel does not exist. ${MAX_ANSWER_TEXT} Returns a JSON array of {body, metadata, tags, sequence, timestamp}.`,
   input: Type.Object(
     {
-      channel: channel('The events-store channel to read.'),
+      channel: argument.channel('The events-store channel to read.'),
       from_sequence: Type.Optional(
         Type.Integer({
           description: 'The first sequence number to return, 1 or more. Not together with from_time.',
@@ -26,11 +24,11 @@ export const eventsStoreRead = defineTool({
         }),
       ),
       from_time: Type.Optional(
-        timestamp(
+        argument.timestamp(
           'Return events stored at or after this time: ISO 8601 with time zone, such as "2026-01-31T09:30:00Z". Not together with from_sequence.',
         ),
       ),
-      max_messages: maxMessages('The most events to return, 1 to 100.'),
+      max_messages: argument.maxMessages('The most events to return, 1 to 100.'),
     },
     { additionalProperties: false },
   ),
@@ -41,7 +39,7 @@ export const eventsStoreRead = defineTool({
     from_sequence !== undefined && from_time !== undefined
       ? {
           argument: 'from_time',
-          given: shown(from_time),
+          given: shownValue(from_time),
           allowed: 'left out when from_sequence is given: use one of the two',
         }
       : undefined,
@@ -53,7 +51,7 @@ export const eventsStoreRead = defineTool({
       ...(from_sequence === undefined ? {} : { fromSequence: from_sequence }),
       ...(fromTimestamp === undefined ? {} : { fromTimestamp }),
     })
-    return listOutcome('events', events.map(storedEventResult))
+    return listOutcome('events', events.map(storedEventShape))
   },
 })
 
@@ -65,7 +63,7 @@ export const eventsStoreReadLatest = defineTool({
     `An empty array if there are none or the channel does not exist. ${MAX_ANSWER_TEXT} Returns a JSON array of {body, metadata, tags, sequence, timestamp}.`,
   input: Type.Object(
     {
-      channel: channel('The events-store channel to read.'),
+      channel: argument.channel('The events-store channel to read.'),
       count: Type.Optional(
         Type.Integer({
           description: 'How many events to return at most, 1 to 100.',
@@ -82,6 +80,6 @@ export const eventsStoreReadLatest = defineTool({
   needs: { action: 'read', patterns: ['events_store'] },
   async run({ channel, count = 1 }, { broker }) {
     const events = await broker.eventsStore.readLatest(channel, { maxMessages: count, maxBytes: MAX_ANSWER_BYTES })
-    return listOutcome('events', events.map(storedEventResult))
+    return listOutcome('events', events.map(storedEventShape))
   },
 })

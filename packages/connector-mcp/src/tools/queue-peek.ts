@@ -1,10 +1,10 @@
+import { argument, messageShape } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { READS } from './annotations.ts'
 import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
-import { channel, maxMessages } from './argument-types.ts'
 import { defineTool } from './define-tool.ts'
-import { listOutcome, messageResult, messagesOutput } from './results.ts'
+import { listOutcome, messagesOutput } from './results.ts'
 
 export const queuePeek = defineTool({
   name: 'queue_peek',
@@ -14,8 +14,8 @@ export const queuePeek = defineTool({
     `${MAX_ANSWER_TEXT} Returns a JSON array of {body, metadata, tags}.`,
   input: Type.Object(
     {
-      channel: channel('The queue to look into.'),
-      max_messages: maxMessages('The most messages to show, 1 to 100.', { default: 1 }),
+      channel: argument.channel('The queue to look into.'),
+      max_messages: argument.maxMessages('The most messages to show, 1 to 100.', { default: 1 }),
     },
     { additionalProperties: false },
   ),
@@ -24,6 +24,6 @@ export const queuePeek = defineTool({
   needs: { action: 'peek', patterns: ['queues'] },
   async run({ channel, max_messages }, { broker }) {
     const messages = await broker.queues.peek(channel, { maxMessages: max_messages, maxBytes: MAX_ANSWER_BYTES })
-    return listOutcome('messages', messages.map(messageResult))
+    return listOutcome('messages', messages.map(messageShape))
   },
 })

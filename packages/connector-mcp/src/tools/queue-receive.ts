@@ -1,12 +1,11 @@
 import type { QueueDelivery } from '@signalbox/broker-core'
-import { ANSWER_LEASE_MS, leaseForAnswer, settlementOf } from '@signalbox/http-kit'
+import { ANSWER_LEASE_MS, argument, leaseForAnswer, messageShape, settlementOf } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { REMOVES } from './annotations.ts'
 import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
-import { channel, maxMessages } from './argument-types.ts'
 import { defineTool } from './define-tool.ts'
-import { listOutcome, messageResult, messagesOutput } from './results.ts'
+import { listOutcome, messagesOutput } from './results.ts'
 import type { ToolContext } from './tool.ts'
 import { withProgress } from './waiting.ts'
 
@@ -19,8 +18,8 @@ export const queueReceive = defineTool({
     'Returns a JSON array of {body, metadata, tags}.',
   input: Type.Object(
     {
-      channel: channel('The queue to receive from.'),
-      max_messages: maxMessages(
+      channel: argument.channel('The queue to receive from.'),
+      max_messages: argument.maxMessages(
         'The most messages to take, 1 to 100; 1 unless you can handle several. It does not wait for that many.',
         { default: 1 },
       ),
@@ -46,7 +45,7 @@ export const queueReceive = defineTool({
     )
     const outcome = listOutcome(
       'messages',
-      deliveries.map(({ message }) => messageResult(message)),
+      deliveries.map(({ message }) => messageShape(message)),
     )
     const settlement = settlementOf(context.broker.queues, deliveries)
     return settlement === undefined ? outcome : { ...outcome, settlement }

@@ -1,9 +1,8 @@
 import { encodeText, isReservedChannel } from '@signalbox/broker-core'
+import { argument, shownValue } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { ADDS } from './annotations.ts'
-import { channel, DEDUPLICATION_HINT, metadata, optionalChannel, seconds, tags, text } from './argument-types.ts'
-import { shown } from './arguments.ts'
 import { defineTool } from './define-tool.ts'
 import { confirmation } from './results.ts'
 
@@ -16,12 +15,14 @@ export const queueSend = defineTool({
     'to wait for the outcome, command_send or query_send. Returns a confirmation once the message is stored.',
   input: Type.Object(
     {
-      channel: channel('The queue to send to.'),
-      body: text('The message itself: plain text or JSON as text.'),
-      metadata: metadata(),
-      tags: tags(DEDUPLICATION_HINT),
-      delay_seconds: seconds('Seconds until the message becomes visible to receivers; 0 is at once.'),
-      expiration_seconds: seconds('Seconds from now after which an unreceived message is dropped; 0 is never.'),
+      channel: argument.channel('The queue to send to.'),
+      body: argument.text('The message itself: plain text or JSON as text.'),
+      metadata: argument.metadata(),
+      tags: argument.tags(argument.DEDUPLICATION_HINT),
+      delay_seconds: argument.seconds('Seconds until the message becomes visible to receivers; 0 is at once.'),
+      expiration_seconds: argument.seconds(
+        'Seconds from now after which an unreceived message is dropped; 0 is never.',
+      ),
       max_receive_count: Type.Optional(
         Type.Integer({
           description:
@@ -31,7 +32,7 @@ export const queueSend = defineTool({
           default: 0,
         }),
       ),
-      dead_letter_queue: optionalChannel(
+      dead_letter_queue: argument.optionalChannel(
         'Another queue, to which the message moves after max_receive_count receives; empty is none. Needs max_receive_count.',
       ),
     },
@@ -47,7 +48,7 @@ export const queueSend = defineTool({
   needs: { action: 'send', patterns: ['queues'] },
   rule: ({ channel, dead_letter_queue }) =>
     channel === dead_letter_queue && !isReservedChannel(channel)
-      ? { argument: 'dead_letter_queue', given: shown(channel), allowed: 'another queue than channel' }
+      ? { argument: 'dead_letter_queue', given: shownValue(channel), allowed: 'another queue than channel' }
       : undefined,
   async run(args, { broker }) {
     const { channel, metadata = '', tags = {}, delay_seconds = 0, expiration_seconds = 0 } = args

@@ -1,11 +1,11 @@
 import type { BrokerHandle, Reply, RequestType } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
+import { argument, bodyText } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { ACTS, ASKS } from './annotations.ts'
-import { channel, metadata, tags, text, timeoutSeconds } from './argument-types.ts'
 import { defineTool } from './define-tool.ts'
-import { bodyText, confirmation, failure, replyOutput } from './results.ts'
+import { confirmation, failure, replyOutput } from './results.ts'
 import type { ToolContext, ToolOutcome } from './tool.ts'
 import { cancelledOutcome, withProgress } from './waiting.ts'
 
@@ -25,11 +25,11 @@ export const commandSend = defineTool({
     'Returns a confirmation; an error if the subscriber rejects the command, does not answer in time, or nobody subscribes in time.',
   input: Type.Object(
     {
-      channel: channel('The commands channel.'),
-      body: text('The command itself: plain text or JSON as text.'),
-      timeout_seconds: timeoutSeconds('the acknowledgement', 10),
-      metadata: metadata(),
-      tags: tags(),
+      channel: argument.channel('The commands channel.'),
+      body: argument.text('The command itself: plain text or JSON as text.'),
+      timeout_seconds: argument.timeoutSeconds('the acknowledgement', 10),
+      metadata: argument.metadata(),
+      tags: argument.tags(),
     },
     { additionalProperties: false },
   ),
@@ -58,11 +58,11 @@ export const querySend = defineTool({
     'Returns the payload of the reply as text; an error if the subscriber rejects the query, does not answer in time, or nobody subscribes in time.',
   input: Type.Object(
     {
-      channel: channel('The queries channel.'),
-      body: text('The query itself: plain text or JSON as text.'),
-      timeout_seconds: timeoutSeconds('the reply', 30),
-      metadata: metadata(),
-      tags: tags(),
+      channel: argument.channel('The queries channel.'),
+      body: argument.text('The query itself: plain text or JSON as text.'),
+      timeout_seconds: argument.timeoutSeconds('the reply', 30),
+      metadata: argument.metadata(),
+      tags: argument.tags(),
     },
     { additionalProperties: false },
   ),

@@ -1,54 +1,13 @@
-import { Buffer } from 'node:buffer'
-
-import { decodeText } from '@signalbox/broker-core'
-import type { ChannelInfo, Message, StoredEvent, Tags } from '@signalbox/broker-core'
+import type { ChannelInfo, Tags } from '@signalbox/broker-core'
+import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { channelType } from './argument-types.ts'
 import type { ToolOutcome } from './tool.ts'
 
 /**
  * The shapes that tools return, each with its JSON Schema (specification, "Message and channel shapes returned as JSON
  * text by tools"; M10).
  */
-
-/** A body as JSON can hold it: text, or base64 where the bytes are not UTF-8 (M10). */
-interface BodyText {
-  readonly body: string
-  readonly body_encoding?: 'base64'
-}
-
-export function bodyText(bytes: Uint8Array): BodyText {
-  const body = decodeText(bytes)
-  if (body !== undefined) return { body }
-  return {
-    body: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'),
-    body_encoding: 'base64',
-  }
-}
-
-interface MessageResult extends BodyText {
-  readonly metadata: string
-  readonly tags: Tags
-}
-
-interface StoredEventResult extends MessageResult {
-  readonly sequence: number
-  readonly timestamp: string
-}
-
-export function messageResult({ body, metadata, tags }: Message): MessageResult {
-  const text = decodeText(body)
-  return text === undefined ? { ...bodyText(body), metadata, tags } : { body: text, metadata, tags }
-}
-
-export function storedEventResult(event: StoredEvent): StoredEventResult {
-  return { ...messageResult(event), sequence: event.sequence, timestamp: isoTime(event.timestamp) }
-}
-
-export function isoTime(milliseconds: number): string {
-  return new Date(milliseconds).toISOString()
-}
 
 export function channelDescriptor({ name, type, isActive }: ChannelInfo) {
   return { name, type, is_active: isActive }
@@ -104,7 +63,7 @@ export const eventsOutput = Type.Object({
 
 const descriptorFields = {
   name: Type.String(),
-  type: channelType('The channel type.'),
+  type: argument.channelType('The channel type.'),
   is_active: Type.Boolean({ description: 'Traffic or a subscriber within the last 5 minutes.' }),
 }
 

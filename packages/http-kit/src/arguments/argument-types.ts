@@ -1,11 +1,12 @@
 import { CHANNEL_TYPES, channelNameProblem, isReservedChannel, MAX_CHANNEL_BYTES } from '@signalbox/broker-core'
 import type { ChannelType, Tags } from '@signalbox/broker-core'
-import { parseTimestamp, TIMESTAMP_FORM } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
+import { parseTimestamp, TIMESTAMP_FORM } from '../timestamp.ts'
+
 /**
- * The kinds of argument that several tools share. Each is a JSON Schema, so that one value gives the type, the check and
- * what `tools/list` shows. A refinement adds what JSON Schema cannot say; its message says what is allowed, and why the
+ * The kinds of argument that MCP tools and management actions share. Each is a JSON Schema, so that one value gives the
+ * type, the check and what `tools/list` and the OpenAPI document show. A refinement adds what JSON Schema cannot say; its message says what is allowed, and why the
  * value is not.
  */
 

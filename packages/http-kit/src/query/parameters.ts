@@ -2,7 +2,8 @@ import type { Static, TObject, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Check } from 'typebox/value'
 
-import { CeError } from '../errors.ts'
+import { allowedBy, refusal } from '../arguments/allowed.ts'
+import { problemsText } from '../arguments/problems.ts'
 
 /** One thing that is wrong with the query of a request. */
 export interface ParameterProblem {
@@ -21,59 +22,62 @@ type Value = string | number | boolean | readonly string[]
 /**
  * The reader of one route's query: the schema gives the type, the check and the documentation. Nothing is filled in;
  * text becomes a number or a boolean only where it is written as one.
+ * @param refused Makes the error that the reader throws for a query that breaks the schema
  */
-export function compileQuery<Query extends TObject>(schema: Query): (query: string) => Static<Query> {
+export function compileQuery<Query extends TObject>(
+  schema: Query,
+  refused: (problems: readonly ParameterProblem[]) => Error,
+): (query: string) => Static<Query> {
   const validator = Compile(schema)
   return (query) => {
     const values: Record<string, Value> = {}
     const problems: ParameterProblem[] = []
-    for (const [name, text] of pairs(query)) {
+    for (const [name, text] of pairs(query, problems)) {
       const parameter = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined
       if (parameter === undefined)
         problems.push({ parameter: nameShown(name), given: 'unknown', allowed: names(schema) })
       else add(values, name, text, parameter, problems)
     }
     if (problems.length === 0 && validator.Check(values)) return values
-    throw invalidParameters([...problems, ...valueProblems(schema, values, problems)])
+    throw refused([...problems, ...valueProblems(schema, values, problems)])
   }
 }
 
-/** The error for parameters that are not what they must be. */
-export function invalidParameters(problems: readonly ParameterProblem[]): CeError {
-  const texts = problems.map(({ parameter, given, allowed }) =>
-    given === undefined
-      ? `${parameter} is missing; it must be ${allowed}`
-      : `${parameter} is ${given}; it must be ${allowed}`,
-  )
-  return new CeError('PARAMETER_INVALID', `invalid query parameters: ${texts.join('. ')}`, { problems })
+/** The problems as one text: what is wrong and what is allowed, each. */
+export function parameterProblemsText(problems: readonly ParameterProblem[]): string {
+  return problemsText(problems.map(({ parameter, ...rest }) => ({ argument: parameter, ...rest })))
 }
 
 /** A given value for a person to recognise. */
-export function shown(value: string): string {
+export function shownParameter(value: string): string {
   return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value)
 }
 
 /** A caller's own name for a person to recognise: short, and on one line. */
 function nameShown(name: string): string {
-  return /^[\w.-]{1,64}$/.test(name) ? name : shown(name)
+  return /^[\w.-]{1,64}$/.test(name) ? name : shownParameter(name)
 }
 
-function* pairs(query: string): Iterable<[name: string, value: string]> {
-  for (const part of query.split('&')) {
-    if (part === '') continue
+function pairs(query: string, problems: ParameterProblem[]): readonly (readonly [name: string, value: string])[] {
+  return query.split('&').flatMap((part) => {
+    if (part === '') return []
     const at = part.indexOf('=')
-    yield at === -1 ? [decode(part), ''] : [decode(part.slice(0, at)), decode(part.slice(at + 1))]
-  }
+    const name = decode(at === -1 ? part : part.slice(0, at), problems)
+    const value = decode(at === -1 ? '' : part.slice(at + 1), problems)
+    return name === undefined || value === undefined ? [] : [[name, value] as const]
+  })
 }
 
-function decode(text: string): string {
+function decode(text: string, problems: ParameterProblem[]): string | undefined {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    throw new CeError(
-      'PARAMETER_INVALID',
-      `invalid query parameters: ${shown(text)} is not percent-encoded UTF-8; write a percent sign as %25`,
-    )
+    problems.push({
+      parameter: shownParameter(text),
+      given: 'not percent-encoded UTF-8',
+      allowed: 'percent-encoded, a percent sign as %25',
+    })
+    return undefined
   }
 }
 
@@ -90,7 +94,7 @@ function add(
   } else if (before === undefined) {
     values[name] = readValue(text, keyword(schema, 'type'))
   } else {
-    problems.push({ parameter: name, given: 'there more than once', allowed: `given once: ${allowedBy(schema)}` })
+    problems.push({ parameter: name, given: 'there more than once', allowed: `given once: ${parameterAllows(schema)}` })
   }
 }
 
@@ -109,10 +113,11 @@ function valueProblems(
   return Object.entries(schema.properties).flatMap(([parameter, property]) => {
     if (before.some((problem) => problem.parameter === parameter)) return []
     const value = values[parameter]
-    if (value === undefined) return required.includes(parameter) ? [{ parameter, allowed: allowedBy(property) }] : []
-    const given = Array.isArray(value) ? `given ${value.length} times` : shown(String(value))
+    if (value === undefined)
+      return required.includes(parameter) ? [{ parameter, allowed: parameterAllows(property) }] : []
+    const given = Array.isArray(value) ? `given ${value.length} times` : shownParameter(String(value))
     if (Check(property, value)) return []
-    return [{ parameter, given, allowed: allowedBy(property) }]
+    return [{ parameter, given, allowed: refusal(property, value) ?? parameterAllows(property) }]
   })
 }
 
@@ -125,18 +130,8 @@ function keyword(schema: TSchema, name: string): unknown {
   return Reflect.get(schema, name)
 }
 
-/** What a schema allows, in words. */
-function allowedBy(schema: TSchema): string {
-  switch (keyword(schema, 'type')) {
-    case 'boolean':
-      return 'true or false'
-    case 'integer':
-      return `a whole number from ${String(keyword(schema, 'minimum'))} to ${String(keyword(schema, 'maximum'))}`
-    case 'array':
-      return `given 1 to ${String(keyword(schema, 'maxItems'))} times, never empty`
-    default: {
-      const most = keyword(schema, 'maxLength')
-      return typeof most === 'number' ? `a string of 1 to ${most} characters` : 'a string'
-    }
-  }
+/** What a parameter may be, in words: one that may be repeated is a list. */
+function parameterAllows(schema: TSchema): string {
+  if (keyword(schema, 'type') !== 'array') return allowedBy(schema)
+  return `given 1 to ${String(keyword(schema, 'maxItems'))} times, never empty`
 }

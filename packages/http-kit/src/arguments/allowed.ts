@@ -1,0 +1,44 @@
+import { Type } from 'typebox'
+import type { TSchema } from 'typebox'
+
+import { TIMESTAMP_FORM } from '../timestamp.ts'
+
+/** What a schema allows, in words. */
+export function allowedBy(schema: TSchema): string {
+  const keyword = (name: string): unknown => Reflect.get(schema, name)
+  const values = keyword('enum')
+  if (Array.isArray(values)) return `one of ${values.join(', ')}`
+  switch (keyword('type')) {
+    case 'boolean':
+      return 'true or false'
+    case 'array':
+      return 'an array of strings'
+    case 'object':
+      return keyword('additionalProperties') === undefined ? 'an object' : 'an object whose values are strings'
+    case 'integer': {
+      const minimum = JSON.stringify(keyword('minimum'))
+      const maximum = JSON.stringify(keyword('maximum'))
+      return maximum === undefined
+        ? `a whole number of at least ${minimum}`
+        : `a whole number from ${minimum} to ${maximum}`
+    }
+    default: {
+      const most = keyword('maxLength')
+      if (keyword('format') === 'date-time') return TIMESTAMP_FORM
+      if (typeof most === 'number') return `a string of 1 to ${most} characters`
+      return keyword('minLength') === undefined ? 'a string' : 'a string that is not empty'
+    }
+  }
+}
+
+/** What a refinement says against a value of the right type. */
+export function refusal(schema: TSchema, value: unknown): string | undefined {
+  if (!Type.IsRefine(schema) || !isOfType(schema, value)) return undefined
+  return schema['~refine'].find(({ check }) => !check(value))?.error(value)
+}
+
+/** Whether a value is of the schema's type, as JSON counts types. */
+export function isOfType(schema: TSchema, value: unknown): boolean {
+  const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value
+  return type === Reflect.get(schema, 'type')
+}
