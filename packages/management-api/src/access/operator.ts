@@ -1,0 +1,17 @@
+import type { Identity, Role } from '@signalbox/http-kit'
+
+/** A verified caller of the management listener. A class, so that observers of the Broker can tell one from other callers. */
+export class Operator implements Identity {
+  readonly clientId: string
+  readonly roles: readonly Role[]
+  readonly expiresAt?: number
+  /** Where the request came from; empty when that is not known any more. */
+  readonly address: string
+
+  constructor({ clientId, roles = [], expiresAt }: Identity, address: string) {
+    this.clientId = clientId
+    this.roles = roles
+    if (expiresAt !== undefined) this.expiresAt = expiresAt
+    this.address = address
+  }
+}

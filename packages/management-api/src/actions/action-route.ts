@@ -1,0 +1,87 @@
+import { Buffer } from 'node:buffer'
+
+import { compileQuery, takeOver } from '@signalbox/http-kit'
+import type { Settlement, Settlements } from '@signalbox/http-kit'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { Type } from 'typebox'
+
+import type { Admission } from '../access/admission.ts'
+import type { AuditEvent } from '../audit/audit-entry.ts'
+import type { AuditLog } from '../audit/audit-log.ts'
+import { JSON_HEADERS, sendEnvelope, success } from '../envelope.ts'
+import { invalidParameters, toManagementError } from '../errors.ts'
+import { jsonBody } from '../json-body.ts'
+import type { ManagementServices } from '../ports.ts'
+import { queryOf } from '../query.ts'
+import type { Action, ActionCall, Target } from './action.ts'
+import { STRICT } from './action.ts'
+import { ACTIONS } from './index.ts'
+import type { RunningActions } from './running-actions.ts'
+
+export interface ActionRoutes {
+  readonly admission: Admission
+  readonly audit: AuditLog
+  readonly settlements: Settlements
+  readonly running: RunningActions
+  readonly maxWaitMs: number
+  /** @throws ManagementError NOT_READY */
+  readonly services: () => ManagementServices
+}
+
+const refuseQuery = compileQuery(Type.Object({}, STRICT), invalidParameters)
+
+type ActionRequest = FastifyRequest<{ Body: Buffer | null | undefined }>
+
+/** `POST /api/actions/{action}`, a route for each. Everything that gets past the guard is audited, however it ends. */
+export function addActionRoutes(app: FastifyInstance, context: ActionRoutes): void {
+  for (const action of ACTIONS) {
+    const onRequest = context.admission.hook(action.role, action.name)
+    app.post(`/api/actions/${action.name}`, { onRequest }, (request: ActionRequest, reply) =>
+      serve(action, request, reply, context),
+    )
+  }
+}
+
+async function serve(
+  action: Action,
+  request: ActionRequest,
+  reply: FastifyReply,
+  { admission, audit, settlements, running, maxWaitMs, services }: ActionRoutes,
+): Promise<FastifyReply> {
+  const available = services()
+  const operator = admission.operator(request)
+  let target: Target = {}
+  const record = (end: Pick<AuditEvent, 'outcome' | 'code' | 'detail'>): void =>
+    audit.record({ client: operator.clientId, action: action.name, address: operator.address, ...target, ...end })
+  let settlement: Settlement | undefined
+  const signal = running.begin(reply.raw)
+  const call: ActionCall = {
+    operator,
+    broker: available.broker.as(operator),
+    services: available,
+    signal,
+    maxWaitMs,
+    settleLater: (later) => (settlement = later),
+  }
+  try {
+    refuseQuery(queryOf(request))
+    const prepared = action.prepare(jsonBody(request))
+    target = prepared.target
+    const { data, ...detail } = await prepared.run(call)
+    record({ outcome: 'success', ...detail })
+    if (settlement === undefined) return await sendEnvelope(reply, 200, success(data))
+    answerAndSettle(reply, JSON.stringify(success(data)), settlement, settlements)
+    return reply
+  } catch (error) {
+    record({ outcome: 'failure', code: toManagementError(error).code })
+    throw error
+  } finally {
+    running.finish(reply.raw)
+  }
+}
+
+function answerAndSettle(reply: FastifyReply, text: string, settlement: Settlement, settlements: Settlements): void {
+  const headers = takeOver(reply)
+  reply.raw.writeHead(200, { ...headers, ...JSON_HEADERS, 'content-length': Buffer.byteLength(text) })
+  settlements.deliver(reply.raw, text, settlement)
+}

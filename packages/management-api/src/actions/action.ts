@@ -1,0 +1,92 @@
+import type { BrokerHandle, ChannelType } from '@signalbox/broker-core'
+import { argumentProblems } from '@signalbox/http-kit'
+import type { ArgumentProblem, Role, Settlement } from '@signalbox/http-kit'
+import type { Static, TObject, TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+
+import type { Operator } from '../access/operator.ts'
+import type { AuditEvent } from '../audit/audit-entry.ts'
+import { invalidArguments } from '../errors.ts'
+import type { ManagementServices } from '../ports.ts'
+
+/** What an action is given. */
+export interface ActionCall {
+  readonly operator: Operator
+  /** The broker, bound to the operator. */
+  readonly broker: BrokerHandle
+  readonly services: ManagementServices
+  /** Aborted when nobody waits for the result any more. */
+  readonly signal: AbortSignal
+  /** The longest an action may wait, in milliseconds: the listener cuts a request off a little later. */
+  readonly maxWaitMs: number
+  /** What becomes of messages in the answer once it was given. */
+  settleLater(settlement: Settlement | undefined): void
+}
+
+/** What an action is done to, for the audit log. */
+export type Target = Pick<AuditEvent, 'type' | 'channel' | 'agent'>
+
+interface ActionSource<Input extends TObject, Data extends TSchema> {
+  /** The last part of its path. */
+  readonly name: string
+  readonly summary: string
+  /** @default 'ReadWrite' */
+  readonly role?: Role
+  readonly input: Input
+  readonly data: Data
+  target(args: Static<Input>): Target
+  /** A rule over several arguments. */
+  rule?(args: Static<Input>): ArgumentProblem | undefined
+  run(args: Static<Input>, call: ActionCall): Promise<Static<Data>>
+  /** What came of it, in a few words for the audit log. */
+  detail?(data: Static<Data>): string
+}
+
+/** An action that was asked for with arguments that are valid. */
+export interface PreparedAction {
+  readonly target: Target
+  run(call: ActionCall): Promise<{ readonly data: unknown; readonly detail?: string }>
+}
+
+/** A management action as the route runs it. */
+export interface Action {
+  readonly name: string
+  readonly summary: string
+  readonly role: Role
+  readonly input: TObject
+  readonly data: TSchema
+  /** @throws ManagementError ARGUMENT_INVALID naming every problem */
+  prepare(args: unknown): PreparedAction
+}
+
+/** Makes an action of its parts: one schema is the type, the check and the documentation of its arguments. */
+export function defineAction<Input extends TObject, Data extends TSchema>(source: ActionSource<Input, Data>): Action {
+  const { name, summary, role = 'ReadWrite', input, data } = source
+  const validator = Compile(input)
+  return {
+    name,
+    summary,
+    role,
+    input,
+    data,
+    prepare(args) {
+      if (!validator.Check(args)) throw invalidArguments(name, argumentProblems(input, args, 'action'))
+      const problem = source.rule?.(args)
+      if (problem) throw invalidArguments(name, [problem])
+      return {
+        target: source.target(args),
+        async run(call) {
+          const result = await source.run(args, call)
+          return { data: result, ...(source.detail ? { detail: source.detail(result) } : {}) }
+        },
+      }
+    },
+  }
+}
+
+/** The target of an action on one channel of a known type. */
+export function ofType(type: ChannelType): (args: { readonly channel: string }) => Target {
+  return ({ channel }) => ({ type, channel })
+}
+
+export const STRICT = { additionalProperties: false } as const

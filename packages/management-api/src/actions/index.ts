@@ -1,0 +1,23 @@
+import type { Action } from './action.ts'
+import { deregisterAgent } from './agents.ts'
+import { createChannel, deleteChannel, purgeQueue } from './channels.ts'
+import { publishEvent, publishEventStore } from './events.ts'
+import { peekQueueMessages, receiveQueueMessages, sendQueueMessage } from './queues.ts'
+import { redriveDeadLetters } from './redrive.ts'
+import { sendCommand, sendQuery } from './requests.ts'
+
+/** Every action of `POST /api/actions/{action}`. */
+export const ACTIONS: readonly Action[] = [
+  createChannel,
+  deleteChannel,
+  purgeQueue,
+  sendQueueMessage,
+  receiveQueueMessages,
+  peekQueueMessages,
+  publishEvent,
+  publishEventStore,
+  sendCommand,
+  sendQuery,
+  redriveDeadLetters,
+  deregisterAgent,
+]

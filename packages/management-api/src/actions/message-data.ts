@@ -1,0 +1,40 @@
+import type { QueueMessage, Tags } from '@signalbox/broker-core'
+import { isoTime, messageShape } from '@signalbox/http-kit'
+import { Type } from 'typebox'
+
+/** How messages look in the answers of actions. */
+
+export const bodyEncoding = Type.Optional(
+  Type.Literal('base64', { description: 'Present when the body is not UTF-8 text: body is then base64.' }),
+)
+
+export const tagsData = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
+
+export const queueMessageData = Type.Object({
+  id: Type.String(),
+  sequence: Type.Integer({ minimum: 1, description: 'Its number in the queue.' }),
+  client_id: Type.String({ description: 'Who sent it.' }),
+  timestamp: Type.String({ description: 'When it was accepted, ISO 8601.' }),
+  receive_count: Type.Integer({ minimum: 0, description: 'How often it was delivered.' }),
+  expires_at: Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601; null for never.' }),
+  body: Type.String(),
+  body_encoding: bodyEncoding,
+  metadata: Type.String(),
+  tags: tagsData,
+})
+
+export function queueMessage(message: QueueMessage) {
+  const { id, sequence, clientId, timestamp, receiveCount, expiresAt } = message
+  return {
+    id,
+    sequence,
+    client_id: clientId,
+    timestamp: isoTime(timestamp),
+    receive_count: receiveCount,
+    expires_at: expiresAt === 0 ? null : isoTime(expiresAt),
+    ...messageShape(message),
+  }
+}
+
+/** The most bytes of messages in one answer. */
+export const MAX_ANSWER_BYTES = 4 * 1024 * 1024

@@ -1,0 +1,124 @@
+import type { QueueDelivery } from '@signalbox/broker-core'
+import { encodeText, isReservedChannel } from '@signalbox/broker-core'
+import { ANSWER_LEASE_MS, argument, leaseForAnswer, settlementOf, shownValue } from '@signalbox/http-kit'
+import { Type } from 'typebox'
+
+import type { ActionCall } from './action.ts'
+import { defineAction, ofType, STRICT } from './action.ts'
+import { MAX_ANSWER_BYTES, queueMessage, queueMessageData } from './message-data.ts'
+
+export const sendQueueMessage = defineAction({
+  name: 'send_queue_message',
+  summary: 'Stores a message in a queue, as queue_send does.',
+  input: Type.Object(
+    {
+      channel: argument.channel('The queue.'),
+      body: argument.text('The message itself: plain text or JSON as text.'),
+      metadata: argument.metadata(),
+      tags: argument.tags(argument.DEDUPLICATION_HINT),
+      delay_seconds: argument.seconds('Seconds until the message becomes visible; 0 is at once.'),
+      expiration_seconds: argument.seconds('Seconds from now after which it is dropped; 0 is never.'),
+      max_receive_count: Type.Optional(
+        Type.Integer({
+          description: 'Receives before it moves to dead_letter_queue; 0 is unlimited.',
+          minimum: 0,
+          maximum: Number.MAX_SAFE_INTEGER,
+          default: 0,
+        }),
+      ),
+      dead_letter_queue: argument.optionalChannel('Where it moves after max_receive_count receives; empty is none.'),
+    },
+    STRICT,
+  ),
+  data: Type.Object({
+    channel: Type.String(),
+    id: Type.String({ description: 'The id of the message.' }),
+    sequence: Type.Integer({ minimum: 1, description: 'Its number in the queue.' }),
+    duplicate: Type.Boolean({ description: 'True when the message_id tag was seen already: nothing new was stored.' }),
+  }),
+  target: ofType('queues'),
+  rule: ({ channel, dead_letter_queue }) =>
+    channel === dead_letter_queue && !isReservedChannel(channel)
+      ? { argument: 'dead_letter_queue', given: shownValue(channel), allowed: 'another queue than channel' }
+      : undefined,
+  async run({ channel, body, metadata = '', tags = {}, ...args }, { broker }) {
+    const { id, sequence, duplicate } = await broker.queues.send(channel, {
+      body: encodeText(body),
+      metadata,
+      tags,
+      delayMs: (args.delay_seconds ?? 0) * 1000,
+      expirationMs: (args.expiration_seconds ?? 0) * 1000,
+      maxReceiveCount: args.max_receive_count ?? 0,
+      deadLetterQueue: args.dead_letter_queue ?? '',
+    })
+    return { channel, id, sequence, duplicate }
+  },
+  detail: ({ id }) => `message ${id}`,
+})
+
+const messagesData = Type.Object({ channel: Type.String(), messages: Type.Array(queueMessageData) })
+
+const messagesDetail = ({ messages }: { messages: readonly unknown[] }): string => `${messages.length} messages`
+
+export const receiveQueueMessages = defineAction({
+  name: 'receive_queue_messages',
+  summary: 'Takes messages out of a queue for good, as queue_receive does.',
+  input: Type.Object(
+    {
+      channel: argument.channel('The queue.'),
+      max_messages: argument.maxMessages('The most messages to take, 1 to 100.', { default: 1 }),
+      wait_timeout_seconds: Type.Optional(
+        Type.Integer({
+          description: 'How long to wait for a first message, in seconds.',
+          minimum: 1,
+          maximum: 60,
+          default: 5,
+        }),
+      ),
+    },
+    STRICT,
+  ),
+  data: messagesData,
+  target: ofType('queues'),
+  async run({ channel, max_messages, wait_timeout_seconds = 5 }, call) {
+    const deliveries = await receive(channel, max_messages, wait_timeout_seconds * 1000, call)
+    call.settleLater(settlementOf(call.broker.queues, deliveries))
+    return { channel, messages: deliveries.map(({ message }) => queueMessage(message)) }
+  },
+  detail: messagesDetail,
+})
+
+/** Empty when nobody waits any more. */
+async function receive(
+  channel: string,
+  maxMessages: number,
+  waitMs: number,
+  { broker, signal }: ActionCall,
+): Promise<readonly QueueDelivery[]> {
+  const input = { maxMessages, maxBytes: MAX_ANSWER_BYTES, waitMs, leaseMs: ANSWER_LEASE_MS, signal }
+  try {
+    return await leaseForAnswer(broker.queues, channel, input)
+  } catch (error) {
+    if (signal.aborted && error === signal.reason) return []
+    throw error
+  }
+}
+
+export const peekQueueMessages = defineAction({
+  name: 'peek_queue_messages',
+  summary: 'Shows the messages next in line, and leaves them there, as queue_peek does.',
+  input: Type.Object(
+    {
+      channel: argument.channel('The queue.'),
+      max_messages: argument.maxMessages('The most messages to show, 1 to 100.', { default: 1 }),
+    },
+    STRICT,
+  ),
+  data: messagesData,
+  target: ofType('queues'),
+  async run({ channel, max_messages }, { broker }) {
+    const messages = await broker.queues.peek(channel, { maxMessages: max_messages, maxBytes: MAX_ANSWER_BYTES })
+    return { channel, messages: messages.map(queueMessage) }
+  },
+  detail: messagesDetail,
+})

@@ -1,0 +1,123 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+import { channelListMatcher, decodeText } from '@signalbox/broker-core'
+import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
+import { Check } from 'typebox/value'
+
+import { cursorKey, cursorOf, invalidCursor } from '../paging.ts'
+import type { AuditEntry, Outcome } from './audit-entry.ts'
+import { AUDIT_CHANNEL, auditEntrySchema } from './audit-entry.ts'
+
+export interface AuditFilter {
+  readonly client?: string | undefined
+  readonly action?: string | undefined
+  /** As the pattern of `channel_list` (M9); agents are found by it too. */
+  readonly channel?: string | undefined
+  readonly outcome?: Outcome | undefined
+  /** Both inclusive, milliseconds since the epoch. */
+  readonly from?: number | undefined
+  readonly to?: number | undefined
+}
+
+export interface AuditPage {
+  /** Newest first. */
+  items: AuditEntry[]
+  next_cursor: string | null
+}
+
+/** Entries looked at in one step, and for one page: a filter that nothing matches must not hold up the server. */
+const STEP = 200
+const MAX_LOOKED_AT = 20_000
+
+/** How long an entry may have waited for the store: it was stored that much later than it happened. */
+const MAX_WAITED_MS = 60 * 60_000
+
+/**
+ * One page of the log, newest first. It may hold fewer entries than asked for, or none, and still have a next one, where
+ * a filter matches little.
+ * @throws ManagementError PARAMETER_INVALID
+ */
+export async function readAudit(
+  system: BrokerHandle,
+  filter: AuditFilter,
+  page: { readonly limit: number; readonly cursor: string | undefined },
+): Promise<AuditPage> {
+  const matches = matcher(filter)
+  const items: AuditEntry[] = []
+  let before = page.cursor === undefined ? await newest(system, filter.to) : sequenceIn(page.cursor)
+  const first = (await firstSequence(system)) ?? before
+  for (let lookedAt = 0; before > first && lookedAt < MAX_LOOKED_AT; lookedAt += STEP) {
+    const entries = await entriesBefore(system, before, first)
+    // What was left has aged out meanwhile.
+    if (entries.length === 0) return { items, next_cursor: null }
+    for (const { sequence, timestamp, ...event } of entries) {
+      // It was stored after it happened, so nothing older can match either.
+      if (filter.from !== undefined && timestamp < filter.from) return { items, next_cursor: null }
+      before = sequence
+      const entry = entryOf(event)
+      if (entry === undefined || !matches(entry)) continue
+      items.push(entry)
+      if (items.length === page.limit) return { items, next_cursor: cursorBefore(before, first) }
+    }
+    await nextTurn()
+  }
+  return { items, next_cursor: cursorBefore(before, first) }
+}
+
+/** Newest first. */
+async function entriesBefore(system: BrokerHandle, before: number, first: number): Promise<readonly StoredEvent[]> {
+  const fromSequence = Math.max(first, before - STEP)
+  const events = await system.eventsStore.read(AUDIT_CHANNEL, { fromSequence, maxMessages: before - fromSequence })
+  return events.filter(({ sequence }) => sequence < before).toReversed()
+}
+
+async function firstSequence(system: BrokerHandle): Promise<number | undefined> {
+  const [first] = await system.eventsStore.read(AUDIT_CHANNEL, { maxMessages: 1 })
+  return first?.sequence
+}
+
+/** One past the newest sequence that can match. */
+async function newest(system: BrokerHandle, to: number | undefined): Promise<number> {
+  if (to !== undefined) {
+    const fromTimestamp = to + MAX_WAITED_MS
+    const [later] = await system.eventsStore.read(AUDIT_CHANNEL, { fromTimestamp, maxMessages: 1 })
+    if (later) return later.sequence
+  }
+  const [last] = await system.eventsStore.readLatest(AUDIT_CHANNEL, { maxMessages: 1 })
+  return (last?.sequence ?? 0) + 1
+}
+
+function matcher(filter: AuditFilter): (entry: AuditEntry) => boolean {
+  const { client, action, outcome, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY } = filter
+  const named = filter.channel === undefined ? undefined : channelListMatcher(filter.channel)
+  return (entry) => {
+    const time = Date.parse(entry.time)
+    return (
+      time >= from &&
+      time <= to &&
+      (client === undefined || entry.client === client) &&
+      (action === undefined || entry.action === action) &&
+      (outcome === undefined || entry.outcome === outcome) &&
+      (named === undefined || named(entry.channel ?? entry.agent ?? ''))
+    )
+  }
+}
+
+function entryOf({ body }: Pick<StoredEvent, 'body'>): AuditEntry | undefined {
+  try {
+    const entry: unknown = JSON.parse(decodeText(body) ?? '')
+    return Check(auditEntrySchema, entry) ? entry : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function cursorBefore(sequence: number, first: number): string | null {
+  return sequence > first ? cursorOf(`before ${sequence}`) : null
+}
+
+function sequenceIn(cursor: string): number {
+  const [, digits] = /^before (\d{1,16})$/.exec(cursorKey(cursor)) ?? []
+  if (digits === undefined) throw invalidCursor()
+  return Number(digits)
+}

@@ -1,0 +1,54 @@
+import { isReservedChannel } from '@signalbox/broker-core'
+import type { BrokerObserver, ChannelType } from '@signalbox/broker-core'
+
+import { Operator } from '../access/operator.ts'
+import type { AuditLog } from './audit-log.ts'
+
+/** By the names of the management actions that do the same. */
+function managedAction(action: 'create' | 'delete' | 'purge', type: ChannelType): string {
+  if (action === 'purge') return type === 'queues' ? 'purge_queue' : 'purge_channel'
+  return `${action}_channel`
+}
+
+/**
+ * Audits what passes through the Broker: channels created, deleted and purged, and, where asked for, every message. What
+ * an operator does is left to the management action, which knows more; so are the broker's own channels.
+ */
+export function brokerAudit(audit: AuditLog, { messages }: { readonly messages: boolean }): BrokerObserver {
+  const observer: BrokerObserver = {
+    managed(action, type, channel, caller) {
+      if (caller instanceof Operator || isReservedChannel(channel)) return
+      audit.record({
+        client: caller.clientId,
+        action: managedAction(action, type),
+        outcome: 'success',
+        type,
+        channel,
+      })
+    },
+    failed(action, type, channel, caller, code) {
+      if (caller instanceof Operator || type === undefined) return
+      if (action !== 'create' && action !== 'delete' && action !== 'purge') return
+      audit.record({
+        client: caller.clientId,
+        action: managedAction(action, type),
+        outcome: 'failure',
+        type,
+        channel,
+        code,
+      })
+    },
+  }
+  if (!messages) return observer
+  return {
+    ...observer,
+    accepted(type, channel, { clientId: client }, { id }) {
+      if (isReservedChannel(channel)) return
+      audit.record({ client, action: 'send', outcome: 'success', type, channel, detail: `message ${id}` })
+    },
+    delivered(type, channel, { clientId: client }, { id }) {
+      if (isReservedChannel(channel)) return
+      audit.record({ client, action: 'deliver', outcome: 'success', type, channel, detail: `message ${id}` })
+    },
+  }
+}

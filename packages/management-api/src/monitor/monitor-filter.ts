@@ -1,0 +1,63 @@
+import { CHANNEL_TYPES, channelMatcher, subscriptionPatternProblem } from '@signalbox/broker-core'
+import type { ChannelType } from '@signalbox/broker-core'
+import { argument } from '@signalbox/http-kit'
+import type { Static } from 'typebox'
+import { Type } from 'typebox'
+
+export const DIRECTIONS = ['in', 'out'] as const
+
+/** In: accepted from a producer. Out: handed to a receiver, reader or subscriber. */
+export type Direction = (typeof DIRECTIONS)[number]
+
+const MAX_BODY_SIZE = 65_536
+const DEFAULT_BODY_SIZE = 1_024
+
+/** The query of a monitor. */
+export const monitorQuery = Type.Object(
+  {
+    channel: Type.Optional(
+      Type.Refine(
+        Type.String({
+          description: 'A channel, or a pattern: `*` stands for one part of a name, a last `>` for one or more.',
+          default: '>',
+        }),
+        (pattern) => subscriptionPatternProblem(pattern) === undefined,
+        (pattern) => `a channel or a pattern of channels (${subscriptionPatternProblem(pattern)})`,
+      ),
+    ),
+    type: Type.Optional(argument.channelType(`Only this channel type: ${CHANNEL_TYPES.join(', ')}.`)),
+    direction: Type.Optional(
+      Type.Unsafe<Direction>({
+        type: 'string',
+        enum: [...DIRECTIONS],
+        description: 'Only messages accepted (`in`), or only messages delivered (`out`).',
+      }),
+    ),
+    max_body_size: Type.Optional(
+      Type.Integer({
+        description: 'The most bytes of a body that are shown; 0 shows none.',
+        minimum: 0,
+        maximum: MAX_BODY_SIZE,
+        default: DEFAULT_BODY_SIZE,
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+
+export interface MonitorFilter {
+  readonly maxBodySize: number
+  readonly matches: (direction: Direction, type: ChannelType, channel: string) => boolean
+}
+
+export function monitorFilter(query: Static<typeof monitorQuery>): MonitorFilter {
+  const { channel = '>', type, direction, max_body_size: maxBodySize = DEFAULT_BODY_SIZE } = query
+  const named = channel === '>' ? () => true : channelMatcher(channel)
+  return {
+    maxBodySize,
+    matches: (ofDirection, ofType, ofChannel) =>
+      (direction === undefined || direction === ofDirection) &&
+      (type === undefined || type === ofType) &&
+      named(ofChannel),
+  }
+}

@@ -1,0 +1,80 @@
+import { Buffer } from 'node:buffer'
+
+import type { ChannelType, OutgoingMessage } from '@signalbox/broker-core'
+import { bodyText } from '@signalbox/http-kit'
+
+import type { Direction } from './monitor-filter.ts'
+
+/** A message on its way past the monitors. */
+export interface Sighting {
+  readonly direction: Direction
+  readonly type: ChannelType
+  readonly channel: string
+  /** Who sent it, or to whom it was delivered. */
+  readonly client: string
+  readonly message: OutgoingMessage
+  /** Milliseconds since the epoch. */
+  readonly time: number
+}
+
+/** More of metadata and tags is left out, as of bodies. */
+const MAX_METADATA = 1_024
+const MAX_TAGS = 64
+
+/** The frame that shows a message, as JSON text. */
+export function messageFrame(
+  { direction, type, channel, client, message, time }: Sighting,
+  maxBodySize: number,
+): Buffer {
+  const { id, body, metadata, tags } = message
+  return json({
+    kind: 'message',
+    time: new Date(time).toISOString(),
+    direction,
+    type,
+    channel,
+    client,
+    id,
+    metadata: metadata.slice(0, MAX_METADATA).toWellFormed(),
+    tags: Object.fromEntries(
+      Object.entries(tags)
+        .slice(0, MAX_TAGS)
+        .map(([key, value]) => [key.slice(0, MAX_METADATA), value.slice(0, MAX_METADATA).toWellFormed()]),
+    ),
+    ...bodyText(body.byteLength > maxBodySize ? beginning(body, maxBodySize) : body),
+    body_size: body.byteLength,
+    truncated: body.byteLength > maxBodySize,
+  })
+}
+
+/** The first bytes of a body, without the half of a character at their end. */
+function beginning(body: Uint8Array, bytes: number): Uint8Array {
+  let end = bytes
+  for (let back = 0; back < 3 && end > 0 && isContinuation(body[end]); back++) end--
+  return body.subarray(0, isContinuation(body[end]) ? bytes : end)
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80
+}
+
+/** Some messages were not shown, because the reader or the server was too slow; `total` counts all so far. */
+export function droppedFrame(count: number, total: number): Buffer {
+  return json({ kind: 'dropped', count, total })
+}
+
+export function stateFrame(kind: 'started' | 'stopped'): Buffer {
+  return json({ kind })
+}
+
+export function errorFrame(message: string): Buffer {
+  return json({ kind: 'error', message })
+}
+
+export function endFrame(reason: string): Buffer {
+  return json({ kind: 'end', reason })
+}
+
+function json(frame: object): Buffer {
+  return Buffer.from(JSON.stringify(frame))
+}

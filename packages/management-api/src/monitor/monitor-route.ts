@@ -1,0 +1,37 @@
+import { compileQuery } from '@signalbox/http-kit'
+import type { FastifyInstance } from 'fastify'
+
+import type { Admission } from '../access/admission.ts'
+import { ManagementError, upgradeFailed } from '../errors.ts'
+import { queryOf } from '../query.ts'
+import { monitorFilter, monitorQuery } from './monitor-filter.ts'
+import type { Monitors } from './monitors.ts'
+import { Upgrades } from './upgrades.ts'
+
+/** The same monitor under both (specification, "Probe and other routes"). */
+export const MONITOR_PATHS = ['/api/monitor', '/v1/stats/attach'] as const
+
+const readQuery = compileQuery(monitorQuery, (problems) => upgradeFailed('its query is not valid', { problems }))
+
+/** The live monitor: a WebSocket, open to operators before the server is ready. */
+export function addMonitorRoutes(app: FastifyInstance, admission: Admission, monitors: Monitors): void {
+  const upgrades = new Upgrades(app)
+  for (const url of MONITOR_PATHS) {
+    app.route({
+      method: 'GET',
+      url,
+      exposeHeadRoute: false,
+      onRequest: admission.hook('ReadOnly', url),
+      async handler(request, reply) {
+        const filter = monitorFilter(readQuery(queryOf(request)))
+        if (!monitors.hasRoom) throw new ManagementError('MONITOR_LIMIT', 'as many monitors are open as may be')
+        const { expiresAt } = admission.operator(request)
+        await upgrades.accept(request, (webSocket, stream) => {
+          reply.hijack()
+          monitors.add(webSocket, stream, filter, expiresAt)
+        })
+        return reply
+      },
+    })
+  }
+}

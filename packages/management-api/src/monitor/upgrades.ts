@@ -1,0 +1,78 @@
+import type { Buffer } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import { ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { WebSocket } from 'ws'
+import { WebSocketServer } from 'ws'
+
+import { upgradeFailed } from '../errors.ts'
+
+/** What node hands over of a request that asks for an upgrade. */
+interface Upgrade {
+  readonly socket: Socket
+  readonly head: Buffer
+  readonly response: ServerResponse
+}
+
+/** Commands are a word; nothing that a client sends is longer. */
+const MAX_CLIENT_FRAME_BYTES = 1_024
+
+/**
+ * WebSocket handshakes as ordinary requests: they pass the hooks and routes of the listener like any other, so that
+ * origins, credentials and unknown paths are judged in one place, and a refusal is an ordinary answer.
+ */
+export class Upgrades {
+  readonly #upgrades = new WeakMap<IncomingMessage, Upgrade>()
+  readonly #refusals = new WeakMap<IncomingMessage, (error: Error) => void>()
+  readonly #server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    maxPayload: MAX_CLIENT_FRAME_BYTES,
+    perMessageDeflate: false,
+  })
+
+  constructor(app: FastifyInstance) {
+    this.#server.on('wsClientError', (error, _socket, request) => this.#refusals.get(request)?.(error))
+    app.server.on('upgrade', (request, socket, head) => this.#route(app, request, socket, head))
+  }
+
+  #route(app: FastifyInstance, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // Node listens no longer to a connection that it has handed over, and an error that nobody hears ends the process.
+    socket.on('error', () => socket.destroy())
+    if (!(socket instanceof Socket)) {
+      socket.destroy()
+      return
+    }
+    const response = new ServerResponse(request)
+    response.shouldKeepAlive = false
+    response.assignSocket(socket)
+    response.once('finish', () => socket.end())
+    this.#upgrades.set(request, { socket, head, response })
+    app.routing(request, response)
+  }
+
+  /**
+   * Takes the connection over as a WebSocket. `opened` is called before anything is read from it.
+   * @throws ManagementError UPGRADE_FAILED; the request can still be answered then
+   */
+  async accept({ raw }: FastifyRequest, opened: (webSocket: WebSocket, stream: Duplex) => void): Promise<void> {
+    const upgrade = this.#upgrades.get(raw)
+    if (upgrade === undefined) throw upgradeFailed('this path takes WebSocket handshakes only')
+    const { socket, head, response } = upgrade
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#refusals.set(raw, reject)
+        this.#server.handleUpgrade(raw, socket, head, (webSocket) => {
+          response.detachSocket(socket)
+          opened(webSocket, socket)
+          resolve()
+        })
+      })
+    } catch (error) {
+      throw upgradeFailed(error instanceof Error ? error.message : 'the handshake is not valid', {}, { cause: error })
+    }
+  }
+}

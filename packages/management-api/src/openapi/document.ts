@@ -1,0 +1,128 @@
+import type { TObject, TSchema } from 'typebox'
+
+import type { DocumentedResponse, DocumentedRoute } from './documented-route.ts'
+
+/** JSON of any shape. */
+type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json }
+
+type JsonObject = { readonly [key: string]: Json }
+
+export interface DocumentInfo {
+  readonly version: string
+  /** Addresses of the two listeners, where they are known. */
+  readonly servers?: Readonly<Partial<Record<DocumentedRoute['listener'], string>>>
+}
+
+const SERVER_DESCRIPTIONS: Readonly<Record<DocumentedRoute['listener'], string>> = {
+  shared: 'The shared listener: tools, agents and applications.',
+  management: 'The management listener: operators.',
+}
+
+/** @default of the addresses (specification, "What the service does"). */
+const DEFAULT_SERVERS: Readonly<Record<DocumentedRoute['listener'], string>> = {
+  shared: 'http://127.0.0.1:9090',
+  management: 'http://127.0.0.1:8080',
+}
+
+/** The OpenAPI 3.1 document of the given routes. JSON-RPC endpoints are no REST routes, and not in it. */
+export function openApiDocument(
+  routes: readonly DocumentedRoute[],
+  { version, servers = {} }: DocumentInfo,
+): JsonObject {
+  const paths: Record<string, Record<string, Json>> = {}
+  for (const route of routes) {
+    const operations = (paths[route.path] ??= {})
+    const method = route.method.toLowerCase()
+    // Both listeners have the probes: one entry stands for the two.
+    if (operations[method] !== undefined) continue
+    const url = servers[route.listener] ?? DEFAULT_SERVERS[route.listener]
+    operations[method] = operation(route, url)
+  }
+  return {
+    openapi: '3.1.1',
+    info: {
+      title: 'Signalbox',
+      version,
+      summary: 'A message broker for AI tools and agents.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    tags: [...new Set(routes.map(({ tag }) => tag))].map((name) => ({ name })),
+    paths,
+    components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT' } } },
+  }
+}
+
+function operation(route: DocumentedRoute, url: string): Json {
+  const { method, path, listener, tag, summary, isPublic = false, role, parameters = {}, query, body } = route
+  const description = role === undefined ? {} : { description: `Needs the role ${role}.` }
+  return {
+    operationId: operationId(method, path),
+    tags: [tag],
+    summary,
+    ...description,
+    servers: [{ url, description: SERVER_DESCRIPTIONS[listener] }],
+    // Without authentication, as by default, no token is needed.
+    security: isPublic ? [] : [{}, { bearer: [] }],
+    parameters: [
+      ...Object.entries(parameters).map(([name, schema]) => parameter(name, 'path', true, schema)),
+      ...(query === undefined ? [] : queryParameters(query)),
+    ],
+    ...(body === undefined
+      ? {}
+      : {
+          requestBody: {
+            required: true,
+            ...(body.description === undefined ? {} : { description: body.description }),
+            content: { [body.mediaType]: body.schema === undefined ? {} : { schema: plain(body.schema) } },
+          },
+        }),
+    responses: Object.fromEntries(
+      Object.entries(route.responses).map(([status, response]) => [status, responseObject(response)]),
+    ),
+  }
+}
+
+function operationId(method: string, path: string): string {
+  const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
+  return [method.toLowerCase(), ...words].join('_')
+}
+
+function queryParameters(query: TObject): readonly Json[] {
+  // TypeBox leaves the keyword out when nothing is required, whatever its type says.
+  const required: readonly string[] = query.required ?? []
+  return Object.entries(query.properties).map(([name, schema]) =>
+    parameter(name, 'query', required.includes(name), schema),
+  )
+}
+
+function parameter(name: string, place: 'path' | 'query', required: boolean, schema: TSchema): Json {
+  const { description, ...rest } = plainObject(schema)
+  return { name, in: place, required, ...(description === undefined ? {} : { description }), schema: rest }
+}
+
+function responseObject({ description, mediaType = 'application/json', schema }: DocumentedResponse): Json {
+  if (schema === undefined) return { description }
+  return { description, content: { [mediaType]: { schema: plain(schema) } } }
+}
+
+function plainObject(schema: TSchema): JsonObject {
+  const json = plain(schema)
+  return isObject(json) ? json : {}
+}
+
+function isObject(json: Json): json is JsonObject {
+  return typeof json === 'object' && json !== null && !Array.isArray(json)
+}
+
+/** The schema as JSON Schema: what only TypeBox understands is left out. */
+function plain(value: unknown): Json {
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value === 'object' && value !== null) {
+    return Object.fromEntries(
+      Object.entries(value)
+        .filter(([key, part]) => !key.startsWith('~') && part !== undefined)
+        .map(([key, part]) => [key, plain(part)]),
+    )
+  }
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null
+}

@@ -1,0 +1,139 @@
+import type { TSchema } from 'typebox'
+import { Type } from 'typebox'
+
+import { ACTIONS } from '../actions/index.ts'
+import { failureSchema, successSchema } from '../envelope.ts'
+import { monitorQuery } from '../monitor/monitor-filter.ts'
+import { MONITOR_PATHS } from '../monitor/monitor-route.ts'
+import { ROUTES } from '../routes/index.ts'
+import type { DocumentedResponse, DocumentedRoute } from './documented-route.ts'
+
+const REFUSALS: Readonly<Record<string, DocumentedResponse>> = {
+  401: { description: 'The credentials are missing or could not be verified.', schema: failureSchema },
+  403: { description: 'The origin is not trusted, or the caller has not the role.', schema: failureSchema },
+}
+
+function enveloped(data: TSchema): Readonly<Record<string, DocumentedResponse>> {
+  return {
+    200: {
+      description: 'Done; or, with `error: true`, what was asked and cannot be done.',
+      schema: Type.Union([successSchema(data), failureSchema]),
+    },
+    ...REFUSALS,
+  }
+}
+
+const NO_ENVELOPE = { listener: 'management' } as const
+
+/** Every route of the management listener; of the probes, those of the shared listener too. */
+export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
+  ...(['management', 'shared'] as const).flatMap((listener): readonly DocumentedRoute[] => [
+    {
+      method: 'GET',
+      path: '/ping',
+      listener,
+      tag: 'Probes',
+      summary: 'Answers while the process serves HTTP.',
+      isPublic: true,
+      responses: { 200: { description: '`pong`', mediaType: 'text/plain', schema: Type.String() } },
+    },
+    {
+      method: 'GET',
+      path: '/health',
+      listener,
+      tag: 'Probes',
+      summary: 'Whether the engine can do its work.',
+      isPublic: true,
+      responses: {
+        200: { description: '`healthy`', mediaType: 'text/plain', schema: Type.String() },
+        500: { description: '`not healthy`', mediaType: 'text/plain', schema: Type.String() },
+      },
+    },
+    {
+      method: 'GET',
+      path: '/ready',
+      listener,
+      tag: 'Probes',
+      summary: 'Whether calls are welcome, and if not, why.',
+      isPublic: true,
+      responses: {
+        200: { description: 'Ready.', schema: healthState() },
+        503: { description: 'Not ready.', schema: healthState() },
+      },
+    },
+  ]),
+  {
+    ...NO_ENVELOPE,
+    method: 'GET',
+    path: '/metrics',
+    tag: 'Metrics',
+    summary: 'The metrics, in the text format of Prometheus.',
+    role: 'ReadOnly',
+    responses: {
+      200: { description: 'The metrics.', mediaType: 'text/plain', schema: Type.String() },
+      ...REFUSALS,
+    },
+  },
+  {
+    ...NO_ENVELOPE,
+    method: 'GET',
+    path: '/openapi.json',
+    tag: 'Documentation',
+    summary: 'This document.',
+    role: 'ReadOnly',
+    responses: { 200: { description: 'OpenAPI 3.1.', schema: Type.Object({ openapi: Type.String() }) }, ...REFUSALS },
+  },
+  ...ROUTES.flatMap(({ paths, summary, role, query, data }) =>
+    paths.map((path): DocumentedRoute => ({
+      method: 'GET',
+      path,
+      listener: 'management',
+      tag: path.includes('/stats/') ? 'Statistics' : 'Insight',
+      summary,
+      role,
+      query,
+      responses: enveloped(data),
+    })),
+  ),
+  ...MONITOR_PATHS.map((path): DocumentedRoute => ({
+    method: 'GET',
+    path,
+    listener: 'management',
+    tag: 'Monitor',
+    summary: 'A WebSocket that shows messages as they pass: JSON text frames; the client may send start and stop.',
+    role: 'ReadOnly',
+    query: monitorQuery,
+    responses: {
+      101: { description: 'The WebSocket is open.' },
+      ...REFUSALS,
+      500: { description: 'It cannot be opened; `error_string` says why.', schema: failureSchema },
+    },
+  })),
+  ...ACTIONS.map(({ name, summary, role, input, data }): DocumentedRoute => ({
+    method: 'POST',
+    path: `/api/actions/${name}`,
+    listener: 'management',
+    tag: 'Actions',
+    summary,
+    role,
+    body: { mediaType: 'application/json', schema: input },
+    responses: {
+      ...enveloped(data),
+      400: { description: 'The body is not JSON in UTF-8.', schema: failureSchema },
+      413: { description: 'The body is too large.', schema: failureSchema },
+      415: { description: 'The body is not application/json, or it is encoded.', schema: failureSchema },
+    },
+  })),
+]
+
+function healthState() {
+  return Type.Object({
+    ready: Type.Boolean(),
+    healthy: Type.Boolean(),
+    node: Type.String(),
+    version: Type.String(),
+    engine: Type.String(),
+    uptime_seconds: Type.Number({ minimum: 0 }),
+    checks: Type.Array(Type.Object({ name: Type.String(), ok: Type.Boolean(), detail: Type.String() })),
+  })
+}

@@ -1,0 +1,184 @@
+import type { BrokerObserver } from '@signalbox/broker-core'
+import { DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
+import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
+
+import { Admission } from './access/admission.ts'
+import { Guard } from './access/guard.ts'
+import { addActionRoutes } from './actions/action-route.ts'
+import { RunningActions } from './actions/running-actions.ts'
+import { AuditLog } from './audit/audit-log.ts'
+import { brokerAudit } from './audit/broker-audit.ts'
+import { failure, JSON_HEADERS, sendEnvelope, success } from './envelope.ts'
+import { notReady, toManagementError } from './errors.ts'
+import { bodyError, takeBodiesAsBytes } from './json-body.ts'
+import { addMonitorRoutes } from './monitor/monitor-route.ts'
+import { Monitors } from './monitor/monitors.ts'
+import { openApiDocument } from './openapi/document.ts'
+import { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
+import type { ManagementOptions } from './options.ts'
+import type { ManagementServices } from './ports.ts'
+import { queryOf } from './query.ts'
+import { ROUTES } from './routes/index.ts'
+import type { Environment } from './routes/route.ts'
+import { Statistics } from './statistics/statistics.ts'
+
+/** The management API beside its routes. */
+export interface ManagementControl {
+  /** For the Broker: statistics and the audit log see what passes from the first message on. */
+  readonly observers: readonly BrokerObserver[]
+  /** For whoever has something to audit: the registry, authenticators, files that are read again. */
+  readonly audit: AuditLog
+  /** Initialization has finished. Until then `/api/*` and `/v1/stats/*`, but for the monitor, answer `api service not ready`. */
+  serve(services: ManagementServices): void
+  /**
+   * What must be done before the engine closes: waiting receives end empty, messages that were handed over are settled,
+   * the audit log is written. Idempotent.
+   */
+  finish(): Promise<void>
+}
+
+/** A Fastify plugin, and what its host does with it. */
+export type ManagementApi = FastifyPluginCallback & ManagementControl
+
+/** How long a shutdown waits for answers with messages to be taken, in milliseconds. */
+const SETTLE_MS = 1_000
+
+/**
+ * The operators' routes as a Fastify 5 plugin for a listener of its own: metrics, statistics, audit, monitor, actions and
+ * their OpenAPI document (specification, "Probe and other routes"). It is mounted before the broker exists, and given it
+ * by `serve`.
+ */
+export function managementApi(options: ManagementOptions): ManagementApi {
+  const endpoint = new ManagementEndpoint(options)
+  const plugin: FastifyPluginCallback = (app, _options, done) => {
+    endpoint.mount(app)
+    done()
+  }
+  return Object.assign(plugin, {
+    observers: endpoint.observers,
+    audit: endpoint.audit,
+    serve: (services: ManagementServices) => endpoint.serve(services),
+    finish: () => endpoint.finish(),
+  })
+}
+
+class ManagementEndpoint {
+  readonly audit: AuditLog
+  readonly observers: readonly BrokerObserver[]
+  readonly #options: ManagementOptions
+  readonly #admission: Admission
+  readonly #environment: Environment
+  readonly #settlements: Settlements
+  readonly #running = new RunningActions()
+  #services: ManagementServices | undefined
+  #finished: Promise<void> | undefined
+
+  constructor(options: ManagementOptions) {
+    this.#options = options
+    const { messages = false, ...audit } = options.audit ?? {}
+    this.audit = new AuditLog({ failed: (error) => this.#failed(error), ...audit })
+    const statistics = new Statistics(options.statistics)
+    this.observers = [statistics, brokerAudit(this.audit, { messages })]
+    const { authenticator, trustedOrigins = 'auto', bindHost } = options
+    this.#admission = new Admission(new Guard({ authenticator, trustedOrigins, bindHost }, this.audit))
+    this.#settlements = new Settlements(options.settleGraceMs ?? 250, (error) => this.#failed(error))
+    this.#environment = {
+      statistics,
+      audit: this.audit,
+      monitors: new Monitors(options.monitors),
+      config: options.config ?? (() => ({})),
+      node: options.node,
+      streams: options.streams ?? (() => ({})),
+    }
+  }
+
+  serve(services: ManagementServices): void {
+    this.#services = services
+    this.audit.open(services.system)
+    this.#environment.monitors.watch(services.broker)
+  }
+
+  mount(app: FastifyInstance): void {
+    const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES, maxWaitMs = 170_000 } = this.#options
+    takeBodiesAsBytes(app)
+    app.setErrorHandler((error, _request, reply) => {
+      const answer = toManagementError(bodyError(error, maxBodyBytes))
+      if (answer.code === 'INTERNAL') this.#failed(error)
+      if (answer.code === 'UNAUTHENTICATED') reply.header('www-authenticate', 'Bearer realm="signalbox"')
+      return sendEnvelope(reply, answer.status, failure(answer))
+    })
+    app.addHook('onRequest', (request, _reply, done) => {
+      if (this.#settlements.size > 0) this.#settlements.nextRequest(request.raw.socket)
+      done()
+    })
+    this.#addMetrics(app)
+    this.#addDocument(app)
+    this.#addReadingRoutes(app)
+    addActionRoutes(app, {
+      admission: this.#admission,
+      audit: this.audit,
+      settlements: this.#settlements,
+      running: this.#running,
+      maxWaitMs,
+      services: () => this.#ready(),
+    })
+    addMonitorRoutes(app, this.#admission, this.#environment.monitors)
+    app.addHook('preClose', async () => {
+      await Promise.all([this.#environment.monitors.close(), this.finish()])
+    })
+  }
+
+  /** @throws ManagementError NOT_READY */
+  #ready(): ManagementServices {
+    if (this.#services === undefined) throw notReady()
+    return this.#services
+  }
+
+  #addMetrics(app: FastifyInstance): void {
+    const { metrics } = this.#options
+    app.get('/metrics', { onRequest: this.#admission.hook('ReadOnly', '/metrics') }, async (_request, reply) =>
+      reply
+        .header('cache-control', 'no-store')
+        .type(metrics.contentType)
+        .send(await metrics.text()),
+    )
+  }
+
+  #addDocument(app: FastifyInstance): void {
+    const { routes = () => [], ...info } = this.#options.document
+    app.get(
+      '/openapi.json',
+      { onRequest: this.#admission.hook('ReadOnly', '/openapi.json') },
+      async (_request, reply) =>
+        reply.headers(JSON_HEADERS).send(JSON.stringify(openApiDocument([...MANAGEMENT_ROUTES, ...routes()], info))),
+    )
+  }
+
+  #addReadingRoutes(app: FastifyInstance): void {
+    for (const route of ROUTES) {
+      for (const path of route.paths) {
+        app.get(path, { onRequest: this.#admission.hook(route.role, path) }, async (request, reply) => {
+          const services = this.#ready()
+          const run = route.prepare(queryOf(request))
+          const data = await run({ services, environment: this.#environment })
+          return sendEnvelope(reply, 200, success(data))
+        })
+      }
+    }
+  }
+
+  finish(): Promise<void> {
+    this.#finished ??= (async () => {
+      this.#running.endAll()
+      await this.#settlements.close(SETTLE_MS)
+      await this.audit.close()
+    })()
+    return this.#finished
+  }
+
+  #failed(error: unknown): void {
+    try {
+      this.#options.failed?.(error)
+    } catch {}
+  }
+}

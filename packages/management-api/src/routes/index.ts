@@ -1,0 +1,23 @@
+import { agentsRoute } from './agents.ts'
+import { auditRoute } from './audit.ts'
+import { configRoute } from './config.ts'
+import type { Route } from './route.ts'
+import { snapshotRoute } from './snapshot.ts'
+import {
+  channelStatisticsRoute,
+  clientStatisticsRoute,
+  eventsStoreStatisticsRoute,
+  queueStatisticsRoute,
+} from './statistics.ts'
+
+/** The routes that read; those that act are in `actions/`, and the monitor in `monitor/`. */
+export const ROUTES: readonly Route[] = [
+  configRoute,
+  snapshotRoute,
+  channelStatisticsRoute,
+  queueStatisticsRoute,
+  eventsStoreStatisticsRoute,
+  clientStatisticsRoute,
+  agentsRoute,
+  auditRoute,
+]

@@ -1,0 +1,114 @@
+import { CHANNEL_TYPES } from '@signalbox/broker-core'
+import type { ChannelInfo, ChannelType } from '@signalbox/broker-core'
+import { argument, isoTime } from '@signalbox/http-kit'
+import { Type } from 'typebox'
+
+import { flowFields, flowShape } from '../statistics/flow.ts'
+import { defineRoute, STRICT } from './route.ts'
+import { channelItem, channelStatistics, queueItem, queueStatistics } from './statistics-items.ts'
+import { observerHandle } from './statistics.ts'
+
+/** How many of the busiest channels and the deepest queues it shows. */
+const TOP = 10
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+export const snapshotRoute = defineRoute({
+  paths: ['/api/snapshot'],
+  summary: 'How the broker is at this moment.',
+  query: Type.Object({}, STRICT),
+  data: Type.Object({
+    time: Type.String({ description: 'ISO 8601.' }),
+    nodes: Type.Array(
+      Type.Object({
+        node: Type.String(),
+        version: Type.String(),
+        engine: Type.String(),
+        ready: Type.Boolean(),
+        healthy: Type.Boolean(),
+        uptime_seconds: Type.Number({ minimum: 0 }),
+      }),
+      { description: 'The node that answers.' },
+    ),
+    since: Type.String({ description: 'From when on totals and types count: the start of the node, ISO 8601.' }),
+    totals: Type.Object(flowFields),
+    types: Type.Array(
+      Type.Object({
+        type: argument.channelType('The channel type.'),
+        channels: count('Channels of this type.'),
+        ...flowFields,
+      }),
+    ),
+    queues: Type.Object({
+      waiting: count('Messages in all queues that can be received now.'),
+      delayed: count('Messages that become visible later.'),
+      in_flight: count('Messages on lease.'),
+    }),
+    store: Type.Object({ bytes: count('Bytes on disk.') }),
+    top_channels: Type.Array(channelItem, { description: `The ${TOP} with most messages in and out.` }),
+    deepest_queues: Type.Array(queueItem, { description: `The ${TOP} with most messages waiting.` }),
+    agents: Type.Object({
+      registered: count('Agents that are registered.'),
+      in_flight: count('Requests that this node has with them.'),
+    }),
+    streams: Type.Unsafe<Record<string, number>>({
+      type: 'object',
+      additionalProperties: { type: 'integer', minimum: 0 },
+      description: 'Open streams of server-sent events, by connector.',
+    }),
+    monitors: count('Open monitors.'),
+    audit_dropped: count('Entries that the audit log lost since the start.'),
+  }),
+  async run(_query, call) {
+    const { environment, services } = call
+    const { statistics } = environment
+    const [status, engine, channels, agents = []] = await Promise.all([
+      environment.node(),
+      services.broker.stats(),
+      observerHandle(call).channels.list(),
+      services.agents?.list(),
+    ])
+    const { node, version, ready, healthy, uptime_seconds } = status
+    return {
+      time: isoTime(Date.now()),
+      nodes: [{ node, version, engine: status.engine, ready, healthy, uptime_seconds }],
+      since: isoTime(statistics.since),
+      totals: flowShape(statistics.totals()),
+      types: CHANNEL_TYPES.map((type) => {
+        const flow = flowShape(statistics.ofType(type))
+        return { type, channels: ofType(channels, type).length, ...flow }
+      }),
+      queues: {
+        waiting: engine.queues.waiting,
+        delayed: engine.queues.delayed,
+        in_flight: engine.queues.inFlight,
+      },
+      store: { bytes: engine.storeBytes },
+      top_channels: top(channels, ({ incoming, outgoing }) => incoming + outgoing).map((info) =>
+        channelStatistics(info, statistics),
+      ),
+      deepest_queues: top(ofType(channels, 'queues'), ({ queue }) => queue?.waiting ?? 0).map((info) =>
+        queueStatistics(info, statistics),
+      ),
+      agents: {
+        registered: agents.length,
+        in_flight: agents.reduce((sum, { in_flight }) => sum + in_flight, 0),
+      },
+      streams: { ...environment.streams() },
+      monitors: environment.monitors.size,
+      audit_dropped: environment.audit.dropped,
+    }
+  },
+})
+
+function ofType(channels: readonly ChannelInfo[], type: ChannelType): readonly ChannelInfo[] {
+  return channels.filter((channel) => channel.type === type)
+}
+
+/** Those with nothing are left out. */
+function top(channels: readonly ChannelInfo[], measure: (channel: ChannelInfo) => number): readonly ChannelInfo[] {
+  return channels
+    .filter((channel) => measure(channel) > 0)
+    .toSorted((a, b) => measure(b) - measure(a))
+    .slice(0, TOP)
+}

@@ -1,0 +1,96 @@
+import type { ChannelInfo } from '@signalbox/broker-core'
+import { argument, isoTime } from '@signalbox/http-kit'
+import type { Static } from 'typebox'
+import { Type } from 'typebox'
+
+import { flowFields, flowShape } from '../statistics/flow.ts'
+import type { ClientFlow, Statistics } from '../statistics/statistics.ts'
+
+/** One line of the statistics each: how it looks, and how it is made. */
+
+const count = (description: string) => Type.Integer({ minimum: 0, description })
+
+const lastActivity = Type.Union([Type.String(), Type.Null()], {
+  description: 'The last message in or out, ISO 8601; null for never.',
+})
+
+const channelFields = {
+  name: Type.String(),
+  type: argument.channelType('The channel type.'),
+  is_active: Type.Boolean({ description: 'Traffic or a subscriber within the last 5 minutes.' }),
+  subscribers: count('Subscribers at the moment.'),
+  ...flowFields,
+  last_activity: lastActivity,
+}
+
+export const channelItem = Type.Object(channelFields)
+
+export function channelStatistics(info: ChannelInfo, statistics: Statistics): Static<typeof channelItem> {
+  const { name, type, isActive, subscribers } = info
+  return {
+    name,
+    type,
+    is_active: isActive,
+    subscribers,
+    ...flowShape({
+      messagesIn: info.incoming,
+      messagesOut: info.outgoing,
+      bytesIn: info.incomingBytes,
+      bytesOut: info.outgoingBytes,
+      errors: statistics.errorsOf(type, name),
+    }),
+    last_activity: info.lastActivity === 0 ? null : isoTime(info.lastActivity),
+  }
+}
+
+export const queueItem = Type.Object({
+  ...channelFields,
+  waiting: count('Messages that can be received now.'),
+  delayed: count('Messages that become visible later.'),
+  in_flight: count('Messages on lease.'),
+  bytes: count('Bytes of all its messages.'),
+  dead_lettered: count('Messages that moved from here to a dead-letter queue.'),
+  expired: count('Messages that expired here.'),
+})
+
+export function queueStatistics(info: ChannelInfo, statistics: Statistics): Static<typeof queueItem> {
+  const { waiting = 0, delayed = 0, inFlight = 0, bytes = 0, deadLettered = 0, expired = 0 } = info.queue ?? {}
+  return {
+    ...channelStatistics(info, statistics),
+    waiting,
+    delayed,
+    in_flight: inFlight,
+    bytes,
+    dead_lettered: deadLettered,
+    expired,
+  }
+}
+
+export const eventsStoreItem = Type.Object({
+  ...channelFields,
+  first_sequence: count('The sequence of the first event there is; 0 when it is empty.'),
+  last_sequence: count('The sequence of the last event there is; 0 when it is empty.'),
+  entries: count('Events there are.'),
+  bytes: count('Bytes of all its events.'),
+})
+
+export function eventsStoreStatistics(info: ChannelInfo, statistics: Statistics): Static<typeof eventsStoreItem> {
+  const { firstSequence = 0, lastSequence = 0, entries = 0, bytes = 0 } = info.log ?? {}
+  return {
+    ...channelStatistics(info, statistics),
+    first_sequence: firstSequence,
+    last_sequence: lastSequence,
+    entries,
+    bytes,
+  }
+}
+
+export const clientItem = Type.Object({
+  client_id: Type.String(),
+  ...flowFields,
+  last_activity: lastActivity,
+})
+
+export function clientStatistics(clientId: string, flow: Readonly<ClientFlow>): Static<typeof clientItem> {
+  return { client_id: clientId, ...flowShape(flow), last_activity: isoTime(flow.lastActivity) }
+}

@@ -1,0 +1,98 @@
+import { channelListMatcher } from '@signalbox/broker-core'
+import type { BrokerHandle, ChannelInfo, ChannelType } from '@signalbox/broker-core'
+import { argument } from '@signalbox/http-kit'
+import type { Static } from 'typebox'
+import { Type } from 'typebox'
+
+import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
+import type { Page } from '../paging.ts'
+import type { RouteCall } from './route.ts'
+import { defineRoute, STRICT } from './route.ts'
+import {
+  channelItem,
+  channelStatistics,
+  clientItem,
+  clientStatistics,
+  eventsStoreItem,
+  eventsStoreStatistics,
+  queueItem,
+  queueStatistics,
+} from './statistics-items.ts'
+
+const pattern = (what: string) =>
+  Type.Optional(
+    Type.String({
+      description: `Only ${what} that fit: with \`*\` or \`?\` a glob, otherwise a prefix.`,
+      maxLength: 512,
+    }),
+  )
+
+const channelParameters = { channel: pattern('channels'), ...pagingParameters }
+
+const channelQuery = Type.Object(channelParameters, STRICT)
+
+/** Statistics are asked for in the name of nobody: a channel of the broker's own never shows (M8). */
+const OBSERVER = Object.freeze({ clientId: 'signalbox' })
+
+export function observerHandle({ services }: RouteCall): BrokerHandle {
+  return services.broker.as(OBSERVER)
+}
+
+/** A page of channels; the other pages cost no more than the list itself. */
+async function channelPage<Item>(
+  query: Static<typeof channelQuery>,
+  type: ChannelType | undefined,
+  call: RouteCall,
+  itemOf: (info: ChannelInfo, statistics: RouteCall['environment']['statistics']) => Item,
+): Promise<Page<Item>> {
+  const channels = await observerHandle(call).channels.list({
+    ...(type === undefined ? {} : { type }),
+    ...(query.channel === undefined ? {} : { pattern: query.channel }),
+  })
+  const page = pageOf(channels, (info) => `${info.type} ${info.name}`, query)
+  return { ...page, items: page.items.map((info) => itemOf(info, call.environment.statistics)) }
+}
+
+export const channelStatisticsRoute = defineRoute({
+  paths: ['/v1/stats/channels', '/api/stats/channels'],
+  summary: 'What went through each channel; errors since the start of this node, the rest as channel_info counts.',
+  query: Type.Object(
+    { ...channelParameters, type: Type.Optional(argument.channelType('Only channels of this type.')) },
+    STRICT,
+  ),
+  data: pageSchema(channelItem),
+  run: (query, call) => channelPage(query, query.type, call, channelStatistics),
+})
+
+export const queueStatisticsRoute = defineRoute({
+  paths: ['/v1/stats/queues', '/api/stats/queues'],
+  summary: 'The same for queues, with what they hold.',
+  query: channelQuery,
+  data: pageSchema(queueItem),
+  run: (query, call) => channelPage(query, 'queues', call, queueStatistics),
+})
+
+export const eventsStoreStatisticsRoute = defineRoute({
+  paths: ['/v1/stats/events_stores', '/api/stats/events_stores'],
+  summary: 'The same for events stores, with what they hold.',
+  query: channelQuery,
+  data: pageSchema(eventsStoreItem),
+  run: (query, call) => channelPage(query, 'events_store', call, eventsStoreStatistics),
+})
+
+export const clientStatisticsRoute = defineRoute({
+  paths: ['/v1/stats/clients', '/api/stats/clients'],
+  summary: 'What each client sent to and got from this node since its start.',
+  query: Type.Object({ client: pattern('clients'), ...pagingParameters }, STRICT),
+  data: Type.Object({
+    ...pageSchema(clientItem).properties,
+    forgotten: Type.Integer({ minimum: 0, description: 'Clients no longer listed: there were too many.' }),
+  }),
+  run(query, { environment: { statistics } }) {
+    const fits = channelListMatcher(query.client ?? '')
+    const clients = statistics.clients().filter(([clientId]) => fits(clientId))
+    const page = pageOf(clients, ([clientId]) => clientId, query)
+    const items = page.items.map(([clientId, flow]) => clientStatistics(clientId, flow))
+    return { ...page, items, forgotten: statistics.forgottenClients }
+  },
+})
