@@ -4,7 +4,6 @@ import { createBroker } from '@signalbox/broker-core'
 import type { Agents } from './agents.ts'
 import { openAgents } from './agents.ts'
 import type { Config } from './config/schema.ts'
-import { trustedOrigins } from './config/trusted-origins.ts'
 import { drain } from './drain.ts'
 import type { HealthyEngine } from './health.ts'
 import { Health } from './health.ts'
@@ -14,6 +13,7 @@ import { createManagementListener } from './listeners/management.ts'
 import { createSharedListener } from './listeners/shared.ts'
 import type { Logger } from './log.ts'
 import { createLogger } from './log.ts'
+import { createManagementApi } from './management-api.ts'
 import { Metrics } from './metrics/metrics.ts'
 import { RequestLog } from './request-log.ts'
 import { openRoutingFile } from './routing-file.ts'
@@ -71,23 +71,18 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const metrics = new Metrics()
     opened.push(() => metrics[Symbol.dispose]())
 
-    const management = createManagementListener({
-      host: config.api.host,
-      trustedOrigins: trustedOrigins(config.api.trustedOrigins),
-      authenticator: authentication.management,
-      maxBodyBytes: config.maxBodyBytes,
-      health,
-      metrics,
-      log,
-    })
+    const operatorApi = createManagementApi({ config, health, metrics, log, authenticator: authentication.management })
+    const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
     opened.push(() => management.close())
     const api = await listen(management, 'api', config.api)
 
     const engine = await openEngine(config, metrics, log)
     opened.push(() => engine.close())
-    const { broker, system } = createBroker(engine, {
+    opened.push(() => operatorApi.finish())
+    const { broker, system, operators } = createBroker(engine, {
       observers: [
         metrics.observer,
+        ...operatorApi.observers,
         ...(routes ? [metrics.routingObserver, routes.observer] : []),
         ...(policy ? [metrics.authorizationObserver] : []),
       ],
@@ -113,6 +108,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     opened.push(() => shared.close())
     const http = await listen(shared, 'http', config.http)
     health.serving({ health: () => healthOf(engine, agents) })
+    operatorApi.serve({ broker: operators, system })
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
 
     let closing: Promise<void> | undefined
@@ -121,6 +117,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         health.stopping()
         await drain(shared, config.shutdownSeconds * 1000, async () => {
           await agents?.registry.close()
+          await operatorApi.finish()
           await engine.close()
         })
         // To the end, so that probes and a last scrape see the shutdown.

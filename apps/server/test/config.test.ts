@@ -65,6 +65,8 @@ describe('names and defaults', () => {
       QUEUE_MAX_MESSAGES: 0,
       QUEUE_MAX_BYTES: 0,
       MAX_CHANNELS: 10_000,
+      AUDIT_MESSAGES: false,
+      AUDIT_MAX_AGE_SECONDS: 2_592_000,
       ROUTING_FILE: '',
       SETTLE_GRACE_MS: 250,
       SHUTDOWN_SECONDS: 25,
@@ -305,7 +307,7 @@ describe('mistakes', () => {
     ['CONNECTORSA2_A_AGENT_PROXY_URL', /^CONNECTORSA2_A_AGENT_PROXY_URL: unknown/],
     ['CONNECTORSCE_ENABEL', /^CONNECTORSCE_ENABEL: unknown/],
     ['NATS_SERVER', /^NATS_SERVER: unknown environment variable; did you mean NATS_SERVERS\?/],
-    ['AUDIT_MESSAGES', /^AUDIT_MESSAGES: unknown/],
+    ['AUDIT_MESSAGE', /^AUDIT_MESSAGE: unknown/],
     ['ROUTING_FIEL', /^ROUTING_FIEL: unknown/],
   ])('configuration - the variable %s, which is not there yet or misspelt, stops the start', async (name, problem) => {
     const problems = await problemsOf([], { [name]: 'hunter2' })

@@ -2,20 +2,22 @@ import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 
+import { createConfig } from '../src/config/load.ts'
 import { Health } from '../src/health.ts'
 import { createManagementListener } from '../src/listeners/management.ts'
+import { createManagementApi } from '../src/management-api.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { RawConnection } from './support/socket.ts'
 
 function managementListener(timeoutMs?: number): FastifyInstance {
   const metrics = new Metrics()
+  const log = pino({ level: 'silent' })
+  const health = new Health('embedded', '0')
   const app = createManagementListener({
-    host: '127.0.0.1',
-    trustedOrigins: 'auto',
     maxBodyBytes: 1024,
-    health: new Health('embedded', '0'),
-    metrics,
-    log: pino({ level: 'silent' }),
+    health,
+    api: createManagementApi({ config: createConfig(), health, metrics, log }),
+    log,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   })
   onTestFinished(async () => {

@@ -2,9 +2,11 @@ import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 
+import { createConfig } from '../src/config/load.ts'
 import type { HealthState } from '../src/health.ts'
 import { Health } from '../src/health.ts'
 import { createManagementListener } from '../src/listeners/management.ts'
+import { createManagementApi } from '../src/management-api.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { VERSION } from '../src/version.ts'
 import { serve } from './support/server.ts'
@@ -36,14 +38,9 @@ test('PROBE-2, PROBE-3 - in each phase: starting, serving, registry late, engine
   const engine = await openEmbeddedEngine({ path: temporaryFolder() })
   const metrics = new Metrics()
   const health = new Health('embedded', VERSION)
-  const app = createManagementListener({
-    host: '127.0.0.1',
-    trustedOrigins: 'auto',
-    maxBodyBytes: 1024,
-    health,
-    metrics,
-    log: pino({ level: 'silent' }),
-  })
+  const log = pino({ level: 'silent' })
+  const api = createManagementApi({ config: createConfig(), health, metrics, log })
+  const app = createManagementListener({ maxBodyBytes: 1024, health, api, log })
   onTestFinished(async () => {
     metrics[Symbol.dispose]()
     await app.close()
@@ -69,7 +66,7 @@ test('PROBE-2, PROBE-3 - in each phase: starting, serving, registry late, engine
   expect(await probe()).toEqual([200, 'healthy', 503, false, true])
 })
 
-test.each(['/kill', '/nope', '/metrics/x', '/v1/kill', '/..%2f', '/api/config'])(
+test.each(['/kill', '/nope', '/metrics/x', '/v1/kill', '/..%2f', '/api/nope', '/api/actions/nope'])(
   'PROBE-5 - %s is 404 in plain text on both listeners',
   async (path) => {
     const { http, api } = await serve()

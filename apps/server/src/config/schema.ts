@@ -193,6 +193,12 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   maxChannels: count(10_000, {
     description: 'The most channels of all types together; 0 is no limit. With `engine: nats` the default is 1000.',
   }),
+  audit: group('The audit log', {
+    messages: flag(false, {
+      description: 'Whether every message is audited, beside management actions, refusals and changes.',
+    }),
+    maxAgeSeconds: count(2_592_000, { description: 'Entries older than this go, in seconds; 0 keeps all.' }),
+  }),
   routing: group('Routing', {
     file: Type.String({
       default: '',

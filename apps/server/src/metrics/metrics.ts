@@ -69,6 +69,11 @@ export class Metrics implements Disposable {
     this.#openStreams.set(connector, open)
   }
 
+  /** Streams that are open now, by connector. */
+  openStreams(): Readonly<Record<string, number>> {
+    return Object.fromEntries(Array.from(this.#openStreams, ([connector, open]) => [connector, open()]))
+  }
+
   get contentType(): string {
     return this.#registry.contentType
   }

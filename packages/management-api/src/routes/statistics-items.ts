@@ -20,6 +20,8 @@ const channelFields = {
   is_active: Type.Boolean({ description: 'Traffic or a subscriber within the last 5 minutes.' }),
   subscribers: count('Subscribers at the moment.'),
   ...flowFields,
+  bytes_in: count('Bytes accepted: bodies, metadata and tags.'),
+  bytes_out: count('Bytes delivered: bodies, metadata and tags.'),
   last_activity: lastActivity,
 }
 

@@ -1,0 +1,39 @@
+import type { Authenticator } from '@signalbox/http-kit'
+import type { ManagementApi } from '@signalbox/management-api'
+import { managementApi } from '@signalbox/management-api'
+
+import { maskedConfig } from './config/masked.ts'
+import type { Config } from './config/schema.ts'
+import { trustedOrigins } from './config/trusted-origins.ts'
+import type { Health } from './health.ts'
+import type { Logger } from './log.ts'
+import type { Metrics } from './metrics/metrics.ts'
+import { sharedRoutes } from './shared-routes.ts'
+import { VERSION } from './version.ts'
+
+export interface ManagementParts {
+  readonly config: Config
+  readonly health: Health
+  readonly metrics: Metrics
+  readonly log: Logger
+  /** Undefined while control-plane authentication is off. */
+  readonly authenticator?: Authenticator | undefined
+}
+
+/** The management API as the configuration asks for it. It is there before the broker is. */
+export function createManagementApi({ config, health, metrics, log, authenticator }: ManagementParts): ManagementApi {
+  return managementApi({
+    authenticator,
+    trustedOrigins: trustedOrigins(config.api.trustedOrigins),
+    bindHost: config.api.host,
+    maxBodyBytes: config.maxBodyBytes,
+    config: () => maskedConfig(config),
+    node: () => health.state(),
+    metrics,
+    streams: () => metrics.openStreams(),
+    audit: config.audit,
+    document: { version: VERSION, routes: () => sharedRoutes(config) },
+    settleGraceMs: config.settleGraceMs,
+    failed: (error) => log.error({ err: error }, 'management API: something failed'),
+  })
+}

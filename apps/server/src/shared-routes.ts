@@ -1,0 +1,40 @@
+import { CE_ROUTES } from '@signalbox/connector-cloudevents'
+import type { DocumentedRoute } from '@signalbox/management-api'
+import { Type } from 'typebox'
+
+import type { Config } from './config/schema.ts'
+
+/** The REST routes of the shared listener's connectors, for the OpenAPI document. */
+export function sharedRoutes({ connectors }: Config): readonly DocumentedRoute[] {
+  return connectors.ce.enable ? CLOUD_EVENTS_ROUTES : []
+}
+
+const answer = Type.Object({
+  is_error: Type.Boolean(),
+  message: Type.String(),
+  data: Type.Unknown(),
+})
+
+const CLOUD_EVENTS_ROUTES: readonly DocumentedRoute[] = CE_ROUTES.map(({ name, method, summary, query, body }) => ({
+  method,
+  path: `/ce/${name}`,
+  listener: 'shared',
+  tag: 'CloudEvents',
+  summary,
+  query,
+  ...(body === 'ignored'
+    ? {}
+    : {
+        body: {
+          mediaType: 'application/cloudevents+json',
+          description: `A CloudEvent in structured or binary mode${body === 'events' ? ', or a batch' : ''}.`,
+        },
+      }),
+  responses: {
+    ...(name.startsWith('subscribe/')
+      ? { 200: { description: 'A stream of CloudEvents.', mediaType: 'text/event-stream', schema: Type.String() } }
+      : { '2XX': { description: 'Done; or, with `is_error: true`, it came to nothing.', schema: answer } }),
+    '4XX': { description: 'The request is not valid, or not allowed.', schema: answer },
+    '5XX': { description: 'It cannot be done at the moment.', schema: answer },
+  },
+}))

@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest'
+
+import { bearer, manage, tokens } from './management-server.ts'
+import { openMonitor } from './monitor-client.ts'
+
+const READS = [
+  '/api/config',
+  '/api/snapshot',
+  '/v1/stats/channels',
+  '/v1/stats/queues',
+  '/v1/stats/events_stores',
+  '/v1/stats/clients',
+  '/api/stats/channels',
+  '/api/stats/queues',
+  '/api/stats/events_stores',
+  '/api/stats/clients',
+  '/api/audit',
+  '/api/agents',
+]
+
+const ACTIONS: Readonly<Record<string, object>> = {
+  create_channel: { channel: 'a', type: 'queues' },
+  send_queue_message: { channel: 'a', body: 'x' },
+  peek_queue_messages: { channel: 'a', max_messages: 1 },
+  receive_queue_messages: { channel: 'a', max_messages: 1 },
+  purge_queue: { channel: 'a' },
+  delete_channel: { channel: 'a', type: 'queues' },
+  publish_event: { channel: 'a', body: 'x' },
+  publish_event_store: { channel: 'a', body: 'x' },
+  send_command: { channel: 'a', body: 'x', timeout_seconds: 1 },
+  send_query: { channel: 'a', body: 'x', timeout_seconds: 1 },
+  redrive_dead_letters: { channel: 'a' },
+}
+
+test('S3, MGMT-2, MGMT-3 - each route with each role', async () => {
+  const { get, act, url } = await manage({ authenticator: tokens() })
+  for (const path of [...READS, '/metrics', '/openapi.json']) {
+    const status = async (headers: Record<string, string>) => (await fetch(url + path, { headers })).status
+    expect([path, await status({})]).toEqual([path, 401])
+    expect([path, await status(bearer('a'))]).toEqual([path, 403])
+    expect([path, await status(bearer('a:Owner'))]).toEqual([path, 403])
+    for (const role of ['ReadOnly', 'ReadWrite', 'Admin'])
+      expect([path, role, await status(bearer(`a:${role}`))]).toEqual([path, role, 200])
+  }
+  for (const [action, args] of Object.entries(ACTIONS)) {
+    const end = async (headers: Record<string, string>) => {
+      const { status, data } = await act(action, args, headers)
+      return [action, status, data.code]
+    }
+    expect(await end({})).toEqual([action, 401, 'UNAUTHENTICATED'])
+    expect(await end(bearer('a'))).toEqual([action, 403, 'ROLE_MISSING'])
+    expect(await end(bearer('a:ReadOnly'))).toEqual([action, 403, 'ROLE_MISSING'])
+    expect((await end(bearer('a:ReadWrite')))[1]).toBe(200)
+  }
+  const deregister = async (role: string) => {
+    const { status, data } = await act('deregister_agent', { agent_id: 'x' }, bearer(`a:${role}`))
+    return [status, data.code]
+  }
+  expect(await deregister('ReadWrite')).toEqual([403, 'ROLE_MISSING'])
+  expect(await deregister('Admin')).toEqual([200, 'AGENT_NOT_FOUND'])
+  expect(await get('/api/snapshot')).toEqual({
+    status: 401,
+    error: true,
+    error_string: 'Authentication failed',
+    data: { code: 'UNAUTHENTICATED' },
+  })
+}, 60_000)
+
+test('S3 - without control-plane authentication everybody acts as Admin', async () => {
+  const { act } = await manage()
+  expect(await act('deregister_agent', { agent_id: 'x' })).toMatchObject({
+    status: 200,
+    data: { code: 'AGENT_NOT_FOUND' },
+  })
+})
+
+test('management - 401 says how to authenticate, and comes before readiness and before the body is read', async () => {
+  const { url } = await manage({ authenticator: tokens(), started: false })
+  const response = await fetch(`${url}/api/actions/create_channel`, { method: 'POST', body: '{' })
+  expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="signalbox"'])
+})
+
+test('S5, S6 - a foreign origin is refused before anything else, WebSockets included', async () => {
+  const foreign = { origin: 'https://evil.example' }
+  const { url, get, act } = await manage({ authenticator: tokens() })
+  const refused = { status: 403, error: true, error_string: 'origin not allowed', data: { code: 'ORIGIN_REFUSED' } }
+  expect(await get('/api/config', { ...foreign, ...bearer('a:Admin') })).toEqual(refused)
+  expect(await get('/metrics', foreign)).toEqual(refused)
+  expect(await act('create_channel', ACTIONS['create_channel'], foreign)).toEqual(refused)
+  const monitor = await openMonitor(url, '', { ...foreign, ...bearer('a:Admin') })
+  expect(monitor).toMatchObject({ status: 403, envelope: { error_string: 'origin not allowed' } })
+  const listed = await manage({ trustedOrigins: ['https://console.example'] })
+  expect((await listed.get('/api/config', { origin: 'https://console.example' })).status).toBe(200)
+  expect((await listed.get('/api/config', { origin: 'http://localhost' })).status).toBe(403)
+})

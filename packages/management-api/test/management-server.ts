@@ -1,0 +1,127 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import { createBroker, encodeText } from '@signalbox/broker-core'
+import type { EmbeddedEngine } from '@signalbox/engine-embedded'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import type { Authenticator, Identity } from '@signalbox/http-kit'
+import { AuthenticationError, isRole } from '@signalbox/http-kit'
+import Fastify from 'fastify'
+import { onTestFinished } from 'vitest'
+
+import type { AgentsPort, ManagementApi, ManagementOptions } from '../src/index.ts'
+import { managementApi } from '../src/index.ts'
+
+/** An answer of the management API. */
+export interface Answer {
+  readonly status: number
+  readonly error: boolean
+  readonly error_string: string
+  // oxlint-disable-next-line typescript/no-explicit-any -- answers of all routes
+  readonly data: any
+}
+
+export interface ServerSettings extends Partial<ManagementOptions> {
+  readonly agents?: AgentsPort
+  /** False leaves the server in its start; call `start` later. @default true */
+  readonly started?: boolean
+  readonly now?: () => number
+}
+
+export interface ManagementServer {
+  readonly url: string
+  readonly api: ManagementApi
+  readonly engine: EmbeddedEngine
+  readonly broker: Broker
+  readonly system: BrokerHandle
+  start(): void
+  get(path: string, headers?: Record<string, string>): Promise<Answer>
+  act(action: string, args: unknown, headers?: Record<string, string>): Promise<Answer>
+  close(): Promise<void>
+}
+
+export const NODE = { ready: true, healthy: true, node: 'n1', version: '1.2.3', engine: 'embedded', uptime_seconds: 1 }
+
+/** A management listener over a real engine, on a free port. */
+export async function manage({
+  agents,
+  started = true,
+  now,
+  ...options
+}: ServerSettings = {}): Promise<ManagementServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-management-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const engine = await openEmbeddedEngine({ path: folder, ...(now ? { now } : {}) })
+  const api = managementApi({
+    node: async () => NODE,
+    metrics: { contentType: 'text/plain; version=0.0.4', text: async () => 'broker_up 1\n' },
+    document: { version: '1.2.3' },
+    settleGraceMs: 20,
+    failed: (error) => {
+      throw error
+    },
+    ...options,
+  })
+  const { broker, system } = createBroker(engine, { observers: api.observers })
+  const app = Fastify({ forceCloseConnections: 'idle', bodyLimit: options.maxBodyBytes ?? 1024 * 1024 })
+  await app.register(api)
+  const url = await app.listen({ host: '127.0.0.1', port: 0 })
+  const start = (): void => api.serve({ broker, system, ...(agents ? { agents } : {}) })
+  if (started) start()
+  let closed: Promise<void> | undefined
+  const close = (): Promise<void> => {
+    closed ??= (async () => {
+      await api.finish()
+      await engine.close()
+      await app.close()
+    })()
+    return closed
+  }
+  onTestFinished(close)
+  return {
+    url,
+    api,
+    engine,
+    broker,
+    system,
+    start,
+    close,
+    get: (path, headers = {}) => answer(fetch(url + path, { headers })),
+    act: (action, args, headers = {}) =>
+      answer(
+        fetch(`${url}/api/actions/${action}`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body: JSON.stringify(args),
+        }),
+      ),
+  }
+}
+
+async function answer(response: Promise<Response>): Promise<Answer> {
+  const { status, text } = await response.then(async (got) => ({ status: got.status, text: await got.text() }))
+  return { status, ...(JSON.parse(text) as Omit<Answer, 'status'>) }
+}
+
+/** A token is `client` or `client:Role`; `expires` is when all of them do. */
+export function tokens(expires?: number): Authenticator {
+  return {
+    authenticate({ headers }): Identity {
+      const [, clientId, role = ''] = /^Bearer ([\w-]+)(?::(\w+))?$/.exec(headers.authorization ?? '') ?? []
+      if (clientId === undefined) throw new AuthenticationError('no token')
+      return {
+        clientId,
+        roles: isRole(role) ? [role] : [],
+        ...(expires === undefined ? {} : { expiresAt: expires }),
+      }
+    },
+  }
+}
+
+export function bearer(token: string): Record<string, string> {
+  return { authorization: `Bearer ${token}` }
+}
+
+export const text = encodeText
