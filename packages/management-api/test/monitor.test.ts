@@ -1,0 +1,225 @@
+import { request } from 'node:http'
+import { connect } from 'node:net'
+
+import { expect, onTestFinished, test } from 'vitest'
+
+import type { MonitorClient, RefusedMonitor } from './monitor-client.ts'
+import { monitor, openMonitor } from './monitor-client.ts'
+import { bearer, manage, text, tokens } from './management-server.ts'
+
+const SENDER = { clientId: 'shop' }
+
+test.each(['/api/monitor', '/v1/stats/attach'])('MGMT-5 - %s shows messages as they pass, in and out', async (path) => {
+  const { url, broker } = await manage()
+  const watch = await monitor(url, '', {}, path)
+  const { queues } = broker.as(SENDER)
+  const { id } = await queues.send('orders', { body: text('two coffees'), metadata: 'm', tags: { table: '7' } })
+  const [delivery] = await broker.as({ clientId: 'kitchen' }).queues.receive('orders')
+  await watch.until(({ direction }) => direction === 'out')
+  const shown = {
+    kind: 'message',
+    time: expect.stringMatching(/^\d{4}-.*Z$/),
+    type: 'queues',
+    channel: 'orders',
+    id,
+    metadata: 'm',
+    tags: { table: '7' },
+    body: 'two coffees',
+    body_size: 11,
+    truncated: false,
+  }
+  expect(watch.messages).toEqual([
+    { ...shown, direction: 'in', client: 'shop' },
+    { ...shown, direction: 'out', client: 'kitchen' },
+  ])
+  expect(delivery?.message.id).toBe(id)
+})
+
+test('MGMT-5 - the filters choose, and bodies are cut between characters', async () => {
+  const { url, broker } = await manage()
+  const queries = [
+    '?channel=a.*',
+    '?type=queues',
+    '?direction=out',
+    '?max_body_size=0',
+    '?max_body_size=4',
+    '?channel=b',
+  ]
+  const [wild, queues, out, none, four, named] = await Promise.all(queries.map((query) => monitor(url, query)))
+  const handle = broker.as(SENDER)
+  await handle.events.publish('a.x', { body: text('häß') })
+  await handle.events.publish('b', { body: text('häß') })
+  await handle.queues.send('a.y', { body: new Uint8Array([0xff, 0xfe, 0, 1, 2]) })
+  await handle.queues.receive('a.y')
+  await out?.until(({ kind }) => kind === 'message')
+  await four?.until(({ direction }) => direction === 'out')
+  const channels = (watch: MonitorClient | undefined) =>
+    watch?.messages.map(({ direction, channel }) => `${direction} ${channel}`)
+  await wild?.until(({ direction }) => direction === 'out')
+  await queues?.until(({ direction }) => direction === 'out')
+  await none?.until(({ direction }) => direction === 'out')
+  expect(channels(wild)).toEqual(['in a.x', 'in a.y', 'out a.y'])
+  expect(channels(queues)).toEqual(['in a.y', 'out a.y'])
+  expect(channels(out)).toEqual(['out a.y'])
+  expect(channels(named)).toEqual(['in b'])
+  expect(none?.messages[0]).toMatchObject({ body: '', body_size: 5, truncated: true })
+  expect(four?.messages[0]).toMatchObject({ body: 'hä', body_size: 5, truncated: true })
+  expect(four?.messages[2]).toMatchObject({ body: '//4AAQ==', body_encoding: 'base64', body_size: 5, truncated: true })
+})
+
+test('M8, MGMT-5 - a channel of the broker is never shown, not even to those who name it', async () => {
+  const { url, broker, system } = await manage()
+  const watches = await Promise.all(
+    ['', '?channel=_AGENTS_.audit', '?channel=_AGENTS_.>'].map((query) => monitor(url, query)),
+  )
+  await system.eventsStore.publish('_AGENTS_.audit', { body: text('{}') })
+  await system.events.publish('_AGENTS_.stream/1', { body: text('x') })
+  await broker.as(SENDER).events.publish('last', { body: text('x') })
+  await watches[0]?.until(({ channel }) => channel === 'last')
+  expect(watches.map(({ messages }) => messages.length)).toEqual([1, 0, 0])
+})
+
+test('MGMT-5 - stop and start, and other commands are told what is allowed', async () => {
+  const { url, broker } = await manage()
+  const watch = await monitor(url)
+  const publish = (body: string) => broker.as(SENDER).events.publish('a', { body: text(body) })
+  watch.socket.send('stop')
+  await watch.until(({ kind }) => kind === 'stopped')
+  await publish('unseen')
+  watch.socket.send('pause')
+  expect(await watch.until(({ kind }) => kind === 'error')).toMatchObject({
+    message: expect.stringContaining('start and stop'),
+  })
+  watch.socket.send(new Uint8Array([1, 2]))
+  await expect.poll(() => watch.frames.filter(({ kind }) => kind === 'error').length).toBe(2)
+  watch.socket.send(' start\n')
+  await expect.poll(() => watch.frames.filter(({ kind }) => kind === 'started').length).toBe(2)
+  await publish('seen')
+  expect(await watch.until(({ kind }) => kind === 'message')).toMatchObject({ body: 'seen' })
+  watch.socket.send('x'.repeat(2000))
+  expect(await watch.closed).toBe(1009)
+})
+
+test('MGMT-4, MGMT-5 - it opens before the server is ready, and shows what comes once it is', async () => {
+  const { url, broker, start } = await manage({ started: false })
+  const watch = await monitor(url)
+  start()
+  await broker.as(SENDER).events.publish('a', { body: text('x') })
+  expect(await watch.until(({ kind }) => kind === 'message')).toMatchObject({ channel: 'a' })
+})
+
+test('MGMT-2, MGMT-3 - it needs a token and the role ReadOnly', async () => {
+  const { url } = await manage({ authenticator: tokens() })
+  const end = async (headers: Record<string, string>) =>
+    ((await openMonitor(url, '', headers)) as RefusedMonitor).status
+  expect([await end({}), await end(bearer('a'))]).toEqual([401, 403])
+  await monitor(url, '', bearer('a:ReadOnly'))
+})
+
+test('MGMT-6 - a handshake that fails is 500 in the envelope, and says why', async () => {
+  const { url } = await manage({ monitors: { maxMonitors: 1 } })
+  const plain = await fetch(`${url}/api/monitor`)
+  expect([plain.status, await plain.json()]).toMatchObject([500, { error: true, data: { code: 'UPGRADE_FAILED' } }])
+  const badQuery = (await openMonitor(url, '?type=topics&x=1&channel=a..b&max_body_size=-1')) as RefusedMonitor
+  expect(badQuery.status).toBe(500)
+  for (const name of ['type', 'x is unknown', 'channel', 'max_body_size'])
+    expect(badQuery.envelope.error_string).toContain(name)
+  const withoutKey = await new Promise<number | undefined>((resolve, reject) => {
+    const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
+    request(`${url}/api/monitor`, { headers }, (response) => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+      .once('error', reject)
+      .end()
+  })
+  expect(withoutKey).toBe(500)
+  const first = await monitor(url)
+  expect(await openMonitor(url)).toMatchObject({ status: 500, envelope: { data: { code: 'MONITOR_LIMIT' } } })
+  first.socket.close()
+  await first.closed
+  await expect.poll(async () => 'status' in (await openMonitor(url))).toBe(false)
+})
+
+test('MGMT-6 - a request to upgrade anything else is answered as if it had not asked', async () => {
+  const { url } = await manage()
+  const answer = (path: string, upgrade: string) =>
+    new Promise<string>((resolve, reject) => {
+      const { hostname, port } = new URL(url)
+      const socket = connect(Number(port), hostname)
+      let received = ''
+      socket.setEncoding('utf8').on('data', (part: string) => (received += part))
+      socket.once('end', () => resolve(received)).once('error', reject)
+      socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\n\r\n`)
+      onTestFinished(() => void socket.destroy())
+    })
+  expect(await answer('/metrics', 'h2c')).toMatch(/^HTTP\/1.1 200 [^]*broker_up 1/)
+  expect(await answer('/nope', 'websocket')).toMatch(/^HTTP\/1.1 404 /)
+})
+
+test('MGMT-7 - a reader that takes nothing never slows the senders, and is told what it lost', async () => {
+  const { url, broker } = await manage({ monitors: { maxBufferedBytes: 65_536 } })
+  const stalled = await monitor(url, '?max_body_size=65536')
+  const reading = await monitor(url, '?max_body_size=0')
+  stalled.socket.pause()
+  const { events } = broker.as(SENDER)
+  const body = new Uint8Array(32_768).fill(97)
+  const total = 1_000
+  for (let n = 0; n < total; n++) {
+    await events.publish(`n.${n}`, { body })
+    if (n % 20 === 19) await new Promise((resolve) => setImmediate(resolve))
+  }
+  await reading.until(({ channel }) => channel === `n.${total - 1}`)
+  expect(reading.messages).toHaveLength(total)
+  stalled.socket.resume()
+  await stalled.until(({ kind }) => kind === 'dropped')
+  await events.publish('end', { body: text('x') })
+  await stalled.until(({ channel }) => channel === 'end')
+  const counts = stalled.frames.filter(({ kind }) => kind === 'dropped')
+  const dropped = counts.reduce((sum, { count }) => sum + Number(count), 0)
+  expect(dropped).toBeGreaterThan(0)
+  expect(counts.at(-1).total).toBe(dropped)
+  expect(stalled.messages.length + dropped).toBe(total + 1)
+})
+
+test('MGMT-7 - a thousand monitors see every message', async () => {
+  const { url, broker, get } = await manage({ monitors: { pingMs: 60_000 } })
+  const watches: MonitorClient[] = []
+  for (let n = 0; n < 1000; n += 100)
+    watches.push(...(await Promise.all(Array.from({ length: 100 }, () => monitor(url, '?max_body_size=16')))))
+  expect(await get('/api/snapshot')).toMatchObject({ data: { monitors: 1000 } })
+  expect(await openMonitor(url)).toMatchObject({ status: 500, envelope: { data: { code: 'MONITOR_LIMIT' } } })
+  const { events } = broker.as(SENDER)
+  for (let n = 0; n < 10; n++) await events.publish('a', { body: text(`event ${n}`) })
+  await Promise.all(watches.map((watch) => watch.until(({ body }) => body === 'event 9')))
+  for (const { messages } of watches) expect(messages).toHaveLength(10)
+}, 60_000)
+
+test('MGMT-8 - a peer that does not answer pings is cut off, one that does stays', async () => {
+  const { url, get } = await manage({ monitors: { pingMs: 100 } })
+  const live = await monitor(url)
+  const dead = await monitor(url)
+  let pings = 0
+  live.socket.on('ping', () => pings++)
+  dead.socket.pause()
+  await expect.poll(async () => (await get('/api/snapshot')).data.monitors, { timeout: 10_000 }).toBe(1)
+  await expect.poll(() => pings, { timeout: 10_000 }).toBeGreaterThan(3)
+  expect(live.socket.readyState).toBe(live.socket.OPEN)
+})
+
+test('S9 - it ends when the token that opened it expires', async () => {
+  const { url } = await manage({ authenticator: tokens(Date.now() + 400) })
+  const watch = await monitor(url, '', bearer('a:ReadOnly'))
+  expect(await watch.closed).toBe(1008)
+  expect(watch.frames.at(-1)).toEqual({ kind: 'end', reason: 'the token has expired' })
+})
+
+test('MGMT-8 - a shutdown ends monitors politely, and does not wait for those that are stalled', async () => {
+  const { url, close } = await manage()
+  const watch = await monitor(url)
+  const stalled = await monitor(url)
+  stalled.socket.pause()
+  await close()
+  expect(await watch.closed).toBe(1001)
+  expect(watch.frames.at(-1)).toEqual({ kind: 'end', reason: 'the server is shutting down' })
+})
