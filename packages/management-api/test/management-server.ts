@@ -36,6 +36,8 @@ export interface ManagementServer {
   readonly engine: EmbeddedEngine
   readonly broker: Broker
   readonly system: BrokerHandle
+  /** `GET /api/config` and so on: every route that the plugin has. */
+  readonly routes: readonly string[]
   start(): void
   get(path: string, headers?: Record<string, string>): Promise<Answer>
   act(action: string, args: unknown, headers?: Record<string, string>): Promise<Answer>
@@ -66,6 +68,10 @@ export async function manage({
   })
   const { broker, system } = createBroker(engine, { observers: api.observers })
   const app = Fastify({ forceCloseConnections: 'idle', bodyLimit: options.maxBodyBytes ?? 1024 * 1024 })
+  const routes: string[] = []
+  app.addHook('onRoute', ({ method, path }) => {
+    if (method !== 'HEAD') routes.push(`${String(method)} ${path}`)
+  })
   await app.register(api)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   const start = (): void => api.serve({ broker, system, ...(agents ? { agents } : {}) })
@@ -86,6 +92,7 @@ export async function manage({
     engine,
     broker,
     system,
+    routes,
     start,
     close,
     get: (path, headers = {}) => answer(fetch(url + path, { headers })),
