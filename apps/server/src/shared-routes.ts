@@ -1,4 +1,5 @@
 import { CE_ROUTES } from '@signalbox/connector-cloudevents'
+import type { CeRoute } from '@signalbox/connector-cloudevents'
 import type { DocumentedRoute } from '@signalbox/management-api'
 import { Type } from 'typebox'
 
@@ -15,26 +16,26 @@ const answer = Type.Object({
   data: Type.Unknown(),
 })
 
-const CLOUD_EVENTS_ROUTES: readonly DocumentedRoute[] = CE_ROUTES.map(({ name, method, summary, query, body }) => ({
-  method,
-  path: `/ce/${name}`,
-  listener: 'shared',
-  tag: 'CloudEvents',
-  summary,
-  query,
-  ...(body === 'ignored'
-    ? {}
-    : {
-        body: {
-          mediaType: 'application/cloudevents+json',
-          description: `A CloudEvent in structured or binary mode${body === 'events' ? ', or a batch' : ''}.`,
-        },
-      }),
-  responses: {
-    ...(name.startsWith('subscribe/')
-      ? { 200: { description: 'A stream of CloudEvents.', mediaType: 'text/event-stream', schema: Type.String() } }
-      : { '2XX': { description: 'Done; or, with `is_error: true`, it came to nothing.', schema: answer } }),
-    '4XX': { description: 'The request is not valid, or not allowed.', schema: answer },
-    '5XX': { description: 'It cannot be done at the moment.', schema: answer },
-  },
-}))
+const CLOUD_EVENTS_ROUTES: readonly DocumentedRoute[] = CE_ROUTES.map(cloudEventsRoute)
+
+function cloudEventsRoute({ name, method, summary, query, body }: CeRoute): DocumentedRoute {
+  const done: DocumentedRoute['responses'] = name.startsWith('subscribe/')
+    ? { 200: { description: 'A stream of CloudEvents.', mediaType: 'text/event-stream', schema: Type.String() } }
+    : { '2XX': { description: 'Done; or, with `is_error: true`, it came to nothing.', schema: answer } }
+  const route: DocumentedRoute = {
+    method,
+    path: `/ce/${name}`,
+    listener: 'shared',
+    tag: 'CloudEvents',
+    summary,
+    query,
+    responses: {
+      ...done,
+      '4XX': { description: 'The request is not valid, or not allowed.', schema: answer },
+      '5XX': { description: 'It cannot be done at the moment.', schema: answer },
+    },
+  }
+  if (body === 'ignored') return route
+  const description = `A CloudEvent in structured or binary mode${body === 'events' ? ', or a batch' : ''}.`
+  return { ...route, body: { mediaType: 'application/cloudevents+json', description } }
+}

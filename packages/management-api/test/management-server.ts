@@ -38,10 +38,10 @@ export interface ManagementServer {
   readonly system: BrokerHandle
   /** `GET /api/config` and so on: every route that the plugin has. */
   readonly routes: readonly string[]
-  start(): void
-  get(path: string, headers?: Record<string, string>): Promise<Answer>
-  act(action: string, args: unknown, headers?: Record<string, string>): Promise<Answer>
-  close(): Promise<void>
+  readonly start: () => void
+  readonly get: (path: string, headers?: Record<string, string>) => Promise<Answer>
+  readonly act: (action: string, args: unknown, headers?: Record<string, string>) => Promise<Answer>
+  readonly close: () => Promise<void>
 }
 
 export const NODE = { ready: true, healthy: true, node: 'n1', version: '1.2.3', engine: 'embedded', uptime_seconds: 1 }

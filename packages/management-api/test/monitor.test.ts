@@ -35,6 +35,10 @@ test.each(['/api/monitor', '/v1/stats/attach'])('MGMT-5 - %s shows messages as t
   expect(delivery?.message.id).toBe(id)
 })
 
+function channels(watch: MonitorClient | undefined): string[] {
+  return (watch?.messages ?? []).map(({ direction, channel }) => `${direction} ${channel}`)
+}
+
 test('MGMT-5 - the filters choose, and bodies are cut between characters', async () => {
   const { url, broker } = await manage()
   const queries = [
@@ -53,8 +57,6 @@ test('MGMT-5 - the filters choose, and bodies are cut between characters', async
   await handle.queues.receive('a.y')
   await out?.until(({ kind }) => kind === 'message')
   await four?.until(({ direction }) => direction === 'out')
-  const channels = (watch: MonitorClient | undefined) =>
-    watch?.messages.map(({ direction, channel }) => `${direction} ${channel}`)
   await wild?.until(({ direction }) => direction === 'out')
   await queues?.until(({ direction }) => direction === 'out')
   await none?.until(({ direction }) => direction === 'out')

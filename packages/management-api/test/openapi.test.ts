@@ -4,6 +4,7 @@ import { Check } from 'typebox/value'
 import { expect, test } from 'vitest'
 
 import { MANAGEMENT_ROUTES } from '../src/index.ts'
+import type { Answer } from './management-server.ts'
 import { manage } from './management-server.ts'
 
 interface Operation {
@@ -98,14 +99,16 @@ test('MGMT-14 - routes of other rooms are in it as they are given', async () => 
   })
 })
 
+function check(schema: TSchema | undefined, { status, ...envelope }: Answer): boolean {
+  return schema !== undefined && status === 200 && Check(schema, envelope)
+}
+
 test('MGMT-14 - what the routes answer is what the document says', async () => {
   const { get, act, broker, api } = await manage()
   await broker.as({ clientId: 'a' }).eventsStore.publish('s', { body: new Uint8Array(1) })
   await act('send_queue_message', { channel: 'q', body: 'x' })
   await expect.poll(async () => (await get('/api/audit')).data.items.length).toBe(1)
   api.audit.authenticationFailed('x', 'mcp')
-  const check = (schema: TSchema | undefined, { status, ...envelope }: { status: number }) =>
-    schema !== undefined && status === 200 && Check(schema, envelope)
   for (const { method, path, responses } of MANAGEMENT_ROUTES) {
     if (method !== 'GET' || !/^\/(api|v1)/.test(path) || 101 in responses) continue
     expect([path, check(responses['200']?.schema, await get(path))]).toEqual([path, true])

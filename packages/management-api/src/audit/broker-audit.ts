@@ -1,8 +1,16 @@
 import { isReservedChannel } from '@signalbox/broker-core'
-import type { BrokerObserver, ChannelType } from '@signalbox/broker-core'
+import type { BrokerObserver, Caller, ChannelType } from '@signalbox/broker-core'
 
 import { Operator } from '../access/operator.ts'
 import type { AuditLog } from './audit-log.ts'
+
+/** What the policy refused is told as a denial, and not once more as a failure. */
+const DENIED_CODE: string = 'FORBIDDEN'
+
+/** Sees what the policy denies (S4): on which channel of a type, or which agent. */
+interface DenialObserver {
+  denied(action: string, pattern: ChannelType | 'agents', channel: string, caller: Caller): void
+}
 
 /** By the names of the management actions that do the same. */
 function managedAction(action: 'create' | 'delete' | 'purge', type: ChannelType): string {
@@ -11,32 +19,29 @@ function managedAction(action: 'create' | 'delete' | 'purge', type: ChannelType)
 }
 
 /**
- * Audits what passes through the Broker: channels created, deleted and purged, and, where asked for, every message. What
- * an operator does is left to the management action, which knows more; so are the broker's own channels.
+ * Audits what passes through the Broker: channels created, deleted and purged, what the policy denies, and, where asked
+ * for, every message. What an operator does is left to the management action, which knows more; so are the broker's own
+ * channels.
  */
-export function brokerAudit(audit: AuditLog, { messages }: { readonly messages: boolean }): BrokerObserver {
-  const observer: BrokerObserver = {
+export function brokerAudit(
+  audit: AuditLog,
+  { messages }: { readonly messages: boolean },
+): BrokerObserver & DenialObserver {
+  const observer: BrokerObserver & DenialObserver = {
     managed(action, type, channel, caller) {
       if (caller instanceof Operator || isReservedChannel(channel)) return
-      audit.record({
-        client: caller.clientId,
-        action: managedAction(action, type),
-        outcome: 'success',
-        type,
-        channel,
-      })
+      const { clientId: client } = caller
+      audit.record({ client, action: managedAction(action, type), outcome: 'success', type, channel })
     },
     failed(action, type, channel, caller, code) {
-      if (caller instanceof Operator || type === undefined) return
+      if (caller instanceof Operator || type === undefined || code === DENIED_CODE) return
       if (action !== 'create' && action !== 'delete' && action !== 'purge') return
-      audit.record({
-        client: caller.clientId,
-        action: managedAction(action, type),
-        outcome: 'failure',
-        type,
-        channel,
-        code,
-      })
+      const { clientId: client } = caller
+      audit.record({ client, action: managedAction(action, type), outcome: 'failure', type, channel, code })
+    },
+    denied(action, pattern, channel, { clientId: client }) {
+      const target = pattern === 'agents' ? { agent: channel } : { type: pattern, channel }
+      audit.record({ client, action, outcome: 'denied', code: DENIED_CODE, ...target })
     },
   }
   if (!messages) return observer

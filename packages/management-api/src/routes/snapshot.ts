@@ -75,8 +75,8 @@ export const snapshotRoute = defineRoute({
       since: isoTime(statistics.since),
       totals: flowShape(statistics.totals()),
       types: CHANNEL_TYPES.map((type) => {
-        const flow = flowShape(statistics.ofType(type))
-        return { type, channels: ofType(channels, type).length, ...flow }
+        const flow = statistics.ofType(type)
+        return Object.assign({ type, channels: ofType(channels, type).length }, flowShape(flow))
       }),
       queues: {
         waiting: engine.queues.waiting,
