@@ -4,6 +4,7 @@ import { CLUSTERING } from './clustering.ts'
 import { DECISIONS } from './decisions.ts'
 import { CORS, ORIGINS, PROBES, SERVICE } from './http.ts'
 import { JSON_RPC } from './json-rpc.ts'
+import { MANAGEMENT } from './management.ts'
 import { MCP, SHAPES, TOOLS } from './mcp.ts'
 import { REGISTRY } from './registry.ts'
 import type { Requirement } from './requirement.ts'
@@ -25,4 +26,5 @@ export const REQUIREMENTS: readonly Requirement[] = [
   ...REGISTRY,
   ...A2A,
   ...CLUSTERING,
+  ...MANAGEMENT,
 ]

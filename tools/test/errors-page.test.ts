@@ -6,6 +6,7 @@ import { CE_ERRORS } from '@signalbox/connector-cloudevents'
 import { EMBEDDED_ENGINE_ERRORS } from '@signalbox/engine-embedded'
 import { NATS_ENGINE_ERRORS } from '@signalbox/engine-nats'
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
+import { MANAGEMENT_ERRORS } from '@signalbox/management-api'
 import { REGISTRY_ERRORS } from '@signalbox/registry'
 import { SERVER_ERRORS } from 'signalbox'
 import { expect, test } from 'vitest'
@@ -19,6 +20,7 @@ test('errors - the page lists every code there is, once, and no other', () => {
     JSON_RPC_CODES,
     CE_ERRORS,
     REGISTRY_ERRORS,
+    MANAGEMENT_ERRORS,
     EMBEDDED_ENGINE_ERRORS,
     NATS_ENGINE_ERRORS,
     SERVER_ERRORS,
