@@ -2,6 +2,7 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import type { AgentRegistry } from '@signalbox/registry'
 import { AgentAddressPolicy, AgentRequests, openRegistry } from '@signalbox/registry'
 
+import type { AgentAudit } from './agent-audit.ts'
 import type { Config } from './config/schema.ts'
 import type { Logger } from './log.ts'
 import type { AgentMetrics } from './metrics/agents.ts'
@@ -24,6 +25,7 @@ export async function openAgents(
   system: BrokerHandle,
   metrics: Metrics,
   log: Logger,
+  audit: AgentAudit,
 ): Promise<Agents> {
   const agentMetrics = metrics.forAgents()
   const addressPolicy = new AgentAddressPolicy({ allow: a2a.agentUrlAllow, deny: a2a.agentUrlDeny })
@@ -32,10 +34,11 @@ export async function openAgents(
     maxAgents: a2a.maxAgents,
     addressPolicy,
     hooks: {
-      operation(op, status, { agentId }) {
+      operation(op, status, detail) {
         agentMetrics.registryOperation(op, status)
+        audit.operation(op, status, detail)
         if (op === 'expire' && status === 'success')
-          log.info({ agentId }, 'agent expired: it sent no heartbeat in time')
+          log.info({ agentId: detail.agentId }, 'agent expired: it sent no heartbeat in time')
       },
       failed: (error) => log.error({ err: error }, 'agent registry: something failed'),
     },

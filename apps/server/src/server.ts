@@ -1,6 +1,7 @@
 import type { Broker, EngineHealth } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 
+import { AgentAudit } from './agent-audit.ts'
 import type { Agents } from './agents.ts'
 import { openAgents } from './agents.ts'
 import type { Config } from './config/schema.ts'
@@ -13,6 +14,7 @@ import { createManagementListener } from './listeners/management.ts'
 import { createSharedListener } from './listeners/shared.ts'
 import type { Logger } from './log.ts'
 import { createLogger } from './log.ts'
+import { managedAgents } from './managed-agents.ts'
 import { createManagementApi } from './management-api.ts'
 import { Metrics } from './metrics/metrics.ts'
 import { RequestLog } from './request-log.ts'
@@ -91,7 +93,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     })
     metrics.watchEngine(() => engine.stats())
 
-    const agents = config.connectors.a2a.enable ? await openAgents(config, system, metrics, log) : undefined
+    const agentAudit = new AgentAudit(operatorApi.audit)
+    const agents = config.connectors.a2a.enable ? await openAgents(config, system, metrics, log, agentAudit) : undefined
     opened.push(() => agents?.registry.close())
 
     const shared = await createSharedListener({
@@ -108,7 +111,12 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     opened.push(() => shared.close())
     const http = await listen(shared, 'http', config.http)
     health.serving({ health: () => healthOf(engine, agents) })
-    operatorApi.serve({ broker: operators, system })
+    const { agentTtlSeconds } = config.connectors.a2a
+    operatorApi.serve({
+      broker: operators,
+      system,
+      ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
+    })
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
 
     let closing: Promise<void> | undefined

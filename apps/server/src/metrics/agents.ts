@@ -146,6 +146,11 @@ export class AgentMetrics {
     this.#operations.inc({ op, status })
   }
 
+  /** What each agent that this node serves has under way. */
+  inFlight(): ReadonlyMap<string, number> {
+    return new Map(this.#source.inFlight())
+  }
+
   /** The agent is gone, and so are its series. */
   forget(agentId: string): void {
     if (!this.#series.delete(agentId)) return

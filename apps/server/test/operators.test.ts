@@ -1,0 +1,145 @@
+import { expect, test } from 'vitest'
+
+import { register, startAgent, withResult } from './support/agent.ts'
+import { callTool, rpc } from './support/mcp.ts'
+import { serve } from './support/server.ts'
+import { temporaryFolder } from './support/temp.ts'
+
+interface Answer {
+  readonly error: boolean
+  readonly error_string: string
+  // oxlint-disable-next-line typescript/no-explicit-any -- answers of all routes
+  readonly data: any
+}
+
+async function get(api: string, path: string): Promise<Answer> {
+  return (await fetch(api + path)).json() as Promise<Answer>
+}
+
+async function act(api: string, action: string, args: object): Promise<Answer> {
+  const response = await fetch(`${api}/api/actions/${action}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(args),
+  })
+  return response.json() as Promise<Answer>
+}
+
+interface Schema {
+  readonly properties: Record<string, Record<string, unknown>>
+  readonly required?: readonly string[]
+}
+
+/** What a caller must know of arguments: names, types, ranges, defaults, what is required. */
+function essence({ properties, required = [] }: Schema): object {
+  const keywords = ['type', 'minimum', 'maximum', 'default', 'enum', 'additionalProperties']
+  const names = Object.keys(properties).toSorted()
+  return names.map((name) => [
+    name,
+    required.includes(name),
+    keywords.map((keyword) => [keyword, properties[name]?.[keyword]]),
+  ])
+}
+
+test('MGMT-9 - an action takes exactly the arguments of the tool that does the same', async () => {
+  const { http, api } = await serve()
+  const { result } = (await rpc(http.url, 'tools/list', {})) as {
+    result: { tools: { name: string; inputSchema: Schema }[] }
+  }
+  const document = (await (await fetch(`${api.url}/openapi.json`)).json()) as {
+    paths: Record<string, { post: { requestBody: { content: { 'application/json': { schema: Schema } } } } }>
+  }
+  const same = {
+    send_queue_message: 'queue_send',
+    receive_queue_messages: 'queue_receive',
+    peek_queue_messages: 'queue_peek',
+    publish_event: 'events_publish',
+    publish_event_store: 'events_store_publish',
+    send_command: 'command_send',
+    send_query: 'query_send',
+  }
+  for (const [action, tool] of Object.entries(same)) {
+    const body = document.paths[`/api/actions/${action}`]?.post.requestBody.content['application/json'].schema
+    const input = result.tools.find(({ name }) => name === tool)?.inputSchema
+    expect([action, essence(body ?? { properties: {} })]).toEqual([action, essence(input ?? { properties: {} })])
+  }
+})
+
+test('MGMT-14 - the document has the REST routes of both listeners', async () => {
+  const { api } = await serve()
+  const { paths } = (await (await fetch(`${api.url}/openapi.json`)).json()) as { paths: Record<string, object> }
+  for (const path of ['/ping', '/ready', '/ce/send/event', '/ce/subscribe/events', '/api/snapshot'])
+    expect(paths).toHaveProperty([path])
+  const without = await serve({ connectors: { ce: { enable: false } } })
+  const { paths: fewer } = (await (await fetch(`${without.api.url}/openapi.json`)).json()) as {
+    paths: Record<string, object>
+  }
+  expect(Object.keys(fewer).filter((path) => path.startsWith('/ce/'))).toEqual([])
+})
+
+test('MGMT-12 - the configuration in effect, and what other listeners have open', async () => {
+  const { http, api } = await serve({ queue: { maxMessages: 7 } })
+  const ended = new AbortController()
+  await fetch(`${http.url}/mcp`, { headers: { accept: 'text/event-stream' }, signal: ended.signal })
+  expect(await get(api.url, '/api/config')).toMatchObject({
+    data: { queue: { maxMessages: 7 }, http: { host: '127.0.0.1' } },
+  })
+  const { data } = await get(api.url, '/api/snapshot')
+  expect(data.streams).toMatchObject({ mcp: 1, cloudevents: 0 })
+  expect(data.nodes).toMatchObject([{ engine: 'embedded', ready: true, healthy: true }])
+  ended.abort()
+})
+
+test('AUDIT-1, AUDIT-5 - the audit log survives a restart', async () => {
+  const store = { path: temporaryFolder() }
+  const first = await serve({ store })
+  await act(first.api.url, 'create_channel', { channel: 'orders', type: 'queues' })
+  await first.close()
+  const { api } = await serve({ store })
+  expect(await get(api.url, '/api/audit')).toMatchObject({
+    data: { items: [{ action: 'create_channel', channel: 'orders' }] },
+  })
+})
+
+test('MGMT-10, AUDIT-2 - agents are listed and removed by operators, and changes of the registry are audited once', async () => {
+  const { http, api } = await serve()
+  const agent = await startAgent(withResult('yes'))
+  for (const agent_id of ['one', 'two']) await register(http.url, { agent_id, name: 'Agent', url: agent.url })
+  await fetch(`${http.url}/agents/two`, { method: 'DELETE' })
+  expect(await get(api.url, '/api/agents')).toMatchObject({
+    data: {
+      items: [{ agent_id: 'one', registered_by: 'anonymous', is_alive: true, in_flight: 0, version: '' }],
+      total: 1,
+    },
+  })
+  expect(await act(api.url, 'deregister_agent', { agent_id: 'one' })).toMatchObject({
+    error: false,
+    data: { agent_id: 'one' },
+  })
+  expect(await act(api.url, 'deregister_agent', { agent_id: 'one' })).toMatchObject({
+    data: { code: 'AGENT_NOT_FOUND' },
+  })
+  expect(await get(api.url, '/api/agents')).toMatchObject({ data: { total: 0 } })
+  const entries = async () => {
+    const { data } = await get(api.url, '/api/audit')
+    return data.items.map(
+      ({ action, agent, address = '', outcome }: Record<string, string>) => `${action} ${agent} ${address} ${outcome}`,
+    )
+  }
+  await expect
+    .poll(entries)
+    .toEqual([
+      'deregister_agent one 127.0.0.1 failure',
+      'deregister_agent one 127.0.0.1 success',
+      'deregister_agent two  success',
+      'register_agent two  success',
+      'register_agent one  success',
+    ])
+})
+
+test('AUDIT-3 - AUDIT_MESSAGES has every message in the log, and the tools see nothing of it', async () => {
+  const { http, api } = await serve({ audit: { messages: true } })
+  await callTool(http.url, 'queue_send', { channel: 'orders', body: 'secret' })
+  await expect.poll(async () => (await get(api.url, '/api/audit?action=send')).data.items.length).toBe(1)
+  expect((await callTool(http.url, 'channel_list', {})).text).not.toContain('_AGENTS_')
+})
