@@ -15,11 +15,13 @@ export class BoundedTable<Value> {
   readonly #limit: number
   readonly #make: () => Value
   readonly #entries = new Map<string, Entry<Value>>()
+  #hand: MapIterator<[string, Entry<Value>]>
   #forgotten = 0
 
   constructor(limit: number, make: () => Value) {
     this.#limit = limit
     this.#make = make
+    this.#hand = this.#entries.entries()
   }
 
   /** How many were forgotten to make room. */
@@ -33,13 +35,15 @@ export class BoundedTable<Value> {
 
   /** The key's value, made when it has none. */
   of(key: string): Value {
-    let entry = this.#entries.get(key)
-    if (entry === undefined) {
-      if (this.#entries.size >= this.#limit) this.#forgetOne()
-      this.#entries.set(key, (entry = { value: this.#make(), recent: true }))
+    const known = this.#entries.get(key)
+    if (known !== undefined) {
+      known.recent = true
+      return known.value
     }
-    entry.recent = true
-    return entry.value
+    if (this.#entries.size >= this.#limit) this.#forgetOne()
+    const value = this.#make()
+    this.#entries.set(key, { value, recent: false })
+    return value
   }
 
   peek(key: string): Value | undefined {
@@ -50,20 +54,22 @@ export class BoundedTable<Value> {
     return Array.from(this.#entries, ([key, { value }]) => [key, value] as const)
   }
 
-  clear(): void {
-    this.#entries.clear()
-  }
-
+  /** The hand goes on from where it stopped: from the beginning it would pass over all that was deleted there. */
   #forgetOne(): void {
-    let passed = 0
-    for (const [key, entry] of this.#entries) {
-      this.#entries.delete(key)
-      if (!entry.recent || ++passed > MAX_CHANCES) {
-        this.#forgotten++
-        return
+    for (let passed = 0; this.#entries.size > 0;) {
+      const next = this.#hand.next()
+      if (next.done) {
+        this.#hand = this.#entries.entries()
+        continue
       }
-      entry.recent = false
-      this.#entries.set(key, entry)
+      const [key, entry] = next.value
+      if (entry.recent && passed++ < MAX_CHANCES) {
+        entry.recent = false
+        continue
+      }
+      this.#entries.delete(key)
+      this.#forgotten++
+      return
     }
   }
 }
