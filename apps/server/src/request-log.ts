@@ -44,6 +44,7 @@ export class RequestLog {
             ms: Math.round((performance.now() - startedAt) * 1000) / 1000,
             client: this.#callers.get(raw),
             address,
+            trace: traceIdOf(raw),
             ...(peer === undefined ? {} : { peer }),
           },
           'request',
@@ -52,6 +53,12 @@ export class RequestLog {
       done()
     })
   }
+}
+
+/** The trace that the caller says the request belongs to (W3C Trace Context). */
+function traceIdOf({ headers: { traceparent } }: IncomingMessage): string | undefined {
+  if (typeof traceparent !== 'string') return undefined
+  return /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-[\da-f]{2}(?:-|$)/.exec(traceparent)?.[1]
 }
 
 function pathOf({ url = '/' }: IncomingMessage): string {

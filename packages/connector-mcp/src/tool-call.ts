@@ -8,6 +8,7 @@ import { callKey } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
 import { CallEnded } from './errors.ts'
 import type { Exchange } from './exchange.ts'
+import { traceContext } from './trace-context.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 
 /** What all calls of one connector share. */
@@ -71,6 +72,10 @@ export class ToolCall implements ToolContext, RunningCall {
 
   get hasTimeout(): boolean {
     return !this.#tool.ownTimeout
+  }
+
+  get traceContext(): Readonly<Record<string, string>> {
+    return traceContext(this.#exchange.request.headers)
   }
 
   get endsAtShutdown(): boolean {

@@ -50,7 +50,12 @@ export async function openToolBench(
 
   async function call(name: string, args: unknown, signal: AbortSignal = NEVER): Promise<ToolOutcome> {
     const tool = toolNamed(tools, name)
-    const context: ToolContext = { broker: user, signal, progress: (message) => void progress.push(message) }
+    const context: ToolContext = {
+      broker: user,
+      signal,
+      traceContext: {},
+      progress: (message) => void progress.push(message),
+    }
     const outcome = await tool.call(args, context)
     expectOutput(tool, outcome)
     return outcome

@@ -149,6 +149,7 @@ async function forward(
     const reply = await withProgress(context, awaited, () =>
       agents.request(agentId, envelope, {
         caller: context.broker.caller,
+        headers: context.traceContext,
         signal: context.signal,
         acceptOnly: !blocking,
         ...(timeoutSeconds === undefined ? {} : { timeoutMs: milliseconds(timeoutSeconds) }),
