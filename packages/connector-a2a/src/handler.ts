@@ -110,7 +110,7 @@ class A2aEndpoint {
   #closed: Promise<void> | undefined
 
   constructor({ broker, system, registry, requests }: A2aRooms, options: ResolvedOptions) {
-    const { hooks, bindHost, agentMaxResponseBytes, agentCa, addressPolicy } = options
+    const { hooks, bindHost, agentMaxResponseBytes, agentCa, agentProxyUrl, addressPolicy } = options
     this.#options = options
     this.#broker = broker
     this.#registry = registry
@@ -155,6 +155,7 @@ class A2aEndpoint {
         tlsSkipVerify: options.agentTlsSkipVerify,
         addressPolicy,
         ...(agentCa === undefined ? {} : { ca: agentCa }),
+        ...(agentProxyUrl === undefined ? {} : { proxyUrl: agentProxyUrl }),
       }),
     )
   }

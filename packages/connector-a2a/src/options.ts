@@ -52,6 +52,8 @@ export interface A2aOptions {
   readonly agentTlsSkipVerify?: boolean
   /** Certificates to trust in place of the system's, PEM. @default the system's */
   readonly agentCa?: string | readonly string[]
+  /** A forward proxy that agents are called through, `http://[user:password@]host[:port]`. @default none */
+  readonly agentProxyUrl?: string
   /** Which addresses agents may be called at (R8): the registry's. @default all but those that are always refused */
   readonly addressPolicy?: AgentAddressPolicy
   /** Seconds without an event of the agent's after which a stream ends; 0 is never. @default 300 */
@@ -67,10 +69,10 @@ export interface A2aOptions {
   readonly hooks?: A2aHooks
 }
 
-type Defaulted = Omit<A2aOptions, 'agentCa' | 'bindHost' | 'platform'>
+type Defaulted = Omit<A2aOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'platform'>
 
 export type ResolvedOptions = Required<Defaulted> &
-  Pick<A2aOptions, 'agentCa' | 'bindHost'> & { readonly platform: Platform }
+  Pick<A2aOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost'> & { readonly platform: Platform }
 
 /** @throws RangeError for a number that is out of range */
 export function resolveOptions(options: A2aOptions, maxMessageBytes: number): ResolvedOptions {

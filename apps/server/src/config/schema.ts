@@ -288,6 +288,13 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description:
           "A PEM file of certificate authorities that agents' certificates are checked against, beside the well-known ones; empty is none.",
       }),
+      agentProxyUrl: Type.String({
+        default: '',
+        secret: true,
+        allowed: 'http://[user:password@]host[:port]; empty is none',
+        description:
+          'A forward proxy that all agents are called through: plain HTTP in absolute form, TLS by CONNECT. Never shown, as it may hold a password.',
+      }),
     }),
     ce: group('The CloudEvents connector (/ce)', {
       enable: flag(true, { description: 'Whether `/ce/*` is served.' }),

@@ -1,3 +1,4 @@
+import { readProxyUrl } from '@signalbox/connector-a2a'
 import { originPolicy } from '@signalbox/http-kit'
 import { AgentAddressPolicy } from '@signalbox/registry'
 import { Value } from 'typebox/value'
@@ -41,7 +42,18 @@ export function checked({ setting, value, origin }: Given): { value: SettingValu
   const refusal = `${setting.key}: ${given} (${origin}) is not allowed; allowed: ${allowedText(setting.schema)}`
   if (!isSettingValue(value) || !Value.Check(setting.schema, value)) return { problem: refusal }
   if (setting.key.endsWith('Origins') && !isOriginList(value)) return { problem: refusal }
+  if (setting.key.endsWith('.agentProxyUrl') && value !== '' && !isProxyUrl(value)) return { problem: refusal }
   return /\.agentUrl(?:Allow|Deny)$/.test(setting.key) && !isAddressList(value) ? { problem: refusal } : { value }
+}
+
+function isProxyUrl(value: SettingValue): boolean {
+  if (typeof value !== 'string') return false
+  try {
+    void readProxyUrl(value)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function isAddressList(value: SettingValue): boolean {

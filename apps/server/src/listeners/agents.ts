@@ -43,6 +43,7 @@ export function agentRoutes(
       addressPolicy,
       maxSseIdleSeconds: a2a.maxSseIdleSeconds,
       ...(a2a.agentCaFile === '' ? {} : { agentCa: agentAuthorities(a2a.agentCaFile) }),
+      ...(a2a.agentProxyUrl === '' ? {} : { agentProxyUrl: a2a.agentProxyUrl }),
       // As for /mcp.
       lateHooks: false,
       platform: { version: VERSION },

@@ -3,7 +3,14 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 
 import type { AgentQuery, AgentReply } from '@signalbox/registry'
 
-import { AGENT_TIMEOUT, connectionFailure, invalidResponse, RESPONSE_TOO_LARGE, unavailable } from './agent-failures.ts'
+import {
+  AGENT_TIMEOUT,
+  connectionFailure,
+  invalidResponse,
+  PROXY_REFUSED,
+  RESPONSE_TOO_LARGE,
+  unavailable,
+} from './agent-failures.ts'
 import type { AgentTarget } from './agent-target.ts'
 import { decodeContent, isEncoded } from './content-encoding.ts'
 import { carriable, requestHeaders } from './request-headers.ts'
@@ -65,6 +72,11 @@ export class AgentCall {
     this.#status = status
     if (status === 502 || status === 503 || status === 504) {
       this.#fail(unavailable(status))
+      return
+    }
+    // Only a proxy says so (RFC 9110, section 15.5.8): the agent never saw the request.
+    if (status === 407) {
+      this.#fail(PROXY_REFUSED)
       return
     }
     if (mode === 'stream' && status >= 200 && status <= 299) {

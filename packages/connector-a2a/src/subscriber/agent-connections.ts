@@ -7,6 +7,9 @@ import { createSecureContext } from 'node:tls'
 import type { AgentAddressPolicy } from '@signalbox/registry'
 import { AgentAddressError } from '@signalbox/registry'
 
+import { AgentProxy } from './agent-proxy.ts'
+import { ProxiedHttpAgent, ProxiedHttpsAgent } from './proxied-agents.ts'
+
 export interface ConnectionOptions {
   /** Do not verify the agents' certificates (AgentTLSSkipVerify). */
   readonly tlsSkipVerify: boolean
@@ -14,6 +17,8 @@ export interface ConnectionOptions {
   readonly ca?: string | readonly string[]
   /** Refuses addresses as they are connected to: what a name stands for may change (R8). */
   readonly addressPolicy: AgentAddressPolicy
+  /** A forward proxy to go through, `http://[user:password@]host[:port]`. @default none */
+  readonly proxyUrl?: string
 }
 
 /**
@@ -30,8 +35,10 @@ export class AgentConnections {
   readonly #addressPolicy: AgentAddressPolicy
   readonly #http: HttpAgent
   readonly #https: HttpsAgent
+  readonly proxy: AgentProxy | undefined
 
-  constructor({ tlsSkipVerify, ca, addressPolicy }: ConnectionOptions) {
+  /** @throws RangeError for what is no proxy's URL */
+  constructor({ tlsSkipVerify, ca, addressPolicy, proxyUrl }: ConnectionOptions) {
     this.#addressPolicy = addressPolicy
     const options: AgentOptions = { keepAlive: true, timeout: IDLE_MS, lookup: addressPolicy.lookup }
     const tls: TlsAgentOptions = {
@@ -42,8 +49,9 @@ export class AgentConnections {
         ? {}
         : { secureContext: createSecureContext({ ca: typeof ca === 'string' ? ca : [...ca] }) }),
     }
-    this.#http = new HttpAgent(options)
-    this.#https = new HttpsAgent(tls)
+    this.proxy = proxyUrl === undefined ? undefined : new AgentProxy(proxyUrl)
+    this.#http = this.proxy === undefined ? new HttpAgent(options) : new ProxiedHttpAgent(this.proxy, options)
+    this.#https = this.proxy === undefined ? new HttpsAgent(tls) : new ProxiedHttpsAgent(this.proxy, tls)
   }
 
   /** Whether a host may be called, as far as can be said without resolving it. */
@@ -57,6 +65,11 @@ export class AgentConnections {
     }
   }
 
+  /** Where a proxy connects in our place, what a name stands for is looked at before the call (R8). */
+  async permitsNow(url: URL): Promise<boolean> {
+    return (await this.#addressPolicy.check(url)) === undefined
+  }
+
   for(protocol: string): HttpAgent {
     return protocol === 'https:' ? this.#https : this.#http
   }
@@ -65,5 +78,6 @@ export class AgentConnections {
   close(): void {
     this.#http.destroy()
     this.#https.destroy()
+    this.proxy?.close()
   }
 }

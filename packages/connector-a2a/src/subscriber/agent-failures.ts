@@ -29,6 +29,11 @@ export function invalidResponse(status: number): AgentReply {
   return { executed: true, error: '', failure: 'invalid_response', status, body: NO_BODY }
 }
 
+const NO_TUNNEL = 'the proxy did not connect to it'
+
+/** The proxy wants credentials that it was not given, or others. */
+export const PROXY_REFUSED = unreachable(NO_TUNNEL)
+
 /** What callers may know of a failed connection: never an address that a name stands for (R8). */
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
@@ -41,6 +46,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'the connection was not accepted in time',
   EADDRNOTAVAIL: 'no connection can be made',
   EMFILE: 'no connection can be made',
+  AGENT_PROXY_REFUSED: NO_TUNNEL,
   AGENT_ADDRESS_REFUSED: 'its address may not be called',
 }
 

@@ -15,8 +15,12 @@ export class AgentTarget {
    * What a name stands for is looked at with each connection.
    */
   readonly permitted: boolean
+  /** To be asked before each call; undefined where each connection asks by itself. */
+  readonly permittedNow: (() => Promise<boolean>) | undefined
   readonly #options: RequestOptions
   readonly #request: typeof httpRequest
+  /** For the proxy, where that reads the request. */
+  readonly #proxyHeaders: readonly string[]
 
   /** @throws TypeError for what is not a URL */
   constructor(url: string, connections: AgentConnections) {
@@ -25,8 +29,20 @@ export class AgentTarget {
     this.url = url
     this.host = parsed.host
     this.permitted = connections.permits(parsed.hostname)
-    this.#options = { protocol, hostname, port, path, agent: connections.for(parsed.protocol), method: 'POST' }
-    this.#request = parsed.protocol === 'https:' ? httpsRequest : httpRequest
+    const { proxy } = connections
+    this.permittedNow = proxy === undefined ? undefined : () => connections.permitsNow(parsed)
+    const secure = parsed.protocol === 'https:'
+    const readByProxy = proxy !== undefined && !secure
+    this.#proxyHeaders = readByProxy ? proxy.headers : []
+    this.#options = {
+      protocol,
+      hostname,
+      port,
+      path: readByProxy ? `${parsed.origin}${path}` : path,
+      agent: connections.for(parsed.protocol),
+      method: 'POST',
+    }
+    this.#request = secure ? httpsRequest : httpRequest
   }
 
   /**
@@ -34,6 +50,7 @@ export class AgentTarget {
    * @throws TypeError for a header that HTTP cannot carry
    */
   post(headers: readonly string[]): ClientRequest {
-    return this.#request({ ...this.#options, headers })
+    const all = this.#proxyHeaders.length === 0 ? headers : [...headers, ...this.#proxyHeaders]
+    return this.#request({ ...this.#options, headers: all })
   }
 }

@@ -129,7 +129,15 @@ export class ServedAgent {
     })
   }
 
-  #send(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
+  async #send(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
+    if (target.permittedNow !== undefined) {
+      if (!(await target.permittedNow())) return { reply: ADDRESS_REFUSED }
+      if (this.#node.stopped.aborted) return { reply: SHUTTING_DOWN }
+    }
+    return this.#exchange(target, query, requesterGone)
+  }
+
+  #exchange(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
     const { calls, maxResponseBytes } = this.#node
     return new Promise((resolve) => {
       const call = new AgentCall(target, query, maxResponseBytes, (result) => {

@@ -1,0 +1,122 @@
+import { Buffer } from 'node:buffer'
+import type { ClientRequest } from 'node:http'
+import { request as httpRequest } from 'node:http'
+import type { Socket } from 'node:net'
+import { connect, isIPv6 } from 'node:net'
+
+/** Where a forward proxy is, and the credentials for it. */
+export interface ProxyAddress {
+  readonly host: string
+  readonly port: number
+  /** The value of Proxy-Authorization (RFC 9110, section 11.7.2). */
+  readonly authorization: string | undefined
+}
+
+/** The proxy opened no tunnel. */
+export class AgentProxyError extends Error {
+  override readonly name = 'AgentProxyError'
+  readonly code: 'AGENT_PROXY_REFUSED' | 'ETIMEDOUT'
+
+  constructor(code: AgentProxyError['code'], message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/**
+ * Reads the URL of a forward proxy: `http://[user:password@]host[:port]`.
+ * @throws RangeError, which does not show the URL: it may hold a password
+ */
+export function readProxyUrl(text: string): ProxyAddress {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol !== 'http:' || url.pathname !== '/' || url.search !== '' || url.hash !== '') throw notAProxy()
+  const { hostname, port, username, password } = url
+  return {
+    host: hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: port === '' ? 80 : Number(port),
+    authorization: username === '' && password === '' ? undefined : basic(username, password),
+  }
+}
+
+function basic(username: string, password: string): string {
+  try {
+    const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+    return `Basic ${Buffer.from(credentials).toString('base64')}`
+  } catch {
+    throw notAProxy()
+  }
+}
+
+function notAProxy(): RangeError {
+  return new RangeError('agentProxyUrl: not the URL of a proxy; allowed is http://[user:password@]host[:port]')
+}
+
+/** How long the proxy has to open a tunnel, in milliseconds. Calls end by their own deadline, mostly before. */
+const TUNNEL_MS = 30_000
+
+/**
+ * A forward proxy. Plain HTTP goes to it in absolute form (RFC 9112, section 3.2.2), TLS through a tunnel that CONNECT
+ * opens (RFC 9110, section 9.3.6), so that the proxy sees nothing of it.
+ */
+export class AgentProxy {
+  readonly #address: ProxyAddress
+  readonly #opening = new Set<ClientRequest>()
+
+  /** @throws RangeError for what {@link readProxyUrl} does not take */
+  constructor(url: string) {
+    this.#address = readProxyUrl(url)
+  }
+
+  /** Headers for the proxy, as names and values in turn. */
+  get headers(): readonly string[] {
+    const { authorization } = this.#address
+    return authorization === undefined ? [] : ['Proxy-Authorization', authorization]
+  }
+
+  /** A connection to the proxy itself. */
+  connect(): Socket {
+    const { host, port } = this.#address
+    return connect({ host, port })
+  }
+
+  /** Opens a tunnel; `done` is called once. */
+  tunnel(host: string, port: number, done: (error: Error | null, socket?: Socket) => void): void {
+    const authority = `${isIPv6(host) ? `[${host}]` : host}:${port}`
+    const request = httpRequest({
+      host: this.#address.host,
+      port: this.#address.port,
+      method: 'CONNECT',
+      path: authority,
+      headers: ['Host', authority, ...this.headers],
+      agent: false,
+    })
+    const timer = setTimeout(
+      () => request.destroy(new AgentProxyError('ETIMEDOUT', 'the proxy opened no tunnel in time')),
+      TUNNEL_MS,
+    )
+    timer.unref()
+    const settle = (error: Error | null, socket?: Socket): void => {
+      if (!this.#opening.delete(request)) return
+      clearTimeout(timer)
+      done(error, socket)
+    }
+    this.#opening.add(request)
+    request.on('connect', ({ statusCode = 0 }, socket, head) => {
+      // Whatever comes before the handshake of the agent's own TLS is not from the agent.
+      if (statusCode >= 200 && statusCode <= 299 && head.byteLength === 0) {
+        settle(null, socket)
+        return
+      }
+      socket.destroy()
+      settle(new AgentProxyError('AGENT_PROXY_REFUSED', `the proxy refused a tunnel: HTTP ${statusCode}`))
+    })
+    request.on('error', settle)
+    request.on('close', () => settle(new AgentProxyError('AGENT_PROXY_REFUSED', 'the proxy closed the connection')))
+    request.end()
+  }
+
+  /** Breaks off the tunnels that are not open yet. */
+  close(): void {
+    for (const request of this.#opening) request.destroy()
+  }
+}
