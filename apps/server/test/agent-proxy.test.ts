@@ -19,9 +19,9 @@ const CREDENTIALS = 'us%40er:pass%3Aword'
 const BASIC = `Basic ${Buffer.from('us@er:pass:word').toString('base64')}`
 
 /** An agent over TLS at 127.0.0.1; resolves with its port. */
-async function startTlsAgent(): Promise<number> {
+async function startTlsAgent(when: (answer: () => void) => void = (answer) => answer()): Promise<number> {
   const server = createServer({ key: pem('server.key'), cert: pem('server.crt') }, (_request, response) => {
-    response.end('{"jsonrpc":"2.0","id":1,"result":"over TLS"}')
+    when(() => response.end('{"jsonrpc":"2.0","id":1,"result":"over TLS"}'))
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(() => {
@@ -62,6 +62,8 @@ test('R8 - plain HTTP goes to the proxy in absolute form, with its credentials, 
   expect(bare.asked).toHaveLength(3)
   expect(bare.asked[0]?.headers).toMatchObject({ 'x-mine': '1', 'x-broker-caller-id': 'anonymous' })
   for (const { headers } of bare.asked) expect(headers['proxy-authorization']).toBeUndefined()
+  // Connections that nobody uses any more go, while the server stays.
+  await expect.poll(() => proxy.sockets.size, { timeout: 20_000 }).toBe(0)
 })
 
 test("R8 - TLS goes through a tunnel of the proxy, and the certificate is still the agent's to show", async () => {
@@ -88,6 +90,41 @@ test("R8 - TLS goes through a tunnel of the proxy, and the certificate is still 
     new Set([`CONNECT 127.0.0.1:${port}`, `CONNECT agent.invalid:${port}`]),
   )
   expect(new Set(proxy.asked.map(({ authorization }) => authorization))).toEqual(new Set([BASIC]))
+  await expect.poll(() => proxy.sockets.size, { timeout: 20_000 }).toBe(0)
+})
+
+/** Longer than connections may idle. */
+function slow(answer: () => void): void {
+  setTimeout(answer, 2_500)
+}
+
+test('R8, A2 - behind a proxy connections and tunnels are used again, and an agent may take longer than they may idle', async () => {
+  const proxy = await startForwardProxy()
+  const { http } = await serve({
+    connectors: { a2a: { agentProxyUrl: `http://127.0.0.1:${proxy.port}`, agentTlsSkipVerify: true } },
+  })
+  const plain = await startAgent(({ method }, response) => {
+    const answer = () => response.end('{"jsonrpc":"2.0","id":1,"result":"in the end"}')
+    if (method === 'slow') slow(answer)
+    else answer()
+  })
+  let tunnelled = 0
+  const port = await startTlsAgent((answer) => {
+    if (++tunnelled <= 20) answer()
+    else slow(answer)
+  })
+  await register(http.url, agent('plain', plain.url))
+  await register(http.url, agent('secure', `https://[::1]:${port}/`))
+  for (let i = 0; i < 20; i++) {
+    expect(await callAgent(http.url, 'plain', 'quick')).toMatchObject({ result: 'in the end' })
+    expect(await callAgent(http.url, 'secure', 'quick')).toMatchObject({ result: 'over TLS' })
+  }
+  const tunnels = proxy.asked.filter(({ line }) => line.startsWith('CONNECT'))
+  expect(new Set(tunnels.map(({ line }) => line))).toEqual(new Set([`CONNECT [::1]:${port}`]))
+  expect(tunnels.length).toBeLessThan(20)
+  expect(
+    await Promise.all([callAgent(http.url, 'plain', 'slow'), callAgent(http.url, 'secure', 'slow')]),
+  ).toMatchObject([{ result: 'in the end' }, { result: 'over TLS' }])
 })
 
 /** What calls to an agent over plain HTTP and to one over TLS come to behind this proxy. */

@@ -129,12 +129,14 @@ export class ServedAgent {
     })
   }
 
-  async #send(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
-    if (target.permittedNow !== undefined) {
-      if (!(await target.permittedNow())) return { reply: ADDRESS_REFUSED }
+  #send(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
+    const { permittedNow } = target
+    if (permittedNow === undefined) return this.#exchange(target, query, requesterGone)
+    return permittedNow().then((permitted) => {
+      if (!permitted) return { reply: ADDRESS_REFUSED }
       if (this.#node.stopped.aborted) return { reply: SHUTTING_DOWN }
-    }
-    return this.#exchange(target, query, requesterGone)
+      return this.#exchange(target, query, requesterGone)
+    })
   }
 
   #exchange(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
