@@ -86,6 +86,8 @@ test('S4 - tools that could do nothing for the caller are not shown', async () =
     'events_store_read_latest',
     'channel_list',
     'channel_info',
+    'agent_list',
+    'agent_info',
   ])
   expect(await shown('sender')).toEqual(['queue_send'])
   expect(await shown('nobody')).toEqual([])
