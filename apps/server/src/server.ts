@@ -100,6 +100,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const shared = await createSharedListener({
       config,
       broker,
+      system,
       agents,
       authenticator: authentication.shared,
       tls,

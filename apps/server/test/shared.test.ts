@@ -171,7 +171,7 @@ test('timeouts - a client that is slow to send is cut off, one that waits for an
   const metrics = new Metrics()
   const app = await createSharedListener({
     config: createConfig(),
-    broker: createBroker(engine).broker,
+    ...createBroker(engine),
     authenticator: anonymousAuthenticator,
     health: new Health('embedded', '0'),
     metrics,

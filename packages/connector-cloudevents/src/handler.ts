@@ -4,6 +4,7 @@ import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { authenticate, AuthenticationError, originPolicy, readBody, Settlements } from '@signalbox/http-kit'
 import type { Identity, OriginPolicy } from '@signalbox/http-kit'
 
+import { AnswerRelay } from './answer-relay.ts'
 import { CallEnded, Calls } from './calls.ts'
 import { CeError, toCeError } from './errors.ts'
 import { contentMode, unsupported } from './event/content-mode.ts'
@@ -90,10 +91,12 @@ class CeEndpoint {
       } catch {}
     }
     this.#settlements = new Settlements(options.settleGraceMs, failed)
+    const pending = new PendingRequests()
     this.environment = {
       options,
       settlements: this.#settlements,
-      pending: new PendingRequests(),
+      pending,
+      relay: options.system && new AnswerRelay(options.system, pending),
       subscriptions: new Subscriptions(options.maxSseConnections),
       flusher: new Flusher(),
       failed,
@@ -249,10 +252,11 @@ class CeEndpoint {
 
   close(graceMs = 5000): Promise<void> {
     this.#closed ??= (async () => {
-      const { flusher, subscriptions } = this.environment
+      const { flusher, subscriptions, relay } = this.environment
       await this.#calls.close(graceMs)
       flusher.flushAll()
       subscriptions.closeAll()
+      await relay?.close().catch((error: unknown) => this.environment.failed(error))
       await this.#settlements.close(1000)
     })()
     return this.#closed

@@ -1,3 +1,4 @@
+import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
@@ -51,10 +52,15 @@ export interface CeOptions {
   readonly keepAliveMs?: number
   /** Bytes that may wait for a slow subscriber of events, commands or queries. @default 4194304 */
   readonly maxBufferedBytes?: number
+  /**
+   * The broker's own handle, from `createBroker`: with it a subscriber's answer to a command or query counts at every node
+   * of the broker, else only at the node that has the subscriber's stream. @default none
+   */
+  readonly system?: BrokerHandle
   readonly hooks?: CeHooks
 }
 
-export type ResolvedOptions = Required<Omit<CeOptions, 'bindHost'>> & Pick<CeOptions, 'bindHost'>
+export type ResolvedOptions = Required<Omit<CeOptions, 'bindHost' | 'system'>> & Pick<CeOptions, 'bindHost' | 'system'>
 
 /** @throws RangeError for a number that is out of range, and a path that does not begin with a slash or ends with one */
 export function resolveOptions(options: CeOptions): ResolvedOptions {

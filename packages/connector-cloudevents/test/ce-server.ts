@@ -44,12 +44,18 @@ export interface CeServer {
 }
 
 /** The connector, and /mcp beside it, on a real server over a real embedded engine. Gone when the test is over. */
-export async function openCe(options: CloudEventsConnectorOptions = {}): Promise<CeServer> {
+export async function openCe(
+  options: CloudEventsConnectorOptions & {
+    /** Answers count at every node. */
+    readonly relays?: boolean
+  } = {},
+): Promise<CeServer> {
   const path = await mkdtemp(join(tmpdir(), 'signalbox-ce-'))
   const engine = await openEmbeddedEngine({ path })
   const { broker, system } = createBroker(engine)
   const app = Fastify({ forceCloseConnections: true })
-  const connector = cloudeventsConnector(broker, { settleGraceMs: 50, ...options })
+  const { relays = false, ...own } = options
+  const connector = cloudeventsConnector(broker, { settleGraceMs: 50, ...own, ...(relays ? { system } : {}) })
   await app.register(connector)
   await app.register(mcpConnector(broker))
   await app.listen({ port: 0, host: '127.0.0.1' })

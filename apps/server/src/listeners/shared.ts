@@ -1,7 +1,7 @@
 import type { ServerOptions } from 'node:http'
 import { createServer } from 'node:http'
 
-import type { Broker } from '@signalbox/broker-core'
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
 import { mcpConnector } from '@signalbox/connector-mcp'
 import type { Authenticator } from '@signalbox/http-kit'
@@ -42,6 +42,8 @@ const TCP_KEEPALIVE_MS = 30_000
 export interface SharedOptions {
   readonly config: Config
   readonly broker: Broker
+  /** For the broker's own channels. */
+  readonly system: BrokerHandle
   /** Left out: no agents (R10). */
   readonly agents?: Agents | undefined
   readonly authenticator: Authenticator
@@ -59,6 +61,7 @@ export interface SharedOptions {
 export async function createSharedListener({
   config,
   broker,
+  system,
   agents,
   authenticator,
   tls,
@@ -130,6 +133,7 @@ export async function createSharedListener({
       trustedOrigins: trustedOrigins(ce.trustedOrigins),
       bindHost: config.http.host,
       maxBodyBytes: config.maxBodyBytes,
+      system,
       timeoutSeconds: ce.timeoutSeconds,
       maxSseConnections: ce.maxSseConnections,
       maxSseIdleSeconds: ce.maxSseIdleSeconds,

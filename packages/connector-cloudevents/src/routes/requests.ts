@@ -103,7 +103,11 @@ export const sendResponse = defineRoute({
     const message = events[0]?.message
     if (message === undefined) throw new CeError('EVENT_INVALID', 'invalid CloudEvent: there is no event')
     const reply = is_error ? { ...message, error: reasonOf(message.body) } : message
-    if (!environment.pending.answer(request_id, identity.clientId, reply)) {
+    const { pending, relay } = environment
+    const { clientId } = identity
+    const answered =
+      pending.answer(request_id, clientId, reply) || ((await relay?.forward(request_id, clientId, reply)) ?? false)
+    if (!answered) {
       throw new CeError(
         'REQUEST_UNKNOWN',
         'no request with this request_id waits for your answer: it was answered already, its time ran out, its requester or your subscription is gone, or it never was yours',

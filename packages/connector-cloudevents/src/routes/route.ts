@@ -3,6 +3,7 @@ import { compileQuery } from '@signalbox/http-kit'
 import type { Identity, Settlements } from '@signalbox/http-kit'
 import type { Static, TObject } from 'typebox'
 
+import type { AnswerRelay } from '../answer-relay.ts'
 import { invalidParameters } from '../errors.ts'
 import type { IncomingEvent } from '../event/incoming-event.ts'
 import type { Answer, Exchange } from '../exchange.ts'
@@ -16,6 +17,8 @@ export interface Environment {
   readonly options: ResolvedOptions
   readonly settlements: Settlements
   readonly pending: PendingRequests
+  /** To and from the other nodes; undefined when answers count at this one only. */
+  readonly relay: AnswerRelay | undefined
   readonly subscriptions: Subscriptions
   readonly flusher: Flusher
   /** For the log: something failed that no client is told about. */

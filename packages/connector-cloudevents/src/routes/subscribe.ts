@@ -3,13 +3,12 @@ import type { Identity } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { toCeError } from '../errors.ts'
-import type { PendingRequests } from '../pending-requests.ts'
 import { Feed } from '../sse/feed.ts'
 import { errorFrame, messageFrame, requestFrame } from '../sse/frames.ts'
 import { storeStart } from '../sse/store-start.ts'
 import type { SubscriptionInfo } from '../sse/subscriptions.ts'
 import { channel, STRICT } from './parameter-types.ts'
-import type { RouteCall } from './route.ts'
+import type { Environment, RouteCall } from './route.ts'
 import { defineRoute } from './route.ts'
 
 function common(channelText: string) {
@@ -98,11 +97,13 @@ function requestRoute(name: 'commands' | 'queries', what: string) {
     body: 'ignored',
     query: Type.Object(common(`The channel of ${name}.`), STRICT),
     run: (query, call) =>
-      subscribe(name, query, call, (feed, options) =>
-        call.broker[name].subscribe(query.channel, options, (request) =>
-          handOver(name, what, request, feed, call.identity, call.environment.pending),
-        ),
-      ),
+      subscribe(name, query, call, async (feed, options) => {
+        // First, so that no answer comes too early for it.
+        await call.environment.relay?.open()
+        return call.broker[name].subscribe(query.channel, options, (request) =>
+          handOver(name, what, request, feed, call.identity, call.environment),
+        )
+      }),
   })
 }
 
@@ -116,10 +117,10 @@ async function handOver(
   request: RequestMessage,
   feed: Feed,
   { clientId }: Identity,
-  pending: PendingRequests,
+  { pending, relay }: Environment,
 ): Promise<ReplyInput> {
   if (!feed.open || request.signal.aborted) return { error: 'the subscriber is gone' }
-  const waiting = pending.add(clientId)
+  const waiting = pending.add(clientId, relay?.node)
   const { id, reply } = waiting
   const frame = requestFrame(type, request, { brokerrequestid: id, brokerreplychannel: `reply.${id}` })
   if (!feed.hasRoomFor(frame)) {

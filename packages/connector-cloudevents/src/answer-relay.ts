@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto'
+
+import type { BrokerHandle, ReplyInput, RequestMessage, Subscription } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
+
+import type { PendingRequests } from './pending-requests.ts'
+
+/** How long the node that holds a subscriber's stream has to take an answer, in milliseconds. */
+const TIMEOUT_MS = 5_000
+
+/** So few that ids somebody made up leave no more channels than these. */
+const CHANNEL_DIGITS = 2
+
+const NODE_DIGITS = 8
+const REQUEST_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+const REQUEST_TAG = 'ce_answer_to'
+const CLIENT_TAG = 'ce_answer_by'
+const ERROR_TAG = 'ce_answer_error'
+/** Before each tag of the answer's own. */
+const OWN_TAG = 'own_'
+
+/**
+ * Brings answers to the node that holds the subscriber's stream, when they reach another one. A request's id begins with
+ * its node. An answer travels as a Query on `_AGENTS_.replies/{first digits}`, where each node is a group of its own.
+ */
+export class AnswerRelay {
+  /** What the ids of this node's requests begin with. */
+  readonly node = randomUUID().slice(0, NODE_DIGITS)
+  readonly #system: BrokerHandle
+  readonly #pending: PendingRequests
+  #subscription: Promise<Subscription> | undefined
+
+  constructor(system: BrokerHandle, pending: PendingRequests) {
+    this.#system = system
+    this.#pending = pending
+  }
+
+  /** Resolves when answers that reach other nodes come here. @throws BrokerError ENGINE_UNAVAILABLE */
+  async open(): Promise<void> {
+    const subscription = (this.#subscription ??= this.#subscribe())
+    const again = (): void => {
+      if (this.#subscription === subscription) this.#subscription = undefined
+    }
+    try {
+      const { closed } = await subscription
+      void closed.then(again)
+    } catch (error) {
+      again()
+      throw error
+    }
+  }
+
+  #subscribe(): Promise<Subscription> {
+    return this.#system.queries.subscribe(channelOf(this.node), { group: this.node }, (message) => this.#take(message))
+  }
+
+  #take(message: RequestMessage): ReplyInput | Promise<ReplyInput> {
+    const { body, metadata, tags } = message
+    const { [REQUEST_TAG]: id = '', [CLIENT_TAG]: clientId = '', [ERROR_TAG]: error } = tags
+    // Meant for another node of the same channel: its word is waited for.
+    if (!id.startsWith(this.node)) return over(message)
+    const own = Object.entries(tags).filter(([name]) => name.startsWith(OWN_TAG))
+    const reply = {
+      body,
+      metadata,
+      tags: Object.fromEntries(own.map(([name, value]) => [name.slice(OWN_TAG.length), value])),
+      ...(error === undefined ? {} : { error }),
+    }
+    return this.#pending.answer(id, clientId, reply) ? {} : { error: 'unknown' }
+  }
+
+  /**
+   * Answers a request that another node handed over. False when it waits for no answer of this principal's, or its node
+   * is gone.
+   * @throws BrokerError REQUEST_TIMEOUT when its node says nothing, MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE
+   */
+  async forward(id: string, clientId: string, { body, metadata, tags = {}, error }: ReplyInput): Promise<boolean> {
+    if (!REQUEST_ID.test(id) || id.startsWith(this.node)) return false
+    const carried: Record<string, string> = { [REQUEST_TAG]: id, [CLIENT_TAG]: clientId }
+    if (error !== undefined) carried[ERROR_TAG] = error
+    for (const name of Object.keys(tags)) carried[OWN_TAG + name] = tags[name] ?? ''
+    const message = { body: body ?? new Uint8Array(0), tags: carried, ...(metadata === undefined ? {} : { metadata }) }
+    try {
+      const { executed } = await this.#system.queries.send(channelOf(id), message, { timeoutMs: TIMEOUT_MS })
+      return executed
+    } catch (failure) {
+      if (isBrokerError(failure) && failure.code === 'NO_SUBSCRIBER') return false
+      throw failure
+    }
+  }
+
+  /** Nothing is brought here any more. Idempotent. */
+  async close(): Promise<void> {
+    const subscription = this.#subscription
+    this.#subscription = undefined
+    await (await subscription?.catch(() => undefined))?.close()
+  }
+}
+
+function channelOf(id: string): string {
+  return `_AGENTS_.replies/${id.slice(0, CHANNEL_DIGITS)}`
+}
+
+/** Resolves when nobody waits for an answer to the message any more. */
+function over({ signal }: RequestMessage): Promise<ReplyInput> {
+  if (signal.aborted) return Promise.resolve({})
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve({}), { once: true }))
+}
