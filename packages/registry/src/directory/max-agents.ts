@@ -45,7 +45,10 @@ export class MaxAgents {
         taken = false
         const calls = (this.#underWay.get(agentId) ?? 1) - 1
         if (calls > 0) this.#underWay.set(agentId, calls)
-        else this.#underWay.delete(agentId)
+        else {
+          this.#underWay.delete(agentId)
+          if (!this.#registered.has(agentId)) this.#excess.delete(agentId)
+        }
       },
     }
   }
@@ -72,8 +75,12 @@ export class MaxAgents {
     return this.#excess.get(agentId) === sequence
   }
 
+  /**
+   * An agent is gone. Another node may take an excess back before the call that registered it here has heard of its own
+   * entry: what that call is to be told is kept until it ends.
+   */
   forget(agentId: string): void {
-    this.#excess.delete(agentId)
+    if (!this.#underWay.has(agentId)) this.#excess.delete(agentId)
   }
 
   refusal(): RegistryError {
