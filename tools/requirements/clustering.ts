@@ -11,4 +11,9 @@ export const CLUSTERING = section('CL', 'docs/decisions/0011-nats-engine.md', [
   'a node that starts while the servers are away says so, waits if it may, and is ready when they come',
   'user and password, credentials files, TLS with an own authority, and several addresses are taken',
   'on three servers with three replicas the same holds, one of them down or not, and of writers at once one is first',
+  'every surface works at any node: each request of a conversation may reach another one',
+  'an agent that registers at one node is served at every node, and gone at every node when it goes or falls silent',
+  'a subscriber’s answer to a command or query counts at every node',
+  'a node that dies with a call or a stream costs its callers seconds, and they are told',
+  'streams across nodes keep their flow control: a slow reader holds its agent back, and nothing is lost',
 ])

@@ -1,5 +1,5 @@
-import type { ChildProcess } from 'node:child_process'
 import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -26,35 +26,50 @@ export function shown(text: string): RegExp {
   return new RegExp(`^${parts.map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)).join('[^]*')}$`)
 }
 
-/** A server of its own for what a page shows, in which the default addresses stand for its. */
+export interface Addresses {
+  readonly http: string
+  readonly api: string
+}
+
+/** Starts a server as `npm start` does, on free ports and with a store of its own, until the stack is disposed of. */
+export async function startServer(stack: AsyncDisposableStack, env: NodeJS.ProcessEnv = {}): Promise<Addresses> {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-page-'))
+  stack.defer(() => rmSync(folder, { recursive: true, force: true }))
+  const server = spawn(process.execPath, ['--conditions=@signalbox/source', 'apps/server/src/main.ts'], {
+    cwd: ROOT,
+    env: { ...process.env, HTTP_PORT: '0', API_PORT: '0', STORE_PATH: join(folder, 'store'), ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const gone = once(server, 'exit')
+  stack.defer(async () => {
+    server.kill('SIGTERM')
+    await gone
+  })
+  for await (const line of createInterface({ input: server.stdout })) {
+    if (line.includes('"signalbox ready"')) return JSON.parse(line) as Addresses
+  }
+  throw new Error('the server ended before it was ready')
+}
+
+/** A broker of its own for what a page shows, in which the default addresses stand for its. */
 export class PageServer implements AsyncDisposable {
-  readonly #process: ChildProcess
-  readonly #folder: string
-  readonly #addresses: { readonly http: string; readonly api: string }
+  readonly #stack: AsyncDisposableStack
+  readonly addresses: Addresses
 
-  private constructor(process: ChildProcess, folder: string, addresses: { http: string; api: string }) {
-    this.#process = process
-    this.#folder = folder
-    this.#addresses = addresses
+  private constructor(stack: AsyncDisposableStack, addresses: Addresses) {
+    this.#stack = stack
+    this.addresses = addresses
   }
 
-  static async start(): Promise<PageServer> {
-    const folder = mkdtempSync(join(tmpdir(), 'signalbox-page-'))
-    const server = spawn(process.execPath, ['--conditions=@signalbox/source', 'apps/server/src/main.ts'], {
-      cwd: ROOT,
-      env: { ...process.env, HTTP_PORT: '0', API_PORT: '0', STORE_PATH: join(folder, 'store') },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    })
-    for await (const line of createInterface({ input: server.stdout })) {
-      if (!line.includes('"signalbox ready"')) continue
-      return new PageServer(server, folder, JSON.parse(line) as { http: string; api: string })
-    }
-    throw new Error('the server ended before it was ready')
+  static async start(open: (stack: AsyncDisposableStack) => Promise<Addresses> = startServer): Promise<PageServer> {
+    await using stack = new AsyncDisposableStack()
+    const addresses = await open(stack)
+    return new PageServer(stack.move(), addresses)
   }
 
-  /** The text with this server's addresses. */
+  /** The text with this broker's addresses. */
   here(text: string): string {
-    const { http, api } = this.#addresses
+    const { http, api } = this.addresses
     return text.replaceAll('http://127.0.0.1:9090', http).replaceAll('http://127.0.0.1:8080', api)
   }
 
@@ -64,10 +79,7 @@ export class PageServer implements AsyncDisposable {
     return stdout.trim()
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    const gone = new Promise((resolve) => this.#process.once('exit', resolve))
-    this.#process.kill('SIGTERM')
-    await gone
-    rmSync(this.#folder, { recursive: true, force: true })
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#stack.disposeAsync()
   }
 }

@@ -128,7 +128,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
       await vi.waitFor(() => expect(stream.seen.map(({ json }) => json.id)).toEqual(ids), PATIENT)
     }
     await vi.waitFor(
-      () => expect(members.flatMap(({ seen }) => seen.map(({ json }) => json.id)).toSorted()).toEqual(ids),
+      () => expect(members.flatMap(({ seen }) => seen.map(({ json }) => String(json.id))).toSorted()).toEqual(ids),
       PATIENT,
     )
   })

@@ -1,0 +1,215 @@
+import { once } from 'node:events'
+
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
+import { describe, expect, test, vi } from 'vitest'
+
+import type { BareAgent } from './support/agent.ts'
+import { callAgent, listed, postJson, register, silent, startAgent, withResult } from './support/agent.ts'
+import { callTool } from './support/mcp.ts'
+import { metric, PATIENT, serveNode, serveNodes, startFront, startNats } from './support/nodes.ts'
+import type { Events } from './support/sse.ts'
+import { addresses, DONE, inFlight, openAcross, openStream, STATUS } from './support/streams-across.ts'
+import type { Addresses } from './support/streams-across.ts'
+
+function cardOf(id: string, agent: BareAgent | string): object {
+  return { agent_id: id, name: id, url: typeof agent === 'string' ? agent : agent.url }
+}
+
+const NOWHERE = 'http://127.0.0.1:1/'
+
+async function heartbeat(base: string, id: string): Promise<number> {
+  return (await postJson(`${base}/agents/heartbeat`, { agent_id: id })).status
+}
+
+describe.skipIf(NATS_SERVER === undefined)('agents across nodes', () => {
+  test('CL-12, STATE-1 - what registers at one node is at every surface of all, and so is its going', async () => {
+    const nodes = await serveNodes(3)
+    const [one, two, three] = nodes.map(({ http }) => http.url) as [string, string, string]
+    const agent = await startAgent(withResult('yes'))
+    const card = await register(one, cardOf('echo', agent))
+    for (const base of [one, two, three]) {
+      await expect.poll(() => listed(base), PATIENT).toEqual(['echo'])
+      expect(await (await fetch(`${base}/agents/echo`)).json()).toEqual(card)
+      expect(await (await fetch(`${base}/a2a/echo/.well-known/agent-card.json`)).json()).toEqual(card)
+      expect(await callAgent(base, 'echo', 'message/send')).toEqual({ jsonrpc: '2.0', id: 1, result: 'yes' })
+      expect((await callTool(base, 'agent_send', { agent_id: 'echo', message: 'hello' })).text).toBe('"yes"')
+    }
+    expect((await fetch(`${two}/agents/echo`, { method: 'DELETE' })).ok).toBe(true)
+    for (const base of [one, two, three]) {
+      await expect.poll(() => listed(base), PATIENT).toEqual([])
+      expect(await callAgent(base, 'echo', 'message/send')).toMatchObject({ error: { code: -32002 } })
+    }
+  })
+
+  test('R9, CL-11 - who registers through a front may be called at once, whichever node is next', async () => {
+    const front = await startFront(await serveNodes(3))
+    const agent = await startAgent(withResult('there'))
+    for (let i = 0; i < 8; i++) {
+      await register(front, cardOf(`a${i}`, agent))
+      expect(await callAgent(front, `a${i}`, 'message/send')).toMatchObject({ result: 'there' })
+    }
+  })
+
+  test('R5, R6, CL-12 - a heartbeat at any node keeps an agent everywhere; silence removes it everywhere, once', async () => {
+    const nodes = await serveNodes(2, { connectors: { a2a: { agentTtlSeconds: 2 } } })
+    const bases = nodes.map(({ http }) => http.url)
+    await register(bases[0]!, cardOf('kept', NOWHERE))
+    await register(bases[1]!, cardOf('silent', NOWHERE))
+    for (const base of bases) await expect.poll(() => listed(base), PATIENT).toEqual(['kept', 'silent'])
+    let beats = 0
+    const beat = async (): Promise<readonly (readonly string[])[]> => {
+      expect(await heartbeat(bases[beats++ % 2]!, 'kept')).toBe(200)
+      return Promise.all(bases.map(listed))
+    }
+    await expect.poll(beat, { ...PATIENT, interval: 100 }).toEqual([['kept'], ['kept']])
+    expect(beats).toBeGreaterThan(5)
+    for (const base of bases) await expect.poll(() => listed(base), PATIENT).toEqual([])
+    const series = 'broker_a2a_registry_operations_total{op="expire",status="success"}'
+    const counts = await Promise.all(nodes.map(({ api }) => metric(api.url, series)))
+    expect(counts[0]! + counts[1]!).toBe(2)
+  })
+
+  test('R7, CL-12 - MaxAgents holds over nodes, also when they register at the same time', async () => {
+    const nodes = await serveNodes(3, { connectors: { a2a: { maxAgents: 4 } } })
+    const statuses = await Promise.all(
+      Array.from({ length: 12 }, async (_, i) => {
+        const { http } = nodes[i % 3]!
+        return (await postJson(`${http.url}/agents/register`, cardOf(`a${i}`, NOWHERE))).status
+      }),
+    )
+    expect(statuses.filter((status) => status === 200)).toHaveLength(4)
+    expect(statuses.filter((status) => status === 409)).toHaveLength(8)
+    const kept = statuses.flatMap((status, i) => (status === 200 ? [`a${i}`] : [])).toSorted()
+    for (const { http } of nodes) await expect.poll(() => listed(http.url), PATIENT).toEqual(kept)
+  })
+
+  test('R6, CL-12 - a node that comes later knows every agent when it is ready, from a history as long as they are many', async () => {
+    const nats = await startNats()
+    const one = await serveNode(nats)
+    const ids = Array.from({ length: 10 }, (_, i) => `a${i}`)
+    for (let round = 0; round < 5; round++) {
+      await Promise.all(ids.map((id) => register(one.http.url, { ...cardOf(id, NOWHERE), description: `${round}` })))
+    }
+    await Promise.all(ids.slice(5).map((id) => fetch(`${one.http.url}/agents/${id}`, { method: 'DELETE' })))
+    const late = await serveNode(nats)
+    expect(await listed(late.http.url)).toEqual(ids.slice(0, 5))
+    expect(await (await fetch(`${late.http.url}/agents/a0`)).json()).toMatchObject({ description: '4' })
+    const page = await (await fetch(`${late.api.url}/ready`)).json()
+    expect(page).toMatchObject({ ready: true })
+  })
+
+  test('R9 - AgentMaxConcurrency is per serving node: two nodes have two calls under way, and refuse the next', async () => {
+    const nodes = await serveNodes(2, { connectors: { a2a: { agentMaxConcurrency: 1, defaultTimeoutSeconds: 20 } } })
+    const agent = await startAgent(silent)
+    await register(nodes[0]!.http.url, cardOf('slow', agent))
+    for (const { http } of nodes) await expect.poll(() => listed(http.url), PATIENT).toEqual(['slow'])
+    const refused: unknown[] = []
+    const call = async (): Promise<void> => {
+      const answer = await callAgent(nodes[0]!.http.url, 'slow', 'message/send', { configuration: { timeout: 4 } })
+      if (JSON.stringify(answer).includes('server busy')) refused.push(answer)
+    }
+    const calls: Promise<void>[] = []
+    await expect
+      .poll(
+        () => {
+          calls.push(call())
+          return agent.asked.length
+        },
+        { ...PATIENT, interval: 50 },
+      )
+      .toBe(2)
+    const known = refused.length
+    calls.push(call(), call())
+    await expect.poll(() => refused.length, PATIENT).toBeGreaterThanOrEqual(known + 2)
+    expect(await Promise.all(nodes.map(({ api }) => inFlight(api.url, 'slow')))).toEqual([1, 1])
+    expect(agent.asked).toHaveLength(2)
+    await Promise.all(calls)
+  })
+
+  test('A10, A11, CL-15 - a stream that another node serves: whole, in order, and cancelled through any node', async () => {
+    const nodes = await serveNodes(2)
+    const [one, two] = nodes.map(addresses) as [Addresses, Addresses]
+    const go = Promise.withResolvers<void>()
+    const agent = await startAgent(async ({ method }, response) => {
+      if (method === 'stream_cancel') {
+        response.writeHead(204).end()
+        return
+      }
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(STATUS)
+      await go.promise
+      for (let n = 0; n < 500; n++)
+        response.write(`event: task.artifact\ndata: {"type":"artifact","payload":{"n":${n}}}\n\n`)
+      if (!response.destroyed) response.write(STATUS)
+    })
+    await register(one.http, cardOf('streaming', agent))
+    await expect.poll(() => listed(two.http), PATIENT).toEqual(['streaming'])
+    const stream = await openAcross(one, two, 'streaming')
+    go.resolve()
+    await vi.waitFor(() => expect(stream.seen).toHaveLength(502), PATIENT)
+    expect(stream.seen.slice(1, 501).map(({ json }) => json.payload.n)).toEqual(
+      Array.from({ length: 500 }, (_, n) => n),
+    )
+    const { stream_id } = (await stream.next()).json
+    const before = agent.gone.length
+    // The agent runs at node two; the cancel is sent at both, and one of them is not the one that runs it.
+    for (const { http } of [one, two]) {
+      await postJson(`${http}/a2a/streaming`, { jsonrpc: '2.0', method: 'stream_cancel', params: { stream_id } })
+    }
+    await expect.poll(() => agent.gone.length, PATIENT).toBe(before + 1)
+    await stream.ended
+    for (const { api } of [one, two]) await expect.poll(() => inFlight(api, 'streaming'), PATIENT).toBe(0)
+
+    const left = await openAcross(one, two, 'streaming')
+    left.close()
+    await expect.poll(() => agent.gone.length, PATIENT).toBeGreaterThan(before + 1)
+    for (const { api } of [one, two]) await expect.poll(() => inFlight(api, 'streaming'), PATIENT).toBe(0)
+  })
+
+  test('A11, CL-15 - a client that reads nothing holds back an agent that another node serves, and misses nothing', async () => {
+    const nodes = await serveNodes(2)
+    const [one, two] = nodes.map(addresses) as [Addresses, Addresses]
+    const text = 'x'.repeat(10_000)
+    const events = 3_000
+    let written = 0
+    const agent = await startAgent(async ({ method }, response) => {
+      if (method === 'stream_cancel') {
+        response.writeHead(204).end()
+        return
+      }
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      written = 0
+      const closed = once(response, 'close')
+      response.write(STATUS)
+      for (let n = 0; n < events && !response.destroyed; n++) {
+        const event = `event: task.artifact\ndata: {"type":"artifact","payload":{"n":${n},"text":"${text}"}}\n\n`
+        if (!response.write(event)) {
+          await Promise.race([once(response, 'drain'), closed])
+        }
+        written++
+      }
+      response.end(DONE)
+    })
+    await register(one.http, cardOf('eager', agent))
+    await expect.poll(() => listed(two.http), PATIENT).toEqual(['eager'])
+    let stream: Events
+    do {
+      stream = await openStream(one.http, 'eager')
+      stream.pause()
+      if ((await inFlight(two.api, 'eager')) > 0) break
+      stream.close()
+      await expect.poll(() => inFlight(one.api, 'eager'), PATIENT).toBe(0)
+    } while (true)
+    // It has come to a halt when it wrote nothing more for a while.
+    let last = -1
+    await expect.poll(() => last === (last = written), { ...PATIENT, interval: 700 }).toBe(true)
+    expect(written).toBeGreaterThan(0)
+    expect(written).toBeLessThan(events)
+    stream.resume()
+    await stream.ended
+    expect(written).toBe(events)
+    expect(stream.seen.at(-1)?.event).toBe('task.done')
+    const numbers = stream.seen.flatMap(({ json }) => (json.type === 'artifact' ? [json.payload.n] : []))
+    expect(numbers).toEqual(Array.from({ length: events }, (_, n) => n))
+  })
+})
