@@ -7,8 +7,7 @@ import type { BareAgent } from './support/agent.ts'
 import { callAgent, listed, postJson, register, silent, startAgent, withResult } from './support/agent.ts'
 import { callTool } from './support/mcp.ts'
 import { metric, PATIENT, serveNode, serveNodes, startFront, startNats } from './support/nodes.ts'
-import type { Events } from './support/sse.ts'
-import { addresses, DONE, inFlight, openAcross, openStream, STATUS } from './support/streams-across.ts'
+import { addresses, DONE, inFlight, openAcross, STATUS } from './support/streams-across.ts'
 import type { Addresses } from './support/streams-across.ts'
 
 function cardOf(id: string, agent: BareAgent | string): object {
@@ -192,14 +191,7 @@ describe.skipIf(NATS_SERVER === undefined)('agents across nodes', () => {
     })
     await register(one.http, cardOf('eager', agent))
     await expect.poll(() => listed(two.http), PATIENT).toEqual(['eager'])
-    let stream: Events
-    do {
-      stream = await openStream(one.http, 'eager')
-      stream.pause()
-      if ((await inFlight(two.api, 'eager')) > 0) break
-      stream.close()
-      await expect.poll(() => inFlight(one.api, 'eager'), PATIENT).toBe(0)
-    } while (true)
+    const stream = await openAcross(one, two, 'eager', { paused: true })
     // It has come to a halt when it wrote nothing more for a while.
     let last = -1
     await expect.poll(() => last === (last = written), { ...PATIENT, interval: 700 }).toBe(true)

@@ -25,9 +25,15 @@ export function addresses({ http, api }: RunningServer): Addresses {
 }
 
 /** A stream that another node serves than the one that it was opened at; those that the same one serves are closed. */
-export async function openAcross(at: Addresses, other: Addresses, id: string): Promise<Events> {
+export async function openAcross(
+  at: Addresses,
+  other: Addresses,
+  id: string,
+  { paused = false }: { readonly paused?: boolean } = {},
+): Promise<Events> {
   for (;;) {
     const stream = await openStream(at.http, id)
+    if (paused) stream.pause()
     expect(stream.status).toBe(200)
     if ((await inFlight(other.api, id)) > 0) return stream
     stream.close()
