@@ -1,0 +1,78 @@
+import { fileURLToPath } from 'node:url'
+
+import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
+
+import { MeasuredProcess } from '../../harness/measured-process.ts'
+import type { Alternative } from '../rounds.ts'
+import { interleave, medians, ratios } from '../rounds.ts'
+import type { BenchContext, Measure, Row } from '../row.ts'
+import type { Work, WorkFigures } from '../workers/work.ts'
+import { figures } from '../workers/work.ts'
+import { atLeast } from './goals.ts'
+
+const BYTES = 1024
+const PRODUCERS = 256
+const NODES = [1, 2, 3]
+
+async function startSender(context: BenchContext, url: string, open: string): Promise<MeasuredProcess> {
+  const worker = new MeasuredProcess({
+    script: fileURLToPath(new URL('../workers/nats-sender.ts', import.meta.url)),
+    args: [url],
+    core: context.core,
+    profiles: context.profiles,
+  })
+  await worker.call(open, {})
+  return worker
+}
+
+/** All of them send at the same time; their rates add up. */
+async function sendTogether(workers: readonly MeasuredProcess[], durationMs: number): Promise<WorkFigures> {
+  const members = Math.ceil(PRODUCERS / workers.length)
+  const works = await Promise.all(
+    workers.map((worker) => worker.call<Work>('send', { members, bytes: BYTES, durationMs })),
+  )
+  const operations = works.reduce((sum, work) => sum + work.operations, 0)
+  const cpuMicros = works.reduce((sum, work) => sum + work.cpuMicros, 0)
+  const wallMs = Math.max(...works.map((work) => work.wallMs))
+  return figures({ operations, cpuMicros, wallMs })
+}
+
+/** What the engine adds to JetStream's own publisher; the server has the load's core. Nodes share the measured one. */
+export const row: Row = {
+  id: 'nats-send',
+  title: 'engine-nats: send rate of one node, 1 KiB, 256 producers, vs a bare nats.js JetStream publisher',
+  run: async (context): Promise<readonly Measure[]> => {
+    if (NATS_SERVER === undefined) {
+      context.log('   left out: nats-server is not installed')
+      return []
+    }
+    await using stack = new AsyncDisposableStack()
+    const nats = stack.use(await NatsServer.start())
+    const bare = stack.use(await startSender(context, nats.url, 'openBare'))
+    const nodes: MeasuredProcess[] = []
+    for (const _ of NODES) nodes.push(stack.use(await startSender(context, nats.url, 'openBroker')))
+    const alternatives: Alternative<WorkFigures>[] = [
+      { label: 'bare', run: () => sendTogether([bare], context.roundMs) },
+      ...NODES.map((count) => ({
+        label: `${count} nodes`,
+        run: () => sendTogether(nodes.slice(0, count), context.roundMs),
+      })),
+    ]
+    for (const worker of [bare, ...nodes]) await sendTogether([worker], context.warmUpMs)
+    const [yardstick = [], ...measured] = await interleave(context.rounds, alternatives)
+    const [one = []] = measured
+    const details = Object.assign(
+      medians('bare', yardstick),
+      ...measured.map((rounds, i) => medians(`${NODES[i]} nodes`, rounds)),
+    ) as Record<string, number>
+    return [
+      {
+        name: 'send through the Broker on NATS, rate vs a bare publisher',
+        subject: 'working tree',
+        goal: atLeast(0.7, 0.9),
+        samples: ratios(one, yardstick, (round) => round['messages/s']),
+        details,
+      },
+    ]
+  },
+}

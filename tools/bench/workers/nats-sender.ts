@@ -1,0 +1,45 @@
+// Sends to JetStream in a process of its own: through the engine, through a Broker over it, or bare.
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
+import { openNatsEngine } from '@signalbox/engine-nats'
+
+import { serveCalls } from '../../harness/calls.ts'
+import type { Work } from './work.ts'
+import { measure } from './work.ts'
+
+const [server = ''] = process.argv.slice(2)
+const CHANNEL = 'bench'
+const STREAM = 'bare'
+
+interface Load {
+  readonly members: number
+  readonly durationMs: number
+  readonly bytes: number
+}
+
+let step: ((body: Uint8Array) => Promise<unknown>) | undefined
+
+serveCalls({
+  /** What the publisher of nats.js does by itself, a bare work queue beneath it. */
+  openBare: async () => {
+    const connection = await connect({ servers: server })
+    const manager = await jetstreamManager(connection)
+    await manager.streams.add({ name: STREAM, subjects: [STREAM], retention: 'workqueue' })
+    const publisher = jetstream(connection)
+    step = (body) => publisher.publish(STREAM, body)
+  },
+  openBroker: async () => {
+    const { broker } = createBroker(await openNatsEngine({ servers: [server] }))
+    const { queues } = broker.as(ANONYMOUS)
+    step = (body) => queues.send(CHANNEL, { body })
+  },
+  send: ({ members, durationMs, bytes }: Load): Promise<Work> => {
+    const body = new Uint8Array(bytes).fill(0x61)
+    return measure(members, durationMs, async () => {
+      await step?.(body)
+      return 1
+    })
+  },
+})
+process.once('SIGTERM', () => process.exit(0))
