@@ -3,10 +3,10 @@ import type { OperationDetail, RegistryOperation } from '@signalbox/registry'
 
 /** Audits what changes in the registry, and what it refuses. Heartbeats are no change. */
 export class AgentAudit {
-  readonly #log: AuditLog
+  readonly #log: Pick<AuditLog, 'record'>
   readonly #byOperators = new Set<string>()
 
-  constructor(log: AuditLog) {
+  constructor(log: Pick<AuditLog, 'record'>) {
     this.#log = log
   }
 

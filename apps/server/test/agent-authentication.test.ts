@@ -8,6 +8,7 @@ import type { JWTPayload } from 'jose'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 
+import { AgentAudit } from '../src/agent-audit.ts'
 import { openAgents } from '../src/agents.ts'
 import { createConfig } from '../src/config/load.ts'
 import { Health } from '../src/health.ts'
@@ -218,10 +219,11 @@ test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and hold
   const log = pino({ level: 'silent' })
   const { broker, system } = createBroker(engine)
   const config = createConfig()
-  const agents = await openAgents(config, system, metrics, log)
+  const agents = await openAgents(config, system, metrics, log, new AgentAudit({ record() {} }))
   const app = await createSharedListener({
     config,
     broker,
+    system,
     agents,
     authenticator: anonymousAuthenticator,
     health: new Health('embedded', '0'),
