@@ -31,6 +31,8 @@ interface Pending {
   readonly message: RequestMessage
   readonly size: number
   delivered: boolean
+  /** It was answered, or given up. */
+  over: boolean
   answer(reply: Reply): void
   fail(error: unknown): void
 }
@@ -80,7 +82,6 @@ export class EmbeddedRequests implements RequestEngine {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     // Most handlers never ask for it, and it costs as much as all the rest.
     let handlers: AbortController | undefined
-    let over = false
     const { id, clientId, body, metadata, tags } = message
     const timestamp = this.#now()
     const end = (): void => {
@@ -88,7 +89,7 @@ export class EmbeddedRequests implements RequestEngine {
       signal?.removeEventListener('abort', onAbort)
       place.leave()
       this.#forgetIfEmpty(type, name, exchange)
-      over = true
+      pending.over = true
       handlers?.abort(OVER)
     }
     const pending: Pending = {
@@ -103,12 +104,13 @@ export class EmbeddedRequests implements RequestEngine {
         deadline: timestamp + timeoutMs,
         get signal() {
           handlers ??= new AbortController()
-          if (over) handlers.abort(OVER)
+          if (pending.over) handlers.abort(OVER)
           return handlers.signal
         },
       },
       size,
       delivered: false,
+      over: false,
       answer: (reply) => {
         resolve(reply)
         end()
@@ -132,7 +134,7 @@ export class EmbeddedRequests implements RequestEngine {
 
   #deliver(channel: LiveChannel, group: Group, pending: Pending): void {
     const member = group.members[group.next++ % group.members.length]
-    if (!member || pending.message.signal.aborted) return
+    if (!member || pending.over) return
     pending.delivered = true
     this.#registry.delivered(channel, 1, pending.size)
     this.#handle(member.handler, pending).catch((error: unknown) => pending.fail(error))
