@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer'
-import type { ClientRequest, IncomingMessage } from 'node:http'
-
 import type { AgentQuery, AgentReply } from '@signalbox/registry'
+import type { Dispatcher } from 'undici'
 
 import {
   AGENT_TIMEOUT,
@@ -11,16 +10,20 @@ import {
   RESPONSE_TOO_LARGE,
   unavailable,
 } from './agent-failures.ts'
+import { AgentResponse } from './agent-response.ts'
 import type { AgentTarget } from './agent-target.ts'
 import { decodeContent, isEncoded } from './content-encoding.ts'
-import { carriable, requestHeaders } from './request-headers.ts'
+import { requestHeaders } from './request-headers.ts'
 
 /** What came of a call. */
 export interface CallResult {
   readonly reply: AgentReply
   /** With mode `stream` and a 2xx status: the agent's response, its body untouched. Whoever gets it has to end it. */
-  readonly events?: IncomingMessage
+  readonly events?: AgentResponse
 }
+
+/** A header that comes again is an array. */
+type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 const MAX_TIMER_MS = 2_147_483_647
 const NO_BODY = new Uint8Array(0)
@@ -33,32 +36,32 @@ const EMPTY = Buffer.alloc(0)
  * Mode `stream` ends at the headers of a 2xx response, every other at the end of the response. The deadline is for all
  * of that (A2).
  */
-export class AgentCall {
+export class AgentCall implements Dispatcher.DispatchHandler {
   readonly #query: AgentQuery
   readonly #maxResponseBytes: number
   readonly #done: (result: CallResult) => void
-  readonly #request: ClientRequest
   readonly #timer: NodeJS.Timeout
+  /** Set as soon as the request is written. */
+  #controller: Dispatcher.DispatchController | undefined
   #settled = false
   #status = 0
-  #complete = false
+  #encoding: string | undefined
+  #events: AgentResponse | undefined
   #first: Buffer | undefined
   #chunks: Buffer[] | undefined
   #bytes = 0
 
-  /** `done` is called once, and never before the constructor is through. */
-  constructor(target: AgentTarget, query: AgentQuery, maxResponseBytes: number, done: (result: CallResult) => void) {
+  constructor(query: AgentQuery, maxResponseBytes: number, done: (result: CallResult) => void) {
     this.#query = query
     this.#maxResponseBytes = maxResponseBytes
     this.#done = done
-    this.#request = begin(target, query)
     this.#timer = setTimeout(() => this.#fail(AGENT_TIMEOUT), Math.min(query.timeoutMs, MAX_TIMER_MS))
     this.#timer.unref()
-    this.#request.on('response', (response) => this.#head(response))
-    this.#request.on('error', (error) => this.#broken(error))
-    // An answer that switches protocols ends so, without an error or a response.
-    this.#request.on('close', () => this.#broken(undefined))
-    send(this.#request, query.body)
+  }
+
+  /** Sends the request, unless the call was aborted. `done` is called once, and perhaps before this returns. */
+  send(target: AgentTarget): void {
+    if (!this.#settled) target.post(requestHeaders(target.host, this.#query), this.#query.body, this)
   }
 
   /** Breaks it off at once, with this reply. After the end nothing happens. */
@@ -66,8 +69,16 @@ export class AgentCall {
     this.#fail(reply)
   }
 
-  #head(response: IncomingMessage): void {
-    const { statusCode: status = 0, headers } = response
+  /** @inheritdoc A call that ended while it waited for its connection is not sent. */
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#settled) controller.abort(new Error('the call is over'))
+  }
+
+  /** @inheritdoc */
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
+    // An informational response is followed by the one that counts.
+    if (this.#settled || status < 200) return
     const { mode } = this.#query
     this.#status = status
     if (status === 502 || status === 503 || status === 504) {
@@ -79,26 +90,27 @@ export class AgentCall {
       this.#fail(PROXY_REFUSED)
       return
     }
-    if (mode === 'stream' && status >= 200 && status <= 299) {
-      if (isEncoded(headers['content-encoding'])) this.#fail(invalidResponse(status))
-      else this.#settle({ reply: { executed: true, error: '', status, body: NO_BODY }, events: response })
+    this.#encoding = first(headers['content-encoding'])
+    const contentType = first(headers['content-type'])
+    if (mode === 'stream' && status <= 299) {
+      if (isEncoded(this.#encoding)) {
+        this.#fail(invalidResponse(status))
+      } else {
+        this.#events = new AgentResponse({ 'content-type': contentType }, controller)
+        this.#settle({ reply: { executed: true, error: '', status, body: NO_BODY }, events: this.#events })
+      }
       return
     }
-    if (isEventStream(headers['content-type'])) {
-      this.#fail(invalidResponse(status))
-      return
-    }
-    if (Number(headers['content-length']) > this.#maxResponseBytes) {
-      this.#fail(RESPONSE_TOO_LARGE)
-      return
-    }
-    response.on('data', (chunk: Buffer) => this.#data(chunk))
-    response.on('end', () => this.#end(response))
-    // Aborted on the way; that is told by `close` of the request as well.
-    response.on('error', () => {})
+    if (isEventStream(contentType)) this.#fail(invalidResponse(status))
+    else if (Number(headers['content-length']) > this.#maxResponseBytes) this.#fail(RESPONSE_TOO_LARGE)
   }
 
-  #data(chunk: Buffer): void {
+  /** @inheritdoc */
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#events !== undefined) {
+      this.#events.feed(chunk)
+      return
+    }
     if (this.#settled) return
     this.#bytes += chunk.byteLength
     if (this.#bytes > this.#maxResponseBytes) this.#fail(RESPONSE_TOO_LARGE)
@@ -106,30 +118,34 @@ export class AgentCall {
     else (this.#chunks ??= [this.#first]).push(chunk)
   }
 
-  #end({ headers }: IncomingMessage): void {
+  /** @inheritdoc */
+  onResponseEnd(): void {
+    if (this.#events !== undefined) {
+      this.#events.push(null)
+      return
+    }
     if (this.#settled) return
-    this.#complete = true
     const status = this.#status
     const body = this.#chunks === undefined ? (this.#first ?? EMPTY) : Buffer.concat(this.#chunks, this.#bytes)
-    const encoding = headers['content-encoding']
-    if (isEncoded(encoding) && body.byteLength > 0) {
-      decodeContent(encoding, { status, body }, this.#maxResponseBytes, (reply) => this.#settle({ reply }))
+    if (isEncoded(this.#encoding) && body.byteLength > 0) {
+      this.#controller = undefined
+      decodeContent(this.#encoding, { status, body }, this.#maxResponseBytes, (reply) => this.#settle({ reply }))
     } else {
       this.#settle({ reply: { executed: true, error: '', status, body } })
     }
   }
 
-  #broken(error: unknown): void {
-    if (this.#settled) return
+  /** @inheritdoc */
+  onResponseError(_controller: unknown, error: Error): void {
+    this.#events?.destroy(error)
     // Once the head of a response was there, the agent had the request.
-    if (this.#status === 0) this.#fail(connectionFailure(error))
-    else if (!this.#complete) this.#fail(invalidResponse(this.#status))
+    this.#settle({ reply: this.#status === 0 ? connectionFailure(error) : invalidResponse(this.#status) })
   }
 
   #fail(reply: AgentReply): void {
     if (this.#settled) return
     this.#settle({ reply })
-    this.#request.destroy()
+    this.#controller?.abort(new Error('the call is over'))
   }
 
   #settle(result: CallResult): void {
@@ -141,24 +157,8 @@ export class AgentCall {
   }
 }
 
-/** Up to here a body is sent with its head in one write; copying a larger one costs more than the second. */
-const ONE_WRITE_BYTES = 16_384
-
-function send(request: ClientRequest, body: Uint8Array): void {
-  if (body.byteLength > ONE_WRITE_BYTES) {
-    request.end(body)
-  } else {
-    // Node puts head and body together where both are text; as latin1, each character is one byte of the body.
-    request.end(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1'), 'latin1')
-  }
-}
-
-function begin(target: AgentTarget, query: AgentQuery): ClientRequest {
-  try {
-    return target.post(requestHeaders(target.host, query))
-  } catch {
-    return target.post(requestHeaders(target.host, { ...query, headers: carriable(query.headers) }))
-  }
+function first(value: string | string[] | undefined): string | undefined {
+  return typeof value === 'string' ? value : value?.[0]
 }
 
 function isEventStream(contentType: string | undefined): boolean {

@@ -1,14 +1,11 @@
-import type { AgentOptions } from 'node:http'
-import { Agent as HttpAgent } from 'node:http'
-import type { AgentOptions as TlsAgentOptions } from 'node:https'
-import { Agent as HttpsAgent } from 'node:https'
 import { createSecureContext } from 'node:tls'
 
 import type { AgentAddressPolicy } from '@signalbox/registry'
 import { AgentAddressError } from '@signalbox/registry'
+import { Pool } from 'undici'
 
 import { AgentProxy } from './agent-proxy.ts'
-import { ProxiedHttpAgent, ProxiedHttpsAgent } from './proxied-agents.ts'
+import { proxiedConnector } from './proxied-connector.ts'
 
 export interface ConnectionOptions {
   /** Do not verify the agents' certificates (AgentTLSSkipVerify). */
@@ -27,31 +24,46 @@ export interface ConnectionOptions {
  */
 const IDLE_MS = 1_500
 
+/** An agent that names its own time is believed this many milliseconds less. */
+const IDLE_MARGIN_MS = 1_000
+
+/** A connection that is not accepted by then is given up, in milliseconds: the call may have ended long before. */
+const CONNECT_MS = 10_000
+
 /**
  * The connections to agents: kept alive, in a pool for each origin, as many as there are calls. One agent's connections
- * never wait for another's.
+ * never wait for another's. A pool is gone with its last connection.
  */
 export class AgentConnections {
   readonly #addressPolicy: AgentAddressPolicy
-  readonly #http: HttpAgent
-  readonly #https: HttpsAgent
+  readonly #options: Pool.Options
+  readonly #pools = new Map<string, Pool>()
   readonly proxy: AgentProxy | undefined
 
   /** @throws RangeError for what is no proxy's URL */
   constructor({ tlsSkipVerify, ca, addressPolicy, proxyUrl }: ConnectionOptions) {
     this.#addressPolicy = addressPolicy
-    const options: AgentOptions = { keepAlive: true, timeout: IDLE_MS, lookup: addressPolicy.lookup }
-    const tls: TlsAgentOptions = {
-      ...options,
+    const connect = {
+      lookup: addressPolicy.lookup,
+      timeout: CONNECT_MS,
       rejectUnauthorized: !tlsSkipVerify,
-      // Made once: the agent would read all certificates again for each connection, and compare them for each request.
+      // Made once: each connection would read all certificates again.
       ...(ca === undefined
         ? {}
         : { secureContext: createSecureContext({ ca: typeof ca === 'string' ? ca : [...ca] }) }),
     }
     this.proxy = proxyUrl === undefined ? undefined : new AgentProxy(proxyUrl)
-    this.#http = this.proxy === undefined ? new HttpAgent(options) : new ProxiedHttpAgent(this.proxy, options)
-    this.#https = this.proxy === undefined ? new HttpsAgent(tls) : new ProxiedHttpsAgent(this.proxy, tls)
+    this.#options = {
+      allowH2: false,
+      pipelining: 1,
+      keepAliveTimeout: IDLE_MS,
+      keepAliveMaxTimeout: IDLE_MS,
+      keepAliveTimeoutThreshold: IDLE_MARGIN_MS,
+      // A call has one deadline, and that is ours.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: this.proxy === undefined ? connect : proxiedConnector(this.proxy, connect),
+    }
   }
 
   /** Whether a host may be called, as far as can be said without resolving it. */
@@ -70,14 +82,36 @@ export class AgentConnections {
     return (await this.#addressPolicy.check(url)) === undefined
   }
 
-  for(protocol: string): HttpAgent {
-    return protocol === 'https:' ? this.#https : this.#http
+  /** The pool of an origin; to be asked for with each request. */
+  to(origin: string): Pool {
+    return this.#pools.get(origin) ?? this.#open(origin)
+  }
+
+  /** Origins with connections, or with calls that wait for one. */
+  get origins(): number {
+    return this.#pools.size
   }
 
   /** Closes every connection, those in use too. */
   close(): void {
-    this.#http.destroy()
-    this.#https.destroy()
+    for (const pool of this.#pools.values()) pool.destroy().catch(() => {})
+    this.#pools.clear()
     this.proxy?.close()
+  }
+
+  #open(origin: string): Pool {
+    const pool = new Pool(origin, this.#options)
+    let connected = 0
+    const dropIfUnused = (): void => {
+      if (connected === 0 && pool.stats.size === 0 && this.#pools.get(origin) === pool) this.#pools.delete(origin)
+    }
+    pool.on('connect', () => connected++)
+    pool.on('disconnect', () => {
+      connected--
+      dropIfUnused()
+    })
+    pool.on('connectionError', dropIfUnused)
+    this.#pools.set(origin, pool)
+    return pool
   }
 }

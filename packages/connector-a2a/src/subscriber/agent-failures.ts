@@ -1,4 +1,5 @@
 import type { AgentFailure, AgentReply } from '@signalbox/registry'
+import { errors } from 'undici'
 
 const NO_BODY = new Uint8Array(0)
 
@@ -44,19 +45,29 @@ const REASONS: Readonly<Record<string, string>> = {
   EHOSTUNREACH: 'no route to the host',
   ENETUNREACH: 'no route to the host',
   ETIMEDOUT: 'the connection was not accepted in time',
+  UND_ERR_CONNECT_TIMEOUT: 'the connection was not accepted in time',
+  UND_ERR_SOCKET: 'the connection was closed before a response came',
   EADDRNOTAVAIL: 'no connection can be made',
   EMFILE: 'no connection can be made',
   AGENT_PROXY_REFUSED: NO_TUNNEL,
   AGENT_ADDRESS_REFUSED: 'its address may not be called',
 }
 
-/** What a failed exchange with the agent is, before any response of it was seen; without an error it was just closed. */
+/** What a failed exchange with the agent is, before any response of it was seen. */
 export function connectionFailure(error: unknown): AgentReply {
-  const code = error === undefined ? 'ECONNRESET' : codeOf(error)
-  // What came was no HTTP.
-  if (code.startsWith('HPE_')) return invalidResponse(0)
+  if (isNoHttp(error)) return invalidResponse(0)
+  const code = codeOf(error)
   if (isTlsCode(code)) return unreachable('its certificate is not trusted, or TLS failed')
   return unreachable(REASONS[code] ?? 'no connection')
+}
+
+/** Whether what came was no HTTP. */
+function isNoHttp(error: unknown): boolean {
+  return (
+    error instanceof errors.HTTPParserError ||
+    error instanceof errors.HeadersOverflowError ||
+    error instanceof errors.ResponseContentLengthMismatchError
+  )
 }
 
 function isTlsCode(code: string): boolean {

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { ClientRequest } from 'node:http'
 import { request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
-import { connect, isIPv6 } from 'node:net'
+import { isIPv6 } from 'node:net'
 
 /** Where a forward proxy is, and the credentials for it. */
 export interface ProxyAddress {
@@ -73,10 +73,10 @@ export class AgentProxy {
     return authorization === undefined ? [] : ['Proxy-Authorization', authorization]
   }
 
-  /** A connection to the proxy itself. */
-  connect(): Socket {
+  /** Where connections to the proxy itself go. */
+  get endpoint(): { readonly protocol: 'http:'; readonly hostname: string; readonly port: string } {
     const { host, port } = this.#address
-    return connect({ host, port })
+    return { protocol: 'http:', hostname: host, port: String(port) }
   }
 
   /** Opens a tunnel; `done` is called once. */

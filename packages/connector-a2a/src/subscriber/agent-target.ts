@@ -1,7 +1,4 @@
-import type { ClientRequest, RequestOptions } from 'node:http'
-import { request as httpRequest } from 'node:http'
-import { request as httpsRequest } from 'node:https'
-import { urlToHttpOptions } from 'node:url'
+import type { Dispatcher } from 'undici'
 
 import type { AgentConnections } from './agent-connections.ts'
 
@@ -17,40 +14,34 @@ export class AgentTarget {
   readonly permitted: boolean
   /** To be asked before each call; undefined where each connection asks by itself. */
   readonly permittedNow: (() => Promise<boolean>) | undefined
-  readonly #options: RequestOptions
-  readonly #request: typeof httpRequest
+  readonly #origin: string
+  readonly #path: string
+  readonly #connections: AgentConnections
   /** For the proxy, where that reads the request. */
   readonly #proxyHeaders: readonly string[]
 
   /** @throws TypeError for what is not a URL */
   constructor(url: string, connections: AgentConnections) {
     const parsed = new URL(url)
-    const { protocol, hostname, port, path } = urlToHttpOptions(parsed)
-    this.url = url
-    this.host = parsed.host
-    this.permitted = connections.permits(parsed.hostname)
+    const { protocol, host, hostname, origin, pathname, search } = parsed
     const { proxy } = connections
+    const readByProxy = proxy !== undefined && protocol === 'http:'
+    this.url = url
+    this.host = host
+    this.permitted = connections.permits(hostname)
     this.permittedNow = proxy === undefined ? undefined : () => connections.permitsNow(parsed)
-    const secure = parsed.protocol === 'https:'
-    const readByProxy = proxy !== undefined && !secure
+    this.#origin = origin
+    this.#path = (readByProxy ? origin : '') + pathname + search
+    this.#connections = connections
     this.#proxyHeaders = readByProxy ? proxy.headers : []
-    this.#options = {
-      protocol,
-      hostname,
-      port,
-      path: readByProxy ? `${parsed.origin}${path}` : path,
-      agent: connections.for(parsed.protocol),
-      method: 'POST',
-    }
-    this.#request = secure ? httpsRequest : httpRequest
   }
 
   /**
-   * Begins a POST. The headers are names and values in turn, Host among them.
-   * @throws TypeError for a header that HTTP cannot carry
+   * Sends a POST, once: a request is not tried again. What comes of it is told to the handler, some of it perhaps before
+   * this returns. The headers are names and values in turn, Host among them, Content-Length not.
    */
-  post(headers: readonly string[]): ClientRequest {
-    const all = this.#proxyHeaders.length === 0 ? headers : [...headers, ...this.#proxyHeaders]
-    return this.#request({ ...this.#options, headers: all })
+  post(headers: string[], body: Uint8Array, handler: Dispatcher.DispatchHandler): void {
+    if (this.#proxyHeaders.length > 0) headers.push(...this.#proxyHeaders)
+    this.#connections.to(this.#origin).dispatch({ path: this.#path, method: 'POST', headers, body }, handler)
   }
 }

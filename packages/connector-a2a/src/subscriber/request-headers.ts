@@ -3,18 +3,17 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import type { AgentQuery } from '@signalbox/registry'
 
 /**
- * What the agent is sent, as names and values in turn: the broker's own headers and the caller's (A5). The agent learns
+ * What the agent is sent, as names and values in turn: the broker's own headers and the caller's (A5), without
+ * Connection and Content-Length, which come with the connection. The agent learns
  * who calls from `X-Broker-Caller-ID`, whatever the caller said.
  */
 export function requestHeaders(host: string, query: AgentQuery): string[] {
-  const { body, callerId, headers, mode, streamId } = query
+  const { callerId, headers, mode, streamId } = query
   const sent = [
     'Host',
     host,
     'Content-Type',
     'application/json',
-    'Content-Length',
-    String(body.byteLength),
     'Accept',
     mode === 'stream' ? 'text/event-stream' : 'application/json',
     'Accept-Encoding',
@@ -25,17 +24,25 @@ export function requestHeaders(host: string, query: AgentQuery): string[] {
   if (streamId !== undefined) sent.push('X-Broker-Stream-ID', streamId)
   for (const name of Object.keys(headers)) {
     const value = headers[name]
-    if (value !== undefined) sent.push(name, value)
+    if (value !== undefined && isCarriable(name, value)) sent.push(name, value)
   }
   return sent
 }
 
-/** The headers without what HTTP cannot carry. The gateway passes on none of it, but a Query may come from anywhere. */
-export function carriable(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
-  return Object.fromEntries(Object.entries(headers).filter(([name, value]) => isCarriable(name, value)))
-}
+/** What frames the message or is said for this hop alone. */
+const FRAMING: ReadonlySet<string> = new Set([
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+])
 
+/** Whether HTTP can carry a header beside ours. The gateway passes on no other, but a Query may come from anywhere. */
 function isCarriable(name: string, value: string): boolean {
+  if (FRAMING.has(name.toLowerCase())) return false
   try {
     validateHeaderName(name)
     validateHeaderValue(name, value)

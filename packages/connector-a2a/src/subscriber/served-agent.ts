@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http'
-
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { InFlight } from '@signalbox/http-kit'
 import type { AgentQuery, AgentReply } from '@signalbox/registry'
@@ -10,6 +8,7 @@ import type { NodeBudget, StreamLimits } from '../stream/index.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
 import { ACCEPTED, ADDRESS_REFUSED, AGENT_BUSY, AGENT_GONE, SHUTTING_DOWN, unreachable } from './agent-failures.ts'
+import type { AgentResponse } from './agent-response.ts'
 import type { AgentTarget } from './agent-target.ts'
 import { streamCancelled, streamToCancel } from './stream-cancel.ts'
 
@@ -97,7 +96,7 @@ export class ServedAgent {
     requesterGone: AbortSignal,
   ): Promise<AgentReply> {
     this.#begin()
-    let relayed: IncomingMessage | undefined
+    let relayed: AgentResponse | undefined
     try {
       const { reply, events } = await this.#send(target, query, requesterGone)
       relayed = events
@@ -109,7 +108,7 @@ export class ServedAgent {
     }
   }
 
-  async #relay(target: AgentTarget, query: AgentQuery, streamId: string, response: IncomingMessage): Promise<void> {
+  async #relay(target: AgentTarget, query: AgentQuery, streamId: string, response: AgentResponse): Promise<void> {
     const { system, streamLimits: limits, streamBudget: budget, stopped: signal } = this.#node
     try {
       const { cancelled } = await relayAgentStream({ system, streamId, response, limits, budget, signal })
@@ -142,7 +141,7 @@ export class ServedAgent {
   #exchange(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
     const { calls, maxResponseBytes } = this.#node
     return new Promise((resolve) => {
-      const call = new AgentCall(target, query, maxResponseBytes, (result) => {
+      const call = new AgentCall(query, maxResponseBytes, (result) => {
         calls.delete(call)
         requesterGone?.removeEventListener('abort', onGone)
         resolve(result)
@@ -151,6 +150,7 @@ export class ServedAgent {
       calls.add(call)
       if (requesterGone?.aborted === true) onGone()
       else requesterGone?.addEventListener('abort', onGone, { once: true })
+      call.send(target)
     })
   }
 

@@ -1,16 +1,15 @@
-import type { IncomingMessage } from 'node:http'
-
 import type { BrokerHandle } from '@signalbox/broker-core'
 
 import type { StreamLimits } from '../limits.ts'
 import type { NodeBudget } from './node-budget.ts'
 import { Relay } from './relay.ts'
+import type { UpstreamResponse } from './upstream.ts'
 
 export interface RelayOptions {
   readonly system: BrokerHandle
   readonly streamId: string
   /** The agent's response: 2xx, its body untouched. */
-  readonly response: IncomingMessage
+  readonly response: UpstreamResponse
   readonly limits: StreamLimits
   /** One for all streams of the node. */
   readonly budget: NodeBudget

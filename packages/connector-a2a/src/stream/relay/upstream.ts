@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
+import type { Readable } from 'node:stream'
 
 import type { EndMark } from '../channel/frame.ts'
 import { STREAM_FAILURES } from '../stream-failures.ts'
@@ -26,9 +26,14 @@ export interface EventSink {
   readonly blocked: boolean
 }
 
+/** An agent's response: it ends only when it is whole, and is destroyed when it was cut. */
+export interface UpstreamResponse extends Readable {
+  readonly headers: { readonly 'content-type'?: string | undefined }
+}
+
 /** An agent's response as text of events for the client: read as far as they are taken, and always ending with one terminal event. */
 export class Upstream {
-  readonly #response: IncomingMessage
+  readonly #response: UpstreamResponse
   readonly #sink: EventSink
   readonly #maxEventBytes: number
   readonly #onOver: () => void
@@ -53,7 +58,13 @@ export class Upstream {
   #lingered = 0
 
   /** @param onOver Called once, when the terminal event was pushed and the response is ended or aborted. */
-  constructor(response: IncomingMessage, streamId: string, sink: EventSink, maxEventBytes: number, onOver: () => void) {
+  constructor(
+    response: UpstreamResponse,
+    streamId: string,
+    sink: EventSink,
+    maxEventBytes: number,
+    onOver: () => void,
+  ) {
     this.#response = response
     this.#sink = sink
     this.#maxEventBytes = maxEventBytes

@@ -1,0 +1,22 @@
+import { buildConnector } from 'undici'
+
+import type { AgentProxy } from './agent-proxy.ts'
+
+const HTTPS_PORT = 443
+
+/** Connects through a proxy: for plain HTTP to the proxy itself, for TLS to the agent, over a tunnel. */
+export function proxiedConnector(proxy: AgentProxy, options: buildConnector.BuildOptions): buildConnector.connector {
+  const toProxy = buildConnector(options.timeout === undefined ? {} : { timeout: options.timeout })
+  // As ever, but over the tunnel: the certificates, the name and the sessions are those of direct connections.
+  const overTunnel = buildConnector({ ...options, allowH2: false })
+  return (agent, done) => {
+    if (agent.protocol !== 'https:') {
+      toProxy(proxy.endpoint, done)
+      return
+    }
+    proxy.tunnel(agent.hostname, agent.port === '' ? HTTPS_PORT : Number(agent.port), (error, httpSocket) => {
+      if (httpSocket === undefined) done(error ?? new Error('no tunnel'), null)
+      else overTunnel({ ...agent, httpSocket }, done)
+    })
+  }
+}
