@@ -1,5 +1,5 @@
 import type { Authenticator } from '@signalbox/http-kit'
-import type { ManagementApi } from '@signalbox/management-api'
+import type { AuditLog, ManagementApi } from '@signalbox/management-api'
 import { managementApi } from '@signalbox/management-api'
 
 import { maskedConfig } from './config/masked.ts'
@@ -16,12 +16,15 @@ export interface ManagementParts {
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
+  /** @default one that only the management API records in */
+  readonly audit?: AuditLog
   /** Undefined while control-plane authentication is off. */
   readonly authenticator?: Authenticator | undefined
 }
 
 /** The management API as the configuration asks for it. It is there before the broker is. */
-export function createManagementApi({ config, health, metrics, log, authenticator }: ManagementParts): ManagementApi {
+export function createManagementApi(parts: ManagementParts): ManagementApi {
+  const { config, health, metrics, log, audit, authenticator } = parts
   return managementApi({
     authenticator,
     trustedOrigins: trustedOrigins(config.api.trustedOrigins),
@@ -31,7 +34,7 @@ export function createManagementApi({ config, health, metrics, log, authenticato
     node: () => health.state(),
     metrics,
     streams: () => metrics.openStreams(),
-    audit: config.audit,
+    audit: { ...config.audit, ...(audit ? { log: audit } : {}) },
     document: { version: VERSION, routes: () => sharedRoutes(config) },
     settleGraceMs: config.settleGraceMs,
     failed: (error) => log.error({ err: error }, 'management API: something failed'),

@@ -1,5 +1,6 @@
 import type { Broker, EngineHealth } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
+import { AuditLog } from '@signalbox/management-api'
 
 import { AgentAudit } from './agent-audit.ts'
 import type { Agents } from './agents.ts'
@@ -20,6 +21,8 @@ import { Metrics } from './metrics/metrics.ts'
 import { RequestLog } from './request-log.ts'
 import { openRoutingFile } from './routing-file.ts'
 import { openAuthentication } from './security/authentication.ts'
+import { auditSecurity } from './security/audit.ts'
+import type { TellSecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
@@ -61,9 +64,19 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const routes = config.routing.file === '' ? undefined : openRoutingFile(config.routing.file, log)
     opened.push(() => routes?.[Symbol.dispose]())
 
-    const tell = logSecurity(log)
+    const audit = new AuditLog({
+      maxAgeSeconds: config.audit.maxAgeSeconds,
+      failed: (error) => log.error({ err: error }, 'audit log: an entry was dropped'),
+    })
+    opened.push(() => audit.close())
+    const tellers = [logSecurity(log), auditSecurity(audit)]
+    const tell: TellSecurity = (event) => tellers.forEach((teller) => teller(event))
     const requests = config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log) : undefined
-    const authentication = openAuthentication(config, tell, requests?.verified)
+    const authentication = openAuthentication(config, {
+      tell,
+      verified: requests?.verified,
+      refused: (address) => audit.authenticationFailed(address, 'shared'),
+    })
     opened.push(() => authentication[Symbol.dispose]())
     const policy = config.authorization.enable ? await openPolicyFile(config.authorization.policyFile, tell) : undefined
     opened.push(() => policy?.[Symbol.dispose]())
@@ -73,7 +86,14 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const metrics = new Metrics()
     opened.push(() => metrics[Symbol.dispose]())
 
-    const operatorApi = createManagementApi({ config, health, metrics, log, authenticator: authentication.management })
+    const operatorApi = createManagementApi({
+      config,
+      health,
+      metrics,
+      log,
+      audit,
+      authenticator: authentication.management,
+    })
     const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
     opened.push(() => management.close())
     const api = await listen(management, 'api', config.api)
@@ -93,7 +113,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     })
     metrics.watchEngine(() => engine.stats())
 
-    const agentAudit = new AgentAudit(operatorApi.audit)
+    const agentAudit = new AgentAudit(audit)
     const agents = config.connectors.a2a.enable ? await openAgents(config, system, metrics, log, agentAudit) : undefined
     opened.push(() => agents?.registry.close())
 

@@ -1,6 +1,6 @@
 import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
 
-import type { AuditLogOptions } from './audit/audit-log.ts'
+import type { AuditLog, AuditLogOptions } from './audit/audit-log.ts'
 import type { MonitorsOptions } from './monitor/monitors.ts'
 import type { DocumentInfo } from './openapi/document.ts'
 import type { DocumentedRoute } from './openapi/documented-route.ts'
@@ -26,6 +26,8 @@ export interface ManagementOptions {
   readonly audit?: AuditLogOptions & {
     /** Whether every message is audited, beside what always is. @default false */
     readonly messages?: boolean
+    /** The log, where it was made before because others record in it too. @default one of these options */
+    readonly log?: AuditLog
   }
   /** Clients, and channels with errors, of which statistics are kept. @default 10000 of each */
   readonly statistics?: { readonly maxClients?: number; readonly maxChannels?: number }

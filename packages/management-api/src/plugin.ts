@@ -75,8 +75,8 @@ class ManagementEndpoint {
 
   constructor(options: ManagementOptions) {
     this.#options = options
-    const { messages = false, ...audit } = options.audit ?? {}
-    this.audit = new AuditLog({ failed: (error) => this.#failed(error), ...audit })
+    const { messages = false, log, ...audit } = options.audit ?? {}
+    this.audit = log ?? new AuditLog({ failed: (error) => this.#failed(error), ...audit })
     const statistics = new Statistics(options.statistics)
     this.observers = [statistics, brokerAudit(this.audit, { messages })]
     const { authenticator, trustedOrigins = 'auto', bindHost } = options

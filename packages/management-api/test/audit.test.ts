@@ -89,9 +89,9 @@ test('AUDIT-2 - what the policy denies', async () => {
   const server = await manage()
   const audit = brokerAudit(server.api.audit, { messages: false })
   const app = { clientId: 'app' }
-  audit.denied('send', 'queues', 'orders', app)
+  audit.denied?.('send', 'queues', 'orders', app)
   audit.failed?.('create', 'queues', 'orders', app, 'CHANNEL_LIMIT')
-  audit.denied('call', 'agents', 'writer', app)
+  audit.denied?.('call', 'agents', 'writer', app)
   const list = await entries(server, 3)
   expect(
     list.map(({ client, action, type, channel, agent, outcome, code }) => [

@@ -21,11 +21,18 @@ export interface Authentication extends Disposable {
 /** Told of every caller that was verified. */
 export type Verified = (request: AuthenticationRequest, identity: Identity) => void
 
+export interface AuthenticationReports {
+  readonly tell: TellSecurity
+  readonly verified?: Verified | undefined
+  /** Told of every refusal on the shared listener, by the address it came from; the management API audits its own. */
+  readonly refused?: (address: string) => void
+}
+
 /**
  * Opens what the configuration asks for.
  * @throws ServerError CONFIG_INVALID for keys that cannot be used
  */
-export function openAuthentication(config: Config, tell: TellSecurity, verified?: Verified): Authentication {
+export function openAuthentication(config: Config, { tell, verified, refused }: AuthenticationReports): Authentication {
   const { authentication, api } = config
   if (!authentication.enable && !api.authentication.enable) {
     const shared = verified === undefined ? anonymousAuthenticator : observed(anonymousAuthenticator, verified)
@@ -33,10 +40,14 @@ export function openAuthentication(config: Config, tell: TellSecurity, verified?
   }
   const bearer = openBearer(config.authentication, tell)
   const refusals = new Refusals((refusal) => tell({ kind: 'authentication.failed', ...refusal }))
-  const reporting = observed(bearer, verified, refusals)
+  const count = (address: string, reason: string): void => refusals.add(address, reason)
+  const countAndTell = (address: string, reason: string): void => {
+    count(address, reason)
+    refused?.(address)
+  }
   return {
-    shared: authentication.enable ? reporting : anonymousAuthenticator,
-    management: api.authentication.enable ? reporting : anonymousOperator,
+    shared: authentication.enable ? observed(bearer, verified, countAndTell) : anonymousAuthenticator,
+    management: api.authentication.enable ? observed(bearer, verified, count) : anonymousOperator,
     [Symbol.dispose]() {
       bearer[Symbol.dispose]()
       refusals[Symbol.dispose]()
@@ -70,9 +81,13 @@ function keysOf({ jwksUrl, jwksFile, keyFile, secret }: Config['authentication']
 }
 
 /** The same authenticator, with what comes of it told. */
-function observed(authenticator: Authenticator, verified?: Verified, refusals?: Refusals): Authenticator {
+function observed(
+  authenticator: Authenticator,
+  verified?: Verified,
+  refuse?: (address: string, reason: string) => void,
+): Authenticator {
   const refused = (request: AuthenticationRequest, error: unknown): unknown => {
-    if (error instanceof AuthenticationError) refusals?.add(request.socket?.remoteAddress, error.message)
+    if (error instanceof AuthenticationError) refuse?.(request.socket?.remoteAddress ?? 'unknown', error.message)
     return error
   }
   return {

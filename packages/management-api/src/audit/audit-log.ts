@@ -79,7 +79,7 @@ export class AuditLog {
 
   /**
    * A caller could not be authenticated. One entry stands for all failures of an address within a minute.
-   * @param listener Where: `management`, `mcp` …
+   * @param listener Where: `management` or `shared`
    */
   authenticationFailed(address: string, listener: string): void {
     if (this.#closed) this.#drop()

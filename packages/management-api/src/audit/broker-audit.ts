@@ -1,16 +1,11 @@
 import { isReservedChannel } from '@signalbox/broker-core'
-import type { BrokerObserver, Caller, ChannelType } from '@signalbox/broker-core'
+import type { BrokerErrorCode, BrokerObserver, ChannelType } from '@signalbox/broker-core'
 
 import { Operator } from '../access/operator.ts'
 import type { AuditLog } from './audit-log.ts'
 
 /** What the policy refused is told as a denial, and not once more as a failure. */
-const DENIED_CODE: string = 'FORBIDDEN'
-
-/** Sees what the policy denies (S4): on which channel of a type, or which agent. */
-interface DenialObserver {
-  denied(action: string, pattern: ChannelType | 'agents', channel: string, caller: Caller): void
-}
+const DENIED_CODE: BrokerErrorCode = 'FORBIDDEN'
 
 /** By the names of the management actions that do the same. */
 function managedAction(action: 'create' | 'delete' | 'purge', type: ChannelType): string {
@@ -23,11 +18,8 @@ function managedAction(action: 'create' | 'delete' | 'purge', type: ChannelType)
  * for, every message. What an operator does is left to the management action, which knows more; so are the broker's own
  * channels.
  */
-export function brokerAudit(
-  audit: AuditLog,
-  { messages }: { readonly messages: boolean },
-): BrokerObserver & DenialObserver {
-  const observer: BrokerObserver & DenialObserver = {
+export function brokerAudit(audit: AuditLog, { messages }: { readonly messages: boolean }): BrokerObserver {
+  const observer: BrokerObserver = {
     managed(action, type, channel, caller) {
       if (caller instanceof Operator || isReservedChannel(channel)) return
       const { clientId: client } = caller

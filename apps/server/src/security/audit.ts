@@ -1,0 +1,40 @@
+import type { AuditLog } from '@signalbox/management-api'
+
+import type { SecurityEvent, TellSecurity } from './events.ts'
+
+/** What an entry says of a reload, beside who did it: nobody, as files and keys change by themselves. */
+interface Reload {
+  readonly action: 'reload_keys' | 'reload_policy' | 'reload_certificates'
+  readonly outcome: 'success' | 'failure'
+  readonly detail?: string
+}
+
+/**
+ * Audits reloads of keys, policies and certificates. Refused callers are counted where they are refused, as the listener
+ * belongs to the entry; handshakes that came to nothing have no caller, and stay in the log.
+ */
+export function auditSecurity(log: Pick<AuditLog, 'record'>): TellSecurity {
+  return (event) => {
+    if (event.kind === 'authentication.failed' || event.kind === 'handshake.failed') return
+    log.record({ client: '', ...reloadOf(event) })
+  }
+}
+
+type ReloadEvent = Exclude<SecurityEvent, { readonly kind: 'authentication.failed' | 'handshake.failed' }>
+
+function reloadOf(event: ReloadEvent): Reload {
+  switch (event.kind) {
+    case 'keys.reloaded':
+      return { action: 'reload_keys', outcome: 'success' }
+    case 'keys.failed':
+      return { action: 'reload_keys', outcome: 'failure', detail: event.reason }
+    case 'policy.reloaded':
+      return { action: 'reload_policy', outcome: 'success', detail: `${event.rules} rules of ${event.file}` }
+    case 'policy.refused':
+      return { action: 'reload_policy', outcome: 'failure', detail: `${event.file}: ${event.problems.join('; ')}` }
+    case 'certificates.reloaded':
+      return { action: 'reload_certificates', outcome: 'success', detail: `${event.subject}, until ${event.validTo}` }
+    default:
+      return { action: 'reload_certificates', outcome: 'failure', detail: event.reason }
+  }
+}
