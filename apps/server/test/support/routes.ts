@@ -1,4 +1,6 @@
 import { CE_ROUTES } from '@signalbox/connector-cloudevents'
+import { MANAGEMENT_ROUTES } from '@signalbox/management-api'
+import type { DocumentedRoute } from '@signalbox/management-api'
 
 /** One of the product's routes, with a request to it that succeeds when its caller is let in. */
 export interface ProbedRoute {
@@ -54,6 +56,25 @@ function management(name: string, rest: Partial<ProbedRoute> = {}): ProbedRoute 
   return { ...shared(name, rest), listener: 'management' }
 }
 
+/** A body with which the action succeeds, or fails for another reason than its caller. */
+function actionBody(action: string): object {
+  if (action === 'deregister_agent') return { agent_id: 'probe' }
+  const channel = 'probe'
+  if (/^(create|delete)_channel$/.test(action)) return { channel, type: 'queues' }
+  if (/^send_(command|query)$/.test(action)) return { channel, body: 'x', timeout_seconds: 1 }
+  if (action === 'receive_queue_messages') return { channel, wait_timeout_seconds: 1 }
+  return /^(send|publish)_/.test(action) ? { channel, body: 'x' } : { channel }
+}
+
+/** From the list that the OpenAPI document is made of, which has every route of the listener. */
+function operatorRoute({ method, path }: DocumentedRoute): ProbedRoute {
+  const name = `${method} ${path}`
+  if (method === 'GET') return management(name)
+  return management(name, { headers: JSON_BODY, body: JSON.stringify(actionBody(path.replace('/api/actions/', ''))) })
+}
+
+const OPERATOR_ROUTES = MANAGEMENT_ROUTES.filter(({ listener }) => listener === 'management').map(operatorRoute)
+
 /** Every route of both listeners. Whoever adds one to the product adds it here, and to the table in docs/security.md. */
 export const PROBED_ROUTES: readonly ProbedRoute[] = [
   shared('GET /ping'),
@@ -75,10 +96,7 @@ export const PROBED_ROUTES: readonly ProbedRoute[] = [
   shared('DELETE /agents/{agent_id}', { needs: 'a registered agent' }),
   ...CE_ROUTES.map(ceRoute),
   shared('GET /unknown'),
-  management('GET /ping'),
-  management('GET /health'),
-  management('GET /ready'),
-  management('GET /metrics'),
+  ...OPERATOR_ROUTES,
   management('GET /unknown'),
 ]
 
