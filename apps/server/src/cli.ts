@@ -26,6 +26,11 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
       await policyCommand(rest)
       return
     }
+    if (command === 'backup') {
+      const { backupCommand } = await import('./commands/backup.ts')
+      await backupCommand(rest, env)
+      return
+    }
     const flags = fromFlags(args)
     if (flags.help) {
       const { helpText } = await import('./config/document.ts')

@@ -2,7 +2,7 @@
 export const SERVER_ERRORS = {
   /** A setting is unknown or its value is not allowed. `problems` has one line for each. Exit code 2. */
   CONFIG_INVALID: 'a setting is unknown, or its value is not allowed',
-  /** Something the server needs is not to be had: a port, the store. Exit code 1. */
+  /** Something the server or a command needs is not to be had: a port, the store, a file. Exit code 1. */
   START_FAILED: 'the server could not start',
 } as const
 

@@ -1,7 +1,7 @@
 import { BrokerError } from '@signalbox/broker-core'
 
 /**
- * Why a store cannot be opened, in one table. Once it is open, calls fail with Broker errors only
+ * Why a store cannot be opened or copied, in one table. Once it is open, calls fail with Broker errors only
  * (`ENGINE_UNAVAILABLE` and the ones the Engine port names).
  */
 export const EMBEDDED_ENGINE_ERRORS = {
@@ -13,13 +13,15 @@ export const EMBEDDED_ENGINE_ERRORS = {
   STORE_UNWRITABLE: 'the store cannot be written',
   /** The store was written by a newer version of Signalbox. Nothing was touched. */
   STORE_VERSION: 'the store has another version',
+  /** The file of a backup is there already, or cannot be written. */
+  BACKUP_UNWRITABLE: 'the backup cannot be written',
   /** An option is out of its range. */
   OPTION_INVALID: 'an option of the engine is not valid',
 } as const
 
 export type EmbeddedEngineErrorCode = keyof typeof EMBEDDED_ENGINE_ERRORS
 
-/** `openEmbeddedEngine` rejects with this. `file` is the file or folder that the message speaks of. */
+/** `openEmbeddedEngine` rejects with this, and `backupStore` throws it. `file` is the file or folder that the message speaks of. */
 export class EmbeddedEngineError extends Error {
   override readonly name = 'EmbeddedEngineError'
   readonly code: EmbeddedEngineErrorCode

@@ -1,10 +1,11 @@
 import Database from 'better-sqlite3'
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync } from 'node:fs'
 
 import { EmbeddedEngineError, messageOf } from '../errors.ts'
 import { checkDataFile, damaged } from './check-file.ts'
 import { openReadConnection } from './connections.ts'
 import type { StoreFiles } from './files.ts'
+import { syncPath } from './files.ts'
 import { StoreLock } from './lock.ts'
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts'
 import { sqliteCode } from './sqlite-code.ts'
@@ -56,7 +57,7 @@ function createDataFile(files: StoreFiles): void {
       database.close()
     }
     renameSync(draft, files.data)
-    syncFolder(files.folder)
+    syncPath(files.folder)
   } catch (error) {
     throw new EmbeddedEngineError(
       'STORE_UNWRITABLE',
@@ -66,16 +67,6 @@ function createDataFile(files: StoreFiles): void {
         cause: error,
       },
     )
-  }
-}
-
-function syncFolder(folder: string): void {
-  if (process.platform === 'win32') return
-  const descriptor = openSync(folder, 'r')
-  try {
-    fsyncSync(descriptor)
-  } finally {
-    closeSync(descriptor)
   }
 }
 

@@ -1,0 +1,128 @@
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { encodeText } from '@signalbox/broker-core'
+import { expect, test } from 'vitest'
+
+import { runCli } from './support/cli.ts'
+import { serve } from './support/server.ts'
+import { temporaryFolder } from './support/temp.ts'
+
+function backup(store: string, ...args: readonly string[]) {
+  return runCli({ args: ['backup', ...args], env: { STORE_PATH: store } })
+}
+
+function textOf({ body }: { readonly body: Uint8Array }): string {
+  return Buffer.from(body).toString()
+}
+
+/** Everything that is in the queue and the events store, in their order. */
+async function contents({ broker }: Awaited<ReturnType<typeof serve>>): Promise<{ queue: string[]; log: string[] }> {
+  const { queues, eventsStore } = broker.as({ clientId: 'reader' })
+  const queue: string[] = []
+  for (;;) {
+    const deliveries = await queues.receive('work', { maxMessages: 100 })
+    if (deliveries.length === 0) break
+    queue.push(...deliveries.map(({ message }) => textOf(message)))
+    await queues.ack(deliveries.map(({ receipt }) => receipt))
+  }
+  const log: string[] = []
+  for (let fromSequence = 1; ;) {
+    const events = await eventsStore.read('log', { fromSequence, maxMessages: 100 })
+    log.push(...events.map(textOf))
+    const last = events.at(-1)
+    if (last === undefined) return { queue, log }
+    fromSequence = last.sequence + 1
+  }
+}
+
+test('backup - of a server under load it has every message that was acknowledged before it began', async () => {
+  const path = temporaryFolder()
+  const server = await serve({ store: { path } })
+  const { queues, eventsStore } = server.broker.as({ clientId: 'producer' })
+  const acknowledged = { queue: [] as string[], log: [] as string[] }
+  const stop = new AbortController()
+  const produce = async (producer: number): Promise<void> => {
+    for (let n = 0; !stop.signal.aborted; n++) {
+      const text = `${producer}-${n}`
+      await queues.send('work', { body: encodeText(text) })
+      acknowledged.queue.push(text)
+      await eventsStore.publish('log', { body: encodeText(text) })
+      acknowledged.log.push(text)
+    }
+  }
+  const load = Promise.all(Array.from({ length: 8 }, (_, producer) => produce(producer)))
+  await expect.poll(() => acknowledged.log.length, { timeout: 20_000 }).toBeGreaterThan(500)
+  const before = { queue: [...acknowledged.queue], log: [...acknowledged.log] }
+  const file = join(temporaryFolder(), 'copy.db')
+  const { code, stdout, stderr } = await backup(path, file)
+  const during = acknowledged.log.length - before.log.length
+  stop.abort()
+  await load
+  expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: `${file}: ${statSync(file).size} bytes\n`, stderr: '' })
+  expect(statSync(file).mode & 0o077).toBe(0)
+  expect(existsSync(`${file}.part`)).toBe(false)
+  expect(during, 'the server goes on meanwhile').toBeGreaterThan(0)
+
+  const restored = temporaryFolder()
+  copyFileSync(file, join(restored, 'signalbox.db'))
+  const found = await contents(await serve({ store: { path: restored } }))
+  for (const kind of ['queue', 'log'] as const) {
+    const there = new Set(found[kind])
+    expect(there.size, 'each is there once').toBe(found[kind].length)
+    expect(before[kind].filter((text) => !there.has(text))).toEqual([])
+  }
+  // One moment: whoever published to the log had sent to the queue before.
+  const queued = new Set(found.queue)
+  expect(found.log.filter((text) => !queued.has(text))).toEqual([])
+}, 60_000)
+
+test('backup - of a stopped server; the store and the copy are stores afterwards', async () => {
+  const path = temporaryFolder()
+  const first = await serve({ store: { path } })
+  await first.broker.as({ clientId: 'a' }).queues.send('work', { body: encodeText('x') })
+  await first.close()
+  const restored = temporaryFolder()
+  expect((await backup('/nowhere', join(restored, 'signalbox.db'), '--store-path', path)).code).toBe(0)
+  for (const store of [{ path }, { path: restored }]) {
+    expect((await contents(await serve({ store }))).queue).toEqual(['x'])
+  }
+})
+
+test('backup - what cannot be done is one line and exit code 1, and leaves nothing behind', async () => {
+  const path = temporaryFolder()
+  await (await serve({ store: { path } })).close()
+  const folder = temporaryFolder()
+  const taken = join(folder, 'taken')
+  writeFileSync(taken, 'mine')
+  const garbage = join(temporaryFolder(), 'garbage')
+  mkdirSync(garbage)
+  writeFileSync(join(garbage, 'signalbox.db'), 'garbage '.repeat(1000))
+  const cut = temporaryFolder()
+  writeFileSync(join(cut, 'signalbox.db'), readFileSync(join(path, 'signalbox.db')).subarray(0, 3 * 8192))
+  const target = join(folder, 'copy.db')
+  const cases: readonly (readonly [string, string, RegExp])[] = [
+    [path, taken, /cannot write the backup: .*taken: it is there already, and is not overwritten; choose another file/],
+    [path, join(folder, 'no', 'copy.db'), /cannot write the backup: .*copy\.db: ENOENT/],
+    [path, join(taken, 'copy.db'), /cannot write the backup: .*copy\.db: ENOTDIR/],
+    [join(folder, 'nobody'), target, /cannot read the store: .*signalbox\.db: .*; the folder must be that of a store/],
+    [garbage, target, /the store is damaged: .*signalbox\.db: file is not a database/],
+    [cut, target, /the store is damaged: .*signalbox\.db: database disk image is malformed/],
+  ]
+  for (const [store, file, problem] of cases) {
+    const { code, stdout, stderr } = await backup(store, file)
+    expect([stderr, code, stdout]).toEqual([stderr, 1, ''])
+    expect(stderr).toMatch(/^signalbox: backup: [^\n]*\n$/)
+    expect(stderr).toMatch(problem)
+  }
+  expect(readFileSync(taken, 'utf8')).toBe('mine')
+  expect(readdirSync(folder)).toEqual(['taken'])
+}, 60_000)
+
+test('backup - a wrong call is exit code 2, and says what is allowed', async () => {
+  const usage = 'signalbox: backup: allowed is signalbox backup FILE [--store-path FOLDER] [--config FILE]\n'
+  expect(await backup('x')).toEqual({ code: 2, stdout: '', stderr: usage })
+  expect(await backup('x', 'a', 'b')).toEqual({ code: 2, stdout: '', stderr: usage })
+  const cluster = await runCli({ args: ['backup', 'a'], env: { ENGINE: 'nats' } })
+  expect(cluster).toMatchObject({ code: 2, stderr: expect.stringMatching(/^signalbox: backup: the engine is nats/) })
+})

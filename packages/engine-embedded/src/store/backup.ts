@@ -1,0 +1,104 @@
+import Database from 'better-sqlite3'
+import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+
+import { EmbeddedEngineError, messageOf } from '../errors.ts'
+import { damaged } from './check-file.ts'
+import { storeFiles, syncPath } from './files.ts'
+import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts'
+import { sqliteCode } from './sqlite-code.ts'
+
+/** What a backup came to. */
+export interface Backup {
+  /** The absolute path of the copy. */
+  readonly file: string
+  readonly bytes: number
+}
+
+/**
+ * Copies the store in a folder to a file, while a server writes to it or not. The copy is the store at one moment: it has
+ * everything that was acknowledged before the call, and as `signalbox.db` in an empty folder it is a store. Blocks the
+ * thread until the copy is on disk; meanwhile the server's WAL cannot start over.
+ * @throws EmbeddedEngineError STORE_DAMAGED, STORE_VERSION, STORE_UNWRITABLE, BACKUP_UNWRITABLE; then there is no copy
+ */
+export function backupStore(folder: string, target: string): Backup {
+  const { data } = storeFiles(folder)
+  const file = resolve(target)
+  const database = openSource(data)
+  try {
+    reserve(file)
+    try {
+      return copy(database, data, file)
+    } catch (error) {
+      rmSync(file, { force: true })
+      throw error
+    }
+  } finally {
+    database.close()
+  }
+}
+
+/** Checked by SQLite alone: another descriptor of the data file, when closed, would drop the locks of this process. */
+function openSource(data: string): Database.Database {
+  let database: Database.Database | undefined
+  try {
+    // Not `query_only`, which forbids VACUUM INTO as well.
+    database = new Database(data, { fileMustExist: true, readonly: true })
+    const application = database.pragma('application_id', { simple: true })
+    if (application !== APPLICATION_ID) throw damaged(data, 'it is a database, but none of Signalbox')
+    const version = database.pragma('user_version', { simple: true })
+    if (version !== SCHEMA_VERSION) {
+      throw new EmbeddedEngineError(
+        'STORE_VERSION',
+        `the store was written by another version of Signalbox: ${data} has format ${String(version)}, this program knows ${SCHEMA_VERSION}; back it up with that version`,
+        data,
+      )
+    }
+    return database
+  } catch (error) {
+    database?.close()
+    throw sourceError(data, error)
+  }
+}
+
+function sourceError(data: string, error: unknown): unknown {
+  if (error instanceof EmbeddedEngineError) return error
+  if (/^SQLITE_(NOTADB|CORRUPT)/.test(sqliteCode(error))) return damaged(data, messageOf(error), error)
+  const problem = `cannot read the store: ${data}: ${messageOf(error)}; the folder must be that of a store`
+  return new EmbeddedEngineError('STORE_UNWRITABLE', problem, data, { cause: error })
+}
+
+/** Takes the name, so that nothing that is there, or comes to be there meanwhile, is overwritten. */
+function reserve(file: string): void {
+  try {
+    writeFileSync(file, '', { flag: 'wx', mode: 0o600 })
+  } catch (error) {
+    const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
+    const reason = exists ? 'it is there already, and is not overwritten; choose another file' : messageOf(error)
+    throw unwritable(file, reason, error)
+  }
+}
+
+/** Under another name until it is whole: what a crash leaves is no half copy that looks like one. */
+function copy(database: Database.Database, data: string, file: string): Backup {
+  const draft = `${file}.part`
+  try {
+    rmSync(draft, { force: true })
+    writeFileSync(draft, '', { flag: 'wx', mode: 0o600 })
+    database.prepare('VACUUM INTO ?').run(draft)
+    syncPath(draft)
+    const { size: bytes } = statSync(draft)
+    renameSync(draft, file)
+    syncPath(dirname(file))
+    return { file, bytes }
+  } catch (error) {
+    rmSync(draft, { force: true })
+    // A damaged page is met only when it is read.
+    if (/^SQLITE_(NOTADB|CORRUPT)/.test(sqliteCode(error))) throw damaged(data, messageOf(error), error)
+    throw unwritable(file, messageOf(error), error)
+  }
+}
+
+function unwritable(file: string, reason: string, cause: unknown): EmbeddedEngineError {
+  return new EmbeddedEngineError('BACKUP_UNWRITABLE', `cannot write the backup: ${file}: ${reason}`, file, { cause })
+}
