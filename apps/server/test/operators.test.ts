@@ -1,7 +1,10 @@
+import { Check } from 'typebox/value'
 import { expect, test } from 'vitest'
 
+import { AGENT_ROUTES } from '../src/documented/agents.ts'
 import { register, startAgent, withResult } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
+import { PROBED_ROUTES } from './support/routes.ts'
 import { serve } from './support/server.ts'
 import { temporaryFolder } from './support/temp.ts'
 
@@ -68,13 +71,46 @@ test('MGMT-9 - an action takes exactly the arguments of the tool that does the s
 test('MGMT-14 - the document has the REST routes of both listeners', async () => {
   const { api } = await serve()
   const { paths } = (await (await fetch(`${api.url}/openapi.json`)).json()) as { paths: Record<string, object> }
-  for (const path of ['/ping', '/ready', '/ce/send/event', '/ce/subscribe/events', '/api/snapshot'])
-    expect(paths).toHaveProperty([path])
-  const without = await serve({ connectors: { ce: { enable: false } } })
+  const rest = PROBED_ROUTES.filter(({ name }) => !/(?:\/mcp|\/unknown|\/a2a\/{agent_id}(?:\/stream)?)$/.test(name))
+  const documented = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  )
+  expect(documented.toSorted()).toEqual([...new Set(rest.map(({ name }) => name))].toSorted())
+  const without = await serve({ connectors: { ce: { enable: false }, a2a: { enable: false } } })
   const { paths: fewer } = (await (await fetch(`${without.api.url}/openapi.json`)).json()) as {
     paths: Record<string, object>
   }
-  expect(Object.keys(fewer).filter((path) => path.startsWith('/ce/'))).toEqual([])
+  expect(Object.keys(fewer).filter((path) => /^\/(?:ce|agents|a2a|\.well-known)/.test(path))).toEqual([])
+})
+
+test('MGMT-14 - what the routes of agents answer is what the document says', async () => {
+  const { http } = await serve()
+  const card = { agent_id: 'probe', name: 'Probe', url: 'http://127.0.0.1:9/', skills: [{ id: 'a', name: 'A' }] }
+  const calls: readonly (readonly [string, number, unknown?])[] = [
+    ['POST /agents/register', 200, card],
+    ['POST /agents/register', 400, {}],
+    ['POST /agents/heartbeat', 200, { agent_id: 'probe' }],
+    ['POST /agents/heartbeat', 400, { agent_id: 'nobody' }],
+    ['GET /agents', 200],
+    ['GET /agents/{agent_id}', 200],
+    ['GET /.well-known/agent-card.json', 200],
+    ['GET /a2a/{agent_id}/.well-known/agent-card.json', 200],
+    ['POST /agents/deregister', 200, { agent_id: 'probe' }],
+    ['DELETE /agents/{agent_id}', 404],
+    ['GET /agents/{agent_id}', 404],
+    ['GET /a2a/{agent_id}/.well-known/agent-card.json', 404],
+  ]
+  for (const [name, status, body] of calls) {
+    const [method = '', path = ''] = name.split(' ')
+    const response = await fetch(http.url + path.replace('{agent_id}', 'probe'), {
+      method,
+      ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
+    })
+    const schema = AGENT_ROUTES.find((route) => `${route.method} ${route.path}` === name)?.responses[status]?.schema
+    const answer: unknown = await response.json()
+    expect([name, response.status]).toEqual([name, status])
+    expect([name, answer, schema !== undefined && Check(schema, answer)]).toEqual([name, answer, true])
+  }
 })
 
 test('MGMT-12 - the configuration in effect, and what other listeners have open', async () => {

@@ -1,6 +1,6 @@
 export { openRegistry } from './agent-registry.ts'
 export type { AgentRegistry } from './agent-registry.ts'
-export { isAgentId } from './card/agent-card.ts'
+export { AgentCardSchema, isAgentId, ShownCardSchema } from './card/agent-card.ts'
 export type { AgentCard, AgentSkill } from './card/agent-card.ts'
 export type { CardProblem } from './card/card-problems.ts'
 export { DISCOVERY_CHANNEL } from './discovery/discovery-log.ts'

@@ -70,6 +70,22 @@ export const AgentCardSchema = Type.Object(
   { description: 'an agent card: a JSON object' },
 )
 
+function moment(description: string) {
+  return Type.String({ format: 'date-time', description })
+}
+
+/** A card as it is shown: with what the server sets. */
+export const ShownCardSchema = Type.Object(
+  {
+    ...AgentCardSchema.properties,
+    protocolVersions: texts(),
+    registered_by: Type.String({ description: 'who registered it, and owns it' }),
+    registered_at: moment('when it was registered first'),
+    last_seen: moment('its last heartbeat or registration'),
+  },
+  { description: 'an agent card, with what the server sets' },
+)
+
 /** What the server sets; from a caller these are ignored (R2). */
 export const SERVER_SET_FIELDS = ['registered_by', 'registered_at', 'last_seen'] as const
 

@@ -1,0 +1,122 @@
+import type { DocumentedResponse, DocumentedRoute } from '@signalbox/management-api'
+import { AgentCardSchema, REGISTRY_ERRORS, ShownCardSchema } from '@signalbox/registry'
+import type { RegistryErrorCode } from '@signalbox/registry'
+import type { TSchema } from 'typebox'
+import { Type } from 'typebox'
+
+const failure = Type.Object({
+  error: Type.String({ description: 'The code.' }),
+  message: Type.String({ description: 'What is wrong and what is allowed, for people.' }),
+  details: Type.Array(Type.Object({}), { description: 'One for each problem; often empty.' }),
+})
+
+const done = Type.Object({ ok: Type.Literal(true) })
+const agentId = { agent_id: Type.String({ description: 'The id of the agent.' }) }
+const agentCall = { mediaType: 'application/json', schema: Type.Object(agentId) }
+
+const OF_EVERY_ROUTE = ['UNAUTHENTICATED', 'ORIGIN_REFUSED', 'INTERNAL'] as const
+const OF_BODIES = ['BODY_INVALID', 'BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED'] as const
+
+/** By their statuses; what the policy forbids is a 403 of each route. */
+function failures(path: string, codes: readonly RegistryErrorCode[]): Record<string, DocumentedResponse> {
+  const texts = new Map<number, string[]>([[403, ['FORBIDDEN: the policy does not let the caller do this']]])
+  for (const code of codes) {
+    const { status: usual, when } = REGISTRY_ERRORS[code]
+    // Specification, "Registry endpoints".
+    const status = code === 'AGENT_NOT_FOUND' && path === '/agents/heartbeat' ? 400 : usual
+    texts.set(status, [...(texts.get(status) ?? []), `${code}: ${when}`])
+  }
+  return Object.fromEntries(
+    [...texts].map(([status, lines]) => [status, { description: lines.join('; '), schema: failure }]),
+  )
+}
+
+function registryRoute(
+  name: string,
+  summary: string,
+  answer: { readonly description: string; readonly schema: TSchema },
+  codes: readonly RegistryErrorCode[],
+  rest: Partial<DocumentedRoute> = {},
+): DocumentedRoute {
+  const [method = '', path = ''] = name.split(' ')
+  if (method !== 'GET' && method !== 'POST' && method !== 'DELETE') throw new TypeError(`${name}: no such method`)
+  return {
+    method,
+    path,
+    listener: 'shared',
+    tag: 'Agents',
+    summary,
+    ...(path.includes('{agent_id}') ? { parameters: agentId } : {}),
+    ...rest,
+    responses: { 200: answer, ...failures(path, [...OF_EVERY_ROUTE, ...codes]) },
+  }
+}
+
+const ONE_CARD = { description: 'The card.', schema: ShownCardSchema }
+const DONE = { description: 'Done.', schema: done }
+const OWNED = ['AGENT_NOT_FOUND', 'AGENT_OWNED', 'SHUTTING_DOWN'] as const
+
+function cardRoute(path: string, summary: string, schema: TSchema, more: Partial<DocumentedRoute>): DocumentedRoute {
+  return {
+    method: 'GET',
+    path,
+    listener: 'shared',
+    tag: 'Agents',
+    summary,
+    isPublic: true,
+    ...more,
+    responses: {
+      200: { description: 'The card; it may be kept for a minute.', schema },
+      304: { description: 'It is the one that If-None-Match names.' },
+      ...more.responses,
+    },
+  }
+}
+
+const unknownAgent = Type.Object({ error: Type.Literal('AGENT_NOT_FOUND'), message: Type.String() })
+
+/** The card of the platform: it is nobody's registration. */
+const platformCard = Type.Object({
+  name: Type.String(),
+  description: Type.String(),
+  version: Type.String(),
+  protocolVersions: Type.Array(Type.String()),
+  capabilities: Type.Object({ streaming: Type.Boolean() }),
+  defaultInputModes: Type.Array(Type.String()),
+  defaultOutputModes: Type.Array(Type.String()),
+  skills: Type.Array(Type.Object({})),
+})
+
+/** The registry's routes and the public cards (specification, "Registry endpoints"). */
+export const AGENT_ROUTES: readonly DocumentedRoute[] = [
+  registryRoute(
+    'GET /agents',
+    'Lists agents, by agent_id.',
+    { description: 'Their cards.', schema: Type.Array(ShownCardSchema) },
+    ['PARAMETER_INVALID', 'SHUTTING_DOWN'],
+    {
+      query: Type.Object({
+        skill_tags: Type.Optional(Type.String({ description: 'Tags with commas between them: any of them.' })),
+        limit: Type.Optional(Type.Integer({ minimum: 1, description: 'The most cards.' })),
+      }),
+    },
+  ),
+  registryRoute('GET /agents/{agent_id}', 'Shows one agent.', ONE_CARD, ['AGENT_NOT_FOUND', 'SHUTTING_DOWN']),
+  registryRoute(
+    'POST /agents/register',
+    'Registers an agent, or replaces its card.',
+    ONE_CARD,
+    ['CARD_INVALID', ...OF_BODIES, 'AGENT_OWNED', 'AGENT_LIMIT', 'SHUTTING_DOWN'],
+    { body: { mediaType: 'application/json', schema: AgentCardSchema } },
+  ),
+  registryRoute('POST /agents/heartbeat', 'Says that an agent is alive.', DONE, [...OF_BODIES, ...OWNED], {
+    body: agentCall,
+  }),
+  registryRoute('POST /agents/deregister', 'Removes an agent.', DONE, [...OF_BODIES, ...OWNED], { body: agentCall }),
+  registryRoute('DELETE /agents/{agent_id}', 'Removes an agent.', DONE, OWNED),
+  cardRoute('/.well-known/agent-card.json', 'The card of Signalbox itself.', platformCard, {}),
+  cardRoute('/a2a/{agent_id}/.well-known/agent-card.json', 'The card of an agent.', ShownCardSchema, {
+    parameters: agentId,
+    responses: { 404: { description: 'No agent is registered under the id.', schema: unknownAgent } },
+  }),
+]

@@ -1,0 +1,35 @@
+import { CE_ROUTES } from '@signalbox/connector-cloudevents'
+import type { CeRoute } from '@signalbox/connector-cloudevents'
+import type { DocumentedRoute } from '@signalbox/management-api'
+import { Type } from 'typebox'
+
+const answer = Type.Object({
+  is_error: Type.Boolean(),
+  message: Type.String(),
+  data: Type.Unknown(),
+})
+
+/** The routes below `/ce`. */
+export const CLOUD_EVENTS_ROUTES: readonly DocumentedRoute[] = CE_ROUTES.map(cloudEventsRoute)
+
+function cloudEventsRoute({ name, method, summary, query, body }: CeRoute): DocumentedRoute {
+  const done: DocumentedRoute['responses'] = name.startsWith('subscribe/')
+    ? { 200: { description: 'A stream of CloudEvents.', mediaType: 'text/event-stream', schema: Type.String() } }
+    : { '2XX': { description: 'Done; or, with `is_error: true`, it came to nothing.', schema: answer } }
+  const route: DocumentedRoute = {
+    method,
+    path: `/ce/${name}`,
+    listener: 'shared',
+    tag: 'CloudEvents',
+    summary,
+    query,
+    responses: {
+      ...done,
+      '4XX': { description: 'The request is not valid, or not allowed.', schema: answer },
+      '5XX': { description: 'It cannot be done at the moment.', schema: answer },
+    },
+  }
+  if (body === 'ignored') return route
+  const description = `A CloudEvent in structured or binary mode${body === 'events' ? ', or a batch' : ''}.`
+  return { ...route, body: { mediaType: 'application/cloudevents+json', description } }
+}
