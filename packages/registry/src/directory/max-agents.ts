@@ -71,8 +71,13 @@ export class MaxAgents {
     return true
   }
 
+  /**
+   * Whether the registration that a call wrote is one too many; asked once its entry has been passed in the log. Where the
+   * agent is not there then, its entry was taken back, and compacted away, before this node came to read it.
+   */
   isExcess(agentId: string, sequence: number): boolean {
-    return this.#excess.get(agentId) === sequence
+    if (this.#limit === 0) return false
+    return this.#excess.get(agentId) === sequence || !this.#registered.has(agentId)
   }
 
   /**
