@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { McpClient } from '../harness/mcp.ts'
@@ -25,6 +26,12 @@ export interface ChaosReport {
   readonly longestGapMs: number
 }
 
+/** A leased message, as `/ce/queue/receive` hands it out. */
+interface Delivery {
+  readonly event: { readonly data_base64: string }
+  readonly receipt: string
+}
+
 const QUEUE = 'chaos'
 const SENDERS = 8
 const RECEIVERS = 4
@@ -45,20 +52,30 @@ export async function chaos({ seed, rounds, log }: ChaosOptions): Promise<ChaosR
   const stopReceiving = new AbortController()
   let [failed, lastSent, longestGapMs, lastReceived] = [0, performance.now(), 0, performance.now()]
 
-  /** Calls through the balancer until it is told to stop, on another connection after each failure. */
-  const work = async (stopped: AbortSignal, step: (client: McpClient) => Promise<void>): Promise<void> => {
-    let client: McpClient | undefined
+  /** Repeats a step until it is told to stop, and pauses after one that failed. */
+  const repeat = async (stopped: AbortSignal, step: () => Promise<void>): Promise<void> => {
     while (!stopped.aborted) {
       try {
-        client ??= await McpClient.open(cluster.front.url)
-        await within(step(client), CALL_MS)
+        await step()
       } catch {
         failed++
-        client?.close()
-        client = undefined
         await pause(50)
       }
     }
+  }
+  /** Sends through the balancer, on another connection after each failure. */
+  const sender = async (): Promise<void> => {
+    let client: McpClient | undefined
+    await repeat(stopSending.signal, async () => {
+      try {
+        client ??= await McpClient.open(cluster.front.url)
+        await within(send(client), CALL_MS)
+      } catch (error) {
+        client?.close()
+        client = undefined
+        throw error
+      }
+    })
     client?.close()
   }
   let next = 0
@@ -69,21 +86,35 @@ export async function chaos({ seed, rounds, log }: ChaosOptions): Promise<ChaosR
     longestGapMs = Math.max(longestGapMs, performance.now() - lastSent)
     lastSent = performance.now()
   }
-  const receive = async (client: McpClient): Promise<void> => {
-    const { structured } = await client.call('queue_receive', {
-      channel: QUEUE,
-      max_messages: 10,
-      wait_timeout_seconds: 1,
+  const call = async (path: string, parameters: URLSearchParams): Promise<unknown> => {
+    const response = await fetch(`${cluster.front.url}${path}?${parameters.toString()}`, {
+      method: 'POST',
+      headers: { connection: 'close' },
+      signal: AbortSignal.timeout(CALL_MS),
     })
-    const messages = structured['messages']
-    if (!Array.isArray(messages)) return
-    for (const message of messages as { body: string }[]) {
-      received.set(message.body, (received.get(message.body) ?? 0) + 1)
+    if (!response.ok) throw new Error(`${path}: ${response.status}`)
+    return ((await response.json()) as { data: unknown }).data
+  }
+  /**
+   * On a lease, which is acknowledged after the messages are here: a destructive read is settled when the balancer has the
+   * answer, and what the balancer cannot pass on would count as lost.
+   */
+  const receive = async (): Promise<void> => {
+    const wanted = { channel: QUEUE, max_messages: '10', wait_timeout: '1', visibility_seconds: '20' }
+    const { messages } = (await call('/ce/queue/receive', new URLSearchParams(wanted))) as { messages: Delivery[] }
+    for (const { event } of messages) {
+      const id = Buffer.from(event.data_base64, 'base64').toString()
+      received.set(id, (received.get(id) ?? 0) + 1)
       lastReceived = performance.now()
     }
+    if (messages.length === 0) return
+    await call(
+      '/ce/queue/ack',
+      new URLSearchParams(messages.map(({ receipt }): [string, string] => ['receipt', receipt])),
+    )
   }
-  const senders = Array.from({ length: SENDERS }, () => work(stopSending.signal, send))
-  const receivers = Array.from({ length: RECEIVERS }, () => work(stopReceiving.signal, receive))
+  const senders = Array.from({ length: SENDERS }, sender)
+  const receivers = Array.from({ length: RECEIVERS }, () => repeat(stopReceiving.signal, receive))
 
   for (let round = 0; round < rounds; round++) {
     await pause(random.integer(500, 2_000))
