@@ -1,3 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
 import type { StreamConfig } from '@nats-io/jetstream'
 import { AckPolicy, DeliverPolicy, DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
 
@@ -20,6 +22,10 @@ const ORPHAN_MS = 60_000
 /** Messages with an id that was sent before are known for so long (C5). */
 export const DEDUPLICATION_MS = 120_000
 
+/** How often a stream and its consumer are asked for, and how much longer each time until the next, in milliseconds. */
+const CREATE_TRIES = 4
+const CREATE_PAUSE_MS = 50
+
 /** Streams of stored channels: a work queue with one consumer for a queue, a plain stream for an events store. */
 export class Streams {
   readonly #connection: Connection
@@ -33,6 +39,19 @@ export class Streams {
   }
 
   async create(channel: StoredChannel): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      try {
+        await this.#create(channel)
+        return
+      } catch (error) {
+        // Seen on a busy server: the stream that it has just made is not there for the consumer.
+        if (tries === CREATE_TRIES || !isApiError(error, API.STREAM_NOT_FOUND)) throw error
+        await pause(CREATE_PAUSE_MS * tries)
+      }
+    }
+  }
+
+  async #create(channel: StoredChannel): Promise<void> {
     const { streams, consumers } = this.#connection.manager
     await streams.add({
       name: channel.stream,
