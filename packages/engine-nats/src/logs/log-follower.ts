@@ -1,14 +1,13 @@
 import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
-import { isBrokerError, messageSize } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
-import { setTimeout as pause } from 'node:timers/promises'
 
 import type { StoredChannel } from '../channels/registry.ts'
-import { messageOf } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { parseAckSubject } from '../queues/ack-subject.ts'
 import { unique } from '../subjects.ts'
+import { FollowLoop } from './follow-loop.ts'
 import { decodeEntry } from './log-entry.ts'
 import type { LogListener } from './log-listener.ts'
 
@@ -18,7 +17,6 @@ const BATCH_BYTES = 4 * 1024 * 1024
 const PULL_MS = 30_000
 /** The servers forget the consumer of a follower that died after this long, in milliseconds. */
 const FORGOTTEN_MS = 5 * 60_000
-const RETRY_MS = 200
 const NANOS = 1_000_000
 
 /**
@@ -30,10 +28,10 @@ export class LogFollower {
   readonly #name: string
   readonly #subscription: OpenSubscription
   readonly #listener: LogListener
+  readonly #loop: FollowLoop
   #channel: StoredChannel
   #next: number
   #consumer: string | undefined
-  #changed: PromiseWithResolvers<void> | undefined
 
   constructor(
     parts: Parts,
@@ -48,51 +46,24 @@ export class LogFollower {
     this.#next = next
     this.#subscription = subscription
     this.#listener = listener
+    this.#loop = new FollowLoop(parts, channel.name, subscription)
   }
 
   /** Runs until the subscription ends. */
   async run(): Promise<void> {
-    const { registry, settings } = this.#parts
-    const stopListening = registry.onChange((type, name) => {
-      if (type === 'events_store' && name === this.#name) this.#wake()
-    })
-    void this.#subscription.closed.then(() => this.#wake())
     try {
-      while (!this.#subscription.ended) {
-        try {
-          await this.#step()
-        } catch (error) {
-          if (this.#subscription.ended) break
-          // A lost connection is told by itself.
-          if (!isBrokerError(error, 'ENGINE_UNAVAILABLE'))
-            settings.onProblem({ kind: 'failed', message: `following an events store: ${messageOf(error)}`, error })
-          this.#consumer = undefined
-          await this.#wait(RETRY_MS)
-        }
-      }
+      await this.#loop.run(
+        () => this.#step(),
+        () => (this.#consumer = undefined),
+      )
     } finally {
-      stopListening()
       this.#dropConsumer()
     }
   }
 
-  #wake(): void {
-    this.#changed?.resolve()
-    this.#changed = undefined
-  }
-
-  /** Until the channel changes, the subscription ends, or the time is over. */
-  async #wait(milliseconds: number): Promise<void> {
-    this.#changed ??= Promise.withResolvers()
-    const late = new AbortController()
-    const timer = pause(milliseconds, undefined, { signal: late.signal, ref: false }).catch(() => {})
-    await Promise.race([this.#changed.promise, timer])
-    late.abort()
-  }
-
   async #step(): Promise<void> {
     const channel = this.#parts.registry.stored('events_store', this.#name)
-    if (!channel) return this.#wait(60_000)
+    if (!channel) return this.#loop.wait(60_000)
     if (channel.incarnation !== this.#channel.incarnation) {
       // It was deleted and made again: everything in it is new.
       this.#dropConsumer()
@@ -103,7 +74,7 @@ export class LogFollower {
     const consumer = (this.#consumer ??= await this.#makeConsumer())
     const entries: StoredEvent[] = []
     let broken = false
-    this.#changed ??= Promise.withResolvers()
+    const { changed } = this.#loop
     const pulling = this.#parts.pulls.pull(
       channel.stream,
       consumer,
@@ -114,11 +85,11 @@ export class LogFollower {
         else broken = true
       },
     )
-    const end = await Promise.race([pulling, this.#changed.promise])
+    const end = await Promise.race([pulling, changed])
     if (end === 'gone' || end === 'lost' || broken) {
       // Never again by this consumer: it may have given what did not arrive.
       this.#dropConsumer()
-      if (entries.length === 0) await this.#wait(RETRY_MS)
+      if (entries.length === 0) await this.#loop.retryPause()
     }
     if (end === 'large') entries.push(...(await this.#large(channel)))
     if (end === undefined) this.#dropConsumer()

@@ -2,18 +2,17 @@ import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
 import { isBrokerError, messageSize } from '@signalbox/broker-core'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
-import { setTimeout as pause } from 'node:timers/promises'
 
 import type { StoredChannel } from '../channels/registry.ts'
-import { API, isApiError, isNoResponders, messageOf } from '../errors.ts'
+import { API, isApiError, isNoResponders } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { ACK, NAK, parseAckSubject } from '../queues/ack-subject.ts'
 import { hash } from '../subjects.ts'
+import { FollowLoop } from './follow-loop.ts'
 import { decodeEntry } from './log-entry.ts'
 import type { LogListener } from './log-listener.ts'
 
 const PULL_MS = 30_000
-const RETRY_MS = 200
 const NANOS = 1_000_000
 /** An entry is somebody else's when its member was silent this long, in milliseconds. */
 const ACK_WAIT_MS = 30_000
@@ -29,12 +28,12 @@ export class LogGroupMember {
   readonly #group: string
   readonly #subscription: OpenSubscription
   readonly #listener: LogListener
+  readonly #loop: FollowLoop
   #channel: StoredChannel
   #interest: Interest | undefined
   #start: number
   #made = false
   #backoff = 0
-  #changed: PromiseWithResolvers<void> | undefined
 
   constructor(
     parts: Parts,
@@ -52,6 +51,7 @@ export class LogGroupMember {
     this.#start = start
     this.#subscription = subscription
     this.#listener = listener
+    this.#loop = new FollowLoop(parts, channel.name, subscription)
   }
 
   /** Makes the group's position when there is none. */
@@ -82,46 +82,14 @@ export class LogGroupMember {
     this.#made = true
   }
 
-  /** Runs until the subscription ends, and leaves the group then. */
-  async run(): Promise<void> {
-    const { registry, settings } = this.#parts
-    const stopListening = registry.onChange((type, name) => {
-      if (type === 'events_store' && name === this.#name) this.#wake()
-    })
-    void this.#subscription.closed.then(() => this.#wake())
-    try {
-      while (!this.#subscription.ended) {
-        try {
-          await this.#step()
-        } catch (error) {
-          if (this.#subscription.ended) break
-          // A lost connection is told by itself.
-          if (!isBrokerError(error, 'ENGINE_UNAVAILABLE'))
-            settings.onProblem({ kind: 'failed', message: `following an events store: ${messageOf(error)}`, error })
-          await this.#wait(RETRY_MS)
-        }
-      }
-    } finally {
-      stopListening()
-    }
-  }
-
-  #wake(): void {
-    this.#changed?.resolve()
-    this.#changed = undefined
-  }
-
-  async #wait(milliseconds: number): Promise<void> {
-    this.#changed ??= Promise.withResolvers()
-    const late = new AbortController()
-    const timer = pause(milliseconds, undefined, { signal: late.signal, ref: false }).catch(() => {})
-    await Promise.race([this.#changed.promise, timer])
-    late.abort()
+  /** Runs until the subscription ends. */
+  run(): Promise<void> {
+    return this.#loop.run(() => this.#step())
   }
 
   async #step(): Promise<void> {
     const channel = this.#parts.registry.stored('events_store', this.#name)
-    if (!channel) return this.#wait(60_000)
+    if (!channel) return this.#loop.wait(60_000)
     if (channel.incarnation !== this.#channel.incarnation) {
       this.#channel = channel
       this.#start = 1
@@ -129,19 +97,19 @@ export class LogGroupMember {
     }
     if (!this.#made) await this.join()
     const taken: Msg[] = []
-    this.#changed ??= Promise.withResolvers()
+    const { changed } = this.#loop
     let left = false
     const pulling = this.#parts.pulls.pull(channel.stream, this.#consumer, { batch: 1, waitMs: PULL_MS }, (message) => {
       // What comes to a member that has left is for another one.
       if (left) this.#parts.connection.nc.publish(message.reply ?? '', NAK)
       else taken.push(message)
     })
-    const end = await Promise.race([pulling, this.#changed.promise])
+    const end = await Promise.race([pulling, changed])
     left = true
     for (const message of taken) await this.#handle(message)
     if (end === 'gone' || end === 'lost') {
       this.#made = false
-      await this.#wait(RETRY_MS)
+      await this.#loop.retryPause()
     }
   }
 
@@ -169,7 +137,7 @@ export class LogGroupMember {
       connection.nc.publish(subject, NAK)
       settings.onProblem({ kind: 'listener', message: 'the listener of an events store threw', error })
       this.#backoff = Math.min(LAST_BACKOFF_MS, this.#backoff === 0 ? FIRST_BACKOFF_MS : 2 * this.#backoff)
-      await this.#wait(this.#backoff)
+      await this.#loop.wait(this.#backoff)
     } finally {
       clearInterval(working)
     }
