@@ -11,11 +11,11 @@ import { messageSize } from '@signalbox/broker-core'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import { unavailable } from '../errors.ts'
-import { ownBody } from '../bytes.ts'
 import type { Store } from '../store/store.ts'
-import { tagsJson } from '../store/tags.ts'
 import type { NewQueueMessage, PlacedMessage } from '../writer/operations.ts'
 import { Leases } from './leases.ts'
+import { newMessage } from './new-message.ts'
+import { purgeQueue } from './purge.ts'
 import { Queue, isExpired } from './queue.ts'
 import type { Waiter } from './queue.ts'
 import { QueueClock } from './queue-clock.ts'
@@ -23,8 +23,6 @@ import { QueueReader, SMALL_BYTES } from './queue-reader.ts'
 import { LeaseSettlement } from './settlement.ts'
 import { entryAt } from './window.ts'
 
-/** Messages removed by one operation of a purge: about 10 ms of work, between which others get their turn. */
-const PURGE_STEP = 5_000
 /** The most messages that a peek reads together. */
 const PEEK_PAGE = 128
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
@@ -302,33 +300,11 @@ export class EmbeddedQueues implements QueueEngine {
     const queue = this.#queue(name)
     queue.pause()
     try {
-      const { id } = channel
-      const upTo = channel.lastSequence
-      // Delayed ones first: one that becomes due meanwhile is then met among the others.
-      const removed = await this.#purgeRows(queue, id, upTo, true)
-      return removed + (await this.#purgeRows(queue, id, upTo, false))
+      return await purgeQueue(this.#store, queue, channel.id, channel.lastSequence)
     } finally {
       queue.resume()
       this.#serveSoon(queue)
     }
-  }
-
-  async #purgeRows(queue: Queue, channelId: number, upTo: number, delayed: boolean): Promise<number> {
-    let removed = 0
-    for (let after: number | undefined = 0; after !== undefined;) {
-      const except = delayed ? [] : queue.heldSequences()
-      const channel = queue.name
-      const operation = { kind: 'purge', channel, channelId, delayed, after, upTo, limit: PURGE_STEP, except } as const
-      const step: { removed: number; next: number | undefined } = await this.#store.submit(
-        'purge',
-        operation,
-        0,
-        (result) => result,
-      )
-      removed += step.removed
-      after = step.next
-    }
-    return removed
   }
 
   // ── Expiry ──
@@ -417,16 +393,4 @@ function withinBytes(messages: QueueMessage[], maxBytes: number | undefined): Qu
   let bytes = 0
   const end = messages.findIndex((message, i) => (bytes += messageSize(message)) > maxBytes && i > 0)
   return end < 0 ? messages : messages.slice(0, end)
-}
-
-function newMessage(message: QueueSend, now: number): NewQueueMessage {
-  const { id, clientId, metadata, tags, delayMs, expirationMs, maxReceiveCount, deadLetterQueue } = message
-  const size = messageSize(message)
-  const expiresAt = expirationMs > 0 ? now + expirationMs : 0
-  const body = ownBody(message.body)
-  return {
-    columns: [id, clientId, now, size, metadata, tagsJson(tags), expiresAt, maxReceiveCount, deadLetterQueue, body],
-    dueAt: delayMs > 0 ? now + delayMs : 0,
-    ...(message.deduplicationId === undefined ? {} : { deduplicationId: message.deduplicationId }),
-  }
 }

@@ -1,0 +1,19 @@
+import type { QueueSend } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core'
+
+import { ownBody } from '../bytes.ts'
+import { tagsJson } from '../store/tags.ts'
+import type { NewQueueMessage } from '../writer/operations.ts'
+
+/** The row of a message that is sent now, in milliseconds since the epoch. */
+export function newMessage(message: QueueSend, now: number): NewQueueMessage {
+  const { id, clientId, metadata, tags, delayMs, expirationMs, maxReceiveCount, deadLetterQueue } = message
+  const size = messageSize(message)
+  const expiresAt = expirationMs > 0 ? now + expirationMs : 0
+  const body = ownBody(message.body)
+  return {
+    columns: [id, clientId, now, size, metadata, tagsJson(tags), expiresAt, maxReceiveCount, deadLetterQueue, body],
+    dueAt: delayMs > 0 ? now + delayMs : 0,
+    ...(message.deduplicationId === undefined ? {} : { deduplicationId: message.deduplicationId }),
+  }
+}
