@@ -1,4 +1,5 @@
-import { isUnreadableContentType, leaveBodiesUnread, takeOver } from '@signalbox/http-kit'
+import { addUnreadRoutes, takeOver } from '@signalbox/http-kit'
+import type { ServeUnread } from '@signalbox/http-kit'
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 
 import { CARD_PATH } from './cards.ts'
@@ -42,26 +43,13 @@ export function a2aConnector(rooms: A2aRooms, options: A2aConnectorOptions = {})
     handler.handlePlatformCard(request.raw, reply.raw, headers)
   }
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    leaveBodiesUnread(app)
-    for (const [url, serve] of [
+    const routes: [string, ServeUnread][] = [
       ['/a2a', agent],
       // Not a parameter: the host's router bounds the length of those, and answers 404 for a longer one.
       ['/a2a/*', agent],
       [CARD_PATH, platformCard],
-    ] as const) {
-      app.route({
-        method: app.supportedMethods,
-        url,
-        exposeHeadRoute: false,
-        handler: serve,
-        errorHandler: (error, request, reply) => {
-          if (!isUnreadableContentType(error)) throw error
-          serve(request, reply)
-        },
-        // A hook that hijacks does not go on to the next one, and so not to Fastify's own handling of bodies.
-        ...(lateHooks ? {} : { preParsing: serve }),
-      })
-    }
+    ]
+    addUnreadRoutes(app, routes, { lateHooks })
     app.addHook('preClose', () => handler.close(drainMs))
     done()
   }

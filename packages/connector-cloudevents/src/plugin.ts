@@ -1,6 +1,7 @@
 import type { Broker } from '@signalbox/broker-core'
-import { isUnreadableContentType, leaveBodiesUnread, takeOver } from '@signalbox/http-kit'
-import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
+import { addUnreadRoutes, takeOver } from '@signalbox/http-kit'
+import type { ServeUnread } from '@signalbox/http-kit'
+import type { FastifyPluginCallback } from 'fastify'
 
 import type { CeHandler } from './handler.ts'
 import { createCeHandler } from './handler.ts'
@@ -24,23 +25,14 @@ export function cloudeventsConnector(broker: Broker, options: CloudEventsConnect
   const handler = createCeHandler(broker, ceOptions)
   const { path = '/ce' } = ceOptions
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    leaveBodiesUnread(app)
-    for (const { name } of ROUTES) {
-      const serve = (request: FastifyRequest, reply: FastifyReply): void => {
+    const routes = ROUTES.map(({ name }): [string, ServeUnread] => [
+      `${path}/${name}`,
+      (request, reply) => {
         const headers = takeOver(reply)
         handler.handleRoute(name, request.raw, reply.raw, headers)
-      }
-      app.route({
-        method: app.supportedMethods,
-        url: `${path}/${name}`,
-        exposeHeadRoute: false,
-        handler: serve,
-        errorHandler: (error, request, reply) => {
-          if (!isUnreadableContentType(error)) throw error
-          serve(request, reply)
-        },
-      })
-    }
+      },
+    ])
+    addUnreadRoutes(app, routes)
     app.addHook('preClose', () => handler.close(drainMs))
     done()
   }

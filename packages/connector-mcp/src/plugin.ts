@@ -1,5 +1,5 @@
 import type { Broker } from '@signalbox/broker-core'
-import { isUnreadableContentType, leaveBodiesUnread, takeOver } from '@signalbox/http-kit'
+import { addUnreadRoutes, takeOver } from '@signalbox/http-kit'
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 
 import type { McpHandler } from './handler.ts'
@@ -33,19 +33,7 @@ export function mcpConnector(broker: Broker, options: McpConnectorOptions = {}):
     handler(request.raw, reply.raw, headers)
   }
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    leaveBodiesUnread(app)
-    app.setErrorHandler((error, request, reply) => {
-      if (!isUnreadableContentType(error)) throw error
-      serve(request, reply)
-    })
-    app.route({
-      method: app.supportedMethods,
-      url: path,
-      exposeHeadRoute: false,
-      handler: serve,
-      // A hook that hijacks does not go on to the next one, and so not to Fastify's own handling of bodies.
-      ...(lateHooks ? {} : { preParsing: serve }),
-    })
+    addUnreadRoutes(app, [[path, serve]], { lateHooks })
     app.addHook('preClose', () => handler.close(drainMs))
     done()
   }

@@ -19,15 +19,17 @@ export { CORS_DEFAULTS, fastifyCorsOptions } from './cors.ts'
 export type { CorsSettings, FastifyCorsOptions } from './cors.ts'
 export { AuthenticationError, authenticationFailed, JsonRpcError } from './errors.ts'
 export type { JsonRpcErrorOptions } from './errors.ts'
-export { isUnreadableContentType, leaveBodiesUnread, takeOver } from './fastify.ts'
+export { addUnreadRoutes, takeOver } from './fastify.ts'
+export type { ServeUnread, UnreadRouteOptions } from './fastify.ts'
 export { InFlight } from './in-flight.ts'
+export { isJsonObject, readJson } from './json.ts'
+export type { JsonObject } from './json.ts'
 export { errorText, internalError, jsonRpcErrorText, successText } from './json-rpc/answer.ts'
 export { JSON_RPC_CODES } from './json-rpc/codes.ts'
 export type { JsonRpcCode } from './json-rpc/codes.ts'
 export { idKey, isIdText } from './json-rpc/id.ts'
 export { MAX_JSON_DEPTH, MAX_JSON_KEYS, parseJsonRpc, readRequestId } from './json-rpc/message.ts'
 export type {
-  JsonObject,
   JsonRpcLimits,
   JsonRpcMessage,
   JsonRpcNotification,

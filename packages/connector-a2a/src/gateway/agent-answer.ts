@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import { decodeText, isBrokerError } from '@signalbox/broker-core'
-import { internalError, JSON_RPC_CODES, JsonRpcError, memberText } from '@signalbox/http-kit'
+import { internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText, readJson } from '@signalbox/http-kit'
 import type { AgentReply } from '@signalbox/registry'
 
 /** What an agent's reply becomes for the caller: the source text of `result`, or of an `error` of the agent's own. */
@@ -18,7 +18,7 @@ const MAX_SHOWN_BYTES = 65_536
 export function agentAnswer(agentId: string, reply: AgentReply): AgentAnswer {
   if (reply.failure !== undefined || !reply.executed) throw failed(agentId, reply)
   const text = decodeText(reply.body)
-  const json = text === undefined ? undefined : parse(text)
+  const json = text === undefined ? undefined : readJson(text)
   if (text !== undefined && isRpcResponse(json?.value)) {
     const { error } = json.value
     if (isRpcError(error)) return { error: memberText(text, 'error') ?? '' }
@@ -103,25 +103,13 @@ interface RpcResponse {
 }
 
 function isRpcResponse(value: unknown): value is RpcResponse {
-  return isObject(value) && value['jsonrpc'] === '2.0'
+  return isJsonObject(value) && value['jsonrpc'] === '2.0'
 }
 
 function isRpcError(error: unknown): boolean {
-  return isObject(error) && Number.isInteger(error['code']) && typeof error['message'] === 'string'
+  return isJsonObject(error) && Number.isInteger(error['code']) && typeof error['message'] === 'string'
 }
 
 function isSuccess({ status }: AgentReply): boolean {
   return status >= 200 && status <= 299
-}
-
-function parse(text: string): { readonly value: unknown } | undefined {
-  try {
-    return { value: JSON.parse(text) }
-  } catch {
-    return undefined
-  }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

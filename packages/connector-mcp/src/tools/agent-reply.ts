@@ -1,5 +1,5 @@
 import { decodeText } from '@signalbox/broker-core'
-import { memberText } from '@signalbox/http-kit'
+import { isJsonObject, memberText, readJson } from '@signalbox/http-kit'
 
 import type { AgentReply } from '../agent-directory.ts'
 import { confirmation, failure } from './results.ts'
@@ -19,9 +19,9 @@ export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
     return failure(`AGENT_UNAVAILABLE: The ${agent} did not process the request: ${reply.error}. Try again later.`)
   }
   const text = decodeText(reply.body) ?? ''
-  const json = parse(text)
-  const response = isObject(json?.value) && json.value['jsonrpc'] === '2.0' ? json.value : {}
-  if (isObject(response['error'])) return failure(errorText(memberText(text, 'error') ?? ''))
+  const json = readJson(text)
+  const response = isJsonObject(json?.value) && json.value['jsonrpc'] === '2.0' ? json.value : {}
+  if (isJsonObject(response['error'])) return failure(errorText(memberText(text, 'error') ?? ''))
   if (reply.status < 200 || reply.status > 299) {
     return failure(
       `AGENT_REJECTED: The ${agent} rejected the request: HTTP ${reply.status} ${text.slice(0, MAX_SHOWN)}`,
@@ -48,16 +48,4 @@ function errorText(error: string): string {
     return value === undefined ? [] : [`"${key}":${value}`]
   })
   return `{${members.join(',')}}`
-}
-
-function parse(text: string): { readonly value: unknown } | undefined {
-  try {
-    return { value: JSON.parse(text) }
-  } catch {
-    return undefined
-  }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,6 +1,8 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
 import { JsonRpcError } from '../errors.ts'
+import type { JsonObject } from '../json.ts'
+import { isJsonObject } from '../json.ts'
 import { JSON_RPC_CODES } from './codes.ts'
 import { isIdText } from './id.ts'
 import type { MemberSink, ScanLimits } from './scan.ts'
@@ -11,8 +13,6 @@ export const MAX_JSON_DEPTH = 128
 
 /** Keys in one message, where the connector limits them (J4). */
 export const MAX_JSON_KEYS = 100_000
-
-export type JsonObject = { readonly [key: string]: unknown }
 
 export interface JsonRpcRequest {
   readonly kind: 'request'
@@ -171,7 +171,7 @@ class Envelope implements MemberSink {
     if (isResponse) return this.#response(id)
     const { method, params } = envelope
     if (typeof method !== 'string' || method === '') throw invalid('method must be a non-empty string', id)
-    if (params !== undefined && !isObject(params)) {
+    if (params !== undefined && !isJsonObject(params)) {
       throw new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, 'invalid params: params must be an object', { id })
     }
     const paramsText = this.#params
@@ -187,8 +187,4 @@ class Envelope implements MemberSink {
     }
     return { kind: 'response', id, resultText: this.#result, errorText: this.#error }
   }
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

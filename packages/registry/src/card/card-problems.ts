@@ -1,3 +1,5 @@
+import { isJsonObject } from '@signalbox/http-kit'
+
 import { Type } from 'typebox'
 import type { TSchema } from 'typebox'
 import { Check } from 'typebox/value'
@@ -37,7 +39,7 @@ function collect(schema: TSchema, value: unknown, field: string, problems: CardP
   // As a plain boolean: as a type guard it would say that nothing is left below.
   const valid: boolean = Check(schema, value)
   if (valid || problems.length >= MAX_PROBLEMS) return
-  if (Type.IsObject(schema) && isObject(value)) {
+  if (Type.IsObject(schema) && isJsonObject(value)) {
     // TypeBox leaves the keyword out when nothing is required, whatever its type says.
     const required: readonly string[] = schema.required ?? []
     for (const [name, part] of Object.entries(schema.properties)) {
@@ -50,10 +52,6 @@ function collect(schema: TSchema, value: unknown, field: string, problems: CardP
   } else {
     problems.push({ field: field === '' ? 'card' : field, given: shown(value), allowed: allowedBy(schema) })
   }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** What a schema allows, in words. */

@@ -1,4 +1,4 @@
-import { isUnreadableContentType, leaveBodiesUnread, takeOver } from '@signalbox/http-kit'
+import { addUnreadRoutes, takeOver } from '@signalbox/http-kit'
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 
 import type { AgentRegistry } from '../agent-registry.ts'
@@ -26,20 +26,11 @@ export function registryRoutes(registry: AgentRegistry, options: RegistryPluginO
     handler(request.raw, reply.raw, headers)
   }
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    leaveBodiesUnread(app)
     // A wildcard, because Fastify gives a named parameter 100 characters, and an agent_id has up to 128.
-    for (const url of ['/agents', '/agents/*']) {
-      app.route({
-        method: app.supportedMethods,
-        url,
-        exposeHeadRoute: false,
-        handler: serve,
-        errorHandler: (error, request, reply) => {
-          if (!isUnreadableContentType(error)) throw error
-          serve(request, reply)
-        },
-      })
-    }
+    addUnreadRoutes(app, [
+      ['/agents', serve],
+      ['/agents/*', serve],
+    ])
     app.addHook('preClose', () => handler.close(drainMs))
     done()
   }

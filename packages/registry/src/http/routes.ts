@@ -67,15 +67,18 @@ const get: Route = {
   },
 }
 
-const deregister: Route = {
-  name: 'deregister',
-  method: 'POST',
-  async run({ registry, request, maxBodyBytes, identity, rights }) {
-    const agentId = agentIdOf(await readJson(request, maxBodyBytes, 'call'))
-    rights?.authorize('register', 'agents', agentId)
-    await registry.deregister(agentId, callerOf(identity))
-    return OK
-  },
+/** A call that names an agent in its body. */
+function agentCall(name: 'deregister' | 'heartbeat'): Route {
+  return {
+    name,
+    method: 'POST',
+    async run({ registry, request, maxBodyBytes, identity, rights }) {
+      const agentId = agentIdOf(await readJson(request, maxBodyBytes, 'call'))
+      rights?.authorize('register', 'agents', agentId)
+      await registry[name](agentId, callerOf(identity))
+      return OK
+    },
+  }
 }
 
 const remove: Route = {
@@ -88,19 +91,10 @@ const remove: Route = {
   },
 }
 
-const heartbeat: Route = {
-  name: 'heartbeat',
-  method: 'POST',
-  async run({ registry, request, maxBodyBytes, identity, rights }) {
-    const agentId = agentIdOf(await readJson(request, maxBodyBytes, 'call'))
-    rights?.authorize('register', 'agents', agentId)
-    await registry.heartbeat(agentId, callerOf(identity))
-    return OK
-  },
-}
-
 /** `register` and the like could be the id of an agent as well: GET and DELETE of such a path mean the agent. */
-const CALLS: ReadonlyMap<string, Route> = new Map([register, deregister, heartbeat].map((route) => [route.name, route]))
+const CALLS: ReadonlyMap<string, Route> = new Map(
+  [register, agentCall('deregister'), agentCall('heartbeat')].map((route) => [route.name, route]),
+)
 
 /** The routes at a path (specification, "Registry endpoints"), one for each method; undefined where there are none. */
 export function routesAt(path: string): { readonly agentId: string; readonly routes: readonly Route[] } | undefined {

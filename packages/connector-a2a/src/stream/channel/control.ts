@@ -1,7 +1,7 @@
 import type { BrokerHandle, Message, MessageInput } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
+import { isJsonObject, readJson } from '@signalbox/http-kit'
 
-import { isObject } from '../dialects/reading.ts'
 import { controlChannel } from './channels.ts'
 
 /** What the client's node grants. Cumulative, so that a lost one is made good by the next. */
@@ -25,14 +25,9 @@ export function encodeCredit(consumed: number, windowBytes: number): MessageInpu
 
 /** Undefined for what is neither. */
 export function decodeControl({ body }: Pick<Message, 'body'>): Credit | Cancel | undefined {
-  let value: unknown
-  try {
-    value = JSON.parse(decodeText(body) ?? '')
-  } catch {
-    return undefined
-  }
-  if (!isObject(value)) return undefined
-  const { cancel, consumed, window_bytes: windowBytes } = value
+  const json = readJson(decodeText(body) ?? '')
+  if (!isJsonObject(json?.value)) return undefined
+  const { cancel, consumed, window_bytes: windowBytes } = json.value
   if (cancel === true) return { kind: 'cancel' }
   if (typeof consumed !== 'number' || typeof windowBytes !== 'number') return undefined
   return { kind: 'credit', consumed, windowBytes }

@@ -1,5 +1,6 @@
+import { isJsonObject } from '@signalbox/http-kit'
+
 import type { Reading, SourceObject } from './reading.ts'
-import { isObject } from './reading.ts'
 import type { TaskPhase } from './task-state.ts'
 import { readStatusUpdate, readTask } from './task-state.ts'
 
@@ -29,5 +30,5 @@ export function readA2a03({ text, value }: SourceObject): Reading | undefined {
 }
 
 function phaseOf(status: unknown): TaskPhase {
-  return (isObject(status) ? PHASES.get(status['state']) : undefined) ?? 'open'
+  return (isJsonObject(status) ? PHASES.get(status['state']) : undefined) ?? 'open'
 }

@@ -1,5 +1,6 @@
+import { isJsonObject } from '@signalbox/http-kit'
+
 import type { Reading, SourceObject } from './reading.ts'
-import { isObject } from './reading.ts'
 import type { TaskPhase } from './task-state.ts'
 import { readStatusUpdate, readTask } from './task-state.ts'
 
@@ -17,14 +18,14 @@ const PHASES: ReadonlyMap<unknown, TaskPhase> = new Map<unknown, TaskPhase>([
 /** A result of A2A 1.0: its one member's name tells what it is. The payload is the whole result. */
 export function readA2a10({ text, value }: SourceObject): Reading | undefined {
   const { statusUpdate, artifactUpdate, task, message } = value
-  if (isObject(statusUpdate)) {
+  if (isJsonObject(statusUpdate)) {
     return readStatusUpdate(phaseOf(statusUpdate['status']), statusUpdate['final'] === true, text)
   }
-  if (isObject(artifactUpdate)) return { type: 'artifact', payload: text }
-  if (isObject(task)) return readTask(phaseOf(task['status']), text)
-  return isObject(message) ? { type: 'message', payload: text, ifEnded: 'done' } : undefined
+  if (isJsonObject(artifactUpdate)) return { type: 'artifact', payload: text }
+  if (isJsonObject(task)) return readTask(phaseOf(task['status']), text)
+  return isJsonObject(message) ? { type: 'message', payload: text, ifEnded: 'done' } : undefined
 }
 
 function phaseOf(status: unknown): TaskPhase {
-  return (isObject(status) ? PHASES.get(status['state']) : undefined) ?? 'open'
+  return (isJsonObject(status) ? PHASES.get(status['state']) : undefined) ?? 'open'
 }

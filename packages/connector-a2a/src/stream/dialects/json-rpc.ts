@@ -1,21 +1,20 @@
-import { memberText } from '@signalbox/http-kit'
+import { isJsonObject, memberText } from '@signalbox/http-kit'
 
 import { readA2a03 } from './a2a-0.3.ts'
 import { readA2a10 } from './a2a-1.0.ts'
 import type { Reading, SourceObject } from './reading.ts'
-import { isObject } from './reading.ts'
 
 /** JSON-RPC responses, whose results are those of A2A 0.3 or 1.0. A result of neither is a message of no meaning to us. */
 export function readJsonRpc({ text, value }: SourceObject): Reading | undefined {
   if (value['jsonrpc'] !== '2.0') return undefined
-  if (isObject(value['error'])) {
+  if (isJsonObject(value['error'])) {
     const payload = memberText(text, 'error')
     return payload === undefined ? undefined : { type: 'error', payload }
   }
   const payload = memberText(text, 'result')
   if (payload === undefined) return undefined
   const { result } = value
-  if (!isObject(result)) return { type: 'message', payload }
+  if (!isJsonObject(result)) return { type: 'message', payload }
   const source = { text: payload, value: result }
   return readA2a03(source) ?? readA2a10(source) ?? { type: 'message', payload }
 }

@@ -1,16 +1,18 @@
+import { isJsonObject, readJson } from '@signalbox/http-kit'
+
 import type { ServerSentEvent } from '../reader/event-reader.ts'
 import { readJsonRpc } from './json-rpc.ts'
 import type { Reading } from './reading.ts'
-import { isObject } from './reading.ts'
 import { readTaskEvent } from './task-events.ts'
 
 /** What the agent's event says, in whichever dialect; undefined when its data is not JSON. */
 export function readEvent({ event, data }: ServerSentEvent): Reading | undefined {
-  const value = parse(data)
-  if (value === undefined) return undefined
+  const json = readJson(data)
+  if (json === undefined) return undefined
+  const { value } = json
   // Line ends stand only between the parts of JSON text, and an event is one line.
   const text = data.includes('\n') ? data.replaceAll('\n', ' ') : data
-  if (!isObject(value)) return { type: 'message', payload: text }
+  if (!isJsonObject(value)) return { type: 'message', payload: text }
   const source = { text, value }
   return readJsonRpc(source) ?? readTaskEvent(event, source) ?? { type: 'message', payload: text }
 }
@@ -26,13 +28,4 @@ export function readPlainAnswer(body: string): Reading | undefined {
   if (reading === undefined) return undefined
   const { payload, type, ifEnded } = reading
   return { type: type === 'error' || ifEnded === 'error' ? 'error' : 'done', payload }
-}
-
-/** Undefined, which JSON has no word for, when the text is not JSON. */
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -20,7 +20,3 @@ export interface SourceObject {
   readonly text: string
   readonly value: JsonObject
 }
-
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
