@@ -146,7 +146,7 @@ describe.skipIf(NATS_SERVER === undefined)('agents across nodes', () => {
     const stream = await openAcross(one, two, 'streaming')
     go.resolve()
     await vi.waitFor(() => expect(stream.seen).toHaveLength(502), PATIENT)
-    expect(stream.seen.slice(1, 501).map(({ json }) => json.payload.n)).toEqual(
+    expect(stream.seen.slice(1, 501).map(({ json }) => json.payload?.n)).toEqual(
       Array.from({ length: 500 }, (_, n) => n),
     )
     const { stream_id } = (await stream.next()).json
@@ -201,7 +201,7 @@ describe.skipIf(NATS_SERVER === undefined)('agents across nodes', () => {
     await stream.ended
     expect(written).toBe(events)
     expect(stream.seen.at(-1)?.event).toBe('task.done')
-    const numbers = stream.seen.flatMap(({ json }) => (json.type === 'artifact' ? [json.payload.n] : []))
+    const numbers = stream.seen.flatMap(({ json }) => (json.type === 'artifact' ? [json.payload?.n] : []))
     expect(numbers).toEqual(Array.from({ length: events }, (_, n) => n))
   })
 })

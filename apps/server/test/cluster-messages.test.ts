@@ -10,8 +10,7 @@ import { openEvents } from './support/sse.ts'
 interface Envelope {
   readonly is_error: boolean
   readonly message: string
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into what they expect
-  readonly data: any
+  readonly data: { readonly messages?: readonly { readonly receipt: string }[] }
 }
 
 async function post(base: string, route: string, event?: object): Promise<Envelope & { readonly status: number }> {
@@ -105,7 +104,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
     for (let i = 0; i < 3; i++) await post(two!.http.url, 'queue/send?channel=q', { id: `m${i}` })
     const taken = await post(one!.http.url, 'queue/receive?channel=q&max_messages=3&visibility_seconds=60')
     expect(taken.data.messages).toHaveLength(3)
-    const [a, b, c] = taken.data.messages.map(({ receipt }: { receipt: string }) => encodeURIComponent(receipt))
+    const [a, b, c] = (taken.data.messages ?? []).map(({ receipt }) => encodeURIComponent(receipt))
     expect(await post(two!.http.url, `queue/ack?receipt=${a}`)).toMatchObject({ status: 200, data: { settled: 1 } })
     expect(await post(three!.http.url, `queue/ack?receipt=${a}`)).toMatchObject({ is_error: true })
     await one!.close()

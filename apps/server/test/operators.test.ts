@@ -11,12 +11,16 @@ import { temporaryFolder } from './support/temp.ts'
 interface Answer {
   readonly error: boolean
   readonly error_string: string
-  // oxlint-disable-next-line typescript/no-explicit-any -- answers of all routes
-  readonly data: any
+  readonly data: unknown
 }
 
 async function get(api: string, path: string): Promise<Answer> {
   return (await fetch(api + path)).json() as Promise<Answer>
+}
+
+async function audited(api: string, query = ''): Promise<readonly Readonly<Record<string, string>>[]> {
+  const { data } = await get(api, `/api/audit${query}`)
+  return (data as { items: Record<string, string>[] }).items
 }
 
 async function act(api: string, action: string, args: object): Promise<Answer> {
@@ -120,9 +124,12 @@ test('MGMT-12 - the configuration in effect, and what other listeners have open'
   expect(await get(api.url, '/api/config')).toMatchObject({
     data: { queue: { maxMessages: 7 }, http: { host: '127.0.0.1' } },
   })
-  const { data } = await get(api.url, '/api/snapshot')
-  expect(data.streams).toMatchObject({ mcp: 1, cloudevents: 0 })
-  expect(data.nodes).toMatchObject([{ engine: 'embedded', ready: true, healthy: true }])
+  expect(await get(api.url, '/api/snapshot')).toMatchObject({
+    data: {
+      streams: { mcp: 1, cloudevents: 0 },
+      nodes: [{ engine: 'embedded', ready: true, healthy: true }],
+    },
+  })
   ended.abort()
 })
 
@@ -156,12 +163,10 @@ test('MGMT-10, AUDIT-2 - agents are listed and removed by operators, and changes
     data: { code: 'AGENT_NOT_FOUND' },
   })
   expect(await get(api.url, '/api/agents')).toMatchObject({ data: { total: 0 } })
-  const entries = async () => {
-    const { data } = await get(api.url, '/api/audit')
-    return data.items.map(
-      ({ action, agent, address = '', outcome }: Record<string, string>) => `${action} ${agent} ${address} ${outcome}`,
+  const entries = async () =>
+    (await audited(api.url)).map(
+      ({ action, agent, address = '', outcome }) => `${action} ${agent} ${address} ${outcome}`,
     )
-  }
   await expect
     .poll(entries)
     .toEqual([
@@ -176,6 +181,6 @@ test('MGMT-10, AUDIT-2 - agents are listed and removed by operators, and changes
 test('AUDIT-3 - AUDIT_MESSAGES has every message in the log, and the tools see nothing of it', async () => {
   const { http, api } = await serve({ audit: { messages: true } })
   await callTool(http.url, 'queue_send', { channel: 'orders', body: 'secret' })
-  await expect.poll(async () => (await get(api.url, '/api/audit?action=send')).data.items.length).toBe(1)
+  await expect.poll(() => audited(api.url, '?action=send')).toHaveLength(1)
   expect((await callTool(http.url, 'channel_list', {})).text).not.toContain('_AGENTS_')
 })

@@ -2,11 +2,20 @@ import type { IncomingMessage } from 'node:http'
 import { request } from 'node:http'
 import { onTestFinished } from 'vitest'
 
+/** What tests look for in events: of agents' streams, and of CloudEvents. */
+export interface EventJson {
+  readonly stream_id?: string
+  readonly type?: string
+  readonly payload?: { readonly n?: number }
+  readonly id?: string
+  readonly brokerrequestid?: string
+  readonly data?: unknown
+}
+
 export interface SeenEvent {
   readonly event: string
   readonly id: string | undefined
-  // oxlint-disable-next-line typescript/no-explicit-any -- tests look into what they expect
-  readonly json: any
+  readonly json: EventJson
 }
 
 /** An open stream of server-sent events; it ends with the test. */
