@@ -3,14 +3,19 @@ import { isBrokerError } from '@signalbox/broker-core'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { setTimeout as pause } from 'node:timers/promises'
 
+import { ChannelBucket } from './channels/channel-bucket.ts'
+import { ChannelLimit } from './channels/channel-limit.ts'
 import { Counters } from './channels/counters.ts'
 import { FigureTable } from './channels/figures.ts'
+import { LiveChannels } from './channels/live-channels.ts'
 import { NatsChannels } from './channels/nats-channels.ts'
+import type { LiveChange } from './channels/peers.ts'
 import { Peers } from './channels/peers.ts'
-import { ChannelRegistry } from './channels/registry.ts'
+import { StoredChannels } from './channels/stored-channels.ts'
 import { Connection } from './connection.ts'
 import { ENVELOPE_BYTES } from './envelope.ts'
 import { API, messageOf, NatsEngineError } from './errors.ts'
+import { Housekeeping } from './housekeeping.ts'
 import { NatsLogs } from './logs/nats-logs.ts'
 import { Notes } from './notes.ts'
 import type { NatsEngineOptions, Settings } from './options.ts'
@@ -47,12 +52,13 @@ export class NatsEngine implements Engine, AsyncDisposable {
   readonly logs: NatsLogs
   readonly requests: NatsRequests
   readonly channels: NatsChannels
+  readonly housekeeping: Housekeeping
   readonly #parts: Parts
   readonly #idle: NodeJS.Timeout
   #closing: Promise<void> | undefined
 
-  constructor(parts: Parts, queues: NatsQueues) {
-    const { settings, connection, registry } = parts
+  constructor(parts: Parts, queues: NatsQueues, housekeeping: Housekeeping) {
+    const { settings, connection, liveChannels } = parts
     this.#parts = parts
     this.limits = {
       maxMessageBytes: Math.min(settings.maxMessageBytes, connection.maxPayload - ENVELOPE_BYTES),
@@ -63,8 +69,9 @@ export class NatsEngine implements Engine, AsyncDisposable {
     this.logs = new NatsLogs(parts)
     this.requests = new NatsRequests(parts)
     this.channels = new NatsChannels(parts, queues, this.logs, this.topics)
+    this.housekeeping = housekeeping
     this.#idle = setInterval(() => {
-      registry.forgetIdleReserved((type, name) =>
+      liveChannels.forgetIdleReserved((type, name) =>
         type === 'events' ? this.topics.isUsed(name) : this.requests.isUsed(type, name),
       )
     }, IDLE_MS)
@@ -97,7 +104,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
       queues.delayed += queue?.delayed ?? 0
       queues.inFlight += queue?.inFlight ?? 0
     }
-    return { storeBytes, channels: this.#parts.registry.userChannels, queues }
+    return { storeBytes, channels: this.#parts.channelLimit.channels, queues }
   }
 
   close(): Promise<void> {
@@ -110,8 +117,9 @@ export class NatsEngine implements Engine, AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { connection, registry, peers, counters, pulls, settings } = this.#parts
+    const { connection, storedChannels, peers, counters, pulls, settings } = this.#parts
     clearInterval(this.#idle)
+    this.housekeeping.stop()
     this.channels.close()
     this.topics.close()
     this.requests.close()
@@ -123,7 +131,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
       settings.onProblem({ kind: 'failed', message: `closing: ${messageOf(error)}`, error })
     }
     peers.stop()
-    registry.stop()
+    storedChannels.stop()
     pulls.close()
     if (connection.connected) await connection.nc.flush().catch(() => {})
     await connection.close()
@@ -186,22 +194,28 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const { notes, recent } = await Notes.open(connection, settings)
   const publisher = new Publisher(connection, settings.requestTimeoutMs)
   const messages = new StoredMessages(connection)
-  const registry = new ChannelRegistry(connection, subjects, streams, publisher, messages, settings)
+  const channelLimit = new ChannelLimit(settings.maxChannels)
+  const bucket = await ChannelBucket.open(connection, subjects, publisher, messages, settings)
+  const storedChannels = new StoredChannels(connection, subjects, streams, bucket, channelLimit, onProblem)
+  const liveChannels = new LiveChannels(channelLimit)
   const figures = new FigureTable()
   const live = {
-    onChange: (change: Parameters<ChannelRegistry['hear']>[0]) => registry.hear(change),
-    all: () => registry.liveChannels,
+    onChange: (change: LiveChange) => liveChannels.hear(change),
+    all: () => liveChannels.all,
   }
   const peers = new Peers(connection, subjects, node, figures, live, onProblem)
-  const isStored = (key: string): boolean => registry.isStored(key)
+  const isStored = (key: string): boolean => storedChannels.byIncarnation(key) !== undefined
   const counters = new Counters(connection, notes, subjects, node, figures, peers, isStored, onProblem)
-  await registry.start((change) => peers.announce(change))
+  liveChannels.start((change) => peers.announce(change))
+  await storedChannels.sync()
   const parts: Parts = {
     node,
     settings,
     connection,
     subjects,
-    registry,
+    channelLimit,
+    storedChannels,
+    liveChannels,
     figures,
     counters,
     peers,
@@ -211,21 +225,16 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     messages,
     pulls: new Pulls(connection),
   }
-  const engine = new NatsEngine(parts, await NatsQueues.open(parts))
+  const housekeeping = new Housekeeping(streams, storedChannels, onProblem)
+  const engine = new NatsEngine(parts, await NatsQueues.open(parts), housekeeping)
   peers.start()
   counters.start()
   connection.onReconnect(() => {
     peers.hello()
-    registry.resync().catch((error: unknown) => {
-      onProblem({ kind: 'failed', message: `reading the channels again: ${messageOf(error)}`, error })
-    })
+    storedChannels.resync()
   })
   warnings(settings, connection)
-  streams
-    .reconcile((stream) => registry.byStream(stream))
-    .catch((error: unknown) =>
-      onProblem({ kind: 'failed', message: `tidying the streams: ${messageOf(error)}`, error }),
-    )
+  engine.housekeeping.start()
   return engine
 }
 

@@ -1,7 +1,9 @@
+import type { ChannelLimit } from './channels/channel-limit.ts'
 import type { Counters } from './channels/counters.ts'
 import type { FigureTable } from './channels/figures.ts'
+import type { LiveChannels } from './channels/live-channels.ts'
 import type { Peers } from './channels/peers.ts'
-import type { ChannelRegistry } from './channels/registry.ts'
+import type { StoredChannels } from './channels/stored-channels.ts'
 import type { Connection } from './connection.ts'
 import type { Notes } from './notes.ts'
 import type { Settings } from './options.ts'
@@ -17,7 +19,9 @@ export interface Parts {
   readonly settings: Settings
   readonly connection: Connection
   readonly subjects: Subjects
-  readonly registry: ChannelRegistry
+  readonly channelLimit: ChannelLimit
+  readonly storedChannels: StoredChannels
+  readonly liveChannels: LiveChannels
   readonly figures: FigureTable
   readonly counters: Counters
   readonly peers: Peers

@@ -1,9 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-import type { StreamConfig } from '@nats-io/jetstream'
+import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { AckPolicy, DeliverPolicy, DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
 
-import type { StoredChannel } from './channels/registry.ts'
+import type { StoredChannel } from './channels/stored-channel.ts'
+import { describeOwner } from './channels/stored-channel.ts'
 import type { Connection } from './connection.ts'
 import { API, isApiError } from './errors.ts'
 import type { Settings } from './options.ts'
@@ -17,8 +18,6 @@ export const MAX_DELAYED = 100_000
 const MAX_LEASED = 50_000
 
 const NANOS = 1_000_000
-/** A stream without a channel may be one that is just being made, for this long, in milliseconds. */
-const ORPHAN_MS = 60_000
 /** Messages with an id that was sent before are known for so long (C5). */
 export const DEDUPLICATION_MS = 120_000
 
@@ -44,7 +43,7 @@ export class Streams {
         await this.#create(channel)
         return
       } catch (error) {
-        // Seen on a busy server: the stream that it has just made is not there for the consumer.
+        // Servers of a cluster may tell of a new stream before they all know it.
         if (tries === CREATE_TRIES || !isApiError(error, API.STREAM_NOT_FOUND)) throw error
         await pause(CREATE_PAUSE_MS * tries)
       }
@@ -56,7 +55,7 @@ export class Streams {
     await streams.add({
       name: channel.stream,
       subjects: [this.#subjects.all(channel.incarnation)],
-      description: `${channel.type} ${JSON.stringify(channel.name)}`,
+      description: describeOwner(channel.type, channel.name),
       storage: StorageType.File,
       num_replicas: this.#settings.replicas,
       retention: channel.type === 'queues' ? RetentionPolicy.Workqueue : RetentionPolicy.Limits,
@@ -122,26 +121,20 @@ export class Streams {
     }
   }
 
-  /**
-   * Brings streams up to date with the settings, and removes those that no channel points to: what a node left that
-   * died while it made or deleted one.
-   */
-  async reconcile(channelOf: (stream: string) => StoredChannel | undefined): Promise<void> {
-    const { manager } = this.#connection
-    const before = Date.now() - ORPHAN_MS
+  /** Streams that channels of this broker were made, whether or not one still points to them. */
+  async *own(): AsyncGenerator<StreamInfo> {
     const own = [`${this.#subjects.prefix}-q-`, `${this.#subjects.prefix}-l-`]
-    for await (const { config, created } of manager.streams.list()) {
-      if (!own.some((start) => config.name.startsWith(start))) continue
-      const channel = channelOf(config.name)
-      if (!channel) {
-        if (Date.parse(created) < before) await this.remove(config.name)
-        continue
-      }
-      const limits = this.#limits(channel)
-      const same = (['max_msgs', 'max_bytes', 'max_age', 'max_msgs_per_subject'] as const).every(
-        (name) => limits[name] === undefined || limits[name] === config[name],
-      )
-      if (!same) await this.update(channel)
+    for await (const info of this.#connection.manager.streams.list()) {
+      if (own.some((start) => info.config.name.startsWith(start))) yield info
     }
+  }
+
+  /** Brings a stream up to date with the settings. */
+  async adjust(channel: StoredChannel, config: StreamConfig): Promise<void> {
+    const limits = this.#limits(channel)
+    const same = (['max_msgs', 'max_bytes', 'max_age', 'max_msgs_per_subject'] as const).every(
+      (name) => limits[name] === undefined || limits[name] === config[name],
+    )
+    if (!same) await this.update(channel)
   }
 }

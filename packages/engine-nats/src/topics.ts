@@ -2,7 +2,7 @@ import type { Message, OutgoingMessage, SubscribeOptions, Subscription, TopicEng
 import { isWildcardPattern, messageSize, OpenSubscription } from '@signalbox/broker-core'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 
-import { liveKey } from './channels/registry.ts'
+import { liveKey } from './channels/live-channels.ts'
 import { decodeEnvelope, encodeEnvelope, numberField } from './envelope.ts'
 import { unavailable } from './errors.ts'
 import type { Parts } from './parts.ts'
@@ -33,7 +33,7 @@ export class NatsTopics implements TopicEngine {
   }
 
   async publish(name: string, message: OutgoingMessage): Promise<void> {
-    const { connection, registry, figures, subjects, publisher } = this.#parts
+    const { connection, liveChannels, figures, subjects, publisher } = this.#parts
     if (this.#closed) throw unavailable('it is closed')
     // Not awaited when there is nothing to wait for: events keep the order in which they were published.
     if (!connection.connected) await connection.ready()
@@ -48,7 +48,7 @@ export class NatsTopics implements TopicEngine {
       body,
     })
     publisher.assertFits(payload)
-    registry.ensureLive('events', name)
+    liveChannels.ensure('events', name)
     connection.nc.publish(subjects.event(name), payload)
     figures.received(liveKey('events', name), 1, messageSize(message))
     this.#unflushed += payload.byteLength
@@ -66,11 +66,11 @@ export class NatsTopics implements TopicEngine {
   }
 
   async subscribe(pattern: string, { group, signal }: SubscribeOptions, listener: Listener): Promise<Subscription> {
-    const { connection, registry, figures } = this.#parts
+    const { connection, liveChannels, figures } = this.#parts
     signal?.throwIfAborted()
     await connection.ready()
     const named = !isWildcardPattern(pattern)
-    if (named) registry.ensureLive('events', pattern)
+    if (named) liveChannels.ensure('events', pattern)
     const deliver = this.#deliverer(listener, () => !subscription.ended)
     const stop = group === undefined ? this.#share(pattern, deliver) : this.#member(pattern, group, deliver)
     const subscription: OpenSubscription = new OpenSubscription(signal, () => {
@@ -86,10 +86,10 @@ export class NatsTopics implements TopicEngine {
   }
 
   #deliverer(listener: Listener, isOpen: () => boolean): Listener {
-    const { figures, registry, settings } = this.#parts
+    const { figures, liveChannels, settings } = this.#parts
     return (event) => {
       if (!isOpen()) return
-      registry.hear({ type: 'events', name: event.channel, exists: true })
+      liveChannels.hear({ type: 'events', name: event.channel, exists: true })
       figures.delivered(liveKey('events', event.channel), 1, messageSize(event))
       try {
         listener(event)

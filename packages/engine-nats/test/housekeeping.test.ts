@@ -5,10 +5,22 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { describe, expect, test, vi } from 'vitest'
 
-import { outgoing, queued, text } from './support/messages.ts'
+import { outgoing, queued, RECEIVE, text } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
 const PATIENT = { timeout: 10_000 }
+
+/** JetStream as an administrator sees it. */
+async function managerOf(url: string) {
+  const connection = await connect({ servers: url })
+  const { streams } = await jetstreamManager(connection)
+  const streamNames = async (): Promise<string[]> => {
+    const names: string[] = []
+    for await (const { config } of streams.list()) names.push(config.name)
+    return names
+  }
+  return { streams, streamNames, [Symbol.asyncDispose]: () => connection.close() }
+}
 
 describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
   test('compaction - a tombstone goes an hour after it was written, and its key begins anew', async () => {
@@ -85,11 +97,51 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     await node.logs.append('l', outgoing('x'))
     await node.channels.delete('queues', 'q')
     await node.channels.delete('events_store', 'l')
+    await using manager = await managerOf(server.url)
+    expect((await manager.streamNames()).toSorted()).toEqual([
+      'KV_signalbox-channels',
+      'signalbox-notes',
+      'signalbox-recent',
+    ])
+  })
+
+  test('streams - one that no channel points to goes a minute after a node first saw it, and no other does', async () => {
+    const server = await startServer()
+    const node = await openNode(server)
+    await node.queues.send('kept', queued('x'))
+    await using manager = await managerOf(server.url)
+    const names = async (): Promise<string[]> => (await manager.streamNames()).filter((name) => name.includes('-q-'))
+    const [kept = ''] = await names()
+    await manager.streams.add({ name: 'signalbox-q-left', subjects: ['left'], description: 'queues "kept"' })
+    await manager.streams.add({ name: 'signalbox-q-foreign', subjects: ['foreign'] })
+    const now = Date.now()
+    await node.housekeeping.look(now)
+    await node.housekeeping.look(now + 59_000)
+    expect((await names()).toSorted()).toEqual([kept, 'signalbox-q-foreign', 'signalbox-q-left'].toSorted())
+    await node.housekeeping.look(now + 61_000)
+    expect((await names()).toSorted()).toEqual([kept, 'signalbox-q-foreign'].toSorted())
+    expect((await node.queues.receive('kept', RECEIVE)).map(({ message }) => text(message))).toEqual(['x'])
+  })
+
+  test('streams - those that one node is making are left to it by others that start', async () => {
+    const server = await startServer()
+    const making = await openNode(server)
+    const starting = [await openNode(server), await openNode(server), await openNode(server)]
     const connection = await connect({ servers: server.url })
-    const manager = await jetstreamManager(connection)
-    const names: string[] = []
-    for await (const { config } of manager.streams.list()) names.push(config.name)
+    const removed: string[] = []
+    connection.subscribe('$JS.EVENT.ADVISORY.STREAM.DELETED.>', {
+      callback: (_error, message) => void removed.push(message.subject),
+    })
+    await connection.flush()
+    const done = new AbortController()
+    const looking = starting.map(async (node) => {
+      while (!done.signal.aborted) await node.housekeeping.look(Date.now())
+    })
+    // Servers list a stream that they are making as one of the year 1: in one of some fifty, with three who look.
+    for (let i = 0; i < 120; i++) await making.channels.create('queues', `q${i}`)
+    done.abort()
+    await Promise.all(looking)
     await connection.close()
-    expect(names.toSorted()).toEqual(['KV_signalbox-channels', 'signalbox-notes', 'signalbox-recent'])
+    expect(removed).toEqual([])
   })
 })

@@ -7,9 +7,9 @@ import type { Parts } from '../parts.ts'
 import type { NatsQueues } from '../queues/nats-queues.ts'
 import type { NatsTopics } from '../topics.ts'
 import type { Figures } from './figures.ts'
+import { liveKey } from './live-channels.ts'
 import type { LiveType } from './peers.ts'
-import type { StoredChannel, StoredType } from './registry.ts'
-import { liveKey } from './registry.ts'
+import type { StoredChannel, StoredType } from './stored-channel.ts'
 
 /** Channels asked about at the same time. */
 const PARALLEL = 64
@@ -46,8 +46,8 @@ export class NatsChannels implements ChannelEngine {
   }
 
   #names(type: ChannelType): string[] {
-    if (!isStored(type)) return this.#parts.registry.allLive(type)
-    return this.#parts.registry.allStored(type).map(({ name }) => name)
+    if (!isStored(type)) return this.#parts.liveChannels.names(type)
+    return this.#parts.storedChannels.all(type).map(({ name }) => name)
   }
 
   async info(type: ChannelType, name: string): Promise<ChannelState | undefined> {
@@ -56,12 +56,12 @@ export class NatsChannels implements ChannelEngine {
   }
 
   async #state(type: ChannelType, name: string): Promise<ChannelState | undefined> {
-    const { registry, counters } = this.#parts
+    const { storedChannels, liveChannels, counters } = this.#parts
     if (!isStored(type)) {
-      if (!registry.hasLive(type, name)) return undefined
+      if (!liveChannels.has(type, name)) return undefined
       return stateOf(type, name, await counters.total(liveKey(type, name)), this.#wildcardSubscribers(type, name))
     }
-    const channel = registry.stored(type, name)
+    const channel = storedChannels.get(type, name)
     if (!channel) return undefined
     try {
       return await (type === 'queues' ? this.#queueState(channel) : this.#logState(channel))
@@ -104,23 +104,23 @@ export class NatsChannels implements ChannelEngine {
 
   async create(type: ChannelType, name: string, options: ChannelOptions = {}): Promise<boolean> {
     await this.#ready()
-    const { registry } = this.#parts
+    const { storedChannels, liveChannels } = this.#parts
     if (type === 'events_store') return this.#logs.create(name, options)
     if (type === 'queues') {
-      const isNew = registry.isMissing('queues', name)
-      await registry.ensureStored('queues', name)
+      const isNew = storedChannels.isMissing('queues', name)
+      await storedChannels.ensure('queues', name)
       return isNew
     }
-    if (registry.hasLive(type, name)) return false
-    registry.ensureLive(type, name)
+    if (liveChannels.has(type, name)) return false
+    liveChannels.ensure(type, name)
     return true
   }
 
   async delete(type: ChannelType, name: string): Promise<boolean> {
     await this.#ready()
-    const { registry, counters, figures } = this.#parts
+    const { storedChannels, liveChannels, counters, figures } = this.#parts
     if (!isStored(type)) {
-      if (!registry.removeLive(type, name)) return false
+      if (!liveChannels.remove(type, name)) return false
       const key = liveKey(type, name)
       const subscribers = figures.get(key)?.subscribers ?? 0
       figures.forget(key)
@@ -128,7 +128,7 @@ export class NatsChannels implements ChannelEngine {
       if (subscribers > 0) figures.change(key, (own) => (own.subscribers = subscribers))
       return true
     }
-    const channel = await registry.deleteStored(type, name)
+    const channel = await storedChannels.delete(type, name)
     if (!channel) return false
     await counters.forget(channel.incarnation)
     if (type === 'queues') await this.#queues.forget(channel)

@@ -27,8 +27,8 @@ export class FollowLoop {
 
   /** `failed` is called after each step that failed, before the pause until the next. */
   async run(step: () => Promise<void>, failed: () => void = () => {}): Promise<void> {
-    const { registry, settings } = this.#parts
-    const stopListening = registry.onChange((type, name) => {
+    const { storedChannels, settings } = this.#parts
+    const stopListening = storedChannels.onChange((type, name) => {
       if (type === 'events_store' && name === this.#name) this.#wake()
     })
     void this.#subscription.closed.then(() => this.#wake())

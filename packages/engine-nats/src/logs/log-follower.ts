@@ -3,7 +3,7 @@ import { messageSize } from '@signalbox/broker-core'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
 import { parseAckSubject } from '../queues/ack-subject.ts'
 import { unique } from '../subjects.ts'
@@ -62,7 +62,7 @@ export class LogFollower {
   }
 
   async #step(): Promise<void> {
-    const channel = this.#parts.registry.stored('events_store', this.#name)
+    const channel = this.#parts.storedChannels.get('events_store', this.#name)
     if (!channel) return this.#loop.wait(60_000)
     if (channel.incarnation !== this.#channel.incarnation) {
       // It was deleted and made again: everything in it is new.

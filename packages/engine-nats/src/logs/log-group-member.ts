@@ -3,7 +3,7 @@ import { isBrokerError, messageSize } from '@signalbox/broker-core'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import { API, isApiError, isNoResponders } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { ACK, NAK, parseAckSubject } from '../queues/ack-subject.ts'
@@ -88,7 +88,7 @@ export class LogGroupMember {
   }
 
   async #step(): Promise<void> {
-    const channel = this.#parts.registry.stored('events_store', this.#name)
+    const channel = this.#parts.storedChannels.get('events_store', this.#name)
     if (!channel) return this.#loop.wait(60_000)
     if (channel.incarnation !== this.#channel.incarnation) {
       this.#channel = channel

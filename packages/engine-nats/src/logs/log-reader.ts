@@ -1,7 +1,7 @@
 import type { LogStart, ReadOptions, StoredEvent } from '@signalbox/broker-core'
 import { messageSize } from '@signalbox/broker-core'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import { decodeEnvelope, textField } from '../envelope.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'

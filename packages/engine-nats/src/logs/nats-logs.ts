@@ -11,7 +11,7 @@ import type {
 } from '@signalbox/broker-core'
 import { BrokerError, messageSize, OpenSubscription } from '@signalbox/broker-core'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import { API, isApiError, messageOf, unavailable } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
@@ -41,7 +41,7 @@ export class NatsLogs implements LogEngine {
     this.reader = new LogReader(parts)
     this.tombstones = new Tombstones(parts)
     this.tombstones.start()
-    parts.registry.onChange((type, name) => {
+    parts.storedChannels.onChange((type, name) => {
       if (type !== 'events_store') return
       for (const place of this.#subscriptions.values()) if (place.name === name) this.#count(place)
     })
@@ -49,8 +49,8 @@ export class NatsLogs implements LogEngine {
 
   /** Counts a subscription at the channel that has its name now, if any has. */
   #count(place: { readonly name: string; countedAt: string | undefined }): void {
-    const { figures, registry } = this.#parts
-    const now = registry.stored('events_store', place.name)?.incarnation
+    const { figures, storedChannels } = this.#parts
+    const now = storedChannels.get('events_store', place.name)?.incarnation
     if (now === place.countedAt) return
     if (place.countedAt !== undefined && figures.get(place.countedAt)) figures.subscribers(place.countedAt, -1)
     if (now !== undefined) figures.subscribers(now, 1)
@@ -62,12 +62,12 @@ export class NatsLogs implements LogEngine {
     const payload = encodeEntry(name, message)
     this.#parts.publisher.assertFits(payload)
     for (let tries = 0; tries < TRIES; tries++) {
-      const channel = await this.#parts.registry.ensureStored('events_store', name)
+      const channel = await this.#parts.storedChannels.ensure('events_store', name)
       try {
         return await this.#result(channel, message, await this.#publish(channel, message, payload))
       } catch (error) {
         if (!(error instanceof StreamGone)) throw error
-        await this.#parts.registry.settle('events_store', name, channel)
+        await this.#parts.storedChannels.settle('events_store', name, channel)
       }
     }
     throw unavailable('the events store comes and goes')
@@ -155,7 +155,7 @@ export class NatsLogs implements LogEngine {
   async #existing(name: string): Promise<StoredChannel | undefined> {
     this.#checkOpen()
     await this.#parts.connection.ready()
-    return this.#parts.registry.stored('events_store', name)
+    return this.#parts.storedChannels.get('events_store', name)
   }
 
   async subscribe(
@@ -166,7 +166,7 @@ export class NatsLogs implements LogEngine {
   ): Promise<Subscription> {
     signal?.throwIfAborted()
     this.#checkOpen()
-    const channel = await this.#parts.registry.ensureStored('events_store', name)
+    const channel = await this.#parts.storedChannels.ensure('events_store', name)
     const first = await this.reader.startOf(channel, start)
     signal?.throwIfAborted()
     if (group === undefined) return this.#follow(channel, first, signal, listener)
@@ -234,14 +234,14 @@ export class NatsLogs implements LogEngine {
   }
 
   async create(name: string, options: ChannelOptions): Promise<boolean> {
-    const { registry } = this.#parts
-    if (registry.isMissing('events_store', name)) {
-      await registry.ensureStored('events_store', name, options)
+    const { storedChannels } = this.#parts
+    if (storedChannels.isMissing('events_store', name)) {
+      await storedChannels.ensure('events_store', name, options)
       return true
     }
-    const channel = await registry.ensureStored('events_store', name)
+    const channel = await storedChannels.ensure('events_store', name)
     await this.#assertCanCompact(channel, options)
-    await registry.update(channel, options)
+    await storedChannels.update(channel, options)
     return false
   }
 

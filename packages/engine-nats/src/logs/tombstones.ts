@@ -1,6 +1,6 @@
 import { messageOf } from '../errors.ts'
 import type { Parts } from '../parts.ts'
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 
 /** How long a tombstone is seen, in milliseconds. */
 export const TOMBSTONE_MS = 60 * 60_000
@@ -32,9 +32,9 @@ export class Tombstones {
 
   /** Removes what was due by then. */
   async sweep(now: number): Promise<void> {
-    const { connection, notes, registry, subjects } = this.#parts
+    const { connection, notes, storedChannels, subjects } = this.#parts
     if (!connection.connected) return
-    const logs = new Map(registry.allStored('events_store').map((channel) => [channel.incarnation, channel]))
+    const logs = new Map(storedChannels.all('events_store').map((channel) => [channel.incarnation, channel]))
     for (const key of await notes.keys(subjects.note('x', '>'))) {
       const [incarnation = '', sequence] = key.split('.').slice(-2)
       const channel = logs.get(incarnation)

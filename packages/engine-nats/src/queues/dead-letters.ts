@@ -30,8 +30,8 @@ export class DeadLetters {
       deadRecord(target, { ...message, tags }),
       `dead ${hash(`${channel.incarnation} ${sequence}`)}`,
     )
-    const { registry, figures } = this.#parts
-    const stored = registry.stored('queues', target)
+    const { storedChannels, figures } = this.#parts
+    const stored = storedChannels.get('queues', target)
     if (stored && !duplicate) figures.received(stored.incarnation, 1, delivery.size)
   }
 }

@@ -1,4 +1,4 @@
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { QueueRecord } from './queue-record.ts'
 
 /** A message that the servers handed to this node, and that they keep from others until it is settled or its time is over. */

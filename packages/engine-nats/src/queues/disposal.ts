@@ -1,6 +1,6 @@
 import { isBrokerError } from '@signalbox/broker-core'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import { messageOf } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { ACK, NAK, nakAfter } from './ack-subject.ts'

@@ -8,7 +8,7 @@ import type {
   Settlement,
 } from '@signalbox/broker-core'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import { messageOf, unavailable } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { DeadLetters } from './dead-letters.ts'
@@ -59,7 +59,7 @@ export class NatsQueues implements QueueEngine {
     const queues = new NatsQueues(parts, await Receipts.open(parts.notes, parts.subjects))
     queues.#settlements.start()
     queues.#purge.start()
-    parts.registry.onChange((type) => {
+    parts.storedChannels.onChange((type) => {
       if (type === 'queues') queues.#dropGone()
     })
     return queues
@@ -67,7 +67,7 @@ export class NatsQueues implements QueueEngine {
 
   #dropGone(): void {
     for (const [incarnation, queue] of this.#queues) {
-      if (this.#parts.registry.isStored(incarnation)) continue
+      if (this.#parts.storedChannels.byIncarnation(incarnation)) continue
       this.#queues.delete(incarnation)
       queue.drop()
       this.#leases.forget(incarnation)
@@ -93,7 +93,7 @@ export class NatsQueues implements QueueEngine {
     const until = Date.now() + waitMs
     await this.#parts.connection.ready()
     for (;;) {
-      const channel = this.#parts.registry.stored('queues', name)
+      const channel = this.#parts.storedChannels.get('queues', name)
       const received = channel && (await this.#queue(channel).receive(options, until))
       if (received) return received
       signal?.throwIfAborted()
@@ -116,7 +116,7 @@ export class NatsQueues implements QueueEngine {
   async #change(name: string, before: StoredChannel | undefined, until: number, signal?: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const done = (): void => resolve()
-    const stopListening = this.#parts.registry.onChange((type, changed) => {
+    const stopListening = this.#parts.storedChannels.onChange((type, changed) => {
       if (type === 'queues' && changed === name) resolve()
     })
     // The servers may know of a deletion before this node does.
@@ -148,13 +148,13 @@ export class NatsQueues implements QueueEngine {
 
   async peek(name: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly QueueMessage[]> {
     await this.#parts.connection.ready()
-    const channel = this.#parts.registry.stored('queues', name)
+    const channel = this.#parts.storedChannels.get('queues', name)
     return channel ? this.#reader.peek(channel, options.maxMessages, options.maxBytes ?? Infinity) : []
   }
 
   async purge(name: string): Promise<number> {
     await this.#parts.connection.ready()
-    const channel = this.#parts.registry.stored('queues', name)
+    const channel = this.#parts.storedChannels.get('queues', name)
     return channel ? this.#purge.run(channel) : 0
   }
 

@@ -1,6 +1,6 @@
 import type { Msg } from '@nats-io/transport-node'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
 import type { Leases } from './leases.ts'
 import type { QueueGauges } from './queue-gauges.ts'

@@ -1,4 +1,4 @@
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
@@ -73,7 +73,7 @@ export class QueueGauges {
     const delay = Math.min(MAX_TIMER_MS, Math.max(20, time - Date.now()))
     const timer = setTimeout(() => {
       this.#sweeps.delete(channel.incarnation)
-      if (this.#parts.registry.stored('queues', channel.name)?.incarnation !== channel.incarnation) return
+      if (this.#parts.storedChannels.get('queues', channel.name)?.incarnation !== channel.incarnation) return
       this.sweep(channel).catch(() => this.#sweepAt(channel, Date.now() + 1_000))
     }, delay)
     timer.unref()

@@ -1,7 +1,7 @@
 import type { QueueMessage } from '@signalbox/broker-core'
 import { messageSize } from '@signalbox/broker-core'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
 import type { Disposal } from './disposal.ts'
 import type { QueueGauges } from './queue-gauges.ts'

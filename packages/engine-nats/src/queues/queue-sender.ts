@@ -1,7 +1,7 @@
 import type { QueueSend, SendResult } from '@signalbox/broker-core'
 import { BrokerError, isBrokerError, messageSize } from '@signalbox/broker-core'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import { encodeEnvelope } from '../envelope.ts'
 import { API, isApiError, unavailable } from '../errors.ts'
 import type { Parts } from '../parts.ts'
@@ -46,12 +46,12 @@ export class QueueSender {
 
   /** Makes the queue first, so that delay and expiry do not run meanwhile; not for what could not be stored in it. */
   async #prepare(name: string, messages: readonly QueueSend[]): Promise<void> {
-    const { registry, publisher } = this.#parts
-    if (registry.stored('queues', name)) return
+    const { storedChannels, publisher } = this.#parts
+    if (storedChannels.get('queues', name)) return
     for (const message of messages) {
       publisher.assertFits(encodeEnvelope(toRecord(name, message, Date.now()).envelope))
     }
-    await registry.ensureStored('queues', name)
+    await storedChannels.ensure('queues', name)
   }
 
   async #result(
@@ -85,7 +85,7 @@ export class QueueSender {
     this.#parts.publisher.assertFits(payload)
     let swept = false
     for (let tries = 0; tries < TRIES; tries++) {
-      const channel = await this.#parts.registry.ensureStored('queues', name)
+      const channel = await this.#parts.storedChannels.ensure('queues', name)
       const subject = this.#parts.subjects.queueMessage(channel.incarnation, record.dueAt, record.expiresAt)
       try {
         const options = messageId === undefined ? {} : { messageId }
@@ -97,7 +97,7 @@ export class QueueSender {
         // What has expired takes no room.
         if (isBrokerError(error, 'QUEUE_FULL') && !swept && (await this.#gauges.sweep(channel)) > 0) swept = true
         else if (!(error instanceof StreamGone)) throw error
-        else await this.#parts.registry.settle('queues', name, channel)
+        else await this.#parts.storedChannels.settle('queues', name, channel)
       }
     }
     throw unavailable('the queue comes and goes')
@@ -174,7 +174,7 @@ export class QueueSender {
   async #assertRoom(name: string, messages: readonly QueueSend[]): Promise<void> {
     const { queueMaxMessages, queueMaxBytes } = this.#parts.settings
     if (queueMaxMessages === 0 && queueMaxBytes === 0) return
-    const known = this.#parts.registry.stored('queues', name)
+    const known = this.#parts.storedChannels.get('queues', name)
     const state = known && (await this.#gauges.read(known))
     const bytes = messages.reduce((sum, message) => sum + messageSize(message) + STORED_BYTES, 0)
     // Ids that were sent before take no room; how many those are is only known afterwards.
@@ -185,7 +185,7 @@ export class QueueSender {
 
   /** @throws BrokerError QUEUE_FULL */
   async #assertRoomForDelayed(name: string, count: number): Promise<void> {
-    const channel = this.#parts.registry.stored('queues', name)
+    const channel = this.#parts.storedChannels.get('queues', name)
     if (!channel || (await this.#gauges.delayedAbout(channel)) + count <= MAX_DELAYED) return
     throw new BrokerError(
       'QUEUE_FULL',

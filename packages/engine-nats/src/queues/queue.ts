@@ -3,7 +3,7 @@ import { messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import { parseAckSubject } from './ack-subject.ts'

@@ -2,7 +2,7 @@ import type { Settlement } from '@signalbox/broker-core'
 import { messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 
-import type { StoredChannel } from '../channels/registry.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
 import { isNoResponders, messageOf } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
@@ -171,9 +171,9 @@ export class Settlements {
 
   /** The lease of a node that is gone, if it is not over. */
   async #orphan(receipt: string, read: Receipt): Promise<Lease | undefined> {
-    const { messages, registry } = this.#parts
+    const { messages, storedChannels } = this.#parts
     if (read.deadline <= Date.now()) return undefined
-    const channel = registry.allStored('queues').find(({ incarnation }) => incarnation === read.queue)
+    const channel = storedChannels.byIncarnation(read.queue)
     const message = channel && (await messages.get(channel.stream, { seq: read.sequence }))
     const record = message && readRecord(message.data)
     if (!channel || !record) return undefined

@@ -9,7 +9,7 @@ import type {
 } from '@signalbox/broker-core'
 import { messageSize, OpenSubscription } from '@signalbox/broker-core'
 
-import { liveKey } from '../channels/registry.ts'
+import { liveKey } from '../channels/live-channels.ts'
 import { unavailable } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { hash } from '../subjects.ts'
@@ -36,7 +36,7 @@ export class NatsRequests implements RequestEngine {
     await this.#parts.connection.ready()
     if (this.#closed) throw unavailable('it is closed')
     this.#requester.assertFits(name, message)
-    this.#parts.registry.ensureLive(type, name)
+    this.#parts.liveChannels.ensure(type, name)
     this.#parts.figures.received(liveKey(type, name), 1, messageSize(message))
     return this.#requester.request(type, name, message, options)
   }
@@ -47,10 +47,10 @@ export class NatsRequests implements RequestEngine {
     { group, signal }: SubscribeOptions,
     handler: Handler,
   ): Promise<Subscription> {
-    const { connection, registry, figures, subjects } = this.#parts
+    const { connection, liveChannels, figures, subjects } = this.#parts
     signal?.throwIfAborted()
     await connection.ready()
-    registry.ensureLive(type, name)
+    liveChannels.ensure(type, name)
     const key = liveKey(type, name)
     const interest = connection.nc.subscribe(subjects.request(type, name), {
       queue: group === undefined ? 'none' : hash(group),
@@ -58,7 +58,7 @@ export class NatsRequests implements RequestEngine {
         const request = error ? undefined : this.#responder.read(message)
         if (!request) return
         if (subscription.ended) return this.#responder.refuse(message)
-        registry.hear({ type, name, exists: true })
+        liveChannels.hear({ type, name, exists: true })
         figures.delivered(key, 1, requestSize(request))
         void this.#responder.handle(message, request, handler)
       },

@@ -1,0 +1,45 @@
+import { BrokerError } from '@signalbox/broker-core'
+
+/** How many channels of all types there are, and that they are not too many (C4). The broker's own do not count. */
+export class ChannelLimit {
+  readonly #limit: number
+  #channels = 0
+  #making = 0
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  get channels(): number {
+    return this.#channels
+  }
+
+  added(): void {
+    this.#channels++
+  }
+
+  removed(): void {
+    this.#channels--
+  }
+
+  /** @throws BrokerError CHANNEL_LIMIT */
+  assertRoom(): void {
+    if (this.#channels + this.#making < this.#limit) return
+    throw new BrokerError(
+      'CHANNEL_LIMIT',
+      `the limit of ${this.#limit} channels is reached; delete some, or raise the limit`,
+      { limit: this.#limit },
+    )
+  }
+
+  /** Counts a channel while it is made. @throws BrokerError CHANNEL_LIMIT */
+  async whileMaking<T>(make: () => Promise<T>): Promise<T> {
+    this.assertRoom()
+    this.#making++
+    try {
+      return await make()
+    } finally {
+      this.#making--
+    }
+  }
+}

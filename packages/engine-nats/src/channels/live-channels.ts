@@ -1,0 +1,93 @@
+import { isReservedChannel } from '@signalbox/broker-core'
+
+import type { ChannelLimit } from './channel-limit.ts'
+import type { LiveChange, LiveType } from './peers.ts'
+
+/** The key of a channel in memory for its figures. */
+export function liveKey(type: LiveType, name: string): string {
+  return `${type} ${name}`
+}
+
+const LIVE_TYPES = ['events', 'commands', 'queries'] as const
+
+/** A broker's own channel in memory goes when it was not used for this long: streams leave one each. */
+const RESERVED_IDLE_MS = 5 * 60_000
+
+/** Channels of events, commands and queries: they live in the memory of all nodes, as long as one of them does. */
+export class LiveChannels {
+  readonly #limit: ChannelLimit
+  readonly #channels: Record<LiveType, Map<string, { usedAt: number }>> = {
+    events: new Map(),
+    commands: new Map(),
+    queries: new Map(),
+  }
+  #announce: (change: LiveChange) => void = () => {}
+
+  constructor(limit: ChannelLimit) {
+    this.#limit = limit
+  }
+
+  /** From now on the other nodes are told. */
+  start(announce: (change: LiveChange) => void): void {
+    this.#announce = announce
+  }
+
+  has(type: LiveType, name: string): boolean {
+    return this.#channels[type].has(name)
+  }
+
+  names(type: LiveType): string[] {
+    return [...this.#channels[type].keys()]
+  }
+
+  get all(): readonly LiveChange[] {
+    return LIVE_TYPES.flatMap((type) => this.names(type).map((name) => ({ type, name, exists: true })))
+  }
+
+  /** @throws BrokerError CHANNEL_LIMIT */
+  ensure(type: LiveType, name: string): void {
+    const known = this.#channels[type].get(name)
+    if (known) {
+      known.usedAt = Date.now()
+      return
+    }
+    if (!isReservedChannel(name)) this.#limit.assertRoom()
+    this.#add(type, name)
+    this.#announce({ type, name, exists: true })
+  }
+
+  remove(type: LiveType, name: string): boolean {
+    if (!this.#drop(type, name)) return false
+    this.#announce({ type, name, exists: false })
+    return true
+  }
+
+  /** Another node told. */
+  hear({ type, name, exists }: LiveChange): void {
+    if (!exists) this.#drop(type, name)
+    else if (!this.has(type, name)) this.#add(type, name)
+  }
+
+  #add(type: LiveType, name: string): void {
+    this.#channels[type].set(name, { usedAt: Date.now() })
+    if (!isReservedChannel(name)) this.#limit.added()
+  }
+
+  #drop(type: LiveType, name: string): boolean {
+    if (!this.#channels[type].delete(name)) return false
+    if (!isReservedChannel(name)) this.#limit.removed()
+    return true
+  }
+
+  /** Forgets the broker's own channels that are idle, as far as this node knows. */
+  forgetIdleReserved(isUsed: (type: LiveType, name: string) => boolean): void {
+    const before = Date.now() - RESERVED_IDLE_MS
+    for (const type of LIVE_TYPES) {
+      for (const [name, channel] of this.#channels[type]) {
+        if (!isReservedChannel(name) || channel.usedAt > before) continue
+        if (isUsed(type, name)) channel.usedAt = Date.now()
+        else this.#drop(type, name)
+      }
+    }
+  }
+}

@@ -1,0 +1,237 @@
+import type { ChannelOptions } from '@signalbox/broker-core'
+import { isReservedChannel } from '@signalbox/broker-core'
+import { setTimeout as pause } from 'node:timers/promises'
+
+import type { Connection } from '../connection.ts'
+import { messageOf } from '../errors.ts'
+import type { EngineProblem } from '../options.ts'
+import type { Streams } from '../streams.ts'
+import { unique } from '../subjects.ts'
+import type { Subjects } from '../subjects.ts'
+import type { ChannelBucket, ChannelNews, Following } from './channel-bucket.ts'
+import type { ChannelLimit } from './channel-limit.ts'
+import type { StoredChannel, StoredType } from './stored-channel.ts'
+import { optionsFrom } from './stored-channel.ts'
+
+/** Before the bucket is read again that could not be read, in milliseconds. */
+const RETRY_MS = 1_000
+
+/** Every queue and events store there is: they stand in a bucket that each node follows. */
+export class StoredChannels {
+  readonly #connection: Connection
+  readonly #subjects: Subjects
+  readonly #streams: Streams
+  readonly #bucket: ChannelBucket
+  readonly #limit: ChannelLimit
+  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #channels: Record<StoredType, Map<string, StoredChannel>> = { queues: new Map(), events_store: new Map() }
+  readonly #incarnations = new Map<string, StoredChannel>()
+  /** Channels that are being made, so that concurrent first uses make one. */
+  readonly #making = new Map<string, Promise<StoredChannel>>()
+  readonly #listeners = new Set<(type: StoredType, name: string) => void>()
+  readonly #stopping = new AbortController()
+  #following: Following | undefined
+  #isSyncing = false
+  #isStale = false
+
+  constructor(
+    connection: Connection,
+    subjects: Subjects,
+    streams: Streams,
+    bucket: ChannelBucket,
+    limit: ChannelLimit,
+    onProblem: (problem: EngineProblem) => void,
+  ) {
+    this.#connection = connection
+    this.#subjects = subjects
+    this.#streams = streams
+    this.#bucket = bucket
+    this.#limit = limit
+    this.#onProblem = onProblem
+  }
+
+  /** Reads the bucket and follows it from there: resolves once every channel is known. */
+  async sync(): Promise<void> {
+    this.#following?.stop()
+    const before = [...this.#incarnations.values()]
+    const seen = new Set<string>()
+    const following = await this.#bucket.follow((news) => this.#hear(news, seen))
+    this.#following = following
+    following.ended
+      .catch((error: unknown) => this.#failed('watching the channels', error))
+      .finally(() => {
+        if (this.#following === following && !this.#stopping.signal.aborted) this.resync()
+      })
+    if (!(await following.caughtUp)) throw new Error('the watch of the channels ended early')
+    // Those made in the meantime are not among them: their entries may still be on their way.
+    for (const channel of before) if (!seen.has(channel.incarnation)) this.#forget(channel)
+  }
+
+  #hear(news: ChannelNews, seen: Set<string>): void {
+    if ('channel' in news) {
+      seen.add(news.channel.incarnation)
+      this.#take(news.channel)
+      return
+    }
+    const { type, name, revision } = news.gone
+    const channel = this.#channels[type].get(name)
+    if (channel && channel.revision < revision) this.#forget(channel)
+  }
+
+  /** After the connection was lost: tries until it works, since nothing else would tell of what changed meanwhile. */
+  resync(): void {
+    this.#isStale = true
+    if (!this.#isSyncing) void this.#syncWhileStale()
+  }
+
+  async #syncWhileStale(): Promise<void> {
+    this.#isSyncing = true
+    const { signal } = this.#stopping
+    while (this.#isStale && !signal.aborted) {
+      this.#isStale = false
+      try {
+        await this.sync()
+      } catch (error) {
+        if (signal.aborted) break
+        this.#failed('reading the channels again', error)
+        this.#isStale = true
+        await pause(RETRY_MS, undefined, { signal, ref: false }).catch(() => {})
+      }
+    }
+    this.#isSyncing = false
+  }
+
+  #failed(what: string, error: unknown): void {
+    if (this.#stopping.signal.aborted) return
+    this.#onProblem({ kind: 'failed', message: `${what}: ${messageOf(error)}`, error })
+  }
+
+  #take(channel: StoredChannel): void {
+    const known = this.#channels[channel.type].get(channel.name)
+    if (known && known.revision >= channel.revision) return
+    if (known && known.incarnation !== channel.incarnation) this.#forget(known)
+    const isNew = !this.#channels[channel.type].has(channel.name)
+    this.#channels[channel.type].set(channel.name, channel)
+    this.#incarnations.set(channel.incarnation, channel)
+    if (!isNew) return
+    if (!isReservedChannel(channel.name)) this.#limit.added()
+    this.#tell(channel)
+  }
+
+  #forget(channel: StoredChannel): void {
+    if (this.#channels[channel.type].get(channel.name) !== channel) return
+    this.#channels[channel.type].delete(channel.name)
+    this.#incarnations.delete(channel.incarnation)
+    if (!isReservedChannel(channel.name)) this.#limit.removed()
+    this.#tell(channel)
+  }
+
+  #tell({ type, name }: StoredChannel): void {
+    for (const listener of this.#listeners) listener(type, name)
+  }
+
+  /** Told when a channel comes, goes, or is another one than before. */
+  onChange(listener: (type: StoredType, name: string) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  get(type: StoredType, name: string): StoredChannel | undefined {
+    return this.#channels[type].get(name)
+  }
+
+  all(type: StoredType): StoredChannel[] {
+    return [...this.#channels[type].values()]
+  }
+
+  byIncarnation(incarnation: string): StoredChannel | undefined {
+    return this.#incarnations.get(incarnation)
+  }
+
+  byStream(stream: string): StoredChannel | undefined {
+    for (const channel of this.#incarnations.values()) if (channel.stream === stream) return channel
+    return undefined
+  }
+
+  /** The channel of that name by the bucket itself. @throws BrokerError ENGINE_UNAVAILABLE */
+  read(type: StoredType, name: string): Promise<StoredChannel | undefined> {
+    return this.#bucket.read(type, name)
+  }
+
+  /**
+   * The channel, made when there is none.
+   * @throws BrokerError CHANNEL_LIMIT, ENGINE_UNAVAILABLE
+   */
+  async ensure(type: StoredType, name: string, options: ChannelOptions = {}): Promise<StoredChannel> {
+    const known = this.#channels[type].get(name)
+    if (known) return known
+    const key = `${type} ${name}`
+    const making = this.#making.get(key)
+    if (making) return making
+    const make = (): Promise<StoredChannel> => this.#connection.call(() => this.#make(type, name, options))
+    const made = isReservedChannel(name) ? make() : this.#limit.whileMaking(make)
+    this.#making.set(key, made)
+    try {
+      return await made
+    } finally {
+      this.#making.delete(key)
+    }
+  }
+
+  /** True when {@link ensure} would make it. */
+  isMissing(type: StoredType, name: string): boolean {
+    return !this.#channels[type].has(name) && !this.#making.has(`${type} ${name}`)
+  }
+
+  async #make(type: StoredType, name: string, given: ChannelOptions): Promise<StoredChannel> {
+    const incarnation = unique()
+    const stream = this.#subjects.stream(type, name, incarnation)
+    const channel = { type, name, incarnation, stream, options: optionsFrom(given), revision: 0 }
+    // The stream first: whoever sees the channel can use it. One that nobody points to is removed at some start.
+    await this.#streams.create(channel)
+    const written = await this.#bucket.add(channel)
+    if (written.incarnation !== incarnation) await this.#streams.remove(stream)
+    this.#take(written)
+    return written
+  }
+
+  /** Other options for a channel that exists. */
+  async update(channel: StoredChannel, given: ChannelOptions): Promise<StoredChannel> {
+    const options = optionsFrom({ ...channel.options, ...given })
+    if (JSON.stringify(options) === JSON.stringify(channel.options)) return channel
+    const changed = { ...channel, options }
+    await this.#connection.call(() => this.#streams.update(changed))
+    const written = await this.#bucket.replace(changed)
+    // Somebody else changed them at the same time; what they wrote comes by the watch.
+    if (!written) return channel
+    this.#take(written)
+    return written
+  }
+
+  async delete(type: StoredType, name: string): Promise<StoredChannel | undefined> {
+    const channel = this.#channels[type].get(name)
+    if (!channel) return undefined
+    await this.#bucket.remove(type, name)
+    this.#forget(channel)
+    await this.#connection.call(() => this.#streams.remove(channel.stream))
+    return channel
+  }
+
+  /**
+   * After the servers said that a channel's stream is gone: waits for what the bucket says. A channel whose stream
+   * somebody removed by hand is removed as well.
+   */
+  async settle(type: StoredType, name: string, channel: StoredChannel): Promise<void> {
+    for (let tries = 0; tries < 20; tries++) {
+      if (this.#channels[type].get(name)?.incarnation !== channel.incarnation) return
+      await pause(50)
+    }
+    if (!(await this.#streams.exists(channel.stream))) await this.delete(type, name)
+  }
+
+  stop(): void {
+    this.#stopping.abort()
+    this.#following?.stop()
+    this.#listeners.clear()
+  }
+}
