@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
@@ -97,6 +99,25 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
     const { brokerrequestid: id } = (await stream.next()).json
     await post(front, `send/response?request_id=${id}&is_error=true`, { data: 'sold out' })
     expect(await refused).toMatchObject({ is_error: true, message: 'rejected by the subscriber: sold out' })
+  })
+
+  test('CL-13, CE-11 - an answer to a request that no node knows is refused at once', async () => {
+    const [one, two] = await serveNodes(3)
+    const stream = await openEvents(`${one!.http.url}/ce/subscribe/queries?channel=prices`)
+    const query = post(one!.http.url, 'send/query?channel=prices', {})
+    const { brokerrequestid: id } = (await stream.next()).json
+    const otherRequest = `${id.slice(0, 8)}${randomUUID().slice(8)}`
+    const started = performance.now()
+    for (const unknown of [randomUUID(), otherRequest]) {
+      expect(await post(two!.http.url, `send/response?request_id=${unknown}`, {})).toMatchObject({
+        status: 404,
+        data: { code: 'REQUEST_UNKNOWN' },
+      })
+    }
+    // Waiting for a node that might come would take five seconds each.
+    expect(performance.now() - started).toBeLessThan(4_000)
+    expect(await post(two!.http.url, `send/response?request_id=${id}`, {})).toMatchObject({ status: 202 })
+    expect(await query).toMatchObject({ is_error: false })
   })
 
   test('CL-3, CE-12 - what one node leased is acked and given back at another, also when the first is gone', async () => {

@@ -242,6 +242,11 @@ export type RequestType = Extract<ChannelType, 'commands' | 'queries'>
 export interface RequestOptions {
   /** How long to wait for the answer, in milliseconds; above 0. */
   readonly timeoutMs: number
+  /**
+   * Waits for nobody who is not subscribed yet: when every node that is known says that nobody is, NO_SUBSCRIBER comes at
+   * once. Makes no channel. @default false
+   */
+  readonly onlyIfSubscribed?: boolean
   readonly signal?: AbortSignal
 }
 

@@ -8,9 +8,6 @@ import type { PendingRequests } from './pending-requests.ts'
 /** How long the node that holds a subscriber's stream has to take an answer, in milliseconds. */
 const TIMEOUT_MS = 5_000
 
-/** So few that ids somebody made up leave no more channels than these. */
-const CHANNEL_DIGITS = 2
-
 const NODE_DIGITS = 8
 const REQUEST_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -22,7 +19,8 @@ const OWN_TAG = 'own_'
 
 /**
  * Brings answers to the node that holds the subscriber's stream, when they reach another one. A request's id begins with
- * its node. An answer travels as a Query on `_AGENTS_.replies/{first digits}`, where each node is a group of its own.
+ * its node. An answer travels as a Query on `_AGENTS_.replies/{node}`, to whoever is subscribed there: nobody waits for a
+ * node that somebody made up, or that is gone.
  */
 export class AnswerRelay {
   /** What the ids of this node's requests begin with. */
@@ -52,14 +50,11 @@ export class AnswerRelay {
   }
 
   #subscribe(): Promise<Subscription> {
-    return this.#system.queries.subscribe(channelOf(this.node), { group: this.node }, (message) => this.#take(message))
+    return this.#system.queries.subscribe(channelOf(this.node), {}, (message) => this.#take(message))
   }
 
-  #take(message: RequestMessage): ReplyInput | Promise<ReplyInput> {
-    const { body, metadata, tags } = message
+  #take({ body, metadata, tags }: RequestMessage): ReplyInput {
     const { [REQUEST_TAG]: id = '', [CLIENT_TAG]: clientId = '', [ERROR_TAG]: error } = tags
-    // Meant for another node of the same channel: its word is waited for.
-    if (!id.startsWith(this.node)) return over(message)
     const own = Object.entries(tags).filter(([name]) => name.startsWith(OWN_TAG))
     const reply = {
       body,
@@ -82,7 +77,10 @@ export class AnswerRelay {
     for (const name of Object.keys(tags)) carried[OWN_TAG + name] = tags[name] ?? ''
     const message = { body: body ?? new Uint8Array(0), tags: carried, ...(metadata === undefined ? {} : { metadata }) }
     try {
-      const { executed } = await this.#system.queries.send(channelOf(id), message, { timeoutMs: TIMEOUT_MS })
+      const { executed } = await this.#system.queries.send(channelOf(id), message, {
+        timeoutMs: TIMEOUT_MS,
+        onlyIfSubscribed: true,
+      })
       return executed
     } catch (failure) {
       if (isBrokerError(failure) && failure.code === 'NO_SUBSCRIBER') return false
@@ -99,11 +97,5 @@ export class AnswerRelay {
 }
 
 function channelOf(id: string): string {
-  return `_AGENTS_.replies/${id.slice(0, CHANNEL_DIGITS)}`
-}
-
-/** Resolves when nobody waits for an answer to the message any more. */
-function over({ signal }: RequestMessage): Promise<ReplyInput> {
-  if (signal.aborted) return Promise.resolve({})
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve({}), { once: true }))
+  return `_AGENTS_.replies/${id.slice(0, NODE_DIGITS)}`
 }

@@ -72,9 +72,12 @@ export class EmbeddedRequests implements RequestEngine {
   }
 
   async request(type: RequestType, name: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply> {
-    const { timeoutMs, signal } = options
+    const { timeoutMs, onlyIfSubscribed = false, signal } = options
     signal?.throwIfAborted()
     if (this.#closed) throw unavailable('it is closed')
+    if (onlyIfSubscribed && !this.#exchanges[type].get(name)?.groups.size) {
+      throw new BrokerError('NO_SUBSCRIBER', `nobody is subscribed to ${JSON.stringify(name)}`, { timeoutMs })
+    }
     const channel = this.#registry.ensure(type, name)
     const size = messageSize(message)
     this.#registry.received(channel, size)

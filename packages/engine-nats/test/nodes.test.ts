@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 
 import { CLIENT, outgoing, queued, RECEIVE, text } from './support/messages.ts'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
+import { cuttable } from './support/cuttable.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
 const PATIENT = { timeout: 10_000 }
@@ -209,5 +210,30 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     const two = await openNode(server)
     expect(await two.queues.ack([forged], 'attacker')).toEqual({ settled: 0, lost: [forged] })
     expect(await one.queues.ack([receipt], CLIENT)).toEqual({ settled: 1, lost: [] })
+  })
+
+  test('requests - one for who is subscribed only is refused at once, by what all nodes say', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    const only = { timeoutMs: 20_000, onlyIfSubscribed: true }
+    const started = performance.now()
+    const made = Array.from({ length: 20 }, (_, i) => one.requests.request('queries', `q${i}`, outgoing('x'), only))
+    for (const request of made) await expect(request).rejects.toMatchObject({ code: 'NO_SUBSCRIBER' })
+    expect(performance.now() - started).toBeLessThan(5_000)
+    expect([...(await one.channels.list()), ...(await two.channels.list())]).toEqual([])
+    await two.requests.serve('queries', 'q0', {}, async () => reply('there'))
+    expect(text(await one.requests.request('queries', 'q0', outgoing('x'), only))).toBe('there')
+  })
+
+  test('requests - one for who is subscribed only waits for a node that is cut off just now', async () => {
+    const server = await startServer()
+    const network = await cuttable(server.url)
+    const [one, two] = [await openNode(server), await openNode(server, { servers: [network.url] })]
+    await two.requests.serve('queries', 'q', {}, async () => reply('back again'))
+    network.cut()
+    await vi.waitFor(async () => expect((await two.health()).ok).toBe(false), PATIENT)
+    const request = one.requests.request('queries', 'q', outgoing('x'), { timeoutMs: 20_000, onlyIfSubscribed: true })
+    setTimeout(() => network.restore(), 1_500)
+    expect(text(await request)).toBe('back again')
   })
 })

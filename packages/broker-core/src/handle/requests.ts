@@ -22,7 +22,8 @@ export class Requests {
   }
 
   /**
-   * Sends a request and waits for the answer; nobody subscribed yet is waited for too (M11). A rejection is an answer:
+   * Sends a request and waits for the answer; nobody subscribed yet is waited for too (M11), unless
+   * `onlyIfSubscribed` says otherwise. A rejection is an answer:
    * `executed` is false and `error` says why.
    * @throws BrokerError CHANNEL_*, MESSAGE_*, NO_SUBSCRIBER, REQUEST_TIMEOUT, ENGINE_UNAVAILABLE
    */

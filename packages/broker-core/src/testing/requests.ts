@@ -115,6 +115,24 @@ export const requestCases: readonly ContractCase[] = [
   }),
 
   contractCase(
+    'requests - one for who is subscribed only waits for nobody else, and makes no channel',
+    async ({ engine, channel }) => {
+      for (const type of TYPES) {
+        const name = channel('only')
+        const only = { ...PATIENT, onlyIfSubscribed: true }
+        const started = performance.now()
+        await rejectsWith('NO_SUBSCRIBER', engine.requests.request(type, name, outgoing('x'), only))
+        assert.ok(performance.now() - started < PATIENCE_MS / 2, 'it did not wait its time out')
+        assert.equal(await engine.channels.info(type, name), undefined)
+        const subscription = await engine.requests.serve(type, name, {}, async () => reply('there'))
+        assert.equal(text(await engine.requests.request(type, name, outgoing('x'), only)), 'there')
+        await subscription.close()
+        await rejectsWith('NO_SUBSCRIBER', engine.requests.request(type, name, outgoing('x'), only))
+      }
+    },
+  ),
+
+  contractCase(
     'M11 - requests: a subscriber that does not answer in time is REQUEST_TIMEOUT',
     async ({ engine, channel }) => {
       for (const type of TYPES) {

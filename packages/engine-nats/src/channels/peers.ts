@@ -20,6 +20,8 @@ const TELL_MS = 1_000
 /** Told even when nothing changed, so that a silent node is known to be gone. */
 const ALIVE_MS = 2_000
 const GONE_MS = 7_000
+/** How long a node has to say that it is there. */
+const ANSWER_MS = 500
 /** Channels in one message. */
 const PART = 200
 
@@ -56,7 +58,10 @@ export class Peers {
   start(): void {
     this.#connection.nc.subscribe(this.#subjects.nodes('>'), {
       callback: (error, message) => {
-        if (!error) this.#hear(message.subject.slice(this.#subjects.nodes('').length), message.string())
+        if (error) return
+        const what = message.subject.slice(this.#subjects.nodes('').length)
+        if (what === 'there') message.respond(this.#node)
+        else this.#hear(what, message.string())
       },
     })
     this.#publish('hello', { node: this.#node })
@@ -124,6 +129,21 @@ export class Peers {
 
   isAlive(node: string): boolean {
     return this.#others.has(node)
+  }
+
+  /** Whether every node that is known can be reached now. @throws never */
+  async everyoneAnswers(): Promise<boolean> {
+    const silent = new Set(this.others)
+    if (silent.size === 0) return this.#connection.connected
+    // This node answers as well.
+    const options = { strategy: 'count', maxMessages: silent.size + 1, maxWait: ANSWER_MS } as const
+    try {
+      const answers = await this.#connection.nc.requestMany(this.#subjects.nodes('there'), '', options)
+      for await (const answer of answers) silent.delete(answer.string())
+    } catch {
+      return false
+    }
+    return silent.size === 0
   }
 
   /** What the other nodes count for a channel, by node. */

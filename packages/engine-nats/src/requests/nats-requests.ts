@@ -36,8 +36,9 @@ export class NatsRequests implements RequestEngine {
     await this.#parts.connection.ready()
     if (this.#closed) throw unavailable('it is closed')
     this.#requester.assertFits(name, message)
-    this.#parts.liveChannels.ensure(type, name)
-    this.#parts.figures.received(liveKey(type, name), 1, messageSize(message))
+    const { liveChannels, figures } = this.#parts
+    if (options.onlyIfSubscribed !== true) liveChannels.ensure(type, name)
+    if (liveChannels.has(type, name)) figures.received(liveKey(type, name), 1, messageSize(message))
     return this.#requester.request(type, name, message, options)
   }
 

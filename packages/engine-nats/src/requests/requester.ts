@@ -63,8 +63,8 @@ export class Requester {
   }
 
   async request(type: RequestType, name: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply> {
-    const { connection, subjects } = this.#parts
-    const { timeoutMs, signal } = options
+    const { connection, subjects, peers } = this.#parts
+    const { timeoutMs, onlyIfSubscribed = false, signal } = options
     const sentAt = Date.now()
     const id = (this.#next++).toString(36)
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
@@ -72,6 +72,7 @@ export class Requester {
     const holders = new Set<string>()
     let delivered = false
     let waiting = false
+    let everyoneWasAsked = false
     let retry: NodeJS.Timeout | undefined
     let silence: NodeJS.Timeout | undefined
     const send = (): void => {
@@ -92,6 +93,14 @@ export class Requester {
       waiting = true
       clearTimeout(retry)
       retry = setTimeout(send, AGAIN_MS)
+      if (onlyIfSubscribed) void giveUp()
+    }
+    // The servers do not know of subscribers whose node is cut off from them just now: such a node is waited for.
+    const giveUp = async (): Promise<void> => {
+      if (everyoneWasAsked) return reject(nobodyThere(name, timeoutMs))
+      if (!(await peers.everyoneAnswers()) || !waiting || delivered) return
+      everyoneWasAsked = true
+      send()
     }
     const heard = (): void => {
       clearTimeout(silence)
@@ -146,6 +155,10 @@ export class Requester {
     this.#closed = true
     for (const { fail } of this.#pending.values()) fail(unavailable('it is closed'))
   }
+}
+
+function nobodyThere(channel: string, timeoutMs: number): BrokerError {
+  return new BrokerError('NO_SUBSCRIBER', `nobody is subscribed to ${JSON.stringify(channel)}`, { timeoutMs })
 }
 
 function timedOut(delivered: boolean, channel: string, timeoutMs: number, why = ''): BrokerError {
