@@ -56,3 +56,18 @@ export class BrokerError extends Error {
 export function isBrokerError(error: unknown, code?: BrokerErrorCode): error is BrokerError {
   return error instanceof BrokerError && (code === undefined || error.code === code)
 }
+
+/** The error of every call that an engine cannot serve now. */
+export function unavailable(reason: string, options?: ErrorOptions): BrokerError {
+  return new BrokerError(
+    'ENGINE_UNAVAILABLE',
+    `the storage engine is not available: ${reason}; try again later`,
+    { reason },
+    options,
+  )
+}
+
+/** What a log may say of anything that was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -21,7 +21,7 @@ export {
 export type { ChannelType } from './channel.ts'
 export { channelListMatcher, channelMatcher, isWildcardPattern } from './channel-pattern.ts'
 export type * from './engine.ts'
-export { BROKER_ERRORS, BrokerError, isBrokerError } from './errors.ts'
+export { BROKER_ERRORS, BrokerError, isBrokerError, messageOf, unavailable } from './errors.ts'
 export type { BrokerErrorCode } from './errors.ts'
 export { ACTIVE_MS } from './handle/channels.ts'
 export type { ChannelInfo, Channels } from './handle/channels.ts'

@@ -1,8 +1,7 @@
 import type { ChannelEngine, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
-import { CHANNEL_TYPES } from '@signalbox/broker-core'
+import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
-import { unavailable } from './errors.ts'
 import type { EmbeddedLogs } from './logs/embedded-logs.ts'
 import type { Store } from './store/store.ts'
 import type { EmbeddedTopics } from './topics.ts'

@@ -1,5 +1,3 @@
-import { BrokerError } from '@signalbox/broker-core'
-
 /**
  * Why a store cannot be opened or copied, in one table. Once it is open, calls fail with Broker errors only
  * (`ENGINE_UNAVAILABLE` and the ones the Engine port names).
@@ -32,18 +30,4 @@ export class EmbeddedEngineError extends Error {
     this.code = code
     this.file = file
   }
-}
-
-/** The error of every call that the engine cannot serve now. */
-export function unavailable(reason: string, options?: ErrorOptions): BrokerError {
-  return new BrokerError(
-    'ENGINE_UNAVAILABLE',
-    `the storage engine is not available: ${reason}; try again later`,
-    { reason },
-    options,
-  )
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

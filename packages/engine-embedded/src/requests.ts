@@ -8,10 +8,9 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core'
-import { BrokerError, messageSize, OpenSubscription, Roster } from '@signalbox/broker-core'
+import { BrokerError, messageSize, OpenSubscription, Roster, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
-import { unavailable } from './errors.ts'
 import type { EngineProblem } from './options.ts'
 
 type Handler = (request: RequestMessage) => Promise<Reply>

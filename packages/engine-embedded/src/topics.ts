@@ -1,8 +1,7 @@
 import type { Message, OutgoingMessage, SubscribeOptions, Subscription, TopicEngine } from '@signalbox/broker-core'
-import { channelMatcher, isWildcardPattern, messageSize, OpenSubscription } from '@signalbox/broker-core'
+import { channelMatcher, isWildcardPattern, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
-import { unavailable } from './errors.ts'
 import type { EngineProblem } from './options.ts'
 
 interface Subscriber {

@@ -1,3 +1,4 @@
+import { messageOf } from '@signalbox/broker-core'
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { connect, credsAuthenticator, errors } from '@nats-io/transport-node'
 import { readFile } from 'node:fs/promises'
@@ -5,7 +6,7 @@ import { isIP } from 'node:net'
 import { checkServerIdentity } from 'node:tls'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import { messageOf, NatsEngineError } from './errors.ts'
+import { NatsEngineError } from './errors.ts'
 import type { Settings } from './options.ts'
 import { withoutPassword } from './options.ts'
 

@@ -1,9 +1,10 @@
+import { unavailable } from '@signalbox/broker-core'
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { Msg, NatsConnection, Payload, RequestOptions } from '@nats-io/transport-node'
 
 import { connectToServers } from './connect.ts'
-import { asBrokerError, unavailable } from './errors.ts'
+import { asBrokerError } from './errors.ts'
 import type { Settings } from './options.ts'
 
 /**

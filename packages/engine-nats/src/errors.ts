@@ -1,4 +1,4 @@
-import { BrokerError } from '@signalbox/broker-core'
+import { BrokerError, unavailable } from '@signalbox/broker-core'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { errors } from '@nats-io/transport-node'
 
@@ -28,20 +28,6 @@ export class NatsEngineError extends Error {
     super(message, options)
     this.code = code
   }
-}
-
-/** The error of every call that the engine cannot serve now. */
-export function unavailable(reason: string, options?: ErrorOptions): BrokerError {
-  return new BrokerError(
-    'ENGINE_UNAVAILABLE',
-    `the storage engine is not available: ${reason}; try again later`,
-    { reason },
-    options,
-  )
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 /** A Broker error as it is; whatever NATS said otherwise is told as not available, without its words on subjects and streams. */

@@ -1,8 +1,8 @@
+import { messageOf } from '@signalbox/broker-core'
 import type { StreamInfo } from '@nats-io/jetstream'
 
 import { ownerIn } from './channels/stored-channel.ts'
 import type { StoredChannels } from './channels/stored-channels.ts'
-import { messageOf } from './errors.ts'
 import type { EngineProblem } from './options.ts'
 import type { Streams } from './streams.ts'
 

@@ -1,10 +1,9 @@
 import type { Message, OutgoingMessage, SubscribeOptions, Subscription, TopicEngine } from '@signalbox/broker-core'
-import { isWildcardPattern, messageSize, OpenSubscription } from '@signalbox/broker-core'
+import { isWildcardPattern, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 
 import { liveKey } from './channels/live-channels.ts'
 import { decodeEnvelope, encodeEnvelope, numberField } from './envelope.ts'
-import { unavailable } from './errors.ts'
 import type { Parts } from './parts.ts'
 import { hash } from './subjects.ts'
 

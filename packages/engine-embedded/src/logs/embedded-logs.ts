@@ -8,10 +8,9 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core'
-import { messageSize, OpenSubscription } from '@signalbox/broker-core'
+import { messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
-import { unavailable } from '../errors.ts'
 import { ownBody } from '../bytes.ts'
 import type { Store } from '../store/store.ts'
 import { tagsJson } from '../store/tags.ts'

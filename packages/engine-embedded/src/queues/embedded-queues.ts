@@ -7,10 +7,9 @@ import type {
   SendResult,
   Settlement,
 } from '@signalbox/broker-core'
-import { messageSize } from '@signalbox/broker-core'
+import { messageSize, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
-import { unavailable } from '../errors.ts'
 import type { Store } from '../store/store.ts'
 import type { NewQueueMessage, PlacedMessage } from '../writer/operations.ts'
 import { Leases } from './leases.ts'

@@ -1,8 +1,9 @@
+import { messageOf } from '@signalbox/broker-core'
 import Database from 'better-sqlite3'
 import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
-import { EmbeddedEngineError, messageOf } from '../errors.ts'
+import { EmbeddedEngineError } from '../errors.ts'
 import { damaged } from './check-file.ts'
 import { storeFiles, syncPath } from './files.ts'
 import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts'

@@ -1,7 +1,8 @@
+import { messageOf } from '@signalbox/broker-core'
 import { Buffer } from 'node:buffer'
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 
-import { EmbeddedEngineError, messageOf } from '../errors.ts'
+import { EmbeddedEngineError } from '../errors.ts'
 import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts'
 
 const HEADER_BYTES = 100

@@ -1,6 +1,7 @@
+import { messageOf } from '@signalbox/broker-core'
 import Database from 'better-sqlite3'
 
-import { EmbeddedEngineError, messageOf } from '../errors.ts'
+import { EmbeddedEngineError } from '../errors.ts'
 import { sqliteCode } from './sqlite-code.ts'
 
 /**

@@ -1,7 +1,8 @@
+import { messageOf } from '@signalbox/broker-core'
 import Database from 'better-sqlite3'
 import { mkdirSync, renameSync, rmSync } from 'node:fs'
 
-import { EmbeddedEngineError, messageOf } from '../errors.ts'
+import { EmbeddedEngineError } from '../errors.ts'
 import { checkDataFile, damaged } from './check-file.ts'
 import { openReadConnection } from './connections.ts'
 import type { StoreFiles } from './files.ts'

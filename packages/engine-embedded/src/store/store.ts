@@ -1,7 +1,7 @@
+import { messageOf, unavailable } from '@signalbox/broker-core'
 import type Database from 'better-sqlite3'
 import { stat } from 'node:fs/promises'
 
-import { messageOf, unavailable } from '../errors.ts'
 import type { Settings } from '../options.ts'
 import type {
   ActivityOperation,

@@ -1,8 +1,7 @@
 // oxlint-disable unicorn/require-post-message-target-origin -- a worker thread has no origin
-import { BrokerError } from '@signalbox/broker-core'
+import { BrokerError, messageOf, unavailable } from '@signalbox/broker-core'
 import type { Worker } from 'node:worker_threads'
 
-import { messageOf, unavailable } from '../errors.ts'
 import type { CommitInfo } from '../options.ts'
 import type {
   ActivityOperation,

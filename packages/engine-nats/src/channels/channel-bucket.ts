@@ -1,9 +1,10 @@
+import { unavailable } from '@signalbox/broker-core'
 import type { KV, KvEntry } from '@nats-io/kv'
 import { Kvm } from '@nats-io/kv'
 import { Buffer } from 'node:buffer'
 
 import type { Connection } from '../connection.ts'
-import { API, isApiError, unavailable } from '../errors.ts'
+import { API, isApiError } from '../errors.ts'
 import type { Settings } from '../options.ts'
 import { claimOf } from '../publisher.ts'
 import type { Publisher } from '../publisher.ts'

@@ -1,5 +1,5 @@
+import { messageOf } from '@signalbox/broker-core'
 import type { Connection } from '../connection.ts'
-import { messageOf } from '../errors.ts'
 import type { Notes } from '../notes.ts'
 import type { EngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'

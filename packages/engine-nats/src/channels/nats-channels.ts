@@ -1,7 +1,7 @@
 import type { ChannelEngine, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
-import { CHANNEL_TYPES, channelMatcher } from '@signalbox/broker-core'
+import { CHANNEL_TYPES, channelMatcher, unavailable } from '@signalbox/broker-core'
 
-import { API, isApiError, unavailable } from '../errors.ts'
+import { API, isApiError } from '../errors.ts'
 import type { NatsLogs } from '../logs/nats-logs.ts'
 import type { Parts } from '../parts.ts'
 import type { NatsQueues } from '../queues/nats-queues.ts'

@@ -1,7 +1,7 @@
 import type { ChannelType } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core'
 
 import type { Connection } from '../connection.ts'
-import { messageOf } from '../errors.ts'
 import type { EngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'
 import type { Figures, FigureTable } from './figures.ts'

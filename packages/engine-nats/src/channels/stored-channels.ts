@@ -1,9 +1,8 @@
 import type { ChannelOptions } from '@signalbox/broker-core'
-import { isReservedChannel } from '@signalbox/broker-core'
+import { isReservedChannel, messageOf } from '@signalbox/broker-core'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Connection } from '../connection.ts'
-import { messageOf } from '../errors.ts'
 import type { EngineProblem } from '../options.ts'
 import type { Streams } from '../streams.ts'
 import { unique } from '../subjects.ts'

@@ -1,8 +1,7 @@
 import type { OpenSubscription } from '@signalbox/broker-core'
-import { isBrokerError } from '@signalbox/broker-core'
+import { isBrokerError, messageOf } from '@signalbox/broker-core'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import { messageOf } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 
 const RETRY_MS = 200

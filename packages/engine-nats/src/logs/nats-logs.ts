@@ -9,10 +9,10 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core'
-import { BrokerError, messageSize, OpenSubscription } from '@signalbox/broker-core'
+import { BrokerError, messageOf, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
-import { API, isApiError, messageOf, unavailable } from '../errors.ts'
+import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
 import { claimOf, StreamGone } from '../publisher.ts'

@@ -1,4 +1,4 @@
-import { messageOf } from '../errors.ts'
+import { messageOf } from '@signalbox/broker-core'
 import type { Parts } from '../parts.ts'
 import type { StoredChannel } from '../channels/stored-channel.ts'
 

@@ -1,7 +1,6 @@
-import { isBrokerError } from '@signalbox/broker-core'
+import { isBrokerError, messageOf } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
-import { messageOf } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { ACK, NAK, nakAfter } from './ack-subject.ts'
 import type { DeadLetters } from './dead-letters.ts'

@@ -7,9 +7,9 @@ import type {
   SendResult,
   Settlement,
 } from '@signalbox/broker-core'
+import { messageOf, unavailable } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
-import { messageOf, unavailable } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { Disposal } from './disposal.ts'

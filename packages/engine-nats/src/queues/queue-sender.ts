@@ -1,9 +1,9 @@
 import type { QueueSend, SendResult } from '@signalbox/broker-core'
-import { BrokerError, isBrokerError, messageSize } from '@signalbox/broker-core'
+import { BrokerError, isBrokerError, messageSize, unavailable } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import { encodeEnvelope } from '../envelope.ts'
-import { API, isApiError, unavailable } from '../errors.ts'
+import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
 import { StreamGone } from '../publisher.ts'

@@ -1,9 +1,9 @@
 import type { Settlement } from '@signalbox/broker-core'
-import { messageSize } from '@signalbox/broker-core'
+import { messageOf, messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
-import { isNoResponders, messageOf } from '../errors.ts'
+import { isNoResponders } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import { ackSubject } from './ack-subject.ts'

@@ -7,10 +7,9 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core'
-import { messageSize, OpenSubscription } from '@signalbox/broker-core'
+import { messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
 
 import { liveKey } from '../channels/live-channels.ts'
-import { unavailable } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { hash } from '../subjects.ts'
 import { Requester, SILENCE_MS } from './requester.ts'

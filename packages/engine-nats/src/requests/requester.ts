@@ -1,11 +1,10 @@
 import type { OutgoingMessage, Reply, RequestOptions, RequestType } from '@signalbox/broker-core'
-import { BrokerError, messageSize } from '@signalbox/broker-core'
+import { BrokerError, messageSize, unavailable } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 import { Buffer } from 'node:buffer'
 
 import { ENVELOPE_BYTES } from '../envelope.ts'
-import { unavailable } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { decodeAnswer, encodeRequest } from './wire.ts'
 

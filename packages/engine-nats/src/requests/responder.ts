@@ -1,8 +1,7 @@
 import type { Reply, RequestMessage } from '@signalbox/broker-core'
-import { messageSize } from '@signalbox/broker-core'
+import { messageOf, messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 
-import { messageOf } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { RequestOnWire } from './wire.ts'
 import { decodeRequest, encodeReply, encodeSign } from './wire.ts'
