@@ -1,25 +1,27 @@
 import type { ContractEngine, ContractHarness } from '@signalbox/broker-core/testing'
+import type { NatsEngine, NatsEngineOptions } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 
 import { unusedPrefix, wipe } from './support/prefix.ts'
 
-/** Each case gets an engine of its own, with streams and subjects of its own, on one server. */
-export function harnessOn(url: () => string): ContractHarness {
+/** Each case gets an engine of its own, with streams and subjects of its own, on the same servers. */
+export function harnessOn(servers: () => Pick<NatsEngineOptions, 'servers' | 'replicas'>): ContractHarness {
   return {
     async open(options = {}): Promise<ContractEngine> {
       const prefix = unusedPrefix()
-      let engine = await openNatsEngine({ ...options, servers: [url()], prefix })
+      const open = (): Promise<NatsEngine> => openNatsEngine({ ...options, ...servers(), prefix })
+      let engine = await open()
       return {
         get engine() {
           return engine
         },
         async restart() {
           await engine.close()
-          engine = await openNatsEngine({ ...options, servers: [url()], prefix })
+          engine = await open()
         },
         async dispose() {
           await engine.close()
-          await wipe(url(), prefix)
+          await wipe(servers().servers, prefix)
         },
       }
     },

@@ -51,8 +51,17 @@ export class NatsServer implements AsyncDisposable {
     return server
   }
 
+  /** Undefined while it does not run. */
+  get pid(): number | undefined {
+    return this.#process?.pid
+  }
+
   get url(): string {
     return `${this.#options.scheme ?? 'nats'}://127.0.0.1:${this.#port}`
+  }
+
+  get urls(): readonly string[] {
+    return [this.url]
   }
 
   get folder(): string {

@@ -7,9 +7,9 @@ export function unusedPrefix(): string {
   return `t${randomBytes(6).toString('hex')}`
 }
 
-/** Removes everything that an engine with this prefix left in its server. */
-export async function wipe(url: string, prefix: string): Promise<void> {
-  const connection = await connect({ servers: url })
+/** Removes everything that an engine with this prefix left in its servers. */
+export async function wipe(servers: readonly string[], prefix: string): Promise<void> {
+  const connection = await connect({ servers: [...servers] })
   const manager = await jetstreamManager(connection)
   for await (const { config } of manager.streams.list()) {
     if (config.name.startsWith(`${prefix}-`) || config.name === `KV_${prefix}-channels`) {
