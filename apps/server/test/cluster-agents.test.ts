@@ -40,6 +40,29 @@ describe.skipIf(NATS_SERVER === undefined)('agents across nodes', () => {
     }
   })
 
+  test('CL-12 - every node sees a registration, and the going of an agent, within a second', async () => {
+    const bases = (await serveNodes(3)).map(({ http }) => http.url)
+    const took = { coming: [] as number[], going: [] as number[] }
+    const everywhere = async (ids: readonly string[]): Promise<void> => {
+      const expected = bases.map(() => ids)
+      await expect.poll(() => Promise.all(bases.map(listed)), { ...PATIENT, interval: 10 }).toEqual(expected)
+    }
+    for (let i = 0; i < 9; i++) {
+      let began = performance.now()
+      await register(bases[i % 3]!, cardOf('seen', NOWHERE))
+      await everywhere(['seen'])
+      took.coming.push(performance.now() - began)
+      began = performance.now()
+      await fetch(`${bases[(i + 1) % 3]!}/agents/seen`, { method: 'DELETE' })
+      await everywhere([])
+      took.going.push(performance.now() - began)
+    }
+    // Medians: a machine that stands still for a moment is not what is asked about.
+    for (const times of [took.coming, took.going]) {
+      expect(times.toSorted((a, b) => a - b)[4]).toBeLessThan(1_000)
+    }
+  })
+
   test('R9, CL-11 - who registers through a front may be called at once, whichever node is next', async () => {
     const front = await startFront(await serveNodes(3))
     const agent = await startAgent(withResult('there'))
