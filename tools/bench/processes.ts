@@ -46,6 +46,16 @@ export function startWorker(context: BenchContext, name: string, subject: Subjec
   })
 }
 
+/** A process that sends to NATS, through an engine or bare, on the measured core. */
+export function startNatsSender(context: BenchContext, url: string): MeasuredProcess {
+  return new MeasuredProcess({
+    script: fileURLToPath(new URL('workers/nats-sender.ts', import.meta.url)),
+    args: [url],
+    core: context.core,
+    profiles: context.profiles,
+  })
+}
+
 /** A yardstick of `yardsticks/` on the measured core. */
 export function startYardstick(context: BenchContext, name: string, args: readonly string[] = []): MeasuredProcess {
   return new MeasuredProcess({

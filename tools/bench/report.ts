@@ -8,7 +8,8 @@ import { WORKSPACE } from '../harness/signalbox-server.ts'
 import type { Goal, Measure } from './row.ts'
 import { median, quantile } from './statistics.ts'
 
-export type Verdict = 'aim' | 'must' | 'missed'
+/** `–` is that of a figure without a goal. */
+export type Verdict = 'aim' | 'must' | 'missed' | '–'
 
 export interface Machine {
   readonly cpu: string
@@ -49,7 +50,9 @@ export function versions(): Record<string, string> {
   return { node: process.version, ...(Object.fromEntries(installed) as Record<string, string>) }
 }
 
-export function verdict(value: number, { must, aim, better }: Goal): Verdict {
+export function verdict(value: number, goal: Goal | undefined): Verdict {
+  if (goal === undefined) return '–'
+  const { must, aim, better } = goal
   const reaches = (goal: number) => (better === 'more' ? value >= goal : value <= goal)
   if (reaches(aim)) return 'aim'
   return reaches(must) ? 'must' : 'missed'
@@ -80,18 +83,19 @@ export function markdown(report: Report): string {
     '',
     `| goal |${several ? ' subject |' : ''} median | range | must | aim | verdict |`,
     `|---|${several ? '---|' : ''}---|---|---|---|---|`,
-    ...report.measures.map(({ name, subject, median: value, samples, goal, verdict: result }) => {
+    ...report.measures.map(({ name, subject, median: value, samples, goal, unit: ownUnit = '', verdict: result }) => {
       const range = `${figure(quantile(samples, 0))}–${figure(quantile(samples, 1))}`
-      const unit = goal.unit === '×' ? '×' : ` ${goal.unit}`
-      const cells = [name, ...(several ? [subject] : []), `**${figure(value)}${unit}**`, range, goal.must, goal.aim]
+      const { must = '–', aim = '–', unit = ownUnit } = goal ?? {}
+      const shown = `**${figure(value)}${unit === '×' ? '×' : ` ${unit}`}**`
+      const cells = [name, ...(several ? [subject] : []), shown, range, must, aim]
       return `| ${[...cells, result === 'missed' ? '**missed**' : result].join(' | ')} |`
     }),
     '',
     'Made of (medians):',
     '',
-    ...report.measures.map(({ name, subject, details }) => {
+    ...report.measures.flatMap(({ name, subject, details }) => {
       const parts = Object.entries(details).map(([label, value]) => `${label.trim()} ${figure(value)}`)
-      return `- ${name}${several ? ` (${subject})` : ''}: ${parts.join(' · ')}`
+      return parts.length === 0 ? [] : [`- ${name}${several ? ` (${subject})` : ''}: ${parts.join(' · ')}`]
     }),
     '',
   ]

@@ -14,7 +14,10 @@ export interface Goal {
 export interface Measure {
   readonly name: string
   readonly subject: string
-  readonly goal: Goal
+  /** Undefined for what is shown, and has no place in the budget. */
+  readonly goal: Goal | undefined
+  /** Of a figure without a goal. */
+  readonly unit?: string
   /** One value a round; the figure is their median. */
   readonly samples: readonly number[]
   /** What the figure is made of: medians by label, with the unit in the label. */

@@ -28,6 +28,7 @@ test('bench - a verdict knows which way is better', () => {
   expect([0.5, 0.6, 0.75].map((value) => verdict(value, ratio))).toEqual(['missed', 'must', 'aim'])
   const delay = { must: 5, aim: 3, better: 'less', unit: 'ms' } as const
   expect([6, 5, 3].map((value) => verdict(value, delay))).toEqual(['missed', 'must', 'aim'])
+  expect(verdict(1, undefined)).toBe('–')
   const measure = { name: 'n', subject: 's', goal: ratio, samples: [0.1, 0.7, 0.9], details: {} }
   expect(judged(measure)).toMatchObject({ median: 0.7, verdict: 'must' })
 })

@@ -1,13 +1,13 @@
-import { fileURLToPath } from 'node:url'
-
 import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 
-import { MeasuredProcess } from '../../harness/measured-process.ts'
+import type { MeasuredProcess } from '../../harness/measured-process.ts'
 import type { Alternative } from '../rounds.ts'
 import { interleave, medians, ratios } from '../rounds.ts'
 import type { BenchContext, Measure, Row } from '../row.ts'
 import type { Work, WorkFigures } from '../workers/work.ts'
 import { figures } from '../workers/work.ts'
+import { newFolder, startNatsSender, startWorker } from '../processes.ts'
+import { WORKING_TREE } from '../subject.ts'
 import { atLeast } from './goals.ts'
 
 const BYTES = 1024
@@ -15,12 +15,7 @@ const PRODUCERS = 256
 const NODES = [1, 2, 3]
 
 async function startSender(context: BenchContext, url: string, open: string): Promise<MeasuredProcess> {
-  const worker = new MeasuredProcess({
-    script: fileURLToPath(new URL('../workers/nats-sender.ts', import.meta.url)),
-    args: [url],
-    core: context.core,
-    profiles: context.profiles,
-  })
+  const worker = startNatsSender(context, url)
   await worker.call(open, {})
   return worker
 }
@@ -37,6 +32,17 @@ async function sendTogether(workers: readonly MeasuredProcess[], durationMs: num
   return figures({ operations, cpuMicros, wallMs })
 }
 
+/** The embedded engine does the same work, beside it: its CPU compares, while its rate is the disk's. */
+async function startEmbedded(context: BenchContext): Promise<MeasuredProcess> {
+  const worker = startWorker(context, 'broker', WORKING_TREE)
+  await worker.call('open', { path: newFolder(context) })
+  return worker
+}
+
+async function sendEmbedded(worker: MeasuredProcess, durationMs: number): Promise<WorkFigures> {
+  return figures(await worker.call<Work>('send', { channel: 'bench', members: PRODUCERS, bytes: BYTES, durationMs }))
+}
+
 /** What the engine adds to JetStream's own publisher; the server has the load's core. Nodes share the measured one. */
 export const row: Row = {
   id: 'nats-send',
@@ -51,18 +57,22 @@ export const row: Row = {
     const bare = stack.use(await startSender(context, nats.url, 'openBare'))
     const nodes: MeasuredProcess[] = []
     for (const _ of NODES) nodes.push(stack.use(await startSender(context, nats.url, 'openBroker')))
+    const embedded = stack.use(await startEmbedded(context))
     const alternatives: Alternative<WorkFigures>[] = [
       { label: 'bare', run: () => sendTogether([bare], context.roundMs) },
+      { label: 'embedded', run: () => sendEmbedded(embedded, context.roundMs) },
       ...NODES.map((count) => ({
         label: `${count} nodes`,
         run: () => sendTogether(nodes.slice(0, count), context.roundMs),
       })),
     ]
     for (const worker of [bare, ...nodes]) await sendTogether([worker], context.warmUpMs)
-    const [yardstick = [], ...measured] = await interleave(context.rounds, alternatives)
+    await sendEmbedded(embedded, context.warmUpMs)
+    const [yardstick = [], beside = [], ...measured] = await interleave(context.rounds, alternatives)
     const [one = []] = measured
     const details = Object.assign(
       medians('bare', yardstick),
+      medians('embedded', beside),
       ...measured.map((rounds, i) => medians(`${NODES[i]} nodes`, rounds)),
     ) as Record<string, number>
     return [
@@ -72,6 +82,14 @@ export const row: Row = {
         goal: atLeast(0.7, 0.9),
         samples: ratios(one, yardstick, (round) => round['messages/s']),
         details,
+      },
+      {
+        name: 'send through the Broker on NATS, CPU vs on the embedded engine',
+        subject: 'working tree',
+        goal: undefined,
+        unit: '×',
+        samples: ratios(one, beside, (round) => round['CPU µs/message']),
+        details: {},
       },
     ]
   },
