@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -88,7 +88,7 @@ test.each(['HTTP_PORT', 'API_PORT'])('start - when %s is in use: one line, exit 
 
 test('start - an address that this machine does not have: one line, exit code 1', async () => {
   expect(await refusalOf({ HTTP_HOST: '192.0.2.1' })).toBe(
-    'signalbox: http.port: 192.0.2.1 is not an address of this machine',
+    'signalbox: http.host: 192.0.2.1 is not an address of this machine',
   )
 })
 
@@ -100,6 +100,13 @@ test('start - a second process on the same store: one line, exit code 1, and the
   expect(line).toMatch(/^signalbox: store\.path: /)
   expect(line).toContain(store)
   expect((await callTool(http, 'queue_send', { channel: 'q', body: 'x' })).isError).toBe(false)
+})
+
+// Where mkdir says ENOENT below a folder that is there, a recursive one of Node's never returns.
+test.runIf(existsSync('/proc/self'))('start - a store where no folder can be made: one line, exit code 1', async () => {
+  expect(await refusalOf({ STORE_PATH: '/proc/signalbox/store' })).toMatch(
+    /^signalbox: store\.path: cannot create the store's folder: \/proc\/signalbox\/store: ENOENT/,
+  )
 })
 
 test.each(['a file is in the way of the folder', 'a file is in the way of its parent'])(

@@ -26,7 +26,7 @@ export async function listen(app: FastifyInstance, section: 'http' | 'api', { ho
   try {
     await app.listen({ host, port })
   } catch (error) {
-    throw new ServerError('START_FAILED', [`${section}.port: ${reason(error, host, port)}`], { cause: error })
+    throw new ServerError('START_FAILED', [`${section}.${reason(error, host, port)}`], { cause: error })
   }
   const bound = app.server.address()
   const actual = typeof bound === 'object' && bound !== null ? bound.port : port
@@ -34,15 +34,16 @@ export async function listen(app: FastifyInstance, section: 'http' | 'api', { ho
   return { host, port: actual, url: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${actual}` }
 }
 
+/** The setting of the section that is at fault, and what is wrong with it. */
 function reason(error: unknown, host: string, port: number): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   const where = `port ${port} on ${host}`
-  if (code === 'EADDRINUSE') return `${where} is in use; stop the other process or choose another port`
-  if (code === 'EACCES') return `no permission to listen on ${where}; choose a port from 1024`
+  if (code === 'EADDRINUSE') return `port: ${where} is in use; stop the other process or choose another port`
+  if (code === 'EACCES') return `port: no permission to listen on ${where}; choose a port from 1024`
   if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
-    return `${host} is not an address of this machine`
+    return `host: ${host} is not an address of this machine`
   }
-  return `cannot listen on ${where} (${String(code ?? error)})`
+  return `port: cannot listen on ${where} (${String(code ?? error)})`
 }
 
 /** Whether only this machine can reach the listener (S7). */

@@ -1,5 +1,5 @@
-import { closeSync, fsyncSync, openSync } from 'node:fs'
-import { join } from 'node:path'
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 
 /** The files of a store. SQLite keeps `-wal` and `-shm` beside the data file while it is open. */
 export interface StoreFiles {
@@ -12,6 +12,20 @@ export interface StoreFiles {
 export function storeFiles(folder: string): StoreFiles {
   const data = join(folder, 'signalbox.db')
   return { folder, data, wal: `${data}-wal`, lock: join(folder, 'signalbox.lock') }
+}
+
+/**
+ * Makes a folder and those above it that are missing. Not by mkdir's own `recursive`: where the system answers ENOENT below a
+ * folder that is there, as under /proc, that never returns (Node 24).
+ */
+export function makeFolder(folder: string): void {
+  const parent = dirname(folder)
+  if (!existsSync(parent)) makeFolder(parent)
+  try {
+    mkdirSync(folder)
+  } catch (error) {
+    if (!statSync(folder, { throwIfNoEntry: false })?.isDirectory()) throw error
+  }
 }
 
 /** Makes a file, or the names in a folder, survive a power cut. Never for a data file that is open: that drops its locks. */

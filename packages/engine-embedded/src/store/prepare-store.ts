@@ -1,12 +1,12 @@
 import { messageOf } from '@signalbox/broker-core'
 import Database from 'better-sqlite3'
-import { mkdirSync, renameSync, rmSync } from 'node:fs'
+import { renameSync, rmSync } from 'node:fs'
 
 import { EmbeddedEngineError } from '../errors.ts'
 import { checkDataFile, damaged } from './check-file.ts'
 import { openReadConnection } from './connections.ts'
 import type { StoreFiles } from './files.ts'
-import { syncPath } from './files.ts'
+import { makeFolder, syncPath } from './files.ts'
 import { StoreLock } from './lock.ts'
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts'
 import { sqliteCode } from './sqlite-code.ts'
@@ -17,7 +17,7 @@ import { sqliteCode } from './sqlite-code.ts'
  */
 export function prepareStore(files: StoreFiles): StoreLock {
   try {
-    mkdirSync(files.folder, { recursive: true })
+    makeFolder(files.folder)
   } catch (error) {
     throw new EmbeddedEngineError(
       'STORE_UNWRITABLE',
