@@ -108,3 +108,14 @@ test('S4 - policy check tells every problem of a call and of a file', async () =
   const wrong = ['--client', 'x', '--action', 'sned', '--pattern', 'topics', '--channel', 'y']
   expect(await check('check', bad, ...wrong)).toMatch(/--action: sned is unknown.*\n.*--pattern: topics is unknown/)
 })
+
+test.each([
+  [['token', '--help'], 'token --client-id NAME'],
+  [['policy', '-h'], 'policy check FILE --client NAME'],
+  [['policy', 'check', '--help'], 'policy check FILE --client NAME'],
+  [['backup', '--help'], 'backup FILE [--store-path FOLDER]'],
+])('command line - %j says how the command is written', async (args, usage) => {
+  const { code, stdout, stderr } = await runCli({ args })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toContain(`Usage: signalbox ${usage}`)
+})

@@ -6,8 +6,7 @@ import { fromFlags } from '../config/flags.ts'
 import { loadConfig } from '../config/load.ts'
 import { ServerError } from '../errors.ts'
 import { readCommandLine } from './arguments.ts'
-
-const USAGE = 'signalbox backup FILE [--store-path FOLDER] [--config FILE]'
+import { helpWanted, USAGE } from './usage.ts'
 
 /**
  * `signalbox backup`: copies the store to a file, while the server runs or not. Which store says the configuration, as it
@@ -18,9 +17,11 @@ export async function backupCommand(
   args: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
+  if (helpWanted('backup', args)) return
   const { option, positionals } = readCommandLine('backup', args, { 'store-path': '', config: '' })
   const [file, ...more] = positionals
-  if (file === undefined || more.length > 0) throw new ServerError('CONFIG_INVALID', [`backup: allowed is ${USAGE}`])
+  if (file === undefined || more.length > 0)
+    throw new ServerError('CONFIG_INVALID', [`backup: allowed is ${USAGE.backup}`])
   const flags = ['store-path', 'config'].flatMap((name) => (option(name) === '' ? [] : [`--${name}=${option(name)}`]))
   const { config } = await loadConfig({ flags: fromFlags(flags), env })
   if (config.engine !== 'embedded') {

@@ -7,16 +7,16 @@ import { Authorization, POLICY_ACTIONS, POLICY_PATTERNS, PolicyError } from '@si
 import { ServerError } from '../errors.ts'
 import { policyParser } from '../security/policy-file.ts'
 import { readCommandLine } from './arguments.ts'
-
-const USAGE = 'signalbox policy check FILE --client CLIENT --action ACTION --pattern PATTERN --channel CHANNEL'
+import { helpWanted, USAGE } from './usage.ts'
 
 /**
  * `signalbox policy check`: says whether a policy lets a caller do something, and which of its rules decides.
  * @throws ServerError CONFIG_INVALID naming every problem of the call or of the file
  */
 export async function policyCommand(args: readonly string[]): Promise<void> {
+  if (helpWanted('policy', args)) return
   const [verb, ...rest] = args
-  if (verb !== 'check') throw new ServerError('CONFIG_INVALID', [`policy: allowed is ${USAGE}`])
+  if (verb !== 'check') throw new ServerError('CONFIG_INVALID', [`policy: allowed is ${USAGE.policy}`])
   const { option, positionals } = readCommandLine('policy check', rest, {
     client: undefined,
     action: undefined,
@@ -24,7 +24,8 @@ export async function policyCommand(args: readonly string[]): Promise<void> {
     channel: undefined,
   })
   const [file, ...more] = positionals
-  if (file === undefined || more.length > 0) throw new ServerError('CONFIG_INVALID', [`policy: allowed is ${USAGE}`])
+  if (file === undefined || more.length > 0)
+    throw new ServerError('CONFIG_INVALID', [`policy: allowed is ${USAGE.policy}`])
   const action = POLICY_ACTIONS.find((known) => known === option('action'))
   const pattern = POLICY_PATTERNS.find((known) => known === option('pattern'))
   if (action === undefined || pattern === undefined) {

@@ -9,6 +9,7 @@ import { SignJWT } from 'jose'
 
 import { ServerError } from '../errors.ts'
 import { readCommandLine } from './arguments.ts'
+import { helpWanted } from './usage.ts'
 
 const PRIVATE_FILE = 'private.pem'
 const PUBLIC_FILE = 'public.pem'
@@ -21,6 +22,7 @@ const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, 
  * @throws ServerError CONFIG_INVALID, START_FAILED
  */
 export async function tokenCommand(args: readonly string[]): Promise<void> {
+  if (helpWanted('token', args)) return
   const { option, positionals } = readCommandLine('token', args, {
     'client-id': undefined,
     roles: '',

@@ -1,3 +1,4 @@
+import { USAGE } from '../commands/usage.ts'
 import type { Setting, SettingValue } from './settings.ts'
 import { allowedText, SETTING_GROUPS } from './settings.ts'
 
@@ -7,9 +8,7 @@ const WIDTH = 100
 export function helpText(): string {
   const lines = [
     'Usage: signalbox [flags]',
-    '       signalbox token --client-id NAME [--roles ReadOnly,ReadWrite,Admin] [--ttl 1h] [--folder ./signalbox-keys]',
-    '       signalbox policy check FILE --client NAME --action ACTION --pattern PATTERN --channel CHANNEL',
-    '       signalbox backup FILE [--store-path FOLDER] [--config FILE]',
+    ...Object.values(USAGE).map((usage) => `       ${usage}`),
     '',
     'Starts the broker: MCP, agents and CloudEvents on the shared listener, probes and metrics on the management listener.',
     '`token` makes a key pair and tokens for development; `policy check` says which rule of a policy decides;',
@@ -73,8 +72,8 @@ export function configurationPage(): string {
     'each came from, in a form that `--config` reads; `--help` lists them all.',
     '',
     'A mistake stops the start, with exit code 2 and a line for each key that says what was given and what is allowed: a value that is not allowed, an unknown key',
-    'or flag, or an unknown environment variable under a prefix that is ours (`AUTHENTICATION_`, `STORE_`, `QUEUE_`, `CORS_`, `CONNECTORS…`, and those that belong to',
-    'features this version does not have, such as `NATS_`). Variables that Kubernetes sets for services (`STORE_SERVICE_HOST`) are left alone.',
+    'or flag, or an unknown environment variable under a prefix that is ours (`AUTHENTICATION_`, `STORE_`, `QUEUE_`, `CORS_`, `NATS_`, `CONNECTORS…` and the',
+    'like). Variables that Kubernetes sets for services (`STORE_SERVICE_HOST`) are left alone.',
   ]
   for (const { title, settings } of SETTING_GROUPS) {
     lines.push('', `## ${title === 'Signalbox' ? 'General' : title}`, '')

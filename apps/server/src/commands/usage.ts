@@ -1,0 +1,15 @@
+import process from 'node:process'
+
+/** How each command is written. */
+export const USAGE = {
+  token: 'signalbox token --client-id NAME [--roles ReadOnly,ReadWrite,Admin] [--ttl 1h] [--folder ./signalbox-keys]',
+  policy: 'signalbox policy check FILE --client NAME --action ACTION --pattern PATTERN --channel CHANNEL',
+  backup: 'signalbox backup FILE [--store-path FOLDER] [--config FILE]',
+} as const
+
+/** Prints how a command is written, where its line asks for that. */
+export function helpWanted(command: keyof typeof USAGE, args: readonly string[]): boolean {
+  if (!args.includes('--help') && !args.includes('-h')) return false
+  process.stdout.write(`Usage: ${USAGE[command]}\n`)
+  return true
+}
