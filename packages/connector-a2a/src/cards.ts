@@ -48,7 +48,8 @@ export class Cards {
     headers: OutgoingHttpHeaders | undefined,
   ): void {
     if (card === undefined) {
-      const text = JSON.stringify({ error: 'AGENT_NOT_FOUND', message: 'no agent is registered under this id' })
+      const message = 'no agent is registered under this id'
+      const text = JSON.stringify({ error: 'AGENT_NOT_FOUND', message, details: [] })
       refuseBody(request, response, 404, { ...headers, 'Content-Type': 'application/json' }, text)
       return
     }

@@ -31,7 +31,7 @@ test("CARD-2 - card: an agent's is the registry's, with what the server set and 
   const url = `${host.base}/a2a/agent-1/.well-known/agent-card.json`
   const absent = await fetch(url)
   expect([absent.status, absent.headers.get('content-type')]).toEqual([404, 'application/json'])
-  expect(await absent.json()).toMatchObject({ error: 'AGENT_NOT_FOUND', message: expect.any(String) })
+  expect(await absent.json()).toEqual({ error: 'AGENT_NOT_FOUND', message: expect.any(String), details: [] })
   for (const id of ['', 'Not An Id', 'x'.repeat(500)]) {
     expect((await fetch(`${host.base}/a2a/${id}/.well-known/agent-card.json`)).status).toBe(404)
   }

@@ -85,7 +85,7 @@ export class Exchange {
     if (this.#answered) return
     this.#answered = true
     const headers = { ...this.#moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
-    refuseBody(this.request, this.response, 404, headers, 'Not Found\n')
+    refuseBody(this.request, this.response, 404, headers, '404 page not found\n')
     this.#finished('error')
   }
 

@@ -48,7 +48,7 @@ test('CE-8 - hosts: the handler runs on a bare node server, and answers 404 for 
     expect([missing.status, missing.headers.get('content-type'), await missing.text()], path).toEqual([
       404,
       'text/plain; charset=utf-8',
-      'Not Found\n',
+      '404 page not found\n',
     ])
   }
 })

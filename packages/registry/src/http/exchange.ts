@@ -56,7 +56,7 @@ export class Exchange {
   notFound(): void {
     if (!this.#begin('error')) return
     const headers = { ...this.#moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
-    refuseBody(this.request, this.response, 404, headers, 'Not Found\n')
+    refuseBody(this.request, this.response, 404, headers, '404 page not found\n')
   }
 
   /** There is nobody to answer any more. */
