@@ -29,6 +29,8 @@ export interface SseOptions {
   readonly endsAt?: number
   /** Bytes that may wait for a slow reader; the stream is cut off when one event more would exceed them. @default 1 MiB */
   readonly maxBufferedBytes?: number
+  /** Milliseconds that the reader of a stream that was ended has to take what was written; then it is cut off. @default 30000 */
+  readonly lingerMs?: number
 }
 
 /** Why a stream is over. */
@@ -44,6 +46,7 @@ export class SseStream {
   readonly #response: ServerResponse
   readonly #idleMs: number
   readonly #maxBufferedBytes: number
+  readonly #lingerMs: number
   readonly #keepAlive: NodeJS.Timeout | undefined
   readonly #expiry: NodeJS.Timeout | undefined
   #idle: NodeJS.Timeout | undefined
@@ -55,6 +58,7 @@ export class SseStream {
     this.#response = response
     this.#idleMs = options.idleMs ?? 0
     this.#maxBufferedBytes = options.maxBufferedBytes ?? 1_048_576
+    this.#lingerMs = options.lingerMs ?? 30_000
     response.writeHead(200, { ...SSE_HEADERS, ...options.headers })
     response.on('drain', () => this.#drained(true))
     response.once('close', () => this.#over('disconnected'))
@@ -147,7 +151,16 @@ export class SseStream {
     this.#over(reason)
     // A reader that takes nothing would never let the response come to its end.
     if (stalled) this.#response.destroy()
-    else this.#response.end()
+    else this.#linger()
+  }
+
+  /** Lets what was written reach the reader, and does not wait for one that takes nothing. */
+  #linger(): void {
+    const response = this.#response
+    const cut = setTimeout(() => response.destroy(), this.#lingerMs)
+    cut.unref()
+    response.once('close', () => clearTimeout(cut))
+    response.end()
   }
 
   #over(reason: SseEnd): void {

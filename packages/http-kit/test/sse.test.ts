@@ -101,6 +101,20 @@ describe('SSE', () => {
     expect(stream.open).toBe(true)
   })
 
+  test('SSE - a reader that takes nothing does not hold on to a stream that was ended', async () => {
+    const opened = Promise.withResolvers<ServerResponse>()
+    const port = await serve((response) => opened.resolve(response))
+    const socket = connect(port, '127.0.0.1').on('error', () => {})
+    onTestFinished(() => void socket.destroy())
+    socket.pause().write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+    const response = await opened.promise
+    const stream = new SseStream(response, { lingerMs: 100 })
+    stream.writeText('x'.repeat(32 * 1024 * 1024))
+    stream.end({ data: 'last' })
+    await once(response, 'close')
+    expect(response.writableFinished).toBe(false)
+  })
+
   test('SSE - the buffer for a slow reader is bounded', async () => {
     const { stream, socket, until } = await open({ maxBufferedBytes: 300_000 })
     await until(': open')
