@@ -2,6 +2,7 @@ import type { Authorization } from './authorization/authorization.ts'
 import type { PolicyAction, PolicyPattern } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
 import type { Engine, EngineHealth, EngineLimits, EngineStats } from './engine.ts'
+import type { BrokerError } from './errors.ts'
 import type { Ground } from './handle/access.ts'
 import { Access } from './handle/access.ts'
 import { Channels } from './handle/channels.ts'
@@ -54,6 +55,19 @@ export class BrokerHandle {
    */
   authorize(action: PolicyAction, pattern: PolicyPattern, channel: string): void {
     this.#access.authorize(action, pattern, channel)
+  }
+
+  /**
+   * Watches over something that was authorized and goes on, such as an agent's stream: calls back, once, when a new policy
+   * does not allow it any more, which is told to the observers. The returned function ends the watch.
+   */
+  whilePermitted(
+    action: PolicyAction,
+    pattern: PolicyPattern,
+    channel: string,
+    revoked: (refusal: BrokerError) => void,
+  ): () => void {
+    return this.#access.whilePermitted(action, pattern, channel, revoked)
   }
 }
 

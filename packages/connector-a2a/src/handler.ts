@@ -26,6 +26,7 @@ import { isAgentId } from '@signalbox/registry'
 import type { AgentDirectory } from './agent-directory.ts'
 import { CARD_PATH, Cards } from './cards.ts'
 import { Exchange } from './exchange.ts'
+import { forbidden } from './gateway/forbidden.ts'
 import { assertAgentId, Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'
 import { streamRequest } from './gateway/stream-request.ts'
@@ -131,6 +132,7 @@ class A2aEndpoint {
     this.cards = new Cards(options.platform)
     const streamLimits: StreamLimits = { ...options.streamLimits, maxEventBytes: agentMaxResponseBytes }
     this.gateway = new Gateway({
+      broker,
       system,
       registry,
       requests,
@@ -266,7 +268,7 @@ class A2aEndpoint {
       this.#broker.as(identity).authorize('call', 'agents', agentId)
     } catch (error) {
       if (!isBrokerError(error, 'FORBIDDEN')) throw error
-      throw new JsonRpcError(JSON_RPC_CODES.FORBIDDEN, 'forbidden', { cause: error })
+      throw forbidden(error)
     }
   }
 

@@ -1,4 +1,4 @@
-import type { BrokerHandle, BrokerObserver, Policy } from '@signalbox/broker-core'
+import type { BrokerHandle, BrokerObserver, Engine, Policy } from '@signalbox/broker-core'
 import { Authorization, createBroker, parsePolicy, Routing, parseRoutingTable } from '@signalbox/broker-core'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 
@@ -156,6 +156,45 @@ test('S4 - subscriptions that a new policy does not allow end, and say why; othe
   await expect.poll(() => heard).toEqual(['open'])
   await staying.close()
   expect(await staying.closed).toBeUndefined()
+})
+
+test('S4 - a receive that waits ends when a new policy does not allow it, and takes nothing; others wait on', async () => {
+  const told: unknown[] = []
+  const { broker, authorization } = await openGuarded(policy({}), {
+    denied: (action, pattern, channel, { clientId }) => void told.push([action, pattern, channel, clientId]),
+  })
+  const alice = broker.as(ALICE).queues.receive('orders', { waitMs: 60_000 })
+  const bob = broker.as(BOB).queues.receive('orders', { waitMs: 60_000, signal: NOBODY })
+  authorization.replace(policy({ clients: 'alice', effect: 'deny' }, {}))
+  expect(await failure(alice)).toMatchObject({ code: 'FORBIDDEN' })
+  expect(told).toEqual([['receive', 'queues', 'orders', 'alice']])
+  await broker.as(BOB).queues.send('orders', text('for bob'))
+  expect(await bob).toMatchObject([{ message: { receiveCount: 1 } }])
+  // Nobody is watched over who does not wait any more.
+  authorization.replace(policy({ effect: 'deny' }))
+  expect(told).toHaveLength(1)
+})
+
+test('S4 - what was leased at the very moment that a new policy forbids it goes back to its place', async () => {
+  const { engine } = await (shared ??= harness.open())
+  onTestFinished(() => engine.channels.delete('queues', 'orders').then(() => {}))
+  const authorization = new Authorization(policy({}))
+  const receive: Engine['queues']['receive'] = async (channel, options) => {
+    const deliveries = await engine.queues.receive(channel, options)
+    authorization.replace(policy({ clients: 'alice', effect: 'deny' }, {}))
+    return deliveries
+  }
+  const queues = Object.assign(Object.create(engine.queues), {
+    receive,
+    nack: engine.queues.nack.bind(engine.queues),
+    send: engine.queues.send.bind(engine.queues),
+  })
+  const { broker } = createBroker(Object.assign(Object.create(engine), { queues }), { authorization })
+  await broker.as(BOB).queues.send('orders', text('x'))
+  expect(await failure(broker.as(ALICE).queues.receive('orders', { waitMs: 60_000 }))).toMatchObject({
+    code: 'FORBIDDEN',
+  })
+  expect(await broker.as(BOB).queues.receive('orders')).toHaveLength(1)
 })
 
 test('S4 - what a handle is asked for is answered without doing it, and only a refusal is told', async () => {

@@ -46,6 +46,11 @@ export class Access {
     this.#authorization = authorization
   }
 
+  /** Whether the caller is subject to a policy. */
+  get governed(): boolean {
+    return this.#authorization !== undefined
+  }
+
   /** @throws BrokerError CHANNEL_INVALID, CHANNEL_RESERVED, FORBIDDEN */
   channel(action: PolicyAction, type: ChannelType, name: string): void {
     this.#reserved(name)
@@ -96,6 +101,26 @@ export class Access {
   authorize(action: PolicyAction, pattern: PolicyPattern, channel: string): void {
     if (this.permits(action, pattern, channel)) return
     throw this.#denied(action, pattern, channel, forbidden(this.caller, action, pattern, channel))
+  }
+
+  /**
+   * Watches over something that was allowed and goes on: calls back, once, when a new policy does not allow it any more,
+   * and tells the observers. The returned function ends the watch.
+   */
+  whilePermitted(
+    action: PolicyAction,
+    pattern: PolicyPattern,
+    channel: string,
+    revoked: (refusal: BrokerError) => void,
+  ): () => void {
+    const unwatch = this.#authorization?.watch({
+      allowed: () => this.permits(action, pattern, channel),
+      revoke: () => {
+        unwatch?.()
+        revoked(this.#denied(action, pattern, channel, forbidden(this.caller, action, pattern, channel)))
+      },
+    })
+    return unwatch ?? (() => {})
   }
 
   /** Whether this caller may know of the channel. */

@@ -130,17 +130,46 @@ export class Queues {
       assertInteger('waitMs', waitMs, 0)
       assertInteger('leaseMs', leaseMs, 1)
       signal?.throwIfAborted()
-      const deliveries = await access.engine.queues.receive(channel, {
-        maxMessages,
-        waitMs,
-        leaseMs,
-        clientId: access.caller.clientId,
-        ...(maxBytes === undefined ? {} : { maxBytes }),
-        ...(signal ? { signal } : {}),
-      })
+      const receive = (until: AbortSignal | undefined): Promise<readonly QueueDelivery[]> =>
+        access.engine.queues.receive(channel, {
+          maxMessages,
+          waitMs,
+          leaseMs,
+          clientId: access.caller.clientId,
+          ...(maxBytes === undefined ? {} : { maxBytes }),
+          ...(until ? { signal: until } : {}),
+        })
+      const deliveries = await (waitMs > 0 && access.governed
+        ? this.#whilePermitted(channel, signal, receive)
+        : receive(signal))
       for (const { message } of deliveries) access.observers.delivered('queues', channel, access.caller, message)
       return deliveries
     })
+  }
+
+  /**
+   * Waits no longer than the policy lets the caller receive (S4). What was leased at the very moment goes back to its place.
+   * @throws BrokerError FORBIDDEN
+   */
+  async #whilePermitted(
+    channel: string,
+    signal: AbortSignal | undefined,
+    receive: (until: AbortSignal) => Promise<readonly QueueDelivery[]>,
+  ): Promise<readonly QueueDelivery[]> {
+    const access = this.#access
+    const revoked = new AbortController()
+    const unwatch = access.whilePermitted('receive', 'queues', channel, (refusal) => revoked.abort(refusal))
+    try {
+      const deliveries = await receive(
+        signal === undefined ? revoked.signal : AbortSignal.any([signal, revoked.signal]),
+      )
+      if (!revoked.signal.aborted) return deliveries
+      const receipts = deliveries.map(({ receipt }) => receipt)
+      if (receipts.length > 0) await access.engine.queues.nack(receipts, access.caller.clientId)
+      throw revoked.signal.reason
+    } finally {
+      unwatch()
+    }
   }
 
   /** Removes delivered messages for good; resolves when that is durable. A late or foreign receipt is in `lost`. */

@@ -1,4 +1,4 @@
-import type { BrokerHandle } from '@signalbox/broker-core'
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { Identity, JsonRpcNotification } from '@signalbox/http-kit'
 import { InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
@@ -11,9 +11,12 @@ import { openAgentStream } from '../stream/index.ts'
 import type { AgentStream, PipeOptions, StreamLimits } from '../stream/index.ts'
 import { agentAnswer, agentNotFound, queryFailure } from './agent-answer.ts'
 import { callerHeaders } from './caller-headers.ts'
+import { forbidden } from './forbidden.ts'
 import { readTimeoutMs } from './timeout.ts'
 
 export interface GatewayOptions {
+  /** Knows what callers may do. */
+  readonly broker: Broker
   readonly system: BrokerHandle
   readonly registry: AgentDirectory
   readonly requests: AgentRequests
@@ -99,28 +102,52 @@ export class Gateway {
     }
   }
 
-  /** Opens a stream of the agent's events as the answer; before the agent's headers are there, refusals are JSON-RPC errors. */
+  /**
+   * Opens a stream of the agent's events as the answer; before the agent's headers are there, refusals are JSON-RPC errors.
+   * A new policy that does not let the caller call the agent ends it, whichever way it is told of refusals by then (S4).
+   */
   async stream(exchange: Exchange, identity: Identity, agentId: string, call: Call): Promise<void> {
+    const opening = new AbortController()
+    let stream: AgentStream | undefined
+    let revoked = false
+    const unwatch = this.#options.broker.as(identity).whilePermitted('call', 'agents', agentId, (refusal) => {
+      revoked = true
+      opening.abort(forbidden(refusal))
+      stream?.revoke()
+    })
+    try {
+      stream = await this.#opened(exchange, identity, agentId, call, opening)
+      if (stream === undefined) return
+      if (revoked) stream.revoke()
+      await this.#pipe(exchange, identity, stream)
+    } finally {
+      unwatch()
+    }
+  }
+
+  /** A stream that the agent has opened; undefined when it is none and the caller has been told. */
+  async #opened(
+    exchange: Exchange,
+    identity: Identity,
+    agentId: string,
+    call: Call,
+    opening: AbortController,
+  ): Promise<AgentStream | undefined> {
     this.#inFlight.begin()
-    let stream: AgentStream
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId)
       exchange.agentId = agentId
-      const opened = await this.#open(exchange, identity, agentId, call)
-      if ('refused' in opened) {
-        answer(exchange, agentId, call.id, opened.refused)
-        return
-      }
-      stream = opened.stream
+      const opened = await this.#open(exchange, identity, agentId, call, opening)
+      if ('stream' in opened) return opened.stream
+      answer(exchange, agentId, call.id, opened.refused)
     } catch (error) {
       // A client that went away while it waited is no error; the agent was told.
       if (exchange.response.destroyed) exchange.finished('success')
       else this.#fail(exchange, error, call.id)
-      return
     } finally {
       this.#inFlight.finish()
     }
-    await this.#pipe(exchange, identity, stream)
+    return undefined
   }
 
   async #open(
@@ -128,15 +155,15 @@ export class Gateway {
     identity: Identity,
     agentId: string,
     { body, timeoutMs }: Call,
+    opening: AbortController,
   ): ReturnType<typeof openAgentStream> {
     const { system, requests, streamLimits: limits } = this.#options
     const { response } = exchange
-    const gone = new AbortController()
-    const onClose = (): void => gone.abort()
-    if (response.destroyed) gone.abort()
+    const onClose = (): void => opening.abort()
+    if (response.destroyed) opening.abort()
     else response.once('close', onClose)
     try {
-      const request = { ...requestOptions(exchange, identity, timeoutMs), signal: gone.signal }
+      const request = { ...requestOptions(exchange, identity, timeoutMs), signal: opening.signal }
       return await openAgentStream({ system, requests, agentId, body, request, limits })
     } finally {
       response.off('close', onClose)

@@ -2,7 +2,7 @@ import { JSON_RPC_CODES } from '@signalbox/http-kit'
 
 import type { StreamFailure } from './events.ts'
 
-/** Everything that Signalbox itself ends a stream with (A9, A11, S9). */
+/** Everything that Signalbox itself ends a stream with (A9, A11, S4, S9). */
 export const STREAM_FAILURES = {
   NO_TERMINAL_EVENT: { code: JSON_RPC_CODES.INVALID_RESPONSE, message: 'stream ended without a terminal event' },
   INVALID_RESPONSE: { code: JSON_RPC_CODES.INVALID_RESPONSE, message: 'invalid response from agent' },
@@ -11,5 +11,6 @@ export const STREAM_FAILURES = {
   INTERRUPTED: { code: JSON_RPC_CODES.INTERNAL_ERROR, message: 'stream interrupted' },
   SLOW_CONSUMER: { code: JSON_RPC_CODES.INTERNAL_ERROR, message: 'slow consumer' },
   EXPIRED: { code: JSON_RPC_CODES.AUTHENTICATION_FAILED, message: 'Authentication failed' },
+  FORBIDDEN: { code: JSON_RPC_CODES.FORBIDDEN, message: 'forbidden' },
   SHUTTING_DOWN: { code: JSON_RPC_CODES.INTERNAL_ERROR, message: 'server is shutting down' },
 } as const satisfies Record<string, StreamFailure>

@@ -30,4 +30,6 @@ export interface AgentStream {
   pipeTo(response: ServerResponse, options: PipeOptions): Promise<StreamEnd>
   /** Ends it politely with a `task.error`: the node shuts down. Idempotent. */
   close(): void
+  /** Ends it with a `task.error`: the policy does not let its caller call the agent any more (S4). Idempotent. */
+  revoke(): void
 }

@@ -41,7 +41,8 @@ export class ClientStream implements AgentStream, Pulsed {
   #end: { readonly mark: EndMark; readonly at: number } | undefined
   /** We ended it ourselves, and the agent's side with it. */
   #failed = false
-  #closing = false
+  /** What ends it as soon as there is a response. */
+  #ending: StreamFailure | undefined
   #over = false
   readonly #ended = Promise.withResolvers<StreamEnd>()
 
@@ -81,13 +82,18 @@ export class ClientStream implements AgentStream, Pulsed {
     this.#receiver.onChange(() => this.#pump())
     void this.#subscription.closed.then(() => this.#fail(STREAM_FAILURES.INTERRUPTED))
     this.#pump()
-    if (this.#closing) this.#fail(STREAM_FAILURES.SHUTTING_DOWN)
+    if (this.#ending !== undefined) this.#fail(this.#ending)
     return this.#ended.promise
   }
 
   close(): void {
-    this.#closing = true
+    this.#ending ??= STREAM_FAILURES.SHUTTING_DOWN
     this.#fail(STREAM_FAILURES.SHUTTING_DOWN)
+  }
+
+  revoke(): void {
+    this.#ending ??= STREAM_FAILURES.FORBIDDEN
+    this.#shut(STREAM_FAILURES.FORBIDDEN)
   }
 
   /** @inheritdoc */
@@ -98,7 +104,7 @@ export class ClientStream implements AgentStream, Pulsed {
       return
     }
     this.#credit.pulse(now)
-    if (Date.now() >= this.#endsAt) this.#expire()
+    if (Date.now() >= this.#endsAt) this.#shut(STREAM_FAILURES.EXPIRED)
     else if (now - this.#receiver.lastHeard >= this.#limits.silenceMs) this.#fail(STREAM_FAILURES.INTERRUPTED)
     else if (this.#blockedSince !== undefined) {
       if (now - this.#blockedSince >= this.#limits.slowConsumerMs) this.#fail(STREAM_FAILURES.SLOW_CONSUMER)
@@ -156,9 +162,10 @@ export class ClientStream implements AgentStream, Pulsed {
     this.#credit.taken(this.#written, bytes, asked)
   }
 
-  #expire(): void {
+  /** Ends the stream of a client that may not have it any more. */
+  #shut(failure: StreamFailure): void {
     const stalled = this.#sse?.blocked === true
-    this.#fail(STREAM_FAILURES.EXPIRED)
+    this.#fail(failure)
     // Who takes nothing would hold on to the response beyond its time.
     if (stalled) this.#response?.destroy()
   }
