@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 
-import type { Identity } from '@signalbox/http-kit'
+import type { AuthenticationRequest, Identity } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
 
 import type { Logger } from './log.ts'
@@ -9,13 +9,26 @@ import { peerName } from './security/tls.ts'
 /** The longest path that is logged, in characters. */
 const MAX_PATH = 256
 
+/** What the line of a request needs to know, on the request itself: a `WeakMap` entry for each makes collections longer. */
+const ENTRY = Symbol('log entry')
+
+interface Entry {
+  readonly id: string
+  readonly startedAt: number
+  readonly address: string | undefined
+  client: string | undefined
+}
+
+interface Logged {
+  [ENTRY]?: Entry
+}
+
 /**
  * A line for each request when it is over; for a stream, when the stream is. Queries are left out: they may hold receipts
  * and what pages should not keep.
  */
 export class RequestLog {
   readonly #log: Logger
-  readonly #callers = new WeakMap<object, string>()
 
   constructor(log: Logger) {
     // These lines hold nothing that would have to be hidden, and looking for it would be three quarters of their cost.
@@ -23,33 +36,35 @@ export class RequestLog {
   }
 
   /** For the authenticator: who made the request. */
-  readonly verified = (request: object, { clientId }: Identity): void => {
-    this.#callers.set(request, clientId)
+  readonly verified = (request: AuthenticationRequest & Logged, { clientId }: Identity): void => {
+    const entry = request[ENTRY]
+    if (entry !== undefined) entry.client = clientId
   }
 
   addTo(app: FastifyInstance): void {
+    const log = this.#log
+    /** One for all requests; node calls it on the response. */
+    function closed(this: ServerResponse<IncomingMessage & Logged>): void {
+      const { req: request, statusCode: status } = this
+      const entry = request[ENTRY]
+      if (entry === undefined) return
+      const { id, startedAt, address, client } = entry
+      const ms = Math.round((performance.now() - startedAt) * 1000) / 1000
+      const { method, socket } = request
+      const path = pathOf(request)
+      const trace = traceIdOf(request)
+      log.info({ id, method, path, status, ms, client, address, trace, peer: peerName(socket) }, 'request')
+    }
     app.addHook('onRequest', (request, reply, done) => {
-      const { raw, id } = request
-      const { remoteAddress: address } = raw.socket
-      const startedAt = performance.now()
+      const raw: IncomingMessage & Logged = request.raw
+      raw[ENTRY] = {
+        id: request.id,
+        startedAt: performance.now(),
+        address: raw.socket.remoteAddress,
+        client: undefined,
+      }
       // Not Fastify's own hook: that is silent about clients that went away, and so about most streams.
-      reply.raw.once('close', () => {
-        const peer = peerName(raw.socket)
-        this.#log.info(
-          {
-            id,
-            method: raw.method,
-            path: pathOf(raw),
-            status: reply.raw.statusCode,
-            ms: Math.round((performance.now() - startedAt) * 1000) / 1000,
-            client: this.#callers.get(raw),
-            address,
-            trace: traceIdOf(raw),
-            ...(peer === undefined ? {} : { peer }),
-          },
-          'request',
-        )
-      })
+      reply.raw.on('close', closed)
       done()
     })
   }

@@ -50,6 +50,21 @@ test.each(['SIGTERM', 'SIGINT'] as const)('lifecycle - %s ends an idle server wi
   expect(cli.stderr).toBe('')
 })
 
+test('lifecycle - after SIGTERM the line of every request is in the log', async () => {
+  const cli = startCli()
+  const { http } = await cli.ready()
+  const calls = Array.from({ length: 100 }, (_, i) => callTool(http, 'queue_send', { channel: 'q', body: `${i}` }))
+  await calls[0]
+  cli.child.kill('SIGTERM')
+  const answered = (await Promise.allSettled(calls)).filter(({ status }) => status === 'fulfilled').length
+  expect(await cli.exited).toEqual({ code: 0, signal: null })
+  const lines = cli.lines()
+  expect(lines.at(-1)).toMatchObject({ msg: 'signalbox stopped' })
+  const logged = lines.filter(({ msg, status }) => msg === 'request' && status === 200).length
+  expect(logged).toBeGreaterThan(0)
+  expect(logged).toBe(answered)
+})
+
 test.each(['json', 'pretty'])('lifecycle - without a reader of its log (%s) it still ends in order', async (format) => {
   const cli = startCli({ env: { LOG_FORMAT: format } })
   await cli.ready()

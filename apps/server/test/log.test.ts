@@ -1,8 +1,29 @@
+import { execFile } from 'node:child_process'
+import process from 'node:process'
 import { Writable } from 'node:stream'
+import { promisify } from 'node:util'
+
 import pino from 'pino'
 import { expect, test } from 'vitest'
 
 import { LOG_FORM } from '../src/log.ts'
+
+const SOURCE = new URL('../src/', import.meta.url)
+
+/** Runs a piece of code that has a `log` and an `announcer`, and resolves with what it wrote to standard output. */
+async function outputOf(format: string, code: string): Promise<string> {
+  const prelude = `
+    import { createAnnouncer, createLogger } from '${new URL('log.ts', SOURCE).href}'
+    import { crashOnUnhandledErrors } from '${new URL('lifecycle.ts', SOURCE).href}'
+    const log = await createLogger({ level: 'info', format: '${format}' })
+    const announcer = createAnnouncer()
+    crashOnUnhandledErrors(announcer)
+  `
+  const args = ['--conditions=@signalbox/source', '--input-type=module', '--eval', prelude + code]
+  const run = promisify(execFile)(process.execPath, args)
+  const { stdout } = await run.catch((error: { stdout: string }) => error)
+  return stdout
+}
 
 test('log - secrets are left out wherever headers or credentials are logged', () => {
   let text = ''
@@ -23,4 +44,33 @@ test('log - secrets are left out wherever headers or credentials are logged', ()
     msg: 'request',
     req: { headers: { authorization: '[redacted]', cookie: '[redacted]', host: 'x' } },
   })
+})
+
+test.each(['json', 'pretty'])(
+  'log - what was logged in the turn of an end or a crash is written (%s)',
+  async (format) => {
+    const lines = `for (let i = 0; i < 100; i++) log.info('line ' + i)\n`
+    const written = (output: string) => [...output.matchAll(/line (\d+)/g)].map(([, number]) => Number(number))
+    const all = Array.from({ length: 100 }, (_, i) => i)
+    const ends = await Promise.all(
+      ['', 'process.exit(3)', `throw new Error('crash')`, `Promise.reject(new Error('crash'))`].map((end) =>
+        outputOf(format, lines + end),
+      ),
+    )
+    expect(ends.map(written)).toEqual([all, all, all, all])
+    expect(ends[2]?.trimEnd().split('\n').at(-1)).toContain('signalbox crashed: crash')
+  },
+)
+
+test('log - lines of several loggers keep their order, and a fatal one is on its way at once', async () => {
+  const kill = `process.kill(process.pid, 'SIGKILL')`
+  const output = await outputOf('json', `log.info('one'); announcer.info('two'); log.fatal('three'); ${kill}`)
+  expect([...output.matchAll(/"msg":"(\w+)"/g)].map(([, text]) => text)).toEqual(['one', 'two', 'three'])
+})
+
+test('log - more than fits is written before the end of a turn', async () => {
+  const code = `for (let i = 0; i < 10_000; i++) log.info('line ' + i)\nprocess.kill(process.pid, 'SIGKILL')`
+  const output = await outputOf('json', code)
+  expect(output.length).toBeGreaterThan(500_000)
+  expect(output).toMatch(/^(?:\{.*\}\n)+$/)
 })

@@ -301,4 +301,50 @@ describe('verified tokens', () => {
     const bad = await token(ecKey('other'))
     for (let i = 0; i < 3; i++) expect(await refusal(authenticator, `Bearer ${bad}`)).toMatch(/signature/)
   })
+
+  test('S1 - on one connection each request counts by its own header, whatever came before', async () => {
+    const authenticator = open()
+    const socket = {}
+    const on = (...authorization: readonly string[]) => ({ ...request(...authorization), socket })
+    const bearers = await Promise.all(['alice', 'bob'].map((ClientID) => token(KEY, { ClientID })))
+    for (const bearer of bearers) await authenticator.authenticate(on(`Bearer ${bearer}`))
+    const names = [0, 0, 1, 0, 1, 1].map((i) => authenticator.authenticate(on(`Bearer ${bearers[i]}`)))
+    expect(names.map((one) => 'clientId' in one && one.clientId)).toEqual([
+      'alice',
+      'alice',
+      'bob',
+      'alice',
+      'bob',
+      'bob',
+    ])
+    const [bearer = ''] = bearers
+    for (const authorization of [
+      [],
+      [`Bearer ${bearer}`, `Bearer ${bearer}`],
+      [bearer],
+      [`Bearer ${bearer.slice(0, -4)}AAAA`],
+    ]) {
+      await expect((async () => authenticator.authenticate(on(...authorization)))()).rejects.toThrow(
+        AuthenticationError,
+      )
+    }
+    expect(authenticator.authenticate(on(`Bearer ${bearer}`))).toMatchObject({ clientId: 'alice' })
+  })
+
+  test('S1 - a connection on which a token was accepted does not outlive it, or the keys', async () => {
+    const key = file(pem(KEY))
+    const authenticator = open({ keys: { keyFile: key, lookMs: 20 } })
+    const call = { ...request(`Bearer ${await token(KEY)}`), socket: {} }
+    const short = { ...request(`Bearer ${await token(KEY, { exp: seconds(-2) })}`), socket: {} }
+    for (const one of [call, short, call, short])
+      expect(await authenticator.authenticate(one)).toMatchObject({ clientId: 'alice' })
+    // Past its `exp` a token is verified for each request, within the leeway of the clocks.
+    expect(authenticator.authenticate(short)).toBeInstanceOf(Promise)
+    expect(authenticator.authenticate(call)).not.toBeInstanceOf(Promise)
+    replace(key, pem(ecKey('other')))
+    await expect
+      .poll(async () => refusal(authenticator, call.headers.authorization ?? ''), { timeout: 10_000 })
+      .toMatch(/signature/)
+    await expect((async () => authenticator.authenticate(call))()).rejects.toThrow(/signature/)
+  })
 })

@@ -1,21 +1,29 @@
 import type { AuthenticationRequest } from '../authenticator.ts'
 import { AuthenticationError } from '../errors.ts'
 
-/** The longest token that is looked at, in characters: node's own limit on all headers together. */
-const MAX_TOKEN_LENGTH = 16_384
+/** The longest header that is looked at, in characters: node's own limit on all headers together. */
+const MAX_LENGTH = 16_384
 
 const BEARER = /^Bearer +([^\s,]+)$/i
 
 /**
- * The token of a request's one `Authorization: Bearer` header (RFC 6750, section 2.1). Two such headers are refused: this
- * server and something in front of it might each believe another one (S1).
+ * A request's one Authorization header. Two are refused: this server and something in front of it might each believe
+ * another one (S1).
  * @throws AuthenticationError
  */
-export function bearerToken({ headers, rawHeaders }: AuthenticationRequest): string {
+export function authorizationHeader({ headers, rawHeaders }: AuthenticationRequest): string {
   const { authorization } = headers
   if (authorization === undefined) throw new AuthenticationError('there is no Authorization header')
   if (count(rawHeaders, 'authorization') > 1) throw new AuthenticationError('there are several Authorization headers')
-  if (authorization.length > MAX_TOKEN_LENGTH) throw new AuthenticationError('the Authorization header is too long')
+  if (authorization.length > MAX_LENGTH) throw new AuthenticationError('the Authorization header is too long')
+  return authorization
+}
+
+/**
+ * The token of an Authorization header (RFC 6750, section 2.1).
+ * @throws AuthenticationError unless it is of the form `Bearer TOKEN`
+ */
+export function bearerToken(authorization: string): string {
   const token = BEARER.exec(authorization)?.[1]
   if (token === undefined) throw new AuthenticationError('the Authorization header is not of the form Bearer TOKEN')
   return token
