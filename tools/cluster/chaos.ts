@@ -1,169 +1,151 @@
-import { Buffer } from 'node:buffer'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import { McpClient } from '../harness/mcp.ts'
 import { Random } from '../harness/random.ts'
+import { describe, kindOf, randomDisaster, strike } from './disasters.ts'
+import type { Disaster, Started } from './disasters.ts'
+import { assertReady } from './health-checks.ts'
+import { AgentCallLoad } from './load/agent-calls.ts'
+import { AgentStreamLoad, STREAM_IDLE_S } from './load/agent-streams.ts'
+import { AgentProcesses } from './load/agents.ts'
+import type { Book } from './load/book.ts'
+import { within } from './load/calls.ts'
+import { EventsStoreLoad } from './load/events-store.ts'
+import type { Load, Scene } from './load/load.ts'
+import { QueueLoad } from './load/queues.ts'
+import { AGENT_TTL_S, RegistrationLoad } from './load/registrations.ts'
+import { RequestLoad } from './load/requests.ts'
 import { LocalCluster } from './local-cluster.ts'
+import type { Recovery } from './recovery-watch.ts'
+import { RecoveryWatch } from './recovery-watch.ts'
+import { roundLines } from './report.ts'
+import { Spells } from './spells.ts'
 
 export interface ChaosOptions {
   readonly seed: number
-  /** How many times something is killed or frozen. */
-  readonly rounds: number
+  /** No further disaster after so many, if given. */
+  readonly rounds?: number | undefined
+  /** No further disaster after so many minutes, if given. */
+  readonly minutes?: number | undefined
+  /** A folder for what nodes and nats-servers say. */
+  readonly logs?: string | undefined
   readonly log: (line: string) => void
 }
 
+export interface Round {
+  readonly kind: string
+  readonly recoveries: ReadonlyMap<string, Recovery>
+  /** From the end until the struck node, or every node after a nats-server, served every kind of load itself, in milliseconds. */
+  readonly itselfMs: number | undefined
+}
+
 export interface ChaosReport {
-  /** Answered with success. */
-  readonly acknowledged: number
-  readonly received: number
-  /** Came more than once, which at-least-once allows. */
-  readonly again: number
-  /** Acknowledged and never received. */
-  readonly lost: readonly string[]
-  /** Calls that failed while something was down. */
-  readonly failed: number
-  /** The longest time without a successful send, in milliseconds. */
-  readonly longestGapMs: number
+  readonly books: readonly Book[]
+  readonly rounds: readonly Round[]
+  readonly streamEnds: Readonly<AgentStreamLoad['ends']>
+  readonly seconds: number
+  /** What did not come back in time, or could not be checked. */
+  readonly problems: readonly string[]
 }
 
-/** A leased message, as `/ce/queue/receive` hands it out. */
-interface Delivery {
-  readonly event: { readonly data_base64: string }
-  readonly receipt: string
-}
-
-const QUEUE = 'chaos'
-const SENDERS = 8
-const RECEIVERS = 4
-/** A call through a frozen node is given up after this long, in milliseconds. */
-const CALL_MS = 10_000
-/** As long as it may take until sends succeed again, in milliseconds. */
+/** As long as it may take until everything goes again, in milliseconds. */
 const RECOVERY_MS = 60_000
-/** With nothing coming for so long everything has come: longer than an ack wait, in milliseconds. */
-const QUIET_MS = 45_000
+const CALM_MS = [500, 2_000] as const
 
-/** Kills and freezes nodes and nats-servers under load, one at a time, and holds what came against what was acknowledged. */
-export async function chaos({ seed, rounds, log }: ChaosOptions): Promise<ChaosReport> {
+/** Kills and freezes nodes and nats-servers under mixed load, and holds what came of it against what was acknowledged. */
+export async function chaos({ seed, rounds, minutes, logs, log }: ChaosOptions): Promise<ChaosReport> {
   const random = new Random(seed)
-  await using cluster = await LocalCluster.start()
-  const acknowledged = new Set<string>()
-  const received = new Map<string, number>()
-  const stopSending = new AbortController()
-  const stopReceiving = new AbortController()
-  let [failed, lastSent, longestGapMs, lastReceived] = [0, performance.now(), 0, performance.now()]
+  const env = {
+    CONNECTORSA2_A_MAX_SSE_IDLE_SECONDS: String(STREAM_IDLE_S),
+    CONNECTORSA2_A_AGENT_TTL_SECONDS: String(AGENT_TTL_S),
+  }
+  await using agents = await AgentProcesses.start()
+  await using cluster = await LocalCluster.start({ env, logs })
+  const watch = new RecoveryWatch()
+  const scene: Scene = { front: cluster.front.url, watch, frozenNodes: new Spells(), struckServers: new Spells() }
+  const streams = new AgentStreamLoad(scene)
+  const loads: readonly Load[] = [
+    new RegistrationLoad(scene, agents.urls),
+    new QueueLoad(scene),
+    new EventsStoreLoad(scene),
+    new RequestLoad(scene, 'commands'),
+    new RequestLoad(scene, 'queries'),
+    new AgentCallLoad(scene),
+    streams,
+  ]
+  const problems: string[] = []
+  const done: Round[] = []
+  for (const load of loads) await load.start()
+  await warmUp(watch)
 
-  /** Repeats a step until it is told to stop, and pauses after one that failed. */
-  const repeat = async (stopped: AbortSignal, step: () => Promise<void>): Promise<void> => {
-    while (!stopped.aborted) {
-      try {
-        await step()
-      } catch {
-        failed++
-        await pause(50)
-      }
-    }
-  }
-  /** Sends through the balancer, on another connection after each failure. */
-  const sender = async (): Promise<void> => {
-    let client: McpClient | undefined
-    await repeat(stopSending.signal, async () => {
-      try {
-        client ??= await McpClient.open(cluster.front.url)
-        await within(send(client), CALL_MS)
-      } catch (error) {
-        client?.close()
-        client = undefined
-        throw error
-      }
-    })
-    client?.close()
-  }
-  let next = 0
-  const send = async (client: McpClient): Promise<void> => {
-    const id = `m${next++}`
-    await client.call('queue_send', { channel: QUEUE, body: id })
-    acknowledged.add(id)
-    longestGapMs = Math.max(longestGapMs, performance.now() - lastSent)
-    lastSent = performance.now()
-  }
-  const call = async (path: string, parameters: URLSearchParams): Promise<unknown> => {
-    const response = await fetch(`${cluster.front.url}${path}?${parameters.toString()}`, {
-      method: 'POST',
-      headers: { connection: 'close' },
-      signal: AbortSignal.timeout(CALL_MS),
-    })
-    if (!response.ok) throw new Error(`${path}: ${response.status}`)
-    return ((await response.json()) as { data: unknown }).data
-  }
-  /**
-   * On a lease, which is acknowledged after the messages are here: a destructive read is settled when the balancer has the
-   * answer, and what the balancer cannot pass on would count as lost.
-   */
-  const receive = async (): Promise<void> => {
-    const wanted = { channel: QUEUE, max_messages: '10', wait_timeout: '1', visibility_seconds: '20' }
-    const { messages } = (await call('/ce/queue/receive', new URLSearchParams(wanted))) as { messages: Delivery[] }
-    for (const { event } of messages) {
-      const id = Buffer.from(event.data_base64, 'base64').toString()
-      received.set(id, (received.get(id) ?? 0) + 1)
-      lastReceived = performance.now()
-    }
-    if (messages.length === 0) return
-    await call(
-      '/ce/queue/ack',
-      new URLSearchParams(messages.map(({ receipt }): [string, string] => ['receipt', receipt])),
+  const startedAt = performance.now()
+  const deadline = startedAt + (minutes ?? Number.POSITIVE_INFINITY) * 60_000
+  while (done.length < (rounds ?? Number.POSITIVE_INFINITY) && performance.now() < deadline) {
+    await pause(random.integer(...CALM_MS))
+    const disaster = randomDisaster(random)
+    log(
+      `round ${done.length + 1}, after ${Math.round((performance.now() - startedAt) / 1000)} s: ${describe(disaster)}`,
     )
+    watch.begin()
+    const started = await strike(disaster, cluster, scene)
+    watch.end()
+    const [{ recoveries, missing }, itselfMs] = await Promise.all([
+      watch.recovered(RECOVERY_MS),
+      served(disaster, started, cluster, loads).catch((error: unknown) => {
+        problems.push(`round ${done.length + 1}, ${describe(disaster)}: ${String(error)}`)
+        return undefined
+      }),
+    ])
+    for (const client of missing)
+      problems.push(`round ${done.length + 1}, ${describe(disaster)}: ${client} is still down`)
+    const round = { kind: kindOf(disaster), recoveries, itselfMs }
+    done.push(round)
+    for (const line of roundLines(round)) log(line)
   }
-  const senders = Array.from({ length: SENDERS }, sender)
-  const receivers = Array.from({ length: RECEIVERS }, () => repeat(stopReceiving.signal, receive))
 
-  for (let round = 0; round < rounds; round++) {
-    await pause(random.integer(500, 2_000))
-    const which = random.integer(0, 2)
-    const what = random.pick(['kill node', 'freeze node', 'kill nats', 'freeze nats'] as const)
-    const downMs = random.integer(500, 4_000)
-    log(`round ${round + 1}: ${what} ${which} for ${downMs} ms; ${acknowledged.size} acknowledged`)
-    const server = cluster.nats.servers[which]
-    if (what === 'kill node') await cluster.killNode(which)
-    else if (what === 'freeze node') cluster.pauseNode(which)
-    else if (what === 'kill nats') await server?.kill()
-    else server?.pause()
-    await pause(downMs)
-    if (what === 'kill node') await cluster.startNode(which)
-    else if (what === 'freeze node') cluster.resumeNode(which)
-    else if (what === 'kill nats') await server?.start()
-    else server?.resume()
-  }
-  // The time until it works again belongs to the gap.
-  const before = acknowledged.size
-  for (let waited = 0; acknowledged.size === before && waited < RECOVERY_MS; waited += 100) await pause(100)
-  stopSending.abort()
-  await Promise.all(senders)
-  lastReceived = performance.now()
-  const missing = (): string[] => [...acknowledged].filter((id) => !received.has(id))
-  while (missing().length > 0 && performance.now() - lastReceived < QUIET_MS) await pause(200)
-  stopReceiving.abort()
-  await Promise.all(receivers)
-  return {
-    acknowledged: acknowledged.size,
-    received: received.size,
-    again: [...received.values()].filter((times) => times > 1).length,
-    lost: missing(),
-    failed,
-    longestGapMs: Math.round(longestGapMs),
-  }
+  const seconds = (performance.now() - startedAt) / 1000
+  await Promise.all(loads.map((load) => load.stop()))
+  const nodes = cluster.nodes.flatMap((node) => (node ? [node.http] : []))
+  await Promise.all(
+    loads.map((load) =>
+      load.settle(nodes).catch((error: unknown) => void problems.push(`at the end: ${String(error)}`)),
+    ),
+  )
+  return { books: loads.flatMap(({ books }) => books), rounds: done, streamEnds: streams.ends, seconds, problems }
 }
 
-async function within(work: Promise<void>, milliseconds: number): Promise<void> {
-  const late = new AbortController()
-  const timer = pause(milliseconds, undefined, { signal: late.signal }).then(
-    () => Promise.reject(new Error('no answer')),
-    () => undefined,
+/** Until every client has succeeded once. */
+async function warmUp(watch: RecoveryWatch): Promise<void> {
+  watch.begin()
+  watch.end()
+  const { missing } = await watch.recovered(RECOVERY_MS)
+  if (missing.length > 0) throw new Error(`the load does not come up: ${missing.join(', ')}`)
+}
+
+/** How long after its end the struck node serves every kind of load itself; after a nats-server was struck, every node. */
+async function served({ blows }: Disaster, { up }: Started, cluster: LocalCluster, loads: readonly Load[]) {
+  const endedAt = performance.now()
+  const until = AbortSignal.timeout(RECOVERY_MS)
+  await within(up, RECOVERY_MS)
+  const all = blows.some(({ target }) => target === 'nats')
+  const nodes = cluster.nodes.filter((_, i) => all || blows.some(({ which }) => which === i))
+  await Promise.all(
+    nodes.map(async (node) => {
+      if (node === undefined) throw new Error('a node is not there')
+      await untilDone('/ready', until, () => assertReady(node.api, 5_000))
+      await Promise.all(loads.map((load) => untilDone(load.books[0]?.kind ?? '', until, () => load.probe(node.http))))
+    }),
   )
-  try {
-    await Promise.race([work, timer])
-  } finally {
-    late.abort()
-    // Whatever becomes of it now.
-    work.catch(() => {})
+  return performance.now() - endedAt
+}
+
+async function untilDone(what: string, until: AbortSignal, step: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      await step()
+      return
+    } catch (error) {
+      if (until.aborted) throw new Error(`${what} at the node itself: ${String(error)}`, { cause: error })
+      await pause(100)
+    }
   }
 }

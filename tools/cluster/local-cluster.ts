@@ -1,26 +1,58 @@
+import { appendFile, mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+
 import { NatsCluster } from '@signalbox/engine-nats/testing'
 
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
 import { Front } from './front.ts'
+import { HealthChecks } from './health-checks.ts'
+
+export interface LocalClusterOptions {
+  /** @default 3 */
+  readonly nodes?: number
+  /** More settings of the nodes. */
+  readonly env?: Readonly<Record<string, string>>
+  /** A folder for what nodes and nats-servers say. */
+  readonly logs?: string | undefined
+}
 
 /** Three nats-servers, some Signalbox nodes as processes of their own, and a balancer before them, all on loopback. */
 export class LocalCluster implements AsyncDisposable {
   readonly nats: NatsCluster
   readonly front: Front
   readonly #nodes: (SignalboxServer | undefined)[]
+  readonly #health: HealthChecks
+  readonly #env: Readonly<Record<string, string>>
+  readonly #logs: string | undefined
 
-  private constructor(nats: NatsCluster, nodes: (SignalboxServer | undefined)[], front: Front) {
+  private constructor(
+    nats: NatsCluster,
+    nodes: (SignalboxServer | undefined)[],
+    front: Front,
+    health: HealthChecks,
+    { env = {}, logs }: LocalClusterOptions,
+  ) {
     this.nats = nats
     this.#nodes = nodes
     this.front = front
+    this.#health = health
+    this.#env = env
+    this.#logs = logs
   }
 
-  static async start(count = 3): Promise<LocalCluster> {
-    const nats = await NatsCluster.start()
+  static async start({ nodes: count = 3, env = {}, logs }: LocalClusterOptions = {}): Promise<LocalCluster> {
+    if (logs !== undefined) await mkdir(logs, { recursive: true })
+    const nats = await NatsCluster.start(logs)
     const nodes: (SignalboxServer | undefined)[] = []
-    const front = await Front.start(() => nodes.flatMap((node) => (node ? [node.http] : [])))
-    const cluster = new LocalCluster(nats, nodes, front)
+    const there = (): SignalboxServer[] => nodes.filter((node) => node !== undefined)
+    const health = new HealthChecks(() => there().map(({ api }) => api))
+    const front = await Front.start(() => {
+      const ready = there().filter(({ api }) => health.isReady(api))
+      // With none ready any may be the next to be.
+      return (ready.length > 0 ? ready : there()).map(({ http }) => http)
+    })
+    const cluster = new LocalCluster(nats, nodes, front, health, { env, logs })
     try {
       for (let i = 0; i < count; i++) await cluster.startNode(i)
       return cluster
@@ -38,7 +70,7 @@ export class LocalCluster implements AsyncDisposable {
     this.#nodes[i] = await startSignalbox({
       storePath: '/nonexistent',
       instrumented: false,
-      env: { ENGINE: 'nats', NATS_SERVERS: this.nats.urls.join(','), NATS_REPLICAS: '3' },
+      env: { ENGINE: 'nats', NATS_SERVERS: this.nats.urls.join(','), NATS_REPLICAS: '3', ...this.#env },
     })
   }
 
@@ -47,6 +79,11 @@ export class LocalCluster implements AsyncDisposable {
     const node = this.#nodes[i]
     this.#nodes[i] = undefined
     await node?.process.kill()
+    await this.#keepLog(i, node)
+  }
+
+  async #keepLog(i: number, node: SignalboxServer | undefined): Promise<void> {
+    if (this.#logs !== undefined && node) await appendFile(join(this.#logs, `node-${i}.log`), node.process.output)
   }
 
   /** Freezes a node: its connections stay, nothing answers. */
@@ -59,9 +96,14 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#health[Symbol.dispose]()
     await this.front[Symbol.asyncDispose]()
-    const nodes = this.#nodes.filter((node) => node !== undefined)
-    await Promise.all(nodes.map((node) => node.process[Symbol.asyncDispose]()))
+    await Promise.all(
+      this.#nodes.map(async (node, i) => {
+        await node?.process[Symbol.asyncDispose]()
+        await this.#keepLog(i, node)
+      }),
+    )
     await this.nats[Symbol.asyncDispose]()
   }
 }

@@ -3,33 +3,52 @@ import { parseArgs } from 'node:util'
 import { exitOnSignals } from '../harness/signals.ts'
 import { chaos } from './chaos.ts'
 import { LocalCluster } from './local-cluster.ts'
+import { breaches, summary } from './report.ts'
 
 const HELP = `npm run cluster -- [chaos] [options]
 
 Without a command: three nats-servers, three Signalbox nodes and a balancer on loopback, until it is interrupted.
-chaos: kills and freezes one of them at a time under load, and checks that nothing acknowledged is lost.
+chaos: mixed load, while nodes and servers are killed and frozen; ends with 1 when a promise was broken.
 
-  --rounds N   how often (default 20)
-  --seed N     repeats the choices of an earlier run
+  --minutes N    for how long something is killed or frozen (default 10, unless --rounds is given)
+  --rounds N     how often
+  --seed N       repeats the choices of an earlier run
+  --logs FOLDER  keeps what nodes and nats-servers say
 `
 
 function log(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
+/** @throws RangeError */
+function positive(name: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const value = Number(text)
+  if (value > 0 && Number.isFinite(value)) return value
+  throw new RangeError(`--${name}: ${JSON.stringify(text)}; allowed is a number above 0`)
+}
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string' }, seed: { type: 'string' }, help: { type: 'boolean', default: false } },
+  options: {
+    minutes: { type: 'string' },
+    rounds: { type: 'string' },
+    seed: { type: 'string' },
+    logs: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
 })
 exitOnSignals()
 if (values.help) {
   process.stdout.write(HELP)
 } else if (positionals[0] === 'chaos') {
-  const seed = Number(values.seed ?? Date.now() % 2 ** 31)
+  const seed = positive('seed', values.seed) ?? Date.now() % 2 ** 31
+  const rounds = positive('rounds', values.rounds)
+  const minutes = positive('minutes', values.minutes) ?? (rounds === undefined ? 10 : undefined)
   log(`seed ${seed}`)
-  const report = await chaos({ seed, rounds: Number(values.rounds ?? 20), log })
-  process.stdout.write(`${JSON.stringify(report, undefined, 2)}\n`)
-  process.exitCode = report.lost.length === 0 ? 0 : 1
+  const report = await chaos({ seed, rounds, minutes, logs: values.logs, log })
+  process.stdout.write(summary(report))
+  process.exitCode = breaches(report).length === 0 ? 0 : 1
 } else {
   const cluster = await LocalCluster.start()
   log(`balancer ${cluster.front.url}`)

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { jetstreamManager } from '@nats-io/jetstream'
@@ -25,13 +26,18 @@ export class NatsCluster implements AsyncDisposable {
     this.servers = servers
   }
 
-  static async start(): Promise<NatsCluster> {
+  /** `logs` is a folder for what the servers say. */
+  static async start(logs?: string): Promise<NatsCluster> {
     const ports = [await freePort(), await freePort(), await freePort()]
     const routes = ports.map((port) => `nats-route://127.0.0.1:${port}`).join(', ')
     const servers = await Promise.all(
       ports.map((port, i) =>
         NatsServer.start({
-          config: `server_name: n${i}\ncluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`,
+          config: [
+            `server_name: n${i}`,
+            `cluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`,
+            ...(logs === undefined ? [] : [`log_file: ${JSON.stringify(join(logs, `nats-${i}.log`))}`]),
+          ].join('\n'),
         }),
       ),
     )

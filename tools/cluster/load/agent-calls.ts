@@ -1,0 +1,51 @@
+import { AGENTS, callAgent } from './agents.ts'
+import { Book } from './book.ts'
+import type { Load, Scene } from './load.ts'
+import { CALL_MS, Clients } from './load.ts'
+
+const CLIENTS = 2
+const PAUSE_MS = 100
+/** `params.configuration.timeout`, and what the gateway adds to it, in seconds. */
+const TIMEOUT_S = 5
+const GATEWAY_BUFFER_S = 10
+/** A node that is frozen is waited for, so that what hangs can be told from what is only late, in milliseconds. */
+const GIVE_UP_MS = 60_000
+
+/** `message/send` to agents, one after the other. */
+export class AgentCallLoad implements Load {
+  readonly book = new Book('agent call')
+  readonly books = [this.book]
+  readonly #scene: Scene
+  readonly #clients: Clients
+  #next = 0
+
+  constructor(scene: Scene) {
+    this.#scene = scene
+    this.#clients = new Clients(this.book, scene)
+  }
+
+  async start(): Promise<void> {
+    const boundMs = (TIMEOUT_S + GATEWAY_BUFFER_S) * 1000
+    for (let i = 0; i < CLIENTS; i++) {
+      this.#clients.add(`${i}`, PAUSE_MS, () => this.#call(this.#scene.front, GIVE_UP_MS), boundMs)
+    }
+  }
+
+  async #call(base: string, giveUpMs: number): Promise<void> {
+    const n = this.#next++
+    const result = await callAgent(base, AGENTS[n % AGENTS.length] ?? AGENTS[0], `c${n}`, TIMEOUT_S, giveUpMs)
+    if (JSON.stringify(result) !== JSON.stringify({ echo: `c${n}` })) {
+      this.book.break('lost', `c${n} got the answer ${JSON.stringify(result).slice(0, 100)}`)
+    }
+  }
+
+  probe(node: string): Promise<void> {
+    return this.#call(node, CALL_MS)
+  }
+
+  stop(): Promise<void> {
+    return this.#clients.stop()
+  }
+
+  async settle(): Promise<void> {}
+}

@@ -1,0 +1,135 @@
+import type { EventSourceMessage } from 'eventsource-parser'
+
+import { EventStream, NoStream } from '../../harness/event-stream.ts'
+import { AGENTS, agentRequest, rpcResult } from './agents.ts'
+import { Book } from './book.ts'
+import { Refused } from './calls.ts'
+import type { Load, Scene } from './load.ts'
+import { Clients } from './load.ts'
+import type { Order } from './paced-agent.ts'
+
+const CLIENTS = 6
+const PAUSE_MS = 50
+const ORDERS: readonly Order[] = [
+  { events: 200, everyMs: 10 },
+  { events: 60, everyMs: 100 },
+  { events: 20, everyMs: 250 },
+]
+/** The nodes run with this as `CONNECTORSA2_A_MAX_SSE_IDLE_SECONDS`: after it a stream on which nothing comes is ended. */
+export const STREAM_IDLE_S = 30
+/** How long the agent may take until its stream begins, and what the gateway adds to it, in seconds. */
+const TIMEOUT_S = 5
+const GATEWAY_BUFFER_S = 10
+/** A node that is frozen is waited for, so that what hangs can be told from what is only late, in milliseconds. */
+const GIVE_UP_MS = 90_000
+
+/** Streams of numbered events from agents; each must end with a terminal event or a closed connection. */
+export class AgentStreamLoad implements Load {
+  readonly book = new Book('agent stream')
+  readonly books = [this.book]
+  /** Of the streams that began: how they ended. */
+  readonly ends = { done: 0, error: 0, closed: 0, hung: 0 }
+  readonly #scene: Scene
+  readonly #clients: Clients
+  #next = 0
+
+  constructor(scene: Scene) {
+    this.#scene = scene
+    this.#clients = new Clients(this.book, scene)
+  }
+
+  async start(): Promise<void> {
+    for (let i = 0; i < CLIENTS; i++) {
+      this.#clients.add(`${i}`, PAUSE_MS, () => this.#follow(`${i}`, ORDERS[this.#next % ORDERS.length] ?? SHORT))
+    }
+  }
+
+  /** One stream to its end. */
+  async #follow(client: string, order: Order, base = this.#scene.front): Promise<void> {
+    const agent = AGENTS[this.#next++ % AGENTS.length] ?? AGENTS[0]
+    const seen = new StreamEvents(this.book, order.events)
+    const begunAt = performance.now()
+    let heardAt = begunAt
+    const stream = await openStream(`${base}/a2a/${agent}`, order, (event) => {
+      heardAt = performance.now()
+      if (seen.take(event)) this.#scene.watch.succeeded(this.book.kind, client, begunAt)
+    }).catch((error: unknown) => {
+      this.#clients.checkBound(`stream ${client}, its head`, begunAt, (TIMEOUT_S + GATEWAY_BUFFER_S) * 1000)
+      throw error
+    })
+    heardAt = performance.now()
+    const watching = setInterval(() => {
+      if (performance.now() - heardAt > GIVE_UP_MS) stream.close()
+    }, 500)
+    await stream.closed
+    clearInterval(watching)
+    const hungBefore = this.book.broken('hung')
+    this.#clients.checkBound(`stream ${client}`, heardAt, STREAM_IDLE_S * 1000)
+    const hung = this.book.broken('hung') > hungBefore
+    this.ends[hung ? 'hung' : (seen.end ?? 'closed')]++
+    if (seen.end === undefined) throw new Error('the connection was closed')
+    if (seen.end === 'error') throw new Refused(seen.reason, seen.reason)
+  }
+
+  probe(node: string): Promise<void> {
+    return this.#follow('probe', SHORT, node)
+  }
+
+  stop(): Promise<void> {
+    return this.#clients.stop()
+  }
+
+  async settle(): Promise<void> {}
+}
+
+const SHORT: Order = { events: 3, everyMs: 10 }
+
+/** @throws Refused for a JSON-RPC error */
+async function openStream(url: string, order: Order, onEvent: (event: EventSourceMessage) => void) {
+  const body = JSON.stringify(agentRequest('message/stream', JSON.stringify(order), TIMEOUT_S))
+  try {
+    return await EventStream.open(url, { method: 'POST', body, headMs: GIVE_UP_MS, onEvent })
+  } catch (error) {
+    if (error instanceof NoStream) rpcResult(JSON.parse(error.body))
+    throw error
+  }
+}
+
+interface Envelope {
+  readonly payload: { readonly n?: number; readonly message?: string; readonly code?: number }
+}
+
+/** What comes on one stream: events in order, none twice, all of them if it is done, and nothing behind the end. */
+export class StreamEvents {
+  readonly #book: Book
+  readonly #wanted: number
+  #expected = 0
+  end: 'done' | 'error' | undefined
+  reason = ''
+
+  constructor(book: Book, wanted: number) {
+    this.#book = book
+    this.#wanted = wanted
+  }
+
+  /** Resolves to whether this is an event of the agent's. */
+  take({ event, data }: Pick<EventSourceMessage, 'event' | 'data'>): boolean {
+    const { payload } = JSON.parse(data) as Envelope
+    if (this.end !== undefined) this.#book.break('outOfOrder', `${event} behind the terminal event`)
+    if (event === 'task.done') {
+      this.end = 'done'
+      const missing = this.#wanted - this.#expected
+      if (missing > 0) this.#book.break('lost', `done without the last ${missing} events`, missing)
+    } else if (event === 'task.error') {
+      this.end = 'error'
+      this.reason = `${payload.code} ${payload.message}`
+    } else this.#number(Number(payload.n))
+    return this.end !== 'error'
+  }
+
+  #number(n: number): void {
+    if (n > this.#expected) this.#book.break('lost', `event ${n} where ${this.#expected} was due`, n - this.#expected)
+    else if (n < this.#expected) this.#book.break('doubled', `event ${n} where ${this.#expected} was due`)
+    this.#expected = Math.max(this.#expected, n + 1)
+  }
+}

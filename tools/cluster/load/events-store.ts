@@ -1,0 +1,162 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
+import type { StoredEntry } from '../../crash/store-ledger.ts'
+import { StoreLedger } from '../../crash/store-ledger.ts'
+import { Violations } from '../../crash/violations.ts'
+import { EventStream } from '../../harness/event-stream.ts'
+import { Book } from './book.ts'
+import { callTool, RovingMcp } from './calls.ts'
+import type { Frame } from './frames.ts'
+import { bodyOf } from './frames.ts'
+import type { Load, Scene } from './load.ts'
+import { CALL_MS, Clients } from './load.ts'
+import { WriterOrder } from './writer-order.ts'
+
+const STORE = 'chaos.history'
+const WRITERS = 4
+const WRITE_PAUSE_MS = 30
+const FOLLOWERS = 3
+const PAGE = 100
+/** An entry is repeated with its `message_id` until it is acknowledged, as long as the broker knows ids (C5: two minutes). */
+const REPEAT_MS = 110_000
+/** How long followers may take to catch up once nothing is written any more, in milliseconds. */
+const CATCH_UP_MS = 60_000
+
+/** Writers that append to one events store and repeat what was not acknowledged, and followers that check every sequence. */
+export class EventsStoreLoad implements Load {
+  readonly appends = new Book('store append')
+  readonly follows = new Book('store follow')
+  readonly books = [this.appends, this.follows]
+  readonly #scene: Scene
+  readonly #writers: Clients
+  readonly #followers: Clients
+  readonly #violations = new Violations()
+  readonly #ledger = new StoreLedger(STORE, this.#violations)
+  readonly #order = new WriterOrder()
+  readonly #begunAt = new Map<string, number>()
+  readonly #positions: number[] = []
+  #probes = 0
+
+  constructor(scene: Scene) {
+    this.#scene = scene
+    this.#writers = new Clients(this.appends, scene)
+    this.#followers = new Clients(this.follows, scene)
+  }
+
+  async start(): Promise<void> {
+    const { front, watch } = this.#scene
+    for (let i = 0; i < WRITERS; i++) this.#write(`w${i}`, new RovingMcp(front))
+    for (let i = 0; i < FOLLOWERS; i++) {
+      this.#positions[i] = 1
+      watch.join(this.follows.kind, `${i}`)
+      this.#followers.beside(() => this.#follow(i))
+    }
+  }
+
+  #write(writer: string, mcp: RovingMcp): void {
+    let [n, firstTriedAt] = [0, performance.now()]
+    this.#writers.stopped.addEventListener('abort', () => mcp.close(), { once: true })
+    this.#writers.add(writer, WRITE_PAUSE_MS, async () => {
+      if (performance.now() - firstTriedAt > REPEAT_MS) [n, firstTriedAt] = [n + 1, performance.now()]
+      await this.#append(`${writer}#${n}`, (args) => mcp.call('events_store_publish', args, CALL_MS))
+      ;[n, firstTriedAt] = [n + 1, performance.now()]
+    })
+  }
+
+  async #append(body: string, call: RovingMcpCall): Promise<number> {
+    this.#begunAt.set(body, performance.now())
+    const { structured } = await call({ channel: STORE, body, tags: { message_id: body } })
+    const sequence = Number(structured['sequence'])
+    this.#ledger.acknowledge(body, sequence)
+    if (structured['duplicate'] === true) this.appends.again++
+    return sequence
+  }
+
+  /** One subscription, from where this follower is. */
+  async #follow(i: number): Promise<void> {
+    const { stopped } = this.#followers
+    const from = `channel=${STORE}&events_store_type=4&events_store_value=${this.#positions[i]}`
+    const stream = await EventStream.open(`${this.#scene.front}/ce/subscribe/events-store?${from}`, {
+      headMs: CALL_MS,
+      onEvent: ({ event, id, data }) => {
+        if (event === 'error') return
+        const frame = JSON.parse(data) as Frame
+        this.#take(i, { body: bodyOf(frame), sequence: Number(id), timestamp: frame.time })
+      },
+    })
+    const close = (): void => stream.close()
+    stopped.addEventListener('abort', close, { once: true })
+    if (stopped.aborted) close()
+    await stream.closed
+    stopped.removeEventListener('abort', close)
+    await pause(10)
+  }
+
+  #take(i: number, entry: StoredEntry): void {
+    this.#ledger.take(this.#positions[i] ?? 1, [entry])
+    this.#positions[i] = entry.sequence + 1
+    this.follows.acknowledged++
+    this.#order.take(entry.sequence, entry.body)
+    this.#scene.watch.succeeded(this.follows.kind, `${i}`, this.#begunAt.get(entry.body) ?? 0)
+  }
+
+  async probe(node: string): Promise<void> {
+    // A writer of its own each time, as several nodes may be asked at once, and one that does not repeat.
+    const call: RovingMcpCall = (args) => callTool(node, 'events_store_publish', args, CALL_MS)
+    const sequence = await this.#append(`probe-${this.#probes++}#0`, call)
+    const [latest] = await readPage(node, { from_sequence: sequence })
+    if (latest?.sequence !== sequence) {
+      this.appends.break('lost', `${sequence} cannot be read at the node that has acknowledged it`)
+    }
+  }
+
+  stop(): Promise<void> {
+    return this.#writers.stop()
+  }
+
+  async settle(nodes: readonly string[]): Promise<void> {
+    const last = await this.#readAll(nodes)
+    const behind = (): readonly number[] => this.#positions.filter((next) => next <= last)
+    const deadline = performance.now() + CATCH_UP_MS
+    while (behind().length > 0 && performance.now() < deadline) await pause(100)
+    await this.#followers.stop()
+    this.#ledger.finish(last)
+    this.follows.attempted = FOLLOWERS * last
+    for (const next of behind()) this.follows.break('lost', `a follower has ended at ${next - 1} of ${last}`)
+    this.#close()
+  }
+
+  /** The whole store again at every node; resolves with its last sequence. */
+  async #readAll(nodes: readonly string[]): Promise<number> {
+    let last = 0
+    for (const node of nodes) {
+      let next = 1
+      for (;;) {
+        const page = await readPage(node, { from_sequence: next })
+        this.#ledger.take(next, page)
+        if (page.length === 0) break
+        next += page.length
+      }
+      last = Math.max(last, next - 1)
+      if (next - 1 < last) this.appends.break('lost', `${node} ends at ${next - 1}, another node at ${last}`)
+    }
+    return last
+  }
+
+  #close(): void {
+    const { examples } = this.#violations
+    const text = examples.join('; ')
+    this.appends.break('lost', text, this.#violations.count('storeLost'))
+    this.appends.break('doubled', text, this.#violations.count('storeRepeat'))
+    this.appends.break('outOfOrder', text, this.#violations.count('storeGap') + this.#violations.count('storeChanged'))
+    for (const example of this.#order.problems) this.appends.break('outOfOrder', example)
+  }
+}
+
+type RovingMcpCall = (args: Readonly<Record<string, unknown>>) => ReturnType<RovingMcp['call']>
+
+async function readPage(node: string, from: { readonly from_sequence: number }): Promise<readonly StoredEntry[]> {
+  const args = { channel: STORE, max_messages: PAGE, ...from }
+  const { text } = await callTool(node, 'events_store_read', args, CALL_MS)
+  return JSON.parse(text) as readonly StoredEntry[]
+}

@@ -1,0 +1,113 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
+import type { RecoveryWatch } from '../recovery-watch.ts'
+import type { Spells } from '../spells.ts'
+import type { Book } from './book.ts'
+import { Refused } from './calls.ts'
+
+/** What the load knows of the run. */
+export interface Scene {
+  /** The balancer's address. */
+  readonly front: string
+  readonly watch: RecoveryWatch
+  /** When a node was frozen: who waits for it then waits for the disaster, not for the broker. */
+  readonly frozenNodes: Spells
+  /** When a nats-server was killed or frozen. */
+  readonly struckServers: Spells
+}
+
+/** One kind of load, or some that belong together, with their books. */
+export interface Load {
+  readonly books: readonly Book[]
+  /** Begins. */
+  start(): Promise<void>
+  /** Once through the node at this address; rejects when that does not go. */
+  probe(node: string): Promise<void>
+  /** Ends all clients. */
+  stop(): Promise<void>
+  /** Waits for what is still to come, and closes the books. `nodes` are the addresses of all nodes. */
+  settle(nodes: readonly string[]): Promise<void>
+}
+
+/** A client that gives a call up after so long, in milliseconds; the broker answers before. */
+export const CALL_MS = 15_000
+/** A failed client tries again after this long, in milliseconds. */
+const RETRY_MS = 100
+/** How much later than its time-out an answer may come on a busy machine, in milliseconds. */
+const LATE_MS = 5_000
+const UNCLEAR = /\binternal\b|^no code\b|^HTTP \d/i
+
+/** Clients that repeat a call each, and keep the book. */
+export class Clients {
+  readonly #book: Book
+  readonly #scene: Scene
+  readonly #stopped = new AbortController()
+  readonly #running: Promise<void>[] = []
+
+  constructor(book: Book, scene: Scene) {
+    this.#book = book
+    this.#scene = scene
+  }
+
+  /** Repeats `call`, with a pause between. `boundMs`, if given, is how soon there must be an answer or a closed connection. */
+  add(name: string, pauseMs: number, call: () => Promise<void>, boundMs?: number): void {
+    this.#scene.watch.join(this.#book.kind, name)
+    this.#running.push(this.#repeat(name, pauseMs, call, boundMs))
+  }
+
+  /** Runs until the clients are stopped; not counted as a client. */
+  beside(step: () => Promise<void>): void {
+    this.#running.push(
+      (async () => {
+        while (!this.stopped.aborted) await step().catch(() => pause(RETRY_MS))
+      })(),
+    )
+  }
+
+  get stopped(): AbortSignal {
+    return this.#stopped.signal
+  }
+
+  async #repeat(name: string, pauseMs: number, call: () => Promise<void>, boundMs?: number): Promise<void> {
+    while (!this.stopped.aborted) {
+      const done = await this.once(name, call, boundMs)
+      await pause(done ? pauseMs : RETRY_MS)
+    }
+  }
+
+  /** One call in the book. Resolves with whether it succeeded. */
+  async once(name: string, call: () => Promise<void>, boundMs?: number): Promise<boolean> {
+    const book = this.#book
+    const begunAt = performance.now()
+    book.attempted++
+    let done = false
+    try {
+      await call()
+      book.acknowledged++
+      done = true
+      this.#scene.watch.succeeded(book.kind, name, begunAt)
+    } catch (error) {
+      if (!(error instanceof Refused)) book.unknown++
+      else {
+        book.refuse(error.code)
+        if (UNCLEAR.test(error.message)) book.break('unclear', error.message)
+      }
+    }
+    if (boundMs !== undefined) this.checkBound(name, begunAt, boundMs)
+    return done
+  }
+
+  /** Breaks the book's word if nothing came for longer than the bound, the time in which a node was frozen apart. */
+  checkBound(what: string, since: number, boundMs: number): void {
+    const now = performance.now()
+    const silentMs = now - since - this.#scene.frozenNodes.overlapMs(since, now)
+    if (silentMs > boundMs + LATE_MS) {
+      this.#book.break('hung', `${what}: nothing for ${Math.round(silentMs)} ms, ${boundMs} are allowed`)
+    }
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped.abort()
+    await Promise.all(this.#running)
+  }
+}

@@ -1,0 +1,101 @@
+import { EventStream } from '../../harness/event-stream.ts'
+import { Book } from './book.ts'
+import { ask, callTool, RovingMcp } from './calls.ts'
+import type { Frame } from './frames.ts'
+import { bodyOf } from './frames.ts'
+import type { Load, Scene } from './load.ts'
+import { CALL_MS, Clients } from './load.ts'
+
+const CLIENTS = 2
+const SUBSCRIBERS = 3
+const PAUSE_MS = 60
+/** What the callers ask for, in seconds. */
+const TIMEOUT_S = 8
+/** A node that is frozen is waited for, so that what hangs can be told from what is only late, in milliseconds. */
+const GIVE_UP_MS = 60_000
+
+type RequestType = 'commands' | 'queries'
+
+/** Commands or queries by MCP, answered by subscribers at `/ce`. */
+export class RequestLoad implements Load {
+  readonly book: Book
+  readonly books: readonly Book[]
+  readonly #scene: Scene
+  readonly #type: RequestType
+  readonly #clients: Clients
+  readonly #subscribers: Clients
+  readonly #done = new Set<string>()
+  #next = 0
+
+  constructor(scene: Scene, type: RequestType) {
+    this.#scene = scene
+    this.#type = type
+    this.book = new Book(type === 'commands' ? 'command' : 'query')
+    this.books = [this.book]
+    this.#clients = new Clients(this.book, scene)
+    this.#subscribers = new Clients(this.book, scene)
+  }
+
+  async start(): Promise<void> {
+    const { front } = this.#scene
+    for (let i = 0; i < SUBSCRIBERS; i++) this.#subscribers.beside(() => this.#subscribe())
+    for (let i = 0; i < CLIENTS; i++) {
+      const mcp = new RovingMcp(front)
+      this.#clients.stopped.addEventListener('abort', () => mcp.close(), { once: true })
+      const call: ToolCall = (name, args) => mcp.call(name, args, GIVE_UP_MS)
+      this.#clients.add(`${i}`, PAUSE_MS, () => this.#request(call), TIMEOUT_S * 1000)
+    }
+  }
+
+  async #request(call: ToolCall): Promise<void> {
+    const id = `r${this.#next++}`
+    const tool = this.#type === 'commands' ? 'command_send' : 'query_send'
+    const { text } = await call(tool, { channel: CHANNELS[this.#type], body: id, timeout_seconds: TIMEOUT_S })
+    if (!this.#done.has(id)) this.book.break('lost', `${id} is said to be done, and no subscriber had it`)
+    if (this.#type === 'queries' && text !== JSON.stringify({ echo: id })) {
+      this.book.break('lost', `${id} got the answer ${text.slice(0, 100)}`)
+    }
+  }
+
+  /** One subscription, which answers what comes. */
+  async #subscribe(): Promise<void> {
+    const { front } = this.#scene
+    const { stopped } = this.#subscribers
+    const stream = await EventStream.open(`${front}/ce/subscribe/${this.#type}?channel=${CHANNELS[this.#type]}`, {
+      headMs: CALL_MS,
+      onEvent: ({ event, data }) => {
+        if (event !== 'error') this.#answer(JSON.parse(data) as Frame)
+      },
+    })
+    const close = (): void => stream.close()
+    stopped.addEventListener('abort', close, { once: true })
+    if (stopped.aborted) close()
+    await stream.closed
+    stopped.removeEventListener('abort', close)
+  }
+
+  #answer(frame: Frame): void {
+    const data = bodyOf(frame)
+    if (this.#done.has(data)) this.book.break('doubled', `${data} came to subscribers twice`)
+    this.#done.add(data)
+    const event = { specversion: '1.0', id: data, source: '/chaos', type: 'answer', data: { echo: data } }
+    const url = `${this.#scene.front}/ce/send/response?request_id=${frame.brokerrequestid}`
+    // An answer that does not get through is for the requester to find out.
+    ask(url, CALL_MS, event, 'application/cloudevents+json').catch(() => {})
+  }
+
+  async probe(node: string): Promise<void> {
+    await this.#request((name, args) => callTool(node, name, args, CALL_MS))
+  }
+
+  async stop(): Promise<void> {
+    await this.#clients.stop()
+    await this.#subscribers.stop()
+  }
+
+  async settle(): Promise<void> {}
+}
+
+const CHANNELS: Readonly<Record<RequestType, string>> = { commands: 'chaos.orders', queries: 'chaos.questions' }
+
+type ToolCall = (name: string, args: Readonly<Record<string, unknown>>) => ReturnType<RovingMcp['call']>

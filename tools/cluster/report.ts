@@ -1,0 +1,103 @@
+import { quantile } from '../bench/statistics.ts'
+import type { ChaosReport, Round } from './chaos.ts'
+import type { Book, Breach } from './load/book.ts'
+
+const BREACHES: readonly Breach[] = ['lost', 'doubled', 'outOfOrder', 'hung', 'unclear']
+
+const seconds = (ms: number | undefined): string => (ms === undefined ? '–' : (ms / 1000).toFixed(1))
+
+/** What one disaster cost each kind of load. */
+export function roundLines({ recoveries, itselfMs }: Round): readonly string[] {
+  const each = [...recoveries].map(
+    ([kind, { outageMs, everyoneMs }]) => `${kind} ${seconds(outageMs)}/${seconds(everyoneMs)}`,
+  )
+  return [`  outage/everybody, s: ${each.join(', ')}; at itself ${seconds(itselfMs)}`]
+}
+
+/** Everything that was promised and not kept, in words. */
+export function breaches({ books, problems }: ChaosReport): readonly string[] {
+  return [...problems, ...books.flatMap(({ examples }) => examples)]
+}
+
+/** The tables at the end of a run. */
+export function summary(report: ChaosReport): string {
+  const { streamEnds: ends, rounds, books } = report
+  const broken = breaches(report)
+  return [
+    `${rounds.length} disasters in ${Math.round(report.seconds)} s`,
+    '',
+    'Recovery by kind of disaster, in seconds (median / p99 / max).',
+    'outage: nobody was served, from the start of the disaster; everybody: from its end until every client of every kind was served;',
+    'itself: from its end until the struck node (after a nats-server: every node) served every kind itself.',
+    ...table([['disaster', 'times', 'outage', 'everybody', 'itself'], ...disasterRows(rounds)]),
+    '',
+    'Recovery by kind of load, over all disasters.',
+    ...table([['load', 'outage', 'everybody'], ...loadRows(rounds)]),
+    '',
+    `Streams that began: ${ends.done} ended with task.done, ${ends.error} with task.error, ${ends.closed} with a closed connection, ${ends.hung} fell silent.`,
+    ...books.filter(({ refusals }) => refusals.size > 0).map((book) => `${book.kind} refused: ${refusals(book)}`),
+    '',
+    ...table([
+      [
+        'load',
+        'attempted',
+        'acknowledged',
+        'refused',
+        'unknown',
+        'again',
+        'lost',
+        'doubled',
+        'disorder',
+        'hung',
+        'unclear',
+      ],
+      ...books.map(bookRow),
+    ]),
+    '',
+    ...broken.map((text) => `! ${text}`),
+    broken.length === 0 ? 'every promise was kept' : `${broken.length} promises were broken`,
+    '',
+  ].join('\n')
+}
+
+function spread(values: readonly number[]): string {
+  if (values.length === 0) return '–'
+  return [0.5, 0.99, 1].map((p) => seconds(quantile(values, p))).join(' / ')
+}
+
+function disasterRows(rounds: readonly Round[]): readonly string[][] {
+  const kinds = [...new Set(rounds.map(({ kind }) => kind))].sort()
+  return kinds.map((kind) => {
+    const those = rounds.filter((round) => round.kind === kind)
+    const worst = (of: 'outageMs' | 'everyoneMs'): string =>
+      spread(those.map(({ recoveries }) => Math.max(...[...recoveries.values()].map((recovery) => recovery[of]))))
+    const itself = those.flatMap(({ itselfMs }) => (itselfMs === undefined ? [] : [itselfMs]))
+    return [kind, String(those.length), worst('outageMs'), worst('everyoneMs'), spread(itself)]
+  })
+}
+
+function loadRows(rounds: readonly Round[]): readonly string[][] {
+  const kinds = [...new Set(rounds.flatMap(({ recoveries }) => [...recoveries.keys()]))].sort()
+  return kinds.map((kind) => {
+    const those = rounds.flatMap(({ recoveries }) => recoveries.get(kind) ?? [])
+    return [kind, spread(those.map(({ outageMs }) => outageMs)), spread(those.map(({ everyoneMs }) => everyoneMs))]
+  })
+}
+
+function refusals({ refusals }: Book): string {
+  return [...refusals].map(([code, count]) => `${code} ${count}`).join(', ')
+}
+
+function bookRow(book: Book): string[] {
+  const { kind, attempted, acknowledged, refused, unknown, again } = book
+  const counts = [attempted, acknowledged, refused, unknown, again, ...BREACHES.map((breach) => book.broken(breach))]
+  return [kind, ...counts.map(String)]
+}
+
+/** Lines of columns, the first one to the left and the others to the right. */
+function table(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
+  return rows.map((row) =>
+    row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join('  '),
+  )
+}

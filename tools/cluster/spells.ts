@@ -1,0 +1,22 @@
+/** Spells of time, by the clock of `performance.now()`: when something was frozen, or struck at all. */
+export class Spells {
+  readonly #spells: { readonly from: number; to: number }[] = []
+
+  begin(at = performance.now()): void {
+    this.#spells.push({ from: at, to: Number.POSITIVE_INFINITY })
+  }
+
+  /** Ends the one that began last. */
+  end(at = performance.now()): void {
+    const last = this.#spells.at(-1)
+    if (last !== undefined) last.to = at
+  }
+
+  /** How much of the time from `from` to `to` lies in spells, in milliseconds. */
+  overlapMs(from: number, to: number): number {
+    return this.#spells.reduce(
+      (sum, spell) => sum + Math.max(0, Math.min(to, spell.to) - Math.max(from, spell.from)),
+      0,
+    )
+  }
+}
