@@ -21,7 +21,7 @@ export interface Agents {
 
 /** Opens the agent registry; resolves when it knows every registered agent. Whoever opens it closes it. */
 export async function openAgents(
-  { connectors: { a2a } }: Config,
+  { engine, connectors: { a2a } }: Config,
   system: BrokerHandle,
   metrics: Metrics,
   log: Logger,
@@ -33,6 +33,8 @@ export async function openAgents(
     agentTtlSeconds: a2a.agentTtlSeconds,
     maxAgents: a2a.maxAgents,
     addressPolicy,
+    // As the engine waits for its cluster at the start; the store of one node is there or not.
+    waitForEngine: engine === 'nats',
     hooks: {
       operation(op, status, detail) {
         agentMetrics.registryOperation(op, status)

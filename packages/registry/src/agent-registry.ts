@@ -22,7 +22,7 @@ import { AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
 
 /**
  * Opens the registry: follows `_AGENTS_.discovery`, and resolves when its history has been read.
- * @throws RangeError for an option that is out of range; BrokerError ENGINE_UNAVAILABLE
+ * @throws RangeError for an option that is out of range; BrokerError ENGINE_UNAVAILABLE, unless it waits for the engine
  */
 export async function openRegistry(system: BrokerHandle, options: RegistryOptions = {}): Promise<AgentRegistry> {
   return AgentRegistry.open(system, options)
@@ -45,8 +45,14 @@ export class AgentRegistry implements AsyncDisposable {
 
   static async open(system: BrokerHandle, options: RegistryOptions): Promise<AgentRegistry> {
     const registry = new AgentRegistry(system, options)
-    await registry.#log.open()
-    return registry
+    try {
+      await registry.#log.open(options.waitForEngine ?? false)
+      return registry
+    } catch (error) {
+      // What was read until then would go on to expire agents.
+      await registry.close()
+      throw error
+    }
   }
 
   private constructor(system: BrokerHandle, options: RegistryOptions) {

@@ -28,6 +28,8 @@ export interface RegistryOptions {
   readonly maxAgents?: number
   /** Which addresses agents may have (R8). @default all but those that are always refused */
   readonly addressPolicy?: AgentAddressPolicy
+  /** Wait when the engine does not answer while the registry opens, for as long as it takes; otherwise ENGINE_UNAVAILABLE. @default false */
+  readonly waitForEngine?: boolean
   readonly hooks?: RegistryHooks
 }
 

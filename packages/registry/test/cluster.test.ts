@@ -152,6 +152,25 @@ test('cluster - a subscription that the engine ends is made again, and what was 
   expect(failures).toEqual(['the connection is gone'])
 })
 
+test('CL-8 - a registry that opens while the engine does not answer says so, waits, and knows every agent then', async () => {
+  const { node } = await openBench()
+  const registered = await (await node()).register(card('a1'), ALICE)
+  const faults = new Faults()
+  const { failures, hooks } = watched()
+  faults.failReads(2)
+  const late = await node({ hooks, waitForEngine: true }, faults)
+  expect(late.list()).toEqual([registered])
+  expect(late.current).toBe(true)
+  expect(failures).toEqual(['the store does not answer', 'the store does not answer'])
+})
+
+test('cluster - a registry that is not told to wait does not open while the engine does not answer', async () => {
+  const { node } = await openBench()
+  const faults = new Faults()
+  faults.failReads(1)
+  await expect(node({}, faults)).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
+})
+
 test('cluster - while the store is away writes fail, and nothing changes', async () => {
   const { node } = await openBench()
   const faults = new Faults()

@@ -6,6 +6,7 @@ export class Faults {
   #held: PromiseWithResolvers<void> | undefined
   #ends: ((error: Error) => void)[] = []
   #away = false
+  #unreadable = 0
 
   /** Entries do not come to this node until {@link release}. */
   hold(): void {
@@ -24,6 +25,11 @@ export class Faults {
 
   back(): void {
     this.#away = false
+  }
+
+  /** So many reads fail. */
+  failReads(times: number): void {
+    this.#unreadable = times
   }
 
   /** The engine ends the subscriptions of this node. */
@@ -49,7 +55,10 @@ export class Faults {
           if (this.#away) throw new BrokerError('ENGINE_UNAVAILABLE', 'the store is away')
           return logs.append(channel, entry)
         },
-        read: (channel, options) => logs.read(channel, options),
+        read: async (channel, options) => {
+          if (this.#unreadable-- > 0) throw new BrokerError('ENGINE_UNAVAILABLE', 'the store does not answer')
+          return logs.read(channel, options)
+        },
         readLatest: (channel, options) => logs.readLatest(channel, options),
         getLast: (channel, key) => logs.getLast(channel, key),
         subscribe: async (channel, start, options, listener) => {

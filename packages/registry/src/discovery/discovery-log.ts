@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle, StoredEvent, StoredEventInput, Subscription } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
 
 import { AppliedSequence } from './applied-sequence.ts'
 import { readEntry } from './discovery-entry.ts'
@@ -13,7 +14,7 @@ export const DISCOVERY_CHANNEL = '_AGENTS_.discovery'
 const PAGE = 1_000
 const PAGE_BYTES = 4 * 1024 * 1024
 
-/** How long until a subscription that the engine ended is made again. */
+/** How long until a subscription that the engine ended, or that it could not make, is made again. */
 const RETRY_MS = 1_000
 
 /** Who keeps the state that the entries add up to. */
@@ -55,11 +56,25 @@ export class DiscoveryLog {
     return this.#current
   }
 
-  /** Resolves when the history has been read; entries go on coming after that. */
-  async open(): Promise<void> {
-    // Retention by age or size, which other channels may have, would lose registrations.
-    await this.#system.channels.create('events_store', DISCOVERY_CHANNEL, { compacted: true, maxAgeMs: 0, maxBytes: 0 })
-    this.#following = this.#follow(await this.#begin())
+  /**
+   * Resolves when the history has been read; entries go on coming after that.
+   * @param wait tries again while the engine is not available, and tells the sink
+   */
+  async open(wait: boolean): Promise<void> {
+    for (;;) {
+      try {
+        // Retention by age or size, which other channels may have, would lose registrations.
+        const options = { compacted: true, maxAgeMs: 0, maxBytes: 0 }
+        await this.#system.channels.create('events_store', DISCOVERY_CHANNEL, options)
+        this.#following = this.#follow(await this.#begin())
+        return
+      } catch (error) {
+        // A cluster that chooses new leaders, after a crash of a server, says nothing for seconds.
+        if (!wait || !isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
+        this.#sink.failed(error)
+      }
+      await delay(RETRY_MS)
+    }
   }
 
   /**
