@@ -63,8 +63,8 @@ async function connectionOptions(settings: Settings): Promise<NodeConnectionOpti
     reconnectTimeWait: 250,
     // Credentials may be in rotation: a refusal while reconnecting does not end the engine.
     ignoreAuthErrorAbort: true,
-    // A frozen server is given up after two unanswered pings.
-    pingInterval: 5_000,
+    // A frozen server is given up after two unanswered pings, so after 4 to 6 s: about as long as a call waits for an answer.
+    pingInterval: 2_000,
     maxPingOut: 2,
     noAsyncTraces: true,
     ...(encrypted && { tls: tlsOptions }),

@@ -70,6 +70,18 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(delivery && text(delivery.message)).toBe('x')
   })
 
+  test('CL-5 - a frozen server is given up within seconds, so that the node can go on at another one', async () => {
+    const server = await startServer()
+    const problems: EngineProblem[] = []
+    await openNode(server, { onProblem: (problem) => problems.push(problem) })
+    const heard = performance.now()
+    server.pause()
+    await vi.waitFor(() => expect(problems.map(({ kind }) => kind)).toContain('disconnected'), PATIENT)
+    expect(performance.now() - heard).toBeLessThan(9_000)
+    server.resume()
+    await vi.waitFor(() => expect(problems.map(({ kind }) => kind)).toContain('healed'), PATIENT)
+  })
+
   test('CL-6 - who waits and who is subscribed goes on by itself after a crash of the server', async () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
