@@ -36,6 +36,8 @@ export interface Round {
   readonly recoveries: ReadonlyMap<string, Recovery>
   /** From the end until the struck node, or every node after a nats-server, served every kind of load itself, in milliseconds. */
   readonly itselfMs: number | undefined
+  /** Messages that came to receivers once more in this round. */
+  readonly again: number
 }
 
 export interface ChaosReport {
@@ -63,9 +65,10 @@ export async function chaos({ seed, rounds, minutes, logs, log }: ChaosOptions):
   const watch = new RecoveryWatch()
   const scene: Scene = { front: cluster.front.url, watch, frozenNodes: new Spells(), struckServers: new Spells() }
   const streams = new AgentStreamLoad(scene)
+  const queues = new QueueLoad(scene)
   const loads: readonly Load[] = [
     new RegistrationLoad(scene, agents.urls),
-    new QueueLoad(scene),
+    queues,
     new EventsStoreLoad(scene),
     new RequestLoad(scene, 'commands'),
     new RequestLoad(scene, 'queries'),
@@ -85,6 +88,7 @@ export async function chaos({ seed, rounds, minutes, logs, log }: ChaosOptions):
     log(
       `round ${done.length + 1}, after ${Math.round((performance.now() - startedAt) / 1000)} s: ${describe(disaster)}`,
     )
+    const cameAgain = queues.receives.again
     watch.begin()
     const started = await strike(disaster, cluster, scene)
     watch.end()
@@ -97,7 +101,8 @@ export async function chaos({ seed, rounds, minutes, logs, log }: ChaosOptions):
     ])
     for (const client of missing)
       problems.push(`round ${done.length + 1}, ${describe(disaster)}: ${client} is still down`)
-    const round = { kind: kindOf(disaster), recoveries, itselfMs }
+    const again = queues.receives.again - cameAgain
+    const round = { kind: kindOf(disaster), recoveries, itselfMs, again }
     done.push(round)
     for (const line of roundLines(round)) log(line)
   }

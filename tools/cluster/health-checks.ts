@@ -1,6 +1,6 @@
 /** How often nodes are asked, and how long their answer may take, in milliseconds. */
-const EVERY_MS = 500
-const ANSWER_MS = 1_000
+const EVERY_MS = 250
+const ANSWER_MS = 500
 
 /** Resolves when the node with this management address says that it is ready. */
 export async function assertReady(api: string, milliseconds: number): Promise<void> {

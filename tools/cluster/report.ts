@@ -7,11 +7,11 @@ const BREACHES: readonly Breach[] = ['lost', 'doubled', 'outOfOrder', 'hung', 'u
 const seconds = (ms: number | undefined): string => (ms === undefined ? '–' : (ms / 1000).toFixed(1))
 
 /** What one disaster cost each kind of load. */
-export function roundLines({ recoveries, itselfMs }: Round): readonly string[] {
+export function roundLines({ recoveries, itselfMs, again }: Round): readonly string[] {
   const each = [...recoveries].map(
     ([kind, { outageMs, everyoneMs }]) => `${kind} ${seconds(outageMs)}/${seconds(everyoneMs)}`,
   )
-  return [`  outage/everybody, s: ${each.join(', ')}; at itself ${seconds(itselfMs)}`]
+  return [`  outage/everybody, s: ${each.join(', ')}; at itself ${seconds(itselfMs)}; messages again ${again}`]
 }
 
 /** Everything that was promised and not kept, in words. */

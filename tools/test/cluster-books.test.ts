@@ -121,7 +121,12 @@ test('chaos - a run that breaks a promise says so, and what', () => {
   const report = {
     books: [book],
     rounds: [
-      { kind: 'kill nats', recoveries: new Map([['queue send', { outageMs: 100, everyoneMs: 200 }]]), itselfMs: 300 },
+      {
+        kind: 'kill nats',
+        recoveries: new Map([['queue send', { outageMs: 100, everyoneMs: 200 }]]),
+        itselfMs: 300,
+        again: 0,
+      },
     ],
     streamEnds: { done: 1, error: 0, closed: 0, hung: 0 },
     seconds: 1,

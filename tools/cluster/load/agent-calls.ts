@@ -3,8 +3,8 @@ import { Book } from './book.ts'
 import type { Load, Scene } from './load.ts'
 import { CALL_MS, Clients } from './load.ts'
 
-const CLIENTS = 2
-const PAUSE_MS = 100
+const CLIENTS = 4
+const PAUSE_MS = 200
 /** `params.configuration.timeout`, and what the gateway adds to it, in seconds. */
 const TIMEOUT_S = 5
 const GATEWAY_BUFFER_S = 10

@@ -52,7 +52,8 @@ export class AgentStreamLoad implements Load {
     let heardAt = begunAt
     const stream = await openStream(`${base}/a2a/${agent}`, order, (event) => {
       heardAt = performance.now()
-      if (seen.take(event)) this.#scene.watch.succeeded(this.book.kind, client, begunAt)
+      const sentAt = seen.take(event)
+      if (sentAt !== undefined) this.#scene.watch.succeeded(this.book.kind, client, sentAt)
     }).catch((error: unknown) => {
       this.#clients.checkBound(`stream ${client}, its head`, begunAt, (TIMEOUT_S + GATEWAY_BUFFER_S) * 1000)
       throw error
@@ -96,7 +97,7 @@ async function openStream(url: string, order: Order, onEvent: (event: EventSourc
 }
 
 interface Envelope {
-  readonly payload: { readonly n?: number; readonly message?: string; readonly code?: number }
+  readonly payload: { readonly n?: number; readonly at?: number; readonly message?: string; readonly code?: number }
 }
 
 /** What comes on one stream: events in order, none twice, all of them if it is done, and nothing behind the end. */
@@ -112,8 +113,8 @@ export class StreamEvents {
     this.#wanted = wanted
   }
 
-  /** Resolves to whether this is an event of the agent's. */
-  take({ event, data }: Pick<EventSourceMessage, 'event' | 'data'>): boolean {
+  /** When the agent sent this numbered event, by this process's clock; undefined for the others. */
+  take({ event, data }: Pick<EventSourceMessage, 'event' | 'data'>): number | undefined {
     const { payload } = JSON.parse(data) as Envelope
     if (this.end !== undefined) this.#book.break('outOfOrder', `${event} behind the terminal event`)
     if (event === 'task.done') {
@@ -123,8 +124,11 @@ export class StreamEvents {
     } else if (event === 'task.error') {
       this.end = 'error'
       this.reason = `${payload.code} ${payload.message}`
-    } else this.#number(Number(payload.n))
-    return this.end !== 'error'
+    } else {
+      this.#number(Number(payload.n))
+      return (payload.at ?? 0) - performance.timeOrigin
+    }
+    return undefined
   }
 
   #number(n: number): void {

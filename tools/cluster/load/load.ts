@@ -30,7 +30,7 @@ export interface Load {
 }
 
 /** A client that gives a call up after so long, in milliseconds; the broker answers before. */
-export const CALL_MS = 15_000
+export const CALL_MS = 10_000
 /** A failed client tries again after this long, in milliseconds. */
 const RETRY_MS = 100
 /** How much later than its time-out an answer may come on a busy machine, in milliseconds. */

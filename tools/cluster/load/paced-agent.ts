@@ -20,7 +20,9 @@ async function stream(response: ServerResponse, { events, everyMs }: Order): Pro
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.flushHeaders()
   for (let n = 0; n < events && !response.destroyed; n++) {
-    response.write(`event: task.artifact\ndata: {"type":"artifact","payload":{"n":${n}}}\n\n`)
+    // When it was sent, so that what comes of an older stream shows that the way is free again.
+    const at = performance.timeOrigin + performance.now()
+    response.write(`event: task.artifact\ndata: {"type":"artifact","payload":{"n":${n},"at":${at}}}\n\n`)
     await pause(everyMs)
   }
   response.end(`event: task.done\ndata: {"type":"done","payload":{"events":${events}}}\n\n`)

@@ -10,7 +10,7 @@ import { CALL_MS, Clients } from './load.ts'
 const QUEUE = 'chaos.work'
 const SENDERS = 4
 const SEND_PAUSE_MS = 25
-const RECEIVERS = 4
+const RECEIVERS = 6
 /** A lease, in seconds; what a dead node has leased may take until the ack wait, 35 s. */
 const LEASE_S = 20
 /** With nothing coming for so long everything has come: longer than the ack wait, in milliseconds. */

@@ -6,9 +6,9 @@ import { bodyOf } from './frames.ts'
 import type { Load, Scene } from './load.ts'
 import { CALL_MS, Clients } from './load.ts'
 
-const CLIENTS = 2
+const CLIENTS = 4
 const SUBSCRIBERS = 3
-const PAUSE_MS = 60
+const PAUSE_MS = 120
 /** What the callers ask for, in seconds. */
 const TIMEOUT_S = 8
 /** A node that is frozen is waited for, so that what hangs can be told from what is only late, in milliseconds. */
