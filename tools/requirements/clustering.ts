@@ -16,4 +16,5 @@ export const CLUSTERING = section('CL', 'docs/decisions/0011-nats-engine.md', [
   'a subscriber’s answer to a command or query counts at every node',
   'a node that dies with a call or a stream costs its callers seconds, and they are told',
   'streams across nodes keep their flow control: a slow reader holds its agent back, and nothing is lost',
+  'while nodes and servers die and freeze, a majority left, nothing acknowledged is lost, events stores keep their order, and every call and stream ends',
 ])

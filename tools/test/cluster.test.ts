@@ -31,7 +31,7 @@ test('cluster - the balancer goes on to another node when one is not there', asy
 })
 
 test.skipIf(NATS_SERVER === undefined)(
-  'CL-7, CL-14 - nodes and servers die under mixed load, and every promise is kept',
+  'CL-7, CL-14, CL-16 - nodes and servers die under mixed load, and every promise is kept',
   { timeout: 180_000 },
   async () => {
     const report = await chaos({ seed: 3, rounds: 2, log: () => {} })
