@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import pino from 'pino'
 
 import type { Config } from './config/schema.ts'
+import type { FlushedStream } from './standard-output.ts'
 import { standardOutput } from './standard-output.ts'
 
 export type { Logger }
@@ -51,7 +52,8 @@ export async function createLogger({ level, format }: Config['log']): Promise<Lo
   const { prettyFactory } = await import('pino-pretty')
   const pretty = prettyFactory({ ignore: 'pid,hostname' })
   const output = standardOutput()
-  return pino(options, { write: (line) => output.write(pretty(line)), flushSync: () => output.flushSync() })
+  const people: FlushedStream = { write: (line) => output.write(pretty(line)), flushSync: () => output.flushSync() }
+  return pino(options, people)
 }
 
 /** For the few lines that programs wait for: always JSON, whatever the settings say. */

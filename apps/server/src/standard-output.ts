@@ -9,12 +9,17 @@ const MAX_WAITING = 65_536
 /** The most bytes that are kept while nothing can be written, on a full disk, say. What comes beyond them is dropped. */
 const MAX_KEPT = 4_194_304
 
+/** Pino flushes such a stream after a `fatal` line. */
+export interface FlushedStream extends DestinationStream {
+  flushSync(): void
+}
+
 /**
  * Standard output, for the log. What is logged in one turn of the event loop is written at its end, all at once: a write
  * is a system call that takes longer than all the rest of a line. Nothing is lost at an exit, a crash included; whoever
  * kills the process loses the lines of a turn. A `fatal` line is written at once, with those before it.
  */
-export class StandardOutput implements DestinationStream {
+export class StandardOutput implements FlushedStream {
   readonly #destination = pino.destination({ fd: 1, sync: true, maxLength: MAX_KEPT })
   #waiting = ''
   #turn: NodeJS.Immediate | undefined
@@ -31,7 +36,7 @@ export class StandardOutput implements DestinationStream {
     else this.#turn ??= setImmediate(() => this.flushSync())
   }
 
-  /** Writes what waits. Pino calls it after a `fatal` line. */
+  /** Writes what waits. */
   flushSync(): void {
     clearImmediate(this.#turn)
     this.#turn = undefined

@@ -105,7 +105,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
     const [one, two] = await serveNodes(3)
     const stream = await openEvents(`${one!.http.url}/ce/subscribe/queries?channel=prices`)
     const query = post(one!.http.url, 'send/query?channel=prices', {})
-    const { brokerrequestid: id } = (await stream.next()).json
+    const { brokerrequestid: id = '' } = (await stream.next()).json
     const otherRequest = `${id.slice(0, 8)}${randomUUID().slice(8)}`
     const started = performance.now()
     for (const unknown of [randomUUID(), otherRequest]) {

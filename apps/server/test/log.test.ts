@@ -25,6 +25,11 @@ async function outputOf(format: string, code: string): Promise<string> {
   return stdout
 }
 
+/** The numbers of the lines in an output. */
+function written(output: string): readonly number[] {
+  return [...output.matchAll(/line (\d+)/g)].map(([, number]) => Number(number))
+}
+
 test('log - secrets are left out wherever headers or credentials are logged', () => {
   let text = ''
   const sink = new Writable({
@@ -50,7 +55,6 @@ test.each(['json', 'pretty'])(
   'log - what was logged in the turn of an end or a crash is written (%s)',
   async (format) => {
     const lines = `for (let i = 0; i < 100; i++) log.info('line ' + i)\n`
-    const written = (output: string) => [...output.matchAll(/line (\d+)/g)].map(([, number]) => Number(number))
     const all = Array.from({ length: 100 }, (_, i) => i)
     const ends = await Promise.all(
       ['', 'process.exit(3)', `throw new Error('crash')`, `Promise.reject(new Error('crash'))`].map((end) =>
