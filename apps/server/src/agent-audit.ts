@@ -11,7 +11,7 @@ export class AgentAudit {
   }
 
   operation(op: RegistryOperation, status: 'success' | 'error', detail: OperationDetail): void {
-    const { agentId: agent, clientId: client = '', code } = detail
+    const { agentId: agent, clientId: client = '', address, code } = detail
     const denied = code === 'AGENT_OWNED'
     if (op === 'heartbeat' && !denied) return
     if (op === 'deregister' && agent !== undefined && this.#byOperators.has(agent)) return
@@ -19,6 +19,7 @@ export class AgentAudit {
       client,
       action: `${op}_agent`,
       outcome: denied ? 'denied' : status === 'success' ? 'success' : 'failure',
+      ...(address === undefined ? {} : { address }),
       ...(agent === undefined ? {} : { agent }),
       ...(code === undefined ? {} : { code }),
     })

@@ -172,9 +172,9 @@ test('MGMT-10, AUDIT-2 - agents are listed and removed by operators, and changes
     .toEqual([
       'deregister_agent one 127.0.0.1 failure',
       'deregister_agent one 127.0.0.1 success',
-      'deregister_agent two  success',
-      'register_agent two  success',
-      'register_agent one  success',
+      'deregister_agent two 127.0.0.1 success',
+      'register_agent two 127.0.0.1 success',
+      'register_agent one 127.0.0.1 success',
     ])
 })
 

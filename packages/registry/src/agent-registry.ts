@@ -212,7 +212,12 @@ export class AgentRegistry implements AsyncDisposable {
     caller: RegistryCaller,
     call: () => Promise<T>,
   ): Promise<T> {
-    const detail = { clientId: caller.clientId, ...(agentId !== undefined && isAgentId(agentId) ? { agentId } : {}) }
+    const { clientId, address } = caller
+    const detail = {
+      clientId,
+      ...(agentId !== undefined && isAgentId(agentId) ? { agentId } : {}),
+      ...(address === undefined ? {} : { address }),
+    }
     return this.#reports.counted(op, detail, async () => {
       if (this.#closed !== undefined) throw new RegistryError('SHUTTING_DOWN', 'the registry is closed; try again')
       return call()

@@ -9,6 +9,8 @@ export interface OperationDetail {
   readonly agentId?: string
   /** Who asked; absent on `expire`. */
   readonly clientId?: string
+  /** From where; absent where the caller's was. */
+  readonly address?: string
   /** Of an error: one of the registry's codes or of the Broker's, or INTERNAL. */
   readonly code?: string
 }
@@ -38,6 +40,8 @@ export interface RegistryCaller {
   readonly clientId: string
   /** Has the role Admin, which may act on agents of others (R4). @default false */
   readonly admin?: boolean
+  /** Where the call came from, for those who keep a record. */
+  readonly address?: string
 }
 
 /** What changed in the registry, on whichever node. */

@@ -40,7 +40,7 @@ const register: Route = {
     const card = await readJson(request, maxBodyBytes, 'card')
     const agentId = claimedId(card)
     if (agentId !== undefined) rights?.authorize('register', 'agents', agentId)
-    return registry.register(card, callerOf(identity))
+    return registry.register(card, callerOf(request, identity))
   },
 }
 
@@ -75,7 +75,7 @@ function agentCall(name: 'deregister' | 'heartbeat'): Route {
     async run({ registry, request, maxBodyBytes, identity, rights }) {
       const agentId = agentIdOf(await readJson(request, maxBodyBytes, 'call'))
       rights?.authorize('register', 'agents', agentId)
-      await registry[name](agentId, callerOf(identity))
+      await registry[name](agentId, callerOf(request, identity))
       return OK
     },
   }
@@ -84,9 +84,9 @@ function agentCall(name: 'deregister' | 'heartbeat'): Route {
 const remove: Route = {
   name: 'delete',
   method: 'DELETE',
-  async run({ registry, agentId, identity, rights }) {
+  async run({ registry, agentId, request, identity, rights }) {
     rights?.authorize('register', 'agents', agentId)
-    await registry.deregister(agentId, callerOf(identity))
+    await registry.deregister(agentId, callerOf(request, identity))
     return OK
   },
 }
@@ -114,8 +114,13 @@ function decoded(segment: string): string {
   }
 }
 
-function callerOf(identity: Identity): RegistryCaller {
-  return { clientId: identity.clientId, admin: hasRole(identity, 'Admin') }
+function callerOf({ socket }: IncomingMessage, identity: Identity): RegistryCaller {
+  const { remoteAddress: address } = socket
+  return {
+    clientId: identity.clientId,
+    admin: hasRole(identity, 'Admin'),
+    ...(address === undefined ? {} : { address }),
+  }
 }
 
 /** The id that a card asks for; a card without one is refused by the registry, with whatever else is wrong with it. */
