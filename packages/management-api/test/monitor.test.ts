@@ -1,5 +1,7 @@
+import type { IncomingMessage } from 'node:http'
 import { request } from 'node:http'
 import { connect } from 'node:net'
+import { json } from 'node:stream/consumers'
 
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -126,16 +128,16 @@ test('MGMT-6 - a handshake that fails is 500 in the envelope, and says why', asy
   expect(badQuery.status).toBe(500)
   for (const name of ['type', 'x is unknown', 'channel', 'max_body_size'])
     expect(badQuery.envelope.error_string).toContain(name)
-  const withoutKey = await new Promise<number | undefined>((resolve, reject) => {
+  const withoutKey = await new Promise<IncomingMessage>((resolve, reject) => {
     const headers = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
-    request(`${url}/api/monitor`, { headers }, (response) => {
-      response.resume()
-      resolve(response.statusCode)
-    })
-      .once('error', reject)
-      .end()
+    request(`${url}/api/monitor`, { headers }, resolve).once('error', reject).end()
   })
-  expect(withoutKey).toBe(500)
+  expect(withoutKey.statusCode).toBe(500)
+  expect(await json(withoutKey)).toMatchObject({
+    error: true,
+    error_string: expect.stringContaining('Sec-WebSocket-Key'),
+    data: { code: 'UPGRADE_FAILED' },
+  })
   const first = await monitor(url)
   expect(await openMonitor(url)).toMatchObject({ status: 500, envelope: { data: { code: 'MONITOR_LIMIT' } } })
   first.socket.close()
