@@ -17,6 +17,7 @@ export { AgentAddressError, AgentAddressPolicy } from './url-safety/agent-addres
 export type { AgentAddressOptions, ResolveHost } from './url-safety/agent-address-policy.ts'
 export { createRegistryHandler } from './http/handler.ts'
 export type { RegistryHandler } from './http/handler.ts'
+export { ListQuerySchema } from './http/list-query.ts'
 export { registryRoutes } from './http/plugin.ts'
 export type { RegistryPluginOptions, RegistryRoutes } from './http/plugin.ts'
 export type {

@@ -30,8 +30,12 @@ export async function policyCommand(args: readonly string[]): Promise<void> {
   const pattern = POLICY_PATTERNS.find((known) => known === option('pattern'))
   if (action === undefined || pattern === undefined) {
     throw new ServerError('CONFIG_INVALID', [
-      ...(action ? [] : [`--action: ${option('action')} is unknown; allowed are ${POLICY_ACTIONS.join(', ')}`]),
-      ...(pattern ? [] : [`--pattern: ${option('pattern')} is unknown; allowed are ${POLICY_PATTERNS.join(', ')}`]),
+      ...(action
+        ? []
+        : [`policy check: --action: ${option('action')} is unknown; allowed are ${POLICY_ACTIONS.join(', ')}`]),
+      ...(pattern
+        ? []
+        : [`policy check: --pattern: ${option('pattern')} is unknown; allowed are ${POLICY_PATTERNS.join(', ')}`]),
     ])
   }
   process.stdout.write(explanation(await readPolicy(file), option('client'), action, pattern, option('channel')))

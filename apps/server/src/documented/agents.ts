@@ -1,5 +1,5 @@
 import type { DocumentedResponse, DocumentedRoute } from '@signalbox/management-api'
-import { AgentCardSchema, REGISTRY_ERRORS, ShownCardSchema } from '@signalbox/registry'
+import { AgentCardSchema, ListQuerySchema, REGISTRY_ERRORS, ShownCardSchema } from '@signalbox/registry'
 import type { RegistryErrorCode } from '@signalbox/registry'
 import type { TSchema } from 'typebox'
 import { Type } from 'typebox'
@@ -94,12 +94,7 @@ export const AGENT_ROUTES: readonly DocumentedRoute[] = [
     'Lists agents, by agent_id.',
     { description: 'Their cards.', schema: Type.Array(ShownCardSchema) },
     ['PARAMETER_INVALID', 'SHUTTING_DOWN'],
-    {
-      query: Type.Object({
-        skill_tags: Type.Optional(Type.String({ description: 'Tags with commas between them: any of them.' })),
-        limit: Type.Optional(Type.Integer({ minimum: 1, description: 'The most cards.' })),
-      }),
-    },
+    { query: ListQuerySchema },
   ),
   registryRoute('GET /agents/{agent_id}', 'Shows one agent.', ONE_CARD, ['AGENT_NOT_FOUND', 'SHUTTING_DOWN']),
   registryRoute(
