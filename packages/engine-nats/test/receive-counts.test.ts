@@ -64,4 +64,21 @@ describe.skipIf(NATS_SERVER === undefined)('receive counts', () => {
     expect([dead?.message.tags['dlq_receive_count'], dead && text(dead.message)]).toEqual(['1', 'x'])
     expect(await waiting).toEqual([])
   })
+
+  test('C2 - a message tells how often it was received, however long its dead-letter queue had no room', async () => {
+    const server = await startServer()
+    const node = await openNode(server, { queueMaxMessages: 1 })
+    await node.queues.send('dead', queued('in the way'))
+    await node.queues.send('q', queued('x', ONCE))
+    const [delivery] = await node.queues.receive('q', RECEIVE)
+    await node.queues.nack([delivery?.receipt ?? ''], CLIENT)
+    // Long enough for the move to be tried three times.
+    expect(await node.queues.receive('q', { ...RECEIVE, waitMs: 11_000 })).toEqual([])
+    const [inTheWay] = await node.queues.receive('dead', RECEIVE)
+    await node.queues.ack([inTheWay?.receipt ?? ''], CLIENT)
+    const waiting = node.queues.receive('q', { ...RECEIVE, waitMs: 6_000 })
+    const [dead] = await node.queues.receive('dead', RECEIVE)
+    expect([dead?.message.tags['dlq_receive_count'], dead && text(dead.message)]).toEqual(['1', 'x'])
+    expect(await waiting).toEqual([])
+  }, 60_000)
 })

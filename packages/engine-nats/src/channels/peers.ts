@@ -1,4 +1,6 @@
 import type { ChannelType } from '@signalbox/broker-core'
+import type { Msg } from '@nats-io/transport-node'
+import { createInbox } from '@nats-io/transport-node'
 import { messageOf } from '@signalbox/broker-core'
 
 import type { Connection } from '../connection.ts'
@@ -37,6 +39,8 @@ export class Peers {
   readonly #others = new Map<string, { seen: number; readonly figures: Map<string, Figures> }>()
   #timer: NodeJS.Timeout | undefined
   #told = 0
+  #tenure = 0
+  #tickedAt = Date.now()
 
   constructor(
     connection: Connection,
@@ -70,6 +74,7 @@ export class Peers {
   }
 
   #tick(): void {
+    this.#noticeStandstill()
     const now = Date.now()
     for (const [node, { seen }] of this.#others) if (now - seen > GONE_MS) this.#others.delete(node)
     if (this.#table.untold.size > 0 || now - this.#told >= ALIVE_MS) this.#tell(this.#table.untold)
@@ -131,19 +136,59 @@ export class Peers {
     return this.#others.has(node)
   }
 
-  /** Whether every node that is known can be reached now. @throws never */
-  async everyoneAnswers(): Promise<boolean> {
-    const silent = new Set(this.others)
-    if (silent.size === 0) return this.#connection.connected
-    // This node answers as well.
-    const options = { strategy: 'count', maxMessages: silent.size + 1, maxWait: ANSWER_MS } as const
+  /**
+   * Asks every node, this one included. `silent` are those that are known and have not answered in time.
+   * @param read The answering node, from its answer.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async askAll(
+    what: string,
+    content: string,
+    read: (answer: Msg) => string,
+    waitMs = ANSWER_MS,
+  ): Promise<{ readonly silent: readonly string[] }> {
+    const silent = new Set(this.others).add(this.#node)
+    await this.#connection.ready()
+    const { nc } = this.#connection
+    const { promise: over, resolve } = Promise.withResolvers<void>()
+    const inbox = createInbox()
+    const answers = nc.subscribe(inbox, {
+      callback: (error, answer) => {
+        if (!error && answer.data.length > 0) silent.delete(read(answer))
+        if (silent.size === 0) resolve()
+      },
+    })
+    const timer = setTimeout(resolve, waitMs)
     try {
-      const answers = await this.#connection.nc.requestMany(this.#subjects.nodes('there'), '', options)
-      for await (const answer of answers) silent.delete(answer.string())
+      nc.publish(this.#subjects.nodes(what), content, { reply: inbox })
+      await over
+    } finally {
+      clearTimeout(timer)
+      answers.unsubscribe()
+    }
+    return { silent: [...silent] }
+  }
+
+  /** Whether every node that is known can be reached now. */
+  async everyoneAnswers(): Promise<boolean> {
+    try {
+      const { silent } = await this.askAll('there', '', (answer) => answer.string())
+      return silent.length === 0
     } catch {
       return false
     }
-    return silent.size === 0
+  }
+
+  /** Another number once the others may have taken this node for gone: it was cut off from them, or stood still. */
+  get tenure(): number {
+    this.#noticeStandstill()
+    return this.#tenure
+  }
+
+  #noticeStandstill(): void {
+    const now = Date.now()
+    if (now - this.#tickedAt > GONE_MS / 2) this.#tenure++
+    this.#tickedAt = now
   }
 
   /** What the other nodes count for a channel, by node. */
@@ -158,6 +203,7 @@ export class Peers {
 
   /** After the connection was lost. */
   hello(): void {
+    this.#tenure++
     this.#publish('hello', { node: this.#node })
     this.#tell(this.#table.keys())
   }

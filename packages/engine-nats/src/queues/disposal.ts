@@ -55,11 +55,13 @@ export class Disposal {
     try {
       await this.#deadLetters.publish(delivery, receiveCount)
     } catch (error) {
-      if (isBrokerError(error, 'QUEUE_FULL') || isBrokerError(error, 'CHANNEL_LIMIT')) {
-        await this.#parts.connection.request(delivery.ackSubject, nakAfter(DEAD_LETTER_RETRY_MS))
-        return
+      if (!isBrokerError(error) || error.code === 'ENGINE_UNAVAILABLE') throw error
+      if (error.code !== 'QUEUE_FULL' && error.code !== 'CHANNEL_LIMIT') {
+        const message = `a message cannot move to its dead-letter queue: ${error.message}`
+        this.#parts.settings.onProblem({ kind: 'failed', message, error })
       }
-      throw error
+      await this.#parts.connection.request(delivery.ackSubject, nakAfter(DEAD_LETTER_RETRY_MS))
+      return
     }
     await this.remove(delivery)
     this.#parts.figures.change(delivery.channel.incarnation, (figures) => figures.deadLettered++)

@@ -43,6 +43,7 @@ export class LeaseKeeper {
       delivery,
       deadline,
       heldUntil: delivery.arrivedAt + this.#parts.settings.ackWaitMs,
+      tenure: this.#parts.peers.tenure,
     }
     this.hold(lease)
     this.#leases.grant(lease)
@@ -52,10 +53,24 @@ export class LeaseKeeper {
   /** Tells the servers how long to hold the message back, when they would not hold it long enough. */
   hold(lease: Lease): void {
     const now = Date.now()
-    if (lease.deadline + SLACK_MS <= lease.heldUntil) return
-    const forMs = lease.deadline - now + SLACK_MS
+    const forMs = this.#lacks(lease, lease.deadline)
+    if (forMs === 0) return
     this.#parts.connection.nc.publish(lease.delivery.ackSubject, nakAfter(forMs))
     lease.heldUntil = now + forMs
+  }
+
+  /** As {@link hold} for a deadline that the lease is to have; resolves when the servers know. @throws BrokerError ENGINE_UNAVAILABLE */
+  async holdUntil(lease: Lease, deadline: number): Promise<void> {
+    const now = Date.now()
+    const forMs = this.#lacks(lease, deadline)
+    if (forMs === 0) return
+    await this.#parts.connection.request(lease.delivery.ackSubject, nakAfter(forMs))
+    lease.heldUntil = now + forMs
+  }
+
+  /** For how long the servers are to be told to hold the message back; 0 when they do already. */
+  #lacks({ heldUntil }: Lease, deadline: number): number {
+    return deadline + SLACK_MS <= heldUntil ? 0 : deadline - Date.now() + SLACK_MS
   }
 
   /** The node stops: from here on the servers end each lease in its time. */

@@ -10,6 +10,8 @@ export interface Lease {
   deadline: number
   /** Until when the servers keep the message from others by themselves, milliseconds since the epoch. */
   heldUntil: number
+  /** This node's standing among the others when it was granted, or last found to be its own. */
+  tenure: number
 }
 
 const MAX_TIMER_MS = 2 ** 31 - 1
@@ -46,9 +48,9 @@ export class Leases {
     if (this.take(lease.receipt, lease.clientId)) this.#onLapse(lease)
   }
 
-  /** Whether the receipt's lease is here, whoever holds it. */
-  has(receipt: string): boolean {
-    return this.#leases.has(receipt)
+  /** The lease, if it is here, whoever holds it. */
+  get(receipt: string): Lease | undefined {
+    return this.#leases.get(receipt)?.lease
   }
 
   /** The lease, which is over by that; undefined when it is not here, or another client's. */

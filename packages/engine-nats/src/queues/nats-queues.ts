@@ -13,6 +13,7 @@ import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { Disposal } from './disposal.ts'
+import { LeaseClaims } from './lease-claims.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import type { Lease } from './leases.ts'
 import { Leases } from './leases.ts'
@@ -36,6 +37,7 @@ export class NatsQueues implements QueueEngine {
   readonly #disposal: Disposal
   readonly #leases: Leases
   readonly #keeper: LeaseKeeper
+  readonly #claims: LeaseClaims
   readonly #settlements: Settlements
   readonly #reader: QueueReader
   readonly #purge: Purge
@@ -48,7 +50,8 @@ export class NatsQueues implements QueueEngine {
     this.#disposal = new Disposal(parts, this.gauges, new DeadLetters(parts, this.#sender))
     this.#leases = new Leases(parts.figures, (lease) => this.#lapse(lease))
     this.#keeper = new LeaseKeeper(parts, this.#leases, receipts)
-    this.#settlements = new Settlements(parts, this.#leases, this.#keeper, receipts, this.#disposal)
+    this.#claims = new LeaseClaims(parts)
+    this.#settlements = new Settlements(parts, this.#leases, this.#keeper, receipts, this.#disposal, this.#claims)
     this.#reader = new QueueReader(parts, this.gauges, this.#disposal)
     this.#purge = new Purge(parts, this.#leases, this.gauges, async (incarnation) =>
       this.#queues.get(incarnation)?.returnStash(),
@@ -76,7 +79,11 @@ export class NatsQueues implements QueueEngine {
   }
 
   #lapse(lease: Lease): void {
-    this.#disposal.background(this.#disposal.giveBack(lease.delivery))
+    this.#disposal.background(
+      (async () => {
+        if (await this.#claims.isOurs(lease)) await this.#disposal.giveBack(lease.delivery)
+      })(),
+    )
   }
 
   send(channel: string, message: QueueSend): Promise<SendResult> {
@@ -163,7 +170,7 @@ export class NatsQueues implements QueueEngine {
     const { notes, subjects, settings } = this.#parts
     try {
       await notes.remove(subjects.note('q', channel.incarnation, '>'))
-      await this.#settlements.forget(channel)
+      await this.#claims.forget(channel)
     } catch (error) {
       settings.onProblem({ kind: 'failed', message: `forgetting a deleted queue: ${messageOf(error)}`, error })
     }

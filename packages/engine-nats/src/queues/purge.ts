@@ -1,3 +1,4 @@
+import { unavailable } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
@@ -8,6 +9,11 @@ import type { QueueGauges } from './queue-gauges.ts'
 /** How long the other nodes have to say what they lease, in milliseconds. */
 const ANSWER_MS = 1_000
 const PARALLEL = 256
+
+interface Leased {
+  readonly node: string
+  readonly sequences: readonly number[]
+}
 
 /** Empties queues, but for what is leased anywhere. */
 export class Purge {
@@ -41,32 +47,30 @@ export class Purge {
     } catch {
       // What could not be given back comes back by itself.
     }
-    message.respond(JSON.stringify([...this.#leases.sequences(incarnation)]))
+    const sequences = [...this.#leases.sequences(incarnation)]
+    message.respond(JSON.stringify({ node: this.#parts.node, sequences } satisfies Leased))
   }
 
   async run(channel: StoredChannel): Promise<number> {
     const { connection } = this.#parts
     await this.#gauges.sweep(channel)
-    await this.#returnStash(channel.incarnation)
-    const leased = new Set([...this.#leases.sequences(channel.incarnation), ...(await this.#leasedElsewhere(channel))])
+    const leased = new Set(await this.#leasedAnywhere(channel))
     if (leased.size === 0) {
       return (await connection.call(() => connection.manager.streams.purge(channel.stream))).purged
     }
     return this.#removeAllBut(channel, leased)
   }
 
-  async #leasedElsewhere({ incarnation }: StoredChannel): Promise<readonly number[]> {
-    const { connection, subjects, peers } = this.#parts
-    const others = peers.others.length
-    if (others === 0) return []
+  /** @throws BrokerError ENGINE_UNAVAILABLE when a node does not say */
+  async #leasedAnywhere({ incarnation }: StoredChannel): Promise<readonly number[]> {
     const found: number[] = []
-    await connection.call(async () => {
-      // This node answers as well.
-      const options = { strategy: 'count', maxMessages: others + 1, maxWait: ANSWER_MS } as const
-      for await (const answer of await connection.nc.requestMany(subjects.nodes('leased'), incarnation, options)) {
-        found.push(...answer.json<number[]>())
-      }
-    })
+    const read = (answer: Msg): string => {
+      const { node, sequences } = answer.json<Leased>()
+      found.push(...sequences)
+      return node
+    }
+    const { silent } = await this.#parts.peers.askAll('leased', incarnation, read, ANSWER_MS)
+    if (silent.length > 0) throw unavailable('another node does not say what it leases')
     return found
   }
 

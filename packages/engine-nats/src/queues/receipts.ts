@@ -1,3 +1,4 @@
+import { unavailable } from '@signalbox/broker-core'
 import { Buffer } from 'node:buffer'
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
@@ -33,7 +34,9 @@ export class Receipts {
     const subject = subjects.note('key')
     await notes.put(subject, randomBytes(32).toString('base64url'), 0)
     const note = await notes.get(subject)
-    return new Receipts(Buffer.from(note?.text ?? '', 'base64url'))
+    // With an empty key anybody could write receipts.
+    if (!note) throw unavailable('the key of receipts is gone')
+    return new Receipts(Buffer.from(note.text, 'base64url'))
   }
 
   write(receipt: Receipt): string {

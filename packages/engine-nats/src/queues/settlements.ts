@@ -2,12 +2,12 @@ import type { Settlement } from '@signalbox/broker-core'
 import { messageOf, messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 
-import type { StoredChannel } from '../channels/stored-channel.ts'
 import { isNoResponders } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import { ackSubject } from './ack-subject.ts'
 import type { Disposal } from './disposal.ts'
+import type { LeaseClaims } from './lease-claims.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Lease, Leases } from './leases.ts'
 import { readRecord } from './queue-record.ts'
@@ -27,11 +27,10 @@ interface Shown {
 const HOPS = 4
 /** How long another node may take to answer before it is asked whether it is still there, in milliseconds. */
 const ASK_MS = 1_000
-const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Settles leases, wherever they were granted. The node that granted a lease decides about it as long as it lives; of a
- * dead node's lease some other node takes over the say, by a note that only one can write.
+ * Settles leases, wherever they were granted. The node that granted a lease decides about it as long as it can be
+ * reached; then some other node takes over the say.
  */
 export class Settlements {
   readonly #parts: Parts
@@ -39,13 +38,22 @@ export class Settlements {
   readonly #keeper: LeaseKeeper
   readonly #receipts: Receipts
   readonly #disposal: Disposal
+  readonly #claims: LeaseClaims
 
-  constructor(parts: Parts, leases: Leases, keeper: LeaseKeeper, receipts: Receipts, disposal: Disposal) {
+  constructor(
+    parts: Parts,
+    leases: Leases,
+    keeper: LeaseKeeper,
+    receipts: Receipts,
+    disposal: Disposal,
+    claims: LeaseClaims,
+  ) {
     this.#parts = parts
     this.#leases = leases
     this.#keeper = keeper
     this.#receipts = receipts
     this.#disposal = disposal
+    this.#claims = claims
   }
 
   /** Serves the receipts that other nodes are shown. */
@@ -62,7 +70,7 @@ export class Settlements {
   async #answer(message: Msg): Promise<void> {
     try {
       const { receipt, clientId, wish } = message.json<Shown>()
-      message.respond((await this.#settleHere(receipt, clientId, wish)) ? 'settled' : 'lost')
+      message.respond((await this.#settle(receipt, clientId, wish)) ? 'settled' : 'lost')
     } catch (error) {
       this.#parts.settings.onProblem({
         kind: 'failed',
@@ -80,21 +88,18 @@ export class Settlements {
   }
 
   async #settle(receipt: string, clientId: string, wish: Wish): Promise<boolean> {
-    if (this.#leases.has(receipt)) return this.#settleHere(receipt, clientId, wish)
     const read = this.#receipts.read(receipt)
     if (!read || read.clientId !== clientId) return false
-    if (read.node === this.#parts.node) return false
+    const lease = this.#leases.get(receipt)
+    if (lease && (await this.#claims.isOurs(lease))) return this.#settleHere(receipt, clientId, wish)
+    if (lease) this.#leases.take(receipt, clientId)
+    // What this node granted and does not have is over, unless it was cut off at some time, and others took it over.
+    if (read.node === this.#parts.node && this.#parts.peers.tenure === 0) return false
     return this.#settleThere(receipt, read, wish)
   }
 
   async #settleHere(receipt: string, clientId: string, wish: Wish): Promise<boolean> {
-    if (wish.what === 'extend') {
-      const extended = this.#leases.extend(receipt, clientId, Date.now() + wish.leaseMs)
-      if (!extended) return false
-      await this.#parts.connection.ready()
-      this.#keeper.hold(extended)
-      return true
-    }
+    if (wish.what === 'extend') return this.#extendHere(receipt, clientId, wish.leaseMs)
     const lease = this.#leases.take(receipt, clientId)
     if (!lease) return false
     try {
@@ -108,37 +113,37 @@ export class Settlements {
     }
   }
 
+  /** The servers first: a lease that they do not know to be longer would not be its holder's alone. */
+  async #extendHere(receipt: string, clientId: string, leaseMs: number): Promise<boolean> {
+    const lease = this.#leases.get(receipt)
+    if (lease?.clientId !== clientId) return false
+    await this.#keeper.holdUntil(lease, Date.now() + leaseMs)
+    return this.#leases.extend(receipt, clientId, Date.now() + leaseMs) !== undefined
+  }
+
   /** At the node that has the lease, or here if that node is no more. */
   async #settleThere(receipt: string, read: Receipt, wish: Wish): Promise<boolean> {
-    const { connection, subjects, notes, node } = this.#parts
-    const key = subjects.note('t', read.queue, `${read.sequence}-${read.delivery}`)
-    let [holder, revision] = [read.node, 0]
+    const { connection, node } = this.#parts
+    const noted = read.node === node ? await this.#claims.holder(read) : undefined
+    let [holder, revision] = [noted?.node ?? read.node, noted?.revision ?? 0]
     for (let hop = 0; hop < HOPS; hop++) {
       const answer = await this.#ask(holder, receipt, read.clientId, wish)
       if (answer !== undefined) return answer
-      // A node that is gone cannot have the say; of several that want it the first to write has it.
+      // A node that is gone cannot have the say.
       const lease = await this.#orphan(receipt, read)
       if (!lease) return false
-      if (await notes.put(key, node, revision)) {
+      if (await this.#claims.claim(read, revision)) {
         this.#leases.grant(lease)
         this.#keeper.hold(lease)
         const settled = await this.#settleHere(receipt, read.clientId, wish)
-        this.#forgetAt(key, wish.what === 'ack' && settled ? Date.now() : read.deadline)
+        this.#claims.forgetAt(read, wish.what === 'ack' && settled ? Date.now() : read.deadline)
         return settled
       }
-      const note = await notes.get(key)
-      ;[holder, revision] = [note?.text ?? read.node, note?.revision ?? 0]
+      const found = await this.#claims.holder(read)
+      ;[holder, revision] = [found?.node ?? read.node, found?.revision ?? 0]
       await connection.ready()
     }
     return false
-  }
-
-  /** The note stays as long as the receipt could be shown again. */
-  #forgetAt(key: string, time: number): void {
-    const forget = (): void => {
-      this.#parts.notes.remove(key).catch(() => {})
-    }
-    setTimeout(forget, Math.min(MAX_TIMER_MS, Math.max(0, time - Date.now()))).unref()
   }
 
   /** Undefined when the node does not answer any more. */
@@ -171,7 +176,7 @@ export class Settlements {
 
   /** The lease of a node that is gone, if it is not over. */
   async #orphan(receipt: string, read: Receipt): Promise<Lease | undefined> {
-    const { messages, storedChannels } = this.#parts
+    const { messages, peers, storedChannels } = this.#parts
     if (read.deadline <= Date.now()) return undefined
     const channel = storedChannels.byIncarnation(read.queue)
     const message = channel && (await messages.get(channel.stream, { seq: read.sequence }))
@@ -184,6 +189,7 @@ export class Settlements {
       deadline,
       // How long the servers hold it is not known here.
       heldUntil: 0,
+      tenure: peers.tenure,
       delivery: {
         channel,
         record,
@@ -198,10 +204,5 @@ export class Settlements {
         arrivedAt: Date.now(),
       },
     }
-  }
-
-  /** Notes of a deleted queue. */
-  async forget({ incarnation }: StoredChannel): Promise<void> {
-    await this.#parts.notes.remove(this.#parts.subjects.note('t', incarnation, '>'))
   }
 }

@@ -1,0 +1,68 @@
+import type { StoredChannel } from '../channels/stored-channel.ts'
+import type { Parts } from '../parts.ts'
+import type { Lease } from './leases.ts'
+import type { Receipt } from './receipts.ts'
+
+const MAX_TIMER_MS = 2 ** 31 - 1
+
+/** The delivery that a lease is of. */
+type Claimed = Pick<Receipt, 'queue' | 'sequence' | 'delivery' | 'deadline'>
+
+/**
+ * Who has the say about a lease. It is the node that granted it, until another one finds that node gone and writes a
+ * note; of several that want the say the first to write has it.
+ */
+export class LeaseClaims {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  #key({ queue, sequence, delivery }: Claimed): string {
+    return this.#parts.subjects.note('t', queue, `${sequence}-${delivery}`)
+  }
+
+  /** The node that took the lease over, and the note's revision; undefined when none did. @throws BrokerError ENGINE_UNAVAILABLE */
+  async holder(claimed: Claimed): Promise<{ readonly node: string; readonly revision: number } | undefined> {
+    const note = await this.#parts.notes.get(this.#key(claimed))
+    return note && { node: note.text, revision: note.revision }
+  }
+
+  /** Takes the lease over; false when somebody was faster than `revision`. @throws BrokerError ENGINE_UNAVAILABLE */
+  claim(claimed: Claimed, revision: number): Promise<boolean> {
+    return this.#parts.notes.put(this.#key(claimed), this.#parts.node, revision)
+  }
+
+  /**
+   * Whether this node still has the say about a lease in its hands: while it was cut off or stood still, another one may
+   * have taken it over.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async isOurs(lease: Lease): Promise<boolean> {
+    const { connection, peers, node } = this.#parts
+    await connection.ready()
+    const { tenure } = peers
+    if (lease.tenure === tenure) return true
+    const { channel, sequence, delivery } = lease.delivery
+    const claimed = { queue: channel.incarnation, sequence, delivery, deadline: lease.deadline }
+    const isOurs = (await this.claim(claimed, 0)) || (await this.holder(claimed))?.node === node
+    if (!isOurs) return false
+    lease.tenure = tenure
+    this.forgetAt(claimed, lease.deadline)
+    return true
+  }
+
+  /** The note stays as long as the receipt could be shown again. */
+  forgetAt(claimed: Claimed, time: number): void {
+    const forget = (): void => {
+      this.#parts.notes.remove(this.#key(claimed)).catch(() => {})
+    }
+    setTimeout(forget, Math.min(MAX_TIMER_MS, Math.max(0, time - Date.now()))).unref()
+  }
+
+  /** Notes of a deleted queue. */
+  async forget({ incarnation }: StoredChannel): Promise<void> {
+    await this.#parts.notes.remove(this.#parts.subjects.note('t', incarnation, '>'))
+  }
+}
