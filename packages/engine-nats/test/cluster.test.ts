@@ -124,4 +124,21 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
       { timeout: 60_000, interval: 1 },
     )
   }, 180_000)
+
+  test('CL-6 - a node that comes back before the servers have a leader learns of channels as soon as they have', async () => {
+    const prefix = unusedPrefix()
+    const problems: string[] = []
+    const node = await openNode(prefix, {
+      requestTimeoutMs: 1_000,
+      onProblem: ({ message }) => problems.push(message),
+    })
+    const other = await openNode(prefix, { requestTimeoutMs: 1_000 })
+    await Promise.all(cluster.servers.map((server) => server.kill()))
+    const [first, ...rest] = cluster.servers
+    await first?.start()
+    await vi.waitFor(() => expect(problems.join('\n')).toMatch(/reading the channels again/), PATIENT)
+    await Promise.all(rest.map((server) => server.start()))
+    await vi.waitFor(() => other.channels.create('queues', 'new'), { timeout: 60_000, interval: 500 })
+    await vi.waitFor(async () => expect(await node.channels.info('queues', 'new')).toBeDefined(), PATIENT)
+  }, 180_000)
 })
