@@ -4,6 +4,8 @@ import type { Lease } from './leases.ts'
 import type { Receipt } from './receipts.ts'
 
 const MAX_TIMER_MS = 2 ** 31 - 1
+/** A node that finds a lease in its hands so long after its end leaves it to the servers, which ended it, in milliseconds. */
+const LATE_MS = 60_000
 
 /** The delivery that a lease is of. */
 type Claimed = Pick<Receipt, 'queue' | 'sequence' | 'delivery' | 'deadline'>
@@ -44,21 +46,23 @@ export class LeaseClaims {
     await connection.ready()
     const { tenure } = peers
     if (lease.tenure === tenure) return true
+    if (Date.now() > lease.deadline + LATE_MS) return false
     const { channel, sequence, delivery } = lease.delivery
     const claimed = { queue: channel.incarnation, sequence, delivery, deadline: lease.deadline }
     const isOurs = (await this.claim(claimed, 0)) || (await this.holder(claimed))?.node === node
     if (!isOurs) return false
     lease.tenure = tenure
-    this.forgetAt(claimed, lease.deadline)
+    this.forgetLater(claimed)
     return true
   }
 
-  /** The note stays as long as the receipt could be shown again. */
-  forgetAt(claimed: Claimed, time: number): void {
+  /** The note stays as long as the receipt could be shown again, and as a node may still find the lease in its hands. */
+  forgetLater(claimed: Claimed): void {
     const forget = (): void => {
       this.#parts.notes.remove(this.#key(claimed)).catch(() => {})
     }
-    setTimeout(forget, Math.min(MAX_TIMER_MS, Math.max(0, time - Date.now()))).unref()
+    const left = claimed.deadline + 2 * LATE_MS - Date.now()
+    setTimeout(forget, Math.min(MAX_TIMER_MS, Math.max(0, left))).unref()
   }
 
   /** Notes of a deleted queue. */

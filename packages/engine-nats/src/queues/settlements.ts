@@ -23,6 +23,8 @@ interface Shown {
   readonly wish: Wish
 }
 
+type Answer = 'settled' | 'lost' | 'moved'
+
 /** How often a receipt is followed from node to node, while they come and go. */
 const HOPS = 4
 /** How long another node may take to answer before it is asked whether it is still there, in milliseconds. */
@@ -70,7 +72,7 @@ export class Settlements {
   async #answer(message: Msg): Promise<void> {
     try {
       const { receipt, clientId, wish } = message.json<Shown>()
-      message.respond((await this.#settle(receipt, clientId, wish)) ? 'settled' : 'lost')
+      message.respond(await this.#settleIfHere(receipt, clientId, wish))
     } catch (error) {
       this.#parts.settings.onProblem({
         kind: 'failed',
@@ -90,12 +92,23 @@ export class Settlements {
   async #settle(receipt: string, clientId: string, wish: Wish): Promise<boolean> {
     const read = this.#receipts.read(receipt)
     if (!read || read.clientId !== clientId) return false
+    const { node } = this.#parts
+    if (!this.#leases.get(receipt) && read.node !== node) return this.#settleFrom(read.node, 0, receipt, read, wish)
+    const answer = await this.#settleIfHere(receipt, clientId, wish)
+    if (answer !== 'moved') return answer === 'settled'
+    const holder = await this.#claims.holder(read)
+    return !holder || holder.node === node ? false : this.#settleFrom(holder.node, holder.revision, receipt, read, wish)
+  }
+
+  /** What this node says of a receipt: `moved` when another one may have its lease by now. */
+  async #settleIfHere(receipt: string, clientId: string, wish: Wish): Promise<Answer> {
     const lease = this.#leases.get(receipt)
-    if (lease && (await this.#claims.isOurs(lease))) return this.#settleHere(receipt, clientId, wish)
-    if (lease) this.#leases.take(receipt, clientId)
-    // What this node granted and does not have is over, unless it was cut off at some time, and others took it over.
-    if (read.node === this.#parts.node && this.#parts.peers.tenure === 0) return false
-    return this.#settleThere(receipt, read, wish)
+    if (lease && (await this.#claims.isOurs(lease))) {
+      return (await this.#settleHere(receipt, clientId, wish)) ? 'settled' : 'lost'
+    }
+    if (lease) this.#leases.take(receipt, lease.clientId)
+    // Of what it granted and does not have, nobody else took anything over while it was never out of reach.
+    return this.#parts.peers.tenure === 0 ? 'lost' : 'moved'
   }
 
   async #settleHere(receipt: string, clientId: string, wish: Wish): Promise<boolean> {
@@ -121,23 +134,27 @@ export class Settlements {
     return this.#leases.extend(receipt, clientId, Date.now() + leaseMs) !== undefined
   }
 
-  /** At the node that has the lease, or here if that node is no more. */
-  async #settleThere(receipt: string, read: Receipt, wish: Wish): Promise<boolean> {
-    const { connection, node } = this.#parts
-    const noted = read.node === node ? await this.#claims.holder(read) : undefined
-    let [holder, revision] = [noted?.node ?? read.node, noted?.revision ?? 0]
+  /** At the node that has the lease, by what is known, or here if that node is no more. */
+  async #settleFrom(from: string, atRevision: number, receipt: string, read: Receipt, wish: Wish): Promise<boolean> {
+    const { connection } = this.#parts
+    let [holder, revision] = [from, atRevision]
     for (let hop = 0; hop < HOPS; hop++) {
       const answer = await this.#ask(holder, receipt, read.clientId, wish)
-      if (answer !== undefined) return answer
+      if (answer === 'settled' || answer === 'lost') return answer === 'settled'
+      if (answer === 'moved') {
+        const noted = await this.#claims.holder(read)
+        if (!noted || noted.node === holder) return false
+        ;[holder, revision] = [noted.node, noted.revision]
+        continue
+      }
       // A node that is gone cannot have the say.
       const lease = await this.#orphan(receipt, read)
       if (!lease) return false
       if (await this.#claims.claim(read, revision)) {
         this.#leases.grant(lease)
         this.#keeper.hold(lease)
-        const settled = await this.#settleHere(receipt, read.clientId, wish)
-        this.#claims.forgetAt(read, wish.what === 'ack' && settled ? Date.now() : read.deadline)
-        return settled
+        this.#claims.forgetLater(read)
+        return this.#settleHere(receipt, read.clientId, wish)
       }
       const found = await this.#claims.holder(read)
       ;[holder, revision] = [found?.node ?? read.node, found?.revision ?? 0]
@@ -147,14 +164,15 @@ export class Settlements {
   }
 
   /** Undefined when the node does not answer any more. */
-  async #ask(holder: string, receipt: string, clientId: string, wish: Wish): Promise<boolean | undefined> {
+  async #ask(holder: string, receipt: string, clientId: string, wish: Wish): Promise<Answer | undefined> {
     const { connection, peers, node } = this.#parts
-    if (holder === node) return this.#settleHere(receipt, clientId, wish)
+    if (holder === node) return (await this.#settleHere(receipt, clientId, wish)) ? 'settled' : 'lost'
     try {
       const content = JSON.stringify({ receipt, clientId, wish })
       const answer = await this.#request(holder, content)
-      if (answer.string() === 'unavailable') await connection.call(() => Promise.reject(new Error('of another node')))
-      return answer.string() === 'settled'
+      const said = answer.string()
+      if (said === 'settled' || said === 'lost' || said === 'moved') return said
+      return await connection.call(() => Promise.reject(new Error('of another node')))
     } catch (error) {
       // A node that is just going may have taken the question with it.
       if (isNoResponders(error) || !peers.isAlive(holder)) return undefined
