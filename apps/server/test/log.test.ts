@@ -61,7 +61,7 @@ test.each(['json', 'pretty'])(
         outputOf(format, lines + end),
       ),
     )
-    expect(ends.map(written)).toEqual([all, all, all, all])
+    expect(ends.map(numbersOf)).toEqual([all, all, all, all])
     expect(ends[2]?.trimEnd().split('\n').at(-1)).toContain('signalbox crashed: crash')
   },
 )
