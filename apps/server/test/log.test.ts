@@ -51,6 +51,10 @@ test('log - secrets are left out wherever headers or credentials are logged', ()
   })
 })
 
+function numbersOf(output: string): number[] {
+  return [...output.matchAll(/line (\d+)/g)].map(([, number]) => Number(number))
+}
+
 test.each(['json', 'pretty'])(
   'log - what was logged in the turn of an end or a crash is written (%s)',
   async (format) => {

@@ -97,6 +97,10 @@ export class ToolCall implements ToolContext, RunningCall {
     return controller.signal
   }
 
+  get wantsProgress(): boolean {
+    return this.#progressToken !== undefined
+  }
+
   progress(message: string): void {
     const token = this.#progressToken
     if (token === undefined || this.#over || this.#exchange.abandoned) return

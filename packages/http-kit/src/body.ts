@@ -73,7 +73,11 @@ export function readBody(
     }
   }
   const onEnd = (): void => {
-    done(undefined, chunks === undefined ? (first ?? EMPTY) : Buffer.concat(chunks, bytes))
+    const body = chunks === undefined ? (first ?? EMPTY) : Buffer.concat(chunks, bytes)
+    // The request, and with it this listener, may wait for long: the bytes need not.
+    first = undefined
+    chunks = undefined
+    done(undefined, body)
   }
   request.on('data', onData)
   request.on('end', onEnd)

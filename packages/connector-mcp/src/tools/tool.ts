@@ -12,6 +12,8 @@ export interface ToolContext {
   readonly traceContext: Readonly<Record<string, string>>
   /** Present when the agent tools are. */
   readonly agents?: AgentDirectory
+  /** Whether the client asked for progress. */
+  readonly wantsProgress: boolean
   /** Tells a client that asked for progress what the call is waiting for (M6). */
   progress(message: string): void
 }

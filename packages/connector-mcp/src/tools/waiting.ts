@@ -4,8 +4,12 @@ import type { ToolContext, ToolOutcome } from './tool.ts'
 /** Clients that prolong their own time-out with each sign of progress wait longer than this in between. */
 const PROGRESS_MS = 5_000
 
-/** Waits, and tells the client for what: at once, and then every 5 s (M6). */
-export async function withProgress<T>(context: ToolContext, awaited: string, wait: () => Promise<T>): Promise<T> {
+/** Waits, and tells a client that asked for it for what: at once, and then every 5 s (M6). */
+export function withProgress<T>(context: ToolContext, awaited: string, wait: () => Promise<T>): Promise<T> {
+  return context.wantsProgress ? waitAndTell(context, awaited, wait) : wait()
+}
+
+async function waitAndTell<T>(context: ToolContext, awaited: string, wait: () => Promise<T>): Promise<T> {
   context.progress(`waiting for ${awaited}`)
   const timer = setInterval(() => context.progress(`still waiting for ${awaited}`), PROGRESS_MS)
   timer.unref()
