@@ -2,6 +2,7 @@ import type { Alternative } from '../rounds.ts'
 import { interleave, medians, ratios } from '../rounds.ts'
 import type { RequestFigures } from '../processes.ts'
 import { openLoad, startEcho, startServer } from '../processes.ts'
+import type { Guard } from '../guarded.ts'
 import type { BenchContext, Goal, Measure } from '../row.ts'
 
 /** How the CPU of one `tools/call` compares with that of a Fastify echo of the very same JSON. */
@@ -11,8 +12,10 @@ export async function againstEcho(
     readonly name: string
     readonly goal: Goal
     readonly json: string
+    /** For the servers; the echo stays as it is. @default no authentication, no authorization, no line for a request */
+    readonly guard?: Guard
     /** Run once on the server before it is measured. */
-    readonly prepare?: (url: string) => Promise<void>
+    readonly prepare?: (url: string, headers: Guard['headers']) => Promise<void>
   },
 ): Promise<readonly Measure[]> {
   await using stack = new AsyncDisposableStack()
@@ -22,10 +25,11 @@ export async function againstEcho(
   stack.defer(() => echoLoad.close())
   const alternatives: Alternative<RequestFigures>[] = [{ label: 'Fastify echo', run: echoLoad.run }]
   for (const subject of context.subjects) {
-    const server = stack.use(await startServer(context, subject))
+    const server = stack.use(await startServer(context, subject, { env: options.guard?.env ?? {} }))
     const url = `${server.http}/mcp`
-    await options.prepare?.(url)
-    const load = await openLoad(context, server.process, url, options.json)
+    const headers = options.guard?.headers ?? {}
+    await options.prepare?.(url, headers)
+    const load = await openLoad(context, server.process, url, options.json, headers)
     stack.defer(() => load.close())
     alternatives.push({ label: subject.label, run: load.run })
   }

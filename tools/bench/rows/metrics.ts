@@ -1,55 +1,16 @@
-import { generateKeyPairSync } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-
-import { SignJWT } from 'jose'
-
 import { toolCall } from '../../harness/mcp.ts'
-import { newFolder, openLoad, startMetricsHost, startServer } from '../processes.ts'
+import { guard } from '../guarded.ts'
+import { openLoad, startMetricsHost, startServer } from '../processes.ts'
 import { interleave, medians } from '../rounds.ts'
 import type { BenchContext, Measure, Row } from '../row.ts'
 import type { Subject } from '../subject.ts'
 import { atMost } from './goals.ts'
 
-/** Settings of a server that verifies a token, asks a policy and writes a line for each request, and such a token. */
-async function guarded(
-  context: BenchContext,
-): Promise<{ env: Readonly<Record<string, string>>; headers: Readonly<Record<string, string>> }> {
-  const folder = newFolder(context)
-  const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const keyFile = join(folder, 'public.pem')
-  writeFileSync(keyFile, publicKey.export({ type: 'spki', format: 'pem' }))
-  // Some rules that speak of others, and then the one that decides.
-  const others = Array.from({ length: 20 }, (_, i) => ({ clients: `other-${i}`, effect: 'deny' }))
-  const anything = { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }
-  const policyFile = join(folder, 'policy.json')
-  writeFileSync(policyFile, JSON.stringify({ rules: [...others, {}].map((rule) => Object.assign({}, anything, rule)) }))
-  const token = await new SignJWT({
-    ClientID: 'bench',
-    aud: 'signalbox',
-    iss: 'https://id.example',
-    roles: ['ReadWrite'],
-  })
-    .setProtectedHeader({ alg: 'ES256', kid: 'bench' })
-    .setExpirationTime('1h')
-    .sign(privateKey)
-  return {
-    env: {
-      AUTHENTICATION_ENABLE: 'true',
-      AUTHENTICATION_KEY_FILE: keyFile,
-      AUTHORIZATION_ENABLE: 'true',
-      AUTHORIZATION_POLICY_FILE: policyFile,
-      LOG_LEVEL: 'info',
-    },
-    headers: { Authorization: `Bearer ${token}` },
-  }
-}
-
 async function measureSubject(context: BenchContext, subject: Subject): Promise<Measure> {
   await using stack = new AsyncDisposableStack()
   // Passes every meter, a message and a request each time, and touches no disk.
   const json = toolCall('events_publish', { channel: 'bench.metrics', body: 'a'.repeat(64) })
-  const { env, headers } = await guarded(context)
+  const { env, headers } = await guard(context)
   const alternatives = []
   for (const mode of ['on', 'off'] as const) {
     const { process, url } = await startMetricsHost(context, subject, mode)
