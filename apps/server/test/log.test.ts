@@ -51,10 +51,6 @@ test('log - secrets are left out wherever headers or credentials are logged', ()
   })
 })
 
-function numbersOf(output: string): number[] {
-  return [...output.matchAll(/line (\d+)/g)].map(([, number]) => Number(number))
-}
-
 test.each(['json', 'pretty'])(
   'log - what was logged in the turn of an end or a crash is written (%s)',
   async (format) => {
@@ -65,7 +61,7 @@ test.each(['json', 'pretty'])(
         outputOf(format, lines + end),
       ),
     )
-    expect(ends.map(numbersOf)).toEqual([all, all, all, all])
+    expect(ends.map(written)).toEqual([all, all, all, all])
     expect(ends[2]?.trimEnd().split('\n').at(-1)).toContain('signalbox crashed: crash')
   },
 )
