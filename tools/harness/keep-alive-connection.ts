@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { connect } from 'node:net'
+import { connect as connectTls } from 'node:tls'
 
 export interface HttpAnswer {
   readonly status: number
@@ -27,12 +28,14 @@ export class KeepAliveConnection {
     socket.on('close', () => this.#fail(new Error('the connection is closed')))
   }
 
-  static open(url: string): Promise<KeepAliveConnection> {
-    const { hostname, port } = new URL(url)
+  /** @param ca Who vouches for the server; with one, the connection speaks TLS */
+  static open(url: string, ca?: string): Promise<KeepAliveConnection> {
+    const { hostname: host, port } = new URL(url)
+    const address = { host, port: Number(port) }
     return new Promise((resolve, reject) => {
-      const socket = connect(Number(port), hostname)
+      const socket = ca === undefined ? connect(address) : connectTls({ ...address, ca })
       socket.once('error', reject)
-      socket.once('connect', () => {
+      socket.once(ca === undefined ? 'connect' : 'secureConnect', () => {
         socket.off('error', reject)
         resolve(new KeepAliveConnection(socket))
       })

@@ -1,73 +1,30 @@
-import { execFileSync } from 'node:child_process'
-import { cpus } from 'node:os'
-import { parseArgs } from 'node:util'
+const HELP = `npm run soak -- [subject] [options]
 
-import { exitOnSignals } from '../harness/signals.ts'
-import { soak, soakProblems } from './run.ts'
+  messages               long polls and senders at once (the default)
+  agent-streams          agents' streams: slow readers, many idle ones, clients that go away
+  key-rotation           keys of tokens that rotate under load
+  certificate-rotation   certificates that are replaced under load
+  idle-connections       thousands of connections that do nothing
 
-const HELP = `npm run soak -- [options]
-
-Long polls and senders at once against the real server, over HTTP. Exits with 1 on an error, a message lost or doubled,
-or an event loop that is late beyond its budget.
-
-  --seconds N    how long (default 60)
-  --polls N      concurrent long polls (default 200)
-  --senders N    concurrent senders (default 64)
-  --queues N     queues they share (default 20)
-  --rate N       sends a second of all senders together; 0, the default, is as fast as they are acknowledged
-  --budget MS    event-loop delay p99 (default 5)
+Each tells its options with --help, and exits with 1 when what it looks after did not hold.
 `
 
-const { values } = parseArgs({
-  options: {
-    seconds: { type: 'string', default: '60' },
-    polls: { type: 'string', default: '200' },
-    senders: { type: 'string', default: '64' },
-    queues: { type: 'string', default: '20' },
-    rate: { type: 'string', default: '0' },
-    budget: { type: 'string', default: '5' },
-    help: { type: 'boolean', default: false },
-  },
-})
+const SUBJECTS: ReadonlyMap<string, () => Promise<unknown>> = new Map([
+  ['messages', () => import('./messages-main.ts')],
+  ['agent-streams', () => import('./agent-streams.ts')],
+  ['key-rotation', () => import('./key-rotation-main.ts')],
+  ['certificate-rotation', () => import('./certificate-rotation-main.ts')],
+  ['idle-connections', () => import('./idle-connections-main.ts')],
+])
 
-/** The clients on one core, the server on the other, as in the benchmarks. */
-function pin(): number | undefined {
-  if (cpus().length < 2) return undefined
-  try {
-    execFileSync('taskset', ['-acp', '1', String(process.pid)], { stdio: 'ignore' })
-    return 0
-  } catch {
-    return undefined
-  }
-}
-
-exitOnSignals()
-if (values.help) {
+const [first = ''] = process.argv.slice(2)
+const named = first !== '' && !first.startsWith('-')
+const subject = SUBJECTS.get(named ? first : 'messages')
+if (subject === undefined || first === '--help') {
   process.stdout.write(HELP)
+  process.exitCode = first === '--help' ? 0 : 2
 } else {
-  const report = await soak({
-    seconds: Number(values.seconds),
-    polls: Number(values.polls),
-    senders: Number(values.senders),
-    queues: Number(values.queues),
-    rate: Number(values.rate),
-    delayBudgetMs: Number(values.budget),
-    core: pin(),
-    log: (line) => process.stderr.write(`${line}\n`),
-  })
-  const { latencyMs: latency, loopDelayMs: delay } = report
-  const spread = ({ p50, p99, max }: typeof latency) =>
-    `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms, max ${max.toFixed(2)} ms`
-  process.stdout.write(
-    [
-      `${values.polls} long polls, ${values.senders} senders, ${report.seconds.toFixed(1)} s`,
-      `sent ${report.sent} (${Math.round(report.sent / report.seconds)}/s), received ${report.received}, lost ${report.lost}, doubled ${report.doubled}, errors ${report.errors.length}`,
-      `send to receive: ${spread(latency)}`,
-      `event-loop delay of the server: ${spread(delay)} (budget p99 ${values.budget} ms)`,
-      '',
-    ].join('\n'),
-  )
-  const problems = soakProblems(report)
-  for (const problem of problems) process.stdout.write(`! ${problem}\n`)
-  process.exitCode = problems.length === 0 ? 0 : 1
+  // What is left is the subject's own.
+  if (named) process.argv.splice(2, 1)
+  await subject()
 }
