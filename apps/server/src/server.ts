@@ -22,6 +22,7 @@ import { RequestLog } from './request-log.ts'
 import { openRoutingFile } from './routing-file.ts'
 import { openAuthentication } from './security/authentication.ts'
 import { auditSecurity } from './security/audit.ts'
+import { limitConnections, openFileLimit } from './security/connection-limit.ts'
 import type { TellSecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
 import { openPolicyFile } from './security/policy-file.ts'
@@ -130,6 +131,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       log,
     })
     opened.push(() => shared.close())
+    const connections = limitConnections(shared.server, tell, openFileLimit())
+    opened.push(() => connections[Symbol.dispose]())
     const http = await listen(shared, 'http', config.http)
     health.serving({ health: () => healthOf(engine, agents) })
     const { agentTtlSeconds } = config.connectors.a2a
@@ -151,7 +154,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         })
         // To the end, so that probes and a last scrape see the shutdown.
         await drain(management, 1_000)
-        for (const part of [metrics, routes, authentication, policy, tls]) part?.[Symbol.dispose]()
+        for (const part of [metrics, routes, authentication, policy, tls, connections]) part?.[Symbol.dispose]()
       })()
       return closing
     }

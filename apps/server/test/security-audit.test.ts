@@ -90,6 +90,7 @@ test('AUDIT-2 - each event of the protection is one entry, or is counted elsewhe
     { kind: 'certificates.refused', reason: 'no PEM' },
     { kind: 'authentication.failed', address: 'a', count: 1, reason: 'x' },
     { kind: 'handshake.failed', address: 'a', count: 1, reason: 'x' },
+    { kind: 'connections.refused', address: 'a', count: 1, reason: 'x' },
   ]
   const recorded: unknown[] = []
   const tell = auditSecurity({ record: (entry) => recorded.push(entry) })

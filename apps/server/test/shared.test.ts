@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { createConfig } from '../src/config/load.ts'
 import { Health } from '../src/health.ts'
+import type { Timeouts } from '../src/listeners/shared.ts'
 import { createSharedListener } from '../src/listeners/shared.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { callTool, rpc } from './support/mcp.ts'
@@ -166,7 +167,8 @@ test('M3 - CONNECTORSMCP_MAX_STREAMS bounds the open streams', async () => {
   await first.body!.cancel()
 })
 
-test('timeouts - a client that is slow to send is cut off, one that waits for an answer is not', async () => {
+/** The shared listener alone, with these times. */
+async function listener(timeouts: Timeouts): Promise<string> {
   const engine = await openEmbeddedEngine({ path: temporaryFolder() })
   const metrics = new Metrics()
   const app = await createSharedListener({
@@ -176,15 +178,27 @@ test('timeouts - a client that is slow to send is cut off, one that waits for an
     health: new Health('embedded', '0'),
     metrics,
     log: pino({ level: 'silent' }),
-    timeouts: { headersMs: 100, requestMs: 200, keepAliveMs: 5_000 },
+    timeouts,
   })
   onTestFinished(async () => {
     metrics[Symbol.dispose]()
     await app.close()
     await engine.close()
   })
-  const base = await app.listen({ host: '127.0.0.1', port: 0 })
+  return app.listen({ host: '127.0.0.1', port: 0 })
+}
 
+test('timeouts - a connection on which nothing more is asked is closed, and so is one on which nothing ever was', async () => {
+  const base = await listener({ headersMs: 1_000, requestMs: 2_000, keepAliveMs: 300 })
+  const silent = new RawConnection(base)
+  const used = new RawConnection(base)
+  await used.write('GET /ping HTTP/1.1\r\nHost: x\r\n\r\n')
+  await Promise.all([silent.closed, used.closed])
+  expect(used.received).toMatch(/^HTTP\/1\.1 200 /)
+})
+
+test('timeouts - a client that is slow to send is cut off, one that waits for an answer is not', async () => {
+  const base = await listener({ headersMs: 100, requestMs: 200, keepAliveMs: 5_000 })
   const silent = new RawConnection(base)
   const halfHead = new RawConnection(base)
   await halfHead.write('POST /mcp HTTP/1.1\r\nHost: x\r\n')

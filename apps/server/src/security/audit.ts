@@ -9,18 +9,23 @@ interface Reload {
   readonly detail?: string
 }
 
-/**
- * Audits reloads of keys, policies and certificates. Refused callers are counted where they are refused, as the listener
- * belongs to the entry; handshakes that came to nothing have no caller, and stay in the log.
- */
+/** Refused callers are counted where they are refused, as the listener belongs to the entry; the others have no caller. */
+const ONLY_LOGGED = ['authentication.failed', 'handshake.failed', 'connections.refused'] as const
+
+type OnlyLogged = (typeof ONLY_LOGGED)[number]
+
+/** Audits reloads of keys, policies and certificates; what has no caller stays in the log. */
 export function auditSecurity(log: Pick<AuditLog, 'record'>): TellSecurity {
   return (event) => {
-    if (event.kind === 'authentication.failed' || event.kind === 'handshake.failed') return
-    log.record({ client: '', ...reloadOf(event) })
+    if (isReload(event)) log.record({ client: '', ...reloadOf(event) })
   }
 }
 
-type ReloadEvent = Exclude<SecurityEvent, { readonly kind: 'authentication.failed' | 'handshake.failed' }>
+type ReloadEvent = Exclude<SecurityEvent, { readonly kind: OnlyLogged }>
+
+function isReload(event: SecurityEvent): event is ReloadEvent {
+  return !ONLY_LOGGED.some((kind) => kind === event.kind)
+}
 
 function reloadOf(event: ReloadEvent): Reload {
   switch (event.kind) {

@@ -11,6 +11,8 @@ export type SecurityEvent =
     }
   /** TLS handshakes that came to nothing, likewise. */
   | { readonly kind: 'handshake.failed'; readonly address: string; readonly count: number; readonly reason: string }
+  /** Connections that were closed at once because too many are open, likewise. */
+  | { readonly kind: 'connections.refused'; readonly address: string; readonly count: number; readonly reason: string }
   | { readonly kind: 'keys.reloaded' }
   | { readonly kind: 'keys.failed'; readonly reason: string }
   | { readonly kind: 'policy.reloaded'; readonly file: string; readonly rules: number }
@@ -25,6 +27,7 @@ const LINES: Readonly<
 > = {
   'authentication.failed': { level: 'warn', text: 'authentication failed' },
   'handshake.failed': { level: 'info', text: 'TLS handshake failed' },
+  'connections.refused': { level: 'error', text: 'connections refused: too many are open' },
   'keys.reloaded': { level: 'info', text: 'keys reloaded: tokens are verified anew' },
   'keys.failed': { level: 'error', text: 'keys could not be had: those before, if any, stay in force' },
   'policy.reloaded': { level: 'info', text: 'policy reloaded' },
