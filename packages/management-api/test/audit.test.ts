@@ -190,6 +190,9 @@ test('AUDIT-5 - the log is filtered by client, action, channel, outcome and time
     error: true,
     data: { code: 'PARAMETER_INVALID' },
   })
+  // A number that nothing can be counted with.
+  const forged = Buffer.from('before 9999999999999999').toString('base64url')
+  expect(await server.get(`/api/audit?cursor=${forged}`)).toMatchObject({ data: { code: 'PARAMETER_INVALID' } })
   expect(await server.get('/api/audit?outcome=maybe')).toMatchObject({
     error_string: expect.stringContaining('success, failure, denied'),
   })
@@ -284,4 +287,16 @@ test('AUDIT-6 - closing does not wait for a store that never answers', async () 
   await new Promise((resolve) => setTimeout(resolve, 20))
   await log.close(100)
   expect(log.dropped).toBe(1)
+})
+
+test('AUDIT-6 - entries that the store did not take before the end are counted, and told', async () => {
+  const { system } = await manage()
+  const told: string[] = []
+  const log = new AuditLog({ failed: (error) => void told.push(String(error)) })
+  const stuck = { create: () => new Promise(() => {}) }
+  log.open(Object.assign(Object.create(system), { channels: stuck }))
+  for (let n = 0; n < 300; n++) log.record({ client: 'a', action: 'x', outcome: 'success' })
+  await log.close(50)
+  expect(log.dropped).toBe(300)
+  expect(told).toEqual(['Error: the store did not take 300 entries before the end'])
 })

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:http'
+import type { Socket } from 'node:net'
 import { connect } from 'node:net'
 import { json } from 'node:stream/consumers'
 
@@ -10,6 +11,8 @@ import { monitor, openMonitor } from './monitor-client.ts'
 import { bearer, manage, text, tokens } from './management-server.ts'
 
 const SENDER = { clientId: 'shop' }
+
+const PING = Buffer.alloc(125)
 
 test.each(['/api/monitor', '/v1/stats/attach'])('MGMT-5 - %s shows messages as they pass, in and out', async (path) => {
   const { url, broker } = await manage()
@@ -186,6 +189,52 @@ test('MGMT-7 - a reader that takes nothing never slows the senders, and is told 
   expect(stalled.messages.length + dropped).toBe(total + 1)
 })
 
+test('MGMT-7 - what a busy server does not show is told where it is missing, and only to those it was for', async () => {
+  const { url, broker } = await manage()
+  const all = await monitor(url, '?max_body_size=0')
+  const some = await monitor(url, '?max_body_size=0&channel=wanted')
+  const { events } = broker.as(SENDER)
+  const publish = (channel: string, count: number) =>
+    Array.from({ length: count }, () => events.publish(channel, { body: text('x') }))
+  // In one turn, more than may wait to be shown.
+  await Promise.all([...publish('other', 5_000), ...publish('wanted', 500), ...publish('other', 500)])
+  await all.until(({ kind }) => kind === 'dropped')
+  await events.publish('wanted', { body: text('x') })
+  await Promise.all([all, some].map((watch) => watch.until(({ channel }) => channel === 'wanted')))
+  expect(some.frames.map(({ kind, count }) => [kind, count])).toEqual([
+    ['started', undefined],
+    ['dropped', 500],
+    ['message', undefined],
+  ])
+  const kinds = all.frames.map(({ kind }) => String(kind))
+  expect(kinds.filter((kind) => kind === 'dropped')).toHaveLength(1)
+  expect(kinds.slice(-2)).toEqual(['dropped', 'message'])
+  expect(all.messages.length + Number(all.frames.at(-2).count)).toBe(6_001)
+})
+
+test('MGMT-7 - a flood of pings from a reader that takes nothing is not answered without a bound', async () => {
+  const { url } = await manage({ monitors: { maxBufferedBytes: 65_536 } })
+  const watch = await monitor(url)
+  let pongs = 0
+  watch.socket.on('pong', () => pongs++)
+  watch.socket.pause()
+  const sent = 400_000
+  for (let n = 0; n < sent; n += 10_000) {
+    await new Promise<void>((resolve) => {
+      for (let i = 1; i < 10_000; i++) watch.socket.ping(PING)
+      watch.socket.ping(PING, true, () => resolve())
+    })
+  }
+  watch.socket.resume()
+  const stopped = () => {
+    watch.socket.send('stop')
+    return watch.frames.some(({ kind }) => kind === 'stopped')
+  }
+  await expect.poll(stopped, { timeout: 40_000 }).toBe(true)
+  expect(pongs).toBeGreaterThan(0)
+  expect(pongs).toBeLessThan(sent / 2)
+}, 60_000)
+
 test('MGMT-7 - a thousand monitors see every message', async () => {
   const { url, broker, get } = await manage({ monitors: { pingMs: 60_000 } })
   const watches: MonitorClient[] = []
@@ -210,6 +259,47 @@ test('MGMT-8 - a peer that does not answer pings is cut off, one that does stays
   await expect.poll(() => pings, { timeout: 10_000 }).toBeGreaterThan(3)
   expect(live.socket.readyState).toBe(live.socket.OPEN)
 })
+
+test('MGMT-8 - a reader that is behind, and reads, is not cut off; it is when it takes nothing', async () => {
+  const { url, broker, get } = await manage({ monitors: { pingMs: 1_000, maxBufferedBytes: 131_072 } })
+  const { events } = broker.as(SENDER)
+  const body = new Uint8Array(65_536).fill(97)
+  // It answers no ping: as one whose answer is behind megabytes that it has to read first.
+  const socket = await rawMonitor(url, '?max_body_size=65536')
+  const monitors = async (): Promise<number> => (await get('/api/snapshot')).data.monitors
+  socket.on('readable', () => {})
+  const publishFor = async (milliseconds: number, read: () => void): Promise<void> => {
+    for (const end = performance.now() + milliseconds; performance.now() < end;) {
+      read()
+      for (let n = 0; n < 4; n++) await events.publish('a', { body })
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+  // Until everything between it and us is full.
+  await publishFor(500, () => {})
+  await publishFor(4_000, () => void socket.read(Math.min(65_536, socket.readableLength)))
+  expect(await monitors()).toBe(1)
+  await expect.poll(monitors, { timeout: 20_000 }).toBe(0)
+}, 60_000)
+
+/** A monitor that reads only what it is told to. */
+function rawMonitor(url: string, query: string): Promise<Socket> {
+  const headers = {
+    Connection: 'Upgrade',
+    Upgrade: 'websocket',
+    'Sec-WebSocket-Version': '13',
+    'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  }
+  return new Promise((resolve, reject) => {
+    const outgoing = request(`${url}/api/monitor${query}`, { headers })
+    outgoing.once('upgrade', (_response, socket: Socket) => {
+      socket.on('error', () => {})
+      onTestFinished(() => void socket.destroy())
+      resolve(socket)
+    })
+    outgoing.on('error', reject).end()
+  })
+}
 
 test('S9 - it ends when the token that opened it expires', async () => {
   const { url } = await manage({ authenticator: tokens(Date.now() + 400) })

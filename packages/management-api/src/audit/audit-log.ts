@@ -44,6 +44,8 @@ export class AuditLog {
   readonly #failed: (error: unknown) => void
   readonly #failures: AuthenticationFailures
   #waiting: Waiting[] = []
+  /** Entries that the store was given and has not answered for. */
+  #storing = 0
   #system: BrokerHandle | undefined
   #pumping: Promise<void> | undefined
   #retry: NodeJS.Timeout | undefined
@@ -107,6 +109,15 @@ export class AuditLog {
     await Promise.race([this.#pumping, late])
     clearTimeout(timer)
     this.#system = undefined
+    this.#giveUp(this.#waiting.length + this.#storing)
+    this.#waiting = []
+  }
+
+  /** Nobody tries these again: all that can be done is to say so. */
+  #giveUp(entries: number): void {
+    if (entries === 0) return
+    this.#dropped += entries
+    this.#failed(new Error(`the store did not take ${entries} entries before the end`))
   }
 
   #drop(): void {
@@ -129,8 +140,10 @@ export class AuditLog {
     while (this.#waiting.length > 0 && this.#system !== undefined && this.#retry === undefined) {
       const batch = this.#waiting.splice(0, BATCH)
       const system = this.#system
+      this.#storing = batch.length
       await this.#createChannel(system)
       const refused = await Promise.all(batch.map((waiting) => this.#append(system, waiting)))
+      this.#storing = 0
       const again = batch.filter((_, i) => refused[i])
       if (again.length > 0) this.#tryLater(again)
       else if (this.#untold > 0) this.#tellDropped()
@@ -164,8 +177,10 @@ export class AuditLog {
   }
 
   #tryLater(again: readonly Waiting[]): void {
+    // Nobody waited for the answer any more.
+    if (this.#system === undefined) return
     if (this.#closed) {
-      this.#dropped += again.length + this.#waiting.length
+      this.#giveUp(again.length + this.#waiting.length)
       this.#waiting = []
       return
     }

@@ -117,7 +117,7 @@ function cursorBefore(sequence: number, first: number): string | null {
 }
 
 function sequenceIn(cursor: string): number {
-  const [, digits] = /^before (\d{1,16})$/.exec(cursorKey(cursor)) ?? []
+  const [, digits] = /^before (\d{1,15})$/.exec(cursorKey(cursor)) ?? []
   if (digits === undefined) throw invalidCursor()
   return Number(digits)
 }

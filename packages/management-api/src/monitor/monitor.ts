@@ -1,8 +1,10 @@
 import type { Buffer } from 'node:buffer'
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 
 import type { RawData, WebSocket } from 'ws'
 
+import type { Batch } from './batch.ts'
+import { Gap } from './gap.ts'
 import type { MonitorFilter } from './monitor-filter.ts'
 import { droppedFrame, endFrame, errorFrame, stateFrame } from './monitor-frames.ts'
 
@@ -17,33 +19,39 @@ export const MONITOR_ENDS = {
 /** The longest a timer can wait, in milliseconds. */
 const MAX_TIMER_MS = 2_147_483_647
 
+/** How often the clock comes by for a reader that takes what is sent, and does not answer. */
+const MAX_UNANSWERED = 10
+
 export interface MonitorSettings {
   readonly filter: MonitorFilter
-  /** Bytes that may wait for the reader; what comes past them is dropped and counted. */
-  readonly maxBufferedBytes: number
+  /** Bytes that may wait for the reader, at the moment; what comes past them is dropped and counted. */
+  readonly roomBytes: () => number
   /** When the credentials end, milliseconds since the epoch (S9). */
   readonly expiresAt: number | undefined
 }
 
 /** One operator who watches: a WebSocket, its filter, and what its reader lost. */
 export class Monitor {
-  readonly filter: MonitorFilter
+  readonly #filter: MonitorFilter
   readonly #socket: WebSocket
-  readonly #stream: Duplex
-  readonly #maxBufferedBytes: number
+  readonly #stream: Socket
+  readonly #roomBytes: () => number
   readonly #expiry: NodeJS.Timeout | undefined
   #running = true
-  #answered = true
+  /** How often the clock came by since it was asked and did not answer. */
+  #unanswered = 0
+  #takenBytes = 0
   #dropped = 0
   #untold = 0
 
-  constructor(socket: WebSocket, stream: Duplex, { filter, maxBufferedBytes, expiresAt }: MonitorSettings) {
-    this.filter = filter
+  constructor(socket: WebSocket, stream: Socket, { filter, roomBytes, expiresAt }: MonitorSettings) {
+    this.#filter = filter
     this.#socket = socket
     this.#stream = stream
-    this.#maxBufferedBytes = maxBufferedBytes
+    this.#roomBytes = roomBytes
     socket.on('message', (data, isBinary) => this.#command(data, isBinary))
-    socket.on('pong', () => (this.#answered = true))
+    socket.on('ping', (data) => this.#pong(data))
+    socket.on('pong', () => (this.#unanswered = 0))
     socket.on('error', () => socket.terminate())
     socket.once('close', () => clearTimeout(this.#expiry))
     if (expiresAt !== undefined) {
@@ -58,37 +66,45 @@ export class Monitor {
     return this.#running && this.#socket.readyState === this.#socket.OPEN
   }
 
-  /** Messages that its reader was too slow for. */
-  get dropped(): number {
-    return this.#dropped
-  }
-
-  /** Sends frames in one write, as many as the buffer holds; the rest is dropped and counted. Never waits. */
-  show(frames: readonly Buffer[]): void {
+  /**
+   * Sends what its filter lets through, in one write, as far as the buffer holds it; the rest is dropped and counted, and
+   * not even printed. Never waits.
+   */
+  show(batch: Batch): void {
+    const { matches, maxBodySize } = this.#filter
     this.#stream.cork()
     this.#tellDropped()
-    for (const frame of frames) {
-      if (this.#untold > 0 || this.#socket.bufferedAmount + frame.byteLength > this.#maxBufferedBytes) this.missed(1)
-      else this.#send(frame)
+    for (const item of batch.items) {
+      if (item instanceof Gap) this.#miss(item.countFor(this.#filter))
+      else if (!matches(item.direction, item.type, item.channel)) continue
+      else if (this.#untold > 0) this.#miss(1)
+      else {
+        const frame = batch.frame(item, maxBodySize)
+        if (this.#hasRoomFor(frame)) this.#send(frame)
+        else this.#miss(1)
+      }
     }
     this.#stream.uncork()
   }
 
-  /** So many messages could not be shown. The reader is told as soon as it has caught up. */
-  missed(count: number): void {
-    this.#dropped += count
-    this.#untold += count
-  }
-
-  /** Asks whether the reader is alive; one that has not answered since the last time is cut off. */
+  /**
+   * Asks whether the reader is alive. One that has not answered since the last time is cut off, unless it takes what is
+   * sent to it: it then finds the question behind all that comes first.
+   */
   ping(): void {
-    if (!this.#answered) {
+    if (this.#unanswered > 0 && (this.#takenBytes === this.#taken || this.#unanswered === MAX_UNANSWERED)) {
       this.#socket.terminate()
       return
     }
-    this.#answered = false
     this.#tellDropped()
-    this.#socket.ping()
+    if (this.#unanswered === 0) this.#socket.ping()
+    this.#unanswered++
+    this.#takenBytes = this.#taken
+  }
+
+  /** Bytes that the system took for the reader. */
+  get #taken(): number {
+    return this.#stream.bytesWritten - this.#stream.writableLength
   }
 
   /** Ends politely; {@link cut} ends those who do not answer. */
@@ -104,9 +120,21 @@ export class Monitor {
     this.#socket.terminate()
   }
 
+  /** So many messages could not be shown. The reader is told at once, or as soon as it has caught up. */
+  #miss(count: number): void {
+    this.#dropped += count
+    this.#untold += count
+    this.#tellDropped()
+  }
+
+  #hasRoomFor({ byteLength }: Buffer): boolean {
+    const { bufferedAmount } = this.#socket
+    return bufferedAmount === 0 || bufferedAmount + byteLength <= this.#roomBytes()
+  }
+
   #tellDropped(): void {
     // With room for more than the one frame, so that a reader at its limit is not told of each single message.
-    if (this.#untold === 0 || this.#socket.bufferedAmount > this.#maxBufferedBytes / 2) return
+    if (this.#untold === 0 || this.#socket.bufferedAmount > this.#roomBytes() / 2) return
     const count = this.#untold
     this.#untold = 0
     this.#send(droppedFrame(count, this.#dropped))
@@ -122,9 +150,17 @@ export class Monitor {
     }
   }
 
+  /** A reader that takes nothing must not make us keep answers to what it sends either. */
+  get #isFull(): boolean {
+    return this.#socket.bufferedAmount > 2 * this.#roomBytes()
+  }
+
+  #pong(data: Buffer): void {
+    if (!this.#isFull && this.#socket.readyState === this.#socket.OPEN) this.#socket.pong(data)
+  }
+
   #send(frame: Buffer): void {
-    // A reader that takes nothing must not make us keep answers to its commands either.
-    if (this.#socket.bufferedAmount > 2 * this.#maxBufferedBytes) return
+    if (this.#isFull) return
     this.#socket.send(frame, { binary: false }, () => this.#tellDropped())
   }
 }

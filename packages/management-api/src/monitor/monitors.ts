@@ -1,13 +1,13 @@
-import type { Buffer } from 'node:buffer'
-import type { Duplex } from 'node:stream'
+import type { Socket } from 'node:net'
 
 import { isReservedChannel } from '@signalbox/broker-core'
 import type { Broker, BrokerObserver, Caller, ChannelType, OutgoingMessage } from '@signalbox/broker-core'
 import type { WebSocket } from 'ws'
 
+import { Batch } from './batch.ts'
+import { Gap } from './gap.ts'
 import { Monitor } from './monitor.ts'
 import type { Direction, MonitorFilter } from './monitor-filter.ts'
-import { messageFrame } from './monitor-frames.ts'
 import type { Sighting } from './monitor-frames.ts'
 
 export interface MonitorsOptions {
@@ -15,13 +15,16 @@ export interface MonitorsOptions {
   readonly maxMonitors?: number
   /** Bytes that may wait for one reader. @default 1048576 */
   readonly maxBufferedBytes?: number
-  /** Milliseconds between pings; a reader that did not answer the one before is cut off. @default 30000 */
+  /** Milliseconds between pings; a reader that took nothing and did not answer the one before is cut off. @default 30000 */
   readonly pingMs?: number
 }
 
 /** Messages, and bytes of their bodies, that may wait to be shown; further ones are dropped for all monitors alike. */
 const MAX_WAITING = 4_096
 const MAX_WAITING_BYTES = 16 * 1024 * 1024
+
+/** Bytes that may wait for all readers together: it is shared out among them. */
+const MAX_BUFFERED_BYTES = 256 * 1024 * 1024
 
 /** How long the event loop is held at once to show messages, in milliseconds. */
 const TURN_MS = 4
@@ -42,16 +45,15 @@ export class Monitors {
     accepted: (type, channel, caller, message) => this.#see('in', type, channel, caller, message),
     delivered: (type, channel, caller, message) => this.#see('out', type, channel, caller, message),
   }
-  #waiting: Sighting[] = []
+  #waiting: (Sighting | Gap)[] = []
   #waitingBytes = 0
-  #missed = 0
   #work: Iterator<void> | undefined
   #turn: NodeJS.Immediate | undefined
   #pings: NodeJS.Timeout | undefined
   #broker: Broker | undefined
   #unobserve: (() => void) | undefined
   #whenEmpty: (() => void) | undefined
-  #closed = false
+  #closing: Promise<void> | undefined
 
   constructor({ maxMonitors = 1_000, maxBufferedBytes = 1_048_576, pingMs = 30_000 }: MonitorsOptions = {}) {
     this.#maxMonitors = maxMonitors
@@ -65,7 +67,7 @@ export class Monitors {
   }
 
   get hasRoom(): boolean {
-    return !this.#closed && this.#monitors.size < this.#maxMonitors
+    return this.#closing === undefined && this.#monitors.size < this.#maxMonitors
   }
 
   /** From now on there are messages to see. */
@@ -75,27 +77,30 @@ export class Monitors {
   }
 
   /** Adds an operator who watches. Ask {@link hasRoom} before. */
-  add(socket: WebSocket, stream: Duplex, filter: MonitorFilter, expiresAt: number | undefined): void {
-    const monitor = new Monitor(socket, stream, { filter, maxBufferedBytes: this.#maxBufferedBytes, expiresAt })
+  add(socket: WebSocket, stream: Socket, filter: MonitorFilter, expiresAt: number | undefined): void {
+    const roomBytes = () => Math.min(this.#maxBufferedBytes, MAX_BUFFERED_BYTES / this.#monitors.size)
+    const monitor = new Monitor(socket, stream, { filter, roomBytes, expiresAt })
     this.#monitors.add(monitor)
     socket.once('close', () => this.#remove(monitor))
     this.#pings ??= setInterval(() => {
       for (const one of this.#monitors) one.ping()
     }, this.#pingMs).unref()
     this.#observe()
-    if (this.#closed) monitor.end('shutdown')
+    if (this.#closing !== undefined) monitor.end('shutdown')
   }
 
   /** Ends every monitor politely, and cuts those that did not follow within `graceMs`. Idempotent. @default graceMs 500 */
-  async close(graceMs = 500): Promise<void> {
-    this.#closed = true
-    for (const monitor of this.#monitors) monitor.end('shutdown')
-    if (this.#monitors.size === 0) return
-    const cut = setTimeout(() => {
-      for (const monitor of this.#monitors) monitor.cut()
-    }, graceMs)
-    await new Promise<void>((resolve) => (this.#whenEmpty = resolve))
-    clearTimeout(cut)
+  close(graceMs = 500): Promise<void> {
+    this.#closing ??= (async () => {
+      for (const monitor of this.#monitors) monitor.end('shutdown')
+      if (this.#monitors.size === 0) return
+      const cut = setTimeout(() => {
+        for (const monitor of this.#monitors) monitor.cut()
+      }, graceMs)
+      await new Promise<void>((resolve) => (this.#whenEmpty = resolve))
+      clearTimeout(cut)
+    })()
+    return this.#closing
   }
 
   #observe(): void {
@@ -114,7 +119,6 @@ export class Monitors {
     this.#work = undefined
     this.#waiting = []
     this.#waitingBytes = 0
-    this.#missed = 0
     this.#whenEmpty?.()
   }
 
@@ -122,12 +126,21 @@ export class Monitors {
   #see(direction: Direction, type: ChannelType, channel: string, caller: Caller, message: OutgoingMessage): void {
     if (isReservedChannel(channel)) return
     if (this.#waiting.length >= MAX_WAITING || this.#waitingBytes >= MAX_WAITING_BYTES) {
-      this.#missed++
+      this.#gap().add(direction, type, channel)
       return
     }
     this.#waiting.push({ direction, type, channel, client: caller.clientId, message, time: Date.now() })
     this.#waitingBytes += message.body.byteLength
     this.#turn ??= setImmediate(() => this.#takeTurn())
+  }
+
+  /** At the end of what waits. */
+  #gap(): Gap {
+    const last = this.#waiting.at(-1)
+    if (last instanceof Gap) return last
+    const gap = new Gap()
+    this.#waiting.push(gap)
+    return gap
   }
 
   /** Works for a few milliseconds, then lets everybody else have theirs. */
@@ -147,41 +160,13 @@ export class Monitors {
   /** Shows all that waits; pauses after each monitor. */
   *#show(): Generator<void> {
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, BATCH)
-      for (const { message } of batch) this.#waitingBytes -= message.body.byteLength
-      const missed = this.#missed
-      this.#missed = 0
-      const frames = new FrameCache(batch)
+      const batch = new Batch(this.#waiting.splice(0, BATCH))
+      this.#waitingBytes -= batch.bytes
       for (const monitor of this.#monitors) {
         if (!monitor.running) continue
-        if (missed > 0) monitor.missed(missed)
-        const shown = frames.matching(monitor.filter)
-        if (shown.length > 0) monitor.show(shown)
+        monitor.show(batch)
         yield
       }
     }
-  }
-}
-
-/** The frames of a batch, each printed once for all monitors that show as much of its body. */
-class FrameCache {
-  readonly #batch: readonly Sighting[]
-  readonly #frames = new Map<number, Map<Sighting, Buffer>>()
-
-  constructor(batch: readonly Sighting[]) {
-    this.#batch = batch
-  }
-
-  matching({ matches, maxBodySize }: MonitorFilter): readonly Buffer[] {
-    let bySize = this.#frames.get(maxBodySize)
-    if (bySize === undefined) this.#frames.set(maxBodySize, (bySize = new Map()))
-    const frames: Buffer[] = []
-    for (const sighting of this.#batch) {
-      if (!matches(sighting.direction, sighting.type, sighting.channel)) continue
-      let frame = bySize.get(sighting)
-      if (frame === undefined) bySize.set(sighting, (frame = messageFrame(sighting, maxBodySize)))
-      frames.push(frame)
-    }
-    return frames
   }
 }

@@ -32,6 +32,8 @@ export class Upgrades {
     clientTracking: false,
     maxPayload: MAX_CLIENT_FRAME_BYTES,
     perMessageDeflate: false,
+    // Whoever takes the connection over bounds what waits for its reader, answers to pings among it.
+    autoPong: false,
   })
 
   constructor(app: FastifyInstance) {
@@ -58,7 +60,7 @@ export class Upgrades {
    * Takes the connection over as a WebSocket. `opened` is called before anything is read from it.
    * @throws ManagementError UPGRADE_FAILED; the request can still be answered then
    */
-  async accept({ raw }: FastifyRequest, opened: (webSocket: WebSocket, stream: Duplex) => void): Promise<void> {
+  async accept({ raw }: FastifyRequest, opened: (webSocket: WebSocket, stream: Socket) => void): Promise<void> {
     const upgrade = this.#upgrades.get(raw)
     if (upgrade === undefined) throw upgradeFailed('this path takes WebSocket handshakes only')
     const { socket, head, response } = upgrade
