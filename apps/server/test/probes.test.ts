@@ -34,9 +34,10 @@ test('PROBE-1, PROBE-2, PROBE-3 - both listeners answer /ping, /health and /read
   }
 })
 
-test('PROBE-2, PROBE-3 - in each phase: starting, serving, registry late, engine down, stopping', async () => {
+test('PROBE-2, PROBE-3, PROBE-4 - in each phase: starting, serving, registry late, engine down, stopping', async () => {
   const engine = await openEmbeddedEngine({ path: temporaryFolder() })
   const metrics = new Metrics()
+  metrics.watchEngine(() => engine.stats())
   const health = new Health('embedded', VERSION)
   const log = pino({ level: 'silent' })
   const api = createManagementApi({ config: createConfig(), health, metrics, log })
@@ -50,6 +51,8 @@ test('PROBE-2, PROBE-3 - in each phase: starting, serving, registry late, engine
     const live = await app.inject('/health')
     const ready = await app.inject('/ready')
     const state = ready.json<HealthState>()
+    const scrape = await app.inject('/metrics')
+    expect([scrape.statusCode, scrape.body]).toEqual([200, expect.stringContaining('process_cpu_seconds_total')])
     return [live.statusCode, live.body, ready.statusCode, state.ready, state.healthy]
   }
 

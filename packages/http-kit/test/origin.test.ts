@@ -70,13 +70,17 @@ describe('S6 - auto', () => {
     expect(a2a(origin)).toBe(true)
   })
 
-  test.each(['http://[::1]', 'https://[::1]:3000', 'http://::1', 'http://0.0.0.0', 'http://0.0.0.0:9090'])(
-    'S6 - origin %s passes for MCP only',
-    (origin) => {
-      expect(mcp(origin)).toBe(true)
-      expect(a2a(origin)).toBe(false)
-    },
-  )
+  test.each([
+    'http://[::1]',
+    'http://[::1]:9090',
+    'https://[::1]:3000',
+    'http://::1',
+    'http://0.0.0.0',
+    'http://0.0.0.0:9090',
+  ])('S6 - origin %s passes for MCP only', (origin) => {
+    expect(mcp(origin)).toBe(true)
+    expect(a2a(origin)).toBe(false)
+  })
 
   test.each(TRICKS)('S6, ORIGIN-1 - origin %j is refused', (origin) => {
     expect(mcp(origin)).toBe(false)
