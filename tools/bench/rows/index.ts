@@ -10,6 +10,7 @@ import { row as idleStreams } from './idle-streams.ts'
 import { row as longPoll } from './long-poll.ts'
 import { row as loopDelay } from './loop-delay.ts'
 import { row as metrics } from './metrics.ts'
+import { row as monitor } from './monitor.ts'
 import { row as natsHops } from './nats-hops.ts'
 import { row as natsSend } from './nats-send.ts'
 import { row as queueSend } from './queue-send.ts'
@@ -26,6 +27,7 @@ export const ROWS: readonly Row[] = [
   depth,
   loopDelay,
   metrics,
+  monitor,
   a2aSend,
   a2aStream,
   idleStreams,
