@@ -212,6 +212,35 @@ test('MGMT-7 - what a busy server does not show is told where it is missing, and
   expect(all.messages.length + Number(all.frames.at(-2).count)).toBe(6_001)
 })
 
+test('MGMT-7 - while no reader takes anything, each is told what it missed, and who comes or starts later nothing of it', async () => {
+  const { url, broker } = await manage({ monitors: { maxBufferedBytes: 65_536, pingMs: 60_000 } })
+  const stalled = await Promise.all(['', '&channel=b'].map((more) => monitor(url, `?max_body_size=65536${more}`)))
+  for (const { socket } of stalled) socket.pause()
+  const { events } = broker.as(SENDER)
+  const body = new Uint8Array(65_536).fill(97)
+  const publish = async (channel: string, count: number) => {
+    for (let n = 0; n < count; n++) {
+      await events.publish(channel, { body })
+      if (n % 10 === 9) await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  await publish('b', 400)
+  await publish('a', 300)
+  const later = await monitor(url, '?max_body_size=0')
+  await publish('b', 200)
+  for (const { socket } of stalled) socket.resume()
+  await Promise.all(stalled.map((watch) => watch.until(({ kind }) => kind === 'dropped')))
+  await publish('b', 1)
+  const counted = () =>
+    stalled.map((watch) => {
+      const gaps = watch.frames.filter(({ kind }) => kind === 'dropped')
+      return watch.messages.length + gaps.reduce((sum, { count }) => sum + Number(count), 0)
+    })
+  await expect.poll(counted, { timeout: 20_000 }).toEqual([901, 601])
+  expect(later.frames.filter(({ kind }) => kind === 'dropped')).toEqual([])
+  expect(later.messages).toHaveLength(201)
+})
+
 test('MGMT-7 - a flood of pings from a reader that takes nothing is not answered without a bound', async () => {
   const { url } = await manage({ monitors: { maxBufferedBytes: 65_536 } })
   const watch = await monitor(url)

@@ -28,6 +28,8 @@ export interface MonitorSettings {
   readonly roomBytes: () => number
   /** When the credentials end, milliseconds since the epoch (S9). */
   readonly expiresAt: number | undefined
+  /** Called when its reader has caught up, and before its operator stops or starts it. */
+  readonly wake: () => void
 }
 
 /** One operator who watches: a WebSocket, its filter, and what its reader lost. */
@@ -36,6 +38,7 @@ export class Monitor {
   readonly #socket: WebSocket
   readonly #stream: Socket
   readonly #roomBytes: () => number
+  readonly #wake: () => void
   readonly #expiry: NodeJS.Timeout | undefined
   #running = true
   /** How often the clock came by since it was asked and did not answer. */
@@ -44,11 +47,12 @@ export class Monitor {
   #dropped = 0
   #untold = 0
 
-  constructor(socket: WebSocket, stream: Socket, { filter, roomBytes, expiresAt }: MonitorSettings) {
+  constructor(socket: WebSocket, stream: Socket, { filter, roomBytes, expiresAt, wake }: MonitorSettings) {
     this.#filter = filter
     this.#socket = socket
     this.#stream = stream
     this.#roomBytes = roomBytes
+    this.#wake = wake
     socket.on('message', (data, isBinary) => this.#command(data, isBinary))
     socket.on('ping', (data) => this.#pong(data))
     socket.on('pong', () => (this.#unanswered = 0))
@@ -64,6 +68,11 @@ export class Monitor {
   /** Whether messages are shown at the moment: the operator may stop and start. */
   get running(): boolean {
     return this.#running && this.#socket.readyState === this.#socket.OPEN
+  }
+
+  /** Whether it missed something that its reader has not been told: it has no room. */
+  get behind(): boolean {
+    return this.#untold > 0
   }
 
   /**
@@ -138,11 +147,13 @@ export class Monitor {
     const count = this.#untold
     this.#untold = 0
     this.#send(droppedFrame(count, this.#dropped))
+    this.#wake()
   }
 
   #command(data: RawData, isBinary: boolean): void {
     const command = isBinary ? '' : rawText(data).trim()
     if (command === 'start' || command === 'stop') {
+      this.#wake()
       this.#running = command === 'start'
       this.#send(stateFrame(this.#running ? 'started' : 'stopped'))
     } else {

@@ -54,6 +54,8 @@ export class Monitors {
   #unobserve: (() => void) | undefined
   #whenEmpty: (() => void) | undefined
   #closing: Promise<void> | undefined
+  /** No reader takes anything: until one does, what passes is counted, and that is all. */
+  #resting = false
 
   constructor({ maxMonitors = 1_000, maxBufferedBytes = 1_048_576, pingMs = 30_000 }: MonitorsOptions = {}) {
     this.#maxMonitors = maxMonitors
@@ -78,8 +80,9 @@ export class Monitors {
 
   /** Adds an operator who watches. Ask {@link hasRoom} before. */
   add(socket: WebSocket, stream: Socket, filter: MonitorFilter, expiresAt: number | undefined): void {
+    this.#wake()
     const roomBytes = () => Math.min(this.#maxBufferedBytes, MAX_BUFFERED_BYTES / this.#monitors.size)
-    const monitor = new Monitor(socket, stream, { filter, roomBytes, expiresAt })
+    const monitor = new Monitor(socket, stream, { filter, roomBytes, expiresAt, wake: () => this.#wake() })
     this.#monitors.add(monitor)
     socket.once('close', () => this.#remove(monitor))
     this.#pings ??= setInterval(() => {
@@ -119,13 +122,14 @@ export class Monitors {
     this.#work = undefined
     this.#waiting = []
     this.#waitingBytes = 0
+    this.#resting = false
     this.#whenEmpty?.()
   }
 
   /** On the messaging path. */
   #see(direction: Direction, type: ChannelType, channel: string, caller: Caller, message: OutgoingMessage): void {
     if (isReservedChannel(channel)) return
-    if (this.#waiting.length >= MAX_WAITING || this.#waitingBytes >= MAX_WAITING_BYTES) {
+    if (this.#resting || this.#waiting.length >= MAX_WAITING || this.#waitingBytes >= MAX_WAITING_BYTES) {
       this.#gap().add(direction, type, channel)
       return
     }
@@ -154,7 +158,7 @@ export class Monitors {
         return
       }
     }
-    this.#turn = setImmediate(() => this.#takeTurn())
+    this.#turn ??= setImmediate(() => this.#takeTurn())
   }
 
   /** Shows all that waits; pauses after each monitor. */
@@ -168,5 +172,14 @@ export class Monitors {
         yield
       }
     }
+    this.#resting = [...this.#monitors].every((monitor) => monitor.running && monitor.behind)
+  }
+
+  /** A reader takes something again, or another one comes: those that are there are told what they missed till now. */
+  #wake(): void {
+    if (!this.#resting) return
+    this.#resting = false
+    const missed = new Batch(this.#waiting.splice(0))
+    for (const monitor of this.#monitors) if (monitor.running) monitor.show(missed)
   }
 }
