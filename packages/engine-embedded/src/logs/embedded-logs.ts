@@ -69,7 +69,7 @@ export class EmbeddedLogs implements LogEngine {
   async read(name: string, options: ReadOptions): Promise<readonly StoredEvent[]> {
     const channel = this.#channel(name)
     if (!channel) return []
-    return this.#given(channel, this.#reader.read(channel.id, name, channel.lastSequence, options))
+    return this.#given(channel, this.#reader.read(channel, options))
   }
 
   async readLatest(
@@ -78,12 +78,12 @@ export class EmbeddedLogs implements LogEngine {
   ): Promise<readonly StoredEvent[]> {
     const channel = this.#channel(name)
     if (!channel) return []
-    return this.#given(channel, this.#reader.latest(channel.id, name, maxMessages, maxBytes))
+    return this.#given(channel, this.#reader.latest(channel, maxMessages, maxBytes))
   }
 
   async getLast(name: string, key: string): Promise<StoredEvent | undefined> {
     const channel = this.#channel(name)
-    return channel && this.#reader.lastOfKey(channel.id, name, key)
+    return channel && this.#reader.lastOfKey(channel, key)
   }
 
   #channel(name: string): LiveChannel | undefined {

@@ -133,11 +133,11 @@ export class LogCursor {
       this.#next++
       return read
     }
-    const { channel, name, context } = this.#feed
+    const { channel, context } = this.#feed
     if (!channel || !this.#more) return undefined
     const recent = this.#feed.recent(this.#position + 1)
     if (recent) return recent
-    this.#page = context.reader.from(channel.id, name, this.#position + 1, PAGE, PAGE_BYTES)
+    this.#page = context.reader.from(channel, this.#position + 1, PAGE, PAGE_BYTES)
     this.#next = 1
     const first = this.#page[0]
     // Retention has removed everything up to the end.
@@ -159,10 +159,10 @@ export class LogCursor {
 }
 
 function startOf(feed: LogFeed, start: LogStart): { position: number; notBefore: number } {
-  const { channel, context, name } = feed
+  const { channel, context } = feed
   const last = channel?.lastSequence ?? 0
   const since = (timestamp: number): { position: number; notBefore: number } => {
-    const first = channel && context.reader.firstSince(channel.id, last, timestamp)
+    const first = channel && context.reader.firstSince(channel, timestamp)
     return { position: first === undefined ? last : first - 1, notBefore: timestamp }
   }
   switch (start.from) {
@@ -171,7 +171,7 @@ function startOf(feed: LogFeed, start: LogStart): { position: number; notBefore:
     case 'first':
       return { position: 0, notBefore: 0 }
     case 'last': {
-      const [newest] = channel ? context.reader.latest(channel.id, name, 1) : []
+      const [newest] = channel ? context.reader.latest(channel, 1) : []
       return { position: newest ? newest.event.sequence - 1 : last, notBefore: 0 }
     }
     case 'sequence':

@@ -2,6 +2,7 @@ import type { ReadOptions, StoredEvent } from '@signalbox/broker-core'
 import type Database from 'better-sqlite3'
 
 import { plainBytes } from '../bytes.ts'
+import type { LiveChannel } from '../channel-registry.ts'
 import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
 import type { Store } from '../store/store.ts'
 import { parseTags } from '../store/tags.ts'
@@ -11,6 +12,9 @@ export interface LogItem {
   readonly event: StoredEvent
   readonly size: number
 }
+
+/** An events store that is read. What lies past its last known sequence is written, but not synced yet. */
+type StoredLog = Pick<LiveChannel, 'id' | 'name' | 'lastSequence'>
 
 interface EntryRow {
   readonly sequence: number
@@ -66,62 +70,61 @@ export class LogReader {
   }
 
   /** Entries from a sequence on, in order; at least one if there is one, then none past `maxBytes` of bodies. */
-  from(channelId: number, channel: string, sequence: number, max: number, maxBytes?: number): LogItem[] {
-    return this.#store.reading(() => this.#from(channelId, channel, sequence, max, maxBytes))
+  from(log: StoredLog, sequence: number, max: number, maxBytes?: number): LogItem[] {
+    return this.#store.reading(() => this.#from(log, sequence, max, maxBytes))
   }
 
-  #from(channelId: number, channel: string, sequence: number, max: number, maxBytes?: number): LogItem[] {
+  #from({ id, name, lastSequence }: StoredLog, sequence: number, max: number, maxBytes?: number): LogItem[] {
     const { range, rangeSizes } = this.#prepared()
-    const limit =
-      maxBytes === undefined ? max : fitting(rangeSizes, [channelId, sequence, channelId, LAST_SEQUENCE, max], maxBytes)
-    return range.all(channelId, sequence, channelId, LAST_SEQUENCE, limit).map((row) => itemOf(row, channel))
+    const limit = maxBytes === undefined ? max : fitting(rangeSizes, [id, sequence, id, lastSequence, max], maxBytes)
+    return range.all(id, sequence, id, lastSequence, limit).map((row) => itemOf(row, name))
   }
 
   /** The newest entries, newest first. */
-  latest(channelId: number, channel: string, max: number, maxBytes?: number): LogItem[] {
-    return this.#store.reading(() => this.#latest(channelId, channel, max, maxBytes))
+  latest(log: StoredLog, max: number, maxBytes?: number): LogItem[] {
+    return this.#store.reading(() => this.#latest(log, max, maxBytes))
   }
 
-  #latest(channelId: number, channel: string, max: number, maxBytes?: number): LogItem[] {
+  #latest({ id, name, lastSequence }: StoredLog, max: number, maxBytes?: number): LogItem[] {
     const { latest, latestSizes } = this.#prepared()
-    const limit =
-      maxBytes === undefined ? max : fitting(latestSizes, [channelId, 0, channelId, LAST_SEQUENCE, max], maxBytes)
-    return latest.all(channelId, 0, channelId, LAST_SEQUENCE, limit).map((row) => itemOf(row, channel))
+    const limit = maxBytes === undefined ? max : fitting(latestSizes, [id, 0, id, lastSequence, max], maxBytes)
+    return latest.all(id, 0, id, lastSequence, limit).map((row) => itemOf(row, name))
   }
 
-  read(channelId: number, channel: string, lastSequence: number, options: ReadOptions): LogItem[] {
+  read(log: StoredLog, options: ReadOptions): LogItem[] {
     const { fromSequence = 1, fromTimestamp, maxMessages, maxBytes } = options
-    const first = fromTimestamp === undefined ? fromSequence : this.firstSince(channelId, lastSequence, fromTimestamp)
+    const first = fromTimestamp === undefined ? fromSequence : this.firstSince(log, fromTimestamp)
     if (first === undefined || first > LAST_SEQUENCE) return []
-    return this.from(channelId, channel, first, maxMessages, maxBytes)
+    return this.from(log, first, maxMessages, maxBytes)
   }
 
-  lastOfKey(channelId: number, channel: string, key: string): StoredEvent | undefined {
-    const sequence = this.#store.reading(() => this.#prepared().lastOfKey.get(channelId, key)?.sequence)
+  /** Alone of the reads it may show an entry in the moment before its sync: the one it replaces may be gone already. */
+  lastOfKey({ id, name }: StoredLog, key: string): StoredEvent | undefined {
+    const sequence = this.#store.reading(() => this.#prepared().lastOfKey.get(id, key)?.sequence)
     if (sequence === undefined) return undefined
-    const [item] = this.from(channelId, channel, sequence, 1)
-    return item?.event.sequence === sequence ? item.event : undefined
+    const [item] = this.from({ id, name, lastSequence: sequence }, sequence, 1)
+    return item?.event
   }
 
   /**
    * The sequence of the first entry at or after a time. Timestamps never fall within a channel, so this halves the
    * range of sequences, some 40 look-ups at most, and appending needs no index by time.
    */
-  firstSince(channelId: number, lastSequence: number, timestamp: number): number | undefined {
-    return this.#store.reading(() => this.#firstSince(channelId, lastSequence, timestamp))
+  firstSince(log: StoredLog, timestamp: number): number | undefined {
+    return this.#store.reading(() => this.#firstSince(log, timestamp))
   }
 
-  #firstSince(channelId: number, lastSequence: number, timestamp: number): number | undefined {
+  #firstSince({ id, lastSequence }: StoredLog, timestamp: number): number | undefined {
     const { at } = this.#prepared()
     let low = 1
     let high = lastSequence + 1
     while (low < high) {
       const middle = Math.floor((low + high) / 2)
-      const entry = at.get(channelId, middle, channelId, lastSequence)
+      const entry = at.get(id, middle, id, lastSequence)
       if (!entry || entry.timestamp >= timestamp) high = middle
       else low = entry.sequence + 1
     }
-    return at.get(channelId, low, channelId, LAST_SEQUENCE)?.sequence
+    return at.get(id, low, id, lastSequence)?.sequence
   }
 }
 

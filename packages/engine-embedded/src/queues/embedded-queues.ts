@@ -278,7 +278,7 @@ export class EmbeddedQueues implements QueueEngine {
     const limit = Math.min(PEEK_PAGE, maxMessages + (queue?.heldCount ?? 0))
     let bytes = 0
     for (let after = 0; ;) {
-      const page = this.#reader.page(channel.id, name, after, limit)
+      const page = this.#reader.page(channel, after, limit)
       for (const { sequence, expiresAt, message, size } of page) {
         after = sequence
         if (queue?.isHeld(sequence) || isExpired(expiresAt, now)) continue

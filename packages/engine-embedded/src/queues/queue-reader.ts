@@ -2,7 +2,8 @@ import type { QueueMessage } from '@signalbox/broker-core'
 import type Database from 'better-sqlite3'
 
 import { plainBytes } from '../bytes.ts'
-import { CHANNEL, KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
+import type { LiveChannel } from '../channel-registry.ts'
+import { CHANNEL, KEY, SEQUENCE } from '../store/schema.ts'
 import type { Store } from '../store/store.ts'
 import { parseTags } from '../store/tags.ts'
 import type { Entry } from './window.ts'
@@ -73,13 +74,14 @@ export class QueueReader {
     return this.#statements
   }
 
-  /** The messages after a sequence, in order; without the message where its body is large. */
-  page(channelId: number, channel: string, after: number, limit: number): Entry[] {
+  /**
+   * The messages after a sequence, in order; without the message where its body is large. What lies past the queue's last
+   * known sequence is written, but not synced yet.
+   */
+  page({ id, name, lastSequence }: LiveChannel, after: number, limit: number): Entry[] {
     const entries: Entry[] = []
-    const rows = this.#store.reading(() => this.#prepared().page.all(channelId, after, channelId, LAST_SEQUENCE, limit))
-    for (const row of rows) {
-      entries.push(entryOf(row, channel))
-    }
+    const rows = this.#store.reading(() => this.#prepared().page.all(id, after, id, lastSequence, limit))
+    for (const row of rows) entries.push(entryOf(row, name))
     return entries
   }
 

@@ -156,7 +156,7 @@ export class Queue {
 
   #nextPage(channel: LiveChannel): Entry | undefined {
     while (!this.#complete) {
-      const page = this.#context.reader.page(channel.id, this.name, this.#pagedTo, PAGE)
+      const page = this.#context.reader.page(channel, this.#pagedTo, PAGE)
       this.#complete = page.length < PAGE
       for (const entry of page) {
         this.#pagedTo = entry.sequence

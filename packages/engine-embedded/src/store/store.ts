@@ -82,6 +82,7 @@ export class Store {
     const { queueMaxMessages, queueMaxBytes, logMaxAgeMs, logMaxBytes } = this.#settings
     const settings: WriterSettings = {
       file: this.#files.data,
+      wal: this.#files.wal,
       queueMaxMessages,
       queueMaxBytes,
       logMaxAgeMs,

@@ -1,11 +1,20 @@
 import type Database from 'better-sqlite3'
 
+import type { StoredChannel } from '../store/stored-channel.ts'
 import { isFatal } from '../store/sqlite-code.ts'
 import type { ChannelTable } from './channel-table.ts'
 import type { OperationRunner } from './operation-runner.ts'
 import type { GroupReply, Operation, Refusal, Result } from './operations.ts'
 import { packResults } from './post.ts'
 import { RefusedError, refusalOf } from './refusals.ts'
+import type { WalFile } from './wal-file.ts'
+
+/** What the transactions of a group came to, beside their results. */
+interface Outcome {
+  readonly changed: Map<string, StoredChannel>
+  readonly removed: Map<string, StoredChannel>
+  wrote: boolean
+}
 
 /**
  * Commits operations in groups: one transaction and one sync for all that are waiting. When a group fails, its
@@ -21,17 +30,20 @@ export class GroupCommit {
   readonly #totalChanges
   #changes: number
   readonly #database: Database.Database
+  readonly #wal: WalFile
   readonly #atCommit: (when: 'before' | 'after') => void
 
   constructor(
     database: Database.Database,
     channels: ChannelTable,
     runner: OperationRunner,
+    wal: WalFile,
     atCommit: (when: 'before' | 'after') => void,
   ) {
     this.#database = database
     this.#channels = channels
     this.#runner = runner
+    this.#wal = wal
     this.#atCommit = atCommit
     this.#begin = database.prepare('BEGIN IMMEDIATE')
     this.#commit = database.prepare('COMMIT')
@@ -43,19 +55,18 @@ export class GroupCommit {
 
   run(operations: readonly Operation[]): GroupReply {
     const began = performance.now()
-    const changed = new Map<string, GroupReply['changed'][number]>()
-    const removed = new Map<string, GroupReply['changed'][number]>()
+    const outcome: Outcome = { changed: new Map(), removed: new Map(), wrote: false }
     let results: (Result | Refusal)[]
     let committed = operations.length
     try {
-      results = this.#transaction(operations, changed, removed)
+      results = this.#transaction(operations, outcome)
     } catch (error) {
       if (isFatal(error)) throw error
       results = []
       committed = 0
       for (const operation of operations) {
         try {
-          results.push(...this.#transaction([operation], changed, removed))
+          results.push(...this.#transaction([operation], outcome))
           committed = 1
         } catch (alone) {
           if (isFatal(alone)) throw alone
@@ -66,19 +77,15 @@ export class GroupCommit {
     return {
       kind: 'group',
       results: packResults(results),
-      changed: [...changed.values()],
-      removed: [...removed.values()],
+      changed: [...outcome.changed.values()],
+      removed: [...outcome.removed.values()],
       durationMs: performance.now() - began,
       committed,
-      wrote: this.#wrote(),
+      wrote: outcome.wrote,
     }
   }
 
-  #transaction(
-    operations: readonly Operation[],
-    changed: Map<string, GroupReply['changed'][number]>,
-    removed: Map<string, GroupReply['changed'][number]>,
-  ): (Result | Refusal)[] {
+  #transaction(operations: readonly Operation[], outcome: Outcome): (Result | Refusal)[] {
     const results: (Result | Refusal)[] = []
     this.#begin.run()
     try {
@@ -87,33 +94,42 @@ export class GroupCommit {
       this.#channels.flush()
       this.#atCommit('before')
       this.#commit.run()
-      this.#atCommit('after')
     } catch (error) {
       this.#runner.discard()
       this.#channels.rollback()
       // A full disk may have ended the transaction already.
       if (this.#database.inTransaction) this.#rollback.run()
+      this.#hasChanged()
       throw error
     }
-    const outcome = this.#channels.commit()
-    for (const channel of outcome.removed) {
+    if (this.#hasChanged()) {
+      this.#wal.sync()
+      outcome.wrote = true
+    }
+    this.#atCommit('after')
+    this.#note(outcome)
+    return results
+  }
+
+  /** Whether rows were changed since this was asked last; a transaction without any has nothing to sync. */
+  #hasChanged(): boolean {
+    const before = this.#changes
+    this.#changes = this.#totalChanges.get()?.changes ?? 0
+    return this.#changes !== before
+  }
+
+  #note({ changed, removed }: Outcome): void {
+    const channels = this.#channels.commit()
+    for (const channel of channels.removed) {
       const name = `${channel.type} ${channel.name}`
       changed.delete(name)
       removed.set(name, channel)
     }
-    for (const channel of outcome.changed) {
+    for (const channel of channels.changed) {
       const name = `${channel.type} ${channel.name}`
       removed.delete(name)
       changed.set(name, channel)
     }
-    return results
-  }
-
-  /** Whether rows were changed since the last group; a transaction without any is not synced. */
-  #wrote(): boolean {
-    const before = this.#changes
-    this.#changes = this.#totalChanges.get()?.changes ?? 0
-    return this.#changes !== before
   }
 
   #runOne(operation: Operation): Result | Refusal {

@@ -280,6 +280,7 @@ export function isResultOf<K extends Kind>(kind: K, result: Result): result is R
 /** How the writer is set up. */
 export interface WriterSettings {
   readonly file: string
+  readonly wal: string
   readonly queueMaxMessages: number
   readonly queueMaxBytes: number
   readonly logMaxAgeMs: number

@@ -9,6 +9,7 @@ import { GroupCommit } from './group-commit.ts'
 import { OperationRunner } from './operation-runner.ts'
 import type { Operation, WriterReply, WriterRequest, WriterSettings } from './operations.ts'
 import { unpackOperations } from './post.ts'
+import { WalFile } from './wal-file.ts'
 
 /** Operations in one commit; what is beyond waits for the next, so that no group makes its first operation wait long. */
 const MAX_GROUP = 4_096
@@ -20,11 +21,16 @@ function run(settings: WriterSettings): void {
   const reply = (message: WriterReply): void => port.postMessage(message)
 
   let database: Database.Database | undefined
+  let wal: WalFile | undefined
+  const closeFiles = (): void => {
+    database?.close()
+    wal?.close()
+  }
   /** Gives the connection up. The main thread's reader is still open, so closing does not copy the WAL back. */
   const fail = (error: unknown): void => {
     const message = error instanceof Error ? error.message : String(error)
     try {
-      database?.close()
+      closeFiles()
     } catch {}
     reply({ kind: 'failed', code: sqliteCode(error) || 'ERROR', message })
     port.close()
@@ -38,7 +44,8 @@ function run(settings: WriterSettings): void {
     if (settings.recover) checkpointer.truncate()
     const channels = new ChannelTable(database)
     const runner = new OperationRunner(database, channels, settings)
-    const groups = new GroupCommit(database, channels, runner, (when) => injectFault(settings.faults, when))
+    wal = new WalFile(settings.wal)
+    const groups = new GroupCommit(database, channels, runner, wal, (when) => injectFault(settings.faults, when))
 
     const close = (): void => {
       checkpointer.close()
@@ -47,7 +54,7 @@ function run(settings: WriterSettings): void {
       } catch {
         // What could not be copied back stays in the WAL, from where the next start takes it.
       }
-      database?.close()
+      closeFiles()
       reply({ kind: 'closed' })
       port.close()
     }

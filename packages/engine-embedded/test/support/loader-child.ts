@@ -8,7 +8,17 @@ import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 const [path = ''] = process.argv.slice(2)
 const engine = await openEmbeddedEngine({ path })
 // Synchronous, so that a line that follows the confirmation is out before anything else happens.
-const tell = (line: string): number => writeSync(1, `${line}\n`)
+function tell(line: string): void {
+  for (;;) {
+    try {
+      writeSync(1, `${line}\n`)
+      return
+    } catch (error) {
+      // The pipe is full: whoever reads it is slower than we write.
+      if (!(error instanceof Error && 'code' in error && error.code === 'EAGAIN')) throw error
+    }
+  }
+}
 tell('ready')
 
 const message = (text: string) => ({
