@@ -34,9 +34,10 @@ test.skipIf(NATS_SERVER === undefined)(
   'CL-7, CL-14, CL-16 - nodes and servers die under mixed load, and every promise is kept',
   { timeout: 180_000 },
   async () => {
-    const report = await chaos({ seed: 3, rounds: 2, log: () => {} })
+    // The choices of this seed: a node and a server are killed, then a node and a server are frozen, each for some 1.5 s.
+    const report = await chaos({ seed: 3363, rounds: 2, log: () => {} })
     expect(breaches(report), summary(report)).toEqual([])
-    expect(report.rounds).toHaveLength(2)
+    expect(report.rounds.map(({ kind }) => kind)).toEqual(['kill node + kill nats', 'pause node + pause nats'])
     for (const { kind, attempted, acknowledged } of report.books) {
       expect([kind, attempted > 0, acknowledged > 0]).toEqual([kind, true, true])
     }

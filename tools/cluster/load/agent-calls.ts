@@ -27,7 +27,7 @@ export class AgentCallLoad implements Load {
   async start(): Promise<void> {
     const boundMs = (TIMEOUT_S + GATEWAY_BUFFER_S) * 1000
     for (let i = 0; i < CLIENTS; i++) {
-      this.#clients.add(`${i}`, PAUSE_MS, () => this.#call(this.#scene.front, GIVE_UP_MS), boundMs)
+      this.#clients.add(`${i}`, { pauseMs: PAUSE_MS, boundMs }, () => this.#call(this.#scene.front, GIVE_UP_MS))
     }
   }
 

@@ -40,7 +40,8 @@ export class AgentStreamLoad implements Load {
 
   async start(): Promise<void> {
     for (let i = 0; i < CLIENTS; i++) {
-      this.#clients.add(`${i}`, PAUSE_MS, () => this.#follow(`${i}`, ORDERS[this.#next % ORDERS.length] ?? SHORT))
+      const options = { pauseMs: PAUSE_MS, patient: true }
+      this.#clients.add(`${i}`, options, () => this.#follow(`${i}`, ORDERS[this.#next % ORDERS.length] ?? SHORT))
     }
   }
 

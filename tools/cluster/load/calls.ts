@@ -43,11 +43,11 @@ export async function callTool(
 /** How many calls go over one connection before another node is asked. */
 const CALLS = 20
 
-/** An MCP client behind a balancer: another connection after some calls, and after each failure. */
+/** An MCP client behind a balancer: another connection after some calls, after each failure, and for a call beside another. */
 export class RovingMcp {
   readonly #base: string
-  #client: McpClient | undefined
-  #left = 0
+  readonly #idle: { readonly client: McpClient; left: number }[] = []
+  #closed = false
 
   constructor(base: string) {
     this.#base = base
@@ -55,24 +55,22 @@ export class RovingMcp {
 
   /** @throws Refused, or another Error when there was no answer */
   async call(name: string, args: Readonly<Record<string, unknown>>, milliseconds: number): Promise<ToolResult> {
-    if (this.#left-- <= 0) this.close()
+    const { client, left } = this.#idle.pop() ?? { client: await McpClient.open(this.#base), left: CALLS }
     try {
-      return await within(this.#call(name, args), milliseconds)
+      const result = await within(client.call(name, args), milliseconds)
+      if (left > 1 && !this.#closed) this.#idle.push({ client, left: left - 1 })
+      else client.close()
+      return result
     } catch (error) {
-      this.close()
+      client.close()
       throw error instanceof ToolError ? refusedTool(error) : error
     }
   }
 
-  async #call(name: string, args: Readonly<Record<string, unknown>>): Promise<ToolResult> {
-    this.#client ??= await McpClient.open(this.#base)
-    return this.#client.call(name, args)
-  }
-
+  /** Calls under way come to their end. */
   close(): void {
-    this.#client?.close()
-    this.#client = undefined
-    this.#left = CALLS
+    this.#closed = true
+    for (const { client } of this.#idle.splice(0)) client.close()
   }
 }
 

@@ -56,7 +56,7 @@ export class EventsStoreLoad implements Load {
   #write(writer: string, mcp: RovingMcp): void {
     let [n, firstTriedAt] = [0, performance.now()]
     this.#writers.stopped.addEventListener('abort', () => mcp.close(), { once: true })
-    this.#writers.add(writer, WRITE_PAUSE_MS, async () => {
+    this.#writers.add(writer, { pauseMs: WRITE_PAUSE_MS, patient: true }, async () => {
       if (performance.now() - firstTriedAt > REPEAT_MS) [n, firstTriedAt] = [n + 1, performance.now()]
       await this.#append(`${writer}#${n}`, (args) => mcp.call('events_store_publish', args, CALL_MS))
       ;[n, firstTriedAt] = [n + 1, performance.now()]

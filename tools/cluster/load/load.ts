@@ -31,47 +31,68 @@ export interface Load {
 
 /** A client that gives a call up after so long, in milliseconds; the broker answers before. */
 export const CALL_MS = 10_000
+/** A client that need not wait for its call begins another beside it after this long, in milliseconds: users keep coming. */
+const BESIDE_MS = 1_000
+const MAX_BESIDE = 10
 /** A failed client tries again after this long, in milliseconds. */
 const RETRY_MS = 100
 /** How much later than its time-out an answer may come on a busy machine, in milliseconds. */
 const LATE_MS = 5_000
 const UNCLEAR = /\binternal\b|^no code\b|^HTTP \d/i
 
+/** How a client goes about its calls. */
+export interface ClientOptions {
+  /** Between a call and the next, in milliseconds. */
+  readonly pauseMs: number
+  /** How soon there must be an answer or a closed connection, in milliseconds. @default not checked */
+  readonly boundMs?: number
+  /** Each call waits for the one before, however long that takes. @default false */
+  readonly patient?: boolean
+}
+
 /** Clients that repeat a call each, and keep the book. */
 export class Clients {
   readonly #book: Book
   readonly #scene: Scene
   readonly #stopped = new AbortController()
-  readonly #running: Promise<void>[] = []
+  readonly #running = new Set<Promise<unknown>>()
 
   constructor(book: Book, scene: Scene) {
     this.#book = book
     this.#scene = scene
   }
 
-  /** Repeats `call`, with a pause between. `boundMs`, if given, is how soon there must be an answer or a closed connection. */
-  add(name: string, pauseMs: number, call: () => Promise<void>, boundMs?: number): void {
+  add(name: string, options: ClientOptions, call: () => Promise<void>): void {
     this.#scene.watch.join(this.#book.kind, name)
-    this.#running.push(this.#repeat(name, pauseMs, call, boundMs))
+    this.#run(this.#repeat(name, options, call))
   }
 
-  /** Runs until the clients are stopped; not counted as a client. */
+  /** Runs again and again until the clients are stopped; no client, and not in the book. */
   beside(step: () => Promise<void>): void {
-    this.#running.push(
-      (async () => {
-        while (!this.stopped.aborted) await step().catch(() => pause(RETRY_MS))
-      })(),
-    )
+    const repeat = async (): Promise<void> => {
+      while (!this.stopped.aborted) await step().catch(() => pause(RETRY_MS))
+    }
+    this.#run(repeat())
   }
 
   get stopped(): AbortSignal {
     return this.#stopped.signal
   }
 
-  async #repeat(name: string, pauseMs: number, call: () => Promise<void>, boundMs?: number): Promise<void> {
+  #run(work: Promise<unknown>): void {
+    this.#running.add(work)
+    void work.finally(() => this.#running.delete(work))
+  }
+
+  async #repeat(name: string, options: ClientOptions, call: () => Promise<void>): Promise<void> {
+    let under = 0
     while (!this.stopped.aborted) {
-      const done = await this.once(name, call, boundMs)
-      await pause(done ? pauseMs : RETRY_MS)
+      under++
+      const calling = this.once(name, call, options.boundMs).finally(() => under--)
+      this.#run(calling)
+      const patient = options.patient === true || under >= MAX_BESIDE
+      const done = await (patient ? calling : Promise.race([calling, pause(BESIDE_MS, true, { ref: false })]))
+      await pause(done ? options.pauseMs : RETRY_MS)
     }
   }
 

@@ -18,6 +18,8 @@ const QUIET_MS = 45_000
 /** A server that crashes may forget acks of so long before, in milliseconds. */
 const FORGETS_MS = 15_000
 
+type Send = (args: Readonly<Record<string, unknown>>) => Promise<unknown>
+
 /** A leased message, as `/ce/queue/receive` hands it out. */
 interface Delivery {
   readonly event: Frame
@@ -55,13 +57,14 @@ export class QueueLoad implements Load {
     for (let i = 0; i < SENDERS; i++) {
       const mcp = new RovingMcp(front)
       this.#senders.stopped.addEventListener('abort', () => mcp.close(), { once: true })
-      this.#senders.add(`${i}`, SEND_PAUSE_MS, () => this.#send((args) => mcp.call('queue_send', args, CALL_MS)))
+      const call: Send = (args) => mcp.call('queue_send', args, CALL_MS)
+      this.#senders.add(`${i}`, { pauseMs: SEND_PAUSE_MS }, () => this.#send(call))
     }
-    for (let i = 0; i < RECEIVERS; i++) this.#receivers.add(`${i}`, 0, () => this.#receive(front))
+    for (let i = 0; i < RECEIVERS; i++) this.#receivers.add(`${i}`, { pauseMs: 0 }, () => this.#receive(front))
   }
 
   /** Each attempt is a message of its own, so one without an answer may be there once. */
-  async #send(call: (args: Readonly<Record<string, unknown>>) => Promise<unknown>): Promise<void> {
+  async #send(call: Send): Promise<void> {
     const id = `m${this.#next++}`
     await call({ channel: QUEUE, body: id })
     this.#acknowledged.add(id)

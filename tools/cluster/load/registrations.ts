@@ -38,7 +38,7 @@ export class RegistrationLoad implements Load {
 
   async start(): Promise<void> {
     for (const [i, agent] of AGENTS.entries()) await this.#register(agent, this.#urls[i] ?? '')
-    for (let i = 0; i < CLIENTS; i++) this.#clients.add(`${i}`, PAUSE_MS, () => this.#next())
+    for (let i = 0; i < CLIENTS; i++) this.#clients.add(`${i}`, { pauseMs: PAUSE_MS }, () => this.#next())
   }
 
   async #next(): Promise<void> {

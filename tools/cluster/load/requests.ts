@@ -43,7 +43,7 @@ export class RequestLoad implements Load {
       const mcp = new RovingMcp(front)
       this.#clients.stopped.addEventListener('abort', () => mcp.close(), { once: true })
       const call: ToolCall = (name, args) => mcp.call(name, args, GIVE_UP_MS)
-      this.#clients.add(`${i}`, PAUSE_MS, () => this.#request(call), TIMEOUT_S * 1000)
+      this.#clients.add(`${i}`, { pauseMs: PAUSE_MS, boundMs: TIMEOUT_S * 1000 }, () => this.#request(call))
     }
   }
 
