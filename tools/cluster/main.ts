@@ -13,6 +13,7 @@ chaos: mixed load, while nodes and servers are killed and frozen; ends with 1 wh
   --minutes N    for how long something is killed or frozen (default 10, unless --rounds is given)
   --rounds N     how often
   --seed N       repeats the choices of an earlier run
+  --hasty        strikes on before the nats-servers are in step again, which NATS does not promise to survive
   --logs FOLDER  keeps what nodes and nats-servers say
 `
 
@@ -34,6 +35,7 @@ const { values, positionals } = parseArgs({
     minutes: { type: 'string' },
     rounds: { type: 'string' },
     seed: { type: 'string' },
+    hasty: { type: 'boolean', default: false },
     logs: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -46,7 +48,7 @@ if (values.help) {
   const rounds = positive('rounds', values.rounds)
   const minutes = positive('minutes', values.minutes) ?? (rounds === undefined ? 10 : undefined)
   log(`seed ${seed}`)
-  const report = await chaos({ seed, rounds, minutes, logs: values.logs, log })
+  const report = await chaos({ seed, rounds, minutes, hasty: values.hasty, logs: values.logs, log })
   process.stdout.write(summary(report))
   process.exitCode = breaches(report).length === 0 ? 0 : 1
 } else {

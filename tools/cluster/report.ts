@@ -7,11 +7,13 @@ const BREACHES: readonly Breach[] = ['lost', 'doubled', 'outOfOrder', 'hung', 'u
 const seconds = (ms: number | undefined): string => (ms === undefined ? '–' : (ms / 1000).toFixed(1))
 
 /** What one disaster cost each kind of load. */
-export function roundLines({ recoveries, itselfMs, again }: Round): readonly string[] {
+export function roundLines({ recoveries, itselfMs, inStepMs, again }: Round): readonly string[] {
   const each = [...recoveries].map(
     ([kind, { outageMs, everyoneMs }]) => `${kind} ${seconds(outageMs)}/${seconds(everyoneMs)}`,
   )
-  return [`  outage/everybody, s: ${each.join(', ')}; at itself ${seconds(itselfMs)}; messages again ${again}`]
+  return [
+    `  outage/everybody, s: ${each.join(', ')}; at itself ${seconds(itselfMs)}; servers in step ${seconds(inStepMs)}; messages again ${again}`,
+  ]
 }
 
 /** Everything that was promised and not kept, in words. */
@@ -28,8 +30,9 @@ export function summary(report: ChaosReport): string {
     '',
     'Recovery by kind of disaster, in seconds (median / p99 / max).',
     'outage: nobody was served, from the start of the disaster; everybody: from its end until every client of every kind was served;',
-    'itself: from its end until the struck node (after a nats-server: every node) served every kind itself.',
-    ...table([['disaster', 'times', 'outage', 'everybody', 'itself'], ...disasterRows(rounds)]),
+    'itself: from its end until the struck node (after a nats-server: every node) served every kind itself;',
+    'in step: from its end until all nats-servers held the same again.',
+    ...table([['disaster', 'times', 'outage', 'everybody', 'itself', 'in step'], ...disasterRows(rounds)]),
     '',
     'Recovery by kind of load, over all disasters.',
     ...table([['load', 'outage', 'everybody'], ...loadRows(rounds)]),
@@ -71,8 +74,9 @@ function disasterRows(rounds: readonly Round[]): readonly string[][] {
     const those = rounds.filter((round) => round.kind === kind)
     const worst = (of: 'outageMs' | 'everyoneMs'): string =>
       spread(those.map(({ recoveries }) => Math.max(...[...recoveries.values()].map((recovery) => recovery[of]))))
-    const itself = those.flatMap(({ itselfMs }) => (itselfMs === undefined ? [] : [itselfMs]))
-    return [kind, String(those.length), worst('outageMs'), worst('everyoneMs'), spread(itself)]
+    const after = (of: 'itselfMs' | 'inStepMs'): string =>
+      spread(those.map((round) => round[of]).filter((took) => took !== undefined))
+    return [kind, String(those.length), worst('outageMs'), worst('everyoneMs'), after('itselfMs'), after('inStepMs')]
   })
 }
 

@@ -125,6 +125,8 @@ test('chaos - a run that breaks a promise says so, and what', () => {
         kind: 'kill nats',
         recoveries: new Map([['queue send', { outageMs: 100, everyoneMs: 200 }]]),
         itselfMs: 300,
+        inStepMs: 400,
+        problems: [],
         again: 0,
       },
     ],
@@ -133,6 +135,8 @@ test('chaos - a run that breaks a promise says so, and what', () => {
     problems: [],
   }
   expect(breaches(report)).toEqual(['queue send, lost: m1, m2'])
-  expect(summary(report)).toMatch(/^kill nats +1 +0\.1 \/ 0\.1 \/ 0\.1 +0\.2 \/ 0\.2 \/ 0\.2 +0\.3 \/ 0\.3 \/ 0\.3$/m)
+  expect(summary(report)).toMatch(
+    /^kill nats +1 +0\.1 \/ 0\.1 \/ 0\.1 +0\.2 \/ 0\.2 \/ 0\.2 +0\.3 \/ 0\.3 \/ 0\.3 +0\.4 \/ 0\.4 \/ 0\.4$/m,
+  )
   expect(summary(report)).toContain('1 promises were broken')
 })

@@ -144,11 +144,12 @@ export class EventsStoreLoad implements Load {
   }
 
   #close(): void {
-    const { examples } = this.#violations
-    const text = examples.join('; ')
-    this.appends.break('lost', text, this.#violations.count('storeLost'))
-    this.appends.break('doubled', text, this.#violations.count('storeRepeat'))
-    this.appends.break('outOfOrder', text, this.#violations.count('storeGap') + this.#violations.count('storeChanged'))
+    const violations = this.#violations
+    const texts = violations.examples.join('; ')
+    this.appends.break('lost', texts, violations.count('storeLost'))
+    const also = violations.count('storeLost') > 0 ? 'as above' : texts
+    this.appends.break('doubled', also, violations.count('storeRepeat'))
+    this.appends.break('outOfOrder', also, violations.count('storeGap') + violations.count('storeChanged'))
     for (const example of this.#order.problems) this.appends.break('outOfOrder', example)
   }
 }

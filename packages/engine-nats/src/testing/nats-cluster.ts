@@ -33,6 +33,7 @@ export class NatsCluster implements AsyncDisposable {
     const servers = await Promise.all(
       ports.map((port, i) =>
         NatsServer.start({
+          monitored: true,
           config: [
             `server_name: n${i}`,
             `cluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`,

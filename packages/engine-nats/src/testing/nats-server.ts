@@ -31,6 +31,14 @@ export interface NatsServerOptions {
   readonly jetstream?: boolean
   /** @default 'nats' */
   readonly scheme?: 'nats' | 'tls'
+  /** Let it tell of itself by {@link NatsServer.monitor}. @default false */
+  readonly monitored?: boolean
+}
+
+/** Where a server that runs listens. */
+interface Ports {
+  readonly client: number
+  readonly monitoring: number | undefined
 }
 
 /** A real nats-server with JetStream, over a folder of its own. */
@@ -39,6 +47,7 @@ export class NatsServer implements AsyncDisposable {
   readonly #options: NatsServerOptions
   #process: ChildProcess | undefined
   #port = -1
+  #monitoringPort: number | undefined
 
   private constructor(folder: string, options: NatsServerOptions) {
     this.#folder = folder
@@ -78,6 +87,7 @@ export class NatsServer implements AsyncDisposable {
         `listen: "127.0.0.1:${this.#port}"`,
         `ports_file_dir: ${JSON.stringify(this.#folder)}`,
         'max_payload: 16MB',
+        ...(this.#options.monitored === true ? ['http: "127.0.0.1:-1"'] : []),
         ...(this.#options.jetstream === false
           ? []
           : [`jetstream { store_dir: ${JSON.stringify(join(this.#folder, 'store'))} }`]),
@@ -85,16 +95,31 @@ export class NatsServer implements AsyncDisposable {
       ].join('\n'),
     )
     this.#process = spawn(NATS_SERVER, ['-c', config], { stdio: 'ignore' })
-    this.#port = await this.#readPort()
+    const { client, monitoring } = await this.#readPorts()
+    this.#port = client
+    this.#monitoringPort = monitoring
   }
 
-  async #readPort(): Promise<number> {
+  /** What the server says of itself, such as `/healthz`. Rejects when that is not 200, or does not come in `milliseconds`. */
+  async monitor(path: string, milliseconds: number): Promise<unknown> {
+    if (this.#monitoringPort === undefined) throw new Error('the server is not monitored')
+    const signal = AbortSignal.timeout(milliseconds)
+    const response = await fetch(`http://127.0.0.1:${this.#monitoringPort}${path}`, { signal })
+    const said = await response.text()
+    if (!response.ok) throw new Error(`${path}: ${said}`)
+    return JSON.parse(said) as unknown
+  }
+
+  async #readPorts(): Promise<Ports> {
     for (let tries = 0; tries < 200; tries++) {
       const files = await readdir(this.#folder)
       const file = files.find((name) => name.endsWith(`_${this.#process?.pid}.ports`))
       const text = file === undefined ? '' : await readFile(join(this.#folder, file), 'utf8')
-      const port = /:(\d+)"/.exec(text)?.[1]
-      if (port !== undefined) return Number(port)
+      const client = /"nats":\s*\["[^"]*:(\d+)"/.exec(text)?.[1]
+      const monitoring = /"monitoring":\s*\["[^"]*:(\d+)"/.exec(text)?.[1]
+      if (client !== undefined) {
+        return { client: Number(client), monitoring: monitoring === undefined ? undefined : Number(monitoring) }
+      }
       if (this.#process?.exitCode !== null) throw new Error('nats-server ended at once')
       await pause(25)
     }
