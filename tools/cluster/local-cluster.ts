@@ -3,8 +3,9 @@ import { join } from 'node:path'
 
 import { NatsCluster } from '@signalbox/engine-nats/testing'
 
+import type { MeasuredProcess } from '../harness/measured-process.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
-import { startSignalbox } from '../harness/signalbox-server.ts'
+import { readySignalbox, spawnSignalbox } from '../harness/signalbox-server.ts'
 import { Front } from './front.ts'
 import { HealthChecks } from './health-checks.ts'
 
@@ -22,6 +23,7 @@ export class LocalCluster implements AsyncDisposable {
   readonly nats: NatsCluster
   readonly front: Front
   readonly #nodes: (SignalboxServer | undefined)[]
+  readonly #starting = new Set<MeasuredProcess>()
   readonly #health: HealthChecks
   readonly #env: Readonly<Record<string, string>>
   readonly #logs: string | undefined
@@ -67,11 +69,17 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   async startNode(i: number): Promise<void> {
-    this.#nodes[i] = await startSignalbox({
+    const process = spawnSignalbox({
       storePath: '/nonexistent',
       instrumented: false,
       env: { ENGINE: 'nats', NATS_SERVERS: this.nats.urls.join(','), NATS_REPLICAS: '3', ...this.#env },
     })
+    this.#starting.add(process)
+    try {
+      this.#nodes[i] = await readySignalbox(process)
+    } finally {
+      this.#starting.delete(process)
+    }
   }
 
   /** kill -9 */
@@ -98,6 +106,7 @@ export class LocalCluster implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#health[Symbol.dispose]()
     await this.front[Symbol.asyncDispose]()
+    await Promise.all([...this.#starting].map((process) => process.kill()))
     await Promise.all(
       this.#nodes.map(async (node, i) => {
         await node?.process[Symbol.asyncDispose]()

@@ -60,8 +60,12 @@ export function spawnSignalbox(options: ServerOptions): MeasuredProcess {
 }
 
 /** Resolves when the server has said that it is ready. */
-export async function startSignalbox(options: ServerOptions): Promise<SignalboxServer> {
-  const process = spawnSignalbox(options)
+export function startSignalbox(options: ServerOptions): Promise<SignalboxServer> {
+  return readySignalbox(spawnSignalbox(options))
+}
+
+/** As {@link startSignalbox}, of a process that was started before. */
+export async function readySignalbox(process: MeasuredProcess): Promise<SignalboxServer> {
   const { http, api } = await process.line(readyLine)
   return { process, http, api, [Symbol.asyncDispose]: () => process[Symbol.asyncDispose]() }
 }
