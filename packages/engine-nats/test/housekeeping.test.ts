@@ -1,3 +1,4 @@
+import type { StoredEvent } from '@signalbox/broker-core'
 import type { EngineProblem } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
@@ -143,5 +144,29 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     await Promise.all(looking)
     await connection.close()
     expect(removed).toEqual([])
+  })
+
+  test('CL-6 - a subscription that was given more than the servers hold now ends with an error, and does not wait for ever', async () => {
+    const server = await startServer()
+    const node = await openNode(server)
+    const seen: number[] = []
+    const listener = ({ sequence }: StoredEvent): void => void seen.push(sequence)
+    const subscription = await node.logs.subscribe('log', { from: 'first' }, {}, listener)
+    for (let i = 0; i < 3; i++) await node.logs.append('log', outgoing('x'))
+    await vi.waitFor(() => expect(seen).toEqual([1, 2, 3]), PATIENT)
+    const connection = await connect({ servers: server.url })
+    const manager = await jetstreamManager(connection)
+    for await (const { config } of manager.streams.list()) {
+      if (!config.name.startsWith('signalbox-l-')) continue
+      // As after a server that gave out sequences of its own was set right by the others.
+      await manager.streams.delete(config.name)
+      await manager.streams.add(config)
+    }
+    await connection.close()
+    expect(await subscription.closed).toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
+    const again = await node.logs.subscribe('log', { from: 'first' }, {}, listener)
+    await node.logs.append('log', outgoing('y'))
+    await vi.waitFor(() => expect(seen).toEqual([1, 2, 3, 1]), PATIENT)
+    await again.close()
   })
 })

@@ -1,5 +1,5 @@
 import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
-import { messageSize } from '@signalbox/broker-core'
+import { messageSize, unavailable } from '@signalbox/broker-core'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
 
@@ -10,6 +10,7 @@ import { unique } from '../subjects.ts'
 import { FollowLoop } from './follow-loop.ts'
 import { decodeEntry } from './log-entry.ts'
 import type { LogListener } from './log-listener.ts'
+import { LogReader } from './log-reader.ts'
 
 /** Entries and bytes fetched at once. */
 const BATCH = 100
@@ -18,6 +19,8 @@ const PULL_MS = 30_000
 /** The servers forget the consumer of a follower that died after this long, in milliseconds. */
 const FORGOTTEN_MS = 5 * 60_000
 const NANOS = 1_000_000
+/** How long the servers may hold less than they gave, while they choose a leader, before the subscription ends, in milliseconds. */
+const BEHIND_MS = 3_000
 
 /**
  * One subscription to an events store: a position, and a short-lived consumer that is made anew from it whenever the
@@ -29,9 +32,13 @@ export class LogFollower {
   readonly #subscription: OpenSubscription
   readonly #listener: LogListener
   readonly #loop: FollowLoop
+  readonly #reader: LogReader
   #channel: StoredChannel
   #next: number
   #consumer: string | undefined
+  /** The last sequence that came, of this incarnation. */
+  #given = 0
+  #behindSince: number | undefined
 
   constructor(
     parts: Parts,
@@ -47,6 +54,7 @@ export class LogFollower {
     this.#subscription = subscription
     this.#listener = listener
     this.#loop = new FollowLoop(parts, channel.name, subscription)
+    this.#reader = new LogReader(parts)
   }
 
   /** Runs until the subscription ends. */
@@ -69,8 +77,10 @@ export class LogFollower {
       this.#dropConsumer()
       this.#channel = channel
       this.#next = 1
+      this.#given = 0
     }
     this.#channel = channel
+    if (this.#consumer === undefined) await this.#assertNotBehind()
     const consumer = (this.#consumer ??= await this.#makeConsumer())
     const entries: StoredEvent[] = []
     let broken = false
@@ -120,6 +130,7 @@ export class LogFollower {
       if (this.#subscription.ended) return
       if (entry.sequence < this.#next) continue
       this.#next = entry.sequence + 1
+      this.#given = entry.sequence
       this.#parts.figures.delivered(incarnation, 1, messageSize(entry))
       try {
         await this.#listener(entry)
@@ -127,6 +138,23 @@ export class LogFollower {
         this.#parts.settings.onProblem({ kind: 'listener', message: 'the listener of an events store threw', error })
       }
     }
+  }
+
+  /**
+   * A server that came back wrong may give sequences that the others never gave out (seen of 2.9). Whoever waits for the one
+   * after would wait for very long and say nothing, so the subscription ends with an error then.
+   */
+  async #assertNotBehind(): Promise<void> {
+    if (this.#given === 0) return
+    const { lastEver } = await this.#reader.counts(this.#channel)
+    if (this.#given <= lastEver) {
+      this.#behindSince = undefined
+      return
+    }
+    this.#behindSince ??= Date.now()
+    const error = unavailable(`the servers hold entries up to ${lastEver}, and gave ${this.#given} before`)
+    if (Date.now() - this.#behindSince >= BEHIND_MS) this.#subscription.end(error)
+    throw error
   }
 
   async #makeConsumer(): Promise<string> {
