@@ -26,6 +26,8 @@ export interface ChaosOptions {
   readonly minutes?: number | undefined
   /** Strike on before the nats-servers are in step again, which NATS itself does not promise to survive. @default false */
   readonly hasty?: boolean
+  /** Freeze nats-servers, and not only kill them. @default true */
+  readonly freezeServers?: boolean
   /** A folder for what nodes and nats-servers say. */
   readonly logs?: string | undefined
   readonly log: (line: string) => void
@@ -50,7 +52,15 @@ const WARM_UP_MS = 60_000
 const CALM_MS = [500, 2_000] as const
 
 /** Kills and freezes nodes and nats-servers under mixed load, and holds what came of it against what was acknowledged. */
-export async function chaos({ seed, rounds, minutes, hasty = false, logs, log }: ChaosOptions): Promise<ChaosReport> {
+export async function chaos({
+  seed,
+  rounds,
+  minutes,
+  hasty = false,
+  freezeServers = true,
+  logs,
+  log,
+}: ChaosOptions): Promise<ChaosReport> {
   const random = new Random(seed)
   const env = {
     CONNECTORSA2_A_MAX_SSE_IDLE_SECONDS: String(STREAM_IDLE_S),
@@ -80,7 +90,7 @@ export async function chaos({ seed, rounds, minutes, hasty = false, logs, log }:
   const deadline = startedAt + (minutes ?? Number.POSITIVE_INFINITY) * 60_000
   while (done.length < (rounds ?? Number.POSITIVE_INFINITY) && performance.now() < deadline) {
     await pause(random.integer(...CALM_MS))
-    const disaster = randomDisaster(random)
+    const disaster = randomDisaster(random, freezeServers)
     const name = `round ${done.length + 1}, after ${Math.round((performance.now() - startedAt) / 1000)} s: ${describe(disaster)}`
     log(name)
     const cameAgain = queues.receives.again

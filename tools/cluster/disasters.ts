@@ -24,9 +24,14 @@ export interface Disaster {
   readonly downMs: number
 }
 
-export function randomDisaster(random: Random): Disaster {
+/** `freezeServers` false only kills nats-servers. */
+export function randomDisaster(random: Random, freezeServers = true): Disaster {
   const targets = random.chance(BOTH_SHARE) ? TARGETS : [random.pick(TARGETS)]
-  const blows = targets.map((target) => ({ target, means: random.pick(MEANS), which: random.integer(0, 2) }))
+  const blows = targets.map((target) => {
+    const means = random.pick(MEANS)
+    const spared = target === 'nats' && !freezeServers
+    return { target, means: spared ? 'kill' : means, which: random.integer(0, 2) } as const
+  })
   const [min, max] = blows.some(({ means }) => means === 'kill') ? KILLED_MS : PAUSED_MS
   return { blows, downMs: random.integer(min, max) }
 }

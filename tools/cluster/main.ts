@@ -13,6 +13,7 @@ chaos: mixed load, while nodes and servers are killed and frozen; ends with 1 wh
   --minutes N    for how long something is killed or frozen (default 10, unless --rounds is given)
   --rounds N     how often
   --seed N       repeats the choices of an earlier run
+  --kill-servers only kills nats-servers, and freezes none
   --hasty        strikes on before the nats-servers are in step again, which NATS does not promise to survive
   --logs FOLDER  keeps what nodes and nats-servers say
 `
@@ -35,6 +36,7 @@ const { values, positionals } = parseArgs({
     minutes: { type: 'string' },
     rounds: { type: 'string' },
     seed: { type: 'string' },
+    'kill-servers': { type: 'boolean', default: false },
     hasty: { type: 'boolean', default: false },
     logs: { type: 'string' },
     help: { type: 'boolean', default: false },
@@ -48,7 +50,8 @@ if (values.help) {
   const rounds = positive('rounds', values.rounds)
   const minutes = positive('minutes', values.minutes) ?? (rounds === undefined ? 10 : undefined)
   log(`seed ${seed}`)
-  const report = await chaos({ seed, rounds, minutes, hasty: values.hasty, logs: values.logs, log })
+  const { hasty, logs, 'kill-servers': onlyKill } = values
+  const report = await chaos({ seed, rounds, minutes, hasty, freezeServers: !onlyKill, logs, log })
   process.stdout.write(summary(report))
   process.exitCode = breaches(report).length === 0 ? 0 : 1
 } else {
