@@ -1,26 +1,23 @@
 import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
 /** Debian's package puts it outside of many users' search path. */
-const PLACES = ['/usr/sbin/nats-server', '/usr/local/bin/nats-server', '/usr/bin/nats-server']
+const PLACES = ['nats-server', '/usr/sbin/nats-server', '/usr/local/bin/nats-server']
 
-/** Where nats-server is; undefined when it is not installed. */
-export const NATS_SERVER: string | undefined = find()
+/** Where nats-server is, the one in the search path first; undefined when it is not installed. */
+export const NATS_SERVER: string | undefined = PLACES.find(runs)
 
-function find(): string | undefined {
-  const place = PLACES.find((path) => existsSync(path))
-  if (place !== undefined) return place
+function runs(command: string): boolean {
   try {
-    execFileSync('nats-server', ['--version'], { stdio: 'ignore' })
-    return 'nats-server'
+    execFileSync(command, ['--version'], { stdio: 'ignore' })
+    return true
   } catch {
-    return undefined
+    return false
   }
 }
 
