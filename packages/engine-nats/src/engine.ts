@@ -195,7 +195,8 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const publisher = new Publisher(connection, settings.requestTimeoutMs)
   const messages = new StoredMessages(connection)
   const channelLimit = new ChannelLimit(settings.maxChannels)
-  const bucket = await ChannelBucket.open(connection, subjects, publisher, messages, settings)
+  const pulls = new Pulls(connection)
+  const bucket = await ChannelBucket.open(connection, subjects, publisher, messages, pulls, settings)
   const storedChannels = new StoredChannels(connection, subjects, streams, bucket, channelLimit, onProblem)
   const liveChannels = new LiveChannels(channelLimit)
   const figures = new FigureTable()
@@ -223,7 +224,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     recent,
     publisher,
     messages,
-    pulls: new Pulls(connection),
+    pulls,
   }
   const housekeeping = new Housekeeping(streams, storedChannels, onProblem)
   const engine = new NatsEngine(parts, await NatsQueues.open(parts), housekeeping)

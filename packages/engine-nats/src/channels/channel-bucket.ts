@@ -1,15 +1,21 @@
 import { unavailable } from '@signalbox/broker-core'
-import type { KV, KvEntry } from '@nats-io/kv'
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
+import type { KV } from '@nats-io/kv'
 import { Kvm } from '@nats-io/kv'
+import type { Msg } from '@nats-io/transport-node'
 import { Buffer } from 'node:buffer'
+import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Connection } from '../connection.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Settings } from '../options.ts'
 import { claimOf } from '../publisher.ts'
 import type { Publisher } from '../publisher.ts'
+import type { Pulls } from '../pulls.ts'
+import { parseAckSubject } from '../queues/ack-subject.ts'
 import type { StoredMessages } from '../stored-messages.ts'
 import type { Subjects } from '../subjects.ts'
+import { unique } from '../subjects.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
 import { channelFrom, contentOf, isStoredType } from './stored-channel.ts'
 
@@ -22,10 +28,19 @@ export type ChannelNews =
 export interface Following {
   /** True once everything that stood in the bucket was told; false when it ended before. */
   readonly caughtUp: Promise<boolean>
-  /** It was stopped, or broke. */
+  /** It was stopped, or the servers lost it. Never rejects. */
   readonly ended: Promise<void>
   stop(): void
 }
+
+/** Entries fetched at once. */
+const BATCH = 256
+const PULL_MS = 30_000
+/** The servers forget the consumer of a node that died, or that did not hear of it, after this long, in milliseconds. */
+const FORGOTTEN_MS = 60_000
+/** Before following anew what the servers lost, so that servers that lose it at once are not kept busy with it. */
+const AGAIN_MS = 1_000
+const NANOS = 1_000_000
 
 const WRITE_TRIES = 5
 
@@ -35,6 +50,7 @@ export class ChannelBucket {
   readonly #subjects: Subjects
   readonly #publisher: Publisher
   readonly #messages: StoredMessages
+  readonly #pulls: Pulls
   readonly #kv: KV
 
   private constructor(
@@ -43,12 +59,14 @@ export class ChannelBucket {
     subjects: Subjects,
     publisher: Publisher,
     messages: StoredMessages,
+    pulls: Pulls,
   ) {
     this.#kv = kv
     this.#connection = connection
     this.#subjects = subjects
     this.#publisher = publisher
     this.#messages = messages
+    this.#pulls = pulls
   }
 
   static async open(
@@ -56,45 +74,86 @@ export class ChannelBucket {
     subjects: Subjects,
     publisher: Publisher,
     messages: StoredMessages,
+    pulls: Pulls,
     { replicas }: Settings,
   ): Promise<ChannelBucket> {
     const kv = await new Kvm(connection.client).create(subjects.channelBucket, { history: 1, replicas })
-    return new ChannelBucket(kv, connection, subjects, publisher, messages)
+    return new ChannelBucket(kv, connection, subjects, publisher, messages, pulls)
   }
 
   #subject(type: StoredType, name: string): string {
     return `$KV.${this.#subjects.channelBucket}.${this.#subjects.channelKey(type, name)}`
   }
 
-  /** Tells what stands in the bucket, and then what changes. */
-  async follow(tell: (news: ChannelNews) => void): Promise<Following> {
-    const watch = await this.#kv.watch()
-    const pending = (await this.#kv.status()).values
-    const caughtUp = Promise.withResolvers<boolean>()
-    if (pending === 0) caughtUp.resolve(true)
-    const ended = (async () => {
-      let count = 0
-      try {
-        for await (const entry of watch) {
-          const news = this.#news(entry)
-          if (news) tell(news)
-          if (++count >= pending || entry.delta === 0) caughtUp.resolve(true)
-        }
-      } finally {
-        caughtUp.resolve(false)
-      }
-    })()
-    return { caughtUp: caughtUp.promise, ended, stop: () => watch.stop() }
+  get #stream(): string {
+    return `KV_${this.#subjects.channelBucket}`
   }
 
-  #news(entry: KvEntry): ChannelNews | undefined {
-    if (entry.operation === 'PUT') {
-      const channel = channelFrom(this.#subjects, entry.string(), entry.revision)
+  /**
+   * Tells what stands in the bucket, and then what changes, until the servers lose the consumer. Not by the client's own
+   * watch: while servers choose leaders that makes consumers faster than they forget them, hundreds in minutes, and newer
+   * servers then refuse every other one.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async follow(tell: (news: ChannelNews) => void): Promise<Following> {
+    const { consumer, pending } = await this.#makeConsumer()
+    const caughtUp = Promise.withResolvers<boolean>()
+    const stopping = new AbortController()
+    const { signal } = stopping
+    const stopped = new Promise<undefined>((resolve) => {
+      signal.addEventListener('abort', () => resolve(undefined), { once: true })
+    })
+    if (pending === 0) caughtUp.resolve(true)
+    const hear = (message: Msg): void => {
+      const ack = parseAckSubject(message.reply ?? '')
+      if (signal.aborted || ack === undefined) return
+      const news = this.#news(message, ack.sequence)
+      if (news) tell(news)
+      if (ack.pending === 0) caughtUp.resolve(true)
+    }
+    const run = async (): Promise<void> => {
+      while (!signal.aborted) {
+        const pulling = this.#pulls.pull(this.#stream, consumer, { batch: BATCH, waitMs: PULL_MS }, hear)
+        const end = await Promise.race([pulling, stopped])
+        if (end === 'gone' || end === 'lost') break
+      }
+      caughtUp.resolve(false)
+      this.#drop(consumer)
+      await pause(AGAIN_MS, undefined, { signal, ref: false }).catch(() => {})
+    }
+    return { caughtUp: caughtUp.promise, ended: run(), stop: () => stopping.abort() }
+  }
+
+  async #makeConsumer(): Promise<{ readonly consumer: string; readonly pending: number }> {
+    const consumer = `b-${unique()}`
+    const { num_pending: pending } = await this.#connection.call(() =>
+      this.#connection.manager.consumers.add(this.#stream, {
+        name: consumer,
+        ack_policy: AckPolicy.None,
+        deliver_policy: DeliverPolicy.LastPerSubject,
+        filter_subject: `$KV.${this.#subjects.channelBucket}.>`,
+        inactive_threshold: FORGOTTEN_MS * NANOS,
+        mem_storage: true,
+        num_replicas: 1,
+      }),
+    )
+    return { consumer, pending }
+  }
+
+  #drop(consumer: string): void {
+    if (!this.#connection.connected) return
+    // If this fails the servers forget it by themselves.
+    this.#connection.manager.consumers.delete(this.#stream, consumer).catch(() => {})
+  }
+
+  #news({ subject, data, headers }: Msg, revision: number): ChannelNews | undefined {
+    if (!headers?.has('KV-Operation')) {
+      const channel = channelFrom(this.#subjects, Buffer.from(data).toString(), revision)
       return channel && { channel }
     }
-    const [type, encoded = ''] = entry.key.split('.')
+    const [type, encoded = ''] = subject.slice(`$KV.${this.#subjects.channelBucket}.`.length).split('.')
     if (!isStoredType(type)) return undefined
-    return { gone: { type, name: Buffer.from(encoded, 'base64url').toString(), revision: entry.revision } }
+    return { gone: { type, name: Buffer.from(encoded, 'base64url').toString(), revision } }
   }
 
   /** The channel of that name, asked of the servers. @throws BrokerError ENGINE_UNAVAILABLE */
@@ -107,7 +166,7 @@ export class ChannelBucket {
     name: string,
   ): Promise<{ channel: StoredChannel | undefined; revision: number } | undefined> {
     const query = { last_by_subj: this.#subject(type, name) }
-    const last = await this.#messages.get(`KV_${this.#subjects.channelBucket}`, query)
+    const last = await this.#messages.get(this.#stream, query)
     if (!last) return undefined
     const revision = last.sequence
     return { channel: channelFrom(this.#subjects, Buffer.from(last.data).toString(), revision), revision }

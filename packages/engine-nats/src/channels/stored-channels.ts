@@ -56,12 +56,10 @@ export class StoredChannels {
     const seen = new Set<string>()
     const following = await this.#bucket.follow((news) => this.#hear(news, seen))
     this.#following = following
-    following.ended
-      .catch((error: unknown) => this.#failed('watching the channels', error))
-      .finally(() => {
-        if (this.#following === following && !this.#stopping.signal.aborted) this.resync()
-      })
-    if (!(await following.caughtUp)) throw new Error('the watch of the channels ended early')
+    void following.ended.then(() => {
+      if (this.#following === following && !this.#stopping.signal.aborted) this.resync()
+    })
+    if (!(await following.caughtUp)) throw new Error('the servers lost who reads them')
     // Those made in the meantime are not among them: their entries may still be on their way.
     for (const channel of before) if (!seen.has(channel.incarnation)) this.#forget(channel)
   }

@@ -7,6 +7,8 @@ export interface AckSubject {
   readonly delivery: number
   /** When the message was stored, milliseconds since the epoch. */
   readonly timestamp: number
+  /** How many more the consumer has to give. */
+  readonly pending: number
 }
 
 /** `$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<delivery>.<nanoseconds>.<pending>`, or with domain and account before the stream. */
@@ -14,12 +16,13 @@ export function parseAckSubject(subject: string): AckSubject | undefined {
   const tokens = subject.split('.')
   if (tokens[0] !== '$JS' || tokens[1] !== 'ACK' || tokens.length < 9) return undefined
   const from = tokens.length > 9 ? 6 : 4
-  const [deliveries, sequence, delivery, nanoseconds = ''] = tokens.slice(from)
+  const [deliveries, sequence, delivery, nanoseconds = '', pending] = tokens.slice(from)
   return {
     deliveries: Number(deliveries),
     sequence: Number(sequence),
     delivery: Number(delivery),
     timestamp: Number(nanoseconds.slice(0, -6)),
+    pending: Number(pending),
   }
 }
 
