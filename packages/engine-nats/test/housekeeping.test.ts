@@ -14,13 +14,13 @@ const PATIENT = { timeout: 10_000 }
 /** JetStream as an administrator sees it. */
 async function managerOf(url: string) {
   const connection = await connect({ servers: url })
-  const { streams } = await jetstreamManager(connection)
+  const { consumers, streams } = await jetstreamManager(connection)
   const streamNames = async (): Promise<string[]> => {
     const names: string[] = []
     for await (const { config } of streams.list()) names.push(config.name)
     return names
   }
-  return { streams, streamNames, [Symbol.asyncDispose]: () => connection.close() }
+  return { consumers, streams, streamNames, [Symbol.asyncDispose]: () => connection.close() }
 }
 
 describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
@@ -104,6 +104,27 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
       'signalbox-notes',
       'signalbox-recent',
     ])
+  })
+
+  test('channels - a node whose reader the servers lose makes another one, never more, and misses nothing', async () => {
+    const server = await startServer()
+    const [node, other] = [await openNode(server), await openNode(server)]
+    await using manager = await managerOf(server.url)
+    const bucket = 'KV_signalbox-channels'
+    const readers = async (): Promise<readonly string[]> => {
+      const names: string[] = []
+      for await (const { name } of manager.consumers.list(bucket)) names.push(name)
+      return names
+    }
+    for (let i = 0; i < 3; i++) {
+      await vi.waitFor(async () => expect(await readers()).toHaveLength(2), PATIENT)
+      const before = await readers()
+      for (const name of before) await manager.consumers.delete(bucket, name)
+      await other.channels.create('queues', `made ${i} in the meantime`)
+      await vi.waitFor(async () => expect((await node.channels.list('queues')).length).toBe(i + 1), PATIENT)
+      await vi.waitFor(async () => expect((await readers()).some((name) => before.includes(name))).toBe(false), PATIENT)
+    }
+    await vi.waitFor(async () => expect(await readers()).toHaveLength(2), PATIENT)
   })
 
   test('streams - one that no channel points to goes a minute after a node first saw it, and no other does', async () => {
