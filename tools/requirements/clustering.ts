@@ -17,4 +17,5 @@ export const CLUSTERING = section('CL', 'docs/decisions/0011-nats-engine.md', [
   'a node that dies with a call or a stream costs its callers seconds, and they are told',
   'streams across nodes keep their flow control: a slow reader holds its agent back, and nothing is lost',
   'while nodes and servers die and freeze, a majority left, nothing acknowledged is lost, events stores keep their order, and every call and stream ends',
+  'what newer servers offer is used where they offer it, and declared; older ones are sent nothing of it',
 ])

@@ -45,6 +45,8 @@ export interface EngineCapabilities {
   readonly leaseSurvivesNode: boolean
   /** The most delayed messages one queue holds; 0 is no limit. */
   readonly maxDelayedPerQueue: number
+  /** Expired messages are removed also while no node of the broker runs, some time after their expiry. */
+  readonly expiryWithoutNode: boolean
 }
 
 export interface EngineLimits {

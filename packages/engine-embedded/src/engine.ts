@@ -57,6 +57,7 @@ class ComposedEngine implements EmbeddedEngine {
     peekHidesLeased: true,
     leaseSurvivesNode: false,
     maxDelayedPerQueue: 0,
+    expiryWithoutNode: false,
   } as const
   readonly limits: { readonly maxMessageBytes: number; readonly maxChannels: number }
   readonly path: string

@@ -48,6 +48,11 @@ export class Connection {
     return this.nc.info?.max_payload ?? 1024 * 1024
   }
 
+  /** Of the server that this node is connected to. */
+  get serverVersion(): string {
+    return this.nc.info?.version ?? ''
+  }
+
   async #follow(): Promise<void> {
     for await (const status of this.nc.status()) {
       if (status.type === 'disconnect') this.#lost()

@@ -25,18 +25,19 @@ import { Publisher } from './publisher.ts'
 import { Pulls } from './pulls.ts'
 import { NatsQueues } from './queues/nats-queues.ts'
 import { NatsRequests } from './requests/nats-requests.ts'
+import { ServerFeatures } from './server-features.ts'
 import { StoredMessages } from './stored-messages.ts'
 import { MAX_DELAYED, Streams } from './streams.ts'
 import { Subjects, unique } from './subjects.ts'
 import { NatsTopics } from './topics.ts'
 
-const CAPABILITIES: EngineCapabilities = Object.freeze({
+const CAPABILITIES = {
   fsyncBeforeAck: false,
   exactNackOrder: false,
   peekHidesLeased: false,
   leaseSurvivesNode: true,
   maxDelayedPerQueue: MAX_DELAYED,
-})
+} as const
 
 const IDLE_MS = 60_000
 /** Between tries to open, in milliseconds. */
@@ -45,7 +46,7 @@ const RETRY_MS = 1_000
 /** The cluster engine: any number of nodes over one NATS JetStream cluster. */
 export class NatsEngine implements Engine, AsyncDisposable {
   readonly name = 'nats'
-  readonly capabilities = CAPABILITIES
+  readonly capabilities: EngineCapabilities
   readonly limits: EngineLimits
   readonly queues: NatsQueues
   readonly topics: NatsTopics
@@ -58,8 +59,10 @@ export class NatsEngine implements Engine, AsyncDisposable {
   #closing: Promise<void> | undefined
 
   constructor(parts: Parts, queues: NatsQueues, housekeeping: Housekeeping) {
-    const { settings, connection, liveChannels } = parts
+    const { settings, connection, liveChannels, features } = parts
     this.#parts = parts
+    // As it is at the start: what servers offer later is used, and not declared any more.
+    this.capabilities = Object.freeze({ ...CAPABILITIES, expiryWithoutNode: features.messageTtl })
     this.limits = {
       maxMessageBytes: Math.min(settings.maxMessageBytes, connection.maxPayload - ENVELOPE_BYTES),
       maxChannels: settings.maxChannels,
@@ -71,6 +74,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
     this.channels = new NatsChannels(parts, queues, this.logs, this.topics)
     this.housekeeping = housekeeping
     this.#idle = setInterval(() => {
+      features.refresh(() => housekeeping.start())
       liveChannels.forgetIdleReserved((type, name) =>
         type === 'events' ? this.topics.isUsed(name) : this.requests.isUsed(type, name),
       )
@@ -82,7 +86,9 @@ export class NatsEngine implements Engine, AsyncDisposable {
     const { connection } = this.#parts
     if (this.#closing) return { ok: false, checks: [{ name: 'connection', ok: false, detail: 'closed' }] }
     const connected = connection.connected
-    const detail = connected ? `connected to ${connection.nc.getServer()}` : 'the connection to NATS is lost'
+    const detail = connected
+      ? `connected to ${connection.nc.getServer()}, nats-server ${connection.serverVersion}`
+      : 'the connection to NATS is lost'
     const checks = [{ name: 'connection', ok: connected, detail }]
     if (connected) {
       try {
@@ -190,9 +196,10 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const { onProblem } = settings
   const node = unique()
   const subjects = new Subjects(settings.prefix)
-  const streams = new Streams(connection, subjects, settings)
-  const { notes, recent } = await Notes.open(connection, settings)
+  const features = await ServerFeatures.read(connection, settings)
+  const streams = new Streams(connection, subjects, settings, features)
   const publisher = new Publisher(connection, settings.requestTimeoutMs)
+  const { notes, recent } = await Notes.open(connection, publisher, settings)
   const messages = new StoredMessages(connection)
   const channelLimit = new ChannelLimit(settings.maxChannels)
   const pulls = new Pulls(connection)
@@ -213,6 +220,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     node,
     settings,
     connection,
+    features,
     subjects,
     channelLimit,
     storedChannels,

@@ -47,11 +47,22 @@ export const API = {
   /** A message to delete is not there. */
   DELETE_FAILED: 10057,
   WRONG_LAST_SEQUENCE: 10071,
+  /** As {@link API.WRONG_LAST_SEQUENCE}, of newer servers that have not agreed on the last one yet. */
+  WRONG_LAST_SEQUENCE_YET: 10164,
+  /** Of newer servers: a message with this id is just being stored, or will not be. */
+  DUPLICATE_IN_PROCESS: 10158,
   NOT_ENABLED_FOR_ACCOUNT: 10039,
+  /** The stream takes no message with a time to live. */
+  TTL_DISABLED: 10166,
 } as const
 
 export function isApiError(error: unknown, ...codes: readonly number[]): error is JetStreamApiError {
   return error instanceof JetStreamApiError && codes.includes(error.code)
+}
+
+/** Whether somebody else wrote first what was to be written after a certain message. */
+export function isWrongSequence(error: unknown): boolean {
+  return isApiError(error, API.WRONG_LAST_SEQUENCE, API.WRONG_LAST_SEQUENCE_YET)
 }
 
 /** Whether a Broker error stands for a request that nobody was there to answer. */

@@ -29,6 +29,7 @@ export class Housekeeping {
 
   /** Looks now, and once more when strays were among them. */
   start(): void {
+    this.stop()
     this.#lookInBackground(() => {
       if (this.#strays.size === 0) return
       this.#timer = setTimeout(() => this.#lookInBackground(), STRAY_MS).unref()

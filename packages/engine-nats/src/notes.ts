@@ -2,8 +2,9 @@ import type { JetStreamManager } from '@nats-io/jetstream'
 import { DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
 
 import type { Connection } from './connection.ts'
-import { API, isApiError } from './errors.ts'
+import { API, asBrokerError, isApiError, isWrongSequence } from './errors.ts'
 import type { Settings } from './options.ts'
+import type { Publisher } from './publisher.ts'
 import { claimOf } from './publisher.ts'
 import { DEDUPLICATION_MS } from './streams.ts'
 
@@ -19,20 +20,26 @@ const RECENT_MS = 150_000
 /** Small texts under keys, that outlive a node: the last one of each key is kept. Keys are subjects. */
 export class Notes {
   readonly #connection: Connection
+  readonly #publisher: Publisher
   readonly #stream: string
 
-  private constructor(connection: Connection, stream: string) {
+  private constructor(connection: Connection, publisher: Publisher, stream: string) {
     this.#connection = connection
+    this.#publisher = publisher
     this.#stream = stream
   }
 
-  static async open(connection: Connection, settings: Settings): Promise<{ notes: Notes; recent: Notes }> {
+  static async open(
+    connection: Connection,
+    publisher: Publisher,
+    settings: Settings,
+  ): Promise<{ notes: Notes; recent: Notes }> {
     const { prefix } = settings
     await addStream(connection.manager, `${prefix}-notes`, `${prefix}.n.>`, 0, settings.replicas)
     await addStream(connection.manager, `${prefix}-recent`, `${prefix}.d.>`, RECENT_MS, settings.replicas)
     return {
-      notes: new Notes(connection, `${prefix}-notes`),
-      recent: new Notes(connection, `${prefix}-recent`),
+      notes: new Notes(connection, publisher, `${prefix}-notes`),
+      recent: new Notes(connection, publisher, `${prefix}-recent`),
     }
   }
 
@@ -45,22 +52,20 @@ export class Notes {
 
   /** False when `expect` is given and the note has another revision by now; 0 expects that there is none. */
   async put(key: string, text: string, expect?: number): Promise<boolean> {
-    return this.#connection.call(async () => {
-      try {
-        if (expect === undefined) {
-          await this.#connection.client.publish(key, text)
-          return true
-        }
-        const { duplicate } = await this.#connection.client.publish(key, text, {
-          msgID: claimOf(key, expect),
-          expect: { lastSubjectSequence: expect },
-        })
-        return !duplicate
-      } catch (error) {
-        if (isApiError(error, API.WRONG_LAST_SEQUENCE)) return false
-        throw error
-      }
-    })
+    if (expect === undefined) {
+      await this.#connection.call(() => this.#connection.client.publish(key, text))
+      return true
+    }
+    const options = { messageId: claimOf(key, expect), expectLastOfSubject: expect }
+    try {
+      const { duplicate } = await this.#publisher.publish(key, Buffer.from(text), options, (error) =>
+        isWrongSequence(error) ? error : undefined,
+      )
+      return !duplicate
+    } catch (error) {
+      if (isWrongSequence(error)) return false
+      throw asBrokerError(error)
+    }
   }
 
   /** Removes one note, or with a wildcard many. */

@@ -38,6 +38,8 @@ export interface NatsEngineOptions {
   readonly requestTimeoutMs?: number
   /** How long a delivery of a node that died stays out of reach, in milliseconds. Longer leases are kept all the same. @default 35000 */
   readonly ackWaitMs?: number
+  /** How long servers from 2.11 on keep an expired message that no node removed, for who may still hold it, in milliseconds; they count whole seconds. @default 86400000 */
+  readonly expiredKeptMs?: number
   /** Told when something is wrong or well again, for the log. Must not throw. */
   readonly onProblem?: (problem: EngineProblem) => void
 }
@@ -67,6 +69,7 @@ export interface Settings {
   readonly patienceMs: number
   readonly requestTimeoutMs: number
   readonly ackWaitMs: number
+  readonly expiredKeptMs: number
   readonly onProblem: (problem: EngineProblem) => void
 }
 
@@ -104,6 +107,7 @@ export function settingsOf(options: NatsEngineOptions): Settings {
     patienceMs: whole('patienceMs', options.patienceMs, 2_000),
     requestTimeoutMs: whole('requestTimeoutMs', options.requestTimeoutMs, 5_000, 100),
     ackWaitMs: whole('ackWaitMs', options.ackWaitMs, 35_000, 1_000),
+    expiredKeptMs: whole('expiredKeptMs', options.expiredKeptMs, 86_400_000),
     onProblem: options.onProblem ?? (() => {}),
   }
 }

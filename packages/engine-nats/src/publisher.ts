@@ -3,9 +3,10 @@ import type { ApiError } from '@nats-io/jetstream'
 import { JetStreamApiError, PubHeaders } from '@nats-io/jetstream'
 import type { Payload } from '@nats-io/transport-node'
 import { headers } from '@nats-io/transport-node'
+import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Connection } from './connection.ts'
-import { isNoResponders } from './errors.ts'
+import { API, isApiError, isNoResponders } from './errors.ts'
 import { hash } from './subjects.ts'
 
 export interface PublishOptions {
@@ -13,6 +14,8 @@ export interface PublishOptions {
   readonly messageId?: string
   /** Only if the last message of the subject has this sequence; 0 is none. */
   readonly expectLastOfSubject?: number
+  /** The servers remove it after so many seconds; only for streams that allow it. */
+  readonly ttlSeconds?: number
 }
 
 export interface Published {
@@ -34,6 +37,9 @@ export class StreamGone extends Error {}
 
 const MAX_OUTSTANDING = 2_048
 const MAX_OUTSTANDING_BYTES = 64 * 1024 * 1024
+
+/** Before a message is sent again whose id is just being stored, in milliseconds. */
+const IN_PROCESS_MS = 10
 
 /** Headers and subject beside a payload. */
 const OVERHEAD_BYTES = 512
@@ -74,7 +80,7 @@ export class Publisher {
     this.#bytes += payload.byteLength
     try {
       return await this.#connection.call(
-        () => this.#request(subject, payload, options),
+        () => this.#settled(subject, payload, options),
         (error) => (isNoResponders(error) ? new StreamGone() : translate(error)),
       )
     } finally {
@@ -84,10 +90,22 @@ export class Publisher {
     }
   }
 
+  /** Of several with one id at once, newer servers refuse all but the first until it is stored, or is not. */
+  async #settled(subject: string, payload: Payload, options: PublishOptions): Promise<Published> {
+    for (const until = Date.now() + this.#timeoutMs; ;) {
+      try {
+        return await this.#request(subject, payload, options)
+      } catch (error) {
+        if (!isApiError(error, API.DUPLICATE_IN_PROCESS) || Date.now() >= until) throw error
+      }
+      await pause(IN_PROCESS_MS)
+    }
+  }
+
   async #request(
     subject: string,
     payload: Payload,
-    { messageId, expectLastOfSubject }: PublishOptions,
+    { messageId, expectLastOfSubject, ttlSeconds }: PublishOptions,
   ): Promise<Published> {
     const timeout = this.#timeoutMs
     const sent = { timeout, headers: headers() }
@@ -95,7 +113,8 @@ export class Publisher {
     if (expectLastOfSubject !== undefined) {
       sent.headers.set(PubHeaders.ExpectedLastSubjectSequenceHdr, String(expectLastOfSubject))
     }
-    const plain = messageId === undefined && expectLastOfSubject === undefined
+    if (ttlSeconds !== undefined) sent.headers.set(PubHeaders.MessageTTL, String(ttlSeconds))
+    const plain = messageId === undefined && expectLastOfSubject === undefined && ttlSeconds === undefined
     const answer = await this.#connection.nc.request(subject, payload, plain ? { timeout } : sent)
     const { seq, duplicate, error } = answer.json<Acknowledgement>()
     if (error) throw new JetStreamApiError(error)

@@ -8,6 +8,7 @@ import { describeOwner } from './channels/stored-channel.ts'
 import type { Connection } from './connection.ts'
 import { API, isApiError } from './errors.ts'
 import type { Settings } from './options.ts'
+import type { ServerFeatures } from './server-features.ts'
 import type { Subjects } from './subjects.ts'
 
 /** The durable consumer that all nodes share for a queue. */
@@ -30,11 +31,13 @@ export class Streams {
   readonly #connection: Connection
   readonly #subjects: Subjects
   readonly #settings: Settings
+  readonly #features: ServerFeatures
 
-  constructor(connection: Connection, subjects: Subjects, settings: Settings) {
+  constructor(connection: Connection, subjects: Subjects, settings: Settings, features: ServerFeatures) {
     this.#connection = connection
     this.#subjects = subjects
     this.#settings = settings
+    this.#features = features
   }
 
   async create(channel: StoredChannel): Promise<void> {
@@ -81,6 +84,8 @@ export class Streams {
         max_msgs: queueMaxMessages || -1,
         max_bytes: queueMaxBytes || -1,
         duplicate_window: DEDUPLICATION_MS * NANOS,
+        // Never false: servers do not take back what a stream allows.
+        ...(this.#features.messageTtl && { allow_msg_ttl: true }),
       }
     }
     const { compacted, maxAgeMs, maxBytes } = channel.options
@@ -132,7 +137,7 @@ export class Streams {
   /** Brings a stream up to date with the settings. */
   async adjust(channel: StoredChannel, config: StreamConfig): Promise<void> {
     const limits = this.#limits(channel)
-    const same = (['max_msgs', 'max_bytes', 'max_age', 'max_msgs_per_subject'] as const).every(
+    const same = (['max_msgs', 'max_bytes', 'max_age', 'max_msgs_per_subject', 'allow_msg_ttl'] as const).every(
       (name) => limits[name] === undefined || limits[name] === config[name],
     )
     if (!same) await this.update(channel)

@@ -98,4 +98,17 @@ export const capabilityCases: readonly ContractCase[] = [
     await context.restart()
     assert.equal((await context.engine.queues.peek(queue, { maxMessages: 10 })).length, 5)
   }),
+
+  isolatedCase('capabilities - expiryWithoutNode: whether expired messages go while no node runs', async (context) => {
+    assert.equal(typeof context.engine.capabilities.expiryWithoutNode, 'boolean')
+    // When storage is given back shows at the storage alone; what either declaration promises is kept here.
+    const queue = context.channel('expired')
+    await context.engine.queues.send(queue, queued('gone', { expirationMs: 50 }))
+    await context.engine.queues.send(queue, queued('here', { expirationMs: 3_600_000 }))
+    await context.restart()
+    await eventually(async () => {
+      const shown = await context.engine.queues.peek(queue, { maxMessages: 10 })
+      assert.deepEqual(texts(shown), ['here'])
+    })
+  }),
 ]

@@ -7,7 +7,7 @@ import { Buffer } from 'node:buffer'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Connection } from '../connection.ts'
-import { API, isApiError } from '../errors.ts'
+import { isWrongSequence } from '../errors.ts'
 import type { Settings } from '../options.ts'
 import { claimOf } from '../publisher.ts'
 import type { Publisher } from '../publisher.ts'
@@ -192,11 +192,11 @@ export class ChannelBucket {
     try {
       const payload = Buffer.from(contentOf(channel))
       const { sequence, duplicate } = await this.#publisher.publish(subject, payload, options, (error) =>
-        isApiError(error, API.WRONG_LAST_SEQUENCE) ? error : undefined,
+        isWrongSequence(error) ? error : undefined,
       )
       return duplicate ? undefined : { ...channel, revision: sequence }
     } catch (error) {
-      if (isApiError(error, API.WRONG_LAST_SEQUENCE)) return undefined
+      if (isWrongSequence(error)) return undefined
       throw error
     }
   }

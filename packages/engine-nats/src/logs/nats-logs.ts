@@ -12,7 +12,7 @@ import type {
 import { BrokerError, messageOf, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
-import { API, isApiError } from '../errors.ts'
+import { isWrongSequence } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
 import { claimOf, StreamGone } from '../publisher.ts'
@@ -98,11 +98,11 @@ export class NatsLogs implements LogEngine {
     const options = { messageId: claimOf(subject, expected), expectLastOfSubject: expected }
     try {
       const published = await this.#parts.publisher.publish(subject, payload, options, (error) =>
-        isApiError(error, API.WRONG_LAST_SEQUENCE) ? error : undefined,
+        isWrongSequence(error) ? error : undefined,
       )
       if (!published.duplicate) return published
     } catch (error) {
-      if (!isApiError(error, API.WRONG_LAST_SEQUENCE)) throw error
+      if (!isWrongSequence(error)) throw error
     }
     const last = await this.reader.lastWithOrigin(channel, key)
     const { deduplicationId } = message

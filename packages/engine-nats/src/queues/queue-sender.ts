@@ -12,6 +12,7 @@ import { hash } from '../subjects.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 import type { QueueRecord } from './queue-record.ts'
 import { readRecord, toRecord } from './queue-record.ts'
+import { timeToLive } from './time-to-live.ts'
 
 /** What {@link QueueSender.store} did. */
 interface Stored extends Published {
@@ -88,11 +89,7 @@ export class QueueSender {
       const channel = await this.#parts.storedChannels.ensure('queues', name)
       const subject = this.#parts.subjects.queueMessage(channel.incarnation, record.dueAt, record.expiresAt)
       try {
-        const options = messageId === undefined ? {} : { messageId }
-        const published = await this.#parts.publisher.publish(subject, payload, options, (error) =>
-          isApiError(error, API.STREAM_STORE_FAILED) && /maximum/.test(error.message) ? this.#full(name) : undefined,
-        )
-        return { ...published, channel }
+        return { ...(await this.#publish(name, subject, payload, record, messageId)), channel }
       } catch (error) {
         // What has expired takes no room.
         if (isBrokerError(error, 'QUEUE_FULL') && !swept && (await this.#gauges.sweep(channel)) > 0) swept = true
@@ -101,6 +98,30 @@ export class QueueSender {
       }
     }
     throw unavailable('the queue comes and goes')
+  }
+
+  async #publish(
+    name: string,
+    subject: string,
+    payload: Uint8Array,
+    { expiresAt }: QueueRecord,
+    messageId: string | undefined,
+  ): Promise<Published> {
+    const { publisher, features, settings } = this.#parts
+    const options = messageId === undefined ? {} : { messageId }
+    const ttlSeconds = features.messageTtl ? timeToLive(expiresAt, Date.now(), settings.expiredKeptMs) : undefined
+    const translate = (error: unknown): unknown => {
+      if (isApiError(error, API.TTL_DISABLED)) return error
+      return isApiError(error, API.STREAM_STORE_FAILED) && /maximum/.test(error.message) ? this.#full(name) : undefined
+    }
+    if (ttlSeconds === undefined) return publisher.publish(subject, payload, options, translate)
+    try {
+      return await publisher.publish(subject, payload, { ...options, ttlSeconds }, translate)
+    } catch (error) {
+      // A stream that older servers made, and that no node has brought up to date yet.
+      if (!isApiError(error, API.TTL_DISABLED)) throw error
+      return publisher.publish(subject, payload, options, translate)
+    }
   }
 
   #full(name: string): BrokerError {
