@@ -1,4 +1,4 @@
-import { BrokerError } from '@signalbox/broker-core'
+import { BrokerError, unavailable } from '@signalbox/broker-core'
 import type { ApiError } from '@nats-io/jetstream'
 import { JetStreamApiError, PubHeaders } from '@nats-io/jetstream'
 import type { Payload } from '@nats-io/transport-node'
@@ -6,7 +6,7 @@ import { headers } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Connection } from './connection.ts'
-import { API, isApiError, isNoResponders } from './errors.ts'
+import { API, isNoResponders } from './errors.ts'
 import { hash } from './subjects.ts'
 
 export interface PublishOptions {
@@ -90,23 +90,22 @@ export class Publisher {
     }
   }
 
-  /** Of several with one id at once, newer servers refuse all but the first until it is stored, or is not. */
+  /** Of several with one id at once, newer servers take only the first until it is stored, or is not. */
   async #settled(subject: string, payload: Payload, options: PublishOptions): Promise<Published> {
     for (const until = Date.now() + this.#timeoutMs; ;) {
-      try {
-        return await this.#request(subject, payload, options)
-      } catch (error) {
-        if (!isApiError(error, API.DUPLICATE_IN_PROCESS) || Date.now() >= until) throw error
-      }
+      const published = await this.#request(subject, payload, options)
+      if (published) return published
+      if (Date.now() >= until) throw unavailable('a message with the same id is being stored')
       await pause(IN_PROCESS_MS)
     }
   }
 
+  /** Undefined while it is not known whether another one with its id is stored. */
   async #request(
     subject: string,
     payload: Payload,
     { messageId, expectLastOfSubject, ttlSeconds }: PublishOptions,
-  ): Promise<Published> {
+  ): Promise<Published | undefined> {
     const timeout = this.#timeoutMs
     const sent = { timeout, headers: headers() }
     if (messageId !== undefined) sent.headers.set(PubHeaders.MsgIdHdr, messageId)
@@ -117,6 +116,8 @@ export class Publisher {
     const plain = messageId === undefined && expectLastOfSubject === undefined && ttlSeconds === undefined
     const answer = await this.#connection.nc.request(subject, payload, plain ? { timeout } : sent)
     const { seq, duplicate, error } = answer.json<Acknowledgement>()
+    // Server 2.15 refuses, 2.10 names no sequence.
+    if (error?.err_code === API.DUPLICATE_IN_PROCESS || (duplicate === true && seq === 0)) return undefined
     if (error) throw new JetStreamApiError(error)
     return { sequence: seq, duplicate: duplicate === true }
   }

@@ -1,6 +1,6 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import { engineContract } from '@signalbox/broker-core/testing'
-import type { NatsEngine, NatsEngineOptions } from '@signalbox/engine-nats'
+import type { EngineProblem, NatsEngine, NatsEngineOptions } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 
@@ -61,6 +61,16 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
       })
     }, 60_000)
   }
+
+  test('CL-17 - a start warns of servers before 2.10, and of no other', async () => {
+    const problems: EngineProblem[] = []
+    const node = await openNode(unusedPrefix(), { onProblem: (problem) => void problems.push(problem) })
+    const warnings = problems.filter(({ message }) => message.startsWith('nats-server 2.'))
+    const { checks } = await node.health()
+    const minor = /nats-server 2\.(\d+)/.exec(checks.map(({ detail }) => detail).join())?.[1]
+    expect(minor).toBeDefined()
+    expect(warnings.map(({ kind }) => kind)).toEqual(Number(minor) < 10 ? ['warning'] : [])
+  }, 60_000)
 
   test('CL-10 - of nodes that make a channel at the same time each sends to the same one', async () => {
     const prefix = unusedPrefix()

@@ -1,6 +1,4 @@
-import type { EngineProblem } from '@signalbox/engine-nats'
-import { openNatsEngine } from '@signalbox/engine-nats'
-import { NATS_SERVER, NatsCluster } from '@signalbox/engine-nats/testing'
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import type { JetStreamManager, StoredMsg } from '@nats-io/jetstream'
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
@@ -160,17 +158,4 @@ describe.skipIf(!OFFERS_TTL)('servers that remove messages by themselves', () =>
     const { sequence } = await before.queues.send('q', queued('second', { expirationMs: 60_000 }))
     expect((await servers.stored(sequence))?.header.keys()).toEqual(['Nats-TTL'])
   })
-})
-
-describe.skipIf(NATS_SERVER === undefined)('servers of an age', () => {
-  test('CL-17 - with replicas, a start warns of servers before 2.10, and of no other', async () => {
-    await using cluster = await NatsCluster.start()
-    const problems: EngineProblem[] = []
-    const onProblem = (problem: EngineProblem): void => void problems.push(problem)
-    await using node = await openNatsEngine({ servers: cluster.urls, replicas: 3, onProblem })
-    const warnings = problems.filter(({ message }) => message.startsWith('nats-server 2.'))
-    expect(warnings.map(({ kind }) => kind)).toEqual(MINOR < 10 ? ['warning'] : [])
-    const { checks } = await node.health()
-    expect(checks.map(({ detail }) => detail).join()).toContain(`nats-server 2.${MINOR}.`)
-  }, 60_000)
 })
