@@ -2,6 +2,7 @@ import { isBrokerError } from '@signalbox/broker-core'
 import type { StoredEvent } from '@signalbox/broker-core'
 import type { EngineProblem } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
+import { connect } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { describe, expect, test, vi } from 'vitest'
@@ -51,6 +52,26 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     const [delivery] = await node.queues.receive('q', RECEIVE)
     expect(delivery && text(delivery.message)).toBe('before')
     expect(problems.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['disconnected', 'healed']))
+  })
+
+  test('CL-6 - when the servers are back the channels are read once, and not for ever', async () => {
+    const server = await startServer()
+    const node = await openNode(server, QUICK)
+    await node.queues.send('q', queued('x'))
+    await server.kill()
+    await vi.waitFor(async () => expect((await node.health()).ok).toBe(false), PATIENT)
+    await server.start()
+    await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)
+    const connection = await connect({ servers: server.url })
+    const readers: string[] = []
+    connection.subscribe('$JS.EVENT.ADVISORY.CONSUMER.CREATED.KV_signalbox-channels.>', {
+      callback: (_error, { subject }) => void readers.push(subject),
+    })
+    await connection.flush()
+    // Read again at each end of what was followed before, it was some hundred times a second.
+    await pause(1_000)
+    await connection.close()
+    expect(readers.length).toBeLessThanOrEqual(2)
   })
 
   test('CL-5 - a frozen server is noticed: calls fail, and go on when it wakes', async () => {

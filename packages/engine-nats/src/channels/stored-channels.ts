@@ -51,7 +51,10 @@ export class StoredChannels {
 
   /** Reads the bucket and follows it from there: resolves once every channel is known. */
   async sync(): Promise<void> {
-    this.#following?.stop()
+    const stopped = this.#following
+    // Forgotten first: the end of what is still followed has the bucket read again.
+    this.#following = undefined
+    stopped?.stop()
     const before = [...this.#incarnations.values()]
     const seen = new Set<string>()
     const following = await this.#bucket.follow((news) => this.#hear(news, seen))
