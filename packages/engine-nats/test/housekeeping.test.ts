@@ -167,6 +167,26 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     expect(removed).toEqual([])
   })
 
+  test('CL-6 - a subscription whose consumer gives nothing any more, and lives, gets a new one', async () => {
+    const server = await startServer()
+    const node = await openNode(server)
+    const seen: number[] = []
+    const listener = ({ sequence }: StoredEvent): void => void seen.push(sequence)
+    const subscription = await node.logs.subscribe('log', { from: 'first' }, {}, listener)
+    await node.logs.append('log', outgoing('x'))
+    await vi.waitFor(() => expect(seen).toEqual([1]), PATIENT)
+    await using manager = await managerOf(server.url)
+    const stream = (await manager.streamNames()).find((name) => name.startsWith('signalbox-l-')) ?? ''
+    const consumers = await manager.consumers.list(stream).next()
+    expect(consumers).toHaveLength(1)
+    const { config } = await manager.streams.info(stream)
+    const nothing = config.subjects[0]?.replace('>', 'nothing') ?? ''
+    for (const { name } of consumers) await manager.consumers.update(stream, name, { filter_subject: nothing })
+    await node.logs.append('log', outgoing('y'))
+    await vi.waitFor(() => expect(seen).toEqual([1, 2]), { timeout: 25_000 })
+    await subscription.close()
+  }, 40_000)
+
   test('CL-6 - a subscription that was given more than the servers hold now ends with an error, and does not wait for ever', async () => {
     const server = await startServer()
     const node = await openNode(server)

@@ -15,7 +15,8 @@ import { LogReader } from './log-reader.ts'
 /** Entries and bytes fetched at once. */
 const BATCH = 100
 const BATCH_BYTES = 4 * 1024 * 1024
-const PULL_MS = 30_000
+/** How long one request for entries stands; after one that brought nothing the consumer is checked. */
+const PULL_MS = 10_000
 /** The servers forget the consumer of a follower that died after this long, in milliseconds. */
 const FORGOTTEN_MS = 5 * 60_000
 const NANOS = 1_000_000
@@ -39,6 +40,8 @@ export class LogFollower {
   /** The last sequence that came, of this incarnation. */
   #given = 0
   #behindSince: number | undefined
+  /** Up to which sequence it is known that nothing is missing. */
+  #checkedTo = 0
 
   constructor(
     parts: Parts,
@@ -78,6 +81,7 @@ export class LogFollower {
       this.#channel = channel
       this.#next = 1
       this.#given = 0
+      this.#checkedTo = 0
     }
     this.#channel = channel
     if (this.#consumer === undefined) await this.#assertNotBehind()
@@ -103,6 +107,7 @@ export class LogFollower {
     }
     if (end === 'large') entries.push(...(await this.#large(channel)))
     if (end === undefined) this.#dropConsumer()
+    if (end === 'done' && entries.length === 0) await this.#checkForMissed()
     await this.#deliver(entries)
   }
 
@@ -155,6 +160,17 @@ export class LogFollower {
     const error = unavailable(`the servers hold entries up to ${lastEver}, and gave ${this.#given} before`)
     if (Date.now() - this.#behindSince >= BEHIND_MS) this.#subscription.end(error)
     throw error
+  }
+
+  /**
+   * A consumer whose server froze may say that it lives, and give nothing for ever (seen of 2.15 in a chaos run). When the
+   * servers hold more than came, it is made anew; once for each such end, since what it lacks may have been removed.
+   */
+  async #checkForMissed(): Promise<void> {
+    const { lastEver } = await this.#reader.counts(this.#channel)
+    if (lastEver < this.#next || lastEver === this.#checkedTo) return
+    this.#checkedTo = lastEver
+    this.#dropConsumer()
   }
 
   async #makeConsumer(): Promise<string> {
