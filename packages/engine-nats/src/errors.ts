@@ -42,6 +42,8 @@ export const API = {
   MESSAGE_NOT_FOUND: 10037,
   CONSUMER_NOT_FOUND: 10014,
   STREAM_NOT_FOUND: 10059,
+  /** Another stream has such subjects already. */
+  SUBJECTS_OVERLAP: 10065,
   /** A limit of the stream is reached. */
   STREAM_STORE_FAILED: 10077,
   /** A message to delete is not there. */

@@ -5,6 +5,7 @@ import type { Connection } from './connection.ts'
 import { API, asBrokerError, isApiError, isWrongSequence } from './errors.ts'
 import type { Settings } from './options.ts'
 import type { Publisher } from './publisher.ts'
+import { sharedSetUp } from './shared-set-up.ts'
 import { claimOf } from './publisher.ts'
 import { DEDUPLICATION_MS } from './streams.ts'
 
@@ -35,8 +36,10 @@ export class Notes {
     settings: Settings,
   ): Promise<{ notes: Notes; recent: Notes }> {
     const { prefix } = settings
-    await addStream(connection.manager, `${prefix}-notes`, `${prefix}.n.>`, 0, settings.replicas)
-    await addStream(connection.manager, `${prefix}-recent`, `${prefix}.d.>`, RECENT_MS, settings.replicas)
+    const { manager } = connection
+    const { replicas } = settings
+    await sharedSetUp(() => addStream(manager, `${prefix}-notes`, `${prefix}.n.>`, 0, replicas))
+    await sharedSetUp(() => addStream(manager, `${prefix}-recent`, `${prefix}.d.>`, RECENT_MS, replicas))
     return {
       notes: new Notes(connection, publisher, `${prefix}-notes`),
       recent: new Notes(connection, publisher, `${prefix}-recent`),

@@ -25,6 +25,15 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     expect([first, second].map((delivery) => delivery && text(delivery.message))).toEqual(['from one', 'from two'])
   })
 
+  test('CL-8 - nodes that start at once on empty servers all start', async () => {
+    const server = await startServer()
+    for (let round = 0; round < 12; round++) {
+      const starting = Array.from({ length: 6 }, () => openNode(server, { prefix: `round-${round}` }))
+      const nodes = await Promise.all(starting)
+      await Promise.all(nodes.map((node) => node.close()))
+    }
+  })
+
   test('CL-1 - who waits on one node for a queue that another one makes is served', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]

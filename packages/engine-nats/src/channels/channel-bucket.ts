@@ -13,6 +13,7 @@ import { claimOf } from '../publisher.ts'
 import type { Publisher } from '../publisher.ts'
 import type { Pulls } from '../pulls.ts'
 import { parseAckSubject } from '../queues/ack-subject.ts'
+import { sharedSetUp } from '../shared-set-up.ts'
 import type { StoredMessages } from '../stored-messages.ts'
 import type { Subjects } from '../subjects.ts'
 import { unique } from '../subjects.ts'
@@ -77,7 +78,9 @@ export class ChannelBucket {
     pulls: Pulls,
     { replicas }: Settings,
   ): Promise<ChannelBucket> {
-    const kv = await new Kvm(connection.client).create(subjects.channelBucket, { history: 1, replicas })
+    const kv = await sharedSetUp(() =>
+      new Kvm(connection.client).create(subjects.channelBucket, { history: 1, replicas }),
+    )
     return new ChannelBucket(kv, connection, subjects, publisher, messages, pulls)
   }
 
