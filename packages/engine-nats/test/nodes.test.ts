@@ -30,6 +30,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     for (let round = 0; round < 12; round++) {
       const starting = Array.from({ length: 6 }, () => openNode(server, { prefix: `round-${round}` }))
       const nodes = await Promise.all(starting)
+      expect(await Promise.all(nodes.map((node) => node.health()))).toMatchObject(nodes.map(() => ({ ok: true })))
       await Promise.all(nodes.map((node) => node.close()))
     }
   })
