@@ -2,6 +2,7 @@ import type { Msg, Subscription } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 
 import type { Connection } from './connection.ts'
+import { NAK } from './queues/ack-subject.ts'
 
 export interface PullOptions {
   readonly batch: number
@@ -25,6 +26,8 @@ const NANOS = 1_000_000
 
 /** A pull under way, in a subscription that it has for itself: messages come under the subject they were stored with. */
 interface Pull {
+  /** What stands in the reply subject of every message of its consumer, and of no other. */
+  readonly origin: string
   left: number
   readonly onMessage: (message: Msg) => void
   readonly end: (how: PullEnd) => void
@@ -63,6 +66,7 @@ export class Pulls {
       return Promise.resolve('lost')
     }
     const pull: Pull = {
+      origin: `.${stream}.${consumer}.`,
       left: batch,
       onMessage,
       silenceMs: heartbeat ? 2 * HEARTBEAT_MS + SLACK_MS : waitMs + SLACK_MS,
@@ -102,7 +106,7 @@ export class Pulls {
       pull: undefined,
       subscription: this.#connection.nc.subscribe(inbox, {
         callback: (error, message) => {
-          if (!error && slot.pull) this.#receive(slot.pull, message)
+          if (!error) this.#receive(slot, message)
         },
       }),
     }
@@ -120,14 +124,17 @@ export class Pulls {
     pull.timer = setTimeout(() => pull.end('lost'), pull.silenceMs).unref()
   }
 
-  #receive(pull: Pull, message: Msg): void {
-    if (message.reply?.startsWith('$JS.ACK.')) {
+  #receive({ pull }: Slot, message: Msg): void {
+    const { reply = '' } = message
+    if (reply.startsWith('$JS.ACK.')) {
+      if (!pull || !reply.includes(pull.origin)) return this.#receiveStray(message, reply)
       pull.left--
       pull.onMessage(message)
       if (pull.left <= 0) pull.end('done')
       else this.#watch(pull)
       return
     }
+    if (!pull) return
     const code = message.headers?.code
     const description = message.headers?.description ?? ''
     if (code === 100) this.#watch(pull)
@@ -135,6 +142,19 @@ export class Pulls {
     else if (code !== 409) pull.end('done')
     else if (/MaxBytes/i.test(description)) pull.end('large')
     else pull.end(/deleted/i.test(description) ? 'gone' : 'lost')
+  }
+
+  /**
+   * A message that was asked for by an earlier pull in this subscription: a server that froze answers, when it wakes, what
+   * others have answered for it. It is for whoever pulls from its consumer now, or is given back.
+   */
+  #receiveStray(message: Msg, reply: string): void {
+    for (const { pull } of this.#slots) {
+      if (!pull || !reply.includes(pull.origin)) continue
+      pull.onMessage(message)
+      return pull.end('done')
+    }
+    this.#connection.nc.publish(reply, NAK)
   }
 
   close(): void {

@@ -107,9 +107,15 @@ export class ChannelBucket {
       signal.addEventListener('abort', () => resolve(undefined), { once: true })
     })
     if (pending === 0) caughtUp.resolve(true)
+    let deliveries = 0
+    let missed = false
     const hear = (message: Msg): void => {
       const ack = parseAckSubject(message.reply ?? '')
       if (signal.aborted || ack === undefined) return
+      if (ack.delivery !== ++deliveries) {
+        missed = true
+        caughtUp.resolve(false)
+      }
       const news = this.#news(message, ack.sequence)
       if (news) tell(news)
       if (ack.pending === 0) caughtUp.resolve(true)
@@ -118,7 +124,7 @@ export class ChannelBucket {
       while (!signal.aborted) {
         const pulling = this.#pulls.pull(this.#stream, consumer, { batch: BATCH, waitMs: PULL_MS }, hear)
         const end = await Promise.race([pulling, stopped])
-        if (end === 'gone' || end === 'lost') break
+        if (end === 'gone' || end === 'lost' || missed) break
       }
       caughtUp.resolve(false)
       this.#drop(consumer)

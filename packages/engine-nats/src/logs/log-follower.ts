@@ -37,6 +37,8 @@ export class LogFollower {
   #channel: StoredChannel
   #next: number
   #consumer: string | undefined
+  /** How many entries the consumer has given. */
+  #deliveries = 0
   /** The last sequence that came, of this incarnation. */
   #given = 0
   #behindSince: number | undefined
@@ -111,9 +113,11 @@ export class LogFollower {
     await this.#deliver(entries)
   }
 
+  /** Undefined for what is no entry, and for one before which the consumer gave another that did not come. */
   #entryOf(message: Msg): StoredEvent | undefined {
     const ack = parseAckSubject(message.reply ?? '')
-    return ack && decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
+    if (ack?.delivery !== ++this.#deliveries) return undefined
+    return decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
   }
 
   /** An entry larger than a whole batch, by itself. */
@@ -176,6 +180,7 @@ export class LogFollower {
   async #makeConsumer(): Promise<string> {
     const { connection } = this.#parts
     const name = `f-${unique()}`
+    this.#deliveries = 0
     await connection.call(() =>
       connection.manager.consumers.add(this.#channel.stream, {
         name,

@@ -1,0 +1,106 @@
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { connect, createInbox } from '@nats-io/transport-node'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+
+import { CLIENT, outgoing, queued, RECEIVE, text } from './support/messages.ts'
+import { openNode, startServer } from './support/nodes.ts'
+
+const REQUESTS = '$JS.API.CONSUMER.MSG.NEXT'
+const ONE = JSON.stringify({ batch: 1, expires: 20_000_000_000 })
+
+/** A node, and somebody on its server who hears the node ask for messages, and can ask in its name. */
+async function nodeAndEavesdropper() {
+  const server = await startServer()
+  const node = await openNode(server)
+  const outsider: NatsConnection = await connect({ servers: server.url })
+  onTestFinished(() => outsider.close())
+  /** Where the node wants answers, by the subject that it asks. */
+  const inboxes = new Map<string, string>()
+  outsider.subscribe(`${REQUESTS}.>`, {
+    callback: (error, { subject, reply }) => {
+      if (!error && reply !== undefined) inboxes.set(subject, reply)
+    },
+  })
+  await outsider.flush()
+  const asked = (wanted: (subject: string) => boolean): Promise<string> =>
+    vi.waitFor(() => {
+      const subject = [...inboxes.keys()].find(wanted)
+      if (subject === undefined) throw new Error('nobody asks yet')
+      return subject
+    })
+  /** Subscribes to an events store; resolves with what comes, and what the node asks the servers for it. */
+  const follow = async (log: string) => {
+    const before = new Set(inboxes.keys())
+    const seen: string[] = []
+    await node.logs.append(log, outgoing('0'))
+    await node.logs.subscribe(log, { from: 'new' }, {}, (event) => void seen.push(text(event)))
+    const subject = await asked((one) => !before.has(one) && one.includes('.f-'))
+    return { seen, subject }
+  }
+  /** Has the next message but one of a consumer delivered to an inbox: the node's own request is before this one. */
+  const ask = async (subject: string, inbox: string | undefined): Promise<void> => {
+    outsider.publish(subject, ONE, { reply: inbox ?? '' })
+    await outsider.flush()
+  }
+  /** The same, and nobody else gets it. */
+  const take = async (subject: string): Promise<readonly string[]> => {
+    const inbox = createInbox()
+    const taken: string[] = []
+    outsider.subscribe(inbox, {
+      callback: (_error, { reply = '' }) => {
+        if (reply.startsWith('$JS.ACK.')) taken.push(reply)
+      },
+    })
+    await ask(subject, inbox)
+    return taken
+  }
+  return { node, inboxes, asked, follow, ask, take }
+}
+
+describe.skipIf(NATS_SERVER === undefined)('answers that are late or lost', () => {
+  test('CL-6 - an entry in the answer to another request reaches the subscriber that it is for, and no other', async () => {
+    const { node, inboxes, follow, ask } = await nodeAndEavesdropper()
+    for (let i = 0; i < 5; i++) await node.logs.append('long', outgoing('old'))
+    const short = await follow('short')
+    const long = await follow('long')
+    await ask(long.subject, inboxes.get(short.subject))
+    for (const body of ['1', '2', '3']) {
+      await node.logs.append('long', outgoing(body))
+      await vi.waitFor(() => expect(long.seen).toContain(body), { timeout: 15_000 })
+    }
+    for (const body of ['a', 'b']) await node.logs.append('short', outgoing(body))
+    await vi.waitFor(() => expect(short.seen).toEqual(['a', 'b']), { timeout: 15_000 })
+    expect(long.seen).toEqual(['1', '2', '3'])
+  })
+
+  test('CL-6 - an entry that was given and did not arrive is asked for again, and order is kept', async () => {
+    const { node, follow, take } = await nodeAndEavesdropper()
+    const { seen, subject } = await follow('log')
+    const taken = await take(subject)
+    await node.logs.append('log', outgoing('1'))
+    await vi.waitFor(() => expect(seen).toEqual(['1']))
+    await node.logs.append('log', outgoing('2'))
+    await vi.waitFor(() => expect(taken).toHaveLength(1))
+    for (const body of ['3', '4']) await node.logs.append('log', outgoing(body))
+    await vi.waitFor(() => expect(seen).toEqual(['1', '2', '3', '4']), { timeout: 15_000 })
+  })
+
+  test('CL-6 - a queue’s message in the answer to a subscriber’s request is given back', async () => {
+    const { node, inboxes, asked, follow, ask } = await nodeAndEavesdropper()
+    const log = await follow('log')
+    await node.queues.send('q', queued('zeroth'))
+    await node.queues.receive('q', RECEIVE)
+    const receiving = node.queues.receive('q', RECEIVE)
+    const subject = await asked((one) => one.endsWith('.receivers'))
+    await ask(subject, inboxes.get(log.subject))
+    await node.queues.send('q', queued('first'))
+    expect((await receiving).map(({ message }) => text(message))).toEqual(['first'])
+    await node.queues.send('q', queued('second'))
+    const [again] = await node.queues.receive('q', RECEIVE)
+    expect(again && text(again.message)).toBe('second')
+    expect(await node.queues.ack([again?.receipt ?? ''], CLIENT)).toEqual({ settled: 1, lost: [] })
+    await node.logs.append('log', outgoing('a'))
+    await vi.waitFor(() => expect(log.seen).toEqual(['a']), { timeout: 15_000 })
+  })
+})
