@@ -29,6 +29,7 @@ export class RegistrationLoad implements Load {
   readonly #registered: string[] = []
   #beats = 0
   #newcomers = 0
+  #turn = 0
 
   constructor(scene: Scene, agentUrls: readonly string[]) {
     this.#scene = scene
@@ -44,7 +45,13 @@ export class RegistrationLoad implements Load {
   async #next(): Promise<void> {
     const beat = this.#beats++
     if (beat % NEWCOMER_EVERY === 0) await this.#register(`chaos-more-${this.#newcomers++}`, this.#urls[0] ?? '')
-    else await this.#heartbeat(this.#scene.front, this.#registered[beat % this.#registered.length] ?? AGENTS[0])
+    else await this.#heartbeat(this.#scene.front, this.#nextAgent())
+  }
+
+  /** Each in its turn, however many come: none may be silent for so long that it expires. */
+  #nextAgent(): string {
+    this.#turn = (this.#turn + 1) % this.#registered.length
+    return this.#registered[this.#turn] ?? AGENTS[0]
   }
 
   async #register(agent: string, url: string): Promise<void> {
