@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { rmSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,6 +38,15 @@ interface Ports {
   readonly client: number
   readonly monitoring: number | undefined
 }
+
+/** With their folders. Those of a process that is interrupted end with it. */
+const running = new Map<ChildProcess, string>()
+process.once('exit', () => {
+  for (const [server, folder] of running) {
+    server.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  }
+})
 
 /** A real nats-server with JetStream, over a folder of its own. */
 export class NatsServer implements AsyncDisposable {
@@ -91,7 +101,10 @@ export class NatsServer implements AsyncDisposable {
         this.#options.config ?? '',
       ].join('\n'),
     )
-    this.#process = spawn(NATS_SERVER, ['-c', config], { stdio: 'ignore' })
+    const server = spawn(NATS_SERVER, ['-c', config], { stdio: 'ignore' })
+    running.set(server, this.#folder)
+    server.once('exit', () => running.delete(server))
+    this.#process = server
     const { client, monitoring } = await this.#readPorts()
     this.#port = client
     this.#monitoringPort = monitoring
