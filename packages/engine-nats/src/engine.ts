@@ -179,7 +179,8 @@ function reasonOf(error: unknown): string {
 /** Whether it may be otherwise in a moment, and not only after somebody changes a configuration. */
 function mayPass(error: unknown): boolean {
   const cause = isBrokerError(error) ? error.cause : error
-  return !(cause instanceof JetStreamApiError) || (cause.status === 503 && cause.code !== API.NOT_ENABLED_FOR_ACCOUNT)
+  if (!(cause instanceof JetStreamApiError) || cause.code === API.NO_SUITABLE_PEERS) return true
+  return cause.status === 503 && cause.code !== API.NOT_ENABLED_FOR_ACCOUNT
 }
 
 async function connectAndOpen(settings: Settings): Promise<NatsEngine> {

@@ -39,6 +39,8 @@ export function asBrokerError(error: unknown): BrokerError {
 
 /** JetStream API errors that mean something to the engine. */
 export const API = {
+  /** Fewer servers are there than a stream is to have replicas. */
+  NO_SUITABLE_PEERS: 10005,
   MESSAGE_NOT_FOUND: 10037,
   CONSUMER_NOT_FOUND: 10014,
   STREAM_NOT_FOUND: 10059,

@@ -135,6 +135,23 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
     )
   }, 180_000)
 
+  test('CL-8 - a node that starts while there are fewer servers than replicas says so, and waits for them', async () => {
+    const problems: EngineProblem[] = []
+    const leaving = new AbortController()
+    const opening = openNode(unusedPrefix(), {
+      replicas: 5,
+      onProblem: (problem) => problems.push(problem),
+      signal: leaving.signal,
+    })
+    const waits = {
+      kind: 'disconnected',
+      message: expect.stringMatching(/as many servers as there are replicas; waiting$/),
+    }
+    await vi.waitFor(() => expect(problems).toContainEqual(expect.objectContaining(waits)), PATIENT)
+    leaving.abort(new Error('stopped'))
+    await expect(opening).rejects.toThrow('stopped')
+  })
+
   test('CL-6 - a node that comes back before the servers have a leader learns of channels as soon as they have', async () => {
     const prefix = unusedPrefix()
     const problems: string[] = []
