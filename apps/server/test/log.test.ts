@@ -51,20 +51,17 @@ test('log - secrets are left out wherever headers or credentials are logged', ()
   })
 })
 
-test.each(['json', 'pretty'])(
-  'log - what was logged in the turn of an end or a crash is written (%s)',
-  async (format) => {
-    const lines = `for (let i = 0; i < 100; i++) log.info('line ' + i)\n`
-    const all = Array.from({ length: 100 }, (_, i) => i)
-    const ends = await Promise.all(
-      ['', 'process.exit(3)', `throw new Error('crash')`, `Promise.reject(new Error('crash'))`].map((end) =>
-        outputOf(format, lines + end),
-      ),
-    )
-    expect(ends.map(written)).toEqual([all, all, all, all])
-    expect(ends[2]?.trimEnd().split('\n').at(-1)).toContain('signalbox crashed: crash')
-  },
-)
+test.each(['json', 'pretty'])('log - what was logged just before an end or a crash is written (%s)', async (format) => {
+  const lines = `for (let i = 0; i < 100; i++) log.info('line ' + i)\n`
+  const all = Array.from({ length: 100 }, (_, i) => i)
+  const ends = await Promise.all(
+    ['', 'process.exit(3)', `throw new Error('crash')`, `Promise.reject(new Error('crash'))`].map((end) =>
+      outputOf(format, lines + end),
+    ),
+  )
+  expect(ends.map(written)).toEqual([all, all, all, all])
+  expect(ends[2]?.trimEnd().split('\n').at(-1)).toContain('signalbox crashed: crash')
+})
 
 test('log - lines of several loggers keep their order, and a fatal one is on its way at once', async () => {
   const kill = `process.kill(process.pid, 'SIGKILL')`
@@ -72,7 +69,7 @@ test('log - lines of several loggers keep their order, and a fatal one is on its
   expect([...output.matchAll(/"msg":"(\w+)"/g)].map(([, text]) => text)).toEqual(['one', 'two', 'three'])
 })
 
-test('log - more than fits is written before the end of a turn', async () => {
+test('log - more than fits is written at once', async () => {
   const code = `for (let i = 0; i < 10_000; i++) log.info('line ' + i)\nprocess.kill(process.pid, 'SIGKILL')`
   const output = await outputOf('json', code)
   expect(output.length).toBeGreaterThan(500_000)

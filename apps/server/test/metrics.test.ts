@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 
+import { RequestDurations } from '../src/metrics/requests.ts'
 import { callAgent, register, startAgent } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
@@ -102,6 +103,25 @@ test('metrics - requests by connector and outcome', async () => {
     series[`broker_request_duration_seconds_count{connector="mcp",outcome="${outcome}"}`]
   expect(['success', 'tool_error', 'error', 'origin_refused'].map(count)).toEqual([1, 1, 1, 1])
   expect(series['broker_request_duration_seconds_bucket{le="+Inf",connector="mcp",outcome="success"}']).toBe(1)
+})
+
+test('metrics - durations stand in every bucket whose bound they do not pass, and in the sum', () => {
+  const durations = new RequestDurations()
+  const observe = durations.of('mcp')
+  for (const seconds of [0.0005, 0.001, 0.002, 7, 4000]) observe('success', seconds)
+  durations.of('cloudevents')('error', 0.25)
+  const lines = durations.text().split('\n')
+  const bucket = (bound: string) =>
+    lines.find((line) => line.includes(`_bucket{le="${bound}",connector="mcp",outcome="success"}`))?.split(' ')[1]
+  expect(['0.001', '0.0025', '5', '10', '3600', '+Inf'].map(bucket)).toEqual(['2', '3', '3', '4', '4', '5'])
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      '# TYPE broker_request_duration_seconds histogram',
+      'broker_request_duration_seconds_sum{connector="mcp",outcome="success"} 4007.0035',
+      'broker_request_duration_seconds_count{connector="mcp",outcome="success"} 5',
+      'broker_request_duration_seconds_count{connector="cloudevents",outcome="error"} 1',
+    ]),
+  )
 })
 
 test('metrics - what is in the queues, the store and its commits', async () => {

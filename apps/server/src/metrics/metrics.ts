@@ -7,12 +7,13 @@ import { commitMetrics, engineMetrics } from './engine.ts'
 import { eventLoopMetrics } from './event-loop.ts'
 import { messageMetrics } from './messages.ts'
 import { processMetrics } from './process.ts'
-import { requestMetrics } from './requests.ts'
+import { RequestDurations } from './requests.ts'
 import { routingMetrics } from './routing.ts'
 
 /** The server's metrics: what feeds them, and the page that Prometheus reads. */
 export class Metrics implements Disposable {
   readonly #registry = new Registry()
+  readonly #requests = new RequestDurations()
   readonly #eventLoop: Disposable
   #refreshEngine: () => Promise<void> = async () => {}
   readonly #openStreams = new Map<string, () => number>()
@@ -33,7 +34,7 @@ export class Metrics implements Disposable {
     this.observer = messageMetrics(this.#registry)
     this.routingObserver = routingMetrics(this.#registry)
     this.authorizationObserver = authorizationMetrics(this.#registry)
-    this.requestsOf = requestMetrics(this.#registry)
+    this.requestsOf = (connector) => this.#requests.of(connector)
     this.commit = commitMetrics(this.#registry)
     this.#eventLoop = eventLoopMetrics(this.#registry)
     const dropped = new Counter({
@@ -81,8 +82,8 @@ export class Metrics implements Disposable {
   /** The page, in Prometheus' text format. */
   async text(): Promise<string> {
     await this.#refreshEngine()
-    const pages = await Promise.all([this.#registry.metrics(), processMetrics().metrics()])
-    return pages.join('\n')
+    const [broker, node] = await Promise.all([this.#registry.metrics(), processMetrics().metrics()])
+    return [broker, this.#requests.text(), node].join('\n')
   }
 
   [Symbol.dispose](): void {
