@@ -11,6 +11,7 @@ Long polls and senders at once against the real server, over HTTP. Exits with 1 
 or an event loop that is late beyond its budget.
 
   --seconds N    how long (default 60)
+  --warm-up N    seconds of the same load before that, in which delays are not counted (default 10)
   --polls N      concurrent long polls (default 200)
   --senders N    concurrent senders (default 64)
   --queues N     queues they share (default 20)
@@ -21,6 +22,7 @@ or an event loop that is late beyond its budget.
 const { values } = parseArgs({
   options: {
     seconds: { type: 'string', default: '60' },
+    'warm-up': { type: 'string', default: '10' },
     polls: { type: 'string', default: '200' },
     senders: { type: 'string', default: '64' },
     queues: { type: 'string', default: '20' },
@@ -47,6 +49,7 @@ if (values.help) {
 } else {
   const report = await soak({
     seconds: Number(values.seconds),
+    warmUpSeconds: Number(values['warm-up']),
     polls: Number(values.polls),
     senders: Number(values.senders),
     queues: Number(values.queues),

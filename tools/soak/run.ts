@@ -8,6 +8,8 @@ import { quantile } from '../bench/statistics.ts'
 
 export interface SoakOptions {
   readonly seconds: number
+  /** How long before that under the same load: until V8 has compiled what is hot. Delays then do not count; all else does. */
+  readonly warmUpSeconds: number
   /** Concurrent long polls. */
   readonly polls: number
   readonly senders: number
@@ -127,12 +129,13 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
     poll(server.http, channel(i), traffic, stop.promise).catch(failed('poll')),
   )
   const begin = performance.now()
-  // The quantiles of a scrape are those since the scrape before: this one begins the measurement.
-  await scrape(server.api)
   const intervalMs = options.rate > 0 ? (options.senders / options.rate) * 1000 : 0
   const senders = Array.from({ length: options.senders }, (_, i) =>
     send(server.http, channel(i), traffic, intervalMs).catch(failed('sender')),
   )
+  await new Promise((resolve) => setTimeout(resolve, options.warmUpSeconds * 1000))
+  // The quantiles of a scrape are those since the scrape before: this one begins the measurement.
+  await scrape(server.api)
   const ticker = setInterval(() => options.log(`${traffic.sent} sent, ${traffic.received} received`), 10_000)
   await new Promise((resolve) => setTimeout(resolve, options.seconds * 1000))
   traffic.ended = true

@@ -4,6 +4,7 @@ import { soak, soakProblems } from '../soak/run.ts'
 
 test('soak - long polls and senders at once lose and double nothing', { timeout: 60_000 }, async () => {
   const report = await soak({
+    warmUpSeconds: 0,
     seconds: 2,
     polls: 40,
     senders: 8,
