@@ -1,5 +1,7 @@
 import { parseArgs } from 'node:util'
 
+import { natsServerVersion } from '@signalbox/engine-nats/testing'
+
 import { exitOnSignals } from '../harness/signals.ts'
 import { chaos } from './chaos.ts'
 import { LocalCluster } from './local-cluster.ts'
@@ -49,8 +51,14 @@ if (values.help) {
   const seed = positive('seed', values.seed) ?? Date.now() % 2 ** 31
   const rounds = positive('rounds', values.rounds)
   const minutes = positive('minutes', values.minutes) ?? (rounds === undefined ? 10 : undefined)
-  log(`seed ${seed}`)
   const { hasty, logs, 'kill-servers': onlyKill } = values
+  const version = natsServerVersion()
+  log(`seed ${seed}, nats-server ${version}`)
+  if (/^2\.\d\./.test(version) && !onlyKill) {
+    log(
+      'servers before 2.10 lose what they acknowledged when they freeze (docs/clustering.md): take a newer one, or --kill-servers',
+    )
+  }
   const report = await chaos({ seed, rounds, minutes, hasty, freezeServers: !onlyKill, logs, log })
   process.stdout.write(summary(report))
   process.exitCode = breaches(report).length === 0 ? 0 : 1

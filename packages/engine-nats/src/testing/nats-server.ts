@@ -22,6 +22,12 @@ function runs(command: string): boolean {
   }
 }
 
+/** What {@link NATS_SERVER} says it is, `2.10.27` say; empty when it is not installed. */
+export function natsServerVersion(): string {
+  if (NATS_SERVER === undefined) return ''
+  return /\d+(?:\.\d+)*/.exec(execFileSync(NATS_SERVER, ['--version'], { encoding: 'utf8' }))?.[0] ?? ''
+}
+
 export interface NatsServerOptions {
   /** More lines of configuration. */
   readonly config?: string
