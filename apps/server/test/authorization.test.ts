@@ -1,3 +1,8 @@
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:http'
+import { text as readText } from 'node:stream/consumers'
+
 import * as fc from 'fast-check'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
@@ -53,6 +58,42 @@ test('S4 - a denied call is isError from a tool and 403 on REST, with what was d
   expect(await (await fetch(`${api.url}/metrics`)).text()).toMatch(
     /broker_authorization_denials_total\{action="send",pattern="queues"\} 2\n/,
   )
+})
+
+test('S4, S1 - callers who share a connection, as behind a proxy, have each their own name and rights', async () => {
+  const one = issuer()
+  const { http } = await serve({
+    ...trusting(one),
+    ...governed({ clients: 'alice', channels: 'alices' }, { clients: 'bob', channels: 'bobs' }),
+  })
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  onTestFinished(() => agent.destroy())
+  let connections = 0
+  const post = async (path: string, type: string, body: string, authorization: string): Promise<string> => {
+    const outgoing = request(http.url + path, {
+      method: 'POST',
+      agent,
+      headers: { 'content-type': type, authorization },
+    })
+    outgoing.once('socket', (socket) => socket.once('connect', () => connections++))
+    const [incoming]: IncomingMessage[] = await once(outgoing.end(body), 'response')
+    return incoming === undefined ? '' : readText(incoming)
+  }
+  const tokens = await Promise.all(['alice', 'bob', 'alice', 'bob'].map((name) => one.bearer(name)))
+  for (const [i, token] of tokens.entries()) {
+    const [own, other] = i % 2 === 0 ? ['alices', 'bobs'] : ['bobs', 'alices']
+    for (const [channel, allowed] of [
+      [own, true],
+      [other, false],
+    ] as const) {
+      const params = { name: 'queue_send', arguments: { channel, body: 'x' } }
+      const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params })
+      expect(await post('/mcp', 'application/json', call, token)).toContain(`"isError":${!allowed}`)
+      const sent = await post(`/ce/queue/send?channel=${channel}`, 'application/cloudevents+json', EVENT, token)
+      expect(sent.includes('FORBIDDEN')).toBe(!allowed)
+    }
+  }
+  expect(connections).toBe(1)
 })
 
 test('S4 - of a batch with one event that may not be sent, none is', async () => {

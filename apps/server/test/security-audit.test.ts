@@ -42,18 +42,19 @@ test('AUDIT-2, S4 - what the policy denies, by every way in, is read back from t
   })
   expect(other.status).toBe(403)
   const denials = async () =>
-    (await audit(api.url, '?outcome=denied')).map(({ client, action, type = 'agents', channel, agent: id, code }) =>
-      [client, action, type, channel ?? id, code].join(' '),
+    (await audit(api.url, '?outcome=denied')).map(
+      ({ client, address, action, type = 'agents', channel, agent: id, code }) =>
+        [client, address, action, type, channel ?? id, code].join(' '),
     )
   await expect
     .poll(denials, { timeout: 10_000 })
     .toEqual([
-      'anonymous register agents other FORBIDDEN',
-      'anonymous list agents writer FORBIDDEN',
-      'anonymous call agents writer FORBIDDEN',
-      'anonymous send events_store by-ce FORBIDDEN',
-      'anonymous call agents writer FORBIDDEN',
-      'anonymous send queues by-tool FORBIDDEN',
+      'anonymous 127.0.0.1 register agents other FORBIDDEN',
+      'anonymous 127.0.0.1 list agents writer FORBIDDEN',
+      'anonymous 127.0.0.1 call agents writer FORBIDDEN',
+      'anonymous 127.0.0.1 send events_store by-ce FORBIDDEN',
+      'anonymous 127.0.0.1 call agents writer FORBIDDEN',
+      'anonymous 127.0.0.1 send queues by-tool FORBIDDEN',
     ])
   expect(await audit(api.url, '?channel=by-*&outcome=failure')).toEqual([])
 })

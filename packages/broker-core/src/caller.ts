@@ -2,6 +2,8 @@
 export interface Caller {
   /** 1–256 visible ASCII characters (S2). */
   readonly clientId: string
+  /** Where the call came from, for those who keep a record of it; undefined when it came over no network. */
+  readonly address?: string
 }
 
 /** The principal of every caller while server authentication is off (specification, "Authentication" 3). */

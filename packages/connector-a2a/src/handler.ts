@@ -8,6 +8,7 @@ import {
   authenticate,
   AuthenticationError,
   authenticationFailed,
+  handleOf,
   InFlight,
   internalError,
   JSON_RPC_CODES,
@@ -250,7 +251,7 @@ class A2aEndpoint {
     }
     exchange.method = methodLabel(message.method)
     assertAgentId(agentId)
-    this.#authorize(identity, agentId)
+    this.#authorize(exchange, identity, agentId)
     const { gateway } = this
     if (message.kind === 'notification') {
       void gateway.notify(exchange, identity, agentId, body, message)
@@ -263,9 +264,9 @@ class A2aEndpoint {
   }
 
   /** S4: whether there is such an agent is not told to those who may not call it. @throws JsonRpcError -32011 */
-  #authorize(identity: Identity, agentId: string): void {
+  #authorize({ request }: Exchange, identity: Identity, agentId: string): void {
     try {
-      this.#broker.as(identity).authorize('call', 'agents', agentId)
+      handleOf(this.#broker, identity, request).authorize('call', 'agents', agentId)
     } catch (error) {
       if (!isBrokerError(error, 'FORBIDDEN')) throw error
       throw forbidden(error)
@@ -276,7 +277,7 @@ class A2aEndpoint {
     exchange.method = 'message/stream'
     try {
       assertAgentId(agentId)
-      this.#authorize(identity, agentId)
+      this.#authorize(exchange, identity, agentId)
       const { url = '' } = exchange.request
       const mark = url.indexOf('?')
       const call = streamRequest(mark === -1 ? '' : url.slice(mark + 1))

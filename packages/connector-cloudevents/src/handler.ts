@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import { authenticate, AuthenticationError, originPolicy, readBody, Settlements } from '@signalbox/http-kit'
+import type { Broker } from '@signalbox/broker-core'
+import { authenticate, AuthenticationError, handleOf, originPolicy, readBody, Settlements } from '@signalbox/http-kit'
 import type { Identity, OriginPolicy } from '@signalbox/http-kit'
 
 import { AnswerRelay } from './answer-relay.ts'
@@ -74,7 +74,6 @@ class CeEndpoint {
   readonly #calls = new Calls()
   readonly #settlements: Settlements
   readonly #onFinished: ((exchange: Exchange, outcome: CeOutcome) => void) | undefined = undefined
-  #lastHandle: BrokerHandle | undefined
   #closed: Promise<void> | undefined
 
   constructor(broker: Broker, options: ResolvedOptions) {
@@ -215,7 +214,7 @@ class CeEndpoint {
     exchange.response.once('close', onClose)
     const place = this.#calls.begin({ controller, endsAtShutdown })
     const call: RouteCall = {
-      broker: this.#handleFor(identity),
+      broker: handleOf(this.#broker, identity, exchange.request),
       identity,
       events,
       exchange,
@@ -242,12 +241,6 @@ class CeEndpoint {
     const answer = toCeError(error)
     if (answer.code === 'INTERNAL') this.environment.failed(error)
     exchange.fail(answer)
-  }
-
-  /** While authentication is off every request has the same caller, and the same handle will do. */
-  #handleFor(identity: Identity): BrokerHandle {
-    if (this.#lastHandle?.caller !== identity) this.#lastHandle = this.#broker.as(identity)
-    return this.#lastHandle
   }
 
   close(graceMs = 5000): Promise<void> {

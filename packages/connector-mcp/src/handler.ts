@@ -7,6 +7,7 @@ import {
   authenticate,
   AuthenticationError,
   authenticationFailed,
+  handleOf,
   internalError,
   JSON_RPC_CODES,
   jsonHeadersProblem,
@@ -86,7 +87,6 @@ class McpEndpoint {
   readonly #settlements: Settlements
   readonly #environment: CallEnvironment
   readonly #onFinished: ((exchange: Exchange, outcome: McpOutcome) => void) | undefined = undefined
-  #lastHandle: BrokerHandle | undefined
   #closed: Promise<void> | undefined
 
   constructor(broker: Broker, options: ResolvedOptions) {
@@ -232,7 +232,7 @@ class McpEndpoint {
         break
       case 'tools/list':
         refuseCursor(params, id)
-        exchange.succeed(id, this.#toolList(this.#handleFor(identity)))
+        exchange.succeed(id, this.#toolList(handleOf(this.#broker, identity, exchange.request)))
         break
       case 'initialize': {
         const revision = negotiate(readProtocolVersion(params, id))
@@ -268,19 +268,13 @@ class McpEndpoint {
     const progressToken = readProgressToken(message)
     const call = new ToolCall(
       tool,
-      this.#handleFor(identity),
+      handleOf(this.#broker, identity, exchange.request),
       exchange,
       id,
       exchange.accepted.events ? progressToken : undefined,
       this.#environment,
     )
     call.run(args)
-  }
-
-  /** While authentication is off every request has the same caller, and the same handle will do. */
-  #handleFor(identity: Identity): BrokerHandle {
-    if (this.#lastHandle?.caller !== identity) this.#lastHandle = this.#broker.as(identity)
-    return this.#lastHandle
   }
 
   #withoutBody(exchange: Exchange, { expiresAt }: Identity): void {

@@ -1,6 +1,6 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { Identity, JsonRpcNotification } from '@signalbox/http-kit'
-import { InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { handleOf, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 
@@ -110,11 +110,16 @@ export class Gateway {
     const opening = new AbortController()
     let stream: AgentStream | undefined
     let revoked = false
-    const unwatch = this.#options.broker.as(identity).whilePermitted('call', 'agents', agentId, (refusal) => {
-      revoked = true
-      opening.abort(forbidden(refusal))
-      stream?.revoke()
-    })
+    const unwatch = handleOf(this.#options.broker, identity, exchange.request).whilePermitted(
+      'call',
+      'agents',
+      agentId,
+      (refusal) => {
+        revoked = true
+        opening.abort(forbidden(refusal))
+        stream?.revoke()
+      },
+    )
     try {
       stream = await this.#opened(exchange, identity, agentId, call, opening)
       if (stream === undefined) return

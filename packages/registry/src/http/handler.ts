@@ -2,7 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 
 import { isBrokerError } from '@signalbox/broker-core'
 import type { Identity, OriginPolicy } from '@signalbox/http-kit'
-import { authenticate, AuthenticationError, InFlight, originPolicy } from '@signalbox/http-kit'
+import { authenticate, AuthenticationError, handleOf, InFlight, originPolicy } from '@signalbox/http-kit'
 
 import type { AgentRegistry } from '../agent-registry.ts'
 import type { RegistryErrorCode } from '../errors.ts'
@@ -111,7 +111,15 @@ class RegistryEndpoints {
       end()
     })
     route
-      .run({ registry: this.#registry, request, maxBodyBytes, identity, rights: broker?.as(identity), agentId, query })
+      .run({
+        registry: this.#registry,
+        request,
+        maxBodyBytes,
+        identity,
+        rights: broker && handleOf(broker, identity, request),
+        agentId,
+        query,
+      })
       .then(
         (answer) => exchange.succeed(answer),
         (error: unknown) => this.#fail(exchange, route, error),
