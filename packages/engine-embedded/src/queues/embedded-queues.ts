@@ -7,24 +7,22 @@ import type {
   SendResult,
   Settlement,
 } from '@signalbox/broker-core'
-import { messageSize, unavailable } from '@signalbox/broker-core'
+import { unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import type { Store } from '../store/store.ts'
 import type { NewQueueMessage, PlacedMessage } from '../writer/operations.ts'
 import { Leases } from './leases.ts'
 import { newMessage } from './new-message.ts'
+import type { PeekLimits } from './peek.ts'
+import { peekQueue } from './peek.ts'
 import { purgeQueue } from './purge.ts'
-import { Queue, isExpired } from './queue.ts'
-import type { Waiter } from './queue.ts'
+import { Queue } from './queue.ts'
 import { QueueClock } from './queue-clock.ts'
 import { QueueReader, SMALL_BYTES } from './queue-reader.ts'
 import { LeaseSettlement } from './settlement.ts'
+import { WaitingReceivers } from './waiting-receivers.ts'
 import { entryAt } from './window.ts'
-
-/** The most messages that a peek reads together. */
-const PEEK_PAGE = 128
-const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
 /** Queues on the embedded engine: messages on disk, what delivery needs in memory. */
 export class EmbeddedQueues implements QueueEngine {
@@ -35,9 +33,8 @@ export class EmbeddedQueues implements QueueEngine {
   readonly #leases: Leases
   readonly #settlement: LeaseSettlement
   readonly #clock: QueueClock
+  readonly #receivers: WaitingReceivers
   readonly #queues = new Map<string, Queue>()
-  /** Queues that may have something for their waiting receivers, once the results of a group are all applied. */
-  #toServe = new Set<Queue>()
   #closed = false
 
   constructor(store: Store, registry: ChannelRegistry, now: () => number) {
@@ -45,6 +42,7 @@ export class EmbeddedQueues implements QueueEngine {
     this.#registry = registry
     this.#now = now
     this.#reader = new QueueReader(store)
+    this.#receivers = new WaitingReceivers(registry)
     this.#leases = new Leases((leases) => this.#settlement.lapse(leases))
     this.#settlement = new LeaseSettlement({
       registry,
@@ -52,7 +50,7 @@ export class EmbeddedQueues implements QueueEngine {
       leases: this.#leases,
       now,
       arrived: (channel, channelId, sequence) => this.#arrived([{ channel, channelId, sequence }]),
-      serve: (queue) => this.#serveSoon(queue),
+      serve: (queue) => this.#receivers.serveSoon(queue),
       expire: (queue, sequences) => this.#expire(queue, sequences),
     })
     this.#clock = new QueueClock(store, this.#reader, now, {
@@ -134,7 +132,7 @@ export class EmbeddedQueues implements QueueEngine {
       }
     }
     queue.arrived(entry)
-    this.#serveSoon(queue)
+    this.#receivers.serveSoon(queue)
   }
 
   #arrived(messages: readonly PlacedMessage[]): void {
@@ -142,7 +140,7 @@ export class EmbeddedQueues implements QueueEngine {
       const queue = this.#queues.get(channel)
       if (queue?.channel?.id !== channelId) continue
       queue.arrived(entryAt(sequence))
-      this.#serveSoon(queue)
+      this.#receivers.serveSoon(queue)
     }
   }
 
@@ -164,68 +162,7 @@ export class EmbeddedQueues implements QueueEngine {
       if (leases.length > 0) return queue.deliver(leases)
     }
     if (options.waitMs <= 0) return []
-    return this.#wait(queue, options)
-  }
-
-  #wait(queue: Queue, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
-    const { signal, waitMs } = options
-    const { promise, resolve, reject } = Promise.withResolvers<readonly QueueDelivery[]>()
-    const end = (): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', onAbort)
-      place.leave()
-      this.#countWaiters(queue)
-    }
-    const waiter: Waiter = {
-      options,
-      resolve: (deliveries) => {
-        end()
-        resolve(deliveries)
-      },
-      reject: (error) => {
-        end()
-        reject(error)
-      },
-    }
-    const onAbort = (): void => waiter.reject(signal?.reason)
-    // Not unref'd: somebody awaits it, and it is bounded.
-    const timer = setTimeout(() => waiter.resolve([]), Math.min(waitMs, MAX_TIMEOUT_MS))
-    signal?.addEventListener('abort', onAbort)
-    const place = queue.waiters.enter(waiter)
-    this.#countWaiters(queue)
-    return promise
-  }
-
-  #countWaiters({ channel, waiters }: Queue): void {
-    if (!channel) return
-    channel.subscribers = waiters.size
-    this.#registry.touch(channel)
-  }
-
-  /** Gives waiting receivers what there is, in the order they came, after all results of a group were applied. */
-  #serveSoon(queue: Queue): void {
-    if (queue.waiters.size === 0) return
-    if (this.#toServe.size === 0) queueMicrotask(() => this.#serveAll())
-    this.#toServe.add(queue)
-  }
-
-  #serveAll(): void {
-    const queues = this.#toServe
-    this.#toServe = new Set()
-    for (const queue of queues) this.#serve(queue)
-  }
-
-  #serve(queue: Queue): void {
-    // Whoever is served, or fails, leaves.
-    for (let waiter = queue.waiters.first; waiter; waiter = queue.waiters.first) {
-      try {
-        const leases = queue.take(waiter.options)
-        if (leases.length === 0) return
-        waiter.resolve(queue.deliver(leases))
-      } catch (error) {
-        waiter.reject(error)
-      }
-    }
+    return this.#receivers.wait(queue, options)
   }
 
   #queue(name: string): Queue {
@@ -262,34 +199,12 @@ export class EmbeddedQueues implements QueueEngine {
 
   // ── Looking and clearing ──
 
-  async peek(
-    name: string,
-    { maxMessages, maxBytes }: { maxMessages: number; maxBytes?: number },
-  ): Promise<QueueMessage[]> {
+  async peek(name: string, limits: PeekLimits): Promise<QueueMessage[]> {
     this.#checkOpen()
     await this.#clock.promoted()
     const channel = this.#registry.get('queues', name)
     if (!channel || channel.entries === 0) return []
-    const queue = this.#queues.get(name)
-    const now = this.#now()
-    const known = queue?.inMemory(maxMessages, now)
-    if (known) return withinBytes(known, maxBytes)
-    const messages: QueueMessage[] = []
-    const limit = Math.min(PEEK_PAGE, maxMessages + (queue?.heldCount ?? 0))
-    let bytes = 0
-    for (let after = 0; ;) {
-      const page = this.#reader.page(channel, after, limit)
-      for (const { sequence, expiresAt, message, size } of page) {
-        after = sequence
-        if (queue?.isHeld(sequence) || isExpired(expiresAt, now)) continue
-        const whole = message ?? this.#reader.one(channel.id, name, sequence)?.message
-        if (!whole) continue
-        bytes += size
-        if (maxBytes !== undefined && messages.length > 0 && bytes > maxBytes) return messages
-        if (messages.push(whole) === maxMessages) return messages
-      }
-      if (page.length < limit) return messages
-    }
+    return peekQueue(this.#reader, channel, this.#queues.get(name), this.#now(), limits)
   }
 
   async purge(name: string): Promise<number> {
@@ -302,7 +217,7 @@ export class EmbeddedQueues implements QueueEngine {
       return await purgeQueue(this.#store, queue, channel.id, channel.lastSequence)
     } finally {
       queue.resume()
-      this.#serveSoon(queue)
+      this.#receivers.serveSoon(queue)
     }
   }
 
@@ -366,7 +281,7 @@ export class EmbeddedQueues implements QueueEngine {
       const gone = queue.heldSequences().filter((sequence) => id === undefined || !this.#reader.exists(id, sequence))
       queue.letGo(gone)
       queue.forgetWindow()
-      this.#serveSoon(queue)
+      this.#receivers.serveSoon(queue)
     }
     this.#clock.start()
   }
@@ -384,12 +299,4 @@ export class EmbeddedQueues implements QueueEngine {
     await this.#settlement.returnAll()
     this.#leases.close()
   }
-}
-
-/** As many as have `maxBytes` together, but one at least. */
-function withinBytes(messages: QueueMessage[], maxBytes: number | undefined): QueueMessage[] {
-  if (maxBytes === undefined) return messages
-  let bytes = 0
-  const end = messages.findIndex((message, i) => (bytes += messageSize(message)) > maxBytes && i > 0)
-  return end < 0 ? messages : messages.slice(0, end)
 }

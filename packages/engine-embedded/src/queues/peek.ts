@@ -1,0 +1,51 @@
+import type { QueueMessage } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core'
+
+import type { LiveChannel } from '../channel-registry.ts'
+import type { Queue } from './queue.ts'
+import { isExpired } from './queue.ts'
+import type { QueueReader } from './queue-reader.ts'
+
+/** The most messages that are read together. */
+const PAGE = 128
+
+export interface PeekLimits {
+  readonly maxMessages: number
+  readonly maxBytes?: number
+}
+
+/** The first messages of a queue that are neither on lease nor expired; from memory where they are. `queue`: undefined where nobody receives. */
+export function peekQueue(
+  reader: QueueReader,
+  channel: LiveChannel,
+  queue: Queue | undefined,
+  now: number,
+  { maxMessages, maxBytes }: PeekLimits,
+): QueueMessage[] {
+  const known = queue?.inMemory(maxMessages, now)
+  if (known) return withinBytes(known, maxBytes)
+  const messages: QueueMessage[] = []
+  const limit = Math.min(PAGE, maxMessages + (queue?.heldCount ?? 0))
+  let bytes = 0
+  for (let after = 0; ;) {
+    const page = reader.page(channel, after, limit)
+    for (const { sequence, expiresAt, message, size } of page) {
+      after = sequence
+      if (queue?.isHeld(sequence) || isExpired(expiresAt, now)) continue
+      const whole = message ?? reader.one(channel.id, channel.name, sequence)?.message
+      if (!whole) continue
+      bytes += size
+      if (maxBytes !== undefined && messages.length > 0 && bytes > maxBytes) return messages
+      if (messages.push(whole) === maxMessages) return messages
+    }
+    if (page.length < limit) return messages
+  }
+}
+
+/** As many as have `maxBytes` together, but one at least. */
+function withinBytes(messages: QueueMessage[], maxBytes: number | undefined): QueueMessage[] {
+  if (maxBytes === undefined) return messages
+  let bytes = 0
+  const end = messages.findIndex((message, i) => (bytes += messageSize(message)) > maxBytes && i > 0)
+  return end < 0 ? messages : messages.slice(0, end)
+}

@@ -1,0 +1,79 @@
+import type { QueueDelivery, ReceiveOptions } from '@signalbox/broker-core'
+
+import type { ChannelRegistry } from '../channel-registry.ts'
+import type { Queue, Waiter } from './queue.ts'
+
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
+
+/** Receivers that wait at queues, and what they are given when something comes. */
+export class WaitingReceivers {
+  readonly #registry: ChannelRegistry
+  /** Queues that may have something for them, once the results of a group are all applied. */
+  #toServe = new Set<Queue>()
+
+  constructor(registry: ChannelRegistry) {
+    this.#registry = registry
+  }
+
+  /** Resolves with nothing when the time is over. */
+  wait(queue: Queue, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
+    const { signal, waitMs } = options
+    const { promise, resolve, reject } = Promise.withResolvers<readonly QueueDelivery[]>()
+    const end = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+      place.leave()
+      this.#count(queue)
+    }
+    const waiter: Waiter = {
+      options,
+      resolve: (deliveries) => {
+        end()
+        resolve(deliveries)
+      },
+      reject: (error) => {
+        end()
+        reject(error)
+      },
+    }
+    const onAbort = (): void => waiter.reject(signal?.reason)
+    // Not unref'd: somebody awaits it, and it is bounded.
+    const timer = setTimeout(() => waiter.resolve([]), Math.min(waitMs, MAX_TIMEOUT_MS))
+    signal?.addEventListener('abort', onAbort)
+    const place = queue.waiters.enter(waiter)
+    this.#count(queue)
+    return promise
+  }
+
+  #count({ channel, waiters }: Queue): void {
+    if (!channel) return
+    channel.subscribers = waiters.size
+    this.#registry.touch(channel)
+  }
+
+  /** Gives them what there is, in the order they came, after all results of a group were applied. */
+  serveSoon(queue: Queue): void {
+    if (queue.waiters.size === 0) return
+    if (this.#toServe.size === 0) queueMicrotask(() => this.#serveAll())
+    this.#toServe.add(queue)
+  }
+
+  #serveAll(): void {
+    const queues = this.#toServe
+    this.#toServe = new Set()
+    for (const queue of queues) serve(queue)
+  }
+}
+
+function serve(queue: Queue): void {
+  // Whoever is served, or fails, leaves.
+  for (let waiter = queue.waiters.first; waiter; waiter = queue.waiters.first) {
+    try {
+      const leases = queue.take(waiter.options)
+      if (leases.length === 0) return
+      waiter.resolve(queue.deliver(leases))
+    } catch (error) {
+      waiter.reject(error)
+    }
+  }
+}
