@@ -20,6 +20,22 @@ test('group commit - operations that come together share a sync', async () => {
   }
 })
 
+test('group commit - what several callbacks of one turn of the event loop send shares a sync', async () => {
+  await using folder = await Folder.make()
+  const commits: CommitInfo[] = []
+  await using engine = await folder.open({ onCommit: (commit) => commits.push(commit) })
+  await engine.queues.send('queue', queued('first'))
+  commits.length = 0
+  // As requests that arrive together do, each at a socket of its own.
+  const sends = await new Promise<Promise<unknown>[]>((resolve) => {
+    const begun: Promise<unknown>[] = []
+    for (const text of ['a', 'b', 'c']) setImmediate(() => begun.push(engine.queues.send('queue', queued(text))))
+    setImmediate(() => resolve(begun))
+  })
+  await Promise.all(sends)
+  expect(commits.map(({ operations }) => operations)).toEqual([3])
+})
+
 test('group commit - sequences follow the order of the calls, in every group', async () => {
   await using folder = await Folder.make()
   await using engine = await folder.open()

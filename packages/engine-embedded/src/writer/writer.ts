@@ -120,11 +120,15 @@ export class Writer {
     })
   }
 
-  /** Hands over what is there after everything that runs now has had the chance to add to it. */
+  /**
+   * Hands over what is there at the end of this turn of the event loop, after every socket that was readable has had its
+   * request handled. At the end of each callback instead, the first of them would be a group alone, and wake the thread
+   * while the others wait to be read.
+   */
   #schedule(): void {
     if (this.#flushing) return
     this.#flushing = true
-    process.nextTick(() => {
+    setImmediate(() => {
       this.#flushing = false
       this.#flush()
     })
