@@ -1,11 +1,11 @@
-import { globSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 /** Tests run from TypeScript source, as `npm start` does: the condition selects `src` through the workspace links. */
 const conditions = ['@signalbox/source']
 
-const projects = globSync([
+const packages = globSync([
   'packages/*/package.json',
   'apps/*/package.json',
   'tools/package.json',
@@ -19,6 +19,18 @@ const projects = globSync([
   },
 }))
 
+/** The cluster engine's tests run on the installed nats-server, and on the newest too where that was fetched (`npm run cluster -- fetch-server`). */
+const newest = `${import.meta.dirname}/.nats-server/usr/sbin/nats-server`
+const onNewest = {
+  extends: true as const,
+  test: {
+    name: '@signalbox/engine-nats, newest nats-server',
+    root: 'packages/engine-nats',
+    include: ['test/**/*.test.ts'],
+    env: { NATS_SERVER_BINARY: newest },
+  },
+}
+
 export default defineConfig({
   resolve: { conditions: [...conditions, 'node', 'import', 'default'] },
   ssr: {
@@ -28,7 +40,7 @@ export default defineConfig({
     },
   },
   test: {
-    projects,
+    projects: existsSync(newest) ? [...packages, onNewest] : packages,
     pool: 'forks',
     execArgv: [`--conditions=${conditions[0]}`],
     testTimeout: 30_000,

@@ -30,6 +30,8 @@ export interface ChaosOptions {
   readonly freezeServers?: boolean
   /** A folder for what nodes and nats-servers say. */
   readonly logs?: string | undefined
+  /** @default the installed one */
+  readonly natsServer?: string | undefined
   readonly log: (line: string) => void
 }
 
@@ -59,6 +61,7 @@ export async function chaos({
   hasty = false,
   freezeServers = true,
   logs,
+  natsServer,
   log,
 }: ChaosOptions): Promise<ChaosReport> {
   const random = new Random(seed)
@@ -67,7 +70,7 @@ export async function chaos({
     CONNECTORSA2_A_AGENT_TTL_SECONDS: String(AGENT_TTL_S),
   }
   await using agents = await AgentProcesses.start()
-  await using cluster = await LocalCluster.start({ env, logs })
+  await using cluster = await LocalCluster.start({ env, logs, natsServer })
   const watch = new RecoveryWatch()
   const scene: Scene = { front: cluster.front.url, watch, frozenNodes: new Spells(), struckServers: new Spells() }
   const streams = new AgentStreamLoad(scene)

@@ -16,6 +16,8 @@ export interface LocalClusterOptions {
   readonly env?: Readonly<Record<string, string>>
   /** A folder for what nodes and nats-servers say. */
   readonly logs?: string | undefined
+  /** @default the installed one */
+  readonly natsServer?: string | undefined
 }
 
 /** Three nats-servers, some Signalbox nodes as processes of their own, and a balancer before them, all on loopback. */
@@ -43,9 +45,14 @@ export class LocalCluster implements AsyncDisposable {
     this.#logs = logs
   }
 
-  static async start({ nodes: count = 3, env = {}, logs }: LocalClusterOptions = {}): Promise<LocalCluster> {
+  static async start({
+    nodes: count = 3,
+    env = {},
+    logs,
+    natsServer,
+  }: LocalClusterOptions = {}): Promise<LocalCluster> {
     if (logs !== undefined) await mkdir(logs, { recursive: true })
-    const nats = await NatsCluster.start(logs)
+    const nats = await NatsCluster.start({ binary: natsServer, logs })
     const nodes: (SignalboxServer | undefined)[] = []
     const there = (): SignalboxServer[] => nodes.filter((node) => node !== undefined)
     const health = new HealthChecks(() => there().map(({ api }) => api))

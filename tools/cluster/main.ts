@@ -1,16 +1,22 @@
 import { parseArgs } from 'node:util'
 
-import { natsServerVersion } from '@signalbox/engine-nats/testing'
+import { messageOf } from '@signalbox/broker-core'
+import { NATS_SERVER, natsServerVersion } from '@signalbox/engine-nats/testing'
 
 import { exitOnSignals } from '../harness/signals.ts'
 import { chaos } from './chaos.ts'
+import { fetchDebianServer, fetchedServer } from './debian-server.ts'
 import { LocalCluster } from './local-cluster.ts'
 import { breaches, summary } from './report.ts'
 
-const HELP = `npm run cluster -- [chaos] [options]
+const HELP = `npm run cluster -- [chaos | fetch-server] [options]
 
 Without a command: three nats-servers, three Signalbox nodes and a balancer on loopback, until it is interrupted.
 chaos: mixed load, while nodes and servers are killed and frozen; ends with 1 when a promise was broken.
+fetch-server: fetches Debian's newest nats-server, which is not installed. Where the installed one is older than 2.10, or
+there is none, the other two do so by themselves.
+
+  --server FILE  the nats-server to run
 
   --minutes N    for how long something is killed or frozen (default 10, unless --rounds is given)
   --rounds N     how often
@@ -32,9 +38,25 @@ function positive(name: string, text: string | undefined): number | undefined {
   throw new RangeError(`--${name}: ${JSON.stringify(text)}; allowed is a number above 0`)
 }
 
+/** Servers before 2.10 lose what they acknowledged when they freeze (docs/clustering.md). */
+function isSafe(server: string | undefined): boolean {
+  return server !== undefined && !/^2\.\d\./.test(natsServerVersion(server))
+}
+
+function safeServer(): string | undefined {
+  if (isSafe(NATS_SERVER)) return NATS_SERVER
+  try {
+    return fetchedServer() ?? fetchDebianServer()
+  } catch (error) {
+    log(`no newer nats-server than the installed one: ${messageOf(error)}`)
+    return NATS_SERVER
+  }
+}
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    server: { type: 'string' },
     minutes: { type: 'string' },
     rounds: { type: 'string' },
     seed: { type: 'string' },
@@ -47,23 +69,26 @@ const { values, positionals } = parseArgs({
 exitOnSignals()
 if (values.help) {
   process.stdout.write(HELP)
+} else if (positionals[0] === 'fetch-server') {
+  const server = fetchDebianServer()
+  log(`nats-server ${natsServerVersion(server)}: ${server}`)
 } else if (positionals[0] === 'chaos') {
   const seed = positive('seed', values.seed) ?? Date.now() % 2 ** 31
   const rounds = positive('rounds', values.rounds)
   const minutes = positive('minutes', values.minutes) ?? (rounds === undefined ? 10 : undefined)
-  const { hasty, logs, 'kill-servers': onlyKill } = values
-  const version = natsServerVersion()
-  log(`seed ${seed}, nats-server ${version}`)
-  if (/^2\.\d\./.test(version) && !onlyKill) {
+  const { hasty, logs, server: natsServer = safeServer(), 'kill-servers': onlyKill } = values
+  log(`seed ${seed}, nats-server ${natsServerVersion(natsServer)}`)
+  if (!isSafe(natsServer) && !onlyKill) {
     log(
       'servers before 2.10 lose what they acknowledged when they freeze (docs/clustering.md): take a newer one, or --kill-servers',
     )
   }
-  const report = await chaos({ seed, rounds, minutes, hasty, freezeServers: !onlyKill, logs, log })
+  const report = await chaos({ seed, rounds, minutes, hasty, freezeServers: !onlyKill, logs, natsServer, log })
   process.stdout.write(summary(report))
   process.exitCode = breaches(report).length === 0 ? 0 : 1
 } else {
-  const cluster = await LocalCluster.start()
+  const natsServer = values.server ?? safeServer()
+  const cluster = await LocalCluster.start({ natsServer })
   log(`balancer ${cluster.front.url}`)
   for (const node of cluster.nodes) log(`node ${node?.http} (management ${node?.api}, pid ${node?.process.pid})`)
   for (const { url } of cluster.nats.servers) log(url)

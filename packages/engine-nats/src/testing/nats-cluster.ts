@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 
+import type { NatsServerOptions } from './nats-server.ts'
 import { NatsServer } from './nats-server.ts'
 
 async function freePort(): Promise<number> {
@@ -18,6 +19,11 @@ async function freePort(): Promise<number> {
   return address.port
 }
 
+export interface NatsClusterOptions extends Pick<NatsServerOptions, 'binary'> {
+  /** A folder for what the servers say. */
+  readonly logs?: string | undefined
+}
+
 /** Three real nats-servers that replicate. */
 export class NatsCluster implements AsyncDisposable {
   readonly servers: readonly NatsServer[]
@@ -26,13 +32,13 @@ export class NatsCluster implements AsyncDisposable {
     this.servers = servers
   }
 
-  /** `logs` is a folder for what the servers say. */
-  static async start(logs?: string): Promise<NatsCluster> {
+  static async start({ binary, logs }: NatsClusterOptions = {}): Promise<NatsCluster> {
     const ports = [await freePort(), await freePort(), await freePort()]
     const routes = ports.map((port) => `nats-route://127.0.0.1:${port}`).join(', ')
     const servers = await Promise.all(
       ports.map((port, i) =>
         NatsServer.start({
+          binary,
           monitored: true,
           config: [
             `server_name: n${i}`,

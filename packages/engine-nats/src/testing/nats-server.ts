@@ -10,10 +10,11 @@ import { setTimeout as pause } from 'node:timers/promises'
 /** Debian's package puts it outside of many users' search path. */
 const PLACES = ['nats-server', '/usr/sbin/nats-server', '/usr/local/bin/nats-server']
 
-/** Where nats-server is, the one in the search path first; undefined when it is not installed. */
-export const NATS_SERVER: string | undefined = PLACES.find(runs)
+/** Where nats-server is: what `NATS_SERVER_BINARY` names, or else the one in the search path; undefined when there is none. */
+export const NATS_SERVER: string | undefined = [process.env['NATS_SERVER_BINARY'] ?? '', ...PLACES].find(runs)
 
 function runs(command: string): boolean {
+  if (command === '') return false
   try {
     execFileSync(command, ['--version'], { stdio: 'ignore' })
     return true
@@ -22,13 +23,15 @@ function runs(command: string): boolean {
   }
 }
 
-/** What {@link NATS_SERVER} says it is, `2.10.27` say; empty when it is not installed. */
-export function natsServerVersion(): string {
-  if (NATS_SERVER === undefined) return ''
-  return /\d+(?:\.\d+)*/.exec(execFileSync(NATS_SERVER, ['--version'], { encoding: 'utf8' }))?.[0] ?? ''
+/** What a nats-server says it is, `2.10.27` say; empty when there is none. */
+export function natsServerVersion(binary: string | undefined = NATS_SERVER): string {
+  if (binary === undefined) return ''
+  return /\d+(?:\.\d+)*/.exec(execFileSync(binary, ['--version'], { encoding: 'utf8' }))?.[0] ?? ''
 }
 
 export interface NatsServerOptions {
+  /** @default {@link NATS_SERVER} */
+  readonly binary?: string | undefined
   /** More lines of configuration. */
   readonly config?: string
   /** @default true */
@@ -92,7 +95,8 @@ export class NatsServer implements AsyncDisposable {
 
   /** Starts it on a free port, or on the port that it had before. */
   async start(): Promise<void> {
-    if (NATS_SERVER === undefined) throw new Error('nats-server is not installed')
+    const binary = this.#options.binary ?? NATS_SERVER
+    if (binary === undefined) throw new Error('nats-server is not installed')
     const config = join(this.#folder, 'nats.conf')
     await writeFile(
       config,
@@ -107,7 +111,7 @@ export class NatsServer implements AsyncDisposable {
         this.#options.config ?? '',
       ].join('\n'),
     )
-    const server = spawn(NATS_SERVER, ['-c', config], { stdio: 'ignore' })
+    const server = spawn(binary, ['-c', config], { stdio: 'ignore' })
     running.set(server, this.#folder)
     server.once('exit', () => running.delete(server))
     this.#process = server
