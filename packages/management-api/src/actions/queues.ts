@@ -58,7 +58,8 @@ export const sendQueueMessage = defineAction({
 
 const messagesData = Type.Object({ channel: Type.String(), messages: Type.Array(queueMessageData) })
 
-const messagesDetail = ({ messages }: { messages: readonly unknown[] }): string => `${messages.length} messages`
+const messagesDetail = ({ messages }: { messages: readonly unknown[] }): string =>
+  messages.length === 1 ? '1 message' : `${messages.length} messages`
 
 export const receiveQueueMessages = defineAction({
   name: 'receive_queue_messages',

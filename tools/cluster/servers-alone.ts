@@ -1,0 +1,258 @@
+// Whether nats-servers by themselves keep what they acknowledge: a bare JetStream client, one stream with three replicas,
+// and servers that freeze. No Signalbox anywhere.
+import { setTimeout as pause } from 'node:timers/promises'
+
+import type { JetStreamManager } from '@nats-io/jetstream'
+import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager, RetentionPolicy, StorageType } from '@nats-io/jetstream'
+import { messageOf } from '@signalbox/broker-core'
+import { NatsCluster } from '@signalbox/engine-nats/testing'
+import type { NatsServer } from '@signalbox/engine-nats/testing'
+import type { NatsConnection } from '@nats-io/transport-node'
+import { connect, nanos } from '@nats-io/transport-node'
+
+import { Random } from '../harness/random.ts'
+import { inStep } from './in-step.ts'
+
+const STREAM = 'alone'
+/** Messages a second of each of the three writers, each at a server of its own. */
+const WRITER_RATE = 80
+const PUBLISH_TIMEOUT_MS = 5_000
+/** An outcome that is unknown is asked for again under the same message id, well within the servers' window for those. */
+const WINDOW_MS = 120_000
+const NEW_LEADER_MS = 15_000
+const FROZEN_MS = [5_000, 12_000] as const
+/** From waking the old leader to freezing the new one. */
+const BETWEEN_MS = 800
+const IN_STEP_MS = 120_000
+
+export interface AloneOptions {
+  readonly seed: number
+  readonly rounds: number
+  /** The nats-server to run. */
+  readonly natsServer: string | undefined
+  readonly log: (line: string) => void
+}
+
+/** What one server's copy of the stream differs in from what was acknowledged, in messages. */
+export interface Copy {
+  readonly server: string
+  readonly messages: number
+  readonly missing: number
+  readonly doubled: number
+  /** At another sequence than the acknowledged one. */
+  readonly moved: number
+}
+
+export interface AloneReport {
+  readonly acknowledged: number
+  readonly copies: readonly Copy[]
+  readonly kept: boolean
+}
+
+/** Message id → the sequence that was acknowledged. */
+type Acknowledged = ReadonlyMap<string, number>
+
+/**
+ * In each round the stream's leader freezes until there is another, wakes, and the new one freezes within a second. At the
+ * end every server's copy is held against what was acknowledged.
+ */
+export async function serversAlone({ seed, rounds, natsServer, log }: AloneOptions): Promise<AloneReport> {
+  const random = new Random(seed)
+  await using cluster = await NatsCluster.start({ binary: natsServer })
+  await using writers = await Writers.start(cluster)
+  for (let round = 1; round <= rounds; round++) {
+    await pause(3_000)
+    const old = await leader(cluster.servers)
+    old.pause()
+    const next = await leader(
+      cluster.servers.filter((server) => server !== old),
+      NEW_LEADER_MS,
+    )
+    old.resume()
+    await pause(random.integer(0, BETWEEN_MS))
+    const frozenMs = random.integer(...FROZEN_MS)
+    log(`round ${round}: ${old.url} led and froze, ${next.url} leads and freezes for ${frozenMs} ms`)
+    next.pause()
+    await pause(frozenMs)
+    next.resume()
+  }
+  const acknowledged = await writers.end()
+  // They may stay apart for good; what each holds is read all the same.
+  await inStep(cluster.servers, IN_STEP_MS).catch((error: unknown) => log(messageOf(error)))
+  const copies: Copy[] = []
+  for (const [i, server] of cluster.servers.entries()) {
+    const held = await readCopy(server, `n${i}`).catch((error: unknown) => {
+      log(`the copy at ${server.url} cannot be read: ${messageOf(error)}`)
+      return []
+    })
+    copies.push(compare(server.url, held, acknowledged))
+  }
+  const kept = copies.every(({ missing, doubled, moved }) => missing + doubled + moved === 0)
+  return { acknowledged: acknowledged.size, copies, kept }
+}
+
+/** Number what they write, and repeat what they do not know the outcome of. */
+class Writers implements AsyncDisposable {
+  readonly #connections: readonly NatsConnection[]
+  readonly #acknowledged = new Map<string, number>()
+  readonly #ended = new AbortController()
+  #writing: Promise<unknown> = Promise.resolve()
+
+  private constructor(connections: readonly NatsConnection[]) {
+    this.#connections = connections
+  }
+
+  static async start({ servers }: NatsCluster): Promise<Writers> {
+    const connections = await Promise.all(servers.map(({ url }) => connectTo(url)))
+    const writers = new Writers(connections)
+    const manager = await managerOf(connections[0])
+    await manager.streams.add({
+      name: STREAM,
+      subjects: [`${STREAM}.>`],
+      storage: StorageType.File,
+      retention: RetentionPolicy.Limits,
+      num_replicas: 3,
+      duplicate_window: nanos(WINDOW_MS),
+    })
+    writers.#writing = Promise.all(connections.map((_, i) => writers.#write(i)))
+    return writers
+  }
+
+  async #write(writer: number): Promise<void> {
+    const underWay: Promise<void>[] = []
+    for (let n = 1; !this.#ended.signal.aborted; n++) {
+      underWay.push(this.#publish(writer, `${writer}.${n}`))
+      await pause(1_000 / WRITER_RATE)
+    }
+    await Promise.all(underWay)
+  }
+
+  async #publish(writer: number, id: string): Promise<void> {
+    const giveUp = performance.now() + WINDOW_MS / 2
+    for (let tries = 0; performance.now() < giveUp; tries++) {
+      const connection = this.#connections[(writer + tries) % this.#connections.length]
+      if (connection === undefined) throw new Error('no connection')
+      try {
+        const { seq } = await jetstream(connection).publish(`${STREAM}.${writer}`, id, {
+          msgID: id,
+          timeout: PUBLISH_TIMEOUT_MS,
+          retries: 0,
+        })
+        // Some servers name no sequence while the first of an id is still being stored.
+        if (seq > 0) {
+          this.#acknowledged.set(id, seq)
+          return
+        }
+      } catch {
+        // No leader, or one that froze: what became of it is asked at another server.
+      }
+      await pause(200)
+    }
+  }
+
+  async end(): Promise<Acknowledged> {
+    this.#ended.abort()
+    await this.#writing
+    return this.#acknowledged
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#connections.map((connection) => connection.close()))
+  }
+}
+
+function connectTo(url: string): Promise<NatsConnection> {
+  return connect({ servers: url, ignoreClusterUpdates: true, maxReconnectAttempts: -1, reconnectTimeWait: 250 })
+}
+
+async function managerOf(connection: NatsConnection | undefined): Promise<JetStreamManager> {
+  if (connection === undefined) throw new Error('no connection')
+  return jetstreamManager(connection, { timeout: 4_000 })
+}
+
+interface Jsz {
+  readonly account_details?: readonly {
+    readonly stream_detail?: readonly { readonly name: string; readonly cluster?: { readonly leader?: string } }[]
+  }[]
+}
+
+/** The server that says of itself that it leads the stream; the servers are called n0, n1 and n2. */
+async function leader(servers: readonly NatsServer[], milliseconds = IN_STEP_MS): Promise<NatsServer> {
+  const until = performance.now() + milliseconds
+  while (performance.now() < until) {
+    for (const server of servers) {
+      const { account_details: accounts = [] } = await monitored(server)
+      const streams = accounts.flatMap(({ stream_detail: details = [] }) => details)
+      const name = streams.find((stream) => stream.name === STREAM)?.cluster?.leader
+      if (name !== undefined && name === (await nameOf(server))) return server
+    }
+    await pause(50)
+  }
+  throw new Error('no server leads the stream')
+}
+
+async function monitored(server: NatsServer): Promise<Jsz> {
+  try {
+    return (await server.monitor('/jsz?accounts=true&streams=true', 1_500)) as Jsz
+  } catch {
+    return {}
+  }
+}
+
+async function nameOf(server: NatsServer): Promise<string> {
+  const { server_name: name } = (await server.monitor('/varz', 1_500)) as { readonly server_name: string }
+  return name
+}
+
+/** What a server's own copy holds: read by a consumer without replicas, made again until it lives there. */
+async function readCopy(
+  server: NatsServer,
+  name: string,
+): Promise<readonly (readonly [sequence: number, id: string])[]> {
+  const connection = await connectTo(server.url)
+  try {
+    const manager = await managerOf(connection)
+    const { state } = await manager.streams.info(STREAM)
+    for (let tries = 0; tries < 100; tries++) {
+      const made = await manager.consumers.add(STREAM, {
+        name: `read-${tries}-${name}`,
+        ack_policy: AckPolicy.None,
+        deliver_policy: DeliverPolicy.All,
+        num_replicas: 1,
+        mem_storage: true,
+      })
+      if (made.cluster?.leader === name) return await readAll(connection, made.name, state.messages)
+      await manager.consumers.delete(STREAM, made.name)
+    }
+    throw new Error(`no consumer came to live at ${name}`)
+  } finally {
+    await connection.close()
+  }
+}
+
+async function readAll(connection: NatsConnection, consumer: string, most: number): Promise<[number, string][]> {
+  const held: [number, string][] = []
+  const from = await jetstream(connection).consumers.get(STREAM, consumer)
+  while (held.length < most) {
+    const before = held.length
+    for await (const message of await from.fetch({ max_messages: 1_000, expires: 2_000 })) {
+      held.push([message.seq, message.string()])
+    }
+    if (held.length === before) break
+  }
+  return held
+}
+
+function compare(server: string, held: readonly (readonly [number, string])[], acknowledged: Acknowledged): Copy {
+  const places = new Map<string, number[]>()
+  for (const [sequence, id] of held) places.set(id, [...(places.get(id) ?? []), sequence])
+  let missing = 0
+  let moved = 0
+  for (const [id, sequence] of acknowledged) {
+    const at = places.get(id)
+    if (at === undefined) missing++
+    else if (!at.includes(sequence)) moved++
+  }
+  const doubled = [...places.values()].filter(({ length }) => length > 1).length
+  return { server, messages: held.length, missing, doubled, moved }
+}
