@@ -8,7 +8,7 @@ import { chaos } from './chaos.ts'
 import { fetchDebianServer, fetchedServer } from './debian-server.ts'
 import { LocalCluster } from './local-cluster.ts'
 import { breaches, summary } from './report.ts'
-import { serversAlone } from './servers-alone.ts'
+import { aloneSummary, serversAlone } from './servers-alone.ts'
 
 const HELP = `npm run cluster -- [chaos | servers-alone | fetch-server] [options]
 
@@ -16,8 +16,8 @@ Without a command: three nats-servers, three Signalbox nodes and a balancer on l
 chaos: mixed load, while nodes and servers are killed and frozen; ends with 1 when a promise was broken.
 servers-alone: whether nats-servers that freeze keep what they acknowledge to a bare JetStream client, without Signalbox; ends
 with 1 when they do not.
-fetch-server: fetches Debian's newest nats-server, which is not installed. Where the installed one is older than 2.10, or
-there is none, the other two do so by themselves.
+fetch-server: fetches Debian's newest nats-server and does not install it. Where the installed one is older than 2.10, or there
+is none, the others fetch it by themselves.
 
   --server FILE  the nats-server to run
 
@@ -80,15 +80,9 @@ if (values.help) {
   const seed = positive('seed', values.seed) ?? 1
   const rounds = positive('rounds', values.rounds) ?? 2
   log(`seed ${seed}, nats-server ${natsServerVersion(natsServer)}`)
-  const { acknowledged, copies, kept } = await serversAlone({ seed, rounds, natsServer, log })
-  process.stdout.write(`${acknowledged} messages acknowledged\n`)
-  for (const { server, messages, missing, doubled, moved } of copies) {
-    process.stdout.write(
-      `${server} holds ${messages}: ${missing} missing, ${doubled} doubled, ${moved} at another sequence than acknowledged\n`,
-    )
-  }
-  process.stdout.write(kept ? 'every copy is whole\n' : 'acknowledged messages were not kept\n')
-  process.exitCode = kept ? 0 : 1
+  const report = await serversAlone({ seed, rounds, natsServer, log })
+  process.stdout.write(aloneSummary(report))
+  process.exitCode = report.kept ? 0 : 1
 } else if (positionals[0] === 'chaos') {
   const seed = positive('seed', values.seed) ?? Date.now() % 2 ** 31
   const rounds = positive('rounds', values.rounds)

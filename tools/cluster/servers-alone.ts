@@ -91,6 +91,15 @@ export async function serversAlone({ seed, rounds, natsServer, log }: AloneOptio
   return { acknowledged: acknowledged.size, copies, kept }
 }
 
+export function aloneSummary({ acknowledged, copies, kept }: AloneReport): string {
+  const lines = copies.map(
+    ({ server, messages, missing, doubled, moved }) =>
+      `${server} holds ${messages}: ${missing} missing, ${doubled} doubled, ${moved} at another sequence than acknowledged`,
+  )
+  const verdict = kept ? 'every copy is whole' : 'acknowledged messages were not kept'
+  return [`${acknowledged} messages acknowledged`, ...lines, verdict, ''].join('\n')
+}
+
 /** Number what they write, and repeat what they do not know the outcome of. */
 class Writers implements AsyncDisposable {
   readonly #connections: readonly NatsConnection[]

@@ -8,7 +8,7 @@ import { quantile } from '../bench/statistics.ts'
 
 export interface SoakOptions {
   readonly seconds: number
-  /** How long before that under the same load: until V8 has compiled what is hot. Delays then do not count; all else does. */
+  /** How long before that under the same load: until V8 has compiled what is hot. Delays and latencies then do not count; all else does. */
   readonly warmUpSeconds: number
   /** Concurrent long polls. */
   readonly polls: number
@@ -31,7 +31,7 @@ export interface SoakReport {
   readonly doubled: number
   readonly unknown: number
   readonly errors: readonly string[]
-  /** From the moment a send was written to a socket to the moment its message was received. */
+  /** After the warm-up: from the moment a send was written to a socket to the moment its message was received. */
   readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number }
   readonly loopDelayMs: { readonly p50: number; readonly p99: number; readonly max: number }
   readonly exitCode: number | null
@@ -136,6 +136,7 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
   await new Promise((resolve) => setTimeout(resolve, options.warmUpSeconds * 1000))
   // The quantiles of a scrape are those since the scrape before: this one begins the measurement.
   await scrape(server.api)
+  traffic.latencies.length = 0
   const ticker = setInterval(() => options.log(`${traffic.sent} sent, ${traffic.received} received`), 10_000)
   await new Promise((resolve) => setTimeout(resolve, options.seconds * 1000))
   traffic.ended = true
