@@ -1,6 +1,4 @@
 import type { Engine } from '@signalbox/broker-core'
-import { EmbeddedEngineError, openEmbeddedEngine } from '@signalbox/engine-embedded'
-import { NatsEngineError, openNatsEngine } from '@signalbox/engine-nats'
 
 import type { Config } from './config/schema.ts'
 import { ServerError } from './errors.ts'
@@ -10,7 +8,8 @@ import type { Metrics } from './metrics/metrics.ts'
 const DEFAULT_MAX_MESSAGE_BYTES = 67_108_864
 
 /**
- * Opens the engine that the configuration asks for; waits for a cluster that is not there yet.
+ * Opens the engine that the configuration asks for; waits for a cluster that is not there yet. The other engine and its
+ * client library are not loaded: some 50 ms of a start.
  * @throws ServerError START_FAILED when the store is in use, damaged or not writable, or the cluster refuses
  */
 export function openEngine(config: Config, metrics: Metrics, log: Logger): Promise<Engine> {
@@ -18,6 +17,7 @@ export function openEngine(config: Config, metrics: Metrics, log: Logger): Promi
 }
 
 async function openCluster(config: Config, log: Logger): Promise<Engine> {
+  const { NatsEngineError, openNatsEngine } = await import('@signalbox/engine-nats')
   const { nats, queue, store, maxChannels, maxBodyBytes } = config
   const { caFile, certFile, keyFile } = nats.tls
   try {
@@ -50,6 +50,7 @@ async function openCluster(config: Config, log: Logger): Promise<Engine> {
 }
 
 async function openStore(config: Config, metrics: Metrics, log: Logger): Promise<Engine> {
+  const { EmbeddedEngineError, openEmbeddedEngine } = await import('@signalbox/engine-embedded')
   const { store, queue, maxChannels, maxBodyBytes } = config
   try {
     return await openEmbeddedEngine({
