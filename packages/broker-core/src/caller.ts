@@ -4,6 +4,12 @@ export interface Caller {
   readonly clientId: string
   /** Where the call came from, for those who keep a record of it; undefined when it came over no network. */
   readonly address?: string
+  /**
+   * Whose limits the call counts against: the ClientID of a verified caller, the network address of an anonymous one.
+   *
+   * @default clientId
+   */
+  readonly account?: string
 }
 
 /** The principal of every caller while server authentication is off (specification, "Authentication" 3). */
