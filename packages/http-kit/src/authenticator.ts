@@ -29,12 +29,14 @@ export interface Authenticator {
    * @throws AuthenticationError (or rejects with it) when the credentials are missing or not valid
    */
   authenticate(request: AuthenticationRequest): Identity | Promise<Identity>
+  /** True where every caller is the anonymous principal: limits then count callers by their network address. @default false */
+  readonly anonymous?: boolean
 }
 
 /** Server authentication is off: every caller is the anonymous principal (specification, "Authentication" 3). */
-export const anonymousAuthenticator: Authenticator = { authenticate: () => ANONYMOUS }
+export const anonymousAuthenticator: Authenticator = { anonymous: true, authenticate: () => ANONYMOUS }
 
 const OPERATOR: Identity = Object.freeze({ ...ANONYMOUS, roles: ['Admin'] as const })
 
 /** Control-plane authentication is off: everybody who reaches the management listener acts as Admin (S3). */
-export const anonymousOperator: Authenticator = { authenticate: () => OPERATOR }
+export const anonymousOperator: Authenticator = { anonymous: true, authenticate: () => OPERATOR }

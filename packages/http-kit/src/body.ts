@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
+import { Refusal } from './admission/refusal.ts'
 import { JsonRpcError } from './errors.ts'
 import { JSON_RPC_CODES } from './json-rpc/codes.ts'
 
@@ -9,8 +10,6 @@ export const DEFAULT_MAX_BODY_BYTES = 10_485_760
 
 /** How much of a refused caller's body is read, only to echo its id (S5). */
 export const REFUSED_BODY_BYTES = 65_536
-
-const JSON_TYPE = /^application\/json[\t ]*(?:;[\t ]*(?:charset[\t ]*=[\t ]*"?utf-?8"?[\t ]*;?[\t ]*)?)?$/i
 
 /**
  * Checks the headers of a request that carries a JSON-RPC message (J3): no Content-Encoding, and application/json in
@@ -27,33 +26,54 @@ export function jsonHeadersProblem(headers: IncomingMessage['headers']): JsonRpc
     )
   }
   const type = headers['content-type']
-  if (type === 'application/json' || (type !== undefined && JSON_TYPE.test(type))) return undefined
+  if (type === 'application/json' || (type !== undefined && isJsonType(type))) return undefined
   return new JsonRpcError(
     JSON_RPC_CODES.PARSE_ERROR,
     'parse error: Content-Type must be application/json (charset utf-8)',
   )
 }
 
-function tooLarge(limit: number): JsonRpcError {
-  return new JsonRpcError(
-    JSON_RPC_CODES.INVALID_REQUEST,
-    `invalid request: the body is larger than the limit of ${limit} bytes`,
-    { status: 413 },
-  )
+/** A longer Content-Type is none of ours, in characters. */
+const MAX_CONTENT_TYPE = 256
+
+const UTF8: ReadonlySet<string> = new Set(['utf-8', 'utf8', '"utf-8"', '"utf8"'])
+
+/** Whether a Content-Type is application/json, with no parameter but `charset=utf-8`. */
+function isJsonType(text: string): boolean {
+  if (text.length > MAX_CONTENT_TYPE) return false
+  const parts = text.split(';').map((part) => part.trim().toLowerCase())
+  const [type, parameter = '', rest = ''] = parts
+  if (type !== 'application/json' || rest !== '' || parts.length > (parameter === '' ? 2 : 3)) return false
+  if (parameter === '') return true
+  const equals = parameter.indexOf('=')
+  return parameter.slice(0, equals).trimEnd() === 'charset' && UTF8.has(parameter.slice(equals + 1).trimStart())
+}
+
+/** Counts the bytes of a body while they are read; what it refuses is read no further. */
+export interface BodyBudget {
+  takeBody(bytes: number): Refusal | undefined
+  /** Asked before a body of this size is read. */
+  refusesBody(bytes: number): Refusal | undefined
+}
+
+function tooLarge(limit: number): Refusal {
+  return new Refusal('body_too_large', `the body is larger than the limit of ${limit} bytes`)
 }
 
 /**
- * Reads a request's body. `done` is called once: with the bytes; with an error (-32600, status 413) as soon as the body
- * is known to be over `limit`; and never when the client goes away first.
+ * Reads a request's body. `done` is called once: with the bytes; with a refusal as soon as the body is known to be over
+ * `limit`, or over the budget; and never when the client goes away first.
  */
 export function readBody(
   request: IncomingMessage,
   limit: number,
-  done: (error: JsonRpcError | undefined, body: Buffer) => void,
+  done: (refusal: Refusal | undefined, body: Buffer) => void,
+  budget?: BodyBudget,
 ): void {
-  const declared = request.headers['content-length']
-  if (declared !== undefined && Number(declared) > limit) {
-    done(tooLarge(limit), EMPTY)
+  const declared = Number(request.headers['content-length'] ?? 0)
+  const refusal = declared > limit ? tooLarge(limit) : budget?.refusesBody(declared)
+  if (refusal !== undefined) {
+    done(refusal, EMPTY)
     return
   }
   let first: Buffer | undefined
@@ -61,10 +81,13 @@ export function readBody(
   let bytes = 0
   const onData = (chunk: Buffer): void => {
     bytes += chunk.byteLength
-    if (bytes > limit) {
+    const over = bytes > limit ? tooLarge(limit) : (budget?.takeBody(chunk.byteLength) ?? budget?.refusesBody(bytes))
+    if (over !== undefined) {
       request.off('data', onData)
       request.off('end', onEnd)
-      done(tooLarge(limit), EMPTY)
+      first = undefined
+      chunks = undefined
+      done(over, EMPTY)
     } else if (first === undefined) {
       first = chunk
     } else {

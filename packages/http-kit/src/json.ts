@@ -1,3 +1,5 @@
+import { jsonTokens, scanJson } from './json-rpc/scan.ts'
+
 export type JsonObject = { readonly [key: string]: unknown }
 
 /** Whether a value that came out of JSON is an object: no array, and not null. */
@@ -12,4 +14,64 @@ export function readJson(text: string): { readonly value: unknown } | undefined 
   } catch {
     return undefined
   }
+}
+
+/** Containers within containers in one JSON text of a caller's. */
+export const MAX_JSON_DEPTH = 128
+
+/** Keys of all objects in one JSON text of a caller's. */
+export const MAX_JSON_KEYS = 100_000
+
+export interface JsonLimits {
+  /** @default 128 */
+  readonly maxDepth?: number
+  /** 0 is no limit. @default 100000 */
+  readonly maxKeys?: number
+}
+
+const NO_MEMBERS = { member(): void {} }
+
+/**
+ * Reads JSON that a caller sent: within limits that are checked before anything is built, and with no key twice in one
+ * object, so that no two readers can disagree.
+ * @returns the value, or in words what is wrong with the text, to go on from "the body is"
+ */
+export function parseJson(
+  text: string,
+  { maxDepth = MAX_JSON_DEPTH, maxKeys = MAX_JSON_KEYS }: JsonLimits = {},
+): { readonly value: unknown } | { readonly problem: string } {
+  const { exceeded, keys } = scanJson(text, { maxDepth, maxKeys }, NO_MEMBERS)
+  if (exceeded === 'depth') return { problem: `nested deeper than ${maxDepth} levels` }
+  if (exceeded === 'keys') return { problem: `an object with more than ${maxKeys} keys` }
+  const read = readJson(text)
+  if (read === undefined) return { problem: 'not valid JSON' }
+  if (countKeys(read.value) === keys) return read
+  return { problem: `an object that has the key ${JSON.stringify(repeatedKey(text))} twice` }
+}
+
+/** Counts the keys of all objects in a value that came out of JSON, which holds each key of an object once. */
+export function countKeys(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0
+  let count = 0
+  if (Array.isArray(value)) {
+    for (const element of value) count += countKeys(element)
+    return count
+  }
+  for (const member of Object.values(value)) count += 1 + countKeys(member)
+  return count
+}
+
+/** Finds a key that stands twice in one object of a valid JSON text. */
+export function repeatedKey(text: string): string | undefined {
+  const open: Set<string>[] = []
+  for (const { token, key } of jsonTokens(text)) {
+    if (token === 'open') open.push(new Set())
+    else if (token === 'close') open.pop()
+    else {
+      const keys = open.at(-1)
+      if (keys?.has(key) === true) return key
+      keys?.add(key)
+    }
+  }
+  return undefined
 }

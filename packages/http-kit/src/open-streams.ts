@@ -1,14 +1,17 @@
+import { half } from './admission/limits.ts'
 import type { SseStream } from './sse.ts'
 
-/** The open streams of one connector: counted, limited, and ended together at shutdown. */
+/** The open streams of one connector: counted, limited, and ended together at shutdown. One caller may have half of them. */
 export class OpenStreams {
-  readonly #limit: number
+  /** The most that may be open at a time; 0 is no limit. */
+  readonly limit: number
   readonly #streams = new Set<SseStream>()
+  readonly #byAccount = new Map<string, number>()
   #closed = false
 
   /** @param limit The most that may be open at a time; 0 is no limit. */
   constructor(limit: number) {
-    this.#limit = limit
+    this.limit = limit
   }
 
   /** How many are open now. */
@@ -16,15 +19,28 @@ export class OpenStreams {
     return this.#streams.size
   }
 
-  /** Whether another one may be opened. False for good after {@link closeAll}. */
-  get hasRoom(): boolean {
-    return !this.#closed && (this.#limit === 0 || this.#streams.size < this.#limit)
+  /** Whether the caller may open another one. False for good after {@link closeAll}. */
+  hasRoomFor(account: string): boolean {
+    if (this.#closed) return false
+    if (this.limit === 0) return true
+    return this.#streams.size < this.limit && (this.#byAccount.get(account) ?? 0) < half(this.limit)
   }
 
-  /** Counts the stream until it is over. Ask {@link hasRoom} before you open one. */
-  add(stream: SseStream): void {
+  /** Whether streams may be opened at all: false for good after {@link closeAll}. */
+  get open(): boolean {
+    return !this.#closed
+  }
+
+  /** Counts the stream until it is over. Ask {@link hasRoomFor} before you open one. */
+  add(stream: SseStream, account: string): void {
     this.#streams.add(stream)
-    stream.onEnd(() => this.#streams.delete(stream))
+    this.#byAccount.set(account, (this.#byAccount.get(account) ?? 0) + 1)
+    stream.onEnd(() => {
+      this.#streams.delete(stream)
+      const left = (this.#byAccount.get(account) ?? 1) - 1
+      if (left > 0) this.#byAccount.set(account, left)
+      else this.#byAccount.delete(account)
+    })
     if (this.#closed) stream.end()
   }
 

@@ -1,6 +1,3 @@
-import { JsonRpcError } from './errors.ts'
-import { JSON_RPC_CODES } from './json-rpc/codes.ts'
-
 /** `auto`, `*`, or exactly these origins (specification, "Origin validation"). */
 export type TrustedOrigins = 'auto' | '*' | readonly string[]
 
@@ -22,7 +19,10 @@ export type OriginPolicy = (origin: string | undefined) => boolean
 
 const ORIGIN = /^(https?):\/\/(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?$/
 /** Not what a browser sends, but what the specification's `::1` is to the letter. */
-const BARE_IPV6 = /^(https?):\/\/([0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*)$/
+const BARE_IPV6 = /^(https?):\/\/([0-9a-f:.]+)$/
+
+/** Browsers send a scheme, a host name of at most 253 characters and a port: a longer header is nobody's, in characters. */
+const MAX_ORIGIN = 300
 
 interface Origin {
   readonly scheme: string
@@ -71,18 +71,19 @@ export function parseTrustedOrigins(setting: string): TrustedOrigins {
   return list
 }
 
-/** The answer to a request whose origin is not trusted (J3). */
-export function originRefused(): JsonRpcError {
-  return new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, 'origin not allowed', { status: 403 })
-}
-
 /** Strict on purpose: browsers write an origin in one way, and URL would mend what they never send. */
 function parseOrigin(text: string): Origin | undefined {
-  const match = ORIGIN.exec(text) ?? BARE_IPV6.exec(text)
+  if (text.length > MAX_ORIGIN) return undefined
+  const match = ORIGIN.exec(text) ?? bareIpv6(text)
   if (match === null) return undefined
   const [, scheme = '', host = '', port] = match
   const number = port === undefined ? (scheme === 'https' ? 443 : 80) : Number(port)
   return number > 65_535 ? undefined : { scheme, host: withoutBrackets(host), port: number }
+}
+
+function bareIpv6(text: string): RegExpExecArray | null {
+  const match = BARE_IPV6.exec(text)
+  return (match?.[2]?.split(':').length ?? 0) > 2 ? match : null
 }
 
 function listEntry(entry: string): string {

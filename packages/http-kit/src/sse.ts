@@ -1,5 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
+import type { RequestHold } from './admission/request-hold.ts'
+
 export const SSE_HEADERS = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-cache, no-transform',
@@ -31,6 +33,8 @@ export interface SseOptions {
   readonly maxBufferedBytes?: number
   /** Milliseconds that the reader of a stream that was ended has to take what was written; then it is cut off. @default 30000 */
   readonly lingerMs?: number
+  /** Counts what the reader has not taken; a stream of a caller that holds too much is cut off. @default nothing is counted */
+  readonly hold?: Pick<RequestHold, 'setUnread'>
 }
 
 /** Why a stream is over. */
@@ -47,6 +51,7 @@ export class SseStream {
   readonly #idleMs: number
   readonly #maxBufferedBytes: number
   readonly #lingerMs: number
+  readonly #hold: Pick<RequestHold, 'setUnread'> | undefined
   readonly #keepAlive: NodeJS.Timeout | undefined
   readonly #expiry: NodeJS.Timeout | undefined
   #idle: NodeJS.Timeout | undefined
@@ -59,8 +64,12 @@ export class SseStream {
     this.#idleMs = options.idleMs ?? 0
     this.#maxBufferedBytes = options.maxBufferedBytes ?? 1_048_576
     this.#lingerMs = options.lingerMs ?? 30_000
+    this.#hold = options.hold
     response.writeHead(200, { ...SSE_HEADERS, ...options.headers })
-    response.on('drain', () => this.#drained(true))
+    response.on('drain', () => {
+      this.#hold?.setUnread(response.writableLength)
+      this.#drained(true)
+    })
     response.once('close', () => this.#over('disconnected'))
     response.on('error', () => this.#over('disconnected'))
     response.write(': open\n\n')
@@ -93,12 +102,10 @@ export class SseStream {
     if (this.#ended !== undefined) return false
     const text = eventText(event)
     if (this.#response.writableLength + text.length > this.#maxBufferedBytes && this.#response.writableLength > 0) {
-      this.#over('slow')
-      this.#response.destroy()
+      this.#cutOff()
       return false
     }
-    if (this.#idle !== undefined) this.#restartIdle()
-    return this.#response.write(text)
+    return this.writeText(text)
   }
 
   /** The reader has not yet taken what was written: a producer that can wait, waits for {@link drained}. */
@@ -118,7 +125,14 @@ export class SseStream {
   writeText(text: string | Uint8Array): boolean {
     if (this.#ended !== undefined) return false
     if (this.#idle !== undefined) this.#restartIdle()
-    return this.#response.write(text)
+    if (this.#response.write(text)) return true
+    if (this.#hold?.setUnread(this.#response.writableLength) === false) this.#cutOff()
+    return false
+  }
+
+  #cutOff(): void {
+    this.#over('slow')
+    this.#response.destroy()
   }
 
   /** Resolves with true when the reader has caught up, with false when the stream is over. */

@@ -25,8 +25,8 @@ async function serve(listener: (request: IncomingMessage, response: ServerRespon
 const echo =
   (limit: number) =>
   (request: IncomingMessage, response: ServerResponse): void =>
-    readBody(request, limit, (error, body) => {
-      if (error) refuseBody(request, response, error.status ?? 400, {}, errorText(undefined, error.code, error.message))
+    readBody(request, limit, (refusal, body) => {
+      if (refusal) refuseBody(request, response, refusal.status, {}, errorText(undefined, -32600, refusal.message))
       else response.end(body)
     })
 

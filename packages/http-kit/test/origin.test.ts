@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { MCP_LOCAL_HOSTS, originPolicy, originRefused, parseTrustedOrigins } from '../src/index.ts'
+import { MCP_LOCAL_HOSTS, originPolicy, parseTrustedOrigins } from '../src/index.ts'
 
 const mcp = originPolicy('auto', { alsoLocal: MCP_LOCAL_HOSTS })
 const a2a = originPolicy('auto')
@@ -143,9 +143,5 @@ describe('S6 - other settings', () => {
       expect(() => parseTrustedOrigins(bad), bad).toThrow(RangeError)
     }
     expect(() => originPolicy(['nonsense'])).toThrow('"nonsense" is not an origin')
-  })
-
-  test('J3 - a refused origin is 403 with -32600', () => {
-    expect(originRefused()).toMatchObject({ code: -32600, status: 403, message: 'origin not allowed' })
   })
 })

@@ -141,11 +141,11 @@ describe('SSE', () => {
 })
 
 describe('open streams', () => {
-  test('OpenStreams - counted, limited, and ended together', async () => {
-    const streams = new OpenStreams(2)
+  test('OpenStreams - counted, limited to half of them for one caller, and ended together', async () => {
+    const streams = new OpenStreams(4)
     const refused: ServerResponse[] = []
     const port = await serve((response) => {
-      if (streams.hasRoom) streams.add(new SseStream(response))
+      if (streams.hasRoomFor('caller')) streams.add(new SseStream(response), 'caller')
       else refused.push(response.writeHead(503).end())
     })
     const url = `http://127.0.0.1:${port}/`
@@ -153,11 +153,12 @@ describe('open streams', () => {
     const second = await fetch(url)
     expect(streams.size).toBe(2)
     expect((await fetch(url)).status).toBe(503)
+    expect(streams.hasRoomFor('another')).toBe(true)
     streams.closeAll()
     expect(await first.text()).toBe(': open\n\n')
     expect(await second.text()).toBe(': open\n\n')
     expect(streams.size).toBe(0)
-    expect(streams.hasRoom).toBe(false)
+    expect(streams.open).toBe(false)
     expect((await fetch(url)).status).toBe(503)
     expect(refused).toHaveLength(2)
   })

@@ -1,8 +1,8 @@
 import type { AuthenticationRequest } from '../authenticator.ts'
 import { AuthenticationError } from '../errors.ts'
 
-/** The longest header that is looked at, in characters: node's own limit on all headers together. */
-const MAX_LENGTH = 16_384
+/** The longest header that is looked at, in characters. */
+const MAX_LENGTH = 8_192
 
 const BEARER = /^Bearer +([^\s,]+)$/i
 

@@ -2,17 +2,11 @@ import { Buffer, isUtf8 } from 'node:buffer'
 
 import { JsonRpcError } from '../errors.ts'
 import type { JsonObject } from '../json.ts'
-import { isJsonObject } from '../json.ts'
+import { countKeys, isJsonObject, MAX_JSON_DEPTH, repeatedKey } from '../json.ts'
 import { JSON_RPC_CODES } from './codes.ts'
 import { isIdText } from './id.ts'
 import type { MemberSink, ScanLimits } from './scan.ts'
 import { scanJson } from './scan.ts'
-
-/** Containers within containers in one message (J4). */
-export const MAX_JSON_DEPTH = 128
-
-/** Keys in one message, where the connector limits them (J4). */
-export const MAX_JSON_KEYS = 100_000
 
 export interface JsonRpcRequest {
   readonly kind: 'request'
@@ -47,6 +41,8 @@ export interface JsonRpcLimits {
   readonly maxDepth?: number
   /** @default 0 no limit */
   readonly maxKeys?: number
+  /** Refuse a key that stands twice in an object anywhere in the message, not only in its envelope. @default false */
+  readonly uniqueKeys?: boolean
 }
 
 /**
@@ -60,7 +56,7 @@ export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Json
   const text = decode(body)
   const scanLimits: ScanLimits = { maxDepth: limits.maxDepth ?? MAX_JSON_DEPTH, maxKeys: limits.maxKeys ?? 0 }
   const envelope = new Envelope(text)
-  const exceeded = scanJson(text, scanLimits, envelope)
+  const { exceeded, keys } = scanJson(text, scanLimits, envelope)
   if (exceeded !== undefined) {
     const reason =
       exceeded === 'depth'
@@ -71,7 +67,11 @@ export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Json
   const value = parseText(text)
   if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
   if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')
-  return envelope.message(value)
+  const message = envelope.message(value)
+  if (limits.uniqueKeys === true && countKeys(value) !== keys) {
+    throw invalid(`the key ${JSON.stringify(repeatedKey(text))} is there twice in one object`, envelope.readableId())
+  }
+  return message
 }
 
 /**

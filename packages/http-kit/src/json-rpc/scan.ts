@@ -10,6 +10,13 @@ export interface ScanLimits {
   readonly maxKeys: number
 }
 
+/** What one pass over JSON text found. */
+export interface Scan {
+  readonly exceeded: 'depth' | 'keys' | undefined
+  /** Keys of all objects together, repeated ones included. */
+  readonly keys: number
+}
+
 const QUOTE = 34
 const COMMA = 44
 const COLON = 58
@@ -25,9 +32,10 @@ const CLOSE_BRACE = 125
  * speed of indexOf, so a large body costs little. Text that is not JSON gives some result or other, never an error or
  * more than linear time: it is for JSON.parse to refuse it.
  *
- * @returns which limit was exceeded, if one was; members are reported all the same
+ * @returns how many keys all objects have together, and which limit was exceeded, if one was; members are reported all
+ * the same
  */
-export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): 'depth' | 'keys' | undefined {
+export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Scan {
   const { maxDepth, maxKeys } = limits
   const length = text.length
   let exceeded: 'depth' | 'keys' | undefined
@@ -42,7 +50,7 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): 'd
     const char = text.charCodeAt(at)
     if (char === QUOTE) {
       const end = endOfString(text, at)
-      if (end === -1) return exceeded
+      if (end === -1) break
       stringStart = at
       stringEnd = end
       at = end
@@ -68,7 +76,35 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): 'd
       depth--
     }
   }
-  return exceeded
+  return { exceeded, keys }
+}
+
+/** What opens, closes or names something in a JSON text; `key` is empty where it is no key. */
+export interface JsonToken {
+  readonly token: 'open' | 'close' | 'key'
+  readonly key: string
+}
+
+/** Goes through the containers and keys of a valid JSON text. */
+export function* jsonTokens(text: string): Generator<JsonToken> {
+  let stringStart = 0
+  let stringEnd = 0
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at)
+    if (char === QUOTE) {
+      const end = endOfString(text, at)
+      if (end === -1) return
+      stringStart = at
+      stringEnd = end
+      at = end
+    } else if (char === COLON) {
+      yield { token: 'key', key: keyText(text, stringStart, stringEnd) }
+    } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
+      yield { token: 'open', key: '' }
+    } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) {
+      yield { token: 'close', key: '' }
+    }
+  }
 }
 
 /** The index of the quote that closes the string whose opening quote is at `start`, or -1. */

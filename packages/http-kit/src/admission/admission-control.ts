@@ -1,0 +1,224 @@
+import { Account } from './account.ts'
+import type { AccountLimits, AdmissionLimits, EffectiveLimits } from './limits.ts'
+import { DEFAULT_LIMITS, effectiveLimits } from './limits.ts'
+import { MemoryWatermark } from './memory-watermark.ts'
+import type { LimitName } from './refusal.ts'
+import { Refusal } from './refusal.ts'
+
+/** A limit that a caller met. */
+export interface LimitEvent {
+  readonly limit: LimitName
+  /** The caller's key: `client:{ClientID}` or `address:{network}`. */
+  readonly account: string
+}
+
+export interface AdmissionOptions {
+  readonly limits?: {
+    readonly caller?: Partial<AdmissionLimits['caller']>
+    readonly process?: Partial<AdmissionLimits['process']>
+  }
+  /** Called for each refusal by a limit: be quick. What it throws is dropped. */
+  readonly onLimit?: (event: LimitEvent) => void
+  /** Measures the share of memory in use, 0 to 1. @default V8's heap, and the container's memory where there is a limit */
+  readonly measureMemory?: () => number
+}
+
+/** What is held at the moment, for metrics. */
+export interface AdmissionUse {
+  readonly requests: number
+  readonly bodyBytes: number
+  readonly streams: number
+  readonly unreadBytes: number
+  readonly memoryExceeded: boolean
+}
+
+/** Bodies up to this size are taken even above the memory watermark, in bytes: acknowledgements and control calls. */
+export const SMALL_BODY_BYTES = 65_536
+
+/** Accounts are looked through for idle ones when there are this many more than the last time. */
+const SWEEP_STEP = 1_024
+
+/**
+ * Counts what callers hold of the process, and refuses what goes beyond the limits: one for all listeners of a process.
+ * It knows nothing of HTTP.
+ */
+export class AdmissionControl {
+  readonly #accounts = new Map<string, Account>()
+  readonly #watermark: MemoryWatermark
+  readonly #onLimit: (event: LimitEvent) => void
+  #limits: EffectiveLimits
+  #sweepAt = SWEEP_STEP
+  #requests = 0
+  #bodyBytes = 0
+  #streams = 0
+  #unreadBytes = 0
+
+  /** @throws RangeError for a limit that is not a number of at least 0 */
+  constructor({ limits = {}, onLimit, measureMemory }: AdmissionOptions = {}) {
+    this.#limits = effectiveLimits(withDefaults(limits))
+    this.#watermark = new MemoryWatermark(this.#limits.process.memoryPercent, measureMemory)
+    this.#onLimit = (event) => {
+      try {
+        onLimit?.(event)
+      } catch {}
+    }
+  }
+
+  /** Replaces the limits. What is held already stays. @throws RangeError as the constructor does */
+  setLimits(limits: AdmissionLimits): void {
+    this.#limits = effectiveLimits(limits)
+    this.#watermark.percent = this.#limits.process.memoryPercent
+  }
+
+  /** The limits as they are enforced. */
+  get limits(): EffectiveLimits {
+    return this.#limits
+  }
+
+  get use(): AdmissionUse {
+    return {
+      requests: this.#requests,
+      bodyBytes: this.#bodyBytes,
+      streams: this.#streams,
+      unreadBytes: this.#unreadBytes,
+      memoryExceeded: this.#watermark.exceeded,
+    }
+  }
+
+  /** The account of a caller. */
+  account(key: string, anonymous: boolean): Account {
+    const known = this.#accounts.get(key)
+    if (known !== undefined) return known
+    if (this.#accounts.size >= this.#sweepAt) this.#sweep()
+    const account = new Account(key, anonymous)
+    this.#accounts.set(key, account)
+    return account
+  }
+
+  /** Counts a request, until {@link leave}. */
+  enter(account: Account): Refusal | undefined {
+    const { process } = this.#limits
+    const { requestsPerSecond: rate, requestsInFlight: most } = this.#limitsOf(account)
+    if (rate > 0) {
+      const waitMs = account.takeToken(rate, performance.now())
+      if (waitMs > 0) return this.#refuse('caller_rate', account, rate, Math.ceil(waitMs / 1000))
+    }
+    if (most > 0 && account.requests >= most) return this.#refuse('caller_requests', account, most)
+    if (process.requestsInFlight > 0 && this.#requests >= process.requestsInFlight) {
+      return this.#refuse('process_requests', account, process.requestsInFlight)
+    }
+    account.requests++
+    this.#requests++
+    return undefined
+  }
+
+  leave(account: Account): void {
+    account.requests--
+    this.#requests--
+  }
+
+  /** Counts bytes of a body, until {@link dropBody}. */
+  takeBody(account: Account, bytes: number): Refusal | undefined {
+    const { process } = this.#limits
+    const { bodyBytes: most } = this.#limitsOf(account)
+    if (most > 0 && account.bodyBytes + bytes > most) return this.#refuse('caller_body_bytes', account, most)
+    if (process.bodyBytes > 0 && this.#bodyBytes + bytes > process.bodyBytes) {
+      return this.#refuse('process_body_bytes', account, process.bodyBytes)
+    }
+    account.bodyBytes += bytes
+    this.#bodyBytes += bytes
+    return undefined
+  }
+
+  dropBody(account: Account, bytes: number): void {
+    account.bodyBytes -= bytes
+    this.#bodyBytes -= bytes
+  }
+
+  /** Whether a body of this size is refused because memory is short. */
+  refusesBody(account: Account, bytes: number): Refusal | undefined {
+    return bytes > SMALL_BODY_BYTES && this.#watermark.exceeded ? this.#refuse('memory', account, 0) : undefined
+  }
+
+  /** Counts a stream, until {@link closeStream}. */
+  openStream(account: Account): Refusal | undefined {
+    const { process } = this.#limits
+    const { streams: most } = this.#limitsOf(account)
+    if (most > 0 && account.streams >= most) return this.#refuse('caller_streams', account, most, 5)
+    if (process.streams > 0 && this.#streams >= process.streams) {
+      return this.#refuse('process_streams', account, process.streams, 5)
+    }
+    if (this.#watermark.exceeded) return this.#refuse('memory', account, 0, 5)
+    account.streams++
+    this.#streams++
+    return undefined
+  }
+
+  closeStream(account: Account): void {
+    account.streams--
+    this.#streams--
+  }
+
+  /** Adds to, or with a negative number takes from, the bytes that readers have not taken; false when they are too many. */
+  addUnread(account: Account, bytes: number): boolean {
+    account.unreadBytes += bytes
+    this.#unreadBytes += bytes
+    if (bytes <= 0) return true
+    const { unreadBytes: most } = this.#limitsOf(account)
+    const { unreadBytes: all } = this.#limits.process
+    const limit: LimitName | undefined =
+      most > 0 && account.unreadBytes > most
+        ? 'caller_unread_bytes'
+        : all > 0 && this.#unreadBytes > all
+          ? 'process_unread_bytes'
+          : undefined
+    if (limit === undefined) return true
+    this.#onLimit({ limit, account: account.key })
+    return false
+  }
+
+  #limitsOf({ anonymous }: Account): AccountLimits {
+    return anonymous ? this.#limits.anonymous : this.#limits.verified
+  }
+
+  #refuse(limit: LimitName, { key, anonymous }: Account, most: number, retryAfterSeconds = 1): Refusal {
+    this.#onLimit({ limit, account: key })
+    return new Refusal('limit', limitText(limit, most, anonymous), { limit, retryAfterSeconds })
+  }
+
+  #sweep(): void {
+    const now = performance.now()
+    for (const [key, account] of this.#accounts) if (account.isIdle(now)) this.#accounts.delete(key)
+    this.#sweepAt = this.#accounts.size + SWEEP_STEP
+  }
+}
+
+function withDefaults({ caller, process }: NonNullable<AdmissionOptions['limits']>): AdmissionLimits {
+  return {
+    caller: { ...DEFAULT_LIMITS.caller, ...caller },
+    process: { ...DEFAULT_LIMITS.process, ...process },
+  }
+}
+
+/** What is exhausted, and the settings that bound it for a verified caller and for the process. */
+const TEXTS: Readonly<Record<Exclude<LimitName, 'memory'>, readonly [what: string, setting: string]>> = {
+  caller_rate: ['requests a second', 'LIMITS_CALLER_REQUESTS_PER_SECOND'],
+  caller_requests: ['requests in flight', 'LIMITS_CALLER_REQUESTS_IN_FLIGHT'],
+  caller_body_bytes: ['bytes of request bodies', 'LIMITS_CALLER_BODY_BYTES'],
+  caller_streams: ['open streams', 'LIMITS_CALLER_STREAMS'],
+  caller_unread_bytes: ['unread bytes', 'LIMITS_PROCESS_UNREAD_BYTES'],
+  process_requests: ['requests in flight', 'LIMITS_PROCESS_REQUESTS_IN_FLIGHT'],
+  process_body_bytes: ['bytes of request bodies', 'LIMITS_PROCESS_BODY_BYTES'],
+  process_streams: ['open streams', 'LIMITS_PROCESS_STREAMS'],
+  process_unread_bytes: ['unread bytes', 'LIMITS_PROCESS_UNREAD_BYTES'],
+}
+
+function limitText(limit: LimitName, most: number, anonymous: boolean): string {
+  if (limit === 'memory') return 'the server is short of memory; try again later'
+  const [what, setting] = TEXTS[limit]
+  if (limit.startsWith('process_')) return `the server has reached its limit of ${most} ${what} (${setting}); try again`
+  const whose = anonymous ? 'your network address' : 'this caller'
+  // An anonymous caller's share follows from the process's limit.
+  const by = anonymous && limit !== 'caller_rate' ? setting.replace('CALLER', 'PROCESS') : setting
+  return `${whose} has reached its limit of ${most} ${what} (${by}); finish some first, or try again later`
+}

@@ -1,0 +1,85 @@
+import { getHeapStatistics } from 'node:v8'
+
+/** Limits of one verified caller. 0 is no limit. */
+export interface CallerLimits {
+  /** Requests a second, as a token bucket that holds twice as many. @default 0 */
+  readonly requestsPerSecond: number
+  /** Requests under way at a time, long polls included, streams not. @default 1024 */
+  readonly requestsInFlight: number
+  /** Bytes of request bodies in memory. @default 67108864 */
+  readonly bodyBytes: number
+  /** Open SSE streams and WebSockets. @default 256 */
+  readonly streams: number
+}
+
+/** Limits of the whole process. 0 is no limit. An anonymous caller, which is a network address, may take half of each. */
+export interface ProcessLimits {
+  /** @default 16384 */
+  readonly requestsInFlight: number
+  /** Never more than a quarter of V8's heap limit, unless it is 0. @default 1073741824 */
+  readonly bodyBytes: number
+  /** @default 4096 */
+  readonly streams: number
+  /** Bytes of answers and streams that were written and that readers have not taken. A caller may take half. @default 268435456 */
+  readonly unreadBytes: number
+  /** Above this share of the heap limit, or of the container's memory, large bodies and new streams are refused. @default 85 */
+  readonly memoryPercent: number
+}
+
+export interface AdmissionLimits {
+  readonly caller: CallerLimits
+  readonly process: ProcessLimits
+}
+
+export const DEFAULT_LIMITS: AdmissionLimits = {
+  caller: { requestsPerSecond: 0, requestsInFlight: 1_024, bodyBytes: 67_108_864, streams: 256 },
+  process: {
+    requestsInFlight: 16_384,
+    bodyBytes: 1_073_741_824,
+    streams: 4_096,
+    unreadBytes: 268_435_456,
+    memoryPercent: 85,
+  },
+}
+
+/** The part of {@link ProcessLimits} that one account may take. */
+export interface AccountLimits {
+  readonly requestsPerSecond: number
+  readonly requestsInFlight: number
+  readonly bodyBytes: number
+  readonly streams: number
+  readonly unreadBytes: number
+}
+
+/** The limits as they are enforced. */
+export interface EffectiveLimits {
+  readonly process: ProcessLimits
+  readonly verified: AccountLimits
+  readonly anonymous: AccountLimits
+}
+
+/** A caller may hold half of what the process has; half of no limit is no limit. */
+export function half(limit: number): number {
+  return limit === 0 ? 0 : Math.max(1, Math.floor(limit / 2))
+}
+
+/** @throws RangeError for a limit that is not a number of at least 0 */
+export function effectiveLimits({ caller, process }: AdmissionLimits): EffectiveLimits {
+  for (const [name, value] of [...Object.entries(caller), ...Object.entries(process)]) {
+    if (!(value >= 0)) throw new RangeError(`limits: ${name} is ${value}; it must be a number of at least 0`)
+  }
+  const bodyBytes =
+    process.bodyBytes === 0 ? 0 : Math.min(process.bodyBytes, Math.floor(getHeapStatistics().heap_size_limit / 4))
+  const { requestsPerSecond } = caller
+  return {
+    process: { ...process, bodyBytes },
+    verified: { ...caller, unreadBytes: half(process.unreadBytes) },
+    anonymous: {
+      requestsPerSecond,
+      requestsInFlight: half(process.requestsInFlight),
+      bodyBytes: half(bodyBytes),
+      streams: half(process.streams),
+      unreadBytes: half(process.unreadBytes),
+    },
+  }
+}

@@ -1,0 +1,71 @@
+import type { OutgoingHttpHeaders } from 'node:http'
+
+import type { Refusal } from '../admission/refusal.ts'
+import { readBody, REFUSED_BODY_BYTES } from '../body.ts'
+import { HttpExchange } from '../endpoint/http-exchange.ts'
+import { authenticationFailed, JsonRpcError } from '../errors.ts'
+import { internalError } from './answer.ts'
+import { JSON_RPC_CODES } from './codes.ts'
+import { readRequestId } from './message.ts'
+
+/** How a refused request counts in metrics. */
+export type RefusedOutcome = 'error' | 'limited' | 'origin_refused' | 'unauthenticated'
+
+/** An exchange on a surface that speaks JSON-RPC: says refusals and failures as JSON-RPC errors (J3). */
+export abstract class JsonRpcExchange extends HttpExchange {
+  /** The source text of the request's id, once it is read. */
+  id: string | undefined
+
+  /** Answers with an error, whether or not the body was read. */
+  protected abstract answerError(error: JsonRpcError, outcome: RefusedOutcome, headers?: OutgoingHttpHeaders): void
+
+  override refuse(refusal: Refusal): void {
+    if (refusal.reason === 'unauthenticated') {
+      this.#refuseUnauthenticated()
+      return
+    }
+    const { retryAfterSeconds } = refusal
+    const headers = retryAfterSeconds === undefined ? undefined : { 'Retry-After': String(retryAfterSeconds) }
+    this.answerError(this.refusalError(refusal), outcomeOf(refusal), headers)
+  }
+
+  override crash(cause: unknown): void {
+    this.answerError(internalError(cause, this.id), 'error')
+  }
+
+  /** The JSON-RPC error that says why a request was refused. */
+  protected refusalError({ reason, message, status }: Refusal): JsonRpcError {
+    switch (reason) {
+      case 'body_too_large':
+        return new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, `invalid request: ${message}`, { status })
+      case 'origin':
+      case 'host':
+      case 'cross_site':
+        return new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, message, { status })
+      default:
+        return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, message, { status })
+    }
+  }
+
+  /** Reads the body up to {@link REFUSED_BODY_BYTES}, only to echo the request's id (S5). */
+  #refuseUnauthenticated(): void {
+    const refused = (id?: string): void => this.answerError(authenticationFailed(id), 'unauthenticated')
+    const { request } = this
+    if (request.method !== 'POST' || request.headers['content-encoding'] !== undefined) {
+      refused()
+      return
+    }
+    readBody(request, REFUSED_BODY_BYTES, (tooLarge, body) => {
+      try {
+        refused(tooLarge === undefined ? readRequestId(body) : undefined)
+      } catch {
+        this.response.destroy()
+      }
+    })
+  }
+}
+
+function outcomeOf({ reason }: Refusal): RefusedOutcome {
+  if (reason === 'origin' || reason === 'host' || reason === 'cross_site') return 'origin_refused'
+  return reason === 'limit' ? 'limited' : 'error'
+}

@@ -1,0 +1,347 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+
+import { ANONYMOUS } from '@signalbox/broker-core'
+import { describe, expect, test, vi } from 'vitest'
+
+import type { AdmissionControl, Authenticator } from '../src/index.ts'
+import { AdmissionControl as Control, AuthenticationError, TrustedProxies } from '../src/index.ts'
+import { servePlain } from './support/plain-surface.ts'
+
+/** Verifies callers by a header that names them. */
+const byName: Authenticator = {
+  authenticate({ headers }) {
+    const { authorization } = headers
+    if (authorization === undefined) throw new AuthenticationError('no name')
+    return { clientId: authorization }
+  },
+}
+
+async function idle(admission: AdmissionControl): Promise<void> {
+  await vi.waitFor(() => expect(admission.use).toMatchObject({ requests: 0, bodyBytes: 0, streams: 0, unreadBytes: 0 }))
+}
+
+describe('endpoint - admission', () => {
+  test('endpoint - an authenticator that answers at once and one that takes its time lead to the same handler', async () => {
+    for (const authenticator of [
+      { authenticate: () => ANONYMOUS },
+      { authenticate: () => Promise.resolve(ANONYMOUS) },
+    ] satisfies Authenticator[]) {
+      const { url } = await servePlain(
+        () =>
+          (exchange, { identity }) =>
+            exchange.answer(identity.clientId),
+        { authenticator },
+      )
+      expect(await (await fetch(url)).text()).toBe('anonymous')
+    }
+  })
+
+  test('endpoint - refused credentials are no failure, an authenticator that breaks is one', async () => {
+    const failures = [new AuthenticationError('no token'), new Error('broken')]
+    for (const failure of failures) {
+      for (const authenticate of [
+        () => {
+          throw failure
+        },
+        () => Promise.reject(failure),
+      ]) {
+        const { url, reported } = await servePlain(() => (exchange) => exchange.answer('in'), {
+          authenticator: { authenticate },
+        })
+        const response = await fetch(url)
+        const expected = failure instanceof AuthenticationError
+        expect(response.status).toBe(expected ? 401 : 500)
+        expect(reported).toEqual(expected ? [] : [failure])
+      }
+    }
+  })
+
+  test('endpoint - an origin that is not trusted is refused before the caller is looked at', async () => {
+    const { url } = await servePlain(() => (exchange) => exchange.answer('in'), { authenticator: byName })
+    const response = await fetch(url, { headers: { origin: 'http://evil.example' } })
+    expect([response.status, await response.text()]).toEqual([403, 'origin: origin not allowed'])
+  })
+
+  test('endpoint - after close only what may finish is admitted', async () => {
+    const { url } = await servePlain((endpoint) => {
+      endpoint.close()
+      return (exchange) => exchange.answer('in')
+    })
+    expect((await fetch(url)).status).toBe(503)
+  })
+})
+
+describe('endpoint - containment', () => {
+  test.each([
+    [
+      'throws',
+      () => {
+        throw new Error('a bug')
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('a bug'))],
+  ])('endpoint - a handler that %s is answered with the internal error and reported', async (_how, part) => {
+    const { url, reported } = await servePlain(() => part)
+    const response = await fetch(url)
+    expect([response.status, await response.text()]).toEqual([500, 'internal error'])
+    expect(reported).toMatchObject([{ message: 'a bug' }])
+  })
+
+  test('endpoint - a handler that throws after the body was read is answered and reported', async () => {
+    const { url, reported } = await servePlain(
+      (endpoint) => (exchange) =>
+        endpoint.readBody(exchange, 100, () => {
+          throw new Error('a bug')
+        }),
+    )
+    expect((await fetch(url, { method: 'POST', body: 'x' })).status).toBe(500)
+    expect(reported).toHaveLength(1)
+  })
+
+  test('endpoint - an answer that cannot be given ends its connection, not the server', async () => {
+    const { url, reported } = await servePlain(() => (exchange) => {
+      exchange.crash = () => {
+        throw new Error('a second bug')
+      }
+      throw new Error('a bug')
+    })
+    await expect(fetch(url)).rejects.toThrow('fetch failed')
+    expect(reported).toHaveLength(2)
+  })
+})
+
+describe('endpoint - limits', () => {
+  test('endpoint - requests in flight are limited for each caller, and free again when they end', async () => {
+    const admission = new Control({ limits: { caller: { requestsInFlight: 2 } } })
+    const open: (() => void)[] = []
+    const { url } = await servePlain(() => (exchange) => void open.push(() => exchange.answer('in')), {
+      authenticator: byName,
+      frontDoor: { admission },
+    })
+    const ask = (name: string): Promise<Response> => fetch(url, { headers: { authorization: name } })
+    const answers = [ask('a'), ask('a')]
+    await vi.waitFor(() => expect(open).toHaveLength(2))
+    const refused = await ask('a')
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('retry-after')).toBe('1')
+    expect(await refused.text()).toBe(
+      'limit caller_requests: this caller has reached its limit of 2 requests in flight (LIMITS_CALLER_REQUESTS_IN_FLIGHT); finish some first, or try again later',
+    )
+    const other = ask('b')
+    await vi.waitFor(() => expect(open).toHaveLength(3))
+    for (const answer of open) answer()
+    await Promise.all([...answers, other])
+    await idle(admission)
+    const again = ask('a')
+    await vi.waitFor(() => expect(open).toHaveLength(4))
+    open[3]?.()
+    expect((await again).status).toBe(200)
+  })
+
+  test('endpoint - anonymous callers are told apart by address, and one may take half of what the process has', async () => {
+    const admission = new Control({ limits: { process: { requestsInFlight: 4 } } })
+    const open: (() => void)[] = []
+    const { url } = await servePlain(() => (exchange) => void open.push(() => exchange.answer('in')), {
+      frontDoor: { admission, trustedProxies: new TrustedProxies(['127.0.0.1']) },
+    })
+    const ask = (address: string): Promise<Response> => fetch(url, { headers: { 'x-forwarded-for': address } })
+    const answers = [ask('192.0.2.1'), ask('192.0.2.1')]
+    await vi.waitFor(() => expect(open).toHaveLength(2))
+    expect((await ask('192.0.2.1')).status).toBe(429)
+    answers.push(ask('192.0.2.2'), ask('192.0.2.2'))
+    await vi.waitFor(() => expect(open).toHaveLength(4))
+    expect(await (await ask('192.0.2.3')).text()).toMatch(/^limit process_requests/)
+    for (const answer of open) answer()
+    await Promise.all(answers)
+    await idle(admission)
+  })
+
+  test('endpoint - requests a second are limited where that is asked for, with the time until the next one', async () => {
+    const admission = new Control({ limits: { caller: { requestsPerSecond: 0.01 } } })
+    const { url } = await servePlain(() => (exchange) => exchange.answer('in'), { frontDoor: { admission } })
+    expect((await fetch(url)).status).toBe(200)
+    const refused = await fetch(url)
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(90)
+  })
+
+  test('endpoint - bytes of bodies are counted as they come, and given back when the answer is out', async () => {
+    const admission = new Control({ limits: { caller: { bodyBytes: 10_000 } } })
+    const seen: number[] = []
+    const { url } = await servePlain(
+      (endpoint) => (exchange) =>
+        endpoint.readBody(exchange, 100_000, (_exchange, body) => {
+          seen.push(admission.use.bodyBytes)
+          exchange.answer(String(body.byteLength))
+        }),
+      { authenticator: byName, frontDoor: { admission } },
+    )
+    const post = (bytes: number): Promise<Response> =>
+      fetch(url, { method: 'POST', body: 'x'.repeat(bytes), headers: { authorization: 'a' } })
+    expect(await (await post(10_000)).text()).toBe('10000')
+    expect(seen).toEqual([10_000])
+    await idle(admission)
+    const refused = await post(10_001)
+    expect([refused.status, await refused.text()]).toEqual([429, expect.stringContaining('limit caller_body_bytes')])
+    await idle(admission)
+  })
+
+  test('endpoint - a client that breaks off in the middle of its body holds nothing', async () => {
+    const admission = new Control()
+    const { port } = await servePlain(
+      (endpoint) => (exchange) => endpoint.readBody(exchange, 100_000, () => exchange.answer('in')),
+      { frontDoor: { admission } },
+    )
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    socket.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50000\r\n\r\n${'x'.repeat(20_000)}`)
+    await vi.waitFor(() => expect(admission.use.bodyBytes).toBe(20_000))
+    socket.destroy()
+    await idle(admission)
+  })
+
+  test('endpoint - what works on after its client has gone stays counted until it is done', async () => {
+    const admission = new Control()
+    let finish = (): void => {}
+    const { port } = await servePlain(
+      (endpoint) => (exchange) =>
+        endpoint.readBody(exchange, 100_000, () => {
+          exchange.hold?.retain()
+          finish = () => exchange.hold?.release()
+        }),
+      { frontDoor: { admission } },
+    )
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello')
+    await vi.waitFor(() => expect(admission.use).toMatchObject({ requests: 1, bodyBytes: 5 }))
+    socket.destroy()
+    // The connection's end is known to the server when the next request is answered.
+    await new Promise((resolve) => socket.once('close', resolve))
+    await vi.waitFor(() => expect(admission.use).toMatchObject({ requests: 1, bodyBytes: 5 }))
+    finish()
+    await idle(admission)
+  })
+
+  test('endpoint - above the memory watermark large bodies and streams are refused, small bodies are not', async () => {
+    let share = 0.9
+    const admission = new Control({ measureMemory: () => share })
+    const { url } = await servePlain(
+      (endpoint) => (exchange) =>
+        endpoint.readBody(exchange, 1_000_000, () => {
+          const refusal = exchange.hold?.toStream()
+          if (refusal === undefined) exchange.answer('a stream')
+          else exchange.refuse(refusal)
+        }),
+      { frontDoor: { admission } },
+    )
+    const post = async (bytes: number): Promise<string> =>
+      (await fetch(url, { method: 'POST', body: 'x'.repeat(bytes) })).text()
+    expect(await post(65_537)).toBe('limit memory: the server is short of memory; try again later')
+    expect(await post(10)).toBe('limit memory: the server is short of memory; try again later')
+    expect(admission.use.memoryExceeded).toBe(true)
+    share = 0.5
+    await vi.waitFor(() => expect(admission.use.memoryExceeded).toBe(false))
+    expect(await post(65_537)).toBe('a stream')
+  })
+
+  test('endpoint - a caller that reads none of its answers is cut off when they are too many bytes', async () => {
+    const admission = new Control({ limits: { process: { unreadBytes: 16_000_000 } } })
+    const { port } = await servePlain(() => (exchange) => exchange.answer('x'.repeat(6_000_000)), {
+      frontDoor: { admission },
+    })
+    const sockets = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        const socket = connect(port, '127.0.0.1')
+        socket.on('error', () => {})
+        await once(socket, 'connect')
+        socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
+        return socket
+      }),
+    )
+    await vi.waitFor(() =>
+      expect(sockets.some(({ destroyed, readableEnded }) => destroyed || readableEnded)).toBe(false),
+    )
+    await vi.waitFor(() => expect(admission.use.unreadBytes).toBeGreaterThan(0))
+    expect(admission.use.unreadBytes).toBeLessThanOrEqual(8_000_000)
+    for (const socket of sockets) socket.destroy()
+    await idle(admission)
+  })
+
+  test('endpoint - limits can be replaced while requests are under way', async () => {
+    const admission = new Control({ limits: { process: { requestsInFlight: 2 } } })
+    const open: (() => void)[] = []
+    const { url } = await servePlain(() => (exchange) => void open.push(() => exchange.answer('in')), {
+      frontDoor: { admission },
+    })
+    const first = fetch(url)
+    await vi.waitFor(() => expect(open).toHaveLength(1))
+    expect((await fetch(url)).status).toBe(429)
+    const { caller, process } = {
+      caller: { requestsPerSecond: 0, requestsInFlight: 0, bodyBytes: 0, streams: 0 },
+      process: { requestsInFlight: 0, bodyBytes: 0, streams: 0, unreadBytes: 0, memoryPercent: 0 },
+    }
+    admission.setLimits({ caller, process })
+    const second = fetch(url)
+    await vi.waitFor(() => expect(open).toHaveLength(2))
+    for (const answer of open) answer()
+    expect((await first).status).toBe(200)
+    expect((await second).status).toBe(200)
+  })
+})
+
+describe('endpoint - web pages', () => {
+  const frontDoor = { allowedHosts: 'auto' as const }
+  const ask = async (headers: Record<string, string>, options: Parameters<typeof servePlain>[1] = { frontDoor }) => {
+    const { port } = await servePlain(() => (exchange) => exchange.answer('in'), options)
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    const lines = Object.entries({ Connection: 'close', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
+    socket.write(`GET / HTTP/1.1\r\n${lines.join('')}\r\n`)
+    let text = ''
+    for await (const chunk of socket) text += String(chunk)
+    return `${text.slice(9, 12)} ${text.slice(text.indexOf('\r\n\r\n') + 4)}`
+  }
+
+  test.each(['localhost', 'localhost:9090', 'LOCALHOST.', '127.0.0.1:1', '[::1]:9090', '10.1.2.3:9090'])(
+    'endpoint - without authentication the Host %s may be asked for',
+    async (host) => {
+      expect(await ask({ Host: host })).toBe('200 in')
+    },
+  )
+
+  test.each([
+    'evil.example',
+    'evil.example:9090',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    `${'a'.repeat(301)}`,
+  ])('endpoint - without authentication the Host %s is refused, and the setting named', async (host) => {
+    expect(await ask({ Host: host })).toMatch(/^403 host: host not allowed: .*HTTP_ALLOWED_HOSTS/)
+  })
+
+  test('endpoint - listed hosts, the public one and the bind address may be asked for', async () => {
+    expect(await ask({ Host: 'a.example' }, { frontDoor: { allowedHosts: ['a.example'] } })).toBe('200 in')
+    expect(await ask({ Host: 'localhost' }, { frontDoor: { allowedHosts: ['a.example'] } })).toMatch(/^403/)
+    expect(await ask({ Host: 'p.example' }, { frontDoor: { ...frontDoor, publicHost: 'p.example' } })).toBe('200 in')
+    expect(await ask({ Host: 'node-1' }, { frontDoor, bindHost: 'node-1' })).toBe('200 in')
+  })
+
+  test('endpoint - with authentication any Host will do, and what other sites make a browser ask as well', async () => {
+    const options = { frontDoor, authenticator: byName }
+    expect(await ask({ Host: 'evil.example', Authorization: 'a', 'Sec-Fetch-Site': 'cross-site' }, options)).toBe(
+      '200 in',
+    )
+  })
+
+  test('endpoint - a navigation or an image of another site is refused, a fetch of a trusted origin is not', async () => {
+    const crossSite = { Host: 'localhost', 'Sec-Fetch-Site': 'cross-site' }
+    expect(await ask(crossSite)).toMatch(/^403 cross_site/)
+    const origin = 'https://app.example'
+    expect(await ask({ ...crossSite, Origin: origin }, { frontDoor, trustedOrigins: [origin] })).toBe('200 in')
+    expect(await ask(crossSite, { frontDoor, trustedOrigins: '*' })).toBe('200 in')
+    expect(await ask({ Host: 'localhost', 'Sec-Fetch-Site': 'none' })).toBe('200 in')
+    expect(await ask({ Host: 'localhost', 'Sec-Fetch-Site': 'same-origin' })).toBe('200 in')
+  })
+})

@@ -1,0 +1,59 @@
+import { once } from 'node:events'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { onTestFinished } from 'vitest'
+
+import type { Admitted, EndpointOptions, Refusal } from '../../src/index.ts'
+import { anonymousAuthenticator, Endpoint, HttpExchange } from '../../src/index.ts'
+
+/** A surface whose protocol is a line of text. */
+export class PlainExchange extends HttpExchange {
+  answer(text: string): void {
+    if (this.begin()) this.send(200, {}, text)
+  }
+
+  override refuse({ limit, message, reason, retryAfterSeconds, status }: Refusal): void {
+    if (!this.begin()) return
+    const headers = retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) }
+    this.sendRefusal(status, headers, `${reason}${limit === undefined ? '' : ` ${limit}`}: ${message}`)
+  }
+
+  override crash(): void {
+    if (this.begin()) this.sendRefusal(500, {}, 'internal error')
+  }
+}
+
+export interface PlainServer {
+  readonly server: Server
+  readonly port: number
+  readonly url: string
+  /** What the endpoint reported. */
+  readonly reported: unknown[]
+}
+
+/** Serves the endpoint on a real server. */
+export async function servePlain(
+  handle: (endpoint: Endpoint) => Admitted<PlainExchange>,
+  options: Partial<EndpointOptions> = {},
+): Promise<PlainServer> {
+  const reported: unknown[] = []
+  const endpoint = new Endpoint({
+    authenticator: anonymousAuthenticator,
+    trustedOrigins: 'auto',
+    failed: (error) => reported.push(error),
+    ...options,
+  })
+  const admitted = handle(endpoint)
+  const server = createServer((request: IncomingMessage, response: ServerResponse) =>
+    endpoint.admit(new PlainExchange(request, response, undefined), admitted),
+  ).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { server, port, url: `http://127.0.0.1:${port}/`, reported }
+}
