@@ -1,16 +1,15 @@
-import { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import {
   errorText,
   eventText,
   JSON_RPC_CODES,
-  refuseBody,
+  JsonRpcExchange,
   SSE_HEADERS,
   SseStream,
   successText,
 } from '@signalbox/http-kit'
-import type { JsonRpcError, Settlement, Settlements } from '@signalbox/http-kit'
+import type { JsonRpcError, Unsettled } from '@signalbox/http-kit'
 
 import type { Accepted } from './accept.ts'
 import { acceptedBy } from './accept.ts'
@@ -20,13 +19,9 @@ import { checkProtocolHeaders, readProtocolHeaders } from './session.ts'
 import type { Revision } from './wire/revision.ts'
 import { LATEST_REVISION } from './wire/revisions.ts'
 
-/** One HTTP request and the one answer to it, in the form its client reads. */
-export class Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly #moreHeaders: OutgoingHttpHeaders | undefined
-  readonly #onFinished: ((exchange: Exchange, outcome: McpOutcome) => void) | undefined
-  readonly startedAt: number
+/** One HTTP request to the MCP endpoint and the one answer to it, in the form its client reads. */
+export class McpExchange extends JsonRpcExchange {
+  readonly #onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined
   readonly #named: ProtocolHeaders
   /** What the request speaks: what it named if that is one of ours, else the latest (M1). */
   revision: Revision
@@ -35,19 +30,15 @@ export class Exchange {
   method = 'unknown'
   tool: string | undefined
   #stream: SseStream | undefined
-  #answered = false
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
-    onFinished: ((exchange: Exchange, outcome: McpOutcome) => void) | undefined,
+    onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined,
   ) {
-    this.request = request
-    this.response = response
-    this.#moreHeaders = moreHeaders
+    super(request, response, moreHeaders)
     this.#onFinished = onFinished
-    this.startedAt = performance.now()
     this.#named = readProtocolHeaders(request.headers)
     this.revision = this.#named.revision ?? LATEST_REVISION
     this.sessionId = this.#named.sessionId
@@ -62,42 +53,36 @@ export class Exchange {
     return acceptedBy(this.request.headers.accept)
   }
 
-  /** The client went away before it had its answer. */
-  get abandoned(): boolean {
-    return this.response.destroyed
-  }
-
   /** A JSON-RPC success; `result` is JSON text. */
   succeed(id: string, result: string, outcome: McpOutcome = 'success', unsettled?: Unsettled): void {
     this.#answer(200, successText(id, result), outcome, unsettled)
   }
 
-  /** A JSON-RPC error with the status of J3. */
+  /** A JSON-RPC error with the status of J3, whether or not the body was read. */
   fail(error: JsonRpcError, id: string | undefined = error.id, outcome: McpOutcome = 'error'): void {
-    this.#answer(error.status ?? statusOf(error.code), errorText(id, error.code, error.message, error.data), outcome)
+    this.#fail(error, id, outcome)
   }
 
-  /** As {@link fail}, for a request whose body was not read, or not to its end. */
-  refuse(error: JsonRpcError, outcome: McpOutcome = 'error'): void {
-    if (this.#answered) return
-    this.#answered = true
-    const text = errorText(error.id, error.code, error.message, error.data)
-    const headers = this.#headers()
-    headers['Content-Type'] = 'application/json'
-    refuseBody(this.request, this.response, error.status ?? statusOf(error.code), headers, text)
-    this.#finished(outcome)
+  protected override answerError(error: JsonRpcError, outcome: McpOutcome, headers?: OutgoingHttpHeaders): void {
+    this.#fail(error, error.id, outcome, headers)
+  }
+
+  #fail(error: JsonRpcError, id: string | undefined, outcome: McpOutcome, headers?: OutgoingHttpHeaders): void {
+    const { code, data, message, status = statusOf(code) } = error
+    const text = errorText(id, code, message, data)
+    if (this.request.readableEnded || this.#stream !== undefined) {
+      this.#answer(status, text, outcome, undefined, headers)
+    } else if (this.begin()) {
+      this.sendRefusal(status, { ...this.#headers(), ...headers, 'Content-Type': 'application/json' }, text)
+      this.#finished(outcome)
+    }
   }
 
   /** An answer without a body. */
   empty(status: number, outcome: McpOutcome = 'success', headers?: OutgoingHttpHeaders): void {
-    if (this.#answered) return
-    this.#answered = true
-    if (this.#stream !== undefined) {
-      this.#stream.end()
-    } else {
-      this.response.writeHead(status, { ...this.#headers(), ...headers, 'Content-Length': 0 })
-      this.response.end()
-    }
+    if (!this.begin()) return
+    if (this.#stream !== undefined) this.#stream.end()
+    else this.send(status, { ...this.#headers(), ...headers }, '')
     this.#finished(outcome)
   }
 
@@ -106,6 +91,7 @@ export class Exchange {
     this.#stream ??= new SseStream(this.response, {
       headers: this.#headers(),
       keepAliveMs,
+      ...(this.hold === undefined ? {} : { hold: this.hold }),
       ...(endsAt === undefined ? {} : { endsAt }),
     })
     return this.#stream
@@ -113,43 +99,41 @@ export class Exchange {
 
   /** The answer was given in another way, or there is nobody to give it to. */
   finish(outcome: McpOutcome): void {
-    if (this.#answered) return
-    this.#answered = true
+    if (!this.begin()) return
     this.#stream?.end()
     this.#finished(outcome)
   }
 
-  #answer(status: number, text: string, outcome: McpOutcome, unsettled?: Unsettled): void {
-    if (this.#answered) return
-    this.#answered = true
-    const { response } = this
-    if (response.destroyed) {
+  #answer(
+    status: number,
+    text: string,
+    outcome: McpOutcome,
+    unsettled?: Unsettled,
+    moreHeaders?: OutgoingHttpHeaders,
+  ): void {
+    if (!this.begin()) return
+    if (this.abandoned) {
       unsettled?.settlements.settle(unsettled.settlement, 'rollback')
       this.#finished('disconnected')
       return
     }
-    let chunk = text
     if (this.#stream !== undefined) {
       this.#stream.release()
-      chunk = eventText({ event: 'message', data: text })
+      this.sendLast(eventText({ event: 'message', data: text }), unsettled)
+    } else if (status === 200 && !this.accepted.json) {
+      const headers = { ...this.#headers(), ...moreHeaders, ...SSE_HEADERS }
+      this.send(status, headers, eventText({ event: 'message', data: text }), unsettled)
     } else {
       const headers = this.#headers()
-      if (status === 200 && !this.accepted.json) {
-        chunk = eventText({ event: 'message', data: text })
-        Object.assign(headers, SSE_HEADERS)
-      } else {
-        headers['Content-Type'] = 'application/json'
-      }
-      headers['Content-Length'] = Buffer.byteLength(chunk)
-      response.writeHead(status, headers)
+      headers['Content-Type'] = 'application/json'
+      if (moreHeaders !== undefined) Object.assign(headers, moreHeaders)
+      this.send(status, headers, text, unsettled)
     }
-    if (unsettled === undefined) response.end(chunk)
-    else unsettled.settlements.deliver(response, chunk, unsettled.settlement)
     this.#finished(outcome)
   }
 
   #headers(): OutgoingHttpHeaders {
-    const headers: OutgoingHttpHeaders = { ...this.#moreHeaders, 'MCP-Protocol-Version': this.revision.version }
+    const headers: OutgoingHttpHeaders = { ...this.moreHeaders, 'MCP-Protocol-Version': this.revision.version }
     if (this.sessionId !== undefined) headers['MCP-Session-Id'] = this.sessionId
     return headers
   }
@@ -157,12 +141,6 @@ export class Exchange {
   #finished(outcome: McpOutcome): void {
     this.#onFinished?.(this, outcome)
   }
-}
-
-/** Messages on lease that travel in an answer (M14). */
-export interface Unsettled {
-  readonly settlements: Settlements
-  readonly settlement: Settlement
 }
 
 /** J3, where the error fixes no status of its own. */

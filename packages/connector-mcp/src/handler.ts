@@ -2,12 +2,9 @@ import type { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import type { Identity, JsonRpcMessage, JsonRpcRequest, OriginPolicy } from '@signalbox/http-kit'
+import type { ConnectionCaller, JsonRpcMessage, JsonRpcRequest } from '@signalbox/http-kit'
 import {
-  authenticate,
-  AuthenticationError,
-  authenticationFailed,
-  handleOf,
+  Endpoint,
   internalError,
   JSON_RPC_CODES,
   jsonHeadersProblem,
@@ -15,16 +12,12 @@ import {
   MAX_JSON_KEYS,
   MCP_LOCAL_HOSTS,
   OpenStreams,
-  originPolicy,
-  originRefused,
   parseJsonRpc,
-  readBody,
-  readRefusedId,
   Settlements,
 } from '@signalbox/http-kit'
 
 import { callKey, Calls } from './calls.ts'
-import { Exchange } from './exchange.ts'
+import { McpExchange } from './exchange.ts'
 import {
   readArguments,
   readCancelledId,
@@ -79,31 +72,31 @@ class McpEndpoint {
   readonly streams: OpenStreams
   readonly #broker: Broker
   readonly #options: ResolvedOptions
-  readonly #originAllowed: OriginPolicy
+  readonly #endpoint: Endpoint
   readonly #tools: ReadonlyMap<string, Tool>
   /** The tools as JSON texts, for `tools/list`. */
   readonly #toolTexts: ReadonlyMap<Tool, string>
   readonly #calls: Calls
   readonly #settlements: Settlements
   readonly #environment: CallEnvironment
-  readonly #onFinished: ((exchange: Exchange, outcome: McpOutcome) => void) | undefined = undefined
+  readonly #onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined = undefined
   #closed: Promise<void> | undefined
 
   constructor(broker: Broker, options: ResolvedOptions) {
     this.#broker = broker
     this.#options = options
     this.streams = new OpenStreams(options.maxStreams)
-    this.#originAllowed = originPolicy(options.trustedOrigins, {
-      alsoLocal: MCP_LOCAL_HOSTS,
-      ...(options.bindHost === undefined ? {} : { bindHost: options.bindHost }),
-    })
     this.#tools = createTools(options.agents === undefined ? {} : { agents: options.agents })
     this.#toolTexts = new Map([...this.#tools.values()].map((tool) => [tool, JSON.stringify(tool.definition)]))
-    const failed = (error: unknown): void => {
-      try {
-        options.hooks.failed?.(error)
-      } catch {}
-    }
+    this.#endpoint = new Endpoint({
+      authenticator: options.authenticator,
+      trustedOrigins: options.trustedOrigins,
+      bindHost: options.bindHost,
+      alsoLocal: MCP_LOCAL_HOSTS,
+      frontDoor: options.frontDoor,
+      failed: (error) => options.hooks.failed?.(error),
+    })
+    const failed = (error: unknown): void => this.#endpoint.report(error)
     this.#calls = new Calls(options.toolTimeoutSeconds * 1000)
     this.#settlements = new Settlements(options.settleGraceMs, failed)
     this.#environment = {
@@ -123,85 +116,45 @@ class McpEndpoint {
     }
   }
 
-  /** S5: origin, then authentication, then the body. */
   handle(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
     if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
-    const exchange = new Exchange(request, response, headers, this.#onFinished)
+    const exchange = new McpExchange(request, response, headers, this.#onFinished)
     const { method } = request
-    if (method === 'GET' || method === 'DELETE') exchange.method = method
-    if (!this.#originAllowed(request.headers.origin)) {
-      exchange.refuse(originRefused(), 'origin_refused')
-      return
-    }
-    if (method !== 'POST' && method !== 'GET' && method !== 'DELETE') {
+    if (method === 'POST') {
+      this.#endpoint.admit(exchange, this.#post)
+    } else if (method === 'GET' || method === 'DELETE') {
+      exchange.method = method
+      this.#endpoint.admit(exchange, this.#withoutBody)
+    } else {
       exchange.empty(405, 'error', { Allow: 'GET, POST, DELETE' })
-      return
     }
-    if (this.#closed !== undefined) {
-      response.shouldKeepAlive = false
-      exchange.refuse(unavailable('the server is shutting down; try again'))
-      return
-    }
-    authenticate(
-      this.#options.authenticator,
-      request,
-      (identity) => this.#authenticated(exchange, identity),
-      (cause) => this.#unauthenticated(exchange, cause),
-    )
   }
 
-  #unauthenticated(exchange: Exchange, cause: unknown): void {
-    const refused = (id?: string): JsonRpcError => {
-      if (cause instanceof AuthenticationError) return authenticationFailed(id)
-      this.#environment.failed(cause)
-      return internalError(cause, id)
-    }
-    readRefusedId(exchange.request, (id, bodyRead) => {
-      if (bodyRead) exchange.fail(refused(id), undefined, 'unauthenticated')
-      else exchange.refuse(refused(), 'unauthenticated')
-    })
+  readonly #post = (exchange: McpExchange, caller: ConnectionCaller): void => {
+    const problem = jsonHeadersProblem(exchange.request.headers)
+    if (problem === undefined) {
+      this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) =>
+        this.#message(exchange, caller, body),
+      )
+    } else exchange.fail(problem)
   }
 
-  #authenticated(exchange: Exchange, identity: Identity): void {
-    const { request } = exchange
-    if (request.method === 'POST') this.#post(exchange, identity)
-    else this.#withoutBody(exchange, identity)
-  }
-
-  #post(exchange: Exchange, identity: Identity): void {
-    const { request } = exchange
-    const problem = jsonHeadersProblem(request.headers)
-    if (problem) {
-      exchange.refuse(problem)
-      return
-    }
-    readBody(request, this.#options.maxBodyBytes, (error, body) => {
-      if (error) exchange.refuse(error)
-      else this.#message(exchange, identity, body)
-    })
-  }
-
-  #message(exchange: Exchange, identity: Identity, body: Buffer): void {
-    let message: JsonRpcMessage | undefined
+  #message(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): void {
     try {
-      message = parseJsonRpc(body, { maxKeys: MAX_JSON_KEYS })
-      this.#dispatch(exchange, identity, message)
+      const message = parseJsonRpc(body, { maxKeys: MAX_JSON_KEYS, uniqueKeys: true })
+      if (message.kind === 'request') exchange.id = message.id
+      this.#dispatch(exchange, caller, message)
     } catch (error) {
-      const id = message?.kind === 'request' ? message.id : undefined
-      if (error instanceof JsonRpcError) {
-        exchange.fail(error, error.id ?? id)
-      } else {
-        this.#environment.failed(error)
-        exchange.fail(internalError(error, id))
-      }
+      if (!(error instanceof JsonRpcError)) throw error
+      exchange.fail(error, error.id ?? exchange.id)
     }
   }
 
-  #dispatch(exchange: Exchange, identity: Identity, message: JsonRpcMessage): void {
+  #dispatch(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcMessage): void {
     exchange.checkHeaders(message.kind === 'request' ? message.id : undefined)
     if (message.kind === 'request') {
       if (KNOWN_METHODS.has(message.method)) exchange.method = message.method
-      this.#request(exchange, identity, message)
+      this.#request(exchange, caller, message)
       return
     }
     exchange.method = 'notification'
@@ -214,25 +167,26 @@ class McpEndpoint {
       }
       if (message.method === 'notifications/cancelled') {
         const cancelled = readCancelledId(message.paramsText)
-        const key = cancelled === undefined ? undefined : callKey(identity.clientId, exchange.sessionId, cancelled)
+        const key =
+          cancelled === undefined ? undefined : callKey(caller.identity.clientId, exchange.sessionId, cancelled)
         if (key !== undefined) this.#calls.cancel(key)
       }
     }
     exchange.empty(202)
   }
 
-  #request(exchange: Exchange, identity: Identity, message: JsonRpcRequest): void {
+  #request(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcRequest): void {
     const { id, method, params } = message
     switch (method) {
       case 'tools/call':
-        this.#callTool(exchange, identity, message)
+        this.#callTool(exchange, caller, message)
         break
       case 'ping':
         exchange.succeed(id, '{}')
         break
       case 'tools/list':
         refuseCursor(params, id)
-        exchange.succeed(id, this.#toolList(handleOf(this.#broker, identity, exchange.request)))
+        exchange.succeed(id, this.#toolList(caller.handle(this.#broker)))
         break
       case 'initialize': {
         const revision = negotiate(readProtocolVersion(params, id))
@@ -260,7 +214,7 @@ class McpEndpoint {
     return `{"tools":[${shown.join(',')}]}`
   }
 
-  #callTool(exchange: Exchange, identity: Identity, message: JsonRpcRequest): void {
+  #callTool(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcRequest): void {
     const { id, params } = message
     const tool = readTool(this.#tools, params, id)
     exchange.tool = tool.definition.name
@@ -268,7 +222,7 @@ class McpEndpoint {
     const progressToken = readProgressToken(message)
     const call = new ToolCall(
       tool,
-      handleOf(this.#broker, identity, exchange.request),
+      caller.handle(this.#broker),
       exchange,
       id,
       exchange.accepted.events ? progressToken : undefined,
@@ -277,32 +231,40 @@ class McpEndpoint {
     call.run(args)
   }
 
-  #withoutBody(exchange: Exchange, { expiresAt }: Identity): void {
+  readonly #withoutBody = (exchange: McpExchange, { account, identity }: ConnectionCaller): void => {
+    const { request } = exchange
     try {
       exchange.checkHeaders()
-      if (exchange.request.method === 'DELETE') {
-        exchange.empty(200)
-        return
-      }
-      if (!exchange.accepted.events) {
-        throw new JsonRpcError(
-          JSON_RPC_CODES.INVALID_REQUEST,
-          'invalid request: GET opens an event stream; Accept must name text/event-stream',
-          { status: 406 },
-        )
-      }
-      if (!this.streams.hasRoom) {
-        throw unavailable(`all ${this.#options.maxStreams} streams are open; try again later`)
-      }
     } catch (error) {
-      exchange.refuse(error instanceof JsonRpcError ? error : internalError(error))
+      exchange.fail(error instanceof JsonRpcError ? error : internalError(error))
       return
     }
-    this.streams.add(exchange.openStream(this.#options.keepAliveMs, expiresAt))
-    this.#onFinished?.(exchange, 'success')
+    if (request.method === 'DELETE') {
+      exchange.empty(200)
+    } else if (!exchange.accepted.events) {
+      const text = 'invalid request: GET opens an event stream; Accept must name text/event-stream'
+      exchange.fail(new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, text, { status: 406 }))
+    } else {
+      this.#openStream(exchange, account, identity.expiresAt)
+    }
+  }
+
+  #openStream(exchange: McpExchange, account: string, endsAt: number | undefined): void {
+    const { keepAliveMs } = this.#options
+    if (!this.streams.hasRoomFor(account)) {
+      const text = `all ${this.streams.limit} streams of this endpoint are open, or half of them are this caller's; close one, or try again later`
+      exchange.fail(new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text, { status: 503 }))
+      return
+    }
+    const refusal = exchange.hold?.toStream()
+    if (refusal === undefined) {
+      this.streams.add(exchange.openStream(keepAliveMs, endsAt), account)
+      this.#onFinished?.(exchange, 'success')
+    } else exchange.refuse(refusal)
   }
 
   close(graceMs = 5000): Promise<void> {
+    this.#endpoint.close()
     this.#closed ??= (async () => {
       this.streams.closeAll()
       await this.#calls.close(graceMs)
@@ -310,8 +272,4 @@ class McpEndpoint {
     })()
     return this.#closed
   }
-}
-
-function unavailable(reason: string): JsonRpcError {
-  return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, reason, { status: 503 })
 }

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
+import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
@@ -15,6 +15,8 @@ export type McpOutcome =
   | 'error'
   | 'unauthenticated'
   | 'origin_refused'
+  /** A limit of the front door. */
+  | 'limited'
   | 'cancelled'
   | 'disconnected'
 
@@ -42,6 +44,8 @@ export interface McpOptions {
   readonly trustedOrigins?: TrustedOrigins
   /** The address the server binds to, which `auto` trusts. @default none */
   readonly bindHost?: string
+  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between connectors. @default the default limits, for this connector alone */
+  readonly frontDoor?: FrontDoor
   /** @default 10485760 */
   readonly maxBodyBytes?: number
   /** Open GET streams; 0 is no limit (M3). @default 1000 */
@@ -67,8 +71,8 @@ export const INSTRUCTIONS =
   'A channel is created by its first use, and the same name may be used in each of the five types. ' +
   'Use channel_list to see what is there. Channel names that begin with _AGENTS_. belong to the broker.'
 
-export type ResolvedOptions = Required<Omit<McpOptions, 'agents' | 'bindHost'>> &
-  Pick<McpOptions, 'agents' | 'bindHost'>
+export type ResolvedOptions = Required<Omit<McpOptions, 'agents' | 'bindHost' | 'frontDoor'>> &
+  Pick<McpOptions, 'agents' | 'bindHost' | 'frontDoor'>
 
 /** @throws RangeError for a number that is out of range */
 export function resolveOptions(options: McpOptions): ResolvedOptions {

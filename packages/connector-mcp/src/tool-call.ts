@@ -7,7 +7,7 @@ import type { Calls, RunningCall } from './calls.ts'
 import { callKey } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
 import { CallEnded } from './errors.ts'
-import type { Exchange } from './exchange.ts'
+import type { McpExchange } from './exchange.ts'
 import { traceContext } from './trace-context.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 
@@ -29,7 +29,7 @@ export class ToolCall implements ToolContext, RunningCall {
   readonly agents?: AgentDirectory
   readonly startedAt = performance.now()
   readonly #tool: Tool
-  readonly #exchange: Exchange
+  readonly #exchange: McpExchange
   readonly #id: string
   readonly #progressToken: string | undefined
   readonly #environment: CallEnvironment
@@ -47,7 +47,7 @@ export class ToolCall implements ToolContext, RunningCall {
   constructor(
     tool: Tool,
     broker: BrokerHandle,
-    exchange: Exchange,
+    exchange: McpExchange,
     id: string,
     progressToken: string | undefined,
     environment: CallEnvironment,
@@ -118,6 +118,8 @@ export class ToolCall implements ToolContext, RunningCall {
   /** Does the work and answers. */
   run(args: unknown): void {
     this.#place = this.#environment.calls.begin(this)
+    // The tool may run on when its client has gone, with the arguments in memory.
+    this.#exchange.hold?.retain()
     let outcome: Promise<ToolOutcome>
     try {
       outcome = this.#tool.call(args, this)
@@ -197,6 +199,7 @@ export class ToolCall implements ToolContext, RunningCall {
     if (this.#finished) return
     this.#finished = true
     this.#environment.calls.finish()
+    this.#exchange.hold?.release()
   }
 }
 
