@@ -1,8 +1,7 @@
-import { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import { jsonRpcErrorText, refuseBody } from '@signalbox/http-kit'
-import type { JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError, jsonRpcErrorText, JsonRpcExchange } from '@signalbox/http-kit'
+import type { Refusal, RefusedOutcome } from '@signalbox/http-kit'
 
 import type { A2aRequestEvent } from './options.ts'
 
@@ -10,16 +9,11 @@ import type { A2aRequestEvent } from './options.ts'
 export const AGENTS_OWN = 'agent'
 
 /** One HTTP request to an agent, and the one answer to it. */
-export class Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+export class A2aExchange extends JsonRpcExchange {
   /** For metrics. */
   agentId = 'unknown'
   method = 'unknown'
-  readonly #moreHeaders: OutgoingHttpHeaders | undefined
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
-  readonly #startedAt: number
-  #answered = false
 
   constructor(
     request: IncomingMessage,
@@ -27,11 +21,8 @@ export class Exchange {
     moreHeaders: OutgoingHttpHeaders | undefined,
     onFinished: ((event: A2aRequestEvent) => void) | undefined,
   ) {
-    this.request = request
-    this.response = response
-    this.#moreHeaders = moreHeaders
+    super(request, response, moreHeaders)
     this.#onFinished = onFinished
-    this.#startedAt = onFinished === undefined ? 0 : performance.now()
   }
 
   /** `id` and `result` are source text: neither is re-shaped (A4). */
@@ -46,70 +37,57 @@ export class Exchange {
     this.finished('error', AGENTS_OWN)
   }
 
-  /** A JSON-RPC error of the gateway's: 200 but where J3 fixes another status. */
+  /** A JSON-RPC error of the gateway's, whether or not the body was read: 200 but where J3 fixes another status. */
   fail(error: JsonRpcError, id: string | undefined = error.id): void {
-    this.#json(error.status ?? 200, jsonRpcErrorText(error, id))
-    this.finished('error', String(error.code))
+    this.#fail(error, id)
   }
 
-  /** As {@link fail}, for a request whose body was not read, or not to its end. */
-  refuse(error: JsonRpcError): void {
-    if (this.#answered) return
-    this.#answered = true
-    const headers = { ...this.#moreHeaders, 'Content-Type': 'application/json' }
-    refuseBody(this.request, this.response, error.status ?? 200, headers, jsonRpcErrorText(error))
+  protected override answerError(error: JsonRpcError, _outcome: RefusedOutcome, headers?: OutgoingHttpHeaders): void {
+    this.#fail(error, error.id, headers)
+  }
+
+  /** The gateway says every limit as it says that of an agent (specification, "Transport versus application errors"). */
+  protected override refusalError(refusal: Refusal): JsonRpcError {
+    if (refusal.reason !== 'limit') return super.refusalError(refusal)
+    return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, `server busy: ${refusal.message}`)
+  }
+
+  #fail(error: JsonRpcError, id: string | undefined, moreHeaders?: OutgoingHttpHeaders): void {
+    const text = jsonRpcErrorText(error, id)
+    const status = error.status ?? 200
+    if (this.request.readableEnded) this.#json(status, text, moreHeaders)
+    else if (this.begin()) this.sendRefusal(status, this.#headers(moreHeaders), text)
     this.finished('error', String(error.code))
   }
 
   /** An answer without a body. */
   empty(status: number, headers?: OutgoingHttpHeaders): void {
-    if (this.#answered) return
-    this.#answered = true
-    this.response.writeHead(status, { ...this.#moreHeaders, ...headers, 'Content-Length': 0 })
-    this.response.end()
+    if (this.begin()) this.send(status, { ...this.moreHeaders, ...headers }, '')
   }
 
   /** A1: told before anything else is looked at, and no request to an agent. */
   notAllowed(allowed: string): void {
-    this.#answered = true
-    refuseBody(this.request, this.response, 405, { ...this.#moreHeaders, Allow: allowed }, '')
+    if (this.begin()) this.sendRefusal(405, { ...this.moreHeaders, Allow: allowed }, '')
   }
 
   /** What goes into the head of an answer that somebody else gives, such as CORS headers. */
   takeHeaders(): OutgoingHttpHeaders {
-    this.#answered = true
-    return { ...this.#moreHeaders }
-  }
-
-  /** Seconds since the request came. */
-  get seconds(): number {
-    return (performance.now() - this.#startedAt) / 1000
+    this.begin()
+    return { ...this.moreHeaders }
   }
 
   /** For an answer that was given in another way, such as a stream that is over. */
-  finished(status: A2aRequestEvent['status'], errorCode?: string, firstByteSeconds?: number): void {
+  finished(status: 'success' | 'error', errorCode?: string, firstByteSeconds?: number): void {
     if (this.#onFinished === undefined) return
     const { agentId, method, seconds } = this
-    this.#onFinished({
-      agentId,
-      method,
-      status,
-      errorCode,
-      seconds,
-      firstByteSeconds: firstByteSeconds ?? seconds,
-    })
+    this.#onFinished({ agentId, method, status, errorCode, seconds, firstByteSeconds: firstByteSeconds ?? seconds })
   }
 
-  #json(status: number, text: string): void {
-    if (this.#answered) return
-    this.#answered = true
-    const { response } = this
-    if (response.destroyed) return
-    response.writeHead(status, {
-      ...this.#moreHeaders,
-      'Content-Type': 'application/json',
-      'Content-Length': Buffer.byteLength(text),
-    })
-    response.end(text)
+  #json(status: number, text: string, moreHeaders?: OutgoingHttpHeaders): void {
+    if (this.begin() && !this.abandoned) this.send(status, this.#headers(moreHeaders), text)
+  }
+
+  #headers(moreHeaders?: OutgoingHttpHeaders): OutgoingHttpHeaders {
+    return { ...this.moreHeaders, ...moreHeaders, 'Content-Type': 'application/json' }
   }
 }

@@ -3,22 +3,14 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
-import type { Identity, JsonRpcMessage, OriginPolicy } from '@signalbox/http-kit'
+import type { Admitted, ConnectionCaller, JsonRpcMessage } from '@signalbox/http-kit'
 import {
-  authenticate,
-  AuthenticationError,
-  authenticationFailed,
-  handleOf,
+  Endpoint,
   InFlight,
-  internalError,
   JSON_RPC_CODES,
   jsonHeadersProblem,
   JsonRpcError,
-  originPolicy,
-  originRefused,
   parseJsonRpc,
-  readBody,
-  readRefusedId,
   refuseBody,
 } from '@signalbox/http-kit'
 import type { AgentRequests } from '@signalbox/registry'
@@ -26,7 +18,7 @@ import { isAgentId } from '@signalbox/registry'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import { CARD_PATH, Cards } from './cards.ts'
-import { Exchange } from './exchange.ts'
+import { A2aExchange } from './exchange.ts'
 import { forbidden } from './gateway/forbidden.ts'
 import { assertAgentId, Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'
@@ -105,9 +97,8 @@ class A2aEndpoint {
   readonly #options: ResolvedOptions
   readonly #broker: Broker
   readonly #registry: AgentDirectory
-  readonly #originAllowed: OriginPolicy
+  readonly #endpoint: Endpoint
   readonly #stop = new AbortController()
-  readonly #failed: (error: unknown) => void
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined = undefined
   #closed: Promise<void> | undefined
 
@@ -116,13 +107,14 @@ class A2aEndpoint {
     this.#options = options
     this.#broker = broker
     this.#registry = registry
-    this.#originAllowed = originPolicy(options.trustedOrigins, bindHost === undefined ? {} : { bindHost })
-    const failed = (error: unknown): void => {
-      try {
-        hooks.failed?.(error)
-      } catch {}
-    }
-    this.#failed = failed
+    this.#endpoint = new Endpoint({
+      authenticator: options.authenticator,
+      trustedOrigins: options.trustedOrigins,
+      bindHost,
+      frontDoor: options.frontDoor,
+      failed: (error) => hooks.failed?.(error),
+    })
+    const failed = (error: unknown): void => this.#endpoint.report(error)
     if (hooks.requestFinished !== undefined) {
       this.#onFinished = (event) => {
         try {
@@ -178,112 +170,90 @@ class A2aEndpoint {
     headers: OutgoingHttpHeaders | undefined,
   ): void {
     if (!path.includes('/')) {
-      this.#admit('POST', new Exchange(request, response, headers, this.#onFinished), (exchange, identity) =>
-        this.#post(exchange, identity, path),
+      this.#admit('POST', new A2aExchange(request, response, headers, this.#onFinished), (exchange, caller) =>
+        this.#post(exchange, caller, path),
       )
     } else if (path.endsWith(CARD_PATH)) {
       this.#card(path.slice(0, -CARD_PATH.length), request, response, headers)
     } else if (path.endsWith(STREAM) && path.indexOf('/') === path.length - STREAM.length) {
-      this.#admit('GET', new Exchange(request, response, headers, this.#onFinished), (exchange, identity) =>
-        this.#getStream(exchange, identity, path.slice(0, -STREAM.length)),
+      this.#admit('GET', new A2aExchange(request, response, headers, this.#onFinished), (exchange, caller) =>
+        this.#getStream(exchange, caller, path.slice(0, -STREAM.length)),
       )
     } else {
       notFound(request, response, headers)
     }
   }
 
-  /** S5: the method (A1), the origin, then authentication; the body after that. */
-  #admit(method: string, exchange: Exchange, admitted: (exchange: Exchange, identity: Identity) => void): void {
-    const { request, response } = exchange
-    if (request.method !== method) {
-      exchange.notAllowed(method)
-    } else if (!this.#originAllowed(request.headers.origin)) {
-      exchange.refuse(originRefused())
-    } else if (this.#closed !== undefined) {
-      response.shouldKeepAlive = false
-      exchange.refuse(unavailable('the server is shutting down; try again'))
-    } else {
-      authenticate(
-        this.#options.authenticator,
-        request,
-        (identity) => admitted(exchange, identity),
-        (cause) => this.#unauthenticated(exchange, cause),
+  /** A1: the method is looked at before the caller. */
+  #admit(method: string, exchange: A2aExchange, admitted: Admitted<A2aExchange>): void {
+    if (exchange.request.method === method) this.#endpoint.admit(exchange, admitted)
+    else exchange.notAllowed(method)
+  }
+
+  #post(exchange: A2aExchange, caller: ConnectionCaller, agentId: string): void {
+    const problem = jsonHeadersProblem(exchange.request.headers)
+    if (problem === undefined) {
+      this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) =>
+        this.#message(exchange, caller, agentId, body),
       )
-    }
+    } else exchange.fail(problem)
   }
 
-  #unauthenticated(exchange: Exchange, cause: unknown): void {
-    const expected = cause instanceof AuthenticationError
-    if (!expected) this.#failed(cause)
-    readRefusedId(exchange.request, (id, bodyRead) => {
-      const error = expected ? authenticationFailed(id) : internalError(cause, id)
-      if (bodyRead) exchange.fail(error)
-      else exchange.refuse(error)
-    })
-  }
-
-  #post(exchange: Exchange, identity: Identity, agentId: string): void {
-    const { request } = exchange
-    const problem = jsonHeadersProblem(request.headers)
-    if (problem) {
-      exchange.refuse(problem)
-      return
-    }
-    readBody(request, this.#options.maxBodyBytes, (tooLarge, body) => {
-      if (tooLarge) exchange.refuse(tooLarge)
-      else this.#message(exchange, identity, agentId, body)
-    })
-  }
-
-  #message(exchange: Exchange, identity: Identity, agentId: string, body: Buffer): void {
-    let message: JsonRpcMessage | undefined
+  #message(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, body: Buffer): void | Promise<void> {
     try {
-      message = parseJsonRpc(body)
-      this.#dispatch(exchange, identity, agentId, body, message)
+      const message = parseJsonRpc(body)
+      if (message.kind === 'request') exchange.id = message.id
+      return this.#dispatch(exchange, caller, agentId, body, message)
     } catch (error) {
-      this.#fail(exchange, error, message?.kind === 'request' ? message.id : undefined)
+      if (!(error instanceof JsonRpcError)) throw error
+      exchange.fail(error, error.id ?? exchange.id)
     }
   }
 
-  #dispatch(exchange: Exchange, identity: Identity, agentId: string, body: Buffer, message: JsonRpcMessage): void {
+  #dispatch(
+    exchange: A2aExchange,
+    caller: ConnectionCaller,
+    agentId: string,
+    body: Buffer,
+    message: JsonRpcMessage,
+  ): Promise<void> {
     if (message.kind === 'response') {
       throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, 'invalid request: a response was sent, not a request')
     }
     exchange.method = methodLabel(message.method)
     assertAgentId(agentId)
-    this.#authorize(exchange, identity, agentId)
+    this.#authorize(caller, agentId)
     const { gateway } = this
-    if (message.kind === 'notification') {
-      void gateway.notify(exchange, identity, agentId, body, message)
-    } else {
-      const { id, params } = message
-      const call = { body, id, timeoutMs: readTimeoutMs(params) }
-      if (message.method === 'message/stream') void gateway.stream(exchange, identity, agentId, call)
-      else void gateway.call(exchange, identity, agentId, call)
-    }
+    if (message.kind === 'notification') return gateway.notify(exchange, caller, agentId, body, message)
+    const { id, params } = message
+    const call = { body, id, timeoutMs: readTimeoutMs(params) }
+    return message.method === 'message/stream'
+      ? gateway.stream(exchange, caller, agentId, call)
+      : gateway.call(exchange, caller, agentId, call)
   }
 
   /** S4: whether there is such an agent is not told to those who may not call it. @throws JsonRpcError -32011 */
-  #authorize({ request }: Exchange, identity: Identity, agentId: string): void {
+  #authorize(caller: ConnectionCaller, agentId: string): void {
     try {
-      handleOf(this.#broker, identity, request).authorize('call', 'agents', agentId)
+      caller.handle(this.#broker).authorize('call', 'agents', agentId)
     } catch (error) {
       if (!isBrokerError(error, 'FORBIDDEN')) throw error
       throw forbidden(error)
     }
   }
 
-  #getStream(exchange: Exchange, identity: Identity, agentId: string): void {
+  #getStream(exchange: A2aExchange, caller: ConnectionCaller, agentId: string): void | Promise<void> {
     exchange.method = 'message/stream'
     try {
       assertAgentId(agentId)
-      this.#authorize(exchange, identity, agentId)
+      this.#authorize(caller, agentId)
       const { url = '' } = exchange.request
       const mark = url.indexOf('?')
       const call = streamRequest(mark === -1 ? '' : url.slice(mark + 1))
-      void this.gateway.stream(exchange, identity, agentId, call)
+      return this.gateway.stream(exchange, caller, agentId, call)
     } catch (error) {
-      this.#fail(exchange, error, undefined)
+      if (!(error instanceof JsonRpcError)) throw error
+      exchange.fail(error)
     }
   }
 
@@ -301,19 +271,14 @@ class A2aEndpoint {
     this.#registry.find(agentId).then(
       (card) => this.cards.agent(card, request, response, headers),
       (error: unknown) => {
-        this.#failed(error)
+        this.#endpoint.report(error)
         refuseBody(request, response, 503, { ...headers, 'Content-Type': TEXT }, 'the registry is not available\n')
       },
     )
   }
 
-  #fail(exchange: Exchange, error: unknown, id: string | undefined): void {
-    if (!(error instanceof JsonRpcError)) this.#failed(error)
-    const told = error instanceof JsonRpcError ? error : internalError(error)
-    exchange.fail(told, told.id ?? id)
-  }
-
   close(graceMs = 5000): Promise<void> {
+    this.#endpoint.close()
     this.#closed ??= (async () => {
       const deadline = performance.now() + graceMs
       await this.gateway.close(graceMs)
@@ -339,8 +304,4 @@ function pathOf({ url = '/' }: IncomingMessage): string {
   } catch {
     return path
   }
-}
-
-function unavailable(reason: string): JsonRpcError {
-  return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, reason, { status: 503 })
 }

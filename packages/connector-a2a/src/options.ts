@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
+import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 import { AgentAddressPolicy } from '@signalbox/registry'
 
@@ -42,6 +42,8 @@ export interface A2aOptions {
   readonly trustedOrigins?: TrustedOrigins
   /** The address the server binds to, which `auto` trusts. @default none */
   readonly bindHost?: string
+  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between connectors. @default the default limits, for this connector alone */
+  readonly frontDoor?: FrontDoor
   /** @default 10485760 */
   readonly maxBodyBytes?: number
   /** The largest response of an agent, in bytes; never more than one message of the engine holds. @default 10485760 */
@@ -69,10 +71,10 @@ export interface A2aOptions {
   readonly hooks?: A2aHooks
 }
 
-type Defaulted = Omit<A2aOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'platform'>
+type Defaulted = Omit<A2aOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'platform'>
 
 export type ResolvedOptions = Required<Defaulted> &
-  Pick<A2aOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost'> & { readonly platform: Platform }
+  Pick<A2aOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor'> & { readonly platform: Platform }
 
 /** @throws RangeError for a number that is out of range */
 export function resolveOptions(options: A2aOptions, maxMessageBytes: number): ResolvedOptions {

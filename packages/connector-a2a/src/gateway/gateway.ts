@@ -1,12 +1,12 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import type { Identity, JsonRpcNotification } from '@signalbox/http-kit'
-import { handleOf, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import type { ConnectionCaller, JsonRpcNotification } from '@signalbox/http-kit'
+import { InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 import { AGENTS_OWN } from '../exchange.ts'
-import type { Exchange } from '../exchange.ts'
+import type { A2aExchange } from '../exchange.ts'
 import { openAgentStream } from '../stream/index.ts'
 import type { AgentStream, PipeOptions, StreamLimits } from '../stream/index.ts'
 import { agentAnswer, agentNotFound, queryFailure } from './agent-answer.ts'
@@ -61,29 +61,37 @@ export class Gateway {
   }
 
   /** Forwards a request and answers it. A caller that goes away does not end it. */
-  async call(exchange: Exchange, identity: Identity, agentId: string, { body, id, timeoutMs }: Call): Promise<void> {
+  async call(
+    exchange: A2aExchange,
+    caller: ConnectionCaller,
+    agentId: string,
+    { body, id, timeoutMs }: Call,
+  ): Promise<void> {
     this.#inFlight.begin()
+    exchange.hold?.retain()
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId)
       exchange.agentId = agentId
-      const options = requestOptions(exchange, identity, timeoutMs)
+      const options = requestOptions(exchange, caller, timeoutMs)
       answer(exchange, agentId, id, await this.#options.requests.request(agentId, body, options))
     } catch (error) {
       this.#fail(exchange, error, id)
     } finally {
       this.#inFlight.finish()
+      exchange.hold?.release()
     }
   }
 
   /** A6: forwards a notification; its caller has the answer, an empty one, before anybody knows what comes of it. */
   async notify(
-    exchange: Exchange,
-    identity: Identity,
+    exchange: A2aExchange,
+    caller: ConnectionCaller,
     agentId: string,
     body: Uint8Array,
     { params }: JsonRpcNotification,
   ): Promise<void> {
-    const options = requestOptions(exchange, identity, notificationTimeout(params))
+    const options = requestOptions(exchange, caller, notificationTimeout(params))
+    exchange.hold?.retain()
     exchange.empty(202)
     this.#inFlight.begin()
     this.#waitingBytes += body.byteLength
@@ -99,6 +107,7 @@ export class Gateway {
     } finally {
       this.#waitingBytes -= body.byteLength
       this.#inFlight.finish()
+      exchange.hold?.release()
     }
   }
 
@@ -106,25 +115,26 @@ export class Gateway {
    * Opens a stream of the agent's events as the answer; before the agent's headers are there, refusals are JSON-RPC errors.
    * A new policy that does not let the caller call the agent ends it, whichever way it is told of refusals by then (S4).
    */
-  async stream(exchange: Exchange, identity: Identity, agentId: string, call: Call): Promise<void> {
+  async stream(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, call: Call): Promise<void> {
     const opening = new AbortController()
     let stream: AgentStream | undefined
     let revoked = false
-    const unwatch = handleOf(this.#options.broker, identity, exchange.request).whilePermitted(
-      'call',
-      'agents',
-      agentId,
-      (refusal) => {
-        revoked = true
-        opening.abort(forbidden(refusal))
-        stream?.revoke()
-      },
-    )
+    // Before the agent is asked: a stream that is refused is never begun.
+    const refused = exchange.hold?.toStream()
+    if (refused !== undefined) {
+      exchange.refuse(refused)
+      return
+    }
+    const unwatch = caller.handle(this.#options.broker).whilePermitted('call', 'agents', agentId, (refusal) => {
+      revoked = true
+      opening.abort(forbidden(refusal))
+      stream?.revoke()
+    })
     try {
-      stream = await this.#opened(exchange, identity, agentId, call, opening)
+      stream = await this.#opened(exchange, caller, agentId, call, opening)
       if (stream === undefined) return
       if (revoked) stream.revoke()
-      await this.#pipe(exchange, identity, stream)
+      await this.#pipe(exchange, caller, stream)
     } finally {
       unwatch()
     }
@@ -132,8 +142,8 @@ export class Gateway {
 
   /** A stream that the agent has opened; undefined when it is none and the caller has been told. */
   async #opened(
-    exchange: Exchange,
-    identity: Identity,
+    exchange: A2aExchange,
+    caller: ConnectionCaller,
     agentId: string,
     call: Call,
     opening: AbortController,
@@ -142,7 +152,7 @@ export class Gateway {
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId)
       exchange.agentId = agentId
-      const opened = await this.#open(exchange, identity, agentId, call, opening)
+      const opened = await this.#open(exchange, caller, agentId, call, opening)
       if ('stream' in opened) return opened.stream
       answer(exchange, agentId, call.id, opened.refused)
     } catch (error) {
@@ -156,8 +166,8 @@ export class Gateway {
   }
 
   async #open(
-    exchange: Exchange,
-    identity: Identity,
+    exchange: A2aExchange,
+    caller: ConnectionCaller,
     agentId: string,
     { body, timeoutMs }: Call,
     opening: AbortController,
@@ -168,21 +178,22 @@ export class Gateway {
     if (response.destroyed) opening.abort()
     else response.once('close', onClose)
     try {
-      const request = { ...requestOptions(exchange, identity, timeoutMs), signal: opening.signal }
+      const request = { ...requestOptions(exchange, caller, timeoutMs), signal: opening.signal }
       return await openAgentStream({ system, requests, agentId, body, request, limits })
     } finally {
       response.off('close', onClose)
     }
   }
 
-  async #pipe(exchange: Exchange, { expiresAt }: Identity, stream: AgentStream): Promise<void> {
+  async #pipe(exchange: A2aExchange, { identity }: ConnectionCaller, stream: AgentStream): Promise<void> {
     this.#streams.add(stream)
     const firstByteSeconds = exchange.seconds
     try {
       const { outcome, errorCode } = await stream.pipeTo(exchange.response, {
         ...this.#options.pipe,
         headers: exchange.takeHeaders(),
-        ...(expiresAt === undefined ? {} : { endsAt: expiresAt }),
+        ...(exchange.hold === undefined ? {} : { hold: exchange.hold }),
+        ...(identity.expiresAt === undefined ? {} : { endsAt: identity.expiresAt }),
       })
       // A client that has seen enough is no error.
       if (outcome === 'error') exchange.finished('error', String(errorCode ?? AGENTS_OWN), firstByteSeconds)
@@ -208,7 +219,7 @@ export class Gateway {
     if ((await this.#options.registry.find(agentId)) === undefined) throw agentNotFound(agentId)
   }
 
-  #fail(exchange: Exchange, error: unknown, id: string | undefined): void {
+  #fail(exchange: A2aExchange, error: unknown, id: string | undefined): void {
     const told = error instanceof JsonRpcError ? error : queryFailure(error)
     if (told === undefined) this.#options.failed(error)
     exchange.fail(told ?? internalError(error), id)
@@ -225,13 +236,17 @@ export function assertAgentId(agentId: string): void {
   )
 }
 
-function answer(exchange: Exchange, agentId: string, id: string | undefined, reply: AgentReply): void {
+function answer(exchange: A2aExchange, agentId: string, id: string | undefined, reply: AgentReply): void {
   const said = agentAnswer(agentId, reply)
   if ('result' in said) exchange.succeed(id ?? 'null', said.result)
   else exchange.failAsAgent(id ?? 'null', said.error)
 }
 
-function requestOptions({ request }: Exchange, caller: Identity, timeoutMs: number | undefined): AgentRequestOptions {
+function requestOptions(
+  { request }: A2aExchange,
+  { identity: caller }: ConnectionCaller,
+  timeoutMs: number | undefined,
+): AgentRequestOptions {
   const headers = callerHeaders(request.headers)
   return timeoutMs === undefined ? { caller, headers } : { caller, headers, timeoutMs }
 }

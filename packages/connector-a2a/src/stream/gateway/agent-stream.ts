@@ -1,5 +1,7 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
+import type { RequestHold } from '@signalbox/http-kit'
+
 /** What a stream needs to know of its client. */
 export interface PipeOptions {
   /** Sent beside the SSE headers. */
@@ -10,6 +12,8 @@ export interface PipeOptions {
   readonly idleMs: number
   /** When the caller's token expires, milliseconds since the epoch (S9). @default never */
   readonly endsAt?: number
+  /** Counts what the client has not taken. @default nothing is counted */
+  readonly hold?: Pick<RequestHold, 'setUnread'>
 }
 
 /** How a stream ended for its client. */

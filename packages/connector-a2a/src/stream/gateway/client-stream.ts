@@ -63,7 +63,7 @@ export class ClientStream implements AgentStream, Pulsed {
   }
 
   pipeTo(response: ServerResponse, options: PipeOptions): Promise<StreamEnd> {
-    const { headers, keepAliveMs, idleMs, endsAt = Infinity } = options
+    const { headers, hold, keepAliveMs, idleMs, endsAt = Infinity } = options
     this.#response = response
     response.once('close', () => this.#responseOver())
     if (response.destroyed) {
@@ -76,6 +76,7 @@ export class ClientStream implements AgentStream, Pulsed {
     this.#sse = new SseStream(response, {
       ...(headers === undefined ? {} : { headers }),
       ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
+      ...(hold === undefined ? {} : { hold }),
     })
     this.#pulse = Pulse.for(this.#limits, idleMs)
     this.#pulse.add(this)
