@@ -1,10 +1,10 @@
-import { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import { refuseBody, SseStream } from '@signalbox/http-kit'
-import type { Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
+import { HttpExchange, SseStream } from '@signalbox/http-kit'
+import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
 
-import type { CeError } from './errors.ts'
+import type { CeErrorCode } from './errors.ts'
+import { CeError } from './errors.ts'
 import type { CeOutcome } from './options.ts'
 
 /** What a route answers with. */
@@ -25,93 +25,92 @@ export function envelopeText(isError: boolean, message: string, data: string): s
   return `{"is_error":${isError},"message":${JSON.stringify(message)},"data":${data}}`
 }
 
-/** One HTTP request and the one answer to it. */
-export class Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+const REFUSED: Readonly<Record<Refusal['reason'], { readonly code: CeErrorCode; readonly outcome: CeOutcome }>> = {
+  origin: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
+  host: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
+  cross_site: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
+  unauthenticated: { code: 'UNAUTHENTICATED', outcome: 'unauthenticated' },
+  starting: { code: 'SHUTTING_DOWN', outcome: 'error' },
+  shutting_down: { code: 'SHUTTING_DOWN', outcome: 'error' },
+  limit: { code: 'TOO_MANY_REQUESTS', outcome: 'limited' },
+  body_too_large: { code: 'BODY_TOO_LARGE', outcome: 'error' },
+}
+
+/** One HTTP request below `/ce` and the one answer to it. */
+export class CeExchange extends HttpExchange {
   /** For metrics. */
   route = 'unknown'
-  readonly startedAt: number
-  readonly #moreHeaders: OutgoingHttpHeaders | undefined
-  readonly #onFinished: ((exchange: Exchange, outcome: CeOutcome) => void) | undefined
-  #answered = false
+  readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
-    onFinished: ((exchange: Exchange, outcome: CeOutcome) => void) | undefined,
+    onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined,
   ) {
-    this.request = request
-    this.response = response
-    this.#moreHeaders = moreHeaders
+    super(request, response, moreHeaders)
     this.#onFinished = onFinished
-    this.startedAt = onFinished === undefined ? 0 : performance.now()
-  }
-
-  /** The client went away before it had its answer. */
-  get abandoned(): boolean {
-    return this.response.destroyed
   }
 
   answer({ status, message, data, rejected = false, settlement }: Answer, settlements: Settlements): void {
-    if (this.#answered) return
-    this.#answered = true
-    const { response } = this
-    if (response.destroyed) {
+    if (!this.begin()) return
+    if (this.abandoned) {
       if (settlement !== undefined) settlements.settle(settlement, 'rollback')
-      this.#finished('disconnected')
+      this.#onFinished?.(this, 'disconnected')
       return
     }
     const text = envelopeText(rejected, message, data)
-    response.writeHead(status, { ...this.#headers(), 'Content-Length': Buffer.byteLength(text) })
-    if (settlement === undefined) response.end(text)
-    else settlements.deliver(response, text, settlement)
-    this.#finished(rejected ? 'rejected' : 'success')
+    this.send(status, this.#headers(), text, settlement === undefined ? undefined : { settlements, settlement })
+    this.#onFinished?.(this, rejected ? 'rejected' : 'success')
   }
 
   /** Answers with an error, whether or not the body was read. */
   fail(error: CeError, outcome: CeOutcome = 'error', headers?: OutgoingHttpHeaders): void {
-    if (this.#answered) return
-    this.#answered = true
+    if (!this.begin()) return
     const { code, details, message, status } = error
     const text = envelopeText(true, message, JSON.stringify({ code, ...details }))
-    refuseBody(this.request, this.response, status, { ...this.#headers(), ...headers }, text)
-    this.#finished(outcome)
+    this.sendRefusal(status, { ...this.#headers(), ...headers }, text)
+    this.#onFinished?.(this, outcome)
+  }
+
+  override refuse({ limit, message, reason, retryAfterSeconds }: Refusal): void {
+    const { code, outcome } = REFUSED[reason]
+    const headers: OutgoingHttpHeaders = {}
+    if (reason === 'unauthenticated') headers['WWW-Authenticate'] = 'Bearer realm="signalbox"'
+    if (retryAfterSeconds !== undefined) headers['Retry-After'] = String(retryAfterSeconds)
+    this.fail(new CeError(code, message, limit === undefined ? {} : { limit }), outcome, headers)
+  }
+
+  override crash(cause: unknown): void {
+    this.fail(new CeError('INTERNAL', 'internal error', {}, { cause }))
   }
 
   /** There is nothing at this path. */
   notFound(): void {
-    if (this.#answered) return
-    this.#answered = true
-    const headers = { ...this.#moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
-    refuseBody(this.request, this.response, 404, headers, '404 page not found\n')
-    this.#finished('error')
+    if (!this.begin()) return
+    const headers = { ...this.moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
+    this.sendRefusal(404, headers, '404 page not found\n')
+    this.#onFinished?.(this, 'error')
   }
 
   /** Begins an event stream as the answer. */
   openStream(options: SseOptions): SseStream {
-    this.#answered = true
+    this.begin()
     const stream = new SseStream(this.response, {
       ...options,
-      ...(this.#moreHeaders === undefined ? {} : { headers: this.#moreHeaders }),
+      ...(this.hold === undefined ? {} : { hold: this.hold }),
+      ...(this.moreHeaders === undefined ? {} : { headers: this.moreHeaders }),
     })
-    this.#finished('success')
+    this.#onFinished?.(this, 'success')
     return stream
   }
 
   /** There is nobody to answer any more. */
   abandon(): void {
-    if (this.#answered) return
-    this.#answered = true
-    this.#finished('disconnected')
+    if (this.begin()) this.#onFinished?.(this, 'disconnected')
   }
 
   #headers(): OutgoingHttpHeaders {
-    return { ...this.#moreHeaders, 'Content-Type': 'application/json' }
-  }
-
-  #finished(outcome: CeOutcome): void {
-    this.#onFinished?.(this, outcome)
+    return { ...this.moreHeaders, 'Content-Type': 'application/json' }
   }
 }

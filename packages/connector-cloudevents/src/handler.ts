@@ -1,8 +1,8 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import { authenticate, AuthenticationError, handleOf, originPolicy, readBody, Settlements } from '@signalbox/http-kit'
-import type { Identity, OriginPolicy } from '@signalbox/http-kit'
+import { Endpoint, Settlements } from '@signalbox/http-kit'
+import type { ConnectionCaller } from '@signalbox/http-kit'
 
 import { AnswerRelay } from './answer-relay.ts'
 import { CallEnded, Calls } from './calls.ts'
@@ -10,7 +10,7 @@ import { CeError, toCeError } from './errors.ts'
 import { contentMode, unsupported } from './event/content-mode.ts'
 import { readEvents } from './event/incoming-event.ts'
 import type { IncomingEvent } from './event/incoming-event.ts'
-import { Exchange } from './exchange.ts'
+import { CeExchange } from './exchange.ts'
 import type { CeOptions, CeOutcome, ResolvedOptions } from './options.ts'
 import { resolveOptions } from './options.ts'
 import { PendingRequests } from './pending-requests.ts'
@@ -70,25 +70,24 @@ class CeEndpoint {
   readonly environment: Environment
   readonly #broker: Broker
   readonly #options: ResolvedOptions
-  readonly #originAllowed: OriginPolicy
+  readonly #endpoint: Endpoint
   readonly #calls = new Calls()
   readonly #settlements: Settlements
-  readonly #onFinished: ((exchange: Exchange, outcome: CeOutcome) => void) | undefined = undefined
+  readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined = undefined
   #closed: Promise<void> | undefined
 
   constructor(broker: Broker, options: ResolvedOptions) {
     this.#broker = broker
     this.#options = options
-    this.#originAllowed = originPolicy(
-      options.trustedOrigins,
-      options.bindHost === undefined ? {} : { bindHost: options.bindHost },
-    )
     const { hooks } = options
-    const failed = (error: unknown): void => {
-      try {
-        hooks.failed?.(error)
-      } catch {}
-    }
+    this.#endpoint = new Endpoint({
+      authenticator: options.authenticator,
+      trustedOrigins: options.trustedOrigins,
+      bindHost: options.bindHost,
+      frontDoor: options.frontDoor,
+      failed: (error) => hooks.failed?.(error),
+    })
+    const failed = (error: unknown): void => this.#endpoint.report(error)
     this.#settlements = new Settlements(options.settleGraceMs, failed)
     const pending = new PendingRequests()
     this.environment = {
@@ -114,7 +113,6 @@ class CeEndpoint {
     }
   }
 
-  /** S5: origin, then authentication, then the query and the body. */
   handle(
     name: string | undefined,
     request: IncomingMessage,
@@ -122,7 +120,7 @@ class CeEndpoint {
     headers: OutgoingHttpHeaders | undefined,
   ): void {
     if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
-    const exchange = new Exchange(request, response, headers, this.#onFinished)
+    const exchange = new CeExchange(request, response, headers, this.#onFinished)
     const { url = '/', method } = request
     const mark = url.indexOf('?')
     const path = mark === -1 ? url : url.slice(0, mark)
@@ -133,24 +131,15 @@ class CeEndpoint {
       return
     }
     exchange.route = route.name
-    if (!this.#originAllowed(request.headers.origin)) {
-      exchange.fail(new CeError('ORIGIN_REFUSED', 'origin not allowed'), 'origin_refused')
-      return
-    }
     if (method !== route.method) {
       const message = `method not allowed: ${route.name} takes ${route.method}`
       exchange.fail(new CeError('METHOD_NOT_ALLOWED', message), 'error', { Allow: route.method })
       return
     }
-    if (this.#closed !== undefined && !this.#helpsToFinish(route)) {
-      exchange.fail(new CeError('SHUTTING_DOWN', 'the server is shutting down; try again'))
-      return
-    }
-    authenticate(
-      this.#options.authenticator,
-      request,
-      (identity) => this.#authenticated(exchange, route, query, identity),
-      (cause) => this.#unauthenticated(exchange, cause),
+    this.#endpoint.admit(
+      exchange,
+      (_exchange, caller) => this.#admitted(exchange, route, query, caller),
+      this.#helpsToFinish(route),
     )
   }
 
@@ -164,35 +153,22 @@ class CeEndpoint {
     return path.startsWith(`${base}/`) ? path.slice(base.length + 1) : ''
   }
 
-  #unauthenticated(exchange: Exchange, cause: unknown): void {
-    if (cause instanceof AuthenticationError) {
-      const error = new CeError('UNAUTHENTICATED', 'Authentication failed')
-      exchange.fail(error, 'unauthenticated', { 'WWW-Authenticate': 'Bearer realm="signalbox"' })
-      return
-    }
-    this.#fail(exchange, cause)
-  }
-
-  #authenticated(exchange: Exchange, route: Route, query: string, identity: Identity): void {
+  #admitted(exchange: CeExchange, route: Route, query: string, caller: ConnectionCaller): void {
     const { request } = exchange
     try {
       const work = route.prepare(query)
       if (route.body === 'ignored') {
         request.resume()
-        this.#run(exchange, route, work, identity, [])
+        this.#run(exchange, route, work, caller, [])
         return
       }
       const mode = contentMode(request.headers)
       if (mode === 'batch' && route.body !== 'events') {
         throw unsupported(`${route.name} takes one event at a time, no batch`)
       }
-      readBody(request, this.#options.maxBodyBytes, (tooLarge, body) => {
+      this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) => {
         try {
-          if (tooLarge !== undefined) {
-            const limit = this.#options.maxBodyBytes
-            throw new CeError('BODY_TOO_LARGE', `the body is larger than the limit of ${limit} bytes`, { limit })
-          }
-          this.#run(exchange, route, work, identity, readEvents(mode, request, body))
+          this.#run(exchange, route, work, caller, readEvents(mode, request, body))
         } catch (error) {
           this.#fail(exchange, error)
         }
@@ -203,19 +179,21 @@ class CeEndpoint {
   }
 
   #run(
-    exchange: Exchange,
+    exchange: CeExchange,
     { endsAtShutdown }: Route,
     work: ReturnType<Route['prepare']>,
-    identity: Identity,
+    caller: ConnectionCaller,
     events: readonly IncomingEvent[],
   ): void {
     const controller = new AbortController()
     const onClose = (): void => controller.abort(new CallEnded('disconnected'))
     exchange.response.once('close', onClose)
     const place = this.#calls.begin({ controller, endsAtShutdown })
+    exchange.hold?.retain()
     const call: RouteCall = {
-      broker: handleOf(this.#broker, identity, exchange.request),
-      identity,
+      broker: caller.handle(this.#broker),
+      identity: caller.identity,
+      account: caller.account,
       events,
       exchange,
       signal: controller.signal,
@@ -228,11 +206,14 @@ class CeEndpoint {
         },
         (error: unknown) => this.#fail(exchange, error),
       )
-      .finally(() => this.#calls.finish(place))
+      .finally(() => {
+        this.#calls.finish(place)
+        exchange.hold?.release()
+      })
       .catch((error: unknown) => this.environment.failed(error))
   }
 
-  #fail(exchange: Exchange, error: unknown): void {
+  #fail(exchange: CeExchange, error: unknown): void {
     if (error instanceof CallEnded) {
       if (error.reason === 'disconnected') exchange.abandon()
       else exchange.fail(new CeError('SHUTTING_DOWN', error.message))
@@ -244,6 +225,7 @@ class CeEndpoint {
   }
 
   close(graceMs = 5000): Promise<void> {
+    this.#endpoint.close()
     this.#closed ??= (async () => {
       const { flusher, subscriptions, relay } = this.environment
       await this.#calls.close(graceMs)

@@ -1,5 +1,5 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
+import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
 /** How one HTTP request ended. */
@@ -10,6 +10,8 @@ export type CeOutcome =
   | 'error'
   | 'unauthenticated'
   | 'origin_refused'
+  /** A limit of the front door. */
+  | 'limited'
   | 'disconnected'
 
 export interface CeRequestEvent {
@@ -38,6 +40,8 @@ export interface CeOptions {
   readonly trustedOrigins?: TrustedOrigins
   /** The address the server binds to, which `auto` trusts. @default none */
   readonly bindHost?: string
+  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between connectors. @default the default limits, for this connector alone */
+  readonly frontDoor?: FrontDoor
   /** @default 10485760 */
   readonly maxBodyBytes?: number
   /** Seconds that a command or query without `timeout` waits for its answer. @default 60 */
@@ -60,7 +64,8 @@ export interface CeOptions {
   readonly hooks?: CeHooks
 }
 
-export type ResolvedOptions = Required<Omit<CeOptions, 'bindHost' | 'system'>> & Pick<CeOptions, 'bindHost' | 'system'>
+export type ResolvedOptions = Required<Omit<CeOptions, 'bindHost' | 'frontDoor' | 'system'>> &
+  Pick<CeOptions, 'bindHost' | 'frontDoor' | 'system'>
 
 /** @throws RangeError for a number that is out of range, and a path that does not begin with a slash or ends with one */
 export function resolveOptions(options: CeOptions): ResolvedOptions {

@@ -6,7 +6,7 @@ import type { Static, TObject } from 'typebox'
 import type { AnswerRelay } from '../answer-relay.ts'
 import { invalidParameters } from '../errors.ts'
 import type { IncomingEvent } from '../event/incoming-event.ts'
-import type { Answer, Exchange } from '../exchange.ts'
+import type { Answer, CeExchange } from '../exchange.ts'
 import type { ResolvedOptions } from '../options.ts'
 import type { PendingRequests } from '../pending-requests.ts'
 import type { Flusher } from '../sse/flusher.ts'
@@ -31,9 +31,11 @@ export interface RouteCall {
   /** The broker, bound to the verified caller. */
   readonly broker: BrokerHandle
   readonly identity: Identity
+  /** What limits count the caller by. */
+  readonly account: string
   /** Empty where the route takes none. */
   readonly events: readonly IncomingEvent[]
-  readonly exchange: Exchange
+  readonly exchange: CeExchange
   /** Aborted with a CallEnded when nobody waits for the result any more. */
   readonly signal: AbortSignal
   readonly environment: Environment

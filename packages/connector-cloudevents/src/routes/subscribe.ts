@@ -149,11 +149,16 @@ async function handOver(
 async function subscribe(
   type: SubscriptionInfo['type'],
   query: CommonQuery,
-  { broker, exchange, identity, signal, environment }: RouteCall,
+  { account, broker, exchange, identity, signal, environment }: RouteCall,
   begin: (feed: Feed, options: { group?: string; signal: AbortSignal }) => Promise<Subscription>,
 ): Promise<undefined> {
   const { options, flusher, subscriptions } = environment
-  await subscriptions.opening(async () => {
+  const refusal = exchange.hold?.toStream()
+  if (refusal !== undefined) {
+    exchange.refuse(refusal)
+    return undefined
+  }
+  await subscriptions.opening(account, async () => {
     const feed = new Feed(flusher, options.maxBufferedBytes, (count) => environment.dropped(count))
     let subscription: Subscription
     try {
@@ -180,14 +185,15 @@ async function subscribe(
       feed.end()
       close()
     })
-    subscriptions.add(stream, {
+    const info: SubscriptionInfo = {
       type,
       channel: query.channel,
       group: query.group,
       clientId: query.client_id,
       principal: broker.caller.clientId,
       since: Date.now(),
-    })
+    }
+    subscriptions.add(stream, info, account)
     feed.attach(stream)
     void subscription.closed.then((error) => {
       if (!stream.open) return

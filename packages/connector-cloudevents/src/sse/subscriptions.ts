@@ -21,7 +21,7 @@ export interface SubscriptionInfo {
 /** The subscriptions of one connector: counted, limited, and ended together at shutdown. */
 export class Subscriptions {
   readonly #limit: number
-  readonly #streams = new OpenStreams(0)
+  readonly #streams: OpenStreams
   readonly #open = new Set<SubscriptionInfo>()
   /** Being opened: they have their place already. */
   #opening = 0
@@ -29,6 +29,7 @@ export class Subscriptions {
   /** @param limit The most that may be open at a time; 0 is no limit. */
   constructor(limit: number) {
     this.#limit = limit
+    this.#streams = new OpenStreams(limit)
   }
 
   get size(): number {
@@ -43,12 +44,15 @@ export class Subscriptions {
    * Keeps a place while `open` does its work.
    * @throws CeError STREAM_LIMIT, SHUTTING_DOWN
    */
-  async opening<T>(open: () => Promise<T>): Promise<T> {
-    if (!this.#streams.hasRoom) throw new CeError('SHUTTING_DOWN', 'the server is shutting down; try again')
-    if (this.#limit > 0 && this.#streams.size + this.#opening >= this.#limit) {
-      throw new CeError('STREAM_LIMIT', `all ${this.#limit} subscriptions are open; close one, or try again later`, {
-        limit: this.#limit,
-      })
+  async opening<T>(account: string, open: () => Promise<T>): Promise<T> {
+    if (!this.#streams.open) throw new CeError('SHUTTING_DOWN', 'the server is shutting down; try again')
+    const limit = this.#limit
+    if (limit > 0 && this.#streams.size + this.#opening >= limit) {
+      throw new CeError('STREAM_LIMIT', `all ${limit} subscriptions are open; close one, or try again later`, { limit })
+    }
+    if (!this.#streams.hasRoomFor(account)) {
+      const text = `half of the ${limit} subscriptions are this caller's; close one, or try again later`
+      throw new CeError('STREAM_LIMIT', text, { limit })
     }
     this.#opening++
     try {
@@ -58,10 +62,10 @@ export class Subscriptions {
     }
   }
 
-  add(stream: SseStream, info: SubscriptionInfo): void {
+  add(stream: SseStream, info: SubscriptionInfo, account: string): void {
     this.#open.add(info)
     stream.onEnd(() => this.#open.delete(info))
-    this.#streams.add(stream)
+    this.#streams.add(stream, account)
   }
 
   /** Ends every stream politely and lets no other begin. Idempotent. */
