@@ -14,6 +14,8 @@ export const REGISTRY_ERRORS = {
   AGENT_LIMIT: { status: 409, when: 'as many agents are registered as may be' },
   BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },
   MEDIA_TYPE_UNSUPPORTED: { status: 415, when: 'the body is not application/json, or it is encoded' },
+  /** `details` names the limit; `Retry-After` says when to try again. */
+  TOO_MANY_REQUESTS: { status: 429, when: 'a limit of the caller or of the server is reached' },
   INTERNAL: { status: 500, when: 'a failure of the server itself' },
   SHUTTING_DOWN: { status: 503, when: 'the server is shutting down' },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>

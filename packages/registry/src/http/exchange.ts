@@ -1,8 +1,9 @@
-import { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import { refuseBody } from '@signalbox/http-kit'
+import { HttpExchange } from '@signalbox/http-kit'
+import type { Refusal } from '@signalbox/http-kit'
 
+import type { RegistryErrorCode } from '../errors.ts'
 import type { RegistryOutcome } from './route-options.ts'
 
 /** What a client is told of a failure (R1). */
@@ -15,65 +16,78 @@ export interface Failure {
   readonly headers?: OutgoingHttpHeaders
 }
 
-/** One HTTP request and the one answer to it. */
-export class Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+const REFUSED: Readonly<
+  Record<Refusal['reason'], { readonly code: RegistryErrorCode; readonly outcome: RegistryOutcome }>
+> = {
+  origin: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
+  host: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
+  cross_site: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
+  unauthenticated: { code: 'UNAUTHENTICATED', outcome: 'unauthenticated' },
+  starting: { code: 'SHUTTING_DOWN', outcome: 'error' },
+  shutting_down: { code: 'SHUTTING_DOWN', outcome: 'error' },
+  limit: { code: 'TOO_MANY_REQUESTS', outcome: 'limited' },
+  body_too_large: { code: 'BODY_TOO_LARGE', outcome: 'error' },
+}
+
+/** One HTTP request to the registry and the one answer to it. */
+export class RegistryExchange extends HttpExchange {
   /** For metrics. */
   route = 'unknown'
-  readonly startedAt = performance.now()
-  readonly #moreHeaders: OutgoingHttpHeaders | undefined
-  readonly #onFinished: (exchange: Exchange, outcome: RegistryOutcome) => void
-  #answered = false
+  readonly #onFinished: (exchange: RegistryExchange, outcome: RegistryOutcome) => void
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
-    onFinished: (exchange: Exchange, outcome: RegistryOutcome) => void,
+    onFinished: (exchange: RegistryExchange, outcome: RegistryOutcome) => void,
   ) {
-    this.request = request
-    this.response = response
-    this.#moreHeaders = moreHeaders
+    super(request, response, moreHeaders)
     this.#onFinished = onFinished
   }
 
   succeed(answer: unknown): void {
-    if (!this.#begin('success')) return
-    const text = JSON.stringify(answer)
-    this.response.writeHead(200, { ...this.#headers(), 'Content-Length': Buffer.byteLength(text) })
-    this.response.end(text)
+    if (this.#claim('success')) this.send(200, this.#headers(), JSON.stringify(answer))
   }
 
   /** Answers with an error, whether or not the body was read. */
   fail({ status, code, message, details = [], headers }: Failure, outcome: RegistryOutcome = 'error'): void {
-    if (!this.#begin(outcome)) return
-    const text = JSON.stringify({ error: code, message, details })
-    refuseBody(this.request, this.response, status, { ...this.#headers(), ...headers }, text)
+    if (!this.#claim(outcome)) return
+    this.sendRefusal(status, { ...this.#headers(), ...headers }, JSON.stringify({ error: code, message, details }))
+  }
+
+  override refuse({ limit, message, reason, retryAfterSeconds, status }: Refusal): void {
+    const { code, outcome } = REFUSED[reason]
+    const headers: OutgoingHttpHeaders = {}
+    if (reason === 'unauthenticated') headers['WWW-Authenticate'] = 'Bearer realm="signalbox"'
+    if (retryAfterSeconds !== undefined) headers['Retry-After'] = String(retryAfterSeconds)
+    this.fail({ status, code, message, details: limit === undefined ? [] : [{ limit }], headers }, outcome)
+  }
+
+  override crash(): void {
+    const code: RegistryErrorCode = 'INTERNAL'
+    this.fail({ status: 500, code, message: 'internal error' })
   }
 
   /** There is nothing at this path. */
   notFound(): void {
-    if (!this.#begin('error')) return
-    const headers = { ...this.#moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
-    refuseBody(this.request, this.response, 404, headers, '404 page not found\n')
+    if (!this.#claim('error')) return
+    const headers = { ...this.moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
+    this.sendRefusal(404, headers, '404 page not found\n')
   }
 
   /** There is nobody to answer any more. */
   abandon(): void {
-    this.#begin('disconnected')
+    this.#claim('disconnected')
   }
 
   /** False when there is nothing to write: the answer was given, or the client is gone. */
-  #begin(outcome: RegistryOutcome): boolean {
-    if (this.#answered) return false
-    this.#answered = true
-    const gone = this.response.destroyed
-    this.#onFinished(this, gone ? 'disconnected' : outcome)
-    return !gone
+  #claim(outcome: RegistryOutcome): boolean {
+    if (!this.begin()) return false
+    this.#onFinished(this, this.abandoned ? 'disconnected' : outcome)
+    return !this.abandoned
   }
 
   #headers(): OutgoingHttpHeaders {
-    return { ...this.#moreHeaders, 'Content-Type': 'application/json' }
+    return { ...this.moreHeaders, 'Content-Type': 'application/json' }
   }
 }

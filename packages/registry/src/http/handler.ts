@@ -1,14 +1,14 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import { isBrokerError } from '@signalbox/broker-core'
-import type { Identity, OriginPolicy } from '@signalbox/http-kit'
-import { authenticate, AuthenticationError, handleOf, InFlight, originPolicy } from '@signalbox/http-kit'
+import type { ConnectionCaller } from '@signalbox/http-kit'
+import { Endpoint, InFlight } from '@signalbox/http-kit'
 
 import type { AgentRegistry } from '../agent-registry.ts'
 import type { RegistryErrorCode } from '../errors.ts'
 import { REGISTRY_ERRORS, RegistryError } from '../errors.ts'
 import type { Failure } from './exchange.ts'
-import { Exchange } from './exchange.ts'
+import { RegistryExchange } from './exchange.ts'
 import type { RegistryOutcome, RegistryRouteOptions, ResolvedRouteOptions } from './route-options.ts'
 import { resolveRouteOptions } from './route-options.ts'
 import type { Route } from './routes.ts'
@@ -38,20 +38,27 @@ export function createRegistryHandler(registry: AgentRegistry, options: Registry
 class RegistryEndpoints {
   readonly #registry: AgentRegistry
   readonly #options: ResolvedRouteOptions
-  readonly #originAllowed: OriginPolicy
+  readonly #endpoint: Endpoint
   readonly #inFlight = new InFlight()
   #closed: Promise<unknown> | undefined
 
   constructor(registry: AgentRegistry, options: ResolvedRouteOptions) {
     this.#registry = registry
     this.#options = options
-    const { trustedOrigins, bindHost } = options
-    this.#originAllowed = originPolicy(trustedOrigins, bindHost === undefined ? {} : { bindHost })
+    const { authenticator, bindHost, frontDoor, hooks, trustedOrigins } = options
+    this.#endpoint = new Endpoint({
+      authenticator,
+      trustedOrigins,
+      bindHost,
+      frontDoor,
+      failed: (error) => hooks.failed?.(error),
+    })
   }
 
-  /** S5: origin, then authentication, then the query and the body. */
   handle(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
-    const exchange = new Exchange(request, response, headers, (finished, outcome) => this.#finished(finished, outcome))
+    const exchange = new RegistryExchange(request, response, headers, (finished, outcome) =>
+      this.#finished(finished, outcome),
+    )
     const { url = '/', method } = request
     const mark = url.indexOf('?')
     const path = mark === -1 ? url : url.slice(0, mark)
@@ -64,39 +71,18 @@ class RegistryEndpoints {
     const { agentId, routes } = found
     const route = routes.find((candidate) => candidate.method === method)
     exchange.route = route?.name ?? 'unknown'
-    if (!this.#originAllowed(request.headers.origin)) {
-      exchange.fail(failure('ORIGIN_REFUSED', 'origin not allowed'), 'origin_refused')
-      return
-    }
     if (route === undefined) {
       const allowed = routes.map((candidate) => candidate.method).join(', ')
       const headers = { Allow: allowed }
       exchange.fail({ ...failure('METHOD_NOT_ALLOWED', `method not allowed: this path takes ${allowed}`), headers })
       return
     }
-    if (this.#closed !== undefined) {
-      exchange.fail(failure('SHUTTING_DOWN', 'the server is shutting down; try again'))
-      return
-    }
-    authenticate(
-      this.#options.authenticator,
-      request,
-      (identity) => this.#run(exchange, route, identity, agentId, query),
-      (cause) => this.#unauthenticated(exchange, route, cause),
-    )
+    this.#endpoint.admit(exchange, (_exchange, caller) => this.#run(exchange, route, caller, agentId, query))
   }
 
-  #unauthenticated(exchange: Exchange, route: Route, cause: unknown): void {
-    if (!(cause instanceof AuthenticationError)) {
-      this.#fail(exchange, route, cause)
-      return
-    }
-    const headers = { 'WWW-Authenticate': 'Bearer realm="signalbox"' }
-    exchange.fail({ ...failure('UNAUTHENTICATED', 'Authentication failed'), headers }, 'unauthenticated')
-  }
-
-  #run(exchange: Exchange, route: Route, identity: Identity, agentId: string, query: string): void {
-    const { request, response } = exchange
+  #run(exchange: RegistryExchange, route: Route, caller: ConnectionCaller, agentId: string, query: string): void {
+    const { hold, request, response } = exchange
+    const { identity } = caller
     const { maxBodyBytes, broker } = this.#options
     this.#inFlight.begin()
     let running = true
@@ -114,9 +100,10 @@ class RegistryEndpoints {
       .run({
         registry: this.#registry,
         request,
+        hold,
         maxBodyBytes,
         identity,
-        rights: broker && handleOf(broker, identity, request),
+        rights: broker && caller.handle(broker),
         agentId,
         query,
       })
@@ -124,39 +111,34 @@ class RegistryEndpoints {
         (answer) => exchange.succeed(answer),
         (error: unknown) => this.#fail(exchange, route, error),
       )
-      .catch((error: unknown) => this.#failed(error))
+      .catch((error: unknown) => this.#endpoint.report(error))
       .finally(end)
   }
 
-  #fail(exchange: Exchange, route: Route, error: unknown): void {
+  #fail(exchange: RegistryExchange, route: Route, error: unknown): void {
     if (error instanceof RegistryError) {
       const { code, message, details } = error
       // The specification has 400 for whatever is wrong with a heartbeat.
       const status = route.name === 'heartbeat' && code === 'AGENT_NOT_FOUND' ? 400 : error.status
-      exchange.fail({ status, code, message, details })
+      const headers = code === 'TOO_MANY_REQUESTS' ? { 'Retry-After': '1' } : {}
+      exchange.fail({ status, code, message, details, headers })
     } else if (isBrokerError(error, 'FORBIDDEN')) {
       exchange.fail({ status: 403, code: error.code, message: error.message })
     } else if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) {
       exchange.fail({ status: 503, code: error.code, message: error.message })
     } else {
-      this.#failed(error)
-      exchange.fail(failure('INTERNAL', 'internal error'))
+      this.#endpoint.fail(exchange, error)
     }
   }
 
-  #failed(error: unknown): void {
+  #finished({ route, seconds }: RegistryExchange, outcome: RegistryOutcome): void {
     try {
-      this.#options.hooks.failed?.(error)
-    } catch {}
-  }
-
-  #finished({ route, startedAt }: Exchange, outcome: RegistryOutcome): void {
-    try {
-      this.#options.hooks.requestFinished?.({ route, outcome, seconds: (performance.now() - startedAt) / 1000 })
+      this.#options.hooks.requestFinished?.({ route, outcome, seconds })
     } catch {}
   }
 
   async close(graceMs = 5000): Promise<void> {
+    this.#endpoint.close()
     this.#closed ??= this.#inFlight.idleWithin(graceMs)
     await this.#closed
   }

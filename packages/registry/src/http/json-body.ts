@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 
 import { decodeText } from '@signalbox/broker-core'
-import { jsonHeadersProblem, readBody } from '@signalbox/http-kit'
+import { jsonHeadersProblem, parseJson, readBody } from '@signalbox/http-kit'
+import type { BodyBudget, Refusal } from '@signalbox/http-kit'
 
 import { cardSizeProblem, invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
 import { RegistryError } from '../errors.ts'
@@ -11,9 +12,14 @@ const MAX_READ_BYTES = 2 * MAX_CARD_BYTES
 
 /**
  * Reads a body that has to be JSON; never settles when the client goes away first.
- * @throws RegistryError MEDIA_TYPE_UNSUPPORTED, BODY_TOO_LARGE, BODY_INVALID; CARD_INVALID where it is a card that is too large (R1)
+ * @throws RegistryError MEDIA_TYPE_UNSUPPORTED, BODY_TOO_LARGE, BODY_INVALID, TOO_MANY_REQUESTS; CARD_INVALID where it is a card that is too large (R1)
  */
-export function readJson(request: IncomingMessage, maxBodyBytes: number, what: 'card' | 'call'): Promise<unknown> {
+export function readJson(
+  request: IncomingMessage,
+  budget: BodyBudget | undefined,
+  maxBodyBytes: number,
+  what: 'card' | 'call',
+): Promise<unknown> {
   return new Promise((resolve, reject) => {
     if (jsonHeadersProblem(request.headers) !== undefined) {
       reject(
@@ -22,10 +28,12 @@ export function readJson(request: IncomingMessage, maxBodyBytes: number, what: '
       return
     }
     const declared = Number(request.headers['content-length'] ?? 0)
-    readBody(request, Math.min(maxBodyBytes, MAX_READ_BYTES), (tooLarge, body) => {
+    const read = (refusal: Refusal | undefined, body: Uint8Array): void => {
       try {
-        if (tooLarge === undefined) resolve(parse(body))
-        else if (what === 'call' || declared > maxBodyBytes || maxBodyBytes <= MAX_READ_BYTES) {
+        if (refusal === undefined) resolve(parse(body))
+        else if (refusal.reason !== 'body_too_large') {
+          reject(new RegistryError('TOO_MANY_REQUESTS', refusal.message, [{ limit: refusal.limit }]))
+        } else if (what === 'call' || declared > maxBodyBytes || maxBodyBytes <= MAX_READ_BYTES) {
           const limit = Math.min(maxBodyBytes, what === 'call' ? MAX_READ_BYTES : maxBodyBytes)
           const text = `the body is larger than the limit of ${limit} bytes`
           reject(new RegistryError('BODY_TOO_LARGE', text, [{ limit }]))
@@ -36,18 +44,17 @@ export function readJson(request: IncomingMessage, maxBodyBytes: number, what: '
       } catch (error) {
         reject(error)
       }
-    })
+    }
+    readBody(request, Math.min(maxBodyBytes, MAX_READ_BYTES), read, budget)
   })
 }
 
 function parse(body: Uint8Array): unknown {
   const text = decodeText(body)
   if (text === undefined) throw new RegistryError('BODY_INVALID', 'the body is not valid UTF-8; send JSON')
-  try {
-    return JSON.parse(text)
-  } catch (cause) {
-    throw new RegistryError('BODY_INVALID', 'the body is not valid JSON', [], { cause })
-  }
+  const parsed = parseJson(text)
+  if ('value' in parsed) return parsed.value
+  throw new RegistryError('BODY_INVALID', `the body is ${parsed.problem}`)
 }
 
 /** The `agent_id` of a body such as `{"agent_id": "my-agent"}`. @throws RegistryError BODY_INVALID */

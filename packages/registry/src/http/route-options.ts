@@ -1,9 +1,9 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
+import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
 
 /** How one HTTP request ended. */
-export type RegistryOutcome = 'success' | 'error' | 'unauthenticated' | 'origin_refused' | 'disconnected'
+export type RegistryOutcome = 'success' | 'error' | 'limited' | 'unauthenticated' | 'origin_refused' | 'disconnected'
 
 export interface RegistryRequestEvent {
   /** `register`, `list`, `get`, `deregister`, `delete` or `heartbeat`; `unknown` where there is no such route. */
@@ -27,6 +27,8 @@ export interface RegistryRouteOptions {
   readonly trustedOrigins?: TrustedOrigins
   /** The address the server binds to, which `auto` trusts. @default none */
   readonly bindHost?: string
+  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between connectors. @default the default limits, for these routes alone */
+  readonly frontDoor?: FrontDoor
   /** @default 10485760 */
   readonly maxBodyBytes?: number
   /** Whose policy decides what callers may do with agents (S4). @default none does */
@@ -34,8 +36,8 @@ export interface RegistryRouteOptions {
   readonly hooks?: RegistryRouteHooks
 }
 
-export type ResolvedRouteOptions = Required<Omit<RegistryRouteOptions, 'bindHost' | 'broker'>> &
-  Pick<RegistryRouteOptions, 'bindHost' | 'broker'>
+export type ResolvedRouteOptions = Required<Omit<RegistryRouteOptions, 'bindHost' | 'broker' | 'frontDoor'>> &
+  Pick<RegistryRouteOptions, 'bindHost' | 'broker' | 'frontDoor'>
 
 /** @throws RangeError for a number that is out of range */
 export function resolveRouteOptions(options: RegistryRouteOptions): ResolvedRouteOptions {

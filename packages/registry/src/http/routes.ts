@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { Identity } from '@signalbox/http-kit'
-import { hasRole } from '@signalbox/http-kit'
+import type { BodyBudget, Identity } from '@signalbox/http-kit'
+import { addressOf, hasRole } from '@signalbox/http-kit'
 
 import type { AgentRegistry } from '../agent-registry.ts'
 import { RegistryError } from '../errors.ts'
@@ -14,6 +14,8 @@ import { readListQuery } from './list-query.ts'
 export interface RouteCall {
   readonly registry: AgentRegistry
   readonly request: IncomingMessage
+  /** Counts the bytes of the body. */
+  readonly hold: BodyBudget | undefined
   readonly maxBodyBytes: number
   readonly identity: Identity
   /** What the policy lets the caller do with agents (S4); undefined where there is none. */
@@ -36,8 +38,8 @@ const OK = { ok: true }
 const register: Route = {
   name: 'register',
   method: 'POST',
-  async run({ registry, request, maxBodyBytes, identity, rights }) {
-    const card = await readJson(request, maxBodyBytes, 'card')
+  async run({ registry, request, hold, maxBodyBytes, identity, rights }) {
+    const card = await readJson(request, hold, maxBodyBytes, 'card')
     const agentId = claimedId(card)
     if (agentId !== undefined) rights?.authorize('register', 'agents', agentId)
     return registry.register(card, callerOf(request, identity))
@@ -72,8 +74,8 @@ function agentCall(name: 'deregister' | 'heartbeat'): Route {
   return {
     name,
     method: 'POST',
-    async run({ registry, request, maxBodyBytes, identity, rights }) {
-      const agentId = agentIdOf(await readJson(request, maxBodyBytes, 'call'))
+    async run({ registry, request, hold, maxBodyBytes, identity, rights }) {
+      const agentId = agentIdOf(await readJson(request, hold, maxBodyBytes, 'call'))
       rights?.authorize('register', 'agents', agentId)
       await registry[name](agentId, callerOf(request, identity))
       return OK
@@ -114,8 +116,8 @@ function decoded(segment: string): string {
   }
 }
 
-function callerOf({ socket }: IncomingMessage, identity: Identity): RegistryCaller {
-  const { remoteAddress: address } = socket
+function callerOf(request: IncomingMessage, identity: Identity): RegistryCaller {
+  const address = addressOf(request)
   return {
     clientId: identity.clientId,
     admin: hasRole(identity, 'Admin'),
