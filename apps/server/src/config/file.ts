@@ -17,12 +17,19 @@ export async function fromFile(file: string): Promise<{ given: Given[]; problems
     return { given: [], problems: [`--config: cannot read ${JSON.stringify(file)} (${reason}); allowed: a YAML file`] }
   }
   const { parseDocument } = await import('yaml')
-  const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
-  const [error] = document.errors
-  if (error) return { given: [], problems: [`--config: ${file} is not YAML: ${firstLine(error.message)}`] }
   const given: Given[] = []
   const problems: string[] = []
-  const root: unknown = document.toJS()
+  let root: unknown
+  try {
+    const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
+    const [error] = document.errors
+    if (error) throw error
+    // Throws for an alias without an anchor, for too many aliases, and for what is nested too deep.
+    root = document.toJS()
+  } catch (error) {
+    const reason = error instanceof Error ? firstLine(error.message) : String(error)
+    return { given: [], problems: [`--config: ${file} is not YAML: ${reason}`] }
+  }
   if (isSection(root)) readSection(root, [])
   else if (root !== null)
     problems.push(`--config: ${file} holds no settings; allowed: sections such as http: { port: 9090 }`)

@@ -42,10 +42,18 @@ export async function openPolicyFile(file: string, tell: TellSecurity, lookMs?: 
 export async function policyParser(): Promise<(text: string) => Policy> {
   const { parseDocument } = await import('yaml')
   return (text) => {
-    const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
-    const [error] = document.errors
-    if (error) throw new PolicyError([`it is neither YAML nor JSON: ${error.message.split('\n')[0] ?? ''}`])
-    return parsePolicy(document.toJS({ maxAliasCount: 100 }))
+    let value: unknown
+    try {
+      const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
+      const [error] = document.errors
+      if (error) throw error
+      // Throws for an alias without an anchor, and for aliases that would make far more than the text.
+      value = document.toJS({ maxAliasCount: 100 })
+    } catch (error) {
+      const reason = error instanceof Error ? error.message.split('\n')[0] : String(error)
+      throw new PolicyError([`it is neither YAML nor JSON: ${reason}`])
+    }
+    return parsePolicy(value)
   }
 }
 
