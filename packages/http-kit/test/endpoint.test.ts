@@ -203,12 +203,12 @@ describe('endpoint - limits', () => {
 
   test('endpoint - what works on after its client has gone stays counted until it is done', async () => {
     const admission = new Control()
-    let finish = (): void => {}
+    const working: (() => void)[] = []
     const { port } = await servePlain(
       (endpoint) => (exchange) =>
         endpoint.readBody(exchange, 100_000, () => {
           exchange.hold?.retain()
-          finish = () => exchange.hold?.release()
+          working.push(() => exchange.hold?.release())
         }),
       { frontDoor: { admission } },
     )
@@ -220,7 +220,7 @@ describe('endpoint - limits', () => {
     // The connection's end is known to the server when the next request is answered.
     await new Promise((resolve) => socket.once('close', resolve))
     await vi.waitFor(() => expect(admission.use).toMatchObject({ requests: 1, bodyBytes: 5 }))
-    finish()
+    for (const finish of working) finish()
     await idle(admission)
   })
 
@@ -311,15 +311,12 @@ describe('endpoint - web pages', () => {
     },
   )
 
-  test.each([
-    'evil.example',
-    'evil.example:9090',
-    'localhost.evil.example',
-    '127.0.0.1.evil.example',
-    `${'a'.repeat(301)}`,
-  ])('endpoint - without authentication the Host %s is refused, and the setting named', async (host) => {
-    expect(await ask({ Host: host })).toMatch(/^403 host: host not allowed: .*HTTP_ALLOWED_HOSTS/)
-  })
+  test.each(['evil.example', 'evil.example:9090', 'localhost.evil.example', '127.0.0.1.evil.example', 'a'.repeat(301)])(
+    'endpoint - without authentication the Host %s is refused, and the setting named',
+    async (host) => {
+      expect(await ask({ Host: host })).toMatch(/^403 host: host not allowed: .*HTTP_ALLOWED_HOSTS/)
+    },
+  )
 
   test('endpoint - listed hosts, the public one and the bind address may be asked for', async () => {
     expect(await ask({ Host: 'a.example' }, { frontDoor: { allowedHosts: ['a.example'] } })).toBe('200 in')

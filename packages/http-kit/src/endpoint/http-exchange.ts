@@ -77,6 +77,15 @@ export abstract class HttpExchange {
     else response.on('close', closed)
   }
 
+  /**
+   * Keeps what the request holds beyond its response, for a connection that has become something else.
+   * @returns what gives it back; call it once
+   */
+  outliveResponse(): () => void {
+    this.response.off('close', closed)
+    return () => this.#hold?.release()
+  }
+
   /** Claims the one answer; false when there is one already. */
   protected begin(): boolean {
     if (this.#answered) return false
