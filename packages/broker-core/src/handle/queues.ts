@@ -1,3 +1,4 @@
+import { queueTags } from '../dead-letter-tags.ts'
 import type { QueueSend, SendResult, Settlement } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
@@ -108,7 +109,8 @@ export class Queues {
         )
       }
     }
-    const message = this.#access.message(input)
+    const { body, metadata = '', tags = {} } = input
+    const message = this.#access.message({ body, metadata, tags: queueTags(tags) })
     const deduplicationId = message.tags['message_id']
     return {
       ...message,
