@@ -1,4 +1,5 @@
 import { queueTags } from '../dead-letter-tags.ts'
+import { deduplicationOf } from '../deduplication.ts'
 import type { QueueSend, SendResult, Settlement } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
@@ -111,14 +112,13 @@ export class Queues {
     }
     const { body, metadata = '', tags = {} } = input
     const message = this.#access.message({ body, metadata, tags: queueTags(tags) })
-    const deduplicationId = message.tags['message_id']
     return {
       ...message,
       delayMs,
       expirationMs,
       maxReceiveCount,
       deadLetterQueue,
-      ...(deduplicationId ? { deduplicationId } : {}),
+      ...deduplicationOf(message),
     }
   }
 
