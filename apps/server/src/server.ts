@@ -2,6 +2,7 @@ import type { Broker, EngineHealth } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { AuditLog } from '@signalbox/management-api'
 
+import { untilAborted } from './abortable.ts'
 import { AgentAudit } from './agent-audit.ts'
 import type { Agents } from './agents.ts'
 import { openAgents } from './agents.ts'
@@ -34,6 +35,8 @@ import { VERSION } from './version.ts'
 export interface ServerOptions {
   /** @default one as `config.log` says */
   readonly log?: Logger
+  /** Gives up a start that waits for its store: what was opened is closed, and the start rejects with the signal's reason. */
+  readonly signal?: AbortSignal
 }
 
 /** A server that accepts calls. */
@@ -57,7 +60,7 @@ export interface RunningServer extends AsyncDisposable {
  * routing table, a policy, keys or certificates that are not valid. Nothing stays open.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
-  const log = options.log ?? (await createLogger(config.log))
+  const { signal, log = await createLogger(config.log) } = options
   const health = new Health(config.engine, VERSION)
   // What was opened, to be closed in the opposite order when a later step fails.
   const opened: (() => unknown)[] = []
@@ -96,10 +99,10 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       authenticator: authentication.management,
     })
     const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
-    opened.push(() => management.close())
+    opened.push(() => drain(management, 1_000))
     const api = await listen(management, 'api', config.api)
 
-    const engine = await openEngine(config, metrics, log)
+    const engine = await untilAborted(openEngine(config, metrics, log, signal), signal, (late) => late.close())
     opened.push(() => engine.close())
     opened.push(() => operatorApi.finish())
     const { broker, system, operators } = createBroker(engine, {
@@ -115,7 +118,11 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     metrics.watchEngine(() => engine.stats())
 
     const agentAudit = new AgentAudit(audit)
-    const agents = config.connectors.a2a.enable ? await openAgents(config, system, metrics, log, agentAudit) : undefined
+    const agents = config.connectors.a2a.enable
+      ? await untilAborted(openAgents(config, system, metrics, log, agentAudit), signal, ({ registry }) =>
+          registry.close(),
+        )
+      : undefined
     opened.push(() => agents?.registry.close())
 
     const shared = await createSharedListener({
@@ -160,6 +167,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     }
     return { http, api, broker, close, [Symbol.asyncDispose]: close }
   } catch (error) {
+    health.stopping()
     for (const undo of opened.toReversed()) await undo()
     throw error
   }

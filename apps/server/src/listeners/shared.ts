@@ -87,6 +87,8 @@ export async function createSharedListener({
     frameworkErrors: undecodablePath,
     bodyLimit: config.maxBodyBytes,
     forceCloseConnections: 'idle',
+    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight; `drain` has the limit.
+    pluginTimeout: 0,
     serverFactory,
   })
   requests?.addTo(app)
