@@ -292,7 +292,7 @@ describe('endpoint - limits', () => {
 })
 
 describe('endpoint - web pages', () => {
-  const frontDoor = { allowedHosts: 'auto' as const }
+  const frontDoor = { allowedHosts: ['auto'] }
   const ask = async (headers: Record<string, string>, options: Parameters<typeof servePlain>[1] = { frontDoor }) => {
     const { port } = await servePlain(() => (exchange) => exchange.answer('in'), options)
     const socket = connect(port, '127.0.0.1')

@@ -96,6 +96,7 @@ export abstract class HttpExchange {
   /** Writes an answer that was {@link begin}ed, to a client that is there, and bounds how long it may wait to be taken. */
   protected send(status: number, headers: OutgoingHttpHeaders, text: string, unsettled?: Unsettled): void {
     headers['Content-Length'] = Buffer.byteLength(text)
+    headers['X-Content-Type-Options'] = 'nosniff'
     this.response.writeHead(status, headers)
     this.sendLast(text, unsettled)
   }
@@ -110,7 +111,7 @@ export abstract class HttpExchange {
 
   /** Writes an answer that was {@link begin}ed, to a request whose body was perhaps not read. */
   protected sendRefusal(status: number, headers: OutgoingHttpHeaders, text: string): void {
-    refuseBody(this.request, this.response, status, headers, text)
+    refuseBody(this.request, this.response, status, { ...headers, 'X-Content-Type-Options': 'nosniff' }, text)
   }
 
   /** Counts what the reader has not taken, and cuts off one that takes nothing for {@link STALLED_MS}. */
