@@ -97,6 +97,16 @@ export class ToolCall implements ToolContext, RunningCall {
     return controller.signal
   }
 
+  get callerGone(): AbortSignal {
+    const gone = new AbortController()
+    const onClose = (): void => {
+      if (!this.#finished) gone.abort(new CallEnded('disconnected'))
+    }
+    if (this.#exchange.abandoned) onClose()
+    else this.#exchange.response.once('close', onClose)
+    return gone.signal
+  }
+
   get wantsProgress(): boolean {
     return this.#progressToken !== undefined
   }
@@ -175,6 +185,10 @@ export class ToolCall implements ToolContext, RunningCall {
     this.#finish()
     if (nobodyWaits) {
       if (!(error instanceof CallEnded)) this.#environment.failed(error)
+      return
+    }
+    if (error instanceof CallEnded && error.reason === 'disconnected') {
+      this.#exchange.finish('disconnected')
       return
     }
     const id = this.#id

@@ -53,6 +53,7 @@ export async function openToolBench(
     const context: ToolContext = {
       broker: user,
       signal,
+      callerGone: NEVER,
       wantsProgress: true,
       traceContext: {},
       progress: (message) => void progress.push(message),

@@ -8,6 +8,8 @@ export interface ToolContext {
   readonly broker: BrokerHandle
   /** Aborted when nobody waits for the result any more: the client is gone, cancelled, or the server shuts down. */
   readonly signal: AbortSignal
+  /** Aborted when the client is gone, though the call runs on: what was not begun for it need not be. */
+  readonly callerGone: AbortSignal
   /** Headers that tie the call to its caller's trace; they go along to whoever is called on its behalf. */
   readonly traceContext: Readonly<Record<string, string>>
   /** Present when the agent tools are. */
