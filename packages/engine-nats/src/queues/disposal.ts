@@ -102,7 +102,8 @@ export class Disposal {
   ): Promise<{ uncounted: number; noted: boolean }> {
     const key = this.#noteKey(channel, sequence)
     const note = await this.#parts.notes.get(key)
-    if (note) return { uncounted: Number(note.text), noted: true }
+    // Only digits: a count that is no number would let a message be received for ever.
+    if (note && /^\d{1,15}$/.test(note.text)) return { uncounted: Number(note.text), noted: true }
     if (!delayed) return { uncounted: 0, noted: false }
     if (deliveries > 1) return { uncounted: 1, noted: false }
     // Nobody asked for it before it was due.
