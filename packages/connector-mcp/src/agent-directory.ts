@@ -50,6 +50,8 @@ export interface AgentReply {
   readonly executed: boolean
   /** Empty when `executed`. */
   readonly error: string
+  /** Why there is no response to pass on: `too_large`, `invalid_response`, or another. */
+  readonly failure?: string
   /** HTTP status of the agent's response; 0 when there is none. */
   readonly status: number
   /** The agent's response, byte for byte. */

@@ -25,8 +25,8 @@ export interface ToolOutcome {
   readonly text: string
   /** A failure of the tool itself: HTTP and JSON-RPC still succeed (specification, "MCP tool result"). */
   readonly isError: boolean
-  /** Matches the tool's `outputSchema`, unless `isError`. */
-  readonly structuredContent?: object
+  /** Matches the tool's `outputSchema`, unless `isError`. A string is its JSON text, sent as it is. */
+  readonly structuredContent?: object | string
   /** For messages on lease: `commit` once the answer has reached the client, `rollback` when it could not (M14). */
   readonly settlement?: {
     commit(): Promise<void>
