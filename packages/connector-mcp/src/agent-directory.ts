@@ -1,9 +1,13 @@
 import type { Caller } from '@signalbox/broker-core'
 
-/** What `agent_list` filters by. */
+/** Which agents `agent_list` asks for: a part of the list at a time. */
 export interface AgentFilter {
   /** Agents with a skill that carries any of these tags (R3). Left out: all agents. */
   readonly skillTags?: readonly string[]
+  /** At most so many, from the first `agent_id` on. */
+  readonly limit: number
+  /** Only agents whose `agent_id` comes after this one, registered or not. */
+  readonly after?: string
 }
 
 /**

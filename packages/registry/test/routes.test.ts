@@ -101,7 +101,7 @@ test('REG-2, R3 - routes: the list is a bare array in the order of agent_id, by 
   }
   const both = await call('GET /agents?limit=0&x=1')
   expect(both.body.details).toEqual([
-    { parameter: 'x', given: 'unknown', allowed: 'one of skill_tags, limit' },
+    { parameter: 'x', given: 'unknown', allowed: 'one of skill_tags, limit, cursor' },
     { parameter: 'limit', given: '"0"', allowed: 'a whole number from 1 to 9007199254740991' },
   ])
 })
