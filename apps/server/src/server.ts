@@ -28,6 +28,8 @@ import { limitConnections, openFileLimit } from './security/connection-limit.ts'
 import type { TellSecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
 import { openFrontDoor } from './security/front-door.ts'
+import type { ConfigFile } from './security/limits-file.ts'
+import { watchLimits } from './security/limits-file.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
@@ -37,6 +39,8 @@ import { VERSION } from './version.ts'
 export interface ServerOptions {
   /** @default one as `config.log` says */
   readonly log?: Logger
+  /** Limits are taken from it again when it changes. @default none */
+  readonly configFile?: ConfigFile
   /** Gives up a start that waits for its store: what was opened is closed, and the start rejects with the signal's reason. */
   readonly signal?: AbortSignal
 }
@@ -74,6 +78,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     opened.push(() => metrics[Symbol.dispose]())
     const frontDoor = openFrontDoor(config, metrics.limits, log)
     opened.push(() => frontDoor[Symbol.dispose]())
+    const limitsFile = options.configFile && watchLimits(options.configFile, frontDoor, log)
+    opened.push(() => limitsFile?.[Symbol.dispose]())
 
     const audit = new AuditLog({
       maxAgeSeconds: config.audit.maxAgeSeconds,
@@ -168,7 +174,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         })
         // To the end, so that probes and a last scrape see the shutdown.
         await drain(management, 1_000)
-        for (const part of [frontDoor, metrics, routes, authentication, policy, tls, connections])
+        for (const part of [limitsFile, frontDoor, metrics, routes, authentication, policy, tls, connections])
           part?.[Symbol.dispose]()
       })()
       return closing
