@@ -5,6 +5,7 @@ import { loadConfig } from './config/load.ts'
 import { ServerError } from './errors.ts'
 import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle.ts'
 import { createAnnouncer, createLogger } from './log.ts'
+import type { RunningServer } from './server.ts'
 import { VERSION } from './version.ts'
 
 /** Exit codes: 0 stopped as asked, 1 could not start or failed, 2 a setting is unknown or not allowed. */
@@ -51,7 +52,14 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
     // Loaded now, so that a mistake in the settings is told at once.
     const { startServer } = await import('./server.ts')
-    const server = await startServer(loaded.config, { log })
+    let server: RunningServer
+    try {
+      server = await startServer(loaded.config, { log, signal: stop.signal })
+    } catch (error) {
+      if (!stop.signal.aborted) throw error
+      stop.abandoned()
+      return
+    }
     stop.use(server)
     announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')
   } catch (error) {
