@@ -1,4 +1,4 @@
-import type { Authenticator } from '@signalbox/http-kit'
+import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { AuditLog, ManagementApi } from '@signalbox/management-api'
 import { managementApi } from '@signalbox/management-api'
 
@@ -16,6 +16,8 @@ export interface ManagementParts {
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
+  /** @default one of its own */
+  readonly frontDoor?: FrontDoor
   /** @default one that only the management API records in */
   readonly audit?: AuditLog
   /** Undefined while control-plane authentication is off. */
@@ -24,11 +26,12 @@ export interface ManagementParts {
 
 /** The management API as the configuration asks for it. It is there before the broker is. */
 export function createManagementApi(parts: ManagementParts): ManagementApi {
-  const { config, health, metrics, log, audit, authenticator } = parts
+  const { config, health, metrics, log, audit, authenticator, frontDoor } = parts
   return managementApi({
     authenticator,
     trustedOrigins: trustedOrigins(config.api.trustedOrigins),
     bindHost: config.api.host,
+    ...(frontDoor ? { frontDoor } : {}),
     maxBodyBytes: config.maxBodyBytes,
     config: () => maskedConfig(config),
     node: () => health.state(),

@@ -1,5 +1,6 @@
 import type { Broker, EngineHealth } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
+import type { AdmissionControl } from '@signalbox/http-kit'
 import { AuditLog } from '@signalbox/management-api'
 
 import { untilAborted } from './abortable.ts'
@@ -26,6 +27,7 @@ import { auditSecurity } from './security/audit.ts'
 import { limitConnections, openFileLimit } from './security/connection-limit.ts'
 import type { TellSecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
+import { openFrontDoor } from './security/front-door.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
@@ -68,6 +70,11 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const routes = config.routing.file === '' ? undefined : openRoutingFile(config.routing.file, log)
     opened.push(() => routes?.[Symbol.dispose]())
 
+    const metrics = new Metrics()
+    opened.push(() => metrics[Symbol.dispose]())
+    const frontDoor = openFrontDoor(config, metrics.limits, log)
+    opened.push(() => frontDoor[Symbol.dispose]())
+
     const audit = new AuditLog({
       maxAgeSeconds: config.audit.maxAgeSeconds,
       failed: (error) => log.error({ err: error }, 'audit log: an entry was dropped'),
@@ -75,7 +82,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     opened.push(() => audit.close())
     const tellers = [logSecurity(log), auditSecurity(audit)]
     const tell: TellSecurity = (event) => tellers.forEach((teller) => teller(event))
-    const requests = config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log) : undefined
+    const requests =
+      config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log, frontDoor.trustedProxies) : undefined
     const authentication = openAuthentication(config, {
       tell,
       verified: requests?.verified,
@@ -87,11 +95,9 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const tls = openTls(config.security, { log, tell })
     opened.push(() => tls?.[Symbol.dispose]())
 
-    const metrics = new Metrics()
-    opened.push(() => metrics[Symbol.dispose]())
-
     const operatorApi = createManagementApi({
       config,
+      frontDoor,
       health,
       metrics,
       log,
@@ -131,6 +137,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       system,
       agents,
       authenticator: authentication.shared,
+      frontDoor,
       tls,
       requests,
       health,
@@ -141,7 +148,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const connections = limitConnections(shared.server, tell, openFileLimit())
     opened.push(() => connections[Symbol.dispose]())
     const http = await listen(shared, 'http', config.http)
-    health.serving({ health: () => healthOf(engine, agents) })
+    health.serving({ health: () => healthOf(engine, agents, frontDoor.admission) })
     const { agentTtlSeconds } = config.connectors.a2a
     operatorApi.serve({
       broker: operators,
@@ -161,7 +168,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         })
         // To the end, so that probes and a last scrape see the shutdown.
         await drain(management, 1_000)
-        for (const part of [metrics, routes, authentication, policy, tls, connections]) part?.[Symbol.dispose]()
+        for (const part of [frontDoor, metrics, routes, authentication, policy, tls, connections])
+          part?.[Symbol.dispose]()
       })()
       return closing
     }
@@ -173,11 +181,25 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
   }
 }
 
-/** A node that does not hear of agents as they come and go is not ready; its engine may be well. */
-async function healthOf(engine: HealthyEngine, agents: Agents | undefined): Promise<EngineHealth> {
+/**
+ * A node that does not hear of agents as they come and go is not ready, nor is one that is short of memory; its engine
+ * may be well.
+ */
+async function healthOf(
+  engine: HealthyEngine,
+  agents: Agents | undefined,
+  { limits, use }: AdmissionControl,
+): Promise<EngineHealth> {
   const { ok, checks } = await engine.health()
-  if (agents === undefined) return { ok, checks }
+  const { memoryPercent } = limits.process
+  const memory = {
+    name: 'memory',
+    ok: !use.memoryExceeded,
+    detail: `${use.memoryExceeded ? 'above' : 'below'} ${memoryPercent} %${use.memoryExceeded ? ': bodies over 64 KiB and new streams are refused' : ''}`,
+  }
+  const shared = memoryPercent === 0 ? checks : [...checks, memory]
+  if (agents === undefined) return { ok, checks: shared }
   const { current, size } = agents.registry
   const detail = current ? `${size} agents` : 'waits for the discovery log'
-  return { ok, checks: [...checks, { name: 'registry', ok: current, detail }] }
+  return { ok, checks: [...shared, { name: 'registry', ok: current, detail }] }
 }

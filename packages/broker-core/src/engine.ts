@@ -249,7 +249,13 @@ export interface RequestOptions {
    * once. Makes no channel. @default false
    */
   readonly onlyIfSubscribed?: boolean
+  /** Withdraws the request, whoever has it; its handler is told. */
   readonly signal?: AbortSignal
+  /**
+   * Aborted when the caller cannot get the answer any more. A request that no subscriber has taken is dropped then, and
+   * rejects with the signal's reason; one that a subscriber has taken runs on.
+   */
+  readonly callerGone?: AbortSignal
 }
 
 export interface RequestEngine {

@@ -73,7 +73,8 @@ export class CeExchange extends HttpExchange {
     this.#onFinished?.(this, outcome)
   }
 
-  override refuse({ limit, message, reason, retryAfterSeconds }: Refusal): void {
+  override refuse({ limit: name, maxBodyBytes, message, reason, retryAfterSeconds }: Refusal): void {
+    const limit = name ?? maxBodyBytes
     const { code, outcome } = REFUSED[reason]
     const headers: OutgoingHttpHeaders = {}
     if (reason === 'unauthenticated') headers['WWW-Authenticate'] = 'Bearer realm="signalbox"'

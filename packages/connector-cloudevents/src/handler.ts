@@ -210,7 +210,11 @@ class CeEndpoint {
         this.#calls.finish(place)
         exchange.hold?.release()
       })
-      .catch((error: unknown) => this.environment.failed(error))
+      .catch((error: unknown) => {
+        this.#endpoint.fail(exchange, error)
+        // An answer that failed while it was written leaves a client that would wait for the rest.
+        if (!exchange.response.writableEnded) exchange.response.destroy()
+      })
   }
 
   #fail(exchange: CeExchange, error: unknown): void {

@@ -97,6 +97,16 @@ export class ToolCall implements ToolContext, RunningCall {
     return controller.signal
   }
 
+  get callerGone(): AbortSignal {
+    const gone = new AbortController()
+    const onClose = (): void => {
+      if (!this.#finished) gone.abort(new CallEnded('disconnected'))
+    }
+    if (this.#exchange.abandoned) onClose()
+    else this.#exchange.response.once('close', onClose)
+    return gone.signal
+  }
+
   get wantsProgress(): boolean {
     return this.#progressToken !== undefined
   }
@@ -104,6 +114,15 @@ export class ToolCall implements ToolContext, RunningCall {
   progress(message: string): void {
     const token = this.#progressToken
     if (token === undefined || this.#over || this.#exchange.abandoned) return
+    // Tools call this from timers, where nobody else would catch.
+    try {
+      this.#writeProgress(token, message)
+    } catch (error) {
+      this.#crash(error)
+    }
+  }
+
+  #writeProgress(token: string, message: string): void {
     // It has to grow with each notification, whatever the clock says.
     const seconds = Math.round(performance.now() - this.startedAt) / 1000
     this.#progress = seconds > this.#progress ? seconds : this.#progress + 0.001
@@ -127,15 +146,26 @@ export class ToolCall implements ToolContext, RunningCall {
       this.#fail(error)
       return
     }
-    outcome.then(
-      (value) => this.#succeed(value),
-      (error: unknown) => this.#fail(error),
-    )
+    outcome
+      .then(
+        (value) => this.#succeed(value),
+        (error: unknown) => this.#fail(error),
+      )
+      .catch((error: unknown) => this.#crash(error))
   }
 
   /** Ends the call from outside: its client gets what the reason calls for, and the tool's signal is aborted. */
   end(reason: CallEndReason): void {
     if (this.#over) return
+    // Timers and sockets call this.
+    try {
+      this.#end(reason)
+    } catch (error) {
+      this.#crash(error)
+    }
+  }
+
+  #end(reason: CallEndReason): void {
     // At shutdown the tool says itself what it came to, an empty result for one: it still has a client to tell.
     if (reason !== 'shutdown') this.#release()
     this.#controller?.abort(new CallEnded(reason))
@@ -154,16 +184,26 @@ export class ToolCall implements ToolContext, RunningCall {
     const { settlement, isError } = outcome
     const { settlements } = this.#environment
     const nobodyWaits = this.#over || this.#exchange.abandoned
-    this.#release()
-    this.#finish()
     if (nobodyWaits) {
+      this.#release()
+      this.#finish()
       if (settlement !== undefined) settlements.settle(settlement, 'rollback')
       this.#exchange.finish('disconnected')
       return
     }
+    let text: string
+    try {
+      text = resultText(outcome)
+    } catch (error) {
+      if (settlement !== undefined) settlements.settle(settlement, 'rollback')
+      this.#fail(error)
+      return
+    }
+    this.#release()
+    this.#finish()
     this.#exchange.succeed(
       this.#id,
-      resultText(outcome),
+      text,
       isError ? 'tool_error' : 'success',
       settlement === undefined ? undefined : { settlements, settlement },
     )
@@ -177,6 +217,10 @@ export class ToolCall implements ToolContext, RunningCall {
       if (!(error instanceof CallEnded)) this.#environment.failed(error)
       return
     }
+    if (error instanceof CallEnded && error.reason === 'disconnected') {
+      this.#exchange.finish('disconnected')
+      return
+    }
     const id = this.#id
     if (error instanceof JsonRpcError) {
       this.#exchange.fail(error, id)
@@ -186,6 +230,22 @@ export class ToolCall implements ToolContext, RunningCall {
       this.#environment.failed(error)
       this.#exchange.fail(internalError(error), id)
     }
+  }
+
+  /** Ends the call after a failure outside the tool's own work; never throws. */
+  #crash(error: unknown): void {
+    const exchange = this.#exchange
+    this.#environment.failed(error)
+    try {
+      this.#release()
+      this.#finish()
+      exchange.id = this.#id
+      exchange.crash(error)
+    } catch (second) {
+      this.#environment.failed(second)
+    }
+    // An answer that broke off cannot be finished.
+    if (!exchange.response.writableEnded) exchange.response.destroy()
   }
 
   #release(): void {
@@ -205,6 +265,7 @@ export class ToolCall implements ToolContext, RunningCall {
 
 /** The MCP tool result as JSON text (specification, "MCP tool result"; M10). */
 export function resultText({ text, isError, structuredContent }: ToolOutcome): string {
-  const structured = structuredContent === undefined ? '' : `,"structuredContent":${JSON.stringify(structuredContent)}`
+  const json = typeof structuredContent === 'string' ? structuredContent : JSON.stringify(structuredContent)
+  const structured = structuredContent === undefined ? '' : `,"structuredContent":${json}`
   return `{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":${isError}${structured}}`
 }

@@ -36,7 +36,7 @@ const VALID: Record<string, Record<string, unknown>> = {
   query_send: { channel: 'c', body: 'b', timeout_seconds: 1, metadata: 'm', tags: {} },
   channel_list: { type: 'queues', pattern: 'c' },
   channel_info: { channel: 'c', type: 'queues' },
-  agent_list: { skill_tags: ['a'] },
+  agent_list: { skill_tags: ['a'], limit: 1, cursor: 'a' },
   agent_info: { agent_id: 'echo' },
   agent_send: { agent_id: 'echo', message: 'hi', blocking: true, context_id: 'x', timeout_seconds: 1 },
   agent_query: { agent_id: 'echo', method: 'tasks/get', params: { id: '1' } },

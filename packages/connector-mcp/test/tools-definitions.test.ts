@@ -61,7 +61,11 @@ const TABLES: Record<string, Record<string, object>> = {
     pattern: { type: 'string', required: false },
   },
   channel_info: { channel: CHANNEL, type: { type: 'string', required: true, enum: TYPES } },
-  agent_list: { skill_tags: { type: 'array', required: false, items: { type: 'string' } } },
+  agent_list: {
+    skill_tags: { type: 'array', required: false, items: { type: 'string' } },
+    limit: { type: 'integer', required: false, minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+    cursor: { type: 'string', required: false },
+  },
   agent_info: { agent_id: AGENT_ID },
   agent_send: {
     agent_id: AGENT_ID,

@@ -23,6 +23,7 @@ import { settingsOf } from './options.ts'
 import type { Parts } from './parts.ts'
 import { Publisher } from './publisher.ts'
 import { Pulls } from './pulls.ts'
+import { ReportOnce } from './report-once.ts'
 import { NatsQueues } from './queues/nats-queues.ts'
 import { NatsRequests } from './requests/nats-requests.ts'
 import { ServerFeatures } from './server-features.ts'
@@ -206,7 +207,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const pulls = new Pulls(connection)
   const bucket = await ChannelBucket.open(connection, subjects, publisher, messages, pulls, settings)
   const storedChannels = new StoredChannels(connection, subjects, streams, bucket, channelLimit, onProblem)
-  const liveChannels = new LiveChannels(channelLimit)
+  const liveChannels = new LiveChannels(channelLimit, new ReportOnce(onProblem))
   const figures = new FigureTable()
   const live = {
     onChange: (change: LiveChange) => liveChannels.hear(change),

@@ -1,4 +1,4 @@
-import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
+import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 
 import type { AuditLog, AuditLogOptions } from './audit/audit-log.ts'
 import type { MonitorsOptions } from './monitor/monitors.ts'
@@ -13,6 +13,8 @@ export interface ManagementOptions {
   readonly trustedOrigins?: TrustedOrigins
   /** The address the server binds to, which `auto` trusts. @default none */
   readonly bindHost?: string
+  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between listeners. @default the default limits, for this listener alone */
+  readonly frontDoor?: FrontDoor
   /** @default 10485760 */
   readonly maxBodyBytes?: number
   /** The effective configuration for `/api/config`, secrets masked. @default {} */

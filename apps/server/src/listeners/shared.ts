@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
 import { mcpConnector } from '@signalbox/connector-mcp'
-import type { Authenticator } from '@signalbox/http-kit'
+import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyServerFactory } from 'fastify'
 import Fastify from 'fastify'
 
@@ -19,7 +19,7 @@ import type { RequestLog } from '../request-log.ts'
 import type { Tls } from '../security/tls.ts'
 import { VERSION } from '../version.ts'
 import { agentRoutes } from './agents.ts'
-import { addCors } from './cors.ts'
+import { addCors, protocolHeaders } from './cors.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
 import { addProbes } from './probes.ts'
 
@@ -47,6 +47,8 @@ export interface SharedOptions {
   /** Left out: no agents (R10). */
   readonly agents?: Agents | undefined
   readonly authenticator: Authenticator
+  /** @default each connector has its own */
+  readonly frontDoor?: FrontDoor
   /** @default plain TCP */
   readonly tls?: Tls | undefined
   /** @default requests are not logged */
@@ -64,6 +66,7 @@ export async function createSharedListener({
   system,
   agents,
   authenticator,
+  frontDoor = {},
   tls,
   requests,
   health,
@@ -92,7 +95,7 @@ export async function createSharedListener({
     serverFactory,
   })
   requests?.addTo(app)
-  await addCors(app, config.cors)
+  await addCors(app, config.cors, protocolHeaders(config.connectors))
   addPlainNotFound(app)
   addPlainErrors(app, log)
   addProbes(app, health)
@@ -111,6 +114,7 @@ export async function createSharedListener({
       authenticator,
       trustedOrigins: trustedOrigins(mcp.trustedOrigins),
       bindHost: config.http.host,
+      frontDoor,
       maxBodyBytes: config.maxBodyBytes,
       maxStreams: mcp.maxStreams,
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
@@ -134,6 +138,7 @@ export async function createSharedListener({
       authenticator,
       trustedOrigins: trustedOrigins(ce.trustedOrigins),
       bindHost: config.http.host,
+      frontDoor,
       maxBodyBytes: config.maxBodyBytes,
       system,
       timeoutSeconds: ce.timeoutSeconds,
@@ -152,7 +157,7 @@ export async function createSharedListener({
     await app.register(connector)
   }
   if (agents !== undefined) {
-    const { gateway, routes } = agentRoutes(agents, config, broker, authenticator, metrics, log)
+    const { gateway, routes } = agentRoutes(agents, { config, broker, authenticator, frontDoor, metrics, log })
     connectors.push(gateway, routes)
     await app.register(gateway)
     await app.register(routes)

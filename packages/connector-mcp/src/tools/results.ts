@@ -26,7 +26,8 @@ export function objectOutcome(object: object): ToolOutcome {
   return { text: JSON.stringify(object), isError: false, structuredContent: object }
 }
 
-export function confirmation(text: string, structuredContent: object): ToolOutcome {
+/** @param structuredContent A string is JSON text, sent as it is */
+export function confirmation(text: string, structuredContent: object | string): ToolOutcome {
   return { text, isError: false, structuredContent }
 }
 

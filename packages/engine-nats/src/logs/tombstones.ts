@@ -40,7 +40,8 @@ export class Tombstones {
       const channel = logs.get(incarnation)
       const note = await notes.get(key)
       if (channel && note && Number(note.text) > now) continue
-      if (channel) {
+      // A note that is no time removes nothing.
+      if (channel && note && /^\d+$/.test(note.text)) {
         // An entry that took its place has removed it already.
         await connection.manager.streams.deleteMessage(channel.stream, Number(sequence)).catch(() => false)
       }

@@ -20,7 +20,7 @@ export interface FrontDoor {
   readonly admission?: AdmissionControl
   /** Whose forwarding headers name the client. @default none */
   readonly trustedProxies?: TrustedProxies
-  /** Which hosts a Host header may name while every caller is anonymous. @default '*' */
+  /** Which hosts a Host header may name while every caller is anonymous. @default ['*'] */
   readonly allowedHosts?: AllowedHosts
   /** The host of the server's public URL, which `auto` allows in a Host header. @default none */
   readonly publicHost?: string
