@@ -25,6 +25,7 @@ import { auditSecurity } from './security/audit.ts'
 import { limitConnections, openFileLimit } from './security/connection-limit.ts'
 import type { TellSecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
+import { warnOfOpenNats } from './security/nats-warnings.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
@@ -142,6 +143,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
     })
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
+    warnOfOpenNats(log, config)
 
     let closing: Promise<void> | undefined
     const close = (): Promise<void> => {
