@@ -8,21 +8,23 @@ import type { Metrics } from './metrics/metrics.ts'
 const DEFAULT_MAX_MESSAGE_BYTES = 67_108_864
 
 /**
- * Opens the engine that the configuration asks for; waits for a cluster that is not there yet. The other engine and its
+ * Opens the engine that the configuration asks for; waits for a cluster that is not there yet, until the
+ * signal is aborted. The other engine and its
  * client library are not loaded: some 50 ms of a start.
  * @throws ServerError START_FAILED when the store is in use, damaged or not writable, or the cluster refuses
  */
-export function openEngine(config: Config, metrics: Metrics, log: Logger): Promise<Engine> {
-  return config.engine === 'nats' ? openCluster(config, log) : openStore(config, metrics, log)
+export function openEngine(config: Config, metrics: Metrics, log: Logger, signal?: AbortSignal): Promise<Engine> {
+  return config.engine === 'nats' ? openCluster(config, log, signal) : openStore(config, metrics, log)
 }
 
-async function openCluster(config: Config, log: Logger): Promise<Engine> {
+async function openCluster(config: Config, log: Logger, signal: AbortSignal | undefined): Promise<Engine> {
   const { NatsEngineError, openNatsEngine } = await import('@signalbox/engine-nats')
   const { nats, queue, store, maxChannels, maxBodyBytes } = config
   const { caFile, certFile, keyFile } = nats.tls
   try {
     return await openNatsEngine({
       servers: nats.servers,
+      ...(signal && { signal }),
       ...(nats.credsFile !== '' && { credsFile: nats.credsFile }),
       tls: {
         ...(caFile !== '' && { caFile }),

@@ -49,6 +49,7 @@ test('PROBE-4 - the names and types of our series are what they are', async () =
     'broker_routing_failures_total counter',
     'broker_sse_streams_active gauge',
     'broker_store_bytes gauge',
+    'broker_unhandled_rejections_total counter',
   ])
   for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_seconds']) {
     expect(text).toMatch(new RegExp(`^${name} [0-9.e+-]+$`, 'm'))

@@ -112,9 +112,9 @@ class A2aEndpoint {
       trustedOrigins: options.trustedOrigins,
       bindHost,
       frontDoor: options.frontDoor,
-      failed: (error) => hooks.failed?.(error),
+      failed: (error, request) => hooks.failed?.(error, request),
     })
-    const failed = (error: unknown): void => this.#endpoint.report(error)
+    const failed = (error: unknown, request?: IncomingMessage): void => this.#endpoint.report(error, request)
     if (hooks.requestFinished !== undefined) {
       this.#onFinished = (event) => {
         try {

@@ -66,6 +66,11 @@ export class ChannelRegistry {
     return this.#byType[type].get(name)
   }
 
+  /** In their order. */
+  names(type: ChannelType): string[] {
+    return [...this.#byType[type].keys()].sort()
+  }
+
   /** In the order of their names. */
   list(type: ChannelType): LiveChannel[] {
     return [...this.#byType[type].values()].sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -226,8 +231,8 @@ export class ChannelRegistry {
   }
 
   /** Something happened here: traffic, or a subscriber who went. */
-  touch(channel: LiveChannel): void {
-    channel.lastActivity = this.#now()
+  touch(channel: LiveChannel, at = this.#now()): void {
+    channel.lastActivity = Math.max(channel.lastActivity, at)
     if (channel.id > 0) this.#changedActivity.add(channel)
   }
 

@@ -7,6 +7,7 @@ export const SSE_HEADERS = {
   'Cache-Control': 'no-cache, no-transform',
   // nginx would hold events back.
   'X-Accel-Buffering': 'no',
+  'X-Content-Type-Options': 'nosniff',
 } as const
 
 /** Milliseconds between keepalive comments (specification, "Limits"). */

@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
 import { mcpConnector } from '@signalbox/connector-mcp'
-import type { Authenticator } from '@signalbox/http-kit'
+import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyServerFactory } from 'fastify'
 import Fastify from 'fastify'
 
@@ -16,10 +16,11 @@ import type { Health } from '../health.ts'
 import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { RequestLog } from '../request-log.ts'
+import { requestFields } from '../request-log.ts'
 import type { Tls } from '../security/tls.ts'
 import { VERSION } from '../version.ts'
 import { agentRoutes } from './agents.ts'
-import { addCors } from './cors.ts'
+import { addCors, protocolHeaders } from './cors.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
 import { addProbes } from './probes.ts'
 
@@ -47,6 +48,8 @@ export interface SharedOptions {
   /** Left out: no agents (R10). */
   readonly agents?: Agents | undefined
   readonly authenticator: Authenticator
+  /** @default each connector has its own */
+  readonly frontDoor?: FrontDoor
   /** @default plain TCP */
   readonly tls?: Tls | undefined
   /** @default requests are not logged */
@@ -64,6 +67,7 @@ export async function createSharedListener({
   system,
   agents,
   authenticator,
+  frontDoor = {},
   tls,
   requests,
   health,
@@ -87,10 +91,12 @@ export async function createSharedListener({
     frameworkErrors: undecodablePath,
     bodyLimit: config.maxBodyBytes,
     forceCloseConnections: 'idle',
+    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight; `drain` has the limit.
+    pluginTimeout: 0,
     serverFactory,
   })
   requests?.addTo(app)
-  await addCors(app, config.cors)
+  await addCors(app, config.cors, protocolHeaders(config.connectors))
   addPlainNotFound(app)
   addPlainErrors(app, log)
   addProbes(app, health)
@@ -109,6 +115,7 @@ export async function createSharedListener({
       authenticator,
       trustedOrigins: trustedOrigins(mcp.trustedOrigins),
       bindHost: config.http.host,
+      frontDoor,
       maxBodyBytes: config.maxBodyBytes,
       maxStreams: mcp.maxStreams,
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
@@ -119,7 +126,8 @@ export async function createSharedListener({
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
-        failed: (error) => log.error({ err: error, connector: 'mcp' }, 'MCP connector: something failed'),
+        failed: (error, request) =>
+          log.error({ err: error, connector: 'mcp', ...requestFields(request) }, 'MCP connector: something failed'),
       },
     })
     metrics.watchStreams('mcp', () => connector.handler.openStreams())
@@ -132,6 +140,7 @@ export async function createSharedListener({
       authenticator,
       trustedOrigins: trustedOrigins(ce.trustedOrigins),
       bindHost: config.http.host,
+      frontDoor,
       maxBodyBytes: config.maxBodyBytes,
       system,
       timeoutSeconds: ce.timeoutSeconds,
@@ -141,8 +150,11 @@ export async function createSharedListener({
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
         eventsDropped: metrics.eventsDropped,
-        failed: (error) =>
-          log.error({ err: error, connector: 'cloudevents' }, 'CloudEvents connector: something failed'),
+        failed: (error, request) =>
+          log.error(
+            { err: error, connector: 'cloudevents', ...requestFields(request) },
+            'CloudEvents connector: something failed',
+          ),
       },
     })
     metrics.watchStreams('cloudevents', () => connector.handler.openStreams())
@@ -150,7 +162,7 @@ export async function createSharedListener({
     await app.register(connector)
   }
   if (agents !== undefined) {
-    const { gateway, routes } = agentRoutes(agents, config, broker, authenticator, metrics, log)
+    const { gateway, routes } = agentRoutes(agents, { config, broker, authenticator, frontDoor, metrics, log })
     connectors.push(gateway, routes)
     await app.register(gateway)
     await app.register(routes)

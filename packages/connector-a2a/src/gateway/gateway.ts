@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectionCaller, JsonRpcNotification } from '@signalbox/http-kit'
 import { InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
@@ -23,7 +25,7 @@ export interface GatewayOptions {
   readonly streamLimits: StreamLimits
   readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>
   /** Something failed that no client is told about. */
-  readonly failed: (error: unknown) => void
+  readonly failed: (error: unknown, request?: IncomingMessage) => void
 }
 
 /** A request for an agent, checked. */
@@ -221,7 +223,7 @@ export class Gateway {
 
   #fail(exchange: A2aExchange, error: unknown, id: string | undefined): void {
     const told = error instanceof JsonRpcError ? error : queryFailure(error)
-    if (told === undefined) this.#options.failed(error)
+    if (told === undefined) this.#options.failed(error, exchange.request)
     exchange.fail(told ?? internalError(error), id)
   }
 }

@@ -81,9 +81,9 @@ export const subscribeEventsStore = defineRoute({
     const grouped = query.group !== undefined
     return subscribe('events_store', query, call, (feed, options) =>
       call.broker.eventsStore.subscribe(query.channel, start, options, (event) => {
-        const taken = feed.push(messageFrame('events_store', event, event.sequence))
+        const frame = messageFrame('events_store', event, event.sequence)
         // What a member of a group has not been handed goes to another member, so each one waits for that.
-        return grouped ? feed.caughtUp() : taken
+        return grouped ? feed.deliver(frame) : feed.push(frame)
       }),
     )
   },
@@ -159,7 +159,12 @@ async function subscribe(
     return undefined
   }
   await subscriptions.opening(account, async () => {
-    const feed = new Feed(flusher, options.maxBufferedBytes, (count) => environment.dropped(count))
+    const feed = new Feed({
+      flusher,
+      maxBytes: options.maxBufferedBytes,
+      onDropped: (count) => environment.dropped(count),
+      failed: (error) => environment.failed(error),
+    })
     let subscription: Subscription
     try {
       subscription = await begin(feed, { signal, ...(query.group === undefined ? {} : { group: query.group }) })
@@ -195,15 +200,17 @@ async function subscribe(
     }
     subscriptions.add(stream, info, account)
     feed.attach(stream)
-    void subscription.closed.then((error) => {
-      if (!stream.open) return
-      if (error !== undefined) {
-        const { code, message } = toCeError(error)
-        if (code === 'INTERNAL') environment.failed(error)
-        stream.writeText(errorFrame(code, message))
-      }
-      stream.end()
-    })
+    subscription.closed
+      .then((error) => {
+        if (!stream.open) return
+        if (error !== undefined) {
+          const { code, message } = toCeError(error)
+          if (code === 'INTERNAL') environment.failed(error)
+          stream.writeText(errorFrame(code, message))
+        }
+        stream.end()
+      })
+      .catch((error: unknown) => feed.fail(error))
   })
   return undefined
 }
