@@ -30,6 +30,7 @@ import { logSecurity } from './security/events.ts'
 import { openFrontDoor } from './security/front-door.ts'
 import type { ConfigFile } from './security/limits-file.ts'
 import { watchLimits } from './security/limits-file.ts'
+import { warnOfOpenNats } from './security/nats-warnings.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
@@ -162,6 +163,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
     })
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
+    warnOfOpenNats(log, config)
 
     let closing: Promise<void> | undefined
     const close = (): Promise<void> => {
