@@ -98,6 +98,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
     opened.push(() => management.close())
     const api = await listen(management, 'api', config.api)
+    const listeners = [api]
 
     const engine = await openEngine(config, metrics, log)
     opened.push(() => engine.close())
@@ -115,7 +116,9 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     metrics.watchEngine(() => engine.stats())
 
     const agentAudit = new AgentAudit(audit)
-    const agents = config.connectors.a2a.enable ? await openAgents(config, system, metrics, log, agentAudit) : undefined
+    const agents = config.connectors.a2a.enable
+      ? await openAgents(config, system, metrics, log, agentAudit, () => listeners)
+      : undefined
     opened.push(() => agents?.registry.close())
 
     const shared = await createSharedListener({
@@ -134,6 +137,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const connections = limitConnections(shared.server, tell, openFileLimit())
     opened.push(() => connections[Symbol.dispose]())
     const http = await listen(shared, 'http', config.http)
+    listeners.push(http)
     health.serving({ health: () => healthOf(engine, agents) })
     const { agentTtlSeconds } = config.connectors.a2a
     operatorApi.serve({

@@ -58,6 +58,7 @@ export async function openToolBench(
       signal,
       wantsProgress: true,
       traceContext: {},
+      hops: 0,
       progress: (message) => void progress.push(message),
     }
     const { structuredContent, ...rest } = await tool.call(args, context)
