@@ -114,6 +114,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
     opened.push(() => drain(management, 1_000))
     const api = await listen(management, 'api', config.api)
+    const listeners = [api]
 
     const engine = await untilAborted(openEngine(config, metrics, log, signal), signal, (late) => late.close())
     opened.push(() => engine.close())
@@ -132,8 +133,10 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
     const agentAudit = new AgentAudit(audit)
     const agents = config.connectors.a2a.enable
-      ? await untilAborted(openAgents(config, system, metrics, log, agentAudit), signal, ({ registry }) =>
-          registry.close(),
+      ? await untilAborted(
+          openAgents(config, system, metrics, log, agentAudit, () => listeners),
+          signal,
+          ({ registry }) => registry.close(),
         )
       : undefined
     opened.push(() => agents?.registry.close())
@@ -155,6 +158,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const connections = limitConnections(shared.server, tell, openFileLimit())
     opened.push(() => connections[Symbol.dispose]())
     const http = await listen(shared, 'http', config.http)
+    listeners.push(http)
     health.serving({ health: () => healthOf(engine, agents, frontDoor.admission) })
     const { agentTtlSeconds } = config.connectors.a2a
     operatorApi.serve({

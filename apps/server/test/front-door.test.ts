@@ -100,7 +100,7 @@ describe('front door - limits', () => {
       const answer = await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', ping)
       expect(answer.status).toBe(429)
       return answer
-    })
+    }, 10_000)
     expect(refusal.headers['retry-after']).toBe('1')
     expect(JSON.parse(refusal.text)).toMatchObject({ error: { code: -32603 } })
     expect((await ask(`${http.url}/agents`, {})).status).toBe(429)
