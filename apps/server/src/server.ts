@@ -13,6 +13,7 @@ import type { HealthyEngine } from './health.ts'
 import { Health } from './health.ts'
 import type { Address } from './listeners/address.ts'
 import { listen } from './listeners/address.ts'
+import { Entrance } from './listeners/entrance.ts'
 import { createManagementListener } from './listeners/management.ts'
 import { createSharedListener } from './listeners/shared.ts'
 import type { Logger } from './log.ts'
@@ -114,9 +115,19 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
     opened.push(() => drain(management, 1_000))
     const api = await listen(management, 'api', config.api)
-    const listeners = [api]
 
-    const engine = await untilAborted(openEngine(config, metrics, log, signal), signal, (late) => late.close())
+    const entrance = new Entrance({ health, tls })
+    opened.push(() => drain(entrance.starting, 1_000))
+    const connections = limitConnections(entrance.server, tell, openFileLimit())
+    opened.push(() => connections[Symbol.dispose]())
+    const http = await listen(entrance.starting, 'http', config.http)
+    const listeners = [api, http]
+
+    const engine = await untilAborted(
+      openEngine(config, { metrics, log, signal, waiting: (reason) => health.waiting(reason) }),
+      signal,
+      (late) => late.close(),
+    )
     opened.push(() => engine.close())
     opened.push(() => operatorApi.finish())
     const { broker, system, operators } = createBroker(engine, {
@@ -148,17 +159,14 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       agents,
       authenticator: authentication.shared,
       frontDoor,
-      tls,
+      entrance,
       requests,
       health,
       metrics,
       log,
     })
     opened.push(() => shared.close())
-    const connections = limitConnections(shared.server, tell, openFileLimit())
-    opened.push(() => connections[Symbol.dispose]())
-    const http = await listen(shared, 'http', config.http)
-    listeners.push(http)
+    await shared.ready()
     health.serving({ health: () => healthOf(engine, agents, frontDoor.admission) })
     const { agentTtlSeconds } = config.connectors.a2a
     operatorApi.serve({
@@ -166,6 +174,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       system,
       ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
     })
+    entrance.open()
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
     warnOfOpenNats(log, config)
 
