@@ -2,6 +2,7 @@ import { KeepAliveConnection } from './keep-alive-connection.ts'
 
 const FAILED_TOOL = Buffer.from('"isError":true')
 const FAILED_CALL = Buffer.from('"error":{')
+const FAILED_SEND = Buffer.from('"is_error":true')
 
 export interface LoadResult {
   readonly requests: number
@@ -33,7 +34,13 @@ export class ClosedLoop {
     const send = async (connection: KeepAliveConnection) => {
       while (performance.now() < end) {
         const { status, body } = await connection.request(this.#request)
-        if (status !== 200 || body.includes(FAILED_TOOL) || body.includes(FAILED_CALL)) {
+        if (
+          status < 200 ||
+          status > 299 ||
+          body.includes(FAILED_TOOL) ||
+          body.includes(FAILED_CALL) ||
+          body.includes(FAILED_SEND)
+        ) {
           throw new Error(`the server answered ${status}: ${body.toString().slice(0, 500)}`)
         }
         requests++

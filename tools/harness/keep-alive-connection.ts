@@ -85,15 +85,18 @@ export class KeepAliveConnection {
   }
 }
 
-/** The bytes of a POST request with a JSON body. */
+/** The bytes of a POST request; the body is JSON unless a header says otherwise. */
 export function postBytes(url: string, json: string, headers: Readonly<Record<string, string>> = {}): Buffer {
-  const { host, pathname } = new URL(url)
+  const { host, pathname, search } = new URL(url)
+  const all = {
+    Host: host,
+    'Content-Type': 'application/json',
+    Accept: 'application/json, text/event-stream',
+    ...headers,
+  }
   const lines = [
-    `POST ${pathname} HTTP/1.1`,
-    `Host: ${host}`,
-    'Content-Type: application/json',
-    'Accept: application/json, text/event-stream',
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    `POST ${pathname}${search} HTTP/1.1`,
+    ...Object.entries(all).map(([name, value]) => `${name}: ${value}`),
     `Content-Length: ${Buffer.byteLength(json)}`,
   ]
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${json}`)

@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { getCACertificates } from 'node:tls'
+
+import { readSmallFileSync } from '@signalbox/http-kit'
 
 import { ServerError } from './errors.ts'
 
@@ -10,7 +11,7 @@ import { ServerError } from './errors.ts'
  */
 export function agentAuthorities(file: string): readonly string[] {
   try {
-    const pem = readFileSync(file, 'utf8')
+    const { text: pem } = readSmallFileSync(file)
     // Says at the start what a connection would only say when the first agent is called.
     void new X509Certificate(pem)
     return [...getCACertificates('default'), pem]

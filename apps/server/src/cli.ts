@@ -2,9 +2,11 @@ import process from 'node:process'
 
 import { fromFlags } from './config/flags.ts'
 import { loadConfig } from './config/load.ts'
+import type { Config } from './config/schema.ts'
 import { ServerError } from './errors.ts'
 import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle.ts'
 import { createAnnouncer, createLogger } from './log.ts'
+import type { RunningServer } from './server.ts'
 import { VERSION } from './version.ts'
 
 /** Exit codes: 0 stopped as asked, 1 could not start or failed, 2 a setting is unknown or not allowed. */
@@ -13,7 +15,7 @@ const EXIT_CODES = { CONFIG_INVALID: 2, START_FAILED: 1 } as const
 /** The command line: prints what was asked for, or runs the server until it is told to stop. */
 export async function run(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const announcer = createAnnouncer()
-  crashOnUnhandledErrors(announcer)
+  const unhandled = crashOnUnhandledErrors(announcer)
   try {
     const [command, ...rest] = args
     if (command === 'token') {
@@ -51,11 +53,28 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
     // Loaded now, so that a mistake in the settings is told at once.
     const { startServer } = await import('./server.ts')
-    const server = await startServer(loaded.config, { log })
+    const { unhandledRejections } = await import('./metrics/process.ts')
+    unhandled.reportRejections((error) => {
+      unhandledRejections().inc()
+      log.error({ err: error }, 'unhandled rejection')
+    })
+    let server: RunningServer
+    try {
+      const load = async (): Promise<Config> => (await loadConfig({ flags, env })).config
+      const configFile = flags.file === undefined ? undefined : { path: flags.file, load }
+      server = await startServer(loaded.config, { log, signal: stop.signal, ...(configFile ? { configFile } : {}) })
+    } catch (error) {
+      if (!stop.signal.aborted) throw error
+      stop.abandoned()
+      return
+    }
     stop.use(server)
     announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')
   } catch (error) {
-    if (!(error instanceof ServerError)) throw error
+    if (!(error instanceof ServerError)) {
+      unhandled.crash(error)
+      return
+    }
     for (const problem of error.problems) process.stderr.write(`signalbox: ${problem}\n`)
     process.exit(EXIT_CODES[error.code])
   }

@@ -6,55 +6,80 @@ import type { RunningServer } from './server.ts'
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
-/** An error that nobody handled leaves the process in a state that nobody knows: one last line, and exit code 1. */
-export function crashOnUnhandledErrors(announcer: Logger): void {
+/** What becomes of errors that nobody handled. */
+export interface UnhandledErrors {
+  /** Writes one last line and ends the process with exit code 1. */
+  crash(error: unknown): void
+  /** From now on a rejected promise without an owner is reported instead: it belongs to one request, not to all. */
+  reportRejections(report: (error: unknown) => void): void
+}
+
+/** Ends the process for errors that nobody handled: they leave it in a state that nobody knows. */
+export function crashOnUnhandledErrors(announcer: Logger): UnhandledErrors {
   const crash = (error: unknown): void => {
     const text = error instanceof Error ? error.message : String(error)
     announcer.fatal({ err: error }, `signalbox crashed: ${text}`)
     process.exit(1)
   }
+  let rejected = crash
   process.on('uncaughtException', crash)
-  process.on('unhandledRejection', crash)
+  process.on('unhandledRejection', (error) => rejected(error))
+  return {
+    crash,
+    reportRejections(report) {
+      rejected = report
+    },
+  }
 }
 
 /** What a shutdown may take beyond the time for calls in flight, in milliseconds: to close the store, say. */
 const CLOSE_MS = 4_000
 
+/** Turns signals into a shutdown of a server that starts, waits for its store, or runs. */
+export interface SignalStop {
+  /** Aborted by the first signal: what still starts gives up. */
+  readonly signal: AbortSignal
+  /** The server is there: a signal shuts it down. */
+  use(server: RunningServer): void
+  /** The start was given up because of the signal, and nothing is open any more: ends the process. */
+  abandoned(): void
+}
+
 /**
- * SIGTERM and SIGINT shut the server down, with exit code 0; a second one ends the process at once, and so does a
- * shutdown that does not come to its end. A signal that comes before the server is there ends it when it is.
+ * Shuts the server down on SIGTERM and SIGINT, with exit code 0. A second signal ends the process at once, and so does a
+ * shutdown that takes too long.
  */
-export function stopOnSignals(log: Logger, shutdownSeconds: number): { use(server: RunningServer): void } {
+export function stopOnSignals(log: Logger, shutdownSeconds: number): SignalStop {
   let server: RunningServer | undefined
-  let signalled = false
+  const stopping = new AbortController()
 
   const fail = (text: string, error?: unknown): void => {
     log.fatal(error === undefined ? {} : { err: error }, text)
     process.exit(1)
   }
+  const stopped = (): void => {
+    log.info('signalbox stopped')
+    process.exit(0)
+  }
   const stop = (running: RunningServer): void => {
-    setTimeout(() => fail('signalbox did not come to its end in time'), shutdownSeconds * 1000 + CLOSE_MS)
-    running.close().then(
-      () => {
-        log.info('signalbox stopped')
-        process.exit(0)
-      },
-      (error: unknown) => fail('signalbox could not shut down cleanly', error),
-    )
+    running.close().then(stopped, (error: unknown) => fail('signalbox could not shut down cleanly', error))
   }
 
   for (const signal of SIGNALS) {
     process.on(signal, () => {
-      if (signalled) process.exit(128 + constants.signals[signal])
-      signalled = true
+      if (stopping.signal.aborted) process.exit(128 + constants.signals[signal])
       log.info({ signal }, 'signalbox is shutting down')
+      setTimeout(() => fail('signalbox did not come to its end in time'), shutdownSeconds * 1000 + CLOSE_MS)
+      stopping.abort()
       if (server) stop(server)
     })
   }
   return {
+    signal: stopping.signal,
     use(running) {
       server = running
-      if (signalled) stop(running)
+      if (stopping.signal.aborted) stop(running)
     },
+    abandoned: stopped,
   }
 }

@@ -1,4 +1,4 @@
-import type { Authenticator } from '@signalbox/http-kit'
+import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { AuditLog, ManagementApi } from '@signalbox/management-api'
 import { managementApi } from '@signalbox/management-api'
 
@@ -8,6 +8,7 @@ import { trustedOrigins } from './config/trusted-origins.ts'
 import type { Health } from './health.ts'
 import type { Logger } from './log.ts'
 import type { Metrics } from './metrics/metrics.ts'
+import { requestFields } from './request-log.ts'
 import { sharedRoutes } from './shared-routes.ts'
 import { VERSION } from './version.ts'
 
@@ -16,6 +17,8 @@ export interface ManagementParts {
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
+  /** @default one of its own */
+  readonly frontDoor?: FrontDoor
   /** @default one that only the management API records in */
   readonly audit?: AuditLog
   /** Undefined while control-plane authentication is off. */
@@ -24,11 +27,12 @@ export interface ManagementParts {
 
 /** The management API as the configuration asks for it. It is there before the broker is. */
 export function createManagementApi(parts: ManagementParts): ManagementApi {
-  const { config, health, metrics, log, audit, authenticator } = parts
+  const { config, health, metrics, log, audit, authenticator, frontDoor } = parts
   return managementApi({
     authenticator,
     trustedOrigins: trustedOrigins(config.api.trustedOrigins),
     bindHost: config.api.host,
+    ...(frontDoor ? { frontDoor } : {}),
     maxBodyBytes: config.maxBodyBytes,
     config: () => maskedConfig(config),
     node: () => health.state(),
@@ -37,6 +41,7 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     audit: { ...config.audit, ...(audit ? { log: audit } : {}) },
     document: { version: VERSION, routes: () => sharedRoutes(config) },
     settleGraceMs: config.settleGraceMs,
-    failed: (error) => log.error({ err: error }, 'management API: something failed'),
+    failed: (error, request) =>
+      log.error({ err: error, ...requestFields(request) }, 'management API: something failed'),
   })
 }

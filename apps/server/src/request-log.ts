@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-import type { AuthenticationRequest, Identity } from '@signalbox/http-kit'
+import type { AuthenticationRequest, Identity, TrustedProxies } from '@signalbox/http-kit'
+import { addressOf } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
 
 import type { Logger } from './log.ts'
@@ -30,7 +31,10 @@ interface Logged {
 export class RequestLog {
   readonly #log: Logger
 
-  constructor(log: Logger) {
+  readonly #proxies: TrustedProxies
+
+  constructor(log: Logger, proxies: TrustedProxies) {
+    this.#proxies = proxies
     // These lines hold nothing that would have to be hidden, and looking for it would be three quarters of their cost.
     this.#log = log.child({}, { redact: [] })
   }
@@ -43,6 +47,7 @@ export class RequestLog {
 
   addTo(app: FastifyInstance): void {
     const log = this.#log
+    const proxies = this.#proxies
     /** One for all requests; node calls it on the response. */
     function closed(this: ServerResponse<IncomingMessage & Logged>): void {
       const { req: request, statusCode: status } = this
@@ -57,10 +62,11 @@ export class RequestLog {
     }
     app.addHook('onRequest', (request, reply, done) => {
       const raw: IncomingMessage & Logged = request.raw
+      proxies.locate(raw)
       raw[ENTRY] = {
         id: request.id,
         startedAt: performance.now(),
-        address: raw.socket.remoteAddress,
+        address: addressOf(raw),
         client: undefined,
       }
       // Not Fastify's own hook: that is silent about clients that went away, and so about most streams.
@@ -68,6 +74,12 @@ export class RequestLog {
       done()
     })
   }
+}
+
+/** What a log line says of the request that something failed for; `id` where requests are logged. */
+export function requestFields(request: (IncomingMessage & Logged) | undefined): Readonly<Record<string, unknown>> {
+  if (request === undefined) return {}
+  return { id: request[ENTRY]?.id, method: request.method, path: pathOf(request) }
 }
 
 /** The trace that the caller says the request belongs to (W3C Trace Context). */

@@ -1,8 +1,9 @@
-import type { BrokerObserver, RoutingTable } from '@signalbox/broker-core'
-import { parseRoutingTable, Routing, RoutingTableError } from '@signalbox/broker-core'
+import type { BrokerObserver } from '@signalbox/broker-core'
+import { parseRoutingTable, parseRoutingTableSteps, Routing, RoutingTableError } from '@signalbox/broker-core'
 import { watchFiles } from '@signalbox/http-kit'
 
 import { ServerError } from './errors.ts'
+import { inSlices } from './in-slices.ts'
 import type { Logger } from './log.ts'
 
 /** The routing table of a file: read at the start, and again whenever the file changes. */
@@ -19,16 +20,20 @@ export interface RoutingFile extends Disposable {
 export function openRoutingFile(file: string, log: Logger, lookMs?: number): RoutingFile {
   const told = new Set<string>()
   const routing = new Routing()
-  const watched = stopTheStart(() =>
+  const watched = stopTheStart(file, () =>
     watchFiles([file], {
-      parse: ([text = '']) => parse(file, text),
+      parse: ([text = '']) => parseRoutingTable(jsonOf(text)),
+      reparse: async ([text = '']) => inSlices(parseRoutingTableSteps(jsonOf(text))),
       changed(table) {
         routing.replace(table)
         told.clear()
         log.info({ file, rules: table.rules.length }, 'routing table reloaded')
       },
       refused(error) {
-        log.error({ file, problems: problemsOf(error) }, 'routing table not reloaded: the one before stays in force')
+        log.error(
+          { file, problems: problemsOf(file, error) },
+          'routing table not reloaded: the one before stays in force',
+        )
       },
       lookMs,
     }),
@@ -53,33 +58,24 @@ export function openRoutingFile(file: string, log: Logger, lookMs?: number): Rou
 }
 
 /** @throws RoutingTableError */
-function parse(file: string, text: string): RoutingTable {
-  let value: unknown
+function jsonOf(text: string): unknown {
   try {
-    value = JSON.parse(text)
+    return JSON.parse(text)
   } catch {
-    throw new RoutingTableError([`${file} is not JSON; allowed: an array of {key, keyType, routes}`])
-  }
-  try {
-    return parseRoutingTable(value)
-  } catch (error) {
-    if (!(error instanceof RoutingTableError)) throw error
-    throw new RoutingTableError(error.problems.map((problem) => `${file}: ${problem}`))
+    throw new RoutingTableError(['it is not JSON; allowed: an array of {key, keyType, routes}'])
   }
 }
 
-function stopTheStart<T>(open: () => T): T {
+function stopTheStart<T>(file: string, open: () => T): T {
   try {
     return open()
   } catch (error) {
-    throw new ServerError('CONFIG_INVALID', problemsOf(error), { cause: error })
+    throw new ServerError('CONFIG_INVALID', problemsOf(file, error), { cause: error })
   }
 }
 
-function problemsOf(error: unknown): readonly string[] {
-  const problems =
-    error instanceof RoutingTableError
-      ? error.problems
-      : [`${error instanceof Error ? error.message : String(error)}; allowed: a JSON file with a routing table`]
-  return problems.map((problem) => `routing.file: ${problem}`)
+function problemsOf(file: string, error: unknown): readonly string[] {
+  if (error instanceof RoutingTableError) return error.problems.map((problem) => `routing.file: ${file}: ${problem}`)
+  const reason = error instanceof Error ? error.message : String(error)
+  return [`routing.file: ${reason}; allowed: a JSON file with a routing table`]
 }

@@ -1,7 +1,9 @@
 import type { Broker, EngineHealth } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
+import type { AdmissionControl } from '@signalbox/http-kit'
 import { AuditLog } from '@signalbox/management-api'
 
+import { untilAborted } from './abortable.ts'
 import { AgentAudit } from './agent-audit.ts'
 import type { Agents } from './agents.ts'
 import { openAgents } from './agents.ts'
@@ -11,6 +13,7 @@ import type { HealthyEngine } from './health.ts'
 import { Health } from './health.ts'
 import type { Address } from './listeners/address.ts'
 import { listen } from './listeners/address.ts'
+import { Entrance } from './listeners/entrance.ts'
 import { createManagementListener } from './listeners/management.ts'
 import { createSharedListener } from './listeners/shared.ts'
 import type { Logger } from './log.ts'
@@ -25,6 +28,10 @@ import { auditSecurity } from './security/audit.ts'
 import { limitConnections, openFileLimit } from './security/connection-limit.ts'
 import type { TellSecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
+import { openFrontDoor } from './security/front-door.ts'
+import type { ConfigFile } from './security/limits-file.ts'
+import { watchLimits } from './security/limits-file.ts'
+import { warnOfOpenNats } from './security/nats-warnings.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
@@ -34,6 +41,10 @@ import { VERSION } from './version.ts'
 export interface ServerOptions {
   /** @default one as `config.log` says */
   readonly log?: Logger
+  /** Limits are taken from it again when it changes. @default none */
+  readonly configFile?: ConfigFile
+  /** Gives up a start that waits for its store: what was opened is closed, and the start rejects with the signal's reason. */
+  readonly signal?: AbortSignal
 }
 
 /** A server that accepts calls. */
@@ -57,13 +68,20 @@ export interface RunningServer extends AsyncDisposable {
  * routing table, a policy, keys or certificates that are not valid. Nothing stays open.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
-  const log = options.log ?? (await createLogger(config.log))
+  const { signal, log = await createLogger(config.log) } = options
   const health = new Health(config.engine, VERSION)
   // What was opened, to be closed in the opposite order when a later step fails.
   const opened: (() => unknown)[] = []
   try {
     const routes = config.routing.file === '' ? undefined : openRoutingFile(config.routing.file, log)
     opened.push(() => routes?.[Symbol.dispose]())
+
+    const metrics = new Metrics()
+    opened.push(() => metrics[Symbol.dispose]())
+    const frontDoor = openFrontDoor(config, metrics.limits, log)
+    opened.push(() => frontDoor[Symbol.dispose]())
+    const limitsFile = options.configFile && watchLimits(options.configFile, frontDoor, log)
+    opened.push(() => limitsFile?.[Symbol.dispose]())
 
     const audit = new AuditLog({
       maxAgeSeconds: config.audit.maxAgeSeconds,
@@ -72,7 +90,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     opened.push(() => audit.close())
     const tellers = [logSecurity(log), auditSecurity(audit)]
     const tell: TellSecurity = (event) => tellers.forEach((teller) => teller(event))
-    const requests = config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log) : undefined
+    const requests =
+      config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log, frontDoor.trustedProxies) : undefined
     const authentication = openAuthentication(config, {
       tell,
       verified: requests?.verified,
@@ -84,11 +103,9 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const tls = openTls(config.security, { log, tell })
     opened.push(() => tls?.[Symbol.dispose]())
 
-    const metrics = new Metrics()
-    opened.push(() => metrics[Symbol.dispose]())
-
     const operatorApi = createManagementApi({
       config,
+      frontDoor,
       health,
       metrics,
       log,
@@ -96,10 +113,21 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       authenticator: authentication.management,
     })
     const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
-    opened.push(() => management.close())
+    opened.push(() => drain(management, 1_000))
     const api = await listen(management, 'api', config.api)
 
-    const engine = await openEngine(config, metrics, log)
+    const entrance = new Entrance({ health, tls })
+    opened.push(() => drain(entrance.starting, 1_000))
+    const connections = limitConnections(entrance.server, tell, openFileLimit())
+    opened.push(() => connections[Symbol.dispose]())
+    const http = await listen(entrance.starting, 'http', config.http)
+    const listeners = [api, http]
+
+    const engine = await untilAborted(
+      openEngine(config, { metrics, log, signal, waiting: (reason) => health.waiting(reason) }),
+      signal,
+      (late) => late.close(),
+    )
     opened.push(() => engine.close())
     opened.push(() => operatorApi.finish())
     const { broker, system, operators } = createBroker(engine, {
@@ -115,7 +143,13 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     metrics.watchEngine(() => engine.stats())
 
     const agentAudit = new AgentAudit(audit)
-    const agents = config.connectors.a2a.enable ? await openAgents(config, system, metrics, log, agentAudit) : undefined
+    const agents = config.connectors.a2a.enable
+      ? await untilAborted(
+          openAgents(config, system, metrics, log, agentAudit, () => listeners),
+          signal,
+          ({ registry }) => registry.close(),
+        )
+      : undefined
     opened.push(() => agents?.registry.close())
 
     const shared = await createSharedListener({
@@ -124,24 +158,25 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       system,
       agents,
       authenticator: authentication.shared,
-      tls,
+      frontDoor,
+      entrance,
       requests,
       health,
       metrics,
       log,
     })
     opened.push(() => shared.close())
-    const connections = limitConnections(shared.server, tell, openFileLimit())
-    opened.push(() => connections[Symbol.dispose]())
-    const http = await listen(shared, 'http', config.http)
-    health.serving({ health: () => healthOf(engine, agents) })
+    await shared.ready()
+    health.serving({ health: () => healthOf(engine, agents, frontDoor.admission) })
     const { agentTtlSeconds } = config.connectors.a2a
     operatorApi.serve({
       broker: operators,
       system,
       ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
     })
+    entrance.open()
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
+    warnOfOpenNats(log, config)
 
     let closing: Promise<void> | undefined
     const close = (): Promise<void> => {
@@ -154,22 +189,38 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         })
         // To the end, so that probes and a last scrape see the shutdown.
         await drain(management, 1_000)
-        for (const part of [metrics, routes, authentication, policy, tls, connections]) part?.[Symbol.dispose]()
+        for (const part of [limitsFile, frontDoor, metrics, routes, authentication, policy, tls, connections])
+          part?.[Symbol.dispose]()
       })()
       return closing
     }
     return { http, api, broker, close, [Symbol.asyncDispose]: close }
   } catch (error) {
+    health.stopping()
     for (const undo of opened.toReversed()) await undo()
     throw error
   }
 }
 
-/** A node that does not hear of agents as they come and go is not ready; its engine may be well. */
-async function healthOf(engine: HealthyEngine, agents: Agents | undefined): Promise<EngineHealth> {
+/**
+ * A node that does not hear of agents as they come and go is not ready, nor is one that is short of memory; its engine
+ * may be well.
+ */
+async function healthOf(
+  engine: HealthyEngine,
+  agents: Agents | undefined,
+  { limits, use }: AdmissionControl,
+): Promise<EngineHealth> {
   const { ok, checks } = await engine.health()
-  if (agents === undefined) return { ok, checks }
+  const { memoryPercent } = limits.process
+  const memory = {
+    name: 'memory',
+    ok: !use.memoryExceeded,
+    detail: `${use.memoryExceeded ? 'above' : 'below'} ${memoryPercent} %${use.memoryExceeded ? ': bodies over 64 KiB and new streams are refused' : ''}`,
+  }
+  const shared = memoryPercent === 0 ? checks : [...checks, memory]
+  if (agents === undefined) return { ok, checks: shared }
   const { current, size } = agents.registry
   const detail = current ? `${size} agents` : 'waits for the discovery log'
-  return { ok, checks: [...checks, { name: 'registry', ok: current, detail }] }
+  return { ok, checks: [...shared, { name: 'registry', ok: current, detail }] }
 }

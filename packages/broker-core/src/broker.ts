@@ -78,15 +78,26 @@ export class BrokerHandle {
 export class Broker {
   readonly #ground: Ground
   readonly #authorization: Authorization | undefined
+  readonly #policyOfSenders: Authorization | undefined
 
-  constructor(ground: Ground, authorization?: Authorization) {
+  /** @param policyOfSenders The policy that {@link onBehalfOf} applies. */
+  constructor(ground: Ground, authorization?: Authorization, policyOfSenders = authorization) {
     this.#ground = ground
     this.#authorization = authorization
+    this.#policyOfSenders = policyOfSenders
   }
 
   /** A handle bound to a caller whose identity was verified. */
   as(caller: Caller): BrokerHandle {
     return new BrokerHandle(new Access(this.#ground, caller, false, this.#authorization))
+  }
+
+  /**
+   * A handle for acting in the name of the sender of a message, such as a redrive: the policy applies to the sender also
+   * where it does not apply to who asks for it.
+   */
+  onBehalfOf(sender: Caller): BrokerHandle {
+    return new BrokerHandle(new Access(this.#ground, sender, false, this.#policyOfSenders))
   }
 
   /** Adds an observer; the returned function removes it. */
@@ -137,6 +148,6 @@ export function createBroker(engine: Engine, options: BrokerOptions = {}): Creat
   return {
     broker: new Broker(ground, options.authorization),
     system: new BrokerHandle(new Access(ground, SYSTEM, true, undefined)),
-    operators: new Broker(ground),
+    operators: new Broker(ground, undefined, options.authorization),
   }
 }

@@ -1,5 +1,5 @@
-import { isReservedChannel, MAX_CHANNEL_BYTES } from './channel.ts'
-import { matchesGlob, parseGlob } from './glob.ts'
+import { isReservedChannel } from './channel.ts'
+import { globMatcher } from './glob-matcher.ts'
 
 /** Whether a subscription pattern needs matching at all, or names one channel. */
 export function isWildcardPattern(pattern: string): boolean {
@@ -29,8 +29,5 @@ export function channelMatcher(pattern: string): (channel: string) => boolean {
  */
 export function channelListMatcher(pattern: string): (channel: string) => boolean {
   if (!/[*?]/.test(pattern)) return (channel) => channel.startsWith(pattern)
-  const glob = parseGlob(pattern)
-  // Even if every second symbol is a star, the others are more than a name can hold.
-  if (glob.length > 2 * MAX_CHANNEL_BYTES + 1) return () => false
-  return (channel) => matchesGlob(glob, channel)
+  return globMatcher(pattern)
 }

@@ -249,7 +249,13 @@ export interface RequestOptions {
    * once. Makes no channel. @default false
    */
   readonly onlyIfSubscribed?: boolean
+  /** Withdraws the request, whoever has it; its handler is told. */
   readonly signal?: AbortSignal
+  /**
+   * Aborted when the caller cannot get the answer any more. A request that no subscriber has taken is dropped then, and
+   * rejects with the signal's reason; one that a subscriber has taken runs on.
+   */
+  readonly callerGone?: AbortSignal
 }
 
 export interface RequestEngine {
@@ -316,7 +322,15 @@ export interface ChannelState {
   }
 }
 
+/** A channel by its type and name. */
+export interface ChannelName {
+  readonly type: ChannelType
+  readonly name: string
+}
+
 export interface ChannelEngine {
+  /** The names of every channel, the broker's own included, in the order of {@link list}. Cheap: it asks for no state. */
+  names(type?: ChannelType): Promise<readonly ChannelName[]>
   /** Every channel there is, the broker's own included, in the order of their names, for one type or all. */
   list(type?: ChannelType): Promise<readonly ChannelState[]>
   info(type: ChannelType, name: string): Promise<ChannelState | undefined>

@@ -6,7 +6,7 @@ export interface MessageInput {
   readonly body: Uint8Array
   /** @default '' */
   readonly metadata?: string
-  /** @default {} A tag `message_id` makes a send to a queue or an events store idempotent for two minutes (C5). */
+  /** @default {} A tag `message_id` makes a send to a queue or an events store idempotent for two minutes, for its sender (C5). */
   readonly tags?: Tags
 }
 

@@ -80,6 +80,7 @@ function answer(
     response.writeHead(200, {
       ...headers,
       'Content-Type': 'application/json',
+      'X-Content-Type-Options': 'nosniff',
       'Content-Length': Buffer.byteLength(text),
     })
     response.end(request.method === 'HEAD' ? undefined : text)

@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -102,6 +104,19 @@ export async function openCe(
       ),
     close,
   }
+}
+
+/** Serves a handler on its own, without a framework; resolves with the address of its routes. */
+export async function serveHandler(handler: CeHandler): Promise<string> {
+  const server = createServer((request, response) => handler(request, response))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(async () => {
+    await handler.close(100)
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return `http://127.0.0.1:${port}/ce`
 }
 
 /** A valid event, with what the test says of it. */

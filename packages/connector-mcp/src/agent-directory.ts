@@ -1,9 +1,13 @@
 import type { Caller } from '@signalbox/broker-core'
 
-/** What `agent_list` filters by. */
+/** Which agents `agent_list` asks for: a part of the list at a time. */
 export interface AgentFilter {
   /** Agents with a skill that carries any of these tags (R3). Left out: all agents. */
   readonly skillTags?: readonly string[]
+  /** At most so many, from the first `agent_id` on. */
+  readonly limit: number
+  /** Only agents whose `agent_id` comes after this one, registered or not. */
+  readonly after?: string
 }
 
 /**
@@ -32,6 +36,8 @@ export interface AgentRequestOptions {
    * MaxTimeoutSeconds are capped (M13).
    */
   readonly timeoutMs?: number
+  /** Brokers that the call had come through before this one. */
+  readonly hops: number
   /** Headers of the caller's that go to the agent (A5). @default none */
   readonly headers?: Readonly<Record<string, string>>
   /** Aborting it stops the waiting, and rejects with its reason. */
@@ -50,6 +56,8 @@ export interface AgentReply {
   readonly executed: boolean
   /** Empty when `executed`. */
   readonly error: string
+  /** Why there is no response to pass on: `too_large`, `invalid_response`, or another. */
+  readonly failure?: string
   /** HTTP status of the agent's response; 0 when there is none. */
   readonly status: number
   /** The agent's response, byte for byte. */

@@ -1,5 +1,7 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { BrokerHandle, Place } from '@signalbox/broker-core'
-import { idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
+import { hopsOf, idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
 import type { Settlements } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
@@ -17,7 +19,7 @@ export interface CallEnvironment {
   readonly settlements: Settlements
   readonly agents: AgentDirectory | undefined
   readonly keepAliveMs: number
-  failed(error: unknown): void
+  failed(error: unknown, request?: IncomingMessage): void
 }
 
 /**
@@ -78,6 +80,10 @@ export class ToolCall implements ToolContext, RunningCall {
     return traceContext(this.#exchange.request.headers)
   }
 
+  get hops(): number {
+    return hopsOf(this.#exchange.request.headers)
+  }
+
   get endsAtShutdown(): boolean {
     return this.#tool.onDisconnect === 'cancel'
   }
@@ -97,6 +103,16 @@ export class ToolCall implements ToolContext, RunningCall {
     return controller.signal
   }
 
+  get callerGone(): AbortSignal {
+    const gone = new AbortController()
+    const onClose = (): void => {
+      if (!this.#finished) gone.abort(new CallEnded('disconnected'))
+    }
+    if (this.#exchange.abandoned) onClose()
+    else this.#exchange.response.once('close', onClose)
+    return gone.signal
+  }
+
   get wantsProgress(): boolean {
     return this.#progressToken !== undefined
   }
@@ -104,6 +120,15 @@ export class ToolCall implements ToolContext, RunningCall {
   progress(message: string): void {
     const token = this.#progressToken
     if (token === undefined || this.#over || this.#exchange.abandoned) return
+    // Tools call this from timers, where nobody else would catch.
+    try {
+      this.#writeProgress(token, message)
+    } catch (error) {
+      this.#crash(error)
+    }
+  }
+
+  #writeProgress(token: string, message: string): void {
     // It has to grow with each notification, whatever the clock says.
     const seconds = Math.round(performance.now() - this.startedAt) / 1000
     this.#progress = seconds > this.#progress ? seconds : this.#progress + 0.001
@@ -127,15 +152,26 @@ export class ToolCall implements ToolContext, RunningCall {
       this.#fail(error)
       return
     }
-    outcome.then(
-      (value) => this.#succeed(value),
-      (error: unknown) => this.#fail(error),
-    )
+    outcome
+      .then(
+        (value) => this.#succeed(value),
+        (error: unknown) => this.#fail(error),
+      )
+      .catch((error: unknown) => this.#crash(error))
   }
 
   /** Ends the call from outside: its client gets what the reason calls for, and the tool's signal is aborted. */
   end(reason: CallEndReason): void {
     if (this.#over) return
+    // Timers and sockets call this.
+    try {
+      this.#end(reason)
+    } catch (error) {
+      this.#crash(error)
+    }
+  }
+
+  #end(reason: CallEndReason): void {
     // At shutdown the tool says itself what it came to, an empty result for one: it still has a client to tell.
     if (reason !== 'shutdown') this.#release()
     this.#controller?.abort(new CallEnded(reason))
@@ -154,16 +190,26 @@ export class ToolCall implements ToolContext, RunningCall {
     const { settlement, isError } = outcome
     const { settlements } = this.#environment
     const nobodyWaits = this.#over || this.#exchange.abandoned
-    this.#release()
-    this.#finish()
     if (nobodyWaits) {
+      this.#release()
+      this.#finish()
       if (settlement !== undefined) settlements.settle(settlement, 'rollback')
       this.#exchange.finish('disconnected')
       return
     }
+    let text: string
+    try {
+      text = resultText(outcome)
+    } catch (error) {
+      if (settlement !== undefined) settlements.settle(settlement, 'rollback')
+      this.#fail(error)
+      return
+    }
+    this.#release()
+    this.#finish()
     this.#exchange.succeed(
       this.#id,
-      resultText(outcome),
+      text,
       isError ? 'tool_error' : 'success',
       settlement === undefined ? undefined : { settlements, settlement },
     )
@@ -174,7 +220,11 @@ export class ToolCall implements ToolContext, RunningCall {
     this.#release()
     this.#finish()
     if (nobodyWaits) {
-      if (!(error instanceof CallEnded)) this.#environment.failed(error)
+      if (!(error instanceof CallEnded)) this.#environment.failed(error, this.#exchange.request)
+      return
+    }
+    if (error instanceof CallEnded && error.reason === 'disconnected') {
+      this.#exchange.finish('disconnected')
       return
     }
     const id = this.#id
@@ -183,9 +233,25 @@ export class ToolCall implements ToolContext, RunningCall {
     } else if (error instanceof CallEnded) {
       this.#exchange.succeed(id, resultText({ text: error.message, isError: true }), 'tool_error')
     } else {
-      this.#environment.failed(error)
+      this.#environment.failed(error, this.#exchange.request)
       this.#exchange.fail(internalError(error), id)
     }
+  }
+
+  /** Ends the call after a failure outside the tool's own work; never throws. */
+  #crash(error: unknown): void {
+    const exchange = this.#exchange
+    this.#environment.failed(error, this.#exchange.request)
+    try {
+      this.#release()
+      this.#finish()
+      exchange.id = this.#id
+      exchange.crash(error)
+    } catch (second) {
+      this.#environment.failed(second, exchange.request)
+    }
+    // An answer that broke off cannot be finished.
+    if (!exchange.response.writableEnded) exchange.response.destroy()
   }
 
   #release(): void {
@@ -205,6 +271,7 @@ export class ToolCall implements ToolContext, RunningCall {
 
 /** The MCP tool result as JSON text (specification, "MCP tool result"; M10). */
 export function resultText({ text, isError, structuredContent }: ToolOutcome): string {
-  const structured = structuredContent === undefined ? '' : `,"structuredContent":${JSON.stringify(structuredContent)}`
+  const json = typeof structuredContent === 'string' ? structuredContent : JSON.stringify(structuredContent)
+  const structured = structuredContent === undefined ? '' : `,"structuredContent":${json}`
   return `{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":${isError}${structured}}`
 }

@@ -1,7 +1,7 @@
 import type { BrokerHandle, RequestMessage } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 
-import type { AgentCard, AgentDirectory, AgentReply } from '../src/agent-directory.ts'
+import type { AgentCard, AgentDirectory, AgentFilter, AgentReply } from '../src/agent-directory.ts'
 
 /** What an agent of this desk is asked: the envelope as it arrived, and on whose behalf. */
 export interface AgentRequest {
@@ -46,11 +46,12 @@ export class AgentDesk implements AgentDirectory {
     await this.#system.queries.subscribe(channelOf(card.agent_id), {}, (request) => serve(agent, request))
   }
 
-  async list({ skillTags }: { skillTags?: readonly string[] }): Promise<readonly AgentCard[]> {
+  async list({ skillTags, limit, after = '' }: AgentFilter): Promise<readonly AgentCard[]> {
     const cards = [...this.#cards.values()].toSorted((a, b) => (a.agent_id < b.agent_id ? -1 : 1))
-    return cards.filter(
+    const matching = cards.filter(
       ({ skills = [] }) => !skillTags || skills.some(({ tags = [] }) => tags.some((tag) => skillTags.includes(tag))),
     )
+    return matching.filter(({ agent_id }) => agent_id > after).slice(0, limit)
   }
 
   async get(agentId: string): Promise<AgentCard | undefined> {

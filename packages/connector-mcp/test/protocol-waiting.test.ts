@@ -1,4 +1,7 @@
-import { encodeText } from '@signalbox/broker-core'
+import v8 from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
+import { decodeText, encodeText } from '@signalbox/broker-core'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { AgentDirectory } from '../src/index.ts'
@@ -10,6 +13,17 @@ const RECEIVE = { channel: 'q', max_messages: 1, wait_timeout_seconds: 60 }
 const SESSION = { 'MCP-Session-Id': 'session-1' }
 
 const send = (host: McpHost, body: string): Promise<unknown> => host.user.queues.send('q', { body: encodeText(body) })
+
+const MIB = 1024 * 1024
+
+/** Bytes that are reachable, in the heap and in buffers outside of it. */
+function memoryInUse(): number {
+  v8.setFlagsFromString('--expose-gc')
+  const collect: unknown = runInNewContext('gc')
+  if (typeof collect === 'function') collect()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
 
 /** What is in the queue for a receiver that comes now. */
 async function waiting(host: McpHost): Promise<readonly string[]> {
@@ -68,6 +82,55 @@ describe('M5 disconnects', () => {
     expect(signal.aborted).toBe(false)
     answer.resolve()
     expect(await host.finished(({ tool }) => tool === 'query_send')).toMatchObject({ outcome: 'disconnected' })
+  })
+
+  test.each([
+    ['command_send', 'commands'],
+    ['query_send', 'queries'],
+  ] as const)('M5 - what nobody has taken is dropped when its client goes away: %s', async (tool, type) => {
+    const host = await startHost()
+    const connection = await RawConnection.open(host.port)
+    const params = {
+      name: tool,
+      arguments: { channel: 'ask', body: 'dropped', timeout_seconds: 3600 },
+      _meta: { progressToken: 1 },
+    }
+    connection.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { Accept: 'text/event-stream' })
+    await connection.until('waiting for')
+    connection.kill()
+    expect(await host.finished((event) => event.tool === tool)).toMatchObject({ outcome: 'disconnected' })
+    const seen: (string | undefined)[] = []
+    const subscription = await host.user[type].subscribe('ask', {}, ({ body }) => {
+      seen.push(decodeText(body))
+      return {}
+    })
+    onTestFinished(() => subscription.close())
+    await host.call(tool, { channel: 'ask', body: 'delivered' })
+    expect(seen).toEqual(['delivered'])
+    expect(host.failures).toEqual([])
+  })
+
+  test('M5 - a command that its subscriber holds keeps none of its body in memory', async () => {
+    const host = await startHost()
+    const taken = Promise.withResolvers<void>()
+    const subscription = await host.user.commands.subscribe('work', {}, () => {
+      taken.resolve()
+      return new Promise(() => {})
+    })
+    onTestFinished(() => subscription.close())
+    const megabytes = 8
+    const before = memoryInUse()
+    const gone = async (): Promise<void> => {
+      const connection = await RawConnection.open(host.port)
+      const body = 'x'.repeat(megabytes * MIB)
+      connection.post(toolCall('command_send', { channel: 'work', body, timeout_seconds: 60 }))
+      await taken.promise
+      connection.kill()
+      await new Promise((resolve) => connection.socket.once('close', resolve))
+    }
+    await gone()
+    await host.post({ jsonrpc: '2.0', id: 1, method: 'ping' })
+    await expect.poll(() => (memoryInUse() - before) / MIB).toBeLessThan(megabytes / 2)
   })
 })
 

@@ -24,12 +24,15 @@ export interface ToolBench extends AsyncDisposable {
   /** What the tools told about their progress. */
   readonly progress: string[]
   /** Calls a tool and checks its structured content against its output schema (M10). Settles nothing. */
-  call(name: string, args: unknown, signal?: AbortSignal): Promise<ToolOutcome>
+  call(name: string, args: unknown, signal?: AbortSignal): Promise<ParsedOutcome>
   /** As `call`, then settles as after an answer that arrived; the JSON of the text, where it is some. */
   json(name: string, args: unknown): Promise<unknown>
   /** The error that a call with wrong arguments gives; fails when it gives none. */
   refused(name: string, args: unknown): Promise<JsonRpcError>
 }
+
+/** An outcome whose structured content is no JSON text any more. */
+export type ParsedOutcome = ToolOutcome & { readonly structuredContent?: object }
 
 /** Small, so that tests of the limit are quick. */
 const MAX_MESSAGE_BYTES = 1024 * 1024
@@ -48,16 +51,20 @@ export async function openToolBench(
   const tools = createTools(directory ? { agents: directory } : {})
   const progress: string[] = []
 
-  async function call(name: string, args: unknown, signal: AbortSignal = NEVER): Promise<ToolOutcome> {
+  async function call(name: string, args: unknown, signal: AbortSignal = NEVER): Promise<ParsedOutcome> {
     const tool = toolNamed(tools, name)
     const context: ToolContext = {
       broker: user,
       signal,
+      callerGone: NEVER,
       wantsProgress: true,
       traceContext: {},
+      hops: 0,
       progress: (message) => void progress.push(message),
     }
-    const outcome = await tool.call(args, context)
+    const { structuredContent, ...rest } = await tool.call(args, context)
+    const parsed: unknown = typeof structuredContent === 'string' ? JSON.parse(structuredContent) : structuredContent
+    const outcome = { ...rest, ...(typeof parsed === 'object' && parsed !== null ? { structuredContent: parsed } : {}) }
     expectOutput(tool, outcome)
     return outcome
   }

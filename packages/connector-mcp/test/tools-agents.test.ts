@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import type { AgentDirectory } from '../src/agent-directory.ts'
 import type { AgentAnswer, AgentRequest } from './agent-desk.ts'
 import { AgentDesk, GATEWAY_TIMEOUT_BUFFER_MS } from './agent-desk.ts'
 import type { ToolBench } from './tool-bench.ts'
-import { openToolBench } from './tool-bench.ts'
+import { openToolBench, problemsOf } from './tool-bench.ts'
 
 let bench: ToolBench
 let desk: AgentDesk
@@ -81,6 +82,55 @@ describe('tools - agent_list', () => {
     expect(await ids(['future', 'numbers'])).toEqual(['maths', 'weather'])
     expect(await ids(['other'])).toEqual([])
     expect(await ids([])).toEqual(['bare', 'maths', 'weather'])
+  })
+})
+
+describe('tools - agent_list in pages', () => {
+  test('M10 - limit and cursor page through the list, whatever the directory holds by then', async () => {
+    const first = await bench.call('agent_list', { limit: 2 })
+    expect(first.structuredContent).toEqual({ agents: JSON.parse(first.text), next_cursor: 'maths' })
+    expect((JSON.parse(first.text) as { agent_id: string }[]).map(({ agent_id }) => agent_id)).toEqual([
+      'bare',
+      'maths',
+    ])
+    const second = await bench.call('agent_list', { limit: 1, cursor: 'maths' })
+    expect(second.structuredContent).toEqual({ agents: [expect.objectContaining({ agent_id: 'weather' })] })
+    expect(await bench.json('agent_list', { cursor: 'mb' })).toHaveLength(1)
+    expect(await bench.json('agent_list', { cursor: 'weather', skill_tags: ['future'] })).toEqual([])
+    const [problem] = problemsOf(await bench.refused('agent_list', { skill_tags: Array(1001).fill('t') }))
+    expect(problem).toMatchObject({ argument: 'skill_tags', allowed: 'an array of at most 1000 strings' })
+  })
+
+  test('M10 - an answer is cut at 4 MiB, and no more than that is made of 100,000 agents', async () => {
+    const tags = ['"'.repeat(1_000)]
+    let looked = 0
+    let most = 0
+    const directory: AgentDirectory = {
+      get: (agentId) => desk.get(agentId),
+      request: (...request) => desk.request(...request),
+      list: async ({ limit, after }) => {
+        const from = after === undefined ? 0 : Number(after.slice(1)) + 1
+        most = Math.max(most, limit)
+        return Array.from({ length: Math.min(limit, 100_000 - from) }, (_, i) => {
+          looked++
+          return {
+            agent_id: `a${String(from + i).padStart(6, '0')}`,
+            name: 'N',
+            skills: [{ id: 's', name: 'S', tags }],
+          }
+        })
+      },
+    }
+    await using many = await openToolBench(async () => directory)
+    const { text, structuredContent } = await many.call('agent_list', {})
+    const listed = JSON.parse(text) as { agent_id: string }[]
+    const answer = JSON.stringify({ content: [{ type: 'text', text }], structuredContent })
+    expect(answer.length).toBeLessThan(4.1 * 1024 * 1024)
+    expect(answer.length).toBeGreaterThan(3.9 * 1024 * 1024)
+    expect(structuredContent).toHaveProperty('next_cursor', listed.at(-1)?.agent_id)
+    expect(looked - listed.length).toBeLessThan(most)
+    const next = await many.call('agent_list', { cursor: listed.at(-1)?.agent_id, limit: 1 })
+    expect(JSON.parse(next.text)).toEqual([expect.objectContaining({ agent_id: `a000${listed.length}` })])
   })
 })
 

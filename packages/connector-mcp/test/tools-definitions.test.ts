@@ -59,9 +59,16 @@ const TABLES: Record<string, Record<string, object>> = {
   channel_list: {
     type: { type: 'string', required: false, enum: TYPES },
     pattern: { type: 'string', required: false },
+    // Not in the table of the specification, but in the amendment of M10.
+    limit: { type: 'integer', required: false, minimum: 1 },
+    cursor: { type: 'string', required: false },
   },
   channel_info: { channel: CHANNEL, type: { type: 'string', required: true, enum: TYPES } },
-  agent_list: { skill_tags: { type: 'array', required: false, items: { type: 'string' } } },
+  agent_list: {
+    skill_tags: { type: 'array', required: false, items: { type: 'string' } },
+    limit: { type: 'integer', required: false, minimum: 1, maximum: Number.MAX_SAFE_INTEGER },
+    cursor: { type: 'string', required: false },
+  },
   agent_info: { agent_id: AGENT_ID },
   agent_send: {
     agent_id: AGENT_ID,

@@ -27,9 +27,9 @@ interface Group {
 
 /** A request that waits for its answer. */
 interface Pending {
-  readonly message: RequestMessage
+  /** Undefined once it was delivered: a body is not kept for as long as its subscriber takes. */
+  message: RequestMessage | undefined
   readonly size: number
-  delivered: boolean
   /** It was answered, or given up. */
   over: boolean
   answer(reply: Reply): void
@@ -71,8 +71,9 @@ export class EmbeddedRequests implements RequestEngine {
   }
 
   async request(type: RequestType, name: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply> {
-    const { timeoutMs, onlyIfSubscribed = false, signal } = options
+    const { timeoutMs, onlyIfSubscribed = false, signal, callerGone } = options
     signal?.throwIfAborted()
+    callerGone?.throwIfAborted()
     if (this.#closed) throw unavailable('it is closed')
     if (onlyIfSubscribed && !this.#exchanges[type].get(name)?.groups.size) {
       throw new BrokerError('NO_SUBSCRIBER', `nobody is subscribed to ${JSON.stringify(name)}`, { timeoutMs })
@@ -89,6 +90,7 @@ export class EmbeddedRequests implements RequestEngine {
     const end = (): void => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
+      callerGone?.removeEventListener('abort', onCallerGone)
       place.leave()
       this.#forgetIfEmpty(type, name, exchange)
       pending.over = true
@@ -111,7 +113,6 @@ export class EmbeddedRequests implements RequestEngine {
         },
       },
       size,
-      delivered: false,
       over: false,
       answer: (reply) => {
         resolve(reply)
@@ -128,29 +129,44 @@ export class EmbeddedRequests implements RequestEngine {
       () => pending.fail(timedOut(pending, name, timeoutMs)),
       Math.min(timeoutMs, MAX_TIMEOUT_MS),
     )
+    const onCallerGone = (): void => {
+      if (pending.message) pending.fail(callerGone?.reason)
+    }
     signal?.addEventListener('abort', onAbort)
+    callerGone?.addEventListener('abort', onCallerGone)
     const place = exchange.pending.enter(pending)
-    for (const group of exchange.groups.values()) this.#deliver(channel, group, pending)
+    this.#deliver(channel, exchange.groups.values(), pending)
     return promise
   }
 
-  #deliver(channel: LiveChannel, group: Group, pending: Pending): void {
-    const member = group.members[group.next++ % group.members.length]
-    if (!member || pending.over) return
-    pending.delivered = true
-    this.#registry.delivered(channel, 1, pending.size)
-    this.#handle(member.handler, pending).catch((error: unknown) => pending.fail(error))
+  /** Hands a request that nobody has taken to one member of each of these groups. */
+  #deliver(channel: LiveChannel, groups: Iterable<Group>, pending: Pending): void {
+    const { message } = pending
+    if (!message) return
+    for (const group of groups) {
+      const member = group.members[group.next++ % group.members.length]
+      if (!member || pending.over) continue
+      pending.message = undefined
+      this.#registry.delivered(channel, 1, pending.size)
+      this.#handle(member.handler, message).then(
+        (reply) => pending.answer(reply),
+        (error: unknown) => pending.fail(error),
+      )
+    }
   }
 
-  async #handle(handler: Handler, pending: Pending): Promise<void> {
-    let reply = FAILED
-    try {
-      reply = await handler(pending.message)
-    } catch (error) {
+  /** Calls a handler; holds on to nothing while it works. */
+  #handle(handler: Handler, message: RequestMessage): Promise<Reply> {
+    const failed = (error: unknown): Reply => {
       // What the handler threw may say more than the requester should know.
       this.#onProblem({ kind: 'listener', message: 'the handler of a command or query threw', error })
+      return FAILED
     }
-    pending.answer(reply)
+    try {
+      return handler(message).catch(failed)
+    } catch (error) {
+      return Promise.resolve(failed(error))
+    }
   }
 
   async serve(
@@ -170,9 +186,7 @@ export class EmbeddedRequests implements RequestEngine {
     group.members.push(responder)
     channel.subscribers++
     this.#registry.touch(channel)
-    for (const pending of exchange.pending.members()) {
-      if (!pending.delivered) this.#deliver(channel, group, pending)
-    }
+    for (const pending of exchange.pending.members()) this.#deliver(channel, [group], pending)
     return subscription
   }
 
@@ -228,8 +242,8 @@ function subscribersOf({ groups }: Exchange): number {
   return count
 }
 
-function timedOut({ delivered }: Pending, channel: string, timeoutMs: number): BrokerError {
-  return delivered
+function timedOut({ message }: Pending, channel: string, timeoutMs: number): BrokerError {
+  return message === undefined
     ? new BrokerError(
         'REQUEST_TIMEOUT',
         `the subscriber of ${JSON.stringify(channel)} did not answer within ${timeoutMs} ms`,

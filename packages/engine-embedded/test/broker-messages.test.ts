@@ -1,4 +1,5 @@
 import type { BrokerHandle, MessageInput } from '@signalbox/broker-core'
+import { createBroker, parseRoutingTable, Routing } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
 
 import { ALICE, failure, openBroker, text } from './broker-fixture.ts'
@@ -93,4 +94,28 @@ test('M9 - broker: a queue is not its own dead-letter queue', async () => {
   const { broker } = await openBroker()
   const error = await failure(broker.as(ALICE).queues.send('c', { ...text('x'), deadLetterQueue: 'c' }))
   expect(error.details).toMatchObject({ argument: 'deadLetterQueue', allowed: 'another queue' })
+})
+
+test('dead letters - a tag that begins with dlq_ is kept as a user tag, in queues alone', async () => {
+  const { broker, engine } = await openBroker()
+  const { queues, events } = broker.as(ALICE)
+  const tags = { dlq_source: 'somewhere', user_dlq_source: 'mine', dlq_own: 'x', other: 'y' }
+  await queues.send('letters', { ...text('a'), tags })
+  await queues.sendBatch('letters', [{ ...text('b'), tags: { dlq_reason: 'z' } }])
+  const stored = await queues.peek('letters', { maxMessages: 2 })
+  expect(stored.map((message) => message.tags)).toEqual([
+    { user_user_dlq_source: 'somewhere', user_dlq_source: 'mine', user_dlq_own: 'x', other: 'y' },
+    { user_dlq_reason: 'z' },
+  ])
+
+  const seen: unknown[] = []
+  await events.subscribe('alerts', {}, ({ tags: got }) => seen.push(got))
+  await events.publish('alerts', { ...text('c'), tags })
+  expect(seen).toEqual([tags])
+
+  const routing = new Routing(parseRoutingTable([{ key: 'alerts', routes: 'queues:letters' }]))
+  await createBroker(engine, { routing })
+    .broker.as(ALICE)
+    .events.publish('alerts', { ...text('d'), tags: { dlq_source: 'somewhere' } })
+  expect((await queues.peek('letters', { maxMessages: 3 }))[2]?.tags).toEqual({ user_dlq_source: 'somewhere' })
 })

@@ -66,7 +66,10 @@ export class Housekeeping {
   /** Asks the bucket itself: what this node does not know may be there all the same. */
   async #isLeft({ config }: StreamInfo): Promise<boolean> {
     const owner = ownerIn(config.description ?? '')
-    return owner !== undefined && (await this.#channels.read(owner.type, owner.name))?.stream !== config.name
+    if (owner === undefined) return false
+    const channel = await this.#channels.read(owner.type, owner.name)
+    // An entry that was garbled may have pointed to it.
+    return channel !== 'unreadable' && channel?.stream !== config.name
   }
 
   stop(): void {

@@ -44,6 +44,9 @@ const IN_PROCESS_MS = 10
 /** Headers and subject beside a payload. */
 const OVERHEAD_BYTES = 512
 
+/** What a message may grow by on its way to a dead-letter queue: three tags, and a longer name of the channel (C1, C2). */
+const DEAD_LETTER_BYTES = 1_024
+
 interface Acknowledgement {
   readonly seq: number
   readonly duplicate?: boolean
@@ -125,6 +128,21 @@ export class Publisher {
   /** @throws BrokerError MESSAGE_TOO_LARGE */
   assertFits(payload: Uint8Array): void {
     this.assertFitsBytes(payload.byteLength)
+  }
+
+  /**
+   * As {@link assertFits}, for a message that may move to a dead-letter queue: with the tags that it gets there.
+   * @throws BrokerError MESSAGE_TOO_LARGE
+   */
+  assertFitsDeadLetter(payload: Uint8Array): void {
+    const limit = this.#connection.maxPayload - OVERHEAD_BYTES
+    const bytes = payload.byteLength + DEAD_LETTER_BYTES
+    if (bytes <= limit) return
+    throw new BrokerError(
+      'MESSAGE_TOO_LARGE',
+      `the message takes ${payload.byteLength} bytes, and ${DEAD_LETTER_BYTES} bytes are kept for its tags in the dead-letter queue; the NATS servers take ${limit} (max_payload)`,
+      { bytes, limit },
+    )
   }
 
   /** As {@link assertFits}, for what is not encoded yet. */

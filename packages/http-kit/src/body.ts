@@ -57,7 +57,7 @@ export interface BodyBudget {
 }
 
 function tooLarge(limit: number): Refusal {
-  return new Refusal('body_too_large', `the body is larger than the limit of ${limit} bytes`)
+  return new Refusal('body_too_large', `the body is larger than the limit of ${limit} bytes`, { maxBodyBytes: limit })
 }
 
 /**

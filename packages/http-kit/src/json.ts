@@ -27,25 +27,34 @@ export interface JsonLimits {
   readonly maxDepth?: number
   /** 0 is no limit. @default 100000 */
   readonly maxKeys?: number
+  /** Refuse a key that stands twice in one object. @default true */
+  readonly uniqueKeys?: boolean
+}
+
+export interface JsonProblem {
+  /** What the text is, in words that go on from "the body is". */
+  readonly problem: string
+  /** The limit that was exceeded, if one was. */
+  readonly exceeded?: 'depth' | 'keys'
 }
 
 const NO_MEMBERS = { member(): void {} }
 
 /**
- * Reads JSON that a caller sent: within limits that are checked before anything is built, and with no key twice in one
- * object, so that no two readers can disagree.
- * @returns the value, or in words what is wrong with the text, to go on from "the body is"
+ * Reads JSON that a caller or an agent sent: within limits that are checked before anything is built, and with no key
+ * twice in one object, so that no two readers can disagree.
+ * @returns the value, or what is wrong with the text
  */
 export function parseJson(
   text: string,
-  { maxDepth = MAX_JSON_DEPTH, maxKeys = MAX_JSON_KEYS }: JsonLimits = {},
-): { readonly value: unknown } | { readonly problem: string } {
+  { maxDepth = MAX_JSON_DEPTH, maxKeys = MAX_JSON_KEYS, uniqueKeys = true }: JsonLimits = {},
+): { readonly value: unknown } | JsonProblem {
   const { exceeded, keys } = scanJson(text, { maxDepth, maxKeys }, NO_MEMBERS)
-  if (exceeded === 'depth') return { problem: `nested deeper than ${maxDepth} levels` }
-  if (exceeded === 'keys') return { problem: `an object with more than ${maxKeys} keys` }
+  if (exceeded === 'depth') return { problem: `nested deeper than ${maxDepth} levels`, exceeded }
+  if (exceeded === 'keys') return { problem: `an object with more than ${maxKeys} keys`, exceeded }
   const read = readJson(text)
   if (read === undefined) return { problem: 'not valid JSON' }
-  if (countKeys(read.value) === keys) return read
+  if (!uniqueKeys || countKeys(read.value) === keys) return read
   return { problem: `an object that has the key ${JSON.stringify(repeatedKey(text))} twice` }
 }
 

@@ -1,14 +1,26 @@
-import { readFileSync } from 'node:fs'
+import type { SmallFile } from './small-file.ts'
+import { readSmallFile, readSmallFileSync, versionOfFile } from './small-file.ts'
 
 /**
- * How often files are read, in milliseconds. Reading small files sees what watching misses: files that are mounted,
- * replaced, or changed before the watch began.
+ * How often files are looked at, in milliseconds. Looking sees what the system's notifications miss: files that are
+ * mounted, replaced, or changed before the watch began.
  */
 const LOOK_MS = 1_000
+
+/**
+ * A file whose version has been the same for so many looks is not read again. Before that it is: two writes within one
+ * tick of the file system's clock give the same version.
+ */
+const SETTLED_LOOKS = 2
 
 export interface FileWatchOptions<T> {
   /** Makes the value of the texts, in the order of the files. What it throws refuses them. */
   parse(texts: readonly string[]): T
+  /**
+   * Does the same for a change, off the event loop where `parse` may take long: at the start nobody waits for an answer.
+   * @default parse
+   */
+  reparse?(texts: readonly string[]): Promise<T>
   /** A file changed, and this is the new value. */
   changed(value: T): void
   /** A file changed, and the new content is refused or cannot be read: the value before stays. Once for each reason. */
@@ -23,23 +35,31 @@ export interface WatchedFiles<T> extends Disposable {
 }
 
 /**
- * Reads files now, and again when one of them changes: what was good stays in force until something good takes its place.
+ * Reads regular files of at most 4 MiB each now, and again when one of them changes: what was good stays in force until
+ * something good takes its place. After the start neither reading nor looking blocks the event loop.
  * @throws what `parse` throws, and an Error for a file that cannot be read, when that is so at the start
  */
 export function watchFiles<T>(files: readonly string[], options: FileWatchOptions<T>): WatchedFiles<T> {
-  let texts = files.map(read)
+  const watched = files.map((path) => new WatchedFile(path))
+  let texts = watched.map(({ text }) => text)
   let value = options.parse(texts)
   // What the last look found wrong, so that it is said once.
   let reported = ''
+  let disposed = false
+  let timer: NodeJS.Timeout
 
-  const look = (): void => {
+  const look = async (): Promise<void> => {
     try {
-      const found = files.map(read)
+      const found = await Promise.all(watched.map((file) => file.look()))
+      if (disposed) return
       if (found.every((text, i) => text === texts[i])) return
       texts = found
-      value = options.parse(found)
+      const next = options.reparse === undefined ? options.parse(found) : await options.reparse(found)
+      if (disposed) return
+      value = next
       reported = ''
     } catch (thrown) {
+      if (disposed) return
       const error = thrown instanceof Error ? thrown : new Error(String(thrown))
       if (error.message !== reported) options.refused(error)
       reported = error.message
@@ -47,21 +67,44 @@ export function watchFiles<T>(files: readonly string[], options: FileWatchOption
     }
     options.changed(value)
   }
-  const timer = setInterval(look, options.lookMs ?? LOOK_MS)
-  timer.unref()
+  const lookAgain = (): void => {
+    timer = setTimeout(() => void look().finally(() => disposed || lookAgain()), options.lookMs ?? LOOK_MS)
+    timer.unref()
+  }
+  lookAgain()
   return {
     get value() {
       return value
     },
-    [Symbol.dispose]: () => clearInterval(timer),
+    [Symbol.dispose]() {
+      disposed = true
+      clearTimeout(timer)
+    },
   }
 }
 
-function read(file: string): string {
-  try {
-    return readFileSync(file, 'utf8')
-  } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    throw new Error(`cannot read ${JSON.stringify(file)} (${reason})`, { cause: error })
+class WatchedFile {
+  readonly #path: string
+  #content: SmallFile
+  /** Looks since the version changed. */
+  #looks = 0
+
+  /** @throws Error for a file that cannot be read */
+  constructor(path: string) {
+    this.#path = path
+    this.#content = readSmallFileSync(path)
+  }
+
+  get text(): string {
+    return this.#content.text
+  }
+
+  /** Resolves with the text that the file has now. @throws Error for a file that cannot be read */
+  async look(): Promise<string> {
+    const { version } = this.#content
+    if (this.#looks >= SETTLED_LOOKS && (await versionOfFile(this.#path)) === version) return this.text
+    this.#content = await readSmallFile(this.#path)
+    this.#looks = this.#content.version === version ? this.#looks + 1 : 0
+    return this.text
   }
 }

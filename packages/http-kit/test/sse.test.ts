@@ -142,21 +142,19 @@ describe('SSE', () => {
 
 describe('open streams', () => {
   test('OpenStreams - counted, limited to half of them for one caller, and ended together', async () => {
-    const streams = new OpenStreams(4)
+    const streams = new OpenStreams(34)
     const refused: ServerResponse[] = []
     const port = await serve((response) => {
       if (streams.hasRoomFor('caller')) streams.add(new SseStream(response), 'caller')
       else refused.push(response.writeHead(503).end())
     })
     const url = `http://127.0.0.1:${port}/`
-    const first = await fetch(url)
-    const second = await fetch(url)
-    expect(streams.size).toBe(2)
+    const open = await Promise.all(Array.from({ length: 17 }, () => fetch(url)))
+    expect(streams.size).toBe(17)
     expect((await fetch(url)).status).toBe(503)
     expect(streams.hasRoomFor('another')).toBe(true)
     streams.closeAll()
-    expect(await first.text()).toBe(': open\n\n')
-    expect(await second.text()).toBe(': open\n\n')
+    for (const stream of open) expect(await stream.text()).toBe(': open\n\n')
     expect(streams.size).toBe(0)
     expect(streams.open).toBe(false)
     expect((await fetch(url)).status).toBe(503)

@@ -1,4 +1,6 @@
-import { rmSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync, renameSync, rmSync, truncateSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -51,4 +53,44 @@ test('files - what is wrong is said once, and again when it comes back', async (
 test('files - at the start a file that is missing or refused is an error', () => {
   expect(() => watch('/nowhere/at/all')).toThrow('cannot read "/nowhere/at/all" (ENOENT)')
   expect(() => watch(file('bad'))).toThrow('it is bad')
+})
+
+test.skipIf(process.platform === 'win32')(
+  'files - a FIFO is refused, at the start and later, and blocks nothing',
+  async () => {
+    const path = file('1')
+    const fifo = `${path}.fifo`
+    execFileSync('mkfifo', [fifo])
+    expect(() => watch(fifo)).toThrow(`cannot read ${JSON.stringify(fifo)} (it is not a regular file)`)
+    const { watched, told } = watch(path)
+    renameSync(fifo, path)
+    await expect.poll(() => told).toEqual([`cannot read ${JSON.stringify(path)} (it is not a regular file)`])
+    expect(watched.value).toBe('1')
+  },
+)
+
+test('files - a file over 4 MiB is refused, at the start and later', async () => {
+  const [path, large] = [file('1'), file('')]
+  truncateSync(large, 600_000_000)
+  const refusal = '(it has 600000000 bytes; at most 4194304 are allowed)'
+  expect(() => watch(large)).toThrow(`cannot read ${JSON.stringify(large)} ${refusal}`)
+  const { watched, told } = watch(path)
+  truncateSync(path, 600_000_000)
+  await expect.poll(() => told).toEqual([`cannot read ${JSON.stringify(path)} ${refusal}`])
+  expect(watched.value).toBe('1')
+})
+
+/** Bytes that this process has read, from whatever. */
+function bytesRead(): number {
+  return Number(/^rchar: (\d+)/.exec(readFileSync('/proc/self/io', 'utf8'))?.[1])
+}
+
+test.runIf(existsSync('/proc/self/io'))('files - a file that stays the same is not read again', async () => {
+  const { watched } = watch(file('x'.repeat(4_000_000)))
+  // Time for some ten looks; the first few read it, in case its clock is coarse.
+  await delay(100)
+  const before = bytesRead()
+  await delay(100)
+  expect(bytesRead() - before).toBeLessThan(4_000_000)
+  expect(watched.value).toHaveLength(4_000_000)
 })

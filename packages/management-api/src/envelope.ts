@@ -35,7 +35,11 @@ export const failureSchema = Type.Object({
   ]),
 })
 
-export const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' } as const
+export const JSON_HEADERS = {
+  'content-type': 'application/json; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+} as const
 
 export function sendEnvelope(reply: FastifyReply, status: number, envelope: Envelope): FastifyReply {
   return reply.code(status).headers(JSON_HEADERS).send(JSON.stringify(envelope))

@@ -21,6 +21,8 @@ export const MANAGEMENT_ERRORS = {
   ROLE_MISSING: { status: 403, when: 'the caller is known and has not the role that the route needs' },
   BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },
   MEDIA_TYPE_UNSUPPORTED: { status: 415, when: 'the body is not application/json, or it is encoded' },
+  /** `data.limit` names the limit, `data.retry_after_seconds` says when to try again. */
+  TOO_MANY_REQUESTS: { status: 429, when: 'a limit of the caller or of the server is reached' },
   UPGRADE_FAILED: { status: 500, when: 'the request is not a WebSocket handshake, or its filters are not valid' },
   MONITOR_LIMIT: { status: 500, when: 'as many monitors are open as may be' },
   INTERNAL: { status: 500, when: 'a failure of the server itself' },

@@ -1,15 +1,16 @@
 import type { Buffer } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
-import { jsonHeadersProblem } from '@signalbox/http-kit'
+import { jsonHeadersProblem, parseJson } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
+import type { Admission } from './access/admission.ts'
 import { ManagementError } from './errors.ts'
 
 /** Takes bodies as they are: what they have to be is said in the envelope, by {@link jsonBody}. */
-export function takeBodiesAsBytes(app: FastifyInstance): void {
+export function takeBodiesAsBytes(app: FastifyInstance, admission: Admission, maxBodyBytes: number): void {
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, parsed) => parsed(null, body))
+  app.addContentTypeParser('*', (request, _payload, parsed) => admission.readBody(request, maxBodyBytes, parsed))
 }
 
 /**
@@ -20,28 +21,15 @@ export function jsonBody(request: FastifyRequest<{ Body: Buffer | null | undefin
   if (jsonHeadersProblem(request.headers) !== undefined) throw unsupportedMediaType()
   const text = decodeText(request.body ?? new Uint8Array(0))
   if (text === undefined) throw new ManagementError('BODY_INVALID', 'invalid body: it is not UTF-8')
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    throw new ManagementError('BODY_INVALID', 'invalid body: it is not JSON', {}, { cause: error })
-  }
+  const parsed = parseJson(text)
+  if ('value' in parsed) return parsed.value
+  throw new ManagementError('BODY_INVALID', `invalid body: it is ${parsed.problem}`)
 }
 
 /** What Fastify itself refuses of a body, in our words; other errors as they are. */
-export function bodyError(error: unknown, maxBodyBytes: number): unknown {
+export function bodyError(error: unknown): unknown {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
-  switch (code) {
-    case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return new ManagementError('BODY_TOO_LARGE', `the body is larger than the limit of ${maxBodyBytes} bytes`, {
-        limit: maxBodyBytes,
-      })
-    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return unsupportedMediaType()
-    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
-      return new ManagementError('BODY_INVALID', 'invalid body: it has not the length that Content-Length says')
-    default:
-      return error
-  }
+  return code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unsupportedMediaType() : error
 }
 
 function unsupportedMediaType(): ManagementError {

@@ -1,4 +1,6 @@
-import type { Authenticator, TrustedOrigins } from '@signalbox/http-kit'
+import type { IncomingMessage } from 'node:http'
+
+import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 
 import type { AuditLog, AuditLogOptions } from './audit/audit-log.ts'
 import type { MonitorsOptions } from './monitor/monitors.ts'
@@ -13,6 +15,8 @@ export interface ManagementOptions {
   readonly trustedOrigins?: TrustedOrigins
   /** The address the server binds to, which `auto` trusts. @default none */
   readonly bindHost?: string
+  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between listeners. @default the default limits, for this listener alone */
+  readonly frontDoor?: FrontDoor
   /** @default 10485760 */
   readonly maxBodyBytes?: number
   /** The effective configuration for `/api/config`, secrets masked. @default {} */
@@ -42,5 +46,5 @@ export interface ManagementOptions {
    */
   readonly maxWaitMs?: number
   /** Something failed that no operator is told about. For the log; what it throws is dropped. */
-  readonly failed?: (error: unknown) => void
+  readonly failed?: (error: unknown, request?: IncomingMessage) => void
 }

@@ -1,9 +1,10 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { BrokerObserver } from '@signalbox/broker-core'
-import { DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
+import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 
 import { Admission } from './access/admission.ts'
-import { Guard } from './access/guard.ts'
 import { addActionRoutes } from './actions/action-route.ts'
 import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
@@ -79,8 +80,11 @@ class ManagementEndpoint {
     this.audit = log ?? new AuditLog({ failed: (error) => this.#failed(error), ...audit })
     const statistics = new Statistics(options.statistics)
     this.observers = [statistics, brokerAudit(this.audit, { messages })]
-    const { authenticator, trustedOrigins = 'auto', bindHost } = options
-    this.#admission = new Admission(new Guard({ authenticator, trustedOrigins, bindHost }, this.audit))
+    const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
+    this.#admission = new Admission(
+      { authenticator, trustedOrigins, bindHost, frontDoor, failed: (error, request) => this.#failed(error, request) },
+      this.audit,
+    )
     this.#settlements = new Settlements(options.settleGraceMs ?? 250, (error) => this.#failed(error))
     this.#environment = {
       statistics,
@@ -100,11 +104,14 @@ class ManagementEndpoint {
 
   mount(app: FastifyInstance): void {
     const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES, maxWaitMs = 170_000 } = this.#options
-    takeBodiesAsBytes(app)
-    app.setErrorHandler((error, _request, reply) => {
-      const answer = toManagementError(bodyError(error, maxBodyBytes))
-      if (answer.code === 'INTERNAL') this.#failed(error)
+    takeBodiesAsBytes(app, this.#admission, maxBodyBytes)
+    app.setErrorHandler((error, request, reply) => {
+      const answer = toManagementError(bodyError(error))
+      // The endpoint has reported what failed on the way to a route.
+      if (answer !== error && answer.code === 'INTERNAL') this.#failed(error, request.raw)
       if (answer.code === 'UNAUTHENTICATED') reply.header('www-authenticate', 'Bearer realm="signalbox"')
+      const { retry_after_seconds: retryAfter } = answer.details
+      if (typeof retryAfter === 'number') reply.header('retry-after', retryAfter)
       return sendEnvelope(reply, answer.status, failure(answer))
     })
     app.addHook('onRequest', (request, _reply, done) => {
@@ -176,9 +183,9 @@ class ManagementEndpoint {
     return this.#finished
   }
 
-  #failed(error: unknown): void {
+  #failed(error: unknown, request?: IncomingMessage): void {
     try {
-      this.#options.failed?.(error)
+      this.#options.failed?.(error, request)
     } catch {}
   }
 }

@@ -293,7 +293,18 @@ test('MGMT-11 - a redrive loses nothing: what its queue refuses stays a dead let
   const { act, broker } = server
   const { queues } = broker.as(SENDER)
   await deadLetter(server, 'a', 'once', { message_id: '1' })
-  await queues.send('letters', { body: text('forged'), tags: { dlq_source: '_AGENTS_.x', dlq_reason: 'x' } })
+  // As an older version stored it, which took any tag.
+  await server.engine.queues.send('letters', {
+    id: 'old',
+    clientId: 'shop',
+    body: text('forged'),
+    metadata: '',
+    delayMs: 0,
+    expirationMs: 0,
+    maxReceiveCount: 0,
+    deadLetterQueue: '',
+    tags: { dlq_source: '_AGENTS_.x', dlq_reason: 'x' },
+  })
   expect(await act('redrive_dead_letters', { channel: 'letters' })).toMatchObject({
     data: {
       redriven: 0,

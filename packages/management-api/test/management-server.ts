@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import { createBroker, encodeText } from '@signalbox/broker-core'
+import type { Broker, BrokerHandle, Policy } from '@signalbox/broker-core'
+import { Authorization, createBroker, encodeText } from '@signalbox/broker-core'
 import type { EmbeddedEngine } from '@signalbox/engine-embedded'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import type { Authenticator, Identity } from '@signalbox/http-kit'
@@ -28,13 +28,17 @@ export interface ServerSettings extends Partial<ManagementOptions> {
   /** False leaves the server in its start; call `start` later. @default true */
   readonly started?: boolean
   readonly now?: () => number
+  /** The policy of the shared listener's callers. @default none */
+  readonly policy?: Policy
 }
 
 export interface ManagementServer {
   readonly url: string
   readonly api: ManagementApi
   readonly engine: EmbeddedEngine
+  /** The broker of the shared listener. */
   readonly broker: Broker
+  readonly authorization: Authorization | undefined
   readonly system: BrokerHandle
   /** `GET /api/config` and so on: every route that the plugin has. */
   readonly routes: readonly string[]
@@ -51,6 +55,7 @@ export async function manage({
   agents,
   started = true,
   now,
+  policy,
   ...options
 }: ServerSettings = {}): Promise<ManagementServer> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-management-'))
@@ -66,7 +71,11 @@ export async function manage({
     },
     ...options,
   })
-  const { broker, system } = createBroker(engine, { observers: api.observers })
+  const authorization = policy && new Authorization(policy)
+  const { broker, system, operators } = createBroker(engine, {
+    observers: api.observers,
+    ...(authorization ? { authorization } : {}),
+  })
   const app = Fastify({ forceCloseConnections: 'idle', bodyLimit: options.maxBodyBytes ?? 1024 * 1024 })
   const routes: string[] = []
   app.addHook('onRoute', ({ method, path }) => {
@@ -74,7 +83,7 @@ export async function manage({
   })
   await app.register(api)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
-  const start = (): void => api.serve({ broker, system, ...(agents ? { agents } : {}) })
+  const start = (): void => api.serve({ broker: operators, system, ...(agents ? { agents } : {}) })
   if (started) start()
   let closed: Promise<void> | undefined
   const close = (): Promise<void> => {
@@ -91,6 +100,7 @@ export async function manage({
     api,
     engine,
     broker,
+    authorization,
     system,
     routes,
     start,

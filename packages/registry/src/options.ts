@@ -59,4 +59,6 @@ export interface AgentFilter {
   readonly skillTags?: readonly string[]
   /** At most so many, from the first `agent_id` on; 1 or more. @default all */
   readonly limit?: number
+  /** Only agents whose `agent_id` comes after this one, registered or not. @default from the first */
+  readonly after?: string
 }

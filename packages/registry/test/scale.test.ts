@@ -37,9 +37,13 @@ test('R3 - scale: lists are what filtering and sorting all of them would give', 
   const ids = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g')
   const tags = fc.uniqueArray(fc.constantFrom('x', 'y', 'z'), { maxLength: 3 })
   const step = fc.record({ id: ids, tags: fc.option(tags, { nil: undefined }) })
-  const filter = fc.record({ skillTags: tags, limit: fc.option(fc.integer({ min: 1, max: 8 }), { nil: undefined }) })
+  const filter = fc.record({
+    skillTags: tags,
+    limit: fc.option(fc.integer({ min: 1, max: 8 }), { nil: undefined }),
+    after: fc.option(fc.constantFrom('a', 'c', 'cc', 'h'), { nil: undefined }),
+  })
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 30 }), filter, (steps, { skillTags, limit }) => {
+    fc.property(fc.array(step, { maxLength: 30 }), filter, (steps, { skillTags, limit, after }) => {
       const directory = new LocalDirectory()
       const model = new Map<string, readonly string[]>()
       for (const [at, { id, tags: carried }] of steps.entries()) {
@@ -52,9 +56,14 @@ test('R3 - scale: lists are what filtering and sorting all of them would give', 
       const expected = [...model]
         .filter(([, carried]) => skillTags.length === 0 || skillTags.some((tag) => carried.includes(tag)))
         .map(([id]) => id)
+        .filter((id) => after === undefined || id > after)
         .sort()
         .slice(0, limit)
-      const listed = directory.list({ skillTags, ...(limit === undefined ? {} : { limit }) })
+      const listed = directory.list({
+        skillTags,
+        ...(limit === undefined ? {} : { limit }),
+        ...(after === undefined ? {} : { after }),
+      })
       expect(listed.map(({ stored }) => stored.agent_id)).toEqual(expected)
       expect(directory.size).toBe(model.size)
     }),

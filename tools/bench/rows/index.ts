@@ -1,6 +1,7 @@
 import type { Row } from '../row.ts'
 import { row as a2aSend } from './a2a-send.ts'
 import { row as a2aStream } from './a2a-stream.ts'
+import { row as ceSend } from './ce-send.ts'
 import { row as coldStart } from './cold-start.ts'
 import { row as depth } from './depth.ts'
 import { row as enqueue } from './enqueue.ts'
@@ -21,6 +22,7 @@ import { row as toolCall } from './tool-call.ts'
 export const ROWS: readonly Row[] = [
   toolCall,
   queueSend,
+  ceSend,
   enqueue,
   receiveAck,
   longPoll,

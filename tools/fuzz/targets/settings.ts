@@ -174,7 +174,7 @@ export const settingTargets = [
       originPolicy('auto', { bindHost: '127.0.0.1' })(header)
       const trusted = resultOf(() => parseTrustedOrigins(setting), RangeError)
       if (trusted !== undefined) resultOf(() => originPolicy(trusted)(header), RangeError)
-      const policy = new WebPolicy({ trustedOrigins: 'auto', allowedHosts: 'auto', anonymous: true })
+      const policy = new WebPolicy({ trustedOrigins: 'auto', allowedHosts: ['auto'], anonymous: true })
       const refusal = policy.refusal({ host: header, origin: header })
       if (/^https?:\/\/[a-z0-9-]+\.example$/.test(header)) assertHolds('a strange origin passes', refusal !== undefined)
     },

@@ -71,7 +71,7 @@ export const storedTargets = [
       subject: almost(fc.constant('$JS.ACK.s.c.1.2.3.1700000000000000000.4'), '.', '9'),
     }),
     check({ entry, owner, subject }) {
-      channelFrom(subjects, textOf(entry), 1)
+      channelFrom(subjects, subjects.channelKey('queues', 'a'), textOf(entry), 1)
       ownerIn(`queues ${textOf(owner)}`)
       parseAckSubject(textOf(subject, 4_096))
     },

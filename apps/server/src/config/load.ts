@@ -1,3 +1,4 @@
+import { TrustedProxies } from '@signalbox/http-kit'
 import { Value } from 'typebox/value'
 
 import { ServerError } from '../errors.ts'
@@ -91,7 +92,7 @@ function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
 
 /** Settings that exclude each other. */
 function conflicts(config: Config): string[] {
-  const { cors, connectors } = config
+  const { cors, connectors, trustedProxies } = config
   const { a2a } = connectors
   const problems = securityConflicts(config)
   if (cors.allowCredentials && cors.allowOrigins.includes('*')) {
@@ -103,6 +104,12 @@ function conflicts(config: Config): string[] {
     problems.push(
       `connectors.a2a.maxTimeoutSeconds: ${a2a.maxTimeoutSeconds} is less than connectors.a2a.defaultTimeoutSeconds, which is ${a2a.defaultTimeoutSeconds}; allowed: at least that`,
     )
+  }
+  try {
+    // oxlint-disable-next-line no-new -- its check is what is wanted
+    new TrustedProxies(trustedProxies)
+  } catch (error) {
+    problems.push(`trustedProxies: ${error instanceof Error ? error.message : String(error)}`)
   }
   return problems
 }

@@ -2,62 +2,27 @@ import { CORS_DEFAULTS, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
+import { LIMITS } from './limits.ts'
+import {
+  count,
+  flag,
+  group,
+  host,
+  hosts,
+  HTTP_TOKEN,
+  integer,
+  list,
+  ORIGIN,
+  path,
+  trustedOrigins,
+} from './setting-types.ts'
+
 /**
  * Every setting there is. From this one schema come the types, the defaults, the checks, the names in the file, the
  * environment and the flags, `--help`, `--print-config` and `docs/configuration.md`.
  *
  * `allowed` says in words what a pattern says in signs.
  */
-
-interface About {
-  readonly description: string
-}
-
-const SAFE_INTEGER = Number.MAX_SAFE_INTEGER
-
-const integer = (defaultValue: number, minimum: number, maximum: number, about: About) =>
-  Type.Integer({ default: defaultValue, minimum, maximum, ...about })
-
-const count = (defaultValue: number, about: About) => integer(defaultValue, 0, SAFE_INTEGER, about)
-
-const flag = (defaultValue: boolean, about: About) => Type.Boolean({ default: defaultValue, ...about })
-
-const host = (defaultValue: string, about: About) =>
-  Type.String({
-    default: defaultValue,
-    pattern: '^[A-Za-z0-9._:%-]{1,255}$',
-    allowed: 'an IP address or a host name, without brackets and port',
-    ...about,
-  })
-
-const list = (defaultValue: readonly string[], pattern: string, allowed: string, about: About, minItems = 0) =>
-  Type.Array(Type.String({ pattern }), { default: [...defaultValue], minItems, allowed, ...about })
-
-const ORIGIN = 'https?://(?:\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)(?::[0-9]{1,5})?'
-const HTTP_TOKEN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
-
-const trustedOrigins = (about: About) =>
-  list(
-    ['auto'],
-    `^(?:auto|\\*|${ORIGIN})$`,
-    'auto, or *, or a list of origins such as https://app.example.com:8443',
-    about,
-    1,
-  )
-
-const hosts = (about: About) =>
-  list(
-    [],
-    '^[A-Za-z0-9*.:/_-]{1,255}$',
-    'a list of host names, patterns such as *.example.com, addresses and CIDR ranges',
-    about,
-  )
-
-const path = (about: About & { readonly allowed?: string }) =>
-  Type.String({ default: '', allowed: 'a path; empty is none', ...about })
-
-const group = <P extends Type.TProperties>(description: string, properties: P) =>
-  Type.Object(properties, { additionalProperties: false, description })
 
 export const CONFIG_SCHEMA = group('Signalbox', {
   http: group('The shared listener: tools and agents', {
@@ -66,6 +31,16 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         'Address that the shared listener binds to. Anything but loopback warns while authentication is off.',
     }),
     port: integer(9090, 0, 65_535, { description: 'Port of the shared listener; 0 picks a free one.' }),
+    allowedHosts: list(
+      ['auto'],
+      '^(?:auto|\\*|[A-Za-z0-9._:\\[\\]-]{1,255})$',
+      'auto, or *, or a list of host names without ports',
+      {
+        description:
+          'Which hosts a `Host` header may name, on both listeners, while authentication is off: a web page cannot then reach the server under a name of its own. `auto`: localhost, the bind address, the host of `PUBLIC_URL`, and IP addresses.',
+      },
+      1,
+    ),
   }),
   api: group('The management listener: operators', {
     host: host('127.0.0.1', {
@@ -139,6 +114,17 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         'Certificates, in PEM, of those who sign the certificates of clients. With it, clients must show such a certificate (mutual TLS).',
     }),
   }),
+  publicUrl: Type.String({
+    default: '',
+    pattern: '^(?:https?://[^\\s]{1,1000})?$',
+    allowed: 'an http or https URL; empty is none',
+    description: 'The URL that clients reach the shared listener by, where a proxy stands before it.',
+  }),
+  trustedProxies: list([], '^[0-9A-Fa-f:.]{2,45}(?:/[0-9]{1,3})?$', 'a list of addresses and CIDR ranges', {
+    description:
+      'Proxies whose `Forwarded` or `X-Forwarded-For` header names the client, for limits, audit and logs. Nobody else is believed.',
+  }),
+  limits: LIMITS,
   engine: Type.Enum(['embedded', 'nats'], {
     default: 'embedded',
     description:
@@ -198,6 +184,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       description: 'Whether every message is audited, beside management actions, refusals and changes.',
     }),
     maxAgeSeconds: count(2_592_000, { description: 'Entries older than this go, in seconds; 0 keeps all.' }),
+    maxBytes: count(268_435_456, { description: 'Past this many bytes the oldest entries go; 0 keeps all.' }),
   }),
   routing: group('Routing', {
     file: Type.String({

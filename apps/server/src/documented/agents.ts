@@ -92,7 +92,7 @@ export const AGENT_ROUTES: readonly DocumentedRoute[] = [
   registryRoute(
     'GET /agents',
     'Lists agents, by agent_id.',
-    { description: 'Their cards.', schema: Type.Array(ShownCardSchema) },
+    { description: 'Their cards, 4 MiB at most; Link leads to the next page.', schema: Type.Array(ShownCardSchema) },
     ['PARAMETER_INVALID', 'SHUTTING_DOWN'],
     { query: ListQuerySchema },
   ),

@@ -1,7 +1,7 @@
 import type { Broker } from '@signalbox/broker-core'
 import type { A2aConnector } from '@signalbox/connector-a2a'
 import { a2aConnector } from '@signalbox/connector-a2a'
-import type { Authenticator } from '@signalbox/http-kit'
+import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { RegistryRoutes } from '@signalbox/registry'
 import { registryRoutes } from '@signalbox/registry'
 
@@ -11,16 +11,22 @@ import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
 import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { requestFields } from '../request-log.ts'
 import { VERSION } from '../version.ts'
+
+export interface AgentRouteParts {
+  readonly config: Config
+  readonly broker: Broker
+  readonly authenticator: Authenticator
+  readonly frontDoor: FrontDoor
+  readonly metrics: Metrics
+  readonly log: Logger
+}
 
 /** `/agents`, `/a2a` and the cards; from here on this node serves the registered agents. */
 export function agentRoutes(
   agents: Agents,
-  config: Config,
-  broker: Broker,
-  authenticator: Authenticator,
-  metrics: Metrics,
-  log: Logger,
+  { config, broker, authenticator, frontDoor, metrics, log }: AgentRouteParts,
 ): { readonly gateway: A2aConnector; readonly routes: RegistryRoutes } {
   const { a2a } = config.connectors
   const { registry, requests, system, addressPolicy, metrics: agentMetrics } = agents
@@ -28,6 +34,7 @@ export function agentRoutes(
     authenticator,
     trustedOrigins: trustedOrigins(a2a.trustedOrigins),
     bindHost: config.http.host,
+    frontDoor,
     maxBodyBytes: config.maxBodyBytes,
   }
   if (a2a.agentTlsSkipVerify) {
@@ -49,7 +56,8 @@ export function agentRoutes(
       platform: { version: VERSION },
       hooks: {
         requestFinished: (event) => agentMetrics.requestEnded(event),
-        failed: (error) => log.error({ err: error, connector: 'a2a' }, 'agent gateway: something failed'),
+        failed: (error, request) =>
+          log.error({ err: error, connector: 'a2a', ...requestFields(request) }, 'agent gateway: something failed'),
       },
     },
   )
@@ -66,7 +74,8 @@ export function agentRoutes(
     broker,
     hooks: {
       requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
-      failed: (error) => log.error({ err: error, connector: 'registry' }, 'agent registry: something failed'),
+      failed: (error, request) =>
+        log.error({ err: error, connector: 'registry', ...requestFields(request) }, 'agent registry: something failed'),
     },
   })
   return { gateway, routes }

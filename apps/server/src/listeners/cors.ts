@@ -3,21 +3,56 @@ import type { CorsSettings } from '@signalbox/http-kit'
 import { fastifyCorsOptions } from '@signalbox/http-kit'
 import type { FastifyInstance, onRequestHookHandler } from 'fastify'
 
+import type { Config } from '../config/schema.ts'
+
+/** Request headers of the protocols that are on. A preflight that asks for one gets all of them beside the allowed headers. */
+export function protocolHeaders({ mcp, a2a }: Config['connectors']): readonly string[] {
+  return [
+    ...(mcp.enable ? ['Mcp-Method', 'Mcp-Name'] : []),
+    ...(a2a.enable ? ['A2A-Version', 'A2A-Extensions', 'X-A2A-Extensions'] : []),
+  ]
+}
+
+/** A longer list of asked headers is looked at no further, in characters. */
+const MAX_ASKED = 2_048
+
 /**
  * CORS on every route (specification, "CORS"), but only for requests that carry an Origin: others, which are the
  * tools and agents that this listener is for, would get headers that nobody reads, and pay for them.
  */
-export async function addCors(app: FastifyInstance, settings: CorsSettings): Promise<void> {
-  const forBrowsers: FastifyInstance = Object.create(app, {
-    addHook: {
-      value: (name: 'onRequest', hook: onRequestHookHandler) =>
-        app.addHook(name, function browsersOnly(request, reply, done) {
-          if (request.headers.origin === undefined) done()
-          else hook.call(this, request, reply, done)
-        }),
-    },
+export async function addCors(
+  app: FastifyInstance,
+  settings: CorsSettings,
+  protocolHeaderNames: readonly string[],
+): Promise<void> {
+  const asked = new Set(protocolHeaderNames.map((name) => name.toLowerCase()))
+  const allowHeaders = [...settings.allowHeaders, ...protocolHeaderNames]
+  const usual = await corsHook(app, settings, true)
+  const withProtocols = await corsHook(app, { ...settings, allowHeaders }, false)
+  app.addHook('onRequest', function browsersOnly(request, reply, done) {
+    const { headers, method } = request
+    if (headers.origin === undefined) done()
+    else if (method === 'OPTIONS' && asksFor(asked, headers['access-control-request-headers'])) {
+      withProtocols.call(this, request, reply, done)
+    } else usual.call(this, request, reply, done)
+  })
+}
+
+function asksFor(names: ReadonlySet<string>, header: string | undefined): boolean {
+  if (header === undefined || header.length > MAX_ASKED) return false
+  return header.split(',').some((name) => names.has(name.trim().toLowerCase()))
+}
+
+/** The plugin's hook for these settings, not yet added. @param route Whether the plugin adds its route for OPTIONS */
+async function corsHook(app: FastifyInstance, settings: CorsSettings, route: boolean): Promise<onRequestHookHandler> {
+  let found: onRequestHookHandler | undefined
+  const facade: FastifyInstance = Object.create(app, {
+    addHook: { value: (_name: 'onRequest', hook: onRequestHookHandler) => (found = hook) },
+    ...(route ? {} : { decorateRequest: { value: () => app }, options: { value: () => app } }),
   })
   await new Promise<void>((resolve, reject) => {
-    cors(forBrowsers, fastifyCorsOptions(settings), (error) => (error ? reject(error) : resolve()))
+    cors(facade, fastifyCorsOptions(settings), (error) => (error ? reject(error) : resolve()))
   })
+  if (found === undefined) throw new TypeError('@fastify/cors added no hook')
+  return found
 }

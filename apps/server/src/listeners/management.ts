@@ -25,6 +25,8 @@ export function createManagementListener(options: ManagementOptions): FastifyIns
     bodyLimit: options.maxBodyBytes,
     requestTimeout: timeoutMs,
     forceCloseConnections: 'idle',
+    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight; `drain` has the limit.
+    pluginTimeout: 0,
     http: { headersTimeout: Math.min(timeoutMs, 15_000), connectionsCheckingInterval: Math.min(timeoutMs, 5_000) },
   })
   addPlainNotFound(app)

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify'
 
 import type { Logger } from '../log.ts'
 
-const TEXT = 'text/plain; charset=utf-8'
+const TEXT = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' } as const
 
 /** Unknown paths, `/kill` among them, are 404 in plain text, before anything else looks at the request (S5). */
 export function addPlainNotFound(app: FastifyInstance): void {
@@ -20,7 +20,7 @@ export function undecodablePath(_error: unknown, _request: unknown, reply: Fasti
 }
 
 function notFound(reply: FastifyReply): FastifyReply {
-  return reply.code(404).type(TEXT).send('404 page not found\n')
+  return reply.code(404).headers(TEXT).send('404 page not found\n')
 }
 
 /** What goes wrong outside the connectors is told in one line of plain text, without a stack. */
@@ -29,7 +29,7 @@ export function addPlainErrors(app: FastifyInstance, log: Logger): void {
     const status = statusOf(error)
     if (status >= 500) log.error({ err: error }, 'request failed')
     const message = status < 500 && error instanceof Error ? error.message : 'internal error'
-    return reply.code(status).type(TEXT).send(`${message}\n`)
+    return reply.code(status).headers(TEXT).send(`${message}\n`)
   })
 }
 

@@ -1,11 +1,8 @@
-import type { ServerOptions } from 'node:http'
-import { createServer } from 'node:http'
-
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
 import { mcpConnector } from '@signalbox/connector-mcp'
-import type { Authenticator } from '@signalbox/http-kit'
-import type { FastifyInstance, FastifyServerFactory } from 'fastify'
+import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
+import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
 import { agentDirectory } from '../agent-directory.ts'
@@ -16,28 +13,13 @@ import type { Health } from '../health.ts'
 import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { RequestLog } from '../request-log.ts'
-import type { Tls } from '../security/tls.ts'
+import { requestFields } from '../request-log.ts'
 import { VERSION } from '../version.ts'
 import { agentRoutes } from './agents.ts'
-import { addCors } from './cors.ts'
+import { addCors, protocolHeaders } from './cors.ts'
+import type { Entrance } from './entrance.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
 import { addProbes } from './probes.ts'
-
-/**
- * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a
- * minute, commands an hour, streams for good. A peer that vanished is found by TCP keepalive instead.
- */
-export interface Timeouts {
-  /** For the head of a request. */
-  readonly headersMs: number
-  /** For all of it. */
-  readonly requestMs: number
-  /** Between two requests on a connection. */
-  readonly keepAliveMs: number
-}
-
-const TIMEOUTS: Timeouts = { headersMs: 15_000, requestMs: 120_000, keepAliveMs: 75_000 }
-const TCP_KEEPALIVE_MS = 30_000
 
 export interface SharedOptions {
   readonly config: Config
@@ -47,14 +29,15 @@ export interface SharedOptions {
   /** Left out: no agents (R10). */
   readonly agents?: Agents | undefined
   readonly authenticator: Authenticator
-  /** @default plain TCP */
-  readonly tls?: Tls | undefined
+  /** @default each connector has its own */
+  readonly frontDoor?: FrontDoor
+  /** The server that the listener answers on once it is ready and {@link Entrance.open | opened}. */
+  readonly entrance: Entrance
   /** @default requests are not logged */
   readonly requests?: RequestLog | undefined
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
-  readonly timeouts?: Timeouts
 }
 
 /** The listener for tools and agents: the connectors, and the probes. */
@@ -64,33 +47,25 @@ export async function createSharedListener({
   system,
   agents,
   authenticator,
-  tls,
+  frontDoor = {},
+  entrance,
   requests,
   health,
   metrics,
   log,
-  timeouts = TIMEOUTS,
 }: SharedOptions): Promise<FastifyInstance> {
-  const http: ServerOptions = {
-    headersTimeout: timeouts.headersMs,
-    connectionsCheckingInterval: Math.min(timeouts.headersMs, 5_000),
-    keepAlive: true,
-    keepAliveInitialDelay: TCP_KEEPALIVE_MS,
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
-  }
-  const serverFactory: FastifyServerFactory = (handler) =>
-    tls?.createServer(http, handler) ?? createServer(http, handler)
   const app = Fastify({
     // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
     logger: false,
     frameworkErrors: undecodablePath,
     bodyLimit: config.maxBodyBytes,
     forceCloseConnections: 'idle',
-    serverFactory,
+    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight; `drain` has the limit.
+    pluginTimeout: 0,
+    serverFactory: (handler) => entrance.prepare(handler),
   })
   requests?.addTo(app)
-  await addCors(app, config.cors)
+  await addCors(app, config.cors, protocolHeaders(config.connectors))
   addPlainNotFound(app)
   addPlainErrors(app, log)
   addProbes(app, health)
@@ -109,6 +84,7 @@ export async function createSharedListener({
       authenticator,
       trustedOrigins: trustedOrigins(mcp.trustedOrigins),
       bindHost: config.http.host,
+      frontDoor,
       maxBodyBytes: config.maxBodyBytes,
       maxStreams: mcp.maxStreams,
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
@@ -119,7 +95,8 @@ export async function createSharedListener({
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
-        failed: (error) => log.error({ err: error, connector: 'mcp' }, 'MCP connector: something failed'),
+        failed: (error, request) =>
+          log.error({ err: error, connector: 'mcp', ...requestFields(request) }, 'MCP connector: something failed'),
       },
     })
     metrics.watchStreams('mcp', () => connector.handler.openStreams())
@@ -132,6 +109,7 @@ export async function createSharedListener({
       authenticator,
       trustedOrigins: trustedOrigins(ce.trustedOrigins),
       bindHost: config.http.host,
+      frontDoor,
       maxBodyBytes: config.maxBodyBytes,
       system,
       timeoutSeconds: ce.timeoutSeconds,
@@ -141,8 +119,11 @@ export async function createSharedListener({
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
         eventsDropped: metrics.eventsDropped,
-        failed: (error) =>
-          log.error({ err: error, connector: 'cloudevents' }, 'CloudEvents connector: something failed'),
+        failed: (error, request) =>
+          log.error(
+            { err: error, connector: 'cloudevents', ...requestFields(request) },
+            'CloudEvents connector: something failed',
+          ),
       },
     })
     metrics.watchStreams('cloudevents', () => connector.handler.openStreams())
@@ -150,7 +131,7 @@ export async function createSharedListener({
     await app.register(connector)
   }
   if (agents !== undefined) {
-    const { gateway, routes } = agentRoutes(agents, config, broker, authenticator, metrics, log)
+    const { gateway, routes } = agentRoutes(agents, { config, broker, authenticator, frontDoor, metrics, log })
     connectors.push(gateway, routes)
     await app.register(gateway)
     await app.register(routes)

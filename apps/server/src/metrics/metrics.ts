@@ -5,6 +5,7 @@ import { AgentMetrics } from './agents.ts'
 import { authorizationMetrics } from './authorization.ts'
 import { commitMetrics, engineMetrics } from './engine.ts'
 import { eventLoopMetrics } from './event-loop.ts'
+import { LimitMetrics } from './limits.ts'
 import { messageMetrics } from './messages.ts'
 import { processMetrics } from './process.ts'
 import { RequestDurations } from './requests.ts'
@@ -23,6 +24,8 @@ export class Metrics implements Disposable {
   readonly routingObserver: BrokerObserver
   /** For the Broker, where a policy decides. */
   readonly authorizationObserver: BrokerObserver
+  /** For the front door. */
+  readonly limits: LimitMetrics
   /** For a connector by name: how a request ended, and how long it took. */
   readonly requestsOf: (connector: string) => (outcome: string, seconds: number) => void
   /** For a connector: so many events did not reach a subscriber that was too slow. */
@@ -34,6 +37,7 @@ export class Metrics implements Disposable {
     this.observer = messageMetrics(this.#registry)
     this.routingObserver = routingMetrics(this.#registry)
     this.authorizationObserver = authorizationMetrics(this.#registry)
+    this.limits = new LimitMetrics(this.#registry)
     this.requestsOf = (connector) => this.#requests.of(connector)
     this.commit = commitMetrics(this.#registry)
     this.#eventLoop = eventLoopMetrics(this.#registry)

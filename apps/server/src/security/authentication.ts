@@ -1,5 +1,6 @@
 import type { AuthenticationRequest, Authenticator, Identity, KeyOptions } from '@signalbox/http-kit'
 import {
+  addressOf,
   anonymousAuthenticator,
   anonymousOperator,
   AuthenticationError,
@@ -87,10 +88,11 @@ function observed(
   refuse?: (address: string, reason: string) => void,
 ): Authenticator {
   const refused = (request: AuthenticationRequest, error: unknown): unknown => {
-    if (error instanceof AuthenticationError) refuse?.(request.socket?.remoteAddress ?? 'unknown', error.message)
+    if (error instanceof AuthenticationError) refuse?.(addressOf(request) ?? 'unknown', error.message)
     return error
   }
   return {
+    ...(authenticator.anonymous === undefined ? {} : { anonymous: authenticator.anonymous }),
     authenticate(request) {
       let identity: Identity | Promise<Identity>
       try {

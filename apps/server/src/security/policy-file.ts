@@ -1,9 +1,11 @@
 import type { Policy } from '@signalbox/broker-core'
-import { Authorization, parsePolicy, PolicyError } from '@signalbox/broker-core'
+import { Authorization, parsePolicy, parsePolicySteps, PolicyError } from '@signalbox/broker-core'
 import { watchFiles } from '@signalbox/http-kit'
 
 import { ServerError } from '../errors.ts'
+import { inSlices } from '../in-slices.ts'
 import type { TellSecurity } from './events.ts'
+import type { ParsedYaml } from '../yaml.ts'
 
 /** The policy of a file: read at the start, and again whenever the file changes. */
 export interface PolicyFile extends Disposable {
@@ -16,10 +18,12 @@ export interface PolicyFile extends Disposable {
  */
 export async function openPolicyFile(file: string, tell: TellSecurity, lookMs?: number): Promise<PolicyFile> {
   const parse = await policyParser()
+  const { parseYamlAside } = await import('../yaml.ts')
   let authorization: Authorization | undefined
   try {
     const watched = watchFiles([file], {
       parse: ([text = '']) => parse(text),
+      reparse: async ([text = '']) => inSlices(parsePolicySteps(valueOf(await parseYamlAside(text)))),
       changed(policy) {
         authorization?.replace(policy)
         tell({ kind: 'policy.reloaded', file, rules: policy.rules.length })
@@ -40,21 +44,15 @@ export async function openPolicyFile(file: string, tell: TellSecurity, lookMs?: 
 
 /** Reads a policy that is written in YAML, or in JSON, which is YAML too. @throws PolicyError */
 export async function policyParser(): Promise<(text: string) => Policy> {
-  const { parseDocument } = await import('yaml')
-  return (text) => {
-    let value: unknown
-    try {
-      const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
-      const [error] = document.errors
-      if (error) throw error
-      // Throws for an alias without an anchor, and for aliases that would make far more than the text.
-      value = document.toJS({ maxAliasCount: 100 })
-    } catch (error) {
-      const reason = error instanceof Error ? error.message.split('\n')[0] : String(error)
-      throw new PolicyError([`it is neither YAML nor JSON: ${reason}`])
-    }
-    return parsePolicy(value)
-  }
+  // Only servers with a policy load the parser.
+  const { parseYaml } = await import('../yaml.ts')
+  return (text) => parsePolicy(valueOf(parseYaml(text)))
+}
+
+/** @throws PolicyError */
+function valueOf(parsed: ParsedYaml): unknown {
+  if ('problem' in parsed) throw new PolicyError([`it is neither YAML nor JSON: ${parsed.problem}`])
+  return parsed.value
 }
 
 function problemsOf(error: unknown): readonly string[] {

@@ -22,6 +22,15 @@ type Report = (problem: string) => void
  * @throws PolicyError with every problem there is
  */
 export function parsePolicy(input: unknown): Policy {
+  const steps = parsePolicySteps(input)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
+/** Does the same as {@link parsePolicy}, a rule at a step, for a caller that must not hold its event loop for all of it. */
+export function* parsePolicySteps(input: unknown): Generator<undefined, Policy> {
   const fields = fieldsOf(input)
   if (fields === undefined) throw new PolicyError([`it is ${describe(input)}; allowed is {rules: […]}`])
   const problems = [...fields.keys()]
@@ -38,6 +47,7 @@ export function parsePolicy(input: unknown): Policy {
   for (const [index, entry] of (entries as readonly unknown[]).entries()) {
     const rule = parseRule(entry, index, (problem) => problems.push(`rule ${index}: ${problem}`))
     if (rule !== undefined) rules.push(rule)
+    yield
   }
   if (problems.length > 0) throw new PolicyError(problems)
   return { rules }

@@ -179,13 +179,12 @@ export class Access {
   }
 
   /** Runs a call and tells the observers when it fails with a Broker error. */
-  async run<T>(action: Action, type: ChannelType | undefined, channel: string, call: () => Promise<T>): Promise<T> {
-    try {
-      return await call()
-    } catch (error) {
+  run<T>(action: Action, type: ChannelType | undefined, channel: string, call: () => Promise<T>): Promise<T> {
+    // Not awaited in here: the frame would keep the call, and with it a message's body, for as long as the call takes.
+    return call().catch((error: unknown) => {
       if (isBrokerError(error)) this.observers.failed(action, type, channel, this.caller, error.code)
       throw error
-    }
+    })
   }
 }
 

@@ -1,3 +1,4 @@
+import { deduplicationOf } from '../deduplication.ts'
 import type { AppendResult, LogStart, ReadOptions, SubscribeOptions, Subscription } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
@@ -40,10 +41,9 @@ export class EventsStore {
       }
       if (expectLastOfKey !== undefined) assertInteger('expectLastOfKey', expectLastOfKey, 0)
       const message = access.message(input)
-      const deduplicationId = message.tags['message_id']
       const result = await access.engine.logs.append(channel, {
         ...message,
-        ...(deduplicationId ? { deduplicationId } : {}),
+        ...deduplicationOf(message),
         ...(key === undefined ? {} : { key }),
         ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }),
         ...(tombstone ? { tombstone } : {}),

@@ -1,3 +1,5 @@
+import { queueTags } from '../dead-letter-tags.ts'
+import { deduplicationOf } from '../deduplication.ts'
 import type { QueueSend, SendResult, Settlement } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
@@ -108,15 +110,15 @@ export class Queues {
         )
       }
     }
-    const message = this.#access.message(input)
-    const deduplicationId = message.tags['message_id']
+    const { body, metadata = '', tags = {} } = input
+    const message = this.#access.message({ body, metadata, tags: queueTags(tags) })
     return {
       ...message,
       delayMs,
       expirationMs,
       maxReceiveCount,
       deadLetterQueue,
-      ...(deduplicationId ? { deduplicationId } : {}),
+      ...deduplicationOf(message),
     }
   }
 

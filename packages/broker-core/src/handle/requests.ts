@@ -51,12 +51,17 @@ export class Requests {
       access.channel('respond', this.#type, channel)
       options.signal?.throwIfAborted()
       return access.subscription('respond', this.#type, channel, () =>
-        access.engine.requests.serve(this.#type, channel, options, async (request) => {
+        access.engine.requests.serve(this.#type, channel, options, (request) => {
           access.observers.delivered(this.#type, channel, access.caller, request)
-          const { error = '', body = NO_BODY, metadata = '', tags = {} } = await handler(request)
-          return { executed: error === '', error, body, metadata, tags }
+          return replyOf(handler(request))
         }),
       )
     })
   }
+}
+
+/** Awaits apart from the request, which is not kept in memory by those who wait for its answer. */
+async function replyOf(answer: ReplyInput | Promise<ReplyInput>): Promise<Reply> {
+  const { error = '', body = NO_BODY, metadata = '', tags = {} } = await answer
+  return { executed: error === '', error, body, metadata, tags }
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import type { Caller } from '../caller.ts'
 import { isReservedChannel } from '../channel.ts'
+import { queueTags } from '../dead-letter-tags.ts'
 import type { Engine } from '../engine.ts'
 import { isBrokerError } from '../errors.ts'
 import type { OutgoingMessage } from '../message.ts'
@@ -154,7 +155,8 @@ class Journey {
 
   async #copy({ rule, from, to }: Plan): Promise<Stop | undefined> {
     const { observers, caller } = this.#sender
-    const { clientId, body, metadata, tags } = from.message
+    const { clientId, body, metadata } = from.message
+    const tags = to.type === 'queues' ? queueTags(from.message.tags) : from.message.tags
     const message: OutgoingMessage = { id: randomUUID(), clientId, body, metadata, tags }
     const hops = from.hops + 1
     try {

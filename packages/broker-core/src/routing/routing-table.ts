@@ -20,6 +20,15 @@ export interface RoutingTable {
  * @throws RoutingTableError with every problem there is
  */
 export function parseRoutingTable(input: unknown): RoutingTable {
+  const steps = parseRoutingTableSteps(input)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
+/** Does the same as {@link parseRoutingTable}, an entry at a step, for a caller that must not hold its event loop for all of it. */
+export function* parseRoutingTableSteps(input: unknown): Generator<undefined, RoutingTable> {
   if (!Array.isArray(input)) throw new RoutingTableError(['it must be an array of {key, keyType, routes}'])
   if (input.length > MAX_RULES) {
     throw new RoutingTableError([`it has ${input.length} entries; at most ${MAX_RULES} are allowed`])
@@ -29,6 +38,7 @@ export function parseRoutingTable(input: unknown): RoutingTable {
   for (const [index, entry] of (input as readonly unknown[]).entries()) {
     const rule = parseRule(entry, index, (problem) => problems.push(`entry ${index}: ${problem}`))
     if (rule) rules.push(rule)
+    yield
   }
   if (problems.length > 0) throw new RoutingTableError(problems)
   return { rules }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 
+import { createBroker } from '../broker.ts'
+import { encodeText } from '../message.ts'
 import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import { assertNothingDue, CONSUMER, logged, queued, receiveMany, receiveOne, text, texts } from './messages.ts'
@@ -127,6 +129,23 @@ export const deduplicationCases: readonly ContractCase[] = [
     await engine.channels.delete('queues', queue)
     const { duplicate, sequence } = await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))
     assert.deepEqual([duplicate, sequence], [false, 1])
+  }),
+
+  contractCase("C5 - broker: a message_id swallows no other sender's message", async ({ engine, channel }) => {
+    const { broker } = createBroker(engine)
+    const [queue, log] = [channel('queue'), channel('log')]
+    const input = { body: encodeText('x'), tags: { message_id: 'order 7' } }
+    for (const duplicate of [false, true]) {
+      for (const clientId of ['alice', 'alice 7', 'bob']) {
+        const { queues, eventsStore } = broker.as({ clientId })
+        assert.equal((await queues.send(queue, input)).duplicate, duplicate)
+        assert.equal((await queues.sendBatch(queue, [input]))[0]?.duplicate, true)
+        assert.equal((await eventsStore.publish(log, input)).duplicate, duplicate)
+      }
+    }
+    const senders = (await receiveMany(engine, queue, 3)).map(({ message }) => message.clientId)
+    assert.deepEqual(senders, ['alice', 'alice 7', 'bob'])
+    assert.equal((await engine.logs.read(log, { maxMessages: 10 })).length, 3)
   }),
 
   contractCase('C5 - logs: a second append with the same id writes nothing', async ({ engine, channel }) => {

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import { decodeText, isBrokerError } from '@signalbox/broker-core'
-import { internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText, readJson } from '@signalbox/http-kit'
+import { internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText, parseJson } from '@signalbox/http-kit'
 import type { AgentReply } from '@signalbox/registry'
 
 /** What an agent's reply becomes for the caller: the source text of `result`, or of an `error` of the agent's own. */
@@ -9,6 +9,11 @@ export type AgentAnswer = { readonly result: string } | { readonly error: string
 
 /** How much of the body of a refusal is shown to the caller, in bytes. */
 const MAX_SHOWN_BYTES = 65_536
+
+/** What an agent answers is bounded in depth (J4); its keys may be many, and be repeated: they come through (A4). */
+const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
+
+const NO_TEXT = { problem: 'not valid UTF-8' }
 
 /**
  * The answer that a reply stands for: the first row of A3 that fits. What the agent said is cut out of its response as it
@@ -18,16 +23,17 @@ const MAX_SHOWN_BYTES = 65_536
 export function agentAnswer(agentId: string, reply: AgentReply): AgentAnswer {
   if (reply.failure !== undefined || !reply.executed) throw failed(agentId, reply)
   const text = decodeText(reply.body)
-  const json = text === undefined ? undefined : readJson(text)
-  if (text !== undefined && isRpcResponse(json?.value)) {
-    const { error } = json.value
+  const json = text === undefined ? NO_TEXT : parseJson(text, ANY_KEYS)
+  const response = 'value' in json ? json.value : undefined
+  if (text !== undefined && isRpcResponse(response)) {
+    const { error } = response
     if (isRpcError(error)) return { error: memberText(text, 'error') ?? '' }
     // A malformed error is none that could be passed on, and still no success.
     if (isSuccess(reply) && error !== undefined && error !== null) throw invalidResponse()
-    if (isSuccess(reply) && Object.hasOwn(json.value, 'result')) return { result: memberText(text, 'result') ?? '' }
+    if (isSuccess(reply) && Object.hasOwn(response, 'result')) return { result: memberText(text, 'result') ?? '' }
   }
   if (!isSuccess(reply)) throw refused(reply)
-  if (text === undefined || json === undefined) throw invalidResponse()
+  if (text === undefined || 'problem' in json) throw invalidResponse()
   return { result: text.trim() }
 }
 
@@ -59,7 +65,8 @@ function agentTimeout(): JsonRpcError {
 }
 
 function invalidResponse(status = 200): JsonRpcError {
-  const which = status >= 200 && status < 300 ? '' : `: HTTP ${status}`
+  // 0 is no HTTP response at all.
+  const which = status === 0 || (status >= 200 && status < 300) ? '' : `: HTTP ${status}`
   return new JsonRpcError(JSON_RPC_CODES.INVALID_RESPONSE, `invalid response from agent${which}`)
 }
 

@@ -16,6 +16,16 @@ export class StreamOver extends Error {
   }
 }
 
+export interface FeedOptions {
+  readonly flusher: Flusher
+  /** Bytes that may wait for the subscriber. */
+  readonly maxBytes: number
+  /** Called with the number of frames that a slow subscriber lost, each time it has caught up or gone. */
+  readonly onDropped: (count: number) => void
+  /** Called with what ended the feed, if that was a failure of ours. */
+  readonly failed: (error: unknown) => void
+}
+
 /**
  * What lies between a subscription and its stream: a bounded buffer that is written once a turn. It takes frames before
  * the stream is open, so that nothing is missed between subscribing and answering.
@@ -24,21 +34,27 @@ export class Feed implements Flushable {
   readonly #flusher: Flusher
   readonly #maxBytes: number
   readonly #onDropped: (count: number) => void
+  readonly #failed: (error: unknown) => void
   #stream: SseStream | undefined
   #pending: Frame[] = []
   #pendingBytes = 0
   #dropped = 0
   #waitsForDrain = false
   #ended = false
+  /** Once the feed has ended: what was never written. */
+  #unwritten: ReadonlySet<Frame> = new Set()
+  #refused = false
+  #underWay = 0
+  #idleAgain: (() => void) | undefined
   #whenEnded: (() => void)[] = []
   readonly #opened: () => void
   readonly #isOpen: Promise<void>
 
-  /** @param onDropped Told how many frames a slow subscriber lost, each time it has caught up or gone. */
-  constructor(flusher: Flusher, maxBytes: number, onDropped: (count: number) => void) {
+  constructor({ flusher, maxBytes, onDropped, failed }: FeedOptions) {
     this.#flusher = flusher
     this.#maxBytes = maxBytes
     this.#onDropped = onDropped
+    this.#failed = failed
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#isOpen = promise
     this.#opened = resolve
@@ -53,14 +69,20 @@ export class Feed implements Flushable {
     if (this.#ended) return
     this.#stream = stream
     stream.onEnd(() => this.end())
+    if (this.#underWay > 0) this.#idleAgain = stream.keepBusy()
     this.#opened()
     this.#writeOn()
   }
 
-  /** Nothing is taken any more. Idempotent. */
-  end(): void {
+  /**
+   * Nothing is taken any more. Idempotent.
+   * @param refused The subscriber may not answer what it has
+   */
+  end(refused = false): void {
     if (this.#ended) return
     this.#ended = true
+    this.#unwritten = new Set(this.#pending)
+    this.#refused = refused
     this.#pending = []
     this.#pendingBytes = 0
     this.#opened()
@@ -76,6 +98,24 @@ export class Feed implements Flushable {
     return () => {
       const at = this.#whenEnded.indexOf(listener)
       if (at !== -1) this.#whenEnded.splice(at, 1)
+    }
+  }
+
+  /** Whether the subscriber may still answer what it has, when the feed has ended. */
+  get answersWanted(): boolean {
+    return !this.#refused
+  }
+
+  /** Whether the feed ended before the frame was written. */
+  lost(frame: Frame): boolean {
+    return this.#unwritten.has(frame)
+  }
+
+  /** Keeps the stream from being idle until the returned function is called, once: a request is under way. */
+  keepBusy(): () => void {
+    if (this.#underWay++ === 0) this.#idleAgain = this.#stream?.keepBusy()
+    return () => {
+      if (--this.#underWay === 0) this.#idleAgain?.()
     }
   }
 
@@ -117,6 +157,16 @@ export class Feed implements Flushable {
     return this.#pendingBytes < HIGH_WATER_BYTES && this.#stream?.blocked === false ? undefined : this.caughtUp()
   }
 
+  /**
+   * Takes the frame in any case; resolves when the socket has it and takes more.
+   * @throws StreamOver (the promise rejects with it)
+   */
+  async deliver(frame: Frame): Promise<void> {
+    if (this.#ended) throw new StreamOver()
+    this.#push(frame)
+    await this.caughtUp()
+  }
+
   /** Resolves when all was handed to the socket and it takes more. @throws StreamOver */
   async caughtUp(): Promise<void> {
     await this.#isOpen
@@ -141,6 +191,14 @@ export class Feed implements Flushable {
     this.#stream.writeText(this.#flusher.join(frames, bytes))
   }
 
+  /** Ends the feed, and its stream, for a failure of ours. */
+  fail(error: unknown): void {
+    this.#failed(error)
+    const stream = this.#stream
+    this.end()
+    stream?.end()
+  }
+
   #push(frame: Frame): void {
     this.#pendingBytes += frame.byteLength
     if (this.#pending.push(frame) === 1) this.#flusher.schedule(this)
@@ -149,10 +207,13 @@ export class Feed implements Flushable {
   #awaitDrain(): void {
     if (this.#waitsForDrain || this.#stream === undefined) return
     this.#waitsForDrain = true
-    void this.#stream.drained().then((open) => {
-      this.#waitsForDrain = false
-      if (open) this.#writeOn()
-    })
+    this.#stream
+      .drained()
+      .then((open) => {
+        this.#waitsForDrain = false
+        if (open) this.#writeOn()
+      })
+      .catch((error: unknown) => this.fail(error))
   }
 
   /** Writes as far as the reader takes it, and then tells it what it lost. */

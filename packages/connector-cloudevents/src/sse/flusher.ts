@@ -4,6 +4,8 @@ import type { Frame } from './frames.ts'
 
 export interface Flushable {
   flush(): void
+  /** Ends it: it could not be flushed. */
+  fail(error: unknown): void
 }
 
 /**
@@ -23,7 +25,14 @@ export class Flusher {
   flushAll(): void {
     const feeds = this.#waiting
     this.#waiting = []
-    for (const feed of feeds) feed.flush()
+    for (const feed of feeds) {
+      try {
+        feed.flush()
+      } catch (error) {
+        // Nothing is above this in the stack that could take it.
+        feed.fail(error)
+      }
+    }
     // Nothing is kept alive by having been joined.
     this.#joined = []
     this.#chunk = Buffer.alloc(0)

@@ -1,5 +1,5 @@
 import { decodeText } from '@signalbox/broker-core'
-import { isJsonObject, memberText, readJson } from '@signalbox/http-kit'
+import { isJsonObject, memberText, parseJson } from '@signalbox/http-kit'
 
 import type { AgentReply } from '../agent-directory.ts'
 import { confirmation, failure } from './results.ts'
@@ -7,6 +7,9 @@ import type { ToolOutcome } from './tool.ts'
 
 /** Enough of a refusal's body to see what the agent minds. */
 const MAX_SHOWN = 2048
+
+/** An agent's keys may be many, and be repeated: they come through (A4). */
+const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
 
 /**
  * What an agent's reply becomes: the first row that fits, as on the gateway (A3). What the agent said is cut out of its
@@ -16,22 +19,39 @@ export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
   const agent = `agent ${JSON.stringify(agentId)}`
   if (!reply.executed) {
     if (reply.error === 'agent timeout') return agentTimeout(agentId)
+    if (reply.failure === 'too_large') {
+      return failure(
+        `AGENT_UNAVAILABLE: agent response too large: the reply of ${agent} is over CONNECTORSA2_A_AGENT_MAX_RESPONSE_BYTES. Ask for less.`,
+      )
+    }
     return failure(`AGENT_UNAVAILABLE: The ${agent} did not process the request: ${reply.error}. Try again later.`)
   }
-  const text = decodeText(reply.body) ?? ''
-  const json = readJson(text)
-  const response = isJsonObject(json?.value) && json.value['jsonrpc'] === '2.0' ? json.value : {}
-  if (isJsonObject(response['error'])) return failure(errorText(memberText(text, 'error') ?? ''))
+  if (reply.failure === 'invalid_response') return invalidResponse(agent, whatCame(reply.status))
+  const text = decodeText(reply.body)
+  const json = text === undefined ? { problem: 'not valid UTF-8' } : parseJson(text, ANY_KEYS)
+  const value = 'value' in json ? json.value : undefined
+  const response = isJsonObject(value) && value['jsonrpc'] === '2.0' ? value : {}
+  if (isJsonObject(response['error'])) return failure(errorText(memberText(text ?? '', 'error') ?? ''))
   if (reply.status < 200 || reply.status > 299) {
     return failure(
-      `AGENT_REJECTED: The ${agent} rejected the request: HTTP ${reply.status} ${text.slice(0, MAX_SHOWN)}`,
+      `AGENT_REJECTED: The ${agent} rejected the request: HTTP ${reply.status} ${(text ?? '').slice(0, MAX_SHOWN)}`,
     )
   }
-  if (!json) return failure(`INVALID_RESPONSE: The ${agent} answered with something that is not JSON.`)
-  const result = Object.hasOwn(response, 'result') ? memberText(text, 'result') : undefined
-  return result === undefined
-    ? confirmation(text.trim(), { reply: json.value })
-    : confirmation(result, { reply: response['result'] })
+  if ('problem' in json) return invalidResponse(agent, `the body is ${json.problem}`)
+  const said = text ?? ''
+  const result = Object.hasOwn(response, 'result') ? memberText(said, 'result') : undefined
+  const source = result ?? said.trim()
+  return confirmation(source, `{"reply":${source}}`)
+}
+
+function invalidResponse(agent: string, problem: string): ToolOutcome {
+  return failure(`INVALID_RESPONSE: invalid response from ${agent}: ${problem}.`)
+}
+
+/** @param status 0 where there was no HTTP response */
+function whatCame(status: number): string {
+  if (status === 0) return 'it is not HTTP'
+  return `it is an event stream, is cut off or cannot be decoded (HTTP ${status})`
 }
 
 /** The agent, or the broker's Query to it, ran out of time. */

@@ -42,12 +42,8 @@ export function defineTool<Input extends TObject>(source: ToolSource<Input>): To
     ownTimeout,
     onDisconnect,
     async call(args, context) {
-      const checked = check(args)
-      try {
-        return await source.run(checked, context)
-      } catch (error) {
-        return brokerFailure(name, error)
-      }
+      // Not awaited in here: the frame would keep the arguments for as long as the tool takes.
+      return source.run(check(args), context).catch((error: unknown) => brokerFailure(name, error))
     },
   }
 }

@@ -40,13 +40,15 @@ export const commandSend = defineTool({
   annotations: ACTS,
   needs: { action: 'send', patterns: ['commands'] },
   ownTimeout: true,
-  run: (args, context) =>
-    request('commands', args, args.timeout_seconds ?? 10, context, () =>
-      confirmation(`Command executed by the subscriber on channel ${JSON.stringify(args.channel)}.`, {
-        channel: args.channel,
+  run: (args, context) => {
+    const { channel, timeout_seconds = 10 } = args
+    return request('commands', args, timeout_seconds, context, () =>
+      confirmation(`Command executed by the subscriber on channel ${JSON.stringify(channel)}.`, {
+        channel,
         executed: true,
       }),
-    ),
+    )
+  },
 })
 
 export const querySend = defineTool({
@@ -79,23 +81,32 @@ export const querySend = defineTool({
 
 const WHAT: Readonly<Record<RequestType, string>> = { commands: 'command', queries: 'query' }
 
-async function request(
+function request(
   type: RequestType & keyof BrokerHandle,
   { channel, body, metadata = '', tags = {} }: RequestArguments,
   timeoutSeconds: number,
   context: ToolContext,
   answered: (reply: Reply) => ToolOutcome,
 ): Promise<ToolOutcome> {
-  const where = `${WHAT[type]} on channel ${JSON.stringify(channel)}`
+  const { signal, callerGone } = context
+  const reply = context.broker[type].send(
+    channel,
+    { body: encodeText(body), metadata, tags },
+    { timeoutMs: timeoutSeconds * 1000, signal, callerGone },
+  )
+  return outcomeOf(reply, `${WHAT[type]} on channel ${JSON.stringify(channel)}`, context, answered)
+}
+
+/** Awaits apart from the arguments, whose body is not kept in memory once a subscriber has it. */
+async function outcomeOf(
+  awaitedReply: Promise<Reply>,
+  where: string,
+  context: ToolContext,
+  answered: (reply: Reply) => ToolOutcome,
+): Promise<ToolOutcome> {
   const awaited = `the answer to the ${where}`
   try {
-    const reply = await withProgress(context, awaited, () =>
-      context.broker[type].send(
-        channel,
-        { body: encodeText(body), metadata, tags },
-        { timeoutMs: timeoutSeconds * 1000, signal: context.signal },
-      ),
-    )
+    const reply = await withProgress(context, awaited, () => awaitedReply)
     return reply.executed ? answered(reply) : failure(`REJECTED: The subscriber rejected the ${where}: ${reply.error}`)
   } catch (error) {
     return cancelledOutcome(error, context, awaited)

@@ -8,8 +8,12 @@ export interface ToolContext {
   readonly broker: BrokerHandle
   /** Aborted when nobody waits for the result any more: the client is gone, cancelled, or the server shuts down. */
   readonly signal: AbortSignal
+  /** Aborted when the client is gone, though the call runs on: what was not begun for it need not be. */
+  readonly callerGone: AbortSignal
   /** Headers that tie the call to its caller's trace; they go along to whoever is called on its behalf. */
   readonly traceContext: Readonly<Record<string, string>>
+  /** Brokers that the call has come through before this one. */
+  readonly hops: number
   /** Present when the agent tools are. */
   readonly agents?: AgentDirectory
   /** Whether the client asked for progress. */
@@ -23,8 +27,8 @@ export interface ToolOutcome {
   readonly text: string
   /** A failure of the tool itself: HTTP and JSON-RPC still succeed (specification, "MCP tool result"). */
   readonly isError: boolean
-  /** Matches the tool's `outputSchema`, unless `isError`. */
-  readonly structuredContent?: object
+  /** Matches the tool's `outputSchema`, unless `isError`. A string is its JSON text, sent as it is. */
+  readonly structuredContent?: object | string
   /** For messages on lease: `commit` once the answer has reached the client, `rollback` when it could not (M14). */
   readonly settlement?: {
     commit(): Promise<void>

@@ -13,6 +13,7 @@ import { claimOf } from '../publisher.ts'
 import type { Publisher } from '../publisher.ts'
 import type { Pulls } from '../pulls.ts'
 import { parseAckSubject } from '../queues/ack-subject.ts'
+import { ReportOnce } from '../report-once.ts'
 import { sharedSetUp } from '../shared-set-up.ts'
 import type { StoredMessages } from '../stored-messages.ts'
 import type { Subjects } from '../subjects.ts'
@@ -53,6 +54,7 @@ export class ChannelBucket {
   readonly #messages: StoredMessages
   readonly #pulls: Pulls
   readonly #kv: KV
+  readonly #unreadable: ReportOnce
 
   private constructor(
     kv: KV,
@@ -61,7 +63,9 @@ export class ChannelBucket {
     publisher: Publisher,
     messages: StoredMessages,
     pulls: Pulls,
+    { onProblem }: Settings,
   ) {
+    this.#unreadable = new ReportOnce(onProblem)
     this.#kv = kv
     this.#connection = connection
     this.#subjects = subjects
@@ -76,12 +80,12 @@ export class ChannelBucket {
     publisher: Publisher,
     messages: StoredMessages,
     pulls: Pulls,
-    { replicas }: Settings,
+    settings: Settings,
   ): Promise<ChannelBucket> {
     const kv = await sharedSetUp(() =>
-      new Kvm(connection.client).create(subjects.channelBucket, { history: 1, replicas }),
+      new Kvm(connection.client).create(subjects.channelBucket, { history: 1, replicas: settings.replicas }),
     )
-    return new ChannelBucket(kv, connection, subjects, publisher, messages, pulls)
+    return new ChannelBucket(kv, connection, subjects, publisher, messages, pulls, settings)
   }
 
   #subject(type: StoredType, name: string): string {
@@ -156,33 +160,58 @@ export class ChannelBucket {
   }
 
   #news({ subject, data, headers }: Msg, revision: number): ChannelNews | undefined {
+    const key = subject.slice(`$KV.${this.#subjects.channelBucket}.`.length)
     if (!headers?.has('KV-Operation')) {
-      const channel = channelFrom(this.#subjects, Buffer.from(data).toString(), revision)
+      const channel = this.#read(key, data, revision)
       return channel && { channel }
     }
-    const [type, encoded = ''] = subject.slice(`$KV.${this.#subjects.channelBucket}.`.length).split('.')
+    this.#unreadable.over(key)
+    const [type, encoded = ''] = key.split('.')
     if (!isStoredType(type)) return undefined
     return { gone: { type, name: Buffer.from(encoded, 'base64url').toString(), revision } }
   }
 
-  /** The channel of that name, asked of the servers. @throws BrokerError ENGINE_UNAVAILABLE */
-  async read(type: StoredType, name: string): Promise<StoredChannel | undefined> {
+  /** Undefined for what no node wrote there. It is reported, and whatever is known of the channel stays as it is. */
+  #read(key: string, data: Uint8Array, revision: number): StoredChannel | undefined {
+    const channel = channelFrom(this.#subjects, key, Buffer.from(data).toString(), revision)
+    if (channel) this.#unreadable.over(key)
+    else {
+      const bucket = this.#subjects.channelBucket
+      this.#unreadable.report(
+        key,
+        `the entry ${JSON.stringify(key.slice(0, 400))} of the bucket ${bucket} cannot be read and is passed over; restore it, or remove it with its channel (nats kv del)`,
+      )
+    }
+    return channel
+  }
+
+  /**
+   * The channel of that name, asked of the servers; `unreadable` when something else stands there.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async read(type: StoredType, name: string): Promise<StoredChannel | 'unreadable' | undefined> {
     return (await this.#last(type, name))?.channel
   }
 
   async #last(
     type: StoredType,
     name: string,
-  ): Promise<{ channel: StoredChannel | undefined; revision: number } | undefined> {
+  ): Promise<{ channel: StoredChannel | 'unreadable' | undefined; revision: number } | undefined> {
     const query = { last_by_subj: this.#subject(type, name) }
     const last = await this.#messages.get(this.#stream, query)
     if (!last) return undefined
     const revision = last.sequence
-    return { channel: channelFrom(this.#subjects, Buffer.from(last.data).toString(), revision), revision }
+    // The marker of a deleted channel holds nothing.
+    if (last.data.byteLength === 0) return { channel: undefined, revision }
+    return { channel: this.#read(this.#subjects.channelKey(type, name), last.data, revision) ?? 'unreadable', revision }
   }
 
-  /** The channel as written, or the one that was there before. @throws BrokerError ENGINE_UNAVAILABLE */
-  async add(channel: StoredChannel): Promise<StoredChannel> {
+  /**
+   * The channel as written, or the one that was there before; `unreadable` when something else stands there. That is not
+   * written over: the stream that it named before may hold messages.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async add(channel: StoredChannel): Promise<StoredChannel | 'unreadable'> {
     for (let expected = 0, tries = 0; tries < WRITE_TRIES; tries++) {
       const written = await this.replace(channel, expected)
       if (written) return written

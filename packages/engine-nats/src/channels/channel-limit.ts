@@ -1,5 +1,8 @@
 import { BrokerError } from '@signalbox/broker-core'
 
+/** Nodes that reach the limit at the same moment each make some: so many more are taken from others. */
+const OVERSHOOT = 100
+
 /** How many channels of all types there are, and that they are not too many (C4). The broker's own do not count. */
 export class ChannelLimit {
   readonly #limit: number
@@ -30,6 +33,11 @@ export class ChannelLimit {
       `the limit of ${this.#limit} channels is reached; delete some, or raise the limit`,
       { limit: this.#limit },
     )
+  }
+
+  /** Whether one that another node announced is taken. */
+  get hasRoomForAnnounced(): boolean {
+    return this.#channels < this.#limit + OVERSHOOT
   }
 
   /** Counts a channel while it is made. @throws BrokerError CHANNEL_LIMIT */

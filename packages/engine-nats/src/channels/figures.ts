@@ -44,14 +44,14 @@ export function laterFigures(stored: Figures, live: Figures): Figures {
   return later
 }
 
-/** Figures from JSON; what is missing or no number is 0. */
+/** Figures from JSON; what is missing or no count is 0. */
 export function figuresFrom(value: unknown): Figures {
   const figures = noFigures()
   if (typeof value !== 'object' || value === null) return figures
   const given = new Map<string, unknown>(Object.entries(value))
   for (const name of [...SUMS, ...GAUGES, 'lastActivity'] as const) {
     const number = given.get(name)
-    if (typeof number === 'number') figures[name] = number
+    if (typeof number === 'number' && Number.isSafeInteger(number) && number > 0) figures[name] = number
   }
   return figures
 }

@@ -1,7 +1,8 @@
-import { isReservedChannel } from '@signalbox/broker-core'
+import { channelNameProblem, isReservedChannel } from '@signalbox/broker-core'
 
 import type { ChannelLimit } from './channel-limit.ts'
 import type { LiveChange, LiveType } from './peers.ts'
+import type { ReportOnce } from '../report-once.ts'
 
 /** The key of a channel in memory for its figures. */
 export function liveKey(type: LiveType, name: string): string {
@@ -16,6 +17,7 @@ const RESERVED_IDLE_MS = 5 * 60_000
 /** Channels of events, commands and queries: they live in the memory of all nodes, as long as one of them does. */
 export class LiveChannels {
   readonly #limit: ChannelLimit
+  readonly #reports: ReportOnce
   readonly #channels: Record<LiveType, Map<string, { usedAt: number }>> = {
     events: new Map(),
     commands: new Map(),
@@ -23,8 +25,9 @@ export class LiveChannels {
   }
   #announce: (change: LiveChange) => void = () => {}
 
-  constructor(limit: ChannelLimit) {
+  constructor(limit: ChannelLimit, reports: ReportOnce) {
     this.#limit = limit
+    this.#reports = reports
   }
 
   /** From now on the other nodes are told. */
@@ -65,7 +68,18 @@ export class LiveChannels {
   /** Another node told. */
   hear({ type, name, exists }: LiveChange): void {
     if (!exists) this.#drop(type, name)
-    else if (!this.has(type, name)) this.#add(type, name)
+    else if (!this.has(type, name) && this.#mayBe(name)) this.#add(type, name)
+  }
+
+  /** Whoever reaches the servers can announce anything: no name that the Broker would refuse, and no flood of them. */
+  #mayBe(name: string): boolean {
+    const problem = channelNameProblem(name)
+    if (problem !== undefined) {
+      this.#reports.report('names', `other nodes announce channels by names that are not valid (${problem}); ignored`)
+    } else if (!isReservedChannel(name) && !this.#limit.hasRoomForAnnounced) {
+      this.#reports.report('room', 'other nodes announce more channels than MAX_CHANNELS allows; ignored')
+    } else return true
+    return false
   }
 
   #add(type: LiveType, name: string): void {

@@ -7,7 +7,7 @@ import type { Connection } from '../connection.ts'
 import type { EngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'
 import type { Figures, FigureTable } from './figures.ts'
-import { figuresFrom } from './figures.ts'
+import { readPeerMessage } from './peer-messages.ts'
 
 export type LiveType = Exclude<ChannelType, 'queues' | 'events_store'>
 
@@ -107,9 +107,9 @@ export class Peers {
   }
 
   #hear(what: string, text: string): void {
-    const content = parse(text)
-    const node = content?.['node']
-    if (!content || typeof node !== 'string' || node === this.#node) return
+    const content = readPeerMessage(text)
+    if (!content || content.node === this.#node) return
+    const { node } = content
     if (what === 'bye') {
       this.#others.delete(node)
       return
@@ -124,8 +124,8 @@ export class Peers {
         this.#publish('live', { node: this.#node, channels: channels.slice(at, at + PART) })
       }
     }
-    if (what === 'figures') for (const [key, figures] of pairs(content['figures'])) other.figures.set(key, figures)
-    if (what === 'live') for (const change of changes(content['channels'])) this.#onLive(change)
+    if (what === 'figures') for (const [key, figures] of content.figures) other.figures.set(key, figures)
+    if (what === 'live') for (const change of content.channels) this.#onLive(change)
   }
 
   get others(): readonly string[] {
@@ -212,30 +212,4 @@ export class Peers {
     clearInterval(this.#timer)
     this.#publish('bye', { node: this.#node })
   }
-}
-
-function parse(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value)) : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function pairs(value: unknown): (readonly [string, Figures])[] {
-  if (!Array.isArray(value)) return []
-  return value.flatMap((pair: unknown) =>
-    Array.isArray(pair) && typeof pair[0] === 'string' ? [[pair[0], figuresFrom(pair[1])] as const] : [],
-  )
-}
-
-function changes(value: unknown): LiveChange[] {
-  if (!Array.isArray(value)) return []
-  return value.flatMap((change: unknown) => {
-    if (typeof change !== 'object' || change === null) return []
-    const { type, name, exists } = Object.fromEntries(Object.entries(change)) as Record<string, unknown>
-    if (type !== 'events' && type !== 'commands' && type !== 'queries') return []
-    return typeof name === 'string' && typeof exists === 'boolean' ? [{ type, name, exists }] : []
-  })
 }

@@ -1,4 +1,7 @@
 import type { ChannelOptions } from '@signalbox/broker-core'
+import { channelNameProblem } from '@signalbox/broker-core'
+import { Type } from 'typebox'
+import { Check } from 'typebox/value'
 
 import type { Subjects } from '../subjects.ts'
 
@@ -19,12 +22,31 @@ export interface StoredChannel {
   readonly revision: number
 }
 
-/** The channel in an entry of the bucket; undefined for what no node of this broker wrote. */
-export function channelFrom(subjects: Subjects, text: string, revision: number): StoredChannel | undefined {
-  const { type, name, incarnation, options } = fieldsOf(text)
-  if (!isStoredType(type) || typeof name !== 'string' || typeof incarnation !== 'string') return undefined
+const BOUND = Type.Optional(Type.Integer({ minimum: -1 }))
+
+/** An entry of the bucket. What a later version adds is passed over; what it needs to find a stream is exact. */
+const ENTRY = Type.Object({
+  type: Type.Union([Type.Literal('queues'), Type.Literal('events_store')]),
+  name: Type.String(),
+  incarnation: Type.String({ pattern: '^[A-Za-z0-9_-]{16}$' }),
+  options: Type.Optional(Type.Object({ compacted: Type.Optional(Type.Boolean()), maxAgeMs: BOUND, maxBytes: BOUND })),
+})
+
+/** The channel in an entry of the bucket; undefined for what no node of this broker wrote under that key. */
+export function channelFrom(
+  subjects: Subjects,
+  key: string,
+  text: string,
+  revision: number,
+): StoredChannel | undefined {
+  const entry = parsed(text)
+  if (!Check(ENTRY, entry)) return undefined
+  const { type, name, incarnation, options } = entry
+  // As the Broker has it, but that empty parts between dots are taken: to the engine they are a name like any other.
+  if (channelNameProblem(name.replaceAll(/\.{2,}/g, '.')) !== undefined) return undefined
+  if (subjects.channelKey(type, name) !== key) return undefined
   const stream = subjects.stream(type, name, incarnation)
-  return { type, name, incarnation, stream, options: optionsFrom(options), revision }
+  return { type, name, incarnation, stream, options: optionsFrom(options ?? {}), revision }
 }
 
 /** What the bucket holds of a channel. */
@@ -32,22 +54,21 @@ export function contentOf({ type, name, incarnation, options }: StoredChannel): 
   return JSON.stringify({ type, name, incarnation, options })
 }
 
-function fieldsOf(text: string): Record<string, unknown> {
+function parsed(text: string): unknown {
   try {
-    return Object.fromEntries(Object.entries(JSON.parse(text) ?? {}))
+    return JSON.parse(text)
   } catch {
-    return {}
+    return undefined
   }
 }
 
 /** -1 stands for what the channel itself does not say: the engine's own setting holds then. */
-export function optionsFrom(value: unknown): Required<ChannelOptions> {
-  const given = new Map<string, unknown>(Object.entries(value ?? {}))
-  const number = (name: string): number => {
-    const found = given.get(name)
-    return typeof found === 'number' ? found : -1
-  }
-  return { compacted: given.get('compacted') === true, maxAgeMs: number('maxAgeMs'), maxBytes: number('maxBytes') }
+export function optionsFrom({
+  compacted = false,
+  maxAgeMs = -1,
+  maxBytes = -1,
+}: ChannelOptions): Required<ChannelOptions> {
+  return { compacted, maxAgeMs, maxBytes }
 }
 
 /** Says in a stream's description which channel it was made for. */
@@ -58,10 +79,6 @@ export function describeOwner(type: StoredType, name: string): string {
 /** What {@link describeOwner} wrote. */
 export function ownerIn(description: string): { readonly type: StoredType; readonly name: string } | undefined {
   const [, type, json = ''] = /^(\w+) (".*")$/s.exec(description) ?? []
-  try {
-    const name: unknown = JSON.parse(json)
-    return isStoredType(type) && typeof name === 'string' ? { type, name } : undefined
-  } catch {
-    return undefined
-  }
+  const name = parsed(json)
+  return isStoredType(type) && typeof name === 'string' ? { type, name } : undefined
 }

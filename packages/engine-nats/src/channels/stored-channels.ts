@@ -1,5 +1,5 @@
 import type { ChannelOptions } from '@signalbox/broker-core'
-import { isReservedChannel, messageOf } from '@signalbox/broker-core'
+import { isReservedChannel, messageOf, unavailable } from '@signalbox/broker-core'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Connection } from '../connection.ts'
@@ -153,8 +153,8 @@ export class StoredChannels {
     return undefined
   }
 
-  /** The channel of that name by the bucket itself. @throws BrokerError ENGINE_UNAVAILABLE */
-  read(type: StoredType, name: string): Promise<StoredChannel | undefined> {
+  /** What the bucket itself says of that name. @throws BrokerError ENGINE_UNAVAILABLE */
+  read(type: StoredType, name: string): Promise<StoredChannel | 'unreadable' | undefined> {
     return this.#bucket.read(type, name)
   }
 
@@ -190,7 +190,8 @@ export class StoredChannels {
     // The stream first: whoever sees the channel can use it. One that nobody points to is removed at some start.
     await this.#streams.create(channel)
     const written = await this.#bucket.add(channel)
-    if (written.incarnation !== incarnation) await this.#streams.remove(stream)
+    if (written === 'unreadable' || written.incarnation !== incarnation) await this.#streams.remove(stream)
+    if (written === 'unreadable') throw unavailable('the entry of this channel in the bucket of names cannot be read')
     this.#take(written)
     return written
   }

@@ -32,15 +32,16 @@ export class Tombstones {
 
   /** Removes what was due by then. */
   async sweep(now: number): Promise<void> {
-    const { connection, notes, storedChannels, subjects } = this.#parts
-    if (!connection.connected) return
+    const { clock, connection, notes, storedChannels, subjects } = this.#parts
+    if (!connection.connected || clock.isSkewed) return
     const logs = new Map(storedChannels.all('events_store').map((channel) => [channel.incarnation, channel]))
     for (const key of await notes.keys(subjects.note('x', '>'))) {
       const [incarnation = '', sequence] = key.split('.').slice(-2)
       const channel = logs.get(incarnation)
       const note = await notes.get(key)
       if (channel && note && Number(note.text) > now) continue
-      if (channel) {
+      // A note that is no time removes nothing.
+      if (channel && note && /^\d+$/.test(note.text)) {
         // An entry that took its place has removed it already.
         await connection.manager.streams.deleteMessage(channel.stream, Number(sequence)).catch(() => false)
       }

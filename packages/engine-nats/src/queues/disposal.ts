@@ -2,13 +2,16 @@ import { isBrokerError, messageOf } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
+import { ReportOnce } from '../report-once.ts'
 import { ACK, NAK, nakAfter } from './ack-subject.ts'
 import type { DeadLetters } from './dead-letters.ts'
 import type { Delivery } from './delivery.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 
-/** A message that cannot move to its dead-letter queue stays where it is, and is tried again after this long. */
+/** A message whose dead-letter queue has no room stays where it is, and is tried again after this long. */
 const DEAD_LETTER_RETRY_MS = 5_000
+/** As {@link DEAD_LETTER_RETRY_MS}, for one that somebody must do something about first. */
+const DEAD_LETTER_REFUSED_MS = 60_000
 
 /** Receive counts of messages that came back, remembered for looking at them. */
 const MAX_REMEMBERED = 10_000
@@ -18,10 +21,12 @@ export class Disposal {
   readonly #parts: Parts
   readonly #gauges: QueueGauges
   readonly #deadLetters: DeadLetters
+  readonly #refused: ReportOnce
   readonly #counts = new Map<string, number>()
 
   constructor(parts: Parts, gauges: QueueGauges, deadLetters: DeadLetters) {
     this.#parts = parts
+    this.#refused = new ReportOnce(parts.settings.onProblem)
     this.#gauges = gauges
     this.#deadLetters = deadLetters
   }
@@ -41,7 +46,8 @@ export class Disposal {
   /** After a receive that did not end in an ack. @throws BrokerError ENGINE_UNAVAILABLE */
   async giveBack(delivery: Delivery): Promise<void> {
     const { expiresAt, maxReceiveCount, deadLetterQueue } = delivery.record
-    if (expiresAt > 0 && expiresAt <= Date.now()) return this.expire(delivery)
+    const { clock } = this.#parts
+    if (expiresAt > 0 && expiresAt <= clock.now() && !clock.isSkewed) return this.expire(delivery)
     if (maxReceiveCount > 0 && deadLetterQueue !== '' && delivery.receiveCount >= maxReceiveCount) {
       return this.bury(delivery, delivery.receiveCount)
     }
@@ -56,11 +62,14 @@ export class Disposal {
       await this.#deadLetters.publish(delivery, receiveCount)
     } catch (error) {
       if (!isBrokerError(error) || error.code === 'ENGINE_UNAVAILABLE') throw error
-      if (error.code !== 'QUEUE_FULL' && error.code !== 'CHANNEL_LIMIT') {
-        const message = `a message cannot move to its dead-letter queue: ${error.message}`
-        this.#parts.settings.onProblem({ kind: 'failed', message, error })
+      const mayPass = error.code === 'QUEUE_FULL' || error.code === 'CHANNEL_LIMIT'
+      if (!mayPass) {
+        const shown = JSON.stringify(delivery.channel.name)
+        const message = `a message of ${shown} cannot move to its dead-letter queue and stays where it is: ${error.message}`
+        this.#refused.report(`${delivery.channel.incarnation} ${error.code}`, message)
       }
-      await this.#parts.connection.request(delivery.ackSubject, nakAfter(DEAD_LETTER_RETRY_MS))
+      const retryMs = mayPass ? DEAD_LETTER_RETRY_MS : DEAD_LETTER_REFUSED_MS
+      await this.#parts.connection.request(delivery.ackSubject, nakAfter(retryMs))
       return
     }
     await this.remove(delivery)
@@ -102,7 +111,8 @@ export class Disposal {
   ): Promise<{ uncounted: number; noted: boolean }> {
     const key = this.#noteKey(channel, sequence)
     const note = await this.#parts.notes.get(key)
-    if (note) return { uncounted: Number(note.text), noted: true }
+    // Only digits: a count that is no number would let a message be received for ever.
+    if (note && /^\d{1,15}$/.test(note.text)) return { uncounted: Number(note.text), noted: true }
     if (!delayed) return { uncounted: 0, noted: false }
     if (deliveries > 1) return { uncounted: 1, noted: false }
     // Nobody asked for it before it was due.

@@ -37,6 +37,7 @@ export class QueueSender {
   }
 
   async send(name: string, message: QueueSend): Promise<SendResult> {
+    this.#assertTimes([message])
     await this.#prepare(name, [message])
     const record = toRecord(name, message, Date.now())
     if (record.dueAt > 0) await this.#assertRoomForDelayed(name, 1)
@@ -45,13 +46,16 @@ export class QueueSender {
     return this.#result(stored, record, message)
   }
 
+  /** Every node goes by the times of a message, so one whose clock is wrong gives none. @throws BrokerError ENGINE_UNAVAILABLE */
+  #assertTimes(messages: readonly QueueSend[]): void {
+    if (messages.some(({ delayMs, expirationMs }) => delayMs > 0 || expirationMs > 0)) this.#parts.clock.assertRight()
+  }
+
   /** Makes the queue first, so that delay and expiry do not run meanwhile; not for what could not be stored in it. */
   async #prepare(name: string, messages: readonly QueueSend[]): Promise<void> {
-    const { storedChannels, publisher } = this.#parts
+    const { storedChannels } = this.#parts
     if (storedChannels.get('queues', name)) return
-    for (const message of messages) {
-      publisher.assertFits(encodeEnvelope(toRecord(name, message, Date.now()).envelope))
-    }
+    for (const message of messages) this.#encode(toRecord(name, message, Date.now()))
     await storedChannels.ensure('queues', name)
   }
 
@@ -80,10 +84,20 @@ export class QueueSender {
     return (await this.#parts.recent.get(this.#parts.subjects.recent(channel.incarnation, deduplicationId)))?.text
   }
 
-  /** Stores a record; makes the queue when there is none. @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, ENGINE_UNAVAILABLE */
+  /** The message as it is stored. What may be dead-lettered fits the dead-letter queue too. @throws BrokerError MESSAGE_TOO_LARGE */
+  #encode({ envelope, maxReceiveCount, deadLetterQueue }: QueueRecord): Uint8Array {
+    const payload = encodeEnvelope(envelope)
+    if (maxReceiveCount > 0 && deadLetterQueue !== '') this.#parts.publisher.assertFitsDeadLetter(payload)
+    else this.#parts.publisher.assertFits(payload)
+    return payload
+  }
+
+  /**
+   * Stores a record; makes the queue when there is none.
+   * @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE
+   */
   async store(name: string, record: QueueRecord, messageId: string | undefined): Promise<Stored> {
-    const payload = encodeEnvelope(record.envelope)
-    this.#parts.publisher.assertFits(payload)
+    const payload = this.#encode(record)
     let swept = false
     for (let tries = 0; tries < TRIES; tries++) {
       const channel = await this.#parts.storedChannels.ensure('queues', name)
@@ -154,11 +168,12 @@ export class QueueSender {
   }
 
   async #sendBatch(name: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]> {
+    this.#assertTimes(messages)
     await this.#assertRoom(name, messages)
     await this.#prepare(name, messages)
     const now = Date.now()
     const records = messages.map((message) => toRecord(name, message, now))
-    for (const { envelope } of records) this.#parts.publisher.assertFits(encodeEnvelope(envelope))
+    for (const record of records) this.#encode(record)
     const delayed = records.filter(({ dueAt }) => dueAt > 0).length
     if (delayed > 0) await this.#assertRoomForDelayed(name, delayed)
     const outcomes = await Promise.allSettled(

@@ -32,6 +32,7 @@ export class NatsRequests implements RequestEngine {
 
   async request(type: RequestType, name: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply> {
     options.signal?.throwIfAborted()
+    options.callerGone?.throwIfAborted()
     await this.#parts.connection.ready()
     if (this.#closed) throw unavailable('it is closed')
     this.#requester.assertFits(name, message)
@@ -60,7 +61,7 @@ export class NatsRequests implements RequestEngine {
         if (subscription.ended) return this.#responder.refuse(message)
         liveChannels.hear({ type, name, exists: true })
         figures.delivered(key, 1, requestSize(request))
-        void this.#responder.handle(message, request, handler)
+        this.#responder.handle(message.reply ?? '', request, handler)
       },
     })
     const subscription: OpenSubscription = new OpenSubscription(signal, () => {

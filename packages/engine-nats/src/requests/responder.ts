@@ -49,21 +49,40 @@ export class Responder {
     return message.reply === undefined ? undefined : decodeRequest(message.data)
   }
 
-  async handle(message: Msg, request: RequestOnWire, handler: Handler): Promise<void> {
-    const { connection, settings, node } = this.#parts
-    const inbox = message.reply ?? ''
+  /** Has the handler answer. Not async: while it works on the request this node keeps only what the answer needs. */
+  handle(inbox: string, request: RequestOnWire, handler: Handler): void {
     const controller = new AbortController()
     const handling = this.#handling.get(inbox) ?? new Set()
     handling.add(controller)
     this.#handling.set(inbox, handling)
-    connection.nc.publish(inbox, encodeSign('accepted', node))
-    const working = setInterval(() => {
-      if (connection.connected) connection.nc.publish(inbox, encodeSign('working', node))
-    }, this.#workingMs).unref()
     const late = setTimeout(() => controller.abort(), Math.min(request.leftMs, MAX_TIMER_MS)).unref()
+    const replied = this.#replied(handler, toMessage(request, controller.signal))
+    this.#settle(inbox, controller, late, replied).catch((error: unknown) => {
+      const message = `answering a command or query: ${messageOf(error)}`
+      this.#parts.settings.onProblem({ kind: 'failed', message, error })
+    })
+  }
+
+  /** A handler that throws at once, rather than reject, does no harm either. */
+  #replied(handler: Handler, request: RequestMessage): Promise<Reply> {
+    try {
+      return handler(request)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  async #settle(
+    inbox: string,
+    controller: AbortController,
+    late: NodeJS.Timeout,
+    replied: Promise<Reply>,
+  ): Promise<void> {
+    const { settings } = this.#parts
+    const working = this.#sayWorking(inbox)
     let reply = FAILED
     try {
-      reply = await handler(toMessage(request, controller.signal))
+      reply = await replied
     } catch (error) {
       // What the handler threw may say more than the requester should know; after an abort nobody asks.
       if (!controller.signal.aborted) {
@@ -72,10 +91,25 @@ export class Responder {
     } finally {
       clearInterval(working)
       clearTimeout(late)
-      handling.delete(controller)
-      if (handling.size === 0) this.#handling.delete(inbox)
+      const handling = this.#handling.get(inbox)
+      handling?.delete(controller)
+      if (handling?.size === 0) this.#handling.delete(inbox)
     }
     if (!controller.signal.aborted) await this.#answer(inbox, reply)
+  }
+
+  /** Tells the requester that its request is here, and then that it still is. */
+  #sayWorking(inbox: string): NodeJS.Timeout {
+    const { connection, node, settings } = this.#parts
+    const say = (kind: 'accepted' | 'working'): void => {
+      try {
+        if (connection.connected) connection.nc.publish(inbox, encodeSign(kind, node))
+      } catch (error) {
+        settings.onProblem({ kind: 'failed', message: `telling who has a request: ${messageOf(error)}`, error })
+      }
+    }
+    say('accepted')
+    return setInterval(() => say('working'), this.#workingMs).unref()
   }
 
   async #answer(inbox: string, reply: Reply): Promise<void> {

@@ -93,8 +93,8 @@ export class NatsServer implements AsyncDisposable {
     return this.#folder
   }
 
-  /** Starts it on a free port, or on the port that it had before. */
-  async start(): Promise<void> {
+  /** Starts it on a free port, or on the port that it had before; `config` goes in the place of what it had. */
+  async start(replaced = this.#options.config ?? ''): Promise<void> {
     const binary = this.#options.binary ?? NATS_SERVER
     if (binary === undefined) throw new Error('nats-server is not installed')
     const config = join(this.#folder, 'nats.conf')
@@ -108,7 +108,7 @@ export class NatsServer implements AsyncDisposable {
         ...(this.#options.jetstream === false
           ? []
           : [`jetstream { store_dir: ${JSON.stringify(join(this.#folder, 'store'))} }`]),
-        this.#options.config ?? '',
+        replaced,
       ].join('\n'),
     )
     const server = spawn(binary, ['-c', config], { stdio: 'ignore' })

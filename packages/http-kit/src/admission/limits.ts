@@ -58,9 +58,12 @@ export interface EffectiveLimits {
   readonly anonymous: AccountLimits
 }
 
-/** A caller may hold half of what the process has; half of no limit is no limit. */
+/** A limit up to this is not divided: half of a handful would refuse an honest caller and spare nobody. */
+const UNDIVIDED = 16
+
+/** What one caller may hold of what the process has: half. Half of no limit is no limit. */
 export function half(limit: number): number {
-  return limit === 0 ? 0 : Math.max(1, Math.floor(limit / 2))
+  return Math.max(Math.min(limit, UNDIVIDED), Math.floor(limit / 2))
 }
 
 /** @throws RangeError for a limit that is not a number of at least 0 */

@@ -30,6 +30,8 @@ export const LIMIT_NAMES = [
 export type LimitName = (typeof LIMIT_NAMES)[number]
 
 export interface RefusalDetails {
+  /** The most bytes that the body may have. */
+  readonly maxBodyBytes?: number
   readonly limit?: LimitName
   /** For `Retry-After`. */
   readonly retryAfterSeconds?: number
@@ -42,13 +44,16 @@ export class Refusal {
   /** For a person: what is wrong, what is allowed, what to do. */
   readonly message: string
   readonly limit: LimitName | undefined
+  readonly maxBodyBytes: number | undefined
   readonly retryAfterSeconds: number | undefined
   readonly cause: unknown
 
-  constructor(reason: RefusalReason, message: string, { limit, retryAfterSeconds, cause }: RefusalDetails = {}) {
+  constructor(reason: RefusalReason, message: string, details: RefusalDetails = {}) {
+    const { limit, maxBodyBytes, retryAfterSeconds, cause } = details
     this.reason = reason
     this.message = message
     this.limit = limit
+    this.maxBodyBytes = maxBodyBytes
     this.retryAfterSeconds = retryAfterSeconds
     this.cause = cause
   }

@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 
+import type { AuthenticationRequest } from '../authenticator.ts'
+
 /** The longest list of addresses that is read from a header, in characters. */
 const MAX_HEADER = 2_048
 
@@ -12,7 +14,7 @@ interface Addressed {
 }
 
 /** Returns where a request came from: what a trusted proxy says where {@link TrustedProxies} was asked, else the peer. */
-export function addressOf(request: Pick<IncomingMessage, 'socket'> & Addressed): string | undefined {
+export function addressOf(request: Pick<AuthenticationRequest, 'socket'> & Addressed): string | undefined {
   return request[ADDRESS] ?? request.socket?.remoteAddress
 }
 

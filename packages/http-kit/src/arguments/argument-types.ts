@@ -72,7 +72,7 @@ export function tags(more = '') {
 
 /** For the two stored patterns, whose sends may be repeated (C5). */
 export const DEDUPLICATION_HINT =
-  ' With a tag "message_id" the call is safe to repeat: the same id on the same channel within two minutes is stored once.'
+  ' With a tag "message_id" the call is safe to repeat: the same id from the same client on the same channel within two minutes is stored once.'
 
 /** Required everywhere, also where the specification shows a default (M7). */
 export function maxMessages(description: string, options: { default?: number } = {}) {

@@ -77,6 +77,15 @@ export abstract class HttpExchange {
     else response.on('close', closed)
   }
 
+  /**
+   * Keeps what the request holds beyond its response, for a connection that has become something else.
+   * @returns what gives it back; call it once
+   */
+  outliveResponse(): () => void {
+    this.response.off('close', closed)
+    return () => this.#hold?.release()
+  }
+
   /** Claims the one answer; false when there is one already. */
   protected begin(): boolean {
     if (this.#answered) return false
@@ -87,6 +96,7 @@ export abstract class HttpExchange {
   /** Writes an answer that was {@link begin}ed, to a client that is there, and bounds how long it may wait to be taken. */
   protected send(status: number, headers: OutgoingHttpHeaders, text: string, unsettled?: Unsettled): void {
     headers['Content-Length'] = Buffer.byteLength(text)
+    headers['X-Content-Type-Options'] = 'nosniff'
     this.response.writeHead(status, headers)
     this.sendLast(text, unsettled)
   }
@@ -101,7 +111,7 @@ export abstract class HttpExchange {
 
   /** Writes an answer that was {@link begin}ed, to a request whose body was perhaps not read. */
   protected sendRefusal(status: number, headers: OutgoingHttpHeaders, text: string): void {
-    refuseBody(this.request, this.response, status, headers, text)
+    refuseBody(this.request, this.response, status, { ...headers, 'X-Content-Type-Options': 'nosniff' }, text)
   }
 
   /** Counts what the reader has not taken, and cuts off one that takes nothing for {@link STALLED_MS}. */

@@ -5,8 +5,8 @@ import { Refusal } from '../admission/refusal.ts'
 import type { OriginPolicy, TrustedOrigins } from '../origin.ts'
 import { originPolicy } from '../origin.ts'
 
-/** `auto`, `*`, or exactly these host names, without ports. */
-export type AllowedHosts = 'auto' | '*' | readonly string[]
+/** Host names without ports; `auto` among them stands for the local names and IP addresses, `*` for any. */
+export type AllowedHosts = readonly string[]
 
 export interface WebPolicyOptions {
   readonly trustedOrigins: TrustedOrigins
@@ -16,7 +16,7 @@ export interface WebPolicyOptions {
   readonly alsoLocal?: readonly string[] | undefined
   /**
    * Which hosts a Host header may name while every caller is anonymous, so that a page cannot reach the server by a name
-   * of its own (DNS rebinding). @default '*'
+   * of its own (DNS rebinding). @default ['*']
    */
   readonly allowedHosts?: AllowedHosts | undefined
   /** The host of the server's public URL, which `auto` allows. */
@@ -42,19 +42,19 @@ export class WebPolicy {
 
   /** @throws RangeError for a list entry that is not an origin */
   constructor(options: WebPolicyOptions) {
-    const { trustedOrigins, bindHost, alsoLocal, allowedHosts = '*', publicHost, anonymous } = options
+    const { trustedOrigins, bindHost, alsoLocal, allowedHosts = ['*'], publicHost, anonymous } = options
     this.#originAllowed = originPolicy(trustedOrigins, {
       ...(bindHost === undefined ? {} : { bindHost }),
       ...(alsoLocal === undefined ? {} : { alsoLocal }),
     })
     this.#anyOrigin = trustedOrigins === '*'
     this.#anonymous = anonymous
-    this.#addresses = allowedHosts === 'auto'
-    if (allowedHosts === '*') this.#hosts = undefined
-    else if (allowedHosts === 'auto') {
+    this.#addresses = allowedHosts.includes('auto')
+    if (!allowedHosts.includes('*')) {
       const own = [bindHost, publicHost].filter((host) => host !== undefined && host !== '')
-      this.#hosts = new Set([...LOCAL_NAMES, ...own].map((host) => hostName(String(host))))
-    } else this.#hosts = new Set(allowedHosts.map(hostName))
+      const local = this.#addresses ? [...LOCAL_NAMES, ...own] : []
+      this.#hosts = new Set([...allowedHosts, ...local].map((host) => hostName(String(host))))
+    }
   }
 
   /** Returns why a request with these headers may not go on; undefined when it may. */

@@ -21,7 +21,7 @@ export abstract class JsonRpcExchange extends HttpExchange {
 
   override refuse(refusal: Refusal): void {
     if (refusal.reason === 'unauthenticated') {
-      this.#refuseUnauthenticated()
+      this.#withRequestId((id) => this.answerError(authenticationFailed(id), 'unauthenticated'))
       return
     }
     const { retryAfterSeconds } = refusal
@@ -30,7 +30,9 @@ export abstract class JsonRpcExchange extends HttpExchange {
   }
 
   override crash(cause: unknown): void {
-    this.answerError(internalError(cause, this.id), 'error')
+    const crashed = (id?: string): void => this.answerError(internalError(cause, id), 'error')
+    if (this.id !== undefined || this.request.readableDidRead) crashed(this.id)
+    else this.#withRequestId(crashed)
   }
 
   /** The JSON-RPC error that says why a request was refused. */
@@ -48,16 +50,15 @@ export abstract class JsonRpcExchange extends HttpExchange {
   }
 
   /** Reads the body up to {@link REFUSED_BODY_BYTES}, only to echo the request's id (S5). */
-  #refuseUnauthenticated(): void {
-    const refused = (id?: string): void => this.answerError(authenticationFailed(id), 'unauthenticated')
+  #withRequestId(answer: (id?: string) => void): void {
     const { request } = this
     if (request.method !== 'POST' || request.headers['content-encoding'] !== undefined) {
-      refused()
+      answer()
       return
     }
     readBody(request, REFUSED_BODY_BYTES, (tooLarge, body) => {
       try {
-        refused(tooLarge === undefined ? readRequestId(body) : undefined)
+        answer(tooLarge === undefined ? readRequestId(body) : undefined)
       } catch {
         this.response.destroy()
       }

@@ -64,7 +64,10 @@ export const redriveDeadLetters = defineAction({
   detail: ({ redriven, left }) => `${redriven} messages sent back, ${left.length} left`,
 })
 
-/** In the name of who sent it first. It may be received as often as before, and then comes back here. */
+/**
+ * Sends a dead letter in the name of its first sender, and only where the policy lets that sender send: a forged source must
+ * not reach further than who forged it. It may be received as often as before, and then comes back here.
+ */
 async function sendBack(
   broker: Broker,
   { message }: QueueDelivery,
@@ -78,7 +81,7 @@ async function sendBack(
     const { body, metadata } = message
     const maxReceiveCount = Number(count)
     const again = Number.isSafeInteger(maxReceiveCount) && maxReceiveCount > 0 && source !== deadLetterQueue
-    const { duplicate } = await broker.as(sender).queues.send(source, {
+    const { duplicate } = await broker.onBehalfOf(sender).queues.send(source, {
       body,
       metadata,
       tags,

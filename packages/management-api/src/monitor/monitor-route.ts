@@ -2,6 +2,7 @@ import { compileQuery } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
 
 import type { Admission } from '../access/admission.ts'
+import { managementRefusal } from '../access/management-exchange.ts'
 import { ManagementError, upgradeFailed } from '../errors.ts'
 import { queryOf } from '../query.ts'
 import { monitorFilter, monitorQuery } from './monitor-filter.ts'
@@ -26,8 +27,12 @@ export function addMonitorRoutes(app: FastifyInstance, admission: Admission, mon
         const filter = monitorFilter(readQuery(queryOf(request)))
         if (!monitors.hasRoom) throw new ManagementError('MONITOR_LIMIT', 'as many monitors are open as may be')
         const { expiresAt } = admission.operator(request)
+        const exchange = admission.exchange(request)
+        const refusal = exchange.hold?.toStream()
+        if (refusal !== undefined) throw managementRefusal(refusal)
         await upgrades.accept(request, (webSocket, stream) => {
           reply.hijack()
+          webSocket.once('close', exchange.outliveResponse())
           monitors.add(webSocket, stream, filter, expiresAt)
         })
         return reply

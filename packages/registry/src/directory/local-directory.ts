@@ -49,23 +49,23 @@ export class LocalDirectory {
   }
 
   /** In the order of agent_id (R3). */
-  list({ skillTags = [], limit }: AgentFilter): readonly AgentEntry[] {
+  list({ skillTags = [], limit, after }: AgentFilter): readonly AgentEntry[] {
     const found: AgentEntry[] = []
-    for (const id of this.#idsWith(skillTags, limit)) {
+    for (const id of this.#idsWith(skillTags, limit, after)) {
       const entry = this.#entries.get(id)
       if (entry !== undefined) found.push(entry)
     }
     return found
   }
 
-  #idsWith(tags: readonly string[], limit: number | undefined): readonly string[] {
+  #idsWith(tags: readonly string[], limit: number | undefined, after: string | undefined): readonly string[] {
     const [only, ...more] = tags
-    if (only === undefined) return this.#ids.first(limit)
-    if (more.length === 0) return this.#byTag.get(only)?.first(limit) ?? []
+    if (only === undefined) return this.#ids.first(limit, after)
+    if (more.length === 0) return this.#byTag.get(only)?.first(limit, after) ?? []
     const found = new Set<string>()
     for (const tag of tags) {
       // Nobody needs more of one tag than of all together.
-      for (const id of this.#byTag.get(tag)?.first(limit) ?? []) found.add(id)
+      for (const id of this.#byTag.get(tag)?.first(limit, after) ?? []) found.add(id)
     }
     return [...found].sort().slice(0, limit)
   }

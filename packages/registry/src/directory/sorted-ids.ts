@@ -16,9 +16,15 @@ export class SortedIds {
     if (this.#ids[at] === id) this.#ids.splice(at, 1)
   }
 
-  /** The first so many; all without a limit. */
-  first(limit?: number): readonly string[] {
-    return this.#ids.slice(0, limit)
+  /** The first so many, of those after a given id; all without a limit. */
+  first(limit?: number, after?: string): readonly string[] {
+    const from = after === undefined ? 0 : this.#placeAfter(after)
+    return this.#ids.slice(from, limit === undefined ? undefined : from + limit)
+  }
+
+  #placeAfter(id: string): number {
+    const at = this.#placeOf(id)
+    return this.#ids[at] === id ? at + 1 : at
   }
 
   /** Where the id is, or would be. */

@@ -4,6 +4,7 @@ import { HttpExchange } from '@signalbox/http-kit'
 import type { Refusal } from '@signalbox/http-kit'
 
 import type { RegistryErrorCode } from '../errors.ts'
+import { JsonAnswer } from './json-answer.ts'
 import type { RegistryOutcome } from './route-options.ts'
 
 /** What a client is told of a failure (R1). */
@@ -46,7 +47,10 @@ export class RegistryExchange extends HttpExchange {
   }
 
   succeed(answer: unknown): void {
-    if (this.#claim('success')) this.send(200, this.#headers(), JSON.stringify(answer))
+    const printed = answer instanceof JsonAnswer
+    const text = printed ? answer.text : JSON.stringify(answer)
+    const headers = printed ? { ...this.#headers(), ...answer.headers } : this.#headers()
+    if (this.#claim('success')) this.send(200, headers, text)
   }
 
   /** Answers with an error, whether or not the body was read. */

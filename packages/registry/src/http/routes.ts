@@ -8,6 +8,8 @@ import type { AgentRegistry } from '../agent-registry.ts'
 import { RegistryError } from '../errors.ts'
 import type { RegistryCaller } from '../options.ts'
 import { agentIdOf, readJson } from './json-body.ts'
+import { JsonAnswer } from './json-answer.ts'
+import { listPage, nextLink } from './list-page.ts'
 import { readListQuery } from './list-query.ts'
 
 /** What a route works with: origin and caller have been checked, the body has not been read. */
@@ -29,7 +31,7 @@ export interface RouteCall {
 export interface Route {
   readonly name: string
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** Status 200 with this as JSON. */
+  /** Status 200 with this as JSON; a {@link JsonAnswer} is JSON already. */
   readonly run: (call: RouteCall) => Promise<unknown>
 }
 
@@ -50,10 +52,9 @@ const list: Route = {
   name: 'list',
   method: 'GET',
   async run({ registry, query, rights }) {
-    if (rights === undefined) return registry.list(readListQuery(query))
-    const { limit, ...filter } = readListQuery(query)
-    const visible = registry.list(filter).filter(({ agent_id }) => rights.permits('list', 'agents', agent_id))
-    return visible.slice(0, limit)
+    const visible = (agentId: string): boolean => rights === undefined || rights.permits('list', 'agents', agentId)
+    const { text, next } = await listPage(registry, readListQuery(query), visible)
+    return new JsonAnswer(text, next === undefined ? {} : { Link: nextLink(query, next) })
   },
 }
 

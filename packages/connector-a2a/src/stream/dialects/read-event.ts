@@ -1,14 +1,23 @@
-import { isJsonObject, readJson } from '@signalbox/http-kit'
+import { Buffer, isUtf8 } from 'node:buffer'
+
+import { isJsonObject, parseJson } from '@signalbox/http-kit'
 
 import type { ServerSentEvent } from '../reader/event-reader.ts'
 import { readJsonRpc } from './json-rpc.ts'
 import type { Reading } from './reading.ts'
 import { readTaskEvent } from './task-events.ts'
 
-/** What the agent's event says, in whichever dialect; undefined when its data is not JSON. */
-export function readEvent({ event, data }: ServerSentEvent): Reading | undefined {
-  const json = readJson(data)
-  if (json === undefined) return undefined
+/** What an agent says is bounded in depth (J4); its keys may be many, and be repeated: they come through (A4). */
+const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
+
+// Data holds a character for each byte; clients would each read something else for bytes that are not UTF-8.
+const BEYOND_ASCII = /[\u0080-\u00ff]/
+
+/** What the agent's event says, in whichever dialect; undefined when its data is not JSON, `invalid` when it is nothing to pass on. */
+export function readEvent({ event, data }: ServerSentEvent): Reading | 'invalid' | undefined {
+  if (BEYOND_ASCII.test(data) && !isUtf8(Buffer.from(data, 'latin1'))) return 'invalid'
+  const json = parseJson(data, ANY_KEYS)
+  if ('problem' in json) return json.exceeded === 'depth' ? 'invalid' : undefined
   const { value } = json
   // Line ends stand only between the parts of JSON text, and an event is one line.
   const text = data.includes('\n') ? data.replaceAll('\n', ' ') : data
@@ -22,10 +31,10 @@ export function readText({ data }: ServerSentEvent): Reading {
   return { type: 'message', payload: JSON.stringify(data) }
 }
 
-/** An agent's plain JSON answer to `message/stream`: its one event (A9). Undefined when it is not JSON. */
+/** An agent's plain JSON answer to `message/stream`: its one event (A9). Undefined when that cannot be passed on. */
 export function readPlainAnswer(body: string): Reading | undefined {
   const reading = readEvent({ event: undefined, data: body.replaceAll('\r', ' ') })
-  if (reading === undefined) return undefined
+  if (reading === undefined || reading === 'invalid') return undefined
   const { payload, type, ifEnded } = reading
   return { type: type === 'error' || ifEnded === 'error' ? 'error' : 'done', payload }
 }

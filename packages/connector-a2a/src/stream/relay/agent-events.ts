@@ -26,12 +26,15 @@ export class AgentEvents {
   }
 
   next(event: ServerSentEvent): ClientText {
-    return this.#clientText(readEvent(event) ?? readText(event))
+    const reading = readEvent(event)
+    if (reading === 'invalid') return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
+    return this.#clientText(reading ?? readText(event))
   }
 
   /** An event that the response ended in, without its blank line; undefined when it was cut. */
   cutOff(event: ServerSentEvent): ClientText | undefined {
     const reading = readEvent(event)
+    if (reading === 'invalid') return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
     return reading === undefined ? undefined : this.#clientText(reading)
   }
 

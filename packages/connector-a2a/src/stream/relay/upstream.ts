@@ -74,7 +74,9 @@ export class Upstream {
       this.#reader = new EventReader(maxEventBytes, (event) => {
         if (this.#terminated) return
         const text = this.#ended === undefined ? this.#events.next(event) : this.#events.cutOff(event)
-        if (text !== undefined) this.#pushOfAgent(text)
+        if (text === undefined) return
+        if (typeof text.end === 'number') this.#refuse(text)
+        else this.#pushOfAgent(text)
       })
     }
     response.on('error', () => {})
@@ -141,7 +143,9 @@ export class Upstream {
         this.#rest = chunk.subarray(at)
         break
       }
-      if (this.#reader?.feed(chunk.subarray(at, at + SLICE_BYTES)) === false) this.#refuse()
+      if (this.#reader?.feed(chunk.subarray(at, at + SLICE_BYTES)) === false) {
+        this.#refuse(this.#events.failure(STREAM_FAILURES.TOO_LARGE))
+      }
     }
     this.#pauseIfBlocked()
     if (!this.#paused) this.#flushSoon()
@@ -166,13 +170,14 @@ export class Upstream {
 
   #collect(chunk: Buffer): void {
     this.#bodyBytes += chunk.length
-    if (this.#bodyBytes > this.#maxEventBytes) this.#refuse()
+    if (this.#bodyBytes > this.#maxEventBytes) this.#refuse(this.#events.failure(STREAM_FAILURES.TOO_LARGE))
     else this.#body.push(chunk)
   }
 
-  #refuse(): void {
+  /** Ends the stream with an error of ours, and the response with it. */
+  #refuse(failure: ClientText): void {
     if (this.#terminated) return
-    this.#push(this.#events.failure(STREAM_FAILURES.TOO_LARGE))
+    this.#push(failure)
     this.abort()
   }
 

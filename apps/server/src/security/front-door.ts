@@ -1,0 +1,50 @@
+import type { FrontDoor, LimitEvent } from '@signalbox/http-kit'
+import { AdmissionControl, TrustedProxies } from '@signalbox/http-kit'
+
+import type { Config } from '../config/schema.ts'
+import type { Logger } from '../log.ts'
+import type { LimitMetrics } from '../metrics/limits.ts'
+import { Refusals } from './refusals.ts'
+
+/** What both listeners share: limits of callers and of the process, trusted proxies, the names the server is reached by. */
+export interface ServerFrontDoor
+  extends Required<Omit<FrontDoor, 'publicHost'>>, Pick<FrontDoor, 'publicHost'>, Disposable {
+  /** The limits in force. */
+  readonly limits: Config['limits']
+  /** Replaces the limits: for requests from then on, and what is already held stays. */
+  readonly setLimits: (limits: Config['limits']) => void
+  /** Counts and logs a refusal by a limit that is checked elsewhere, such as that of channels. */
+  readonly refused: (limit: string, account: string) => void
+}
+
+/** Opens the front door: each refusal by a limit is counted, and told once for a caller, a limit and a minute. */
+export function openFrontDoor(config: Config, metrics: LimitMetrics, log: Logger): ServerFrontDoor {
+  const refusals = new Refusals(({ address: caller, count, reason: limit }) =>
+    log.warn({ caller, limit, count }, 'requests refused: a limit is reached'),
+  )
+  const refused = (limit: string, account: string): void => {
+    metrics.refused(limit)
+    refusals.add(account, limit)
+  }
+  const admission = new AdmissionControl({
+    limits: config.limits,
+    onLimit: ({ limit, account }: LimitEvent) => refused(limit, account),
+  })
+  metrics.watch(admission)
+  let { limits } = config
+  return {
+    get limits() {
+      return limits
+    },
+    setLimits(next) {
+      admission.setLimits(next)
+      limits = next
+    },
+    admission,
+    trustedProxies: new TrustedProxies(config.trustedProxies),
+    allowedHosts: config.http.allowedHosts,
+    ...(config.publicUrl === '' ? {} : { publicHost: new URL(config.publicUrl).hostname }),
+    refused,
+    [Symbol.dispose]: () => refusals[Symbol.dispose](),
+  }
+}

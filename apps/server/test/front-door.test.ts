@@ -1,0 +1,214 @@
+import { writeFileSync } from 'node:fs'
+import { request } from 'node:http'
+import { join } from 'node:path'
+
+import pino from 'pino'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+
+import type { PartialConfig } from '../src/config/load.ts'
+import { fromFlags } from '../src/config/flags.ts'
+import { createConfig, loadConfig } from '../src/config/load.ts'
+import type { RunningServer } from '../src/server.ts'
+import { startServer } from '../src/server.ts'
+import { callTool } from './support/mcp.ts'
+import { serve } from './support/server.ts'
+import { temporaryFolder } from './support/temp.ts'
+
+interface Head {
+  readonly status: number
+  readonly headers: Readonly<Record<string, unknown>>
+  readonly text: string
+}
+
+/** A request with headers that `fetch` sets itself. */
+function ask(url: string, headers: Record<string, string>, method = 'GET', body = ''): Promise<Head> {
+  return new Promise((resolve, reject) => {
+    const asked = request(url, { method, headers }, (response) => {
+      let text = ''
+      response.setEncoding('utf8').on('data', (part: string) => (text += part))
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }))
+    })
+    asked.on('error', reject)
+    asked.end(body)
+  })
+}
+
+/** A server whose log lines can be read. */
+async function logged(partial: PartialConfig): Promise<{ server: RunningServer; lines: Record<string, unknown>[] }> {
+  const lines: Record<string, unknown>[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const config = createConfig({
+    shutdownSeconds: 1,
+    ...partial,
+    http: { port: 0, ...partial.http },
+    api: { port: 0, ...partial.api },
+    store: { path: temporaryFolder() },
+  })
+  const server = await startServer(config, { log })
+  onTestFinished(() => server.close())
+  return { server, lines }
+}
+
+const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
+const JSON_TYPE = { 'content-type': 'application/json' }
+
+describe('front door - names of the server', () => {
+  const EVIL = { host: 'evil.example:9090' }
+
+  test('front door - while authentication is off, no route of either listener takes a foreign Host', async () => {
+    const { http, api } = await serve()
+    const refused = [
+      await ask(`${http.url}/mcp`, { ...EVIL, ...JSON_TYPE }, 'POST', ping),
+      await ask(`${http.url}/mcp`, { ...EVIL, accept: 'text/event-stream' }),
+      await ask(`${http.url}/agents`, EVIL),
+      await ask(`${http.url}/a2a/agent`, { ...EVIL, ...JSON_TYPE }, 'POST', ping),
+      await ask(`${http.url}/ce/subscribe/commands?channel=c`, EVIL),
+      await ask(`${api.url}/api/config`, EVIL),
+      await ask(`${api.url}/metrics`, EVIL),
+    ]
+    expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 403))
+    for (const { text } of refused) expect(text).toContain('HTTP_ALLOWED_HOSTS')
+    expect((await ask(`${http.url}/ping`, EVIL)).status).toBe(200)
+  })
+
+  test('front door - a navigation from another site neither calls an agent nor takes messages', async () => {
+    const { http } = await serve()
+    const foreign = { 'sec-fetch-site': 'cross-site' }
+    expect((await ask(`${http.url}/ce/subscribe/commands?channel=c`, foreign)).status).toBe(403)
+    expect((await ask(`${http.url}/mcp`, { ...foreign, accept: 'text/event-stream' })).status).toBe(403)
+    expect((await ask(`${http.url}/agents`, { 'sec-fetch-site': 'none' })).status).toBe(200)
+  })
+
+  test('front door - PUBLIC_URL and a list beside auto name the server too', async () => {
+    const { http } = await serve({
+      publicUrl: 'https://broker.example/x',
+      http: { allowedHosts: ['auto', 'broker.internal'] },
+    })
+    const at = async (host: string) => (await ask(`${http.url}/agents`, { host })).status
+    expect(await Promise.all(['broker.example', 'broker.internal:80', '127.0.0.1', 'other'].map(at))).toEqual([
+      200, 200, 200, 403,
+    ])
+  })
+})
+
+describe('front door - limits', () => {
+  test('front door - a refusal by a limit is counted, and logged once for its caller', async () => {
+    const { server, lines } = await logged({ limits: { process: { requestsInFlight: 1 } } })
+    const { http, api } = server
+    const waiting = callTool(http.url, 'queue_receive', { channel: 'q', max_messages: 1, wait_timeout_seconds: 30 })
+    const refusal = await vi.waitFor(async () => {
+      const answer = await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', ping)
+      expect(answer.status).toBe(429)
+      return answer
+    }, 10_000)
+    expect(refusal.headers['retry-after']).toBe('1')
+    expect(JSON.parse(refusal.text)).toMatchObject({ error: { code: -32603 } })
+    expect((await ask(`${http.url}/agents`, {})).status).toBe(429)
+    expect((await ask(`${http.url}/ce/send/event`, JSON_TYPE, 'POST', '{}')).status).toBe(429)
+    const busy = await ask(`${http.url}/a2a/x`, JSON_TYPE, 'POST', ping)
+    expect([busy.status, JSON.parse(busy.text)]).toMatchObject([
+      200,
+      { error: { code: -32603, message: expect.stringMatching(/^server busy: /) } },
+    ])
+    const sending = server.broker
+      .as({ clientId: 'other' })
+      .queues.send('q', { body: Buffer.from('x'), metadata: '', tags: {} })
+    await Promise.all([waiting, sending])
+    await vi.waitFor(async () => {
+      const page = await (await fetch(`${api.url}/metrics`)).text()
+      expect(Number(/broker_limit_refusals_total\{limit="\w+"\} (\d+)/.exec(page)?.[1])).toBeGreaterThanOrEqual(4)
+      expect(page).toContain('broker_limit_max{limit="process_requests"} 1')
+    })
+    const told = lines.filter(({ msg }) => msg === 'requests refused: a limit is reached')
+    expect(told).toMatchObject([{ caller: 'address:127.0.0.1', count: 1 }])
+  })
+
+  test('front door - short of memory, the server is not ready and takes small bodies only', async () => {
+    const { http, api } = await serve({ limits: { process: { memoryPercent: 1 } } })
+    const ready = await fetch(`${api.url}/ready`)
+    expect([ready.status, await ready.json()]).toMatchObject([
+      503,
+      { checks: expect.arrayContaining([expect.objectContaining({ name: 'memory', ok: false })]) },
+    ])
+    expect(await callTool(http.url, 'queue_send', { channel: 'q', body: 'x' })).toMatchObject({ isError: false })
+    const large = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping', params: { x: 'x'.repeat(70_000) } })
+    const refused = await ask(
+      `${http.url}/mcp`,
+      { ...JSON_TYPE, 'content-length': String(large.length) },
+      'POST',
+      large,
+    )
+    expect([refused.status, refused.text]).toEqual([429, expect.stringContaining('short of memory')])
+    expect((await ask(`${http.url}/mcp`, { accept: 'text/event-stream' })).status).toBe(429)
+  })
+})
+
+/** The address in the log line of a request for /agents. */
+function address(lines: readonly Record<string, unknown>[]): unknown {
+  return lines.find(({ path }) => path === '/agents')?.['address']
+}
+
+test('front door - a trusted proxy names the client in the log, anybody else does not', async () => {
+  const { server, lines } = await logged({ trustedProxies: ['127.0.0.0/8'] })
+  await ask(`${server.http.url}/agents`, { 'x-forwarded-for': '203.0.113.7' })
+  const other = await logged({})
+  await ask(`${other.server.http.url}/agents`, { forwarded: 'for=203.0.113.7' })
+  await vi.waitFor(() => expect([address(lines), address(other.lines)]).toEqual(['203.0.113.7', '127.0.0.1']))
+})
+
+test('front door - TRUSTED_PROXIES takes addresses and ranges, and says what is wrong with anything else', () => {
+  expect(() => createConfig({ trustedProxies: ['10.0.0.0/33'] })).toThrow(/trustedProxies: "10.0.0.0\/33" is not/)
+})
+
+test('front door - a preflight gets the headers of the protocols that it asks for', async () => {
+  const { http } = await serve()
+  const preflight = async (asked: string) => {
+    const headers = {
+      origin: 'https://app.example',
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': asked,
+    }
+    return (await ask(`${http.url}/mcp`, headers, 'OPTIONS')).headers['access-control-allow-headers']
+  }
+  const usual = 'Authorization, Content-Type, MCP-Protocol-Version, MCP-Session-Id, Last-Event-ID, Accept'
+  expect(await preflight('content-type')).toBe(usual)
+  expect(await preflight('mcp-method, a2a-version, x-other')).toBe(
+    `${usual}, Mcp-Method, Mcp-Name, A2A-Version, A2A-Extensions, X-A2A-Extensions`,
+  )
+})
+
+test('front door - no answer may be taken for another type than it says', async () => {
+  const { http, api } = await serve()
+  const answers = [
+    await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', ping),
+    await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', '{'),
+    await ask(`${http.url}/nothing`, {}),
+    await ask(`${http.url}/ping`, {}),
+    await ask(`${http.url}/agents`, {}),
+    await ask(`${http.url}/.well-known/agent-card.json`, {}),
+    await ask(`${api.url}/api/config`, {}),
+  ]
+  expect(answers.map(({ headers }) => headers['x-content-type-options'])).toEqual(answers.map(() => 'nosniff'))
+})
+
+test('front door - limits of the configuration file hold anew when it changes, and a bad file changes nothing', async () => {
+  const path = join(temporaryFolder(), 'signalbox.yaml')
+  const write = (limit: string) => writeFileSync(path, `limits: { caller: { requestsPerSecond: ${limit} } }\n`)
+  write('0')
+  const load = async () => (await loadConfig({ flags: fromFlags(['--config', path]), env: {} })).config
+  const lines: Record<string, unknown>[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const config = createConfig({ http: { port: 0 }, api: { port: 0 }, store: { path: temporaryFolder() } })
+  const server = await startServer(config, { log, configFile: { path, load } })
+  onTestFinished(() => server.close())
+  const status = async () => (await fetch(`${server.http.url}/agents`)).status
+  write('much')
+  await vi.waitFor(
+    () => expect(lines.map(({ msg }) => msg)).toContainEqual(expect.stringMatching(/^limits not reloaded/)),
+    10_000,
+  )
+  expect([await status(), await status(), await status()]).toEqual([200, 200, 200])
+  write('1')
+  await vi.waitFor(() => expect(lines.map(({ msg }) => msg)).toContain('limits reloaded'), 10_000)
+  expect(await Promise.all([status(), status(), status(), status()])).toContain(429)
+})

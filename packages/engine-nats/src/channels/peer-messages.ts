@@ -1,0 +1,52 @@
+import { Type } from 'typebox'
+import { Check } from 'typebox/value'
+
+import type { Figures } from './figures.ts'
+import { figuresFrom } from './figures.ts'
+import type { LiveChange } from './peers.ts'
+
+const MESSAGE = Type.Object({ node: Type.String({ pattern: '^[A-Za-z0-9_-]{16}$' }) })
+
+/** The key of a stored channel is its incarnation, that of one in memory its type and name (C1: 255 bytes). */
+const FIGURES = Type.Tuple([Type.String({ minLength: 1, maxLength: 300 }), Type.Object({})])
+
+const LIVE_CHANGE = Type.Object({
+  type: Type.Union([Type.Literal('events'), Type.Literal('commands'), Type.Literal('queries')]),
+  name: Type.String(),
+  exists: Type.Boolean(),
+})
+
+/** What a node told the others, part by part validated: what does not fit is left out. */
+export interface PeerMessage {
+  readonly node: string
+  readonly figures: readonly (readonly [string, Figures])[]
+  /** Their names are not validated yet. */
+  readonly channels: readonly LiveChange[]
+}
+
+/** Undefined for what no node of this broker sent. */
+export function readPeerMessage(text: string): PeerMessage | undefined {
+  const message = parsed(text)
+  if (!Check(MESSAGE, message)) return undefined
+  const { node } = message
+  return {
+    node,
+    figures: partsOf(message, 'figures').flatMap((part) =>
+      Check(FIGURES, part) ? [[part[0], figuresFrom(part[1])] as const] : [],
+    ),
+    channels: partsOf(message, 'channels').filter((part) => Check(LIVE_CHANGE, part)),
+  }
+}
+
+function partsOf(message: object, name: string): readonly unknown[] {
+  const parts: unknown = new Map<string, unknown>(Object.entries(message)).get(name)
+  return Array.isArray(parts) ? parts : []
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

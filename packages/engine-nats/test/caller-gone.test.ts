@@ -1,0 +1,100 @@
+import type { Reply, RequestOptions } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
+import type { NatsEngine } from '@signalbox/engine-nats'
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+
+import { outgoing, text } from './support/messages.ts'
+import { openNode, startServer } from './support/nodes.ts'
+
+const PATIENT = { timeout: 10_000 }
+
+let collect: () => void
+
+beforeAll(() => {
+  setFlagsFromString('--expose-gc')
+  collect = runInNewContext('gc') as () => void
+})
+
+function reply(body: string): Reply {
+  return { executed: true, error: '', body: encodeText(body), metadata: '', tags: {} }
+}
+
+/** Sends a request whose message nothing here keeps. */
+function send(node: NatsEngine, channel: string, options: RequestOptions): [Promise<Reply>, WeakRef<object>] {
+  const message = outgoing('x'.repeat(1_000))
+  return [node.requests.request('queries', channel, message, options), new WeakRef(message.body)]
+}
+
+async function collected(...refs: readonly WeakRef<object>[]): Promise<void> {
+  await vi.waitFor(() => {
+    collect()
+    expect(refs.map((ref) => ref.deref())).toEqual(refs.map(() => undefined))
+  }, PATIENT)
+}
+
+describe.skipIf(NATS_SERVER === undefined)('requests whose caller is gone', () => {
+  test('requests - one that nobody has taken is dropped at once, on whichever node somebody subscribes later', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    const leaving = new AbortController()
+    const [request, body] = send(one, 'q', { timeoutMs: 60_000, callerGone: leaving.signal })
+    const outcome = request.catch((error: unknown) => error)
+    await vi.waitFor(async () => expect(await one.channels.list()).toHaveLength(1), PATIENT)
+    leaving.abort(new Error('gone'))
+    expect(await outcome).toMatchObject({ message: 'gone' })
+    await collected(body)
+    const seen: string[] = []
+    await two.requests.serve('queries', 'q', {}, async (message) => {
+      seen.push(text(message))
+      return reply('')
+    })
+    await one.requests.request('queries', 'q', outgoing('later'), { timeoutMs: 10_000 })
+    expect(seen).toEqual(['later'])
+    const late = one.requests.request('queries', 'q', outgoing('never'), {
+      timeoutMs: 60_000,
+      callerGone: leaving.signal,
+    })
+    await expect(late).rejects.toThrow('gone')
+    expect(seen).toEqual(['later'])
+  })
+
+  test('requests - one that a subscriber has taken runs on, and keeps neither node its body', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    const leaving = new AbortController()
+    const answers: ((reply: Reply) => void)[] = []
+    const signals: AbortSignal[] = []
+    const bodies: WeakRef<object>[] = []
+    await two.requests.serve('queries', 'q', {}, ({ body, signal }) => {
+      bodies.push(new WeakRef(body))
+      signals.push(signal)
+      return new Promise((resolve) => answers.push(resolve))
+    })
+    const [request, sent] = send(one, 'q', { timeoutMs: 60_000, callerGone: leaving.signal })
+    await vi.waitFor(() => expect(answers).toHaveLength(1), PATIENT)
+    await collected(sent, ...bodies)
+    leaving.abort(new Error('gone'))
+    answers[0]?.(reply('all the same'))
+    expect(text(await request)).toBe('all the same')
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+  })
+
+  test('requests - one that is just being taken as its caller goes runs on', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    const leaving = new AbortController()
+    const signals: AbortSignal[] = []
+    await two.requests.serve('queries', 'q', {}, async ({ signal }) => {
+      signals.push(signal)
+      // The requester's node cannot know yet that it was taken.
+      leaving.abort(new Error('gone'))
+      return reply('taken')
+    })
+    const options = { timeoutMs: 60_000, callerGone: leaving.signal }
+    expect(text(await one.requests.request('queries', 'q', outgoing('x'), options))).toBe('taken')
+    expect(signals.map(({ aborted }) => aborted)).toEqual([false])
+  })
+})
