@@ -237,10 +237,11 @@ class CeEndpoint {
   close(graceMs = 5000): Promise<void> {
     this.#endpoint.close()
     this.#closed ??= (async () => {
-      const { flusher, subscriptions, relay } = this.environment
+      const { flusher, pending, subscriptions, relay } = this.environment
       await this.#calls.close(graceMs)
       flusher.flushAll()
       subscriptions.closeAll()
+      pending.endAll({ error: "the subscriber's server shut down before it answered; it may have acted all the same" })
       await relay?.close().catch((error: unknown) => this.environment.failed(error))
       await this.#settlements.close(1000)
     })()

@@ -62,7 +62,7 @@ async function checkCard(text: string): Promise<void> {
     assertHolds('a card is too large', JSON.stringify(card).length <= MAX_CARD_BYTES + 64)
     assertHolds('a card keeps what the server sets', !('registered_by' in card) && !('last_seen' in card))
     const url = agentUrl(card.url)
-    assertHolds('a card leads to a host that is always refused', url !== undefined && !refusesAtConnect(url.hostname))
+    assertHolds('a card leads to a host that is always refused', url !== undefined && !refusesAtConnect(url))
   } catch (error) {
     if (!(error instanceof RegistryError)) throw error
     assertHolds(`a refusal has no details`, error.details.length > 0)
@@ -70,10 +70,10 @@ async function checkCard(text: string): Promise<void> {
   }
 }
 
-function refusesAtConnect(hostname: string): boolean {
+function refusesAtConnect(url: Pick<URL, 'hostname' | 'port' | 'protocol'>): boolean {
   return (
     resultOf(() => {
-      addresses.assertHost(hostname)
+      addresses.assertHost(url)
       return true
     }, AgentAddressError) === undefined
   )
@@ -98,7 +98,7 @@ export const cardTargets = [
       if (url === undefined) return
       const refusal = await addresses.check(url)
       if (refusal !== undefined) return
-      assertHolds('a host passes registration and is refused at each call', !refusesAtConnect(url.hostname))
+      assertHolds('a host passes registration and is refused at each call', !refusesAtConnect(url))
       if (FORBIDDEN.some((pattern) => pattern.test(url.hostname))) throw new Finding('wrong', `${url.hostname} passes`)
     },
   }),
