@@ -15,7 +15,7 @@ const EXIT_CODES = { CONFIG_INVALID: 2, START_FAILED: 1 } as const
 /** The command line: prints what was asked for, or runs the server until it is told to stop. */
 export async function run(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const announcer = createAnnouncer()
-  crashOnUnhandledErrors(announcer)
+  const unhandled = crashOnUnhandledErrors(announcer)
   try {
     const [command, ...rest] = args
     if (command === 'token') {
@@ -53,6 +53,11 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
     // Loaded now, so that a mistake in the settings is told at once.
     const { startServer } = await import('./server.ts')
+    const { unhandledRejections } = await import('./metrics/process.ts')
+    unhandled.reportRejections((error) => {
+      unhandledRejections().inc()
+      log.error({ err: error }, 'unhandled rejection')
+    })
     let server: RunningServer
     try {
       const load = async (): Promise<Config> => (await loadConfig({ flags, env })).config
@@ -66,7 +71,10 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     stop.use(server)
     announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')
   } catch (error) {
-    if (!(error instanceof ServerError)) throw error
+    if (!(error instanceof ServerError)) {
+      unhandled.crash(error)
+      return
+    }
     for (const problem of error.problems) process.stderr.write(`signalbox: ${problem}\n`)
     process.exit(EXIT_CODES[error.code])
   }

@@ -13,6 +13,7 @@ import type { HealthyEngine } from './health.ts'
 import { Health } from './health.ts'
 import type { Address } from './listeners/address.ts'
 import { listen } from './listeners/address.ts'
+import { Entrance } from './listeners/entrance.ts'
 import { createManagementListener } from './listeners/management.ts'
 import { createSharedListener } from './listeners/shared.ts'
 import type { Logger } from './log.ts'
@@ -30,6 +31,7 @@ import { logSecurity } from './security/events.ts'
 import { openFrontDoor } from './security/front-door.ts'
 import type { ConfigFile } from './security/limits-file.ts'
 import { watchLimits } from './security/limits-file.ts'
+import { warnOfOpenNats } from './security/nats-warnings.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
@@ -115,7 +117,18 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     opened.push(() => drain(management, 1_000))
     const api = await listen(management, 'api', config.api)
 
-    const engine = await untilAborted(openEngine(config, metrics, log, signal), signal, (late) => late.close())
+    const entrance = new Entrance({ health, tls })
+    opened.push(() => drain(entrance.starting, 1_000))
+    const connections = limitConnections(entrance.server, tell, openFileLimit())
+    opened.push(() => connections[Symbol.dispose]())
+    const http = await listen(entrance.starting, 'http', config.http)
+    const listeners = [api, http]
+
+    const engine = await untilAborted(
+      openEngine(config, { metrics, log, signal, waiting: (reason) => health.waiting(reason) }),
+      signal,
+      (late) => late.close(),
+    )
     opened.push(() => engine.close())
     opened.push(() => operatorApi.finish())
     const { broker, system, operators } = createBroker(engine, {
@@ -132,8 +145,10 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
     const agentAudit = new AgentAudit(audit)
     const agents = config.connectors.a2a.enable
-      ? await untilAborted(openAgents(config, system, metrics, log, agentAudit), signal, ({ registry }) =>
-          registry.close(),
+      ? await untilAborted(
+          openAgents(config, system, metrics, log, agentAudit, () => listeners),
+          signal,
+          ({ registry }) => registry.close(),
         )
       : undefined
     opened.push(() => agents?.registry.close())
@@ -145,16 +160,14 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       agents,
       authenticator: authentication.shared,
       frontDoor,
-      tls,
+      entrance,
       requests,
       health,
       metrics,
       log,
     })
     opened.push(() => shared.close())
-    const connections = limitConnections(shared.server, tell, openFileLimit())
-    opened.push(() => connections[Symbol.dispose]())
-    const http = await listen(shared, 'http', config.http)
+    await shared.ready()
     health.serving({ health: () => healthOf(engine, agents, frontDoor.admission) })
     const { agentTtlSeconds } = config.connectors.a2a
     operatorApi.serve({
@@ -162,7 +175,9 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       system,
       ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
     })
+    entrance.open()
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
+    warnOfOpenNats(log, config)
 
     let closing: Promise<void> | undefined
     const close = (): Promise<void> => {

@@ -100,7 +100,7 @@ describe('front door - limits', () => {
       const answer = await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', ping)
       expect(answer.status).toBe(429)
       return answer
-    })
+    }, 10_000)
     expect(refusal.headers['retry-after']).toBe('1')
     expect(JSON.parse(refusal.text)).toMatchObject({ error: { code: -32603 } })
     expect((await ask(`${http.url}/agents`, {})).status).toBe(429)
@@ -172,7 +172,9 @@ test('front door - a preflight gets the headers of the protocols that it asks fo
   }
   const usual = 'Authorization, Content-Type, MCP-Protocol-Version, MCP-Session-Id, Last-Event-ID, Accept'
   expect(await preflight('content-type')).toBe(usual)
-  expect(await preflight('mcp-method, a2a-version, x-other')).toBe(`${usual}, Mcp-Method, A2A-Version`)
+  expect(await preflight('mcp-method, a2a-version, x-other')).toBe(
+    `${usual}, Mcp-Method, Mcp-Name, A2A-Version, A2A-Extensions, X-A2A-Extensions`,
+  )
 })
 
 test('front door - no answer may be taken for another type than it says', async () => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 import type { BrokerHandle, Place } from '@signalbox/broker-core'
-import { idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
+import { hopsOf, idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
 import type { Settlements } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
@@ -78,6 +78,10 @@ export class ToolCall implements ToolContext, RunningCall {
 
   get traceContext(): Readonly<Record<string, string>> {
     return traceContext(this.#exchange.request.headers)
+  }
+
+  get hops(): number {
+    return hopsOf(this.#exchange.request.headers)
   }
 
   get endsAtShutdown(): boolean {

@@ -237,16 +237,17 @@ export class ChannelRegistry {
   }
 
   /** What {@link delivered} and {@link touch} counted since the last time, to be stored. */
-  takeActivity(): ActivityOperation | undefined {
+  takeActivity(wanted: (channel: ChannelActivity) => boolean): ActivityOperation | undefined {
     if (this.#changedActivity.size === 0) return undefined
     const channels: ChannelActivity[] = []
     for (const { type, name, id, outgoing, outgoingBytes, lastActivity } of this.#changedActivity) {
       if (type === 'queues' || type === 'events_store') {
-        channels.push({ type, name, id, outgoing, outgoingBytes, lastActivity })
+        const activity = { type, name, id, outgoing, outgoingBytes, lastActivity }
+        if (wanted(activity)) channels.push(activity)
       }
     }
     this.#changedActivity.clear()
-    return { kind: 'activity', channels }
+    return channels.length === 0 ? undefined : { kind: 'activity', channels }
   }
 
   get hasActivity(): boolean {
