@@ -8,6 +8,8 @@ import type { AgentCard, StoredCard } from './card/agent-card.ts'
 import { isAgentId } from './card/agent-card.ts'
 import { validateCard } from './card/validate-card.ts'
 import { AgentEntry } from './directory/agent-entry.ts'
+import type { AgentShares } from './directory/agent-shares.ts'
+import { accountOf, agentShares } from './directory/agent-shares.ts'
 import { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import type { MaxAgents } from './directory/max-agents.ts'
@@ -36,6 +38,7 @@ export class AgentRegistry implements AsyncDisposable {
   readonly #log: DiscoveryLog
   readonly #directory: LocalDirectory
   readonly #limit: MaxAgents
+  readonly #shares: AgentShares
   readonly #liveness: Liveness
   readonly #policy: AgentAddressPolicy
   readonly #reports: RegistryReports
@@ -56,7 +59,8 @@ export class AgentRegistry implements AsyncDisposable {
   }
 
   private constructor(system: BrokerHandle, options: RegistryOptions) {
-    const { agentTtlSeconds = 300, maxAgents = 0, addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
+    const { agentTtlSeconds = 300, maxAgents = 0, maxAgentsOf = agentShares(maxAgents) } = options
+    const { addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
     this.#policy = addressPolicy
     this.#reports = new RegistryReports(hooks)
     this.#liveness = new Liveness(agentTtlSeconds, {
@@ -65,12 +69,14 @@ export class AgentRegistry implements AsyncDisposable {
     })
     const state = new RegistryState({
       maxAgents,
+      maxAgentsOf,
       liveness: this.#liveness,
       reports: this.#reports,
       takeBack: (agentId, sequence) => void this.#upkeep.takeBack(agentId, sequence),
     })
     this.#directory = state.directory
     this.#limit = state.limit
+    this.#shares = state.shares
     this.#log = new DiscoveryLog(system, state)
     this.#writes = new AgentWrites(this.#log, state.directory, this.#liveness)
     this.#upkeep = new Upkeep({
@@ -116,7 +122,7 @@ export class AgentRegistry implements AsyncDisposable {
   /**
    * Registers an agent, or brings its card up to date; resolves with the card when it is durable and this node shows it.
    * Unknown fields are kept, what the server sets is ignored (R2).
-   * @throws RegistryError CARD_INVALID with all problems, AGENT_OWNED, AGENT_LIMIT, SHUTTING_DOWN
+   * @throws RegistryError CARD_INVALID with all problems, AGENT_OWNED, AGENT_LIMIT, CALLER_AGENT_LIMIT, SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   register(card: unknown, caller: RegistryCaller): Promise<AgentCard> {
@@ -124,16 +130,20 @@ export class AgentRegistry implements AsyncDisposable {
       const submitted = await validateCard(card, (url) => this.#policy.check(url))
       const { agent_id: agentId } = submitted
       const place = this.#limit.placeFor(agentId)
+      const share = this.#shares.placeFor(agentId, caller)
       try {
         const { written, sequence } = await this.#writes.write(agentId, (record) => {
-          if (record === undefined) place.take()
-          else requireOwner(record.card, caller)
+          if (record === undefined) {
+            share.take()
+            place.take()
+          } else requireOwner(record.card, caller)
           const now = Math.max(Date.now(), record?.lastSeenMs ?? 0)
           const { registered_by = caller.clientId, registered_at = timestamp(now) } = record?.card ?? {}
           const stored: StoredCard = { ...submitted, registered_by, registered_at }
-          const { since } = record ?? {}
+          const { since, account = accountOf(caller) } = record ?? {}
           const entry = {
             card: stored,
+            account,
             revision: randomUUID(),
             lastSeenMs: now,
             ...(since === undefined ? {} : { since }),
@@ -144,6 +154,7 @@ export class AgentRegistry implements AsyncDisposable {
         if (this.#limit.isExcess(agentId, sequence)) throw this.#limit.refusal()
         return new AgentEntry({ since: sequence, ...written }, sequence).card
       } finally {
+        share.release()
         place.release()
       }
     })

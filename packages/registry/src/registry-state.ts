@@ -1,14 +1,18 @@
 import { AgentEntry } from './directory/agent-entry.ts'
 import type { Liveness } from './directory/liveness.ts'
 import { LocalDirectory } from './directory/local-directory.ts'
+import { AgentShares } from './directory/agent-shares.ts'
 import { MaxAgents } from './directory/max-agents.ts'
 import type { AgentRecord, DiscoveryEntry } from './discovery/discovery-entry.ts'
 import type { DiscoverySink } from './discovery/discovery-log.ts'
+import type { RegistryCaller } from './options.ts'
 import type { RegistryReports } from './registry-reports.ts'
 
 export interface StateContext {
   /** MaxAgents; 0 is no limit. */
   readonly maxAgents: number
+  /** 0 is no limit. */
+  readonly maxAgentsOf: (caller: RegistryCaller) => number
   readonly liveness: Liveness
   readonly reports: RegistryReports
   /** A registration was one too many (R7). */
@@ -19,10 +23,13 @@ export interface StateContext {
 export class RegistryState implements DiscoverySink {
   readonly directory = new LocalDirectory()
   readonly limit: MaxAgents
+  readonly shares: AgentShares
   readonly #context: StateContext
 
   constructor(context: StateContext) {
     this.limit = new MaxAgents(context.maxAgents, this.directory)
+    const { maxAgentsOf, reports } = context
+    this.shares = new AgentShares({ maxAgentsOf, limited: (account) => reports.limited(account) })
     this.#context = context
   }
 
@@ -39,6 +46,8 @@ export class RegistryState implements DiscoverySink {
     const before = this.directory.get(agentId)
     const entry = new AgentEntry(record, sequence, before?.lastSeenMs)
     this.directory.set(agentId, entry)
+    if (before !== undefined) this.shares.delete(before.record.account, agentId)
+    this.shares.add(record.account, agentId)
     // After history was read the clock starts anew, for those too whom this node knew (R5).
     liveness.replicated(agentId, !live || record.lastSeenMs > (before?.lastSeenMs ?? -1))
     if (before === undefined) {
@@ -63,6 +72,8 @@ export class RegistryState implements DiscoverySink {
     const { liveness, reports } = this.#context
     this.limit.forget(agentId)
     liveness.forget(agentId)
+    const { account } = this.directory.get(agentId)?.record ?? {}
+    if (account !== undefined) this.shares.delete(account, agentId)
     if (this.directory.delete(agentId)) reports.changed({ kind: 'removed', agentId })
   }
 }

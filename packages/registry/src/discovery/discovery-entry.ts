@@ -9,6 +9,8 @@ import type { StoredCard } from '../card/agent-card.ts'
 /** What the discovery log holds of a registered agent. */
 export interface AgentRecord {
   readonly card: StoredCard
+  /** What the agent counts against: the account of whoever registered it first. */
+  readonly account: string
   /** Another one after each registration; heartbeats keep it. */
   readonly revision: string
   /** The sequence at which the agent was registered first, since it last was not. The same on every node. */
@@ -21,12 +23,13 @@ export interface AgentRecord {
 export type NewRecord = Omit<AgentRecord, 'since'> & { readonly since?: number }
 
 /** The entry that says an agent is registered: its card as the body, what changes with heartbeats in tags. */
-export function recordEntry({ card, revision, since, lastSeenMs }: NewRecord): StoredEventInput {
+export function recordEntry({ card, account, revision, since, lastSeenMs }: NewRecord): StoredEventInput {
   return {
     key: card.agent_id,
     body: encodeText(JSON.stringify(card)),
     tags: {
       revision,
+      account,
       last_seen: String(lastSeenMs),
       ...(since === undefined ? {} : { since: String(since) }),
     },
@@ -73,7 +76,9 @@ export function readEntry(event: StoredEvent, known?: AgentRecord): DiscoveryEnt
   const repeats = known !== undefined && known.revision === revision && known.since === shared.since
   const card = repeats ? known.card : readCard(event.body)
   if (card.agent_id !== agentId) throw new TypeError('it holds the card of another agent')
-  return { agentId, sequence, record: { card, ...shared } }
+  // Entries of older versions have none.
+  const account = tags['account'] ?? `client:${card.registered_by}`
+  return { agentId, sequence, record: { card, account, ...shared } }
 }
 
 function readCard(body: Uint8Array): StoredCard {
