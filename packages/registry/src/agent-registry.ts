@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 
-import { mayAct, requireOwner } from './agent-ownership.ts'
+import { mayAct, requireFree, requireOwner } from './agent-ownership.ts'
 import { AgentWrites, notFound } from './agent-writes.ts'
 import type { AgentCard, StoredCard } from './card/agent-card.ts'
 import { isAgentId } from './card/agent-card.ts'
@@ -10,10 +10,11 @@ import { validateCard } from './card/validate-card.ts'
 import { AgentEntry } from './directory/agent-entry.ts'
 import type { AgentShares } from './directory/agent-shares.ts'
 import { accountOf, agentShares } from './directory/agent-shares.ts'
+import type { HeldIds } from './directory/held-ids.ts'
 import { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import type { MaxAgents } from './directory/max-agents.ts'
-import { recordEntry, tombstone } from './discovery/discovery-entry.ts'
+import { isHeld, recordEntry, tombstone } from './discovery/discovery-entry.ts'
 import { DiscoveryLog } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
 import type { AgentFilter, RegistryCaller, RegistryChange, RegistryOperation, RegistryOptions } from './options.ts'
@@ -39,6 +40,7 @@ export class AgentRegistry implements AsyncDisposable {
   readonly #directory: LocalDirectory
   readonly #limit: MaxAgents
   readonly #shares: AgentShares
+  readonly #held: HeldIds
   readonly #liveness: Liveness
   readonly #policy: AgentAddressPolicy
   readonly #reports: RegistryReports
@@ -60,7 +62,11 @@ export class AgentRegistry implements AsyncDisposable {
 
   private constructor(system: BrokerHandle, options: RegistryOptions) {
     const { agentTtlSeconds = 300, maxAgents = 0, maxAgentsOf = agentShares(maxAgents) } = options
-    const { addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
+    const { idHoldSeconds = 86_400, addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
+    if (!(idHoldSeconds >= 0)) {
+      throw new RangeError(`idHoldSeconds: ${idHoldSeconds}; allowed is a number of at least 0`)
+    }
+    const holdMs = idHoldSeconds * 1000
     this.#policy = addressPolicy
     this.#reports = new RegistryReports(hooks)
     this.#liveness = new Liveness(agentTtlSeconds, {
@@ -70,6 +76,7 @@ export class AgentRegistry implements AsyncDisposable {
     const state = new RegistryState({
       maxAgents,
       maxAgentsOf,
+      holdMs,
       liveness: this.#liveness,
       reports: this.#reports,
       takeBack: (agentId, sequence) => void this.#upkeep.takeBack(agentId, sequence),
@@ -77,9 +84,11 @@ export class AgentRegistry implements AsyncDisposable {
     this.#directory = state.directory
     this.#limit = state.limit
     this.#shares = state.shares
+    this.#held = state.held
     this.#log = new DiscoveryLog(system, state)
     this.#writes = new AgentWrites(this.#log, state.directory, this.#liveness)
     this.#upkeep = new Upkeep({
+      holdMs,
       log: this.#log,
       directory: state.directory,
       liveness: this.#liveness,
@@ -132,8 +141,9 @@ export class AgentRegistry implements AsyncDisposable {
       const place = this.#limit.placeFor(agentId)
       const share = this.#shares.placeFor(agentId, caller)
       try {
-        const { written, sequence } = await this.#writes.write(agentId, (record) => {
+        const { written, sequence } = await this.#writes.write(agentId, (record, hold) => {
           if (record === undefined) {
+            requireFree(agentId, hold, caller)
             share.take()
             place.take()
           } else requireOwner(record.card, caller)
@@ -161,15 +171,15 @@ export class AgentRegistry implements AsyncDisposable {
   }
 
   /**
-   * Takes an agent out; resolves when that is durable and this node shows it.
+   * Takes an agent out; resolves when that is durable and this node shows it. An Admin frees an id that is held, too.
    * @throws RegistryError AGENT_NOT_FOUND, AGENT_OWNED, SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   deregister(agentId: string, caller: RegistryCaller): Promise<void> {
     return this.#counted('deregister', agentId, caller, async () => {
-      const { sequence } = await this.#writes.write(agentId, (record) => {
-        if (record === undefined) throw notFound(agentId)
-        requireOwner(record.card, caller)
+      const { sequence } = await this.#writes.write(agentId, (record, hold) => {
+        if (record !== undefined) requireOwner(record.card, caller)
+        else if (hold === undefined || !isHeld(hold) || caller.admin !== true) throw notFound(agentId)
         return { entry: tombstone(agentId), written: undefined }
       })
       await this.#log.applied(sequence)
@@ -208,6 +218,7 @@ export class AgentRegistry implements AsyncDisposable {
   /** Stops following. Idempotent. */
   close(): Promise<void> {
     this.#liveness.close()
+    this.#held.close()
     this.#upkeep.close()
     this.#closed ??= this.#log.close()
     return this.#closed

@@ -35,6 +35,8 @@ export interface RegistryHooks {
 export interface RegistryOptions {
   /** An agent without a heartbeat or registration for this long is expired (R5); fractions count; 0 is never. @default 300 */
   readonly agentTtlSeconds?: number
+  /** How long the id of an expired agent stays its owner's, in seconds; 0 is not at all. @default 86400 */
+  readonly idHoldSeconds?: number
   /** Agents registered at a time, over the whole cluster (R7); 0 is no limit. @default 0 */
   readonly maxAgents?: number
   /** Agents that a caller may own at a time, counted by {@link RegistryCaller.account}; 0 is no limit. @default agentShares(maxAgents) */

@@ -1,5 +1,6 @@
 import { AgentEntry } from './directory/agent-entry.ts'
 import type { Liveness } from './directory/liveness.ts'
+import { HeldIds } from './directory/held-ids.ts'
 import { LocalDirectory } from './directory/local-directory.ts'
 import { AgentShares } from './directory/agent-shares.ts'
 import { MaxAgents } from './directory/max-agents.ts'
@@ -13,9 +14,11 @@ export interface StateContext {
   readonly maxAgents: number
   /** 0 is no limit. */
   readonly maxAgentsOf: (caller: RegistryCaller) => number
+  /** How long ids of expired agents are held, in milliseconds. */
+  readonly holdMs: number
   readonly liveness: Liveness
   readonly reports: RegistryReports
-  /** A registration was one too many (R7). */
+  /** A registration was one too many (R7), or the hold of an id is over: the entry goes. */
   readonly takeBack: (agentId: string, sequence: number) => void
 }
 
@@ -24,12 +27,14 @@ export class RegistryState implements DiscoverySink {
   readonly directory = new LocalDirectory()
   readonly limit: MaxAgents
   readonly shares: AgentShares
+  readonly held: HeldIds
   readonly #context: StateContext
 
   constructor(context: StateContext) {
     this.limit = new MaxAgents(context.maxAgents, this.directory)
     const { maxAgentsOf, reports } = context
     this.shares = new AgentShares({ maxAgentsOf, limited: (account) => reports.limited(account) })
+    this.held = new HeldIds(context.holdMs, (agentId, sequence) => context.takeBack(agentId, sequence))
     this.#context = context
   }
 
@@ -37,11 +42,14 @@ export class RegistryState implements DiscoverySink {
     return this.directory.get(agentId)?.record
   }
 
-  apply({ agentId, sequence, record }: DiscoveryEntry, live: boolean): void {
+  apply({ agentId, sequence, record, hold }: DiscoveryEntry, live: boolean): void {
     if (record === undefined) {
       this.#remove(agentId)
+      if (hold === undefined) this.held.delete(agentId)
+      else this.held.set(agentId, hold, sequence)
       return
     }
+    this.held.delete(agentId)
     const { liveness, reports, takeBack } = this.#context
     const before = this.directory.get(agentId)
     const entry = new AgentEntry(record, sequence, before?.lastSeenMs)
@@ -61,6 +69,9 @@ export class RegistryState implements DiscoverySink {
   retain(agentIds: ReadonlySet<string>): void {
     for (const agentId of this.directory.ids()) {
       if (!agentIds.has(agentId)) this.#remove(agentId)
+    }
+    for (const agentId of this.held.ids()) {
+      if (!agentIds.has(agentId)) this.held.delete(agentId)
     }
   }
 

@@ -43,11 +43,30 @@ export function tombstone(agentId: string): StoredEventInput {
   return { key: agentId, body: NOTHING, tombstone: true }
 }
 
+/** An expired agent's id stays its owner's until then. */
+export interface IdHold {
+  /** The ClientID of whoever owned the agent. */
+  readonly owner: string
+  /** Milliseconds since the epoch. */
+  readonly untilMs: number
+}
+
+/** The entry that says an agent is gone, and its id held. Not a tombstone: those are kept for an hour only. */
+export function holdEntry(agentId: string, { owner, untilMs }: IdHold): StoredEventInput {
+  return { key: agentId, body: NOTHING, tags: { held_for: owner, held_until: String(untilMs) } }
+}
+
+/** Whether somebody else than the id's last owner has to leave it alone. */
+export function isHeld({ untilMs }: IdHold): boolean {
+  return untilMs > Date.now()
+}
+
 /** What one entry says: the agent's record, or that there is none. */
 export interface DiscoveryEntry {
   readonly agentId: string
   readonly sequence: number
   readonly record?: AgentRecord
+  readonly hold?: IdHold
 }
 
 const storedCard = Compile(
@@ -64,12 +83,14 @@ const storedCard = Compile(
 
 /**
  * Reads an entry. `known` is what the agent's entry before said: a heartbeat repeats its card, which is then not parsed again.
- * @throws TypeError for an entry that {@link recordEntry} and {@link tombstone} did not make
+ * @throws TypeError for an entry that {@link recordEntry}, {@link holdEntry} and {@link tombstone} did not make
  */
 export function readEntry(event: StoredEvent, known?: AgentRecord): DiscoveryEntry {
   const { key: agentId, sequence, tags } = event
   if (agentId === undefined) throw new TypeError('it has no key')
   if (event.tombstone) return { agentId, sequence }
+  const { held_for: owner, held_until: until } = tags
+  if (owner !== undefined) return { agentId, sequence, hold: { owner, untilMs: whole('held_until', until) } }
   const { revision, last_seen: lastSeen, since = String(sequence) } = tags
   if (revision === undefined) throw new TypeError('it has no revision')
   const shared = { revision, since: whole('since', since), lastSeenMs: whole('last_seen', lastSeen) }
