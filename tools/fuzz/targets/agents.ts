@@ -130,7 +130,7 @@ export const agentTargets = [
     }),
     check({ query, params, headers }) {
       resultOf(() => streamRequest(textOf(query, MAX_HEAD)), JsonRpcError)
-      const value: unknown = JSON.parse(params)
+      const value: unknown = JSON.parse(textOf([params]))
       if (isJsonObject(value)) resultOf(() => readTimeoutMs(value), JsonRpcError)
       callerHeaders(headers)
     },
