@@ -33,12 +33,17 @@ const GROWTHS: Readonly<Record<string, (times: number) => string>> = {
   characters: (times) => `"${'a\\n'.repeat(times)}"`,
 }
 
+/** Placeholders past these stay, so that a text is not larger than it may be by far. */
+const MAX_GROWN = 3
+
 /** Fills in placeholders such as `{{arrays:5000}}`: the grown text stands in files as its number. */
 function grown(text: string, max: number): string {
   if (!text.includes('{{')) return text
+  let grownTexts = 0
   return text.replaceAll(/\{\{(\w+):(\d+)\}\}/g, (placeholder, name: string, times: string) => {
     const grow = GROWTHS[name]
-    return grow === undefined ? placeholder : grow(Math.min(Number(times), Math.ceil(max / 3)))
+    if (grow === undefined || ++grownTexts > MAX_GROWN) return placeholder
+    return grow(Math.min(Number(times), Math.ceil(max / 3)))
   })
 }
 

@@ -332,8 +332,8 @@ export const ruleTargets = [
     input: jsonText.map((text) => [text]),
     check: (pieces) =>
       void [
-        resultOf(() => parsePolicy(JSON.parse(textOf(pieces))), PolicyError),
-        resultOf(() => parseRoutingTable(JSON.parse(textOf(pieces))), RoutingTableError),
+        resultOf(() => parsePolicy(JSON.parse(textOf(pieces))), PolicyError, SyntaxError),
+        resultOf(() => parseRoutingTable(JSON.parse(textOf(pieces))), RoutingTableError, SyntaxError),
       ],
   }),
 ]
