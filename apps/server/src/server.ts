@@ -138,6 +138,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         ...(routes ? [metrics.routingObserver, routes.observer] : []),
         ...(policy ? [metrics.authorizationObserver] : []),
       ],
+      limitsOf: frontDoor.limitsOf,
+      onLimit: (name, { account, clientId }) => frontDoor.refused(name, account ?? clientId),
       ...(routes ? { routing: routes.routing } : {}),
       ...(policy ? { authorization: policy.authorization } : {}),
     })
@@ -146,7 +148,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const agentAudit = new AgentAudit(audit)
     const agents = config.connectors.a2a.enable
       ? await untilAborted(
-          openAgents(config, system, metrics, log, agentAudit, () => listeners),
+          openAgents(config, { system, metrics, log, audit: agentAudit, frontDoor, ownAddresses: () => listeners }),
           signal,
           ({ registry }) => registry.close(),
         )
