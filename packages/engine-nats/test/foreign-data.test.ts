@@ -1,6 +1,6 @@
 import type { EngineProblem } from '@signalbox/engine-nats'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
-import { jetstreamManager } from '@nats-io/jetstream'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { KV } from '@nats-io/kv'
 import { Kvm } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
@@ -189,5 +189,13 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     expect(await node.queues.receive('q', { ...RECEIVE, waitMs: 1_000 })).toHaveLength(1)
     expect(said).not.toHaveBeenCalled()
     expect(problems.filter(({ kind }) => kind === 'disconnected')).toEqual([])
+  })
+
+  test('CL-4 - a key of receipts that was garbled is not used: by an empty one anybody could write receipts', async () => {
+    const server = await startServer()
+    await (await openNode(server)).close()
+    const connection = await stranger(server.url)
+    await jetstream(connection).publish('signalbox.n.key', '')
+    await expect(openNode(server, { waitForServers: false })).rejects.toThrow(/key of receipts/)
   })
 })
