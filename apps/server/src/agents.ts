@@ -35,6 +35,7 @@ export async function openAgents(
   const addressPolicy = new AgentAddressPolicy({ allow: a2a.agentUrlAllow, deny: a2a.agentUrlDeny, ownAddresses })
   const registry = await openRegistry(system, {
     agentTtlSeconds: a2a.agentTtlSeconds,
+    idHoldSeconds: a2a.idHoldSeconds,
     maxAgents: a2a.maxAgents,
     addressPolicy,
     // As the engine waits for its cluster at the start; the store of one node is there or not.

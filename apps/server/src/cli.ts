@@ -34,6 +34,11 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
       await backupCommand(rest, env)
       return
     }
+    if (command === 'recover') {
+      const { recoverCommand } = await import('./commands/recover.ts')
+      await recoverCommand(rest)
+      return
+    }
     const flags = fromFlags(args)
     if (flags.help) {
       const { helpText } = await import('./config/document.ts')

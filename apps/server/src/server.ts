@@ -85,6 +85,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
     const audit = new AuditLog({
       maxAgeSeconds: config.audit.maxAgeSeconds,
+      maxBytes: config.audit.maxBytes,
       failed: (error) => log.error({ err: error }, 'audit log: an entry was dropped'),
     })
     opened.push(() => audit.close())

@@ -37,6 +37,11 @@ export class NatsChannels implements ChannelEngine {
     this.#topics = topics
   }
 
+  exists(type: ChannelType, name: string): boolean {
+    const { storedChannels, liveChannels } = this.#parts
+    return isStored(type) ? storedChannels.get(type, name) !== undefined : liveChannels.has(type, name)
+  }
+
   async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     await this.#ready()
     return (type === undefined ? CHANNEL_TYPES : [type]).flatMap((each) =>
