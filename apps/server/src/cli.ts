@@ -2,7 +2,9 @@ import process from 'node:process'
 
 import { fromFlags } from './config/flags.ts'
 import { loadConfig } from './config/load.ts'
+import type { Config } from './config/schema.ts'
 import { ServerError } from './errors.ts'
+import { logLibraryOutput } from './library-output.ts'
 import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle.ts'
 import { createAnnouncer, createLogger } from './log.ts'
 import type { RunningServer } from './server.ts'
@@ -14,7 +16,7 @@ const EXIT_CODES = { CONFIG_INVALID: 2, START_FAILED: 1 } as const
 /** The command line: prints what was asked for, or runs the server until it is told to stop. */
 export async function run(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const announcer = createAnnouncer()
-  crashOnUnhandledErrors(announcer)
+  const unhandled = crashOnUnhandledErrors(announcer)
   try {
     const [command, ...rest] = args
     if (command === 'token') {
@@ -30,6 +32,11 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     if (command === 'backup') {
       const { backupCommand } = await import('./commands/backup.ts')
       await backupCommand(rest, env)
+      return
+    }
+    if (command === 'recover') {
+      const { recoverCommand } = await import('./commands/recover.ts')
+      await recoverCommand(rest)
       return
     }
     const flags = fromFlags(args)
@@ -49,12 +56,20 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
       return
     }
     const log = await createLogger(loaded.config.log)
+    logLibraryOutput(log)
     const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
     // Loaded now, so that a mistake in the settings is told at once.
     const { startServer } = await import('./server.ts')
+    const { unhandledRejections } = await import('./metrics/process.ts')
+    unhandled.reportRejections((error) => {
+      unhandledRejections().inc()
+      log.error({ err: error }, 'unhandled rejection')
+    })
     let server: RunningServer
     try {
-      server = await startServer(loaded.config, { log, signal: stop.signal })
+      const load = async (): Promise<Config> => (await loadConfig({ flags, env })).config
+      const configFile = flags.file === undefined ? undefined : { path: flags.file, load }
+      server = await startServer(loaded.config, { log, signal: stop.signal, ...(configFile ? { configFile } : {}) })
     } catch (error) {
       if (!stop.signal.aborted) throw error
       stop.abandoned()
@@ -63,7 +78,10 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     stop.use(server)
     announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')
   } catch (error) {
-    if (!(error instanceof ServerError)) throw error
+    if (!(error instanceof ServerError)) {
+      unhandled.crash(error)
+      return
+    }
     for (const problem of error.problems) process.stderr.write(`signalbox: ${problem}\n`)
     process.exit(EXIT_CODES[error.code])
   }

@@ -6,15 +6,30 @@ import type { RunningServer } from './server.ts'
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
-/** An error that nobody handled leaves the process in a state that nobody knows: one last line, and exit code 1. */
-export function crashOnUnhandledErrors(announcer: Logger): void {
+/** What becomes of errors that nobody handled. */
+export interface UnhandledErrors {
+  /** Writes one last line and ends the process with exit code 1. */
+  crash(error: unknown): void
+  /** From now on a rejected promise without an owner is reported instead: it belongs to one request, not to all. */
+  reportRejections(report: (error: unknown) => void): void
+}
+
+/** Ends the process for errors that nobody handled: they leave it in a state that nobody knows. */
+export function crashOnUnhandledErrors(announcer: Logger): UnhandledErrors {
   const crash = (error: unknown): void => {
     const text = error instanceof Error ? error.message : String(error)
     announcer.fatal({ err: error }, `signalbox crashed: ${text}`)
     process.exit(1)
   }
+  let rejected = crash
   process.on('uncaughtException', crash)
-  process.on('unhandledRejection', crash)
+  process.on('unhandledRejection', (error) => rejected(error))
+  return {
+    crash,
+    reportRejections(report) {
+      rejected = report
+    },
+  }
 }
 
 /** What a shutdown may take beyond the time for calls in flight, in milliseconds: to close the store, say. */

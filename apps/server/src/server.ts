@@ -13,6 +13,7 @@ import type { HealthyEngine } from './health.ts'
 import { Health } from './health.ts'
 import type { Address } from './listeners/address.ts'
 import { listen } from './listeners/address.ts'
+import { Entrance } from './listeners/entrance.ts'
 import { createManagementListener } from './listeners/management.ts'
 import { createSharedListener } from './listeners/shared.ts'
 import type { Logger } from './log.ts'
@@ -28,6 +29,9 @@ import { limitConnections, openFileLimit } from './security/connection-limit.ts'
 import type { TellSecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
 import { openFrontDoor } from './security/front-door.ts'
+import type { ConfigFile } from './security/limits-file.ts'
+import { watchLimits } from './security/limits-file.ts'
+import { warnOfOpenNats } from './security/nats-warnings.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
@@ -37,6 +41,8 @@ import { VERSION } from './version.ts'
 export interface ServerOptions {
   /** @default one as `config.log` says */
   readonly log?: Logger
+  /** Limits are taken from it again when it changes. @default none */
+  readonly configFile?: ConfigFile
   /** Gives up a start that waits for its store: what was opened is closed, and the start rejects with the signal's reason. */
   readonly signal?: AbortSignal
 }
@@ -74,9 +80,12 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     opened.push(() => metrics[Symbol.dispose]())
     const frontDoor = openFrontDoor(config, metrics.limits, log)
     opened.push(() => frontDoor[Symbol.dispose]())
+    const limitsFile = options.configFile && watchLimits(options.configFile, frontDoor, log)
+    opened.push(() => limitsFile?.[Symbol.dispose]())
 
     const audit = new AuditLog({
       maxAgeSeconds: config.audit.maxAgeSeconds,
+      maxBytes: config.audit.maxBytes,
       failed: (error) => log.error({ err: error }, 'audit log: an entry was dropped'),
     })
     opened.push(() => audit.close())
@@ -108,7 +117,18 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     opened.push(() => drain(management, 1_000))
     const api = await listen(management, 'api', config.api)
 
-    const engine = await untilAborted(openEngine(config, metrics, log, signal), signal, (late) => late.close())
+    const entrance = new Entrance({ health, tls })
+    opened.push(() => drain(entrance.starting, 1_000))
+    const connections = limitConnections(entrance.server, tell, openFileLimit())
+    opened.push(() => connections[Symbol.dispose]())
+    const http = await listen(entrance.starting, 'http', config.http)
+    const listeners = [api, http]
+
+    const engine = await untilAborted(
+      openEngine(config, { metrics, log, signal, waiting: (reason) => health.waiting(reason) }),
+      signal,
+      (late) => late.close(),
+    )
     opened.push(() => engine.close())
     opened.push(() => operatorApi.finish())
     const { broker, system, operators } = createBroker(engine, {
@@ -125,8 +145,10 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
     const agentAudit = new AgentAudit(audit)
     const agents = config.connectors.a2a.enable
-      ? await untilAborted(openAgents(config, system, metrics, log, agentAudit), signal, ({ registry }) =>
-          registry.close(),
+      ? await untilAborted(
+          openAgents(config, system, metrics, log, agentAudit, () => listeners),
+          signal,
+          ({ registry }) => registry.close(),
         )
       : undefined
     opened.push(() => agents?.registry.close())
@@ -138,16 +160,14 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       agents,
       authenticator: authentication.shared,
       frontDoor,
-      tls,
+      entrance,
       requests,
       health,
       metrics,
       log,
     })
     opened.push(() => shared.close())
-    const connections = limitConnections(shared.server, tell, openFileLimit())
-    opened.push(() => connections[Symbol.dispose]())
-    const http = await listen(shared, 'http', config.http)
+    await shared.ready()
     health.serving({ health: () => healthOf(engine, agents, frontDoor.admission) })
     const { agentTtlSeconds } = config.connectors.a2a
     operatorApi.serve({
@@ -155,7 +175,9 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       system,
       ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
     })
+    entrance.open()
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
+    warnOfOpenNats(log, config)
 
     let closing: Promise<void> | undefined
     const close = (): Promise<void> => {
@@ -168,7 +190,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         })
         // To the end, so that probes and a last scrape see the shutdown.
         await drain(management, 1_000)
-        for (const part of [frontDoor, metrics, routes, authentication, policy, tls, connections])
+        for (const part of [limitsFile, frontDoor, metrics, routes, authentication, policy, tls, connections])
           part?.[Symbol.dispose]()
       })()
       return closing

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { APP, Cli, runCli } from './support/cli.ts'
+import { callTool } from './support/mcp.ts'
 import { temporaryFolder } from './support/temp.ts'
 
 const { version } = JSON.parse(readFileSync(join(APP, 'package.json'), 'utf8')) as { version: string }
@@ -82,13 +83,20 @@ test('command line - an error that nobody handles ends the process with one last
   expect(cli.stderr).toBe('')
 })
 
-test('command line - so does a rejection that nobody handles', async () => {
+test('command line - a rejection that nobody handles is logged with its stack and counted, and the server goes on', async () => {
   const cli = new Cli({
     env: { HTTP_PORT: '0', API_PORT: '0', STORE_PATH: temporaryFolder() },
-    preload: `process.once('SIGUSR2', () => { void Promise.reject(new Error('forgotten')) })`,
+    preload: `process.on('SIGUSR2', () => { void Promise.reject(new Error('forgotten')) })`,
   })
-  await cli.ready()
+  const { http, api } = await cli.ready()
+  const metric = /^broker_unhandled_rejections_total (\d+)$/m
+  expect(metric.exec(await (await fetch(`${api}/metrics`)).text())?.[1]).toBe('0')
   cli.child.kill('SIGUSR2')
-  expect(await cli.exited).toEqual({ code: 1, signal: null })
-  expect(cli.lines().at(-1)).toMatchObject({ level: 'fatal', msg: 'signalbox crashed: forgotten' })
+  await cli.until(() => cli.stdout.includes('forgotten'), 'the rejection')
+  const line = cli.lines().find(({ level }) => level === 'error')
+  expect(line).toMatchObject({ msg: 'unhandled rejection', err: { stack: expect.stringMatching(/forgotten\n +at /) } })
+  expect(metric.exec(await (await fetch(`${api}/metrics`)).text())?.[1]).toBe('1')
+  expect(await callTool(http, 'queue_send', { channel: 'q', body: 'x' })).toMatchObject({ isError: false })
+  cli.child.kill('SIGTERM')
+  expect(await cli.exited).toEqual({ code: 0, signal: null })
 })

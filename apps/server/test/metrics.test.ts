@@ -41,6 +41,10 @@ test('PROBE-4 - the names and types of our series are what they are', async () =
     'broker_errors_total counter',
     'broker_event_loop_delay_seconds gauge',
     'broker_events_dropped_total counter',
+    'broker_limit_max gauge',
+    'broker_limit_refusals_total counter',
+    'broker_limit_use gauge',
+    'broker_memory_exceeded gauge',
     'broker_message_bytes_total counter',
     'broker_messages_total counter',
     'broker_queue_messages gauge',
@@ -49,6 +53,7 @@ test('PROBE-4 - the names and types of our series are what they are', async () =
     'broker_routing_failures_total counter',
     'broker_sse_streams_active gauge',
     'broker_store_bytes gauge',
+    'broker_unhandled_rejections_total counter',
   ])
   for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'nodejs_eventloop_lag_seconds']) {
     expect(text).toMatch(new RegExp(`^${name} [0-9.e+-]+$`, 'm'))

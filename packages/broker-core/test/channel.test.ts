@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import {
   channelListMatcher,
   channelMatcher,
+  PatternIndex,
   channelNameProblem,
   subscriptionPatternProblem,
 } from '@signalbox/broker-core'
@@ -20,8 +21,15 @@ describe('channel names', () => {
     ['x'.repeat(256), 'it is longer than 255 bytes'],
     ['ü'.repeat(128), 'it is longer than 255 bytes'],
     ['x'.repeat(10_000), 'it is longer than 255 bytes'],
-    ['a\u0000b', 'it holds a control character'],
-    ['a\nb', 'it holds a control character'],
+    ['a\u0000b', 'it holds the control character U+0000'],
+    ['a\nb', 'it holds the control character U+000A'],
+    ['a\u009bb', 'it holds the control character U+009B'],
+    ['safe\u202egnp.exe', 'it holds the control character U+202E'],
+    ['a\u2066b', 'it holds the control character U+2066'],
+    ['\u200fa', 'it holds the control character U+200F'],
+    ['a\u061cb', 'it holds the control character U+061C'],
+    // A joiner belongs to the spelling of words and of emoji.
+    ['👩\u200d🚀.می\u200cخواهم', undefined],
     ['\ud800', 'it is not valid Unicode'],
     [' a', 'it begins or ends with a blank'],
     ['a ', 'it begins or ends with a blank'],
@@ -62,6 +70,29 @@ describe('subscription patterns', () => {
         expect(channelMatcher(p)(c)).toBe(!hidden && reference(p.split('.'), c.split('.')))
       }),
       { seed: 1, numRuns: 2_000 },
+    )
+  })
+
+  test('M8 - an index of patterns finds what matches one by one, whatever was added and removed', () => {
+    const steps = fc.array(fc.record({ pattern, id: fc.nat({ max: 3 }), add: fc.boolean() }), { maxLength: 30 })
+    fc.assert(
+      fc.property(steps, channel, (all, c) => {
+        const index = new PatternIndex<string>()
+        const there = new Map<string, string>()
+        for (const { pattern: p, id, add } of all) {
+          const value = `${p} ${id}`
+          if (add) index.add(p, value)
+          else index.delete(p, value)
+          if (add) there.set(value, p)
+          else there.delete(value)
+        }
+        const wanted = [...there].filter(([, p]) => channelMatcher(p)(c)).map(([value]) => value)
+        expect(index.matching(c).toSorted()).toEqual(wanted.toSorted())
+        expect(index.count(c)).toBe(wanted.length)
+        for (const [value, p] of there) index.delete(p, value)
+        expect(index).toEqual(new PatternIndex())
+      }),
+      { seed: 1, numRuns: 500 },
     )
   })
 })

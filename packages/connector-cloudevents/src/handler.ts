@@ -85,9 +85,9 @@ class CeEndpoint {
       trustedOrigins: options.trustedOrigins,
       bindHost: options.bindHost,
       frontDoor: options.frontDoor,
-      failed: (error) => hooks.failed?.(error),
+      failed: (error, request) => hooks.failed?.(error, request),
     })
-    const failed = (error: unknown): void => this.#endpoint.report(error)
+    const failed = (error: unknown, request?: IncomingMessage): void => this.#endpoint.report(error, request)
     this.#settlements = new Settlements(options.settleGraceMs, failed)
     const pending = new PendingRequests()
     this.environment = {
@@ -230,7 +230,7 @@ class CeEndpoint {
       return
     }
     const answer = toCeError(error)
-    if (answer.code === 'INTERNAL') this.environment.failed(error)
+    if (answer.code === 'INTERNAL') this.environment.failed(error, exchange.request)
     exchange.fail(answer)
   }
 

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
@@ -28,7 +30,7 @@ export interface CeHooks {
   /** A subscriber of events was too slow and lost so many; called when its loss is known in full. */
   eventsDropped?(count: number): void
   /** Something failed that no client is told about: a bug, a store that refused a settlement. For the log. */
-  failed?(error: unknown): void
+  failed?(error: unknown, request?: IncomingMessage): void
 }
 
 export interface CeOptions {

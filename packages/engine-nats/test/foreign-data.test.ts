@@ -107,6 +107,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     expect([bad?.name, bad?.queue, good?.name, good?.queue?.waiting]).toEqual(['bad', undefined, 'good', 1])
     expect(await node.stats()).toMatchObject({ queues: { waiting: 1 } })
     expect(told()).toHaveLength(1)
+    expect(problems.filter(({ message }) => message.startsWith('NATS: Permissions Violation'))).toHaveLength(1)
     await expect(node.channels.info('queues', 'bad')).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
   })
 
@@ -141,5 +142,52 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     await connection.flush()
     expect((await node.stats()).channels).toBeLessThan(200)
     expect(problems.filter(({ message }) => message.includes('announce')).length).toBeLessThanOrEqual(2)
+  })
+
+  test('nodes - garbage where nodes talk to each other costs nobody the connection', async () => {
+    const server = await startServer()
+    const problems: EngineProblem[] = []
+    const said = vi.spyOn(console, 'log')
+    onTestFinished(() => said.mockRestore())
+    const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
+    await node.queues.send('q', queued('x'))
+    const connection = await stranger(server.url)
+    const nodeId = await new Promise<string>((resolve) => {
+      connection.subscribe('signalbox.nodes.figures', {
+        max: 1,
+        callback: (_error, message) => resolve(message.json<{ node: string }>().node),
+      })
+    })
+    const garbage = [
+      '',
+      '{',
+      'null',
+      '[]',
+      '{"receipt":7}',
+      '{"node":7,"sequences":"all"}',
+      '{"node":"x","sequences":["a"]}',
+    ]
+    connection.subscribe('signalbox.nodes.leased', {
+      callback: (_error, message) => {
+        for (const each of garbage) message.respond(each)
+      },
+    })
+    for (const each of garbage) {
+      for (const what of ['settle', 'cancel']) {
+        connection.publish(`signalbox.node.${nodeId}.${what}`, each, { reply: 'nowhere' })
+        connection.publish(`signalbox.node.${nodeId}.${what}`, each)
+      }
+      for (const what of ['leased', 'there', 'hello', 'bye', 'figures', 'unknown']) {
+        connection.publish(`signalbox.nodes.${what}`, each, { reply: 'nowhere' })
+      }
+      connection.publish('signalbox.e.u.news', each)
+      connection.publish('signalbox.s.AAAAAAAAAAAAAAAA.0.0', each)
+    }
+    await connection.flush()
+    expect(await node.queues.purge('q')).toBe(1)
+    await node.queues.send('q', queued('y'))
+    expect(await node.queues.receive('q', { ...RECEIVE, waitMs: 1_000 })).toHaveLength(1)
+    expect(said).not.toHaveBeenCalled()
+    expect(problems.filter(({ kind }) => kind === 'disconnected')).toEqual([])
   })
 })

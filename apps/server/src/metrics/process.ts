@@ -1,12 +1,31 @@
-import { collectDefaultMetrics, Registry } from 'prom-client'
+import { collectDefaultMetrics, Counter, Registry } from 'prom-client'
 
-let registry: Registry | undefined
+interface ProcessMetrics {
+  readonly registry: Registry
+  readonly unhandledRejections: Counter
+}
 
-/** The series of the process as prom-client names them. One set for each process, however many servers run in it. */
+let metrics: ProcessMetrics | undefined
+
+/** One set for each process, however many servers run in it. */
+function ofProcess(): ProcessMetrics {
+  if (metrics) return metrics
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  const unhandledRejections = new Counter({
+    name: 'broker_unhandled_rejections_total',
+    help: 'Promises that were rejected with nobody to handle it: each is a bug. The log has their stacks.',
+    registers: [registry],
+  })
+  return (metrics = { registry, unhandledRejections })
+}
+
+/** The series of the process: those that prom-client names, and {@link unhandledRejections}. */
 export function processMetrics(): Registry {
-  if (!registry) {
-    registry = new Registry()
-    collectDefaultMetrics({ register: registry })
-  }
-  return registry
+  return ofProcess().registry
+}
+
+/** Counts rejected promises that nobody handled. */
+export function unhandledRejections(): Counter {
+  return ofProcess().unhandledRejections
 }

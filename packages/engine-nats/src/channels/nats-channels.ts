@@ -1,16 +1,15 @@
-import type { ChannelEngine, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
-import { CHANNEL_TYPES, channelMatcher, unavailable } from '@signalbox/broker-core'
+import type { ChannelEngine, ChannelName, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
+import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core'
 
 import { API, isApiError } from '../errors.ts'
 import type { NatsLogs } from '../logs/nats-logs.ts'
 import type { Parts } from '../parts.ts'
 import type { NatsQueues } from '../queues/nats-queues.ts'
-import { ReportOnce } from '../report-once.ts'
 import type { NatsTopics } from '../topics.ts'
+import { FailingChannels } from './failing-channels.ts'
 import type { Figures } from './figures.ts'
-import { addFigures, noFigures } from './figures.ts'
 import { liveKey } from './live-channels.ts'
-import type { LiveType } from './peers.ts'
+import { Statistics } from './statistics.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
 
 /** Channels asked about at the same time. */
@@ -22,26 +21,35 @@ export class NatsChannels implements ChannelEngine {
   readonly #queues: NatsQueues
   readonly #logs: NatsLogs
   readonly #topics: NatsTopics
-  readonly #failing: ReportOnce
-  /** Whether JetStream answers at all, while that is asked. */
-  #probing: Promise<unknown> | undefined
+  readonly #failing: FailingChannels
+  readonly statistics: Statistics
   #closed = false
 
   constructor(parts: Parts, queues: NatsQueues, logs: NatsLogs, topics: NatsTopics) {
     this.#parts = parts
-    this.#failing = new ReportOnce(parts.settings.onProblem)
+    this.#failing = new FailingChannels(parts)
+    this.statistics = new Statistics(parts, queues.gauges, logs.reader, this.#failing)
     this.#queues = queues
     this.#logs = logs
     this.#topics = topics
   }
 
-  async list(type?: ChannelType): Promise<readonly ChannelState[]> {
+  exists(type: ChannelType, name: string): boolean {
+    const { storedChannels, liveChannels } = this.#parts
+    return isStored(type) ? storedChannels.get(type, name) !== undefined : liveChannels.has(type, name)
+  }
+
+  async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     await this.#ready()
-    const wanted = (type === undefined ? CHANNEL_TYPES : [type]).flatMap((each) =>
+    return (type === undefined ? CHANNEL_TYPES : [type]).flatMap((each) =>
       this.#names(each)
         .toSorted()
         .map((name) => ({ type: each, name })),
     )
+  }
+
+  async list(type?: ChannelType): Promise<readonly ChannelState[]> {
+    const wanted = await this.names(type)
     const states: ChannelState[] = []
     for (let at = 0; at < wanted.length; at += PARALLEL) {
       const part = await Promise.all(wanted.slice(at, at + PARALLEL).map((each) => this.#listed(each.type, each.name)))
@@ -51,30 +59,12 @@ export class NatsChannels implements ChannelEngine {
     return states
   }
 
-  /**
-   * A channel that the servers say nothing of is listed with what the nodes know: one that fails does not hide the others.
-   * @throws BrokerError ENGINE_UNAVAILABLE when JetStream itself does not answer
-   */
+  /** A channel that the servers say nothing of is listed with what the nodes know: one that fails does not hide the others. */
   async #listed(type: ChannelType, name: string): Promise<ChannelState | undefined> {
-    const key = `${type} ${name}`
-    try {
-      const state = await this.#state(type, name)
-      this.#failing.over(key)
-      return state
-    } catch (error) {
-      const { connection, peers, figures } = this.#parts
-      await (this.#probing ??= connection
-        .call(() => connection.manager.getAccountInfo())
-        .finally(() => (this.#probing = undefined)))
-      const shown = JSON.stringify(name)
-      this.#failing.report(key, `the servers say nothing of ${shown} (${type}); it is listed without figures`, error)
-      const channel = isStored(type) ? this.#parts.storedChannels.get(type, name) : undefined
-      if (!channel) return undefined
-      const known = noFigures()
-      for (const [, each] of peers.figures(channel.incarnation)) addFigures(known, each)
-      addFigures(known, figures.get(channel.incarnation) ?? noFigures())
-      return stateOf(type, name, known, 0)
-    }
+    const asked = await this.#failing.ask(type, name, () => this.#state(type, name))
+    if (asked !== 'failed') return asked.answer
+    const channel = isStored(type) ? this.#parts.storedChannels.get(type, name) : undefined
+    return channel && stateOf(type, name, this.#parts.counters.live(channel.incarnation), 0)
   }
 
   #names(type: ChannelType): string[] {
@@ -91,7 +81,8 @@ export class NatsChannels implements ChannelEngine {
     const { storedChannels, liveChannels, counters } = this.#parts
     if (!isStored(type)) {
       if (!liveChannels.has(type, name)) return undefined
-      return stateOf(type, name, await counters.total(liveKey(type, name)), this.#wildcardSubscribers(type, name))
+      const others = type === 'events' ? this.#topics.wildcardSubscribers(name) : 0
+      return stateOf(type, name, await counters.total(liveKey(type, name)), others)
     }
     const channel = storedChannels.get(type, name)
     if (!channel) return undefined
@@ -101,11 +92,6 @@ export class NatsChannels implements ChannelEngine {
       if (isApiError(error, API.STREAM_NOT_FOUND)) return undefined
       throw error
     }
-  }
-
-  #wildcardSubscribers(type: LiveType, name: string): number {
-    if (type !== 'events') return 0
-    return this.#topics.wildcards.filter((pattern) => channelMatcher(pattern)(name)).length
   }
 
   async #queueState(channel: StoredChannel): Promise<ChannelState> {
