@@ -23,6 +23,7 @@ const DECIDED: Readonly<Record<string, string>> = {
   A16: 'a caller that goes away does not cut its call off',
   A17: 'a compressed answer is unpacked within the limit',
   A18: 'a shutdown lets calls finish, ends streams politely, and tells those who had to be cut off',
+  A19: 'requests count the brokers on their way, and those over 8 are refused',
 }
 
 export const A2A: readonly Requirement[] = [

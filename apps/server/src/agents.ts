@@ -1,5 +1,5 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { AgentRegistry } from '@signalbox/registry'
+import type { AgentRegistry, ListeningAddress } from '@signalbox/registry'
 import { AgentAddressPolicy, AgentRequests, openRegistry } from '@signalbox/registry'
 
 import type { AgentAudit } from './agent-audit.ts'
@@ -19,16 +19,20 @@ export interface Agents {
   readonly metrics: AgentMetrics
 }
 
-/** Opens the agent registry; resolves when it knows every registered agent. Whoever opens it closes it. */
+/**
+ * Opens the agent registry; resolves when it knows every registered agent. Whoever opens it closes it.
+ * @param ownAddresses The listeners of this server that are open by now
+ */
 export async function openAgents(
   { engine, connectors: { a2a } }: Config,
   system: BrokerHandle,
   metrics: Metrics,
   log: Logger,
   audit: AgentAudit,
+  ownAddresses: () => readonly ListeningAddress[] = () => [],
 ): Promise<Agents> {
   const agentMetrics = metrics.forAgents()
-  const addressPolicy = new AgentAddressPolicy({ allow: a2a.agentUrlAllow, deny: a2a.agentUrlDeny })
+  const addressPolicy = new AgentAddressPolicy({ allow: a2a.agentUrlAllow, deny: a2a.agentUrlDeny, ownAddresses })
   const registry = await openRegistry(system, {
     agentTtlSeconds: a2a.agentTtlSeconds,
     maxAgents: a2a.maxAgents,

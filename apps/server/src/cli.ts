@@ -2,6 +2,7 @@ import process from 'node:process'
 
 import { fromFlags } from './config/flags.ts'
 import { loadConfig } from './config/load.ts'
+import type { Config } from './config/schema.ts'
 import { ServerError } from './errors.ts'
 import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle.ts'
 import { createAnnouncer, createLogger } from './log.ts'
@@ -59,7 +60,9 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     })
     let server: RunningServer
     try {
-      server = await startServer(loaded.config, { log, signal: stop.signal })
+      const load = async (): Promise<Config> => (await loadConfig({ flags, env })).config
+      const configFile = flags.file === undefined ? undefined : { path: flags.file, load }
+      server = await startServer(loaded.config, { log, signal: stop.signal, ...(configFile ? { configFile } : {}) })
     } catch (error) {
       if (!stop.signal.aborted) throw error
       stop.abandoned()

@@ -8,6 +8,7 @@ import { trustedOrigins } from './config/trusted-origins.ts'
 import type { Health } from './health.ts'
 import type { Logger } from './log.ts'
 import type { Metrics } from './metrics/metrics.ts'
+import { requestFields } from './request-log.ts'
 import { sharedRoutes } from './shared-routes.ts'
 import { VERSION } from './version.ts'
 
@@ -40,6 +41,7 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     audit: { ...config.audit, ...(audit ? { log: audit } : {}) },
     document: { version: VERSION, routes: () => sharedRoutes(config) },
     settleGraceMs: config.settleGraceMs,
-    failed: (error) => log.error({ err: error }, 'management API: something failed'),
+    failed: (error, request) =>
+      log.error({ err: error, ...requestFields(request) }, 'management API: something failed'),
   })
 }

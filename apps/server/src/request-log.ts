@@ -76,6 +76,12 @@ export class RequestLog {
   }
 }
 
+/** What a log line says of the request that something failed for; `id` where requests are logged. */
+export function requestFields(request: (IncomingMessage & Logged) | undefined): Readonly<Record<string, unknown>> {
+  if (request === undefined) return {}
+  return { id: request[ENTRY]?.id, method: request.method, path: pathOf(request) }
+}
+
 /** The trace that the caller says the request belongs to (W3C Trace Context). */
 function traceIdOf({ headers: { traceparent } }: IncomingMessage): string | undefined {
   if (typeof traceparent !== 'string') return undefined

@@ -29,6 +29,9 @@ import { limitConnections, openFileLimit } from './security/connection-limit.ts'
 import type { TellSecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
 import { openFrontDoor } from './security/front-door.ts'
+import type { ConfigFile } from './security/limits-file.ts'
+import { watchLimits } from './security/limits-file.ts'
+import { warnOfOpenNats } from './security/nats-warnings.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
@@ -38,6 +41,8 @@ import { VERSION } from './version.ts'
 export interface ServerOptions {
   /** @default one as `config.log` says */
   readonly log?: Logger
+  /** Limits are taken from it again when it changes. @default none */
+  readonly configFile?: ConfigFile
   /** Gives up a start that waits for its store: what was opened is closed, and the start rejects with the signal's reason. */
   readonly signal?: AbortSignal
 }
@@ -75,6 +80,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     opened.push(() => metrics[Symbol.dispose]())
     const frontDoor = openFrontDoor(config, metrics.limits, log)
     opened.push(() => frontDoor[Symbol.dispose]())
+    const limitsFile = options.configFile && watchLimits(options.configFile, frontDoor, log)
+    opened.push(() => limitsFile?.[Symbol.dispose]())
 
     const audit = new AuditLog({
       maxAgeSeconds: config.audit.maxAgeSeconds,
@@ -114,6 +121,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const connections = limitConnections(entrance.server, tell, openFileLimit())
     opened.push(() => connections[Symbol.dispose]())
     const http = await listen(entrance.starting, 'http', config.http)
+    const listeners = [api, http]
 
     const engine = await untilAborted(
       openEngine(config, { metrics, log, signal, waiting: (reason) => health.waiting(reason) }),
@@ -136,8 +144,10 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
     const agentAudit = new AgentAudit(audit)
     const agents = config.connectors.a2a.enable
-      ? await untilAborted(openAgents(config, system, metrics, log, agentAudit), signal, ({ registry }) =>
-          registry.close(),
+      ? await untilAborted(
+          openAgents(config, system, metrics, log, agentAudit, () => listeners),
+          signal,
+          ({ registry }) => registry.close(),
         )
       : undefined
     opened.push(() => agents?.registry.close())
@@ -166,6 +176,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     })
     entrance.open()
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
+    warnOfOpenNats(log, config)
 
     let closing: Promise<void> | undefined
     const close = (): Promise<void> => {
@@ -178,7 +189,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         })
         // To the end, so that probes and a last scrape see the shutdown.
         await drain(management, 1_000)
-        for (const part of [frontDoor, metrics, routes, authentication, policy, tls, connections])
+        for (const part of [limitsFile, frontDoor, metrics, routes, authentication, policy, tls, connections])
           part?.[Symbol.dispose]()
       })()
       return closing

@@ -75,9 +75,10 @@ async function openStore(config: Config, { metrics, log }: EngineReports): Promi
       logMaxAgeMs: store.maxAgeSeconds * 1000,
       logMaxBytes: store.maxBytes,
       onCommit: ({ operations, durationMs }) => metrics.commit(operations, durationMs / 1000),
-      onProblem: ({ kind, message, error }) => {
+      onProblem: ({ kind, message, error, channels }) => {
+        const details = { kind, ...(error === undefined ? {} : { err: error }), ...(channels && { channels }) }
         if (kind === 'healed') log.info(`store: ${message}`)
-        else log.error({ kind, ...(error === undefined ? {} : { err: error }) }, `store: ${message}`)
+        else log.error(details, `store: ${message}`)
       },
     })
   } catch (error) {

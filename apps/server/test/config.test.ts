@@ -35,6 +35,21 @@ describe('names and defaults', () => {
     expect(Object.fromEntries(SETTINGS.map(({ env, schema }) => [env, schema.default]))).toEqual({
       HTTP_HOST: '127.0.0.1',
       HTTP_PORT: 9090,
+      HTTP_ALLOWED_HOSTS: ['auto'],
+      PUBLIC_URL: '',
+      TRUSTED_PROXIES: [],
+      LIMITS_CALLER_REQUESTS_PER_SECOND: 0,
+      LIMITS_CALLER_REQUESTS_IN_FLIGHT: 1_024,
+      LIMITS_CALLER_BODY_BYTES: 67_108_864,
+      LIMITS_CALLER_STREAMS: 256,
+      LIMITS_CALLER_CHANNELS: 1_000,
+      LIMITS_CALLER_AGENTS: 1_000,
+      LIMITS_CALLER_WAITING_REQUESTS: 1_024,
+      LIMITS_PROCESS_REQUESTS_IN_FLIGHT: 16_384,
+      LIMITS_PROCESS_BODY_BYTES: 1_073_741_824,
+      LIMITS_PROCESS_STREAMS: 4_096,
+      LIMITS_PROCESS_UNREAD_BYTES: 268_435_456,
+      LIMITS_PROCESS_MEMORY_PERCENT: 85,
       API_HOST: '127.0.0.1',
       API_PORT: 8080,
       API_TRUSTED_ORIGINS: ['auto'],
@@ -67,6 +82,7 @@ describe('names and defaults', () => {
       MAX_CHANNELS: 10_000,
       AUDIT_MESSAGES: false,
       AUDIT_MAX_AGE_SECONDS: 2_592_000,
+      AUDIT_MAX_BYTES: 268_435_456,
       ROUTING_FILE: '',
       SETTLE_GRACE_MS: 250,
       SHUTDOWN_SECONDS: 25,
@@ -135,7 +151,7 @@ describe('sources', () => {
       HTTP_PORT: '1002',
       API_PORT: '2002',
     })
-    expect(config.http).toEqual({ host: '127.0.0.2', port: 1003 })
+    expect(config.http).toMatchObject({ host: '127.0.0.2', port: 1003 })
     expect(config.api.port).toBe(2002)
     expect(config.maxChannels).toBe(7)
     expect(config.shutdownSeconds).toBe(25)

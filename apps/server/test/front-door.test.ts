@@ -1,10 +1,13 @@
+import { writeFileSync } from 'node:fs'
 import { request } from 'node:http'
+import { join } from 'node:path'
 
 import pino from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
-import { createConfig } from '../src/config/load.ts'
+import { fromFlags } from '../src/config/flags.ts'
+import { createConfig, loadConfig } from '../src/config/load.ts'
 import type { RunningServer } from '../src/server.ts'
 import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
@@ -97,7 +100,7 @@ describe('front door - limits', () => {
       const answer = await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', ping)
       expect(answer.status).toBe(429)
       return answer
-    })
+    }, 10_000)
     expect(refusal.headers['retry-after']).toBe('1')
     expect(JSON.parse(refusal.text)).toMatchObject({ error: { code: -32603 } })
     expect((await ask(`${http.url}/agents`, {})).status).toBe(429)
@@ -169,7 +172,9 @@ test('front door - a preflight gets the headers of the protocols that it asks fo
   }
   const usual = 'Authorization, Content-Type, MCP-Protocol-Version, MCP-Session-Id, Last-Event-ID, Accept'
   expect(await preflight('content-type')).toBe(usual)
-  expect(await preflight('mcp-method, a2a-version, x-other')).toBe(`${usual}, Mcp-Method, A2A-Version`)
+  expect(await preflight('mcp-method, a2a-version, x-other')).toBe(
+    `${usual}, Mcp-Method, Mcp-Name, A2A-Version, A2A-Extensions, X-A2A-Extensions`,
+  )
 })
 
 test('front door - no answer may be taken for another type than it says', async () => {
@@ -184,4 +189,26 @@ test('front door - no answer may be taken for another type than it says', async 
     await ask(`${api.url}/api/config`, {}),
   ]
   expect(answers.map(({ headers }) => headers['x-content-type-options'])).toEqual(answers.map(() => 'nosniff'))
+})
+
+test('front door - limits of the configuration file hold anew when it changes, and a bad file changes nothing', async () => {
+  const path = join(temporaryFolder(), 'signalbox.yaml')
+  const write = (limit: string) => writeFileSync(path, `limits: { caller: { requestsPerSecond: ${limit} } }\n`)
+  write('0')
+  const load = async () => (await loadConfig({ flags: fromFlags(['--config', path]), env: {} })).config
+  const lines: Record<string, unknown>[] = []
+  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const config = createConfig({ http: { port: 0 }, api: { port: 0 }, store: { path: temporaryFolder() } })
+  const server = await startServer(config, { log, configFile: { path, load } })
+  onTestFinished(() => server.close())
+  const status = async () => (await fetch(`${server.http.url}/agents`)).status
+  write('much')
+  await vi.waitFor(
+    () => expect(lines.map(({ msg }) => msg)).toContainEqual(expect.stringMatching(/^limits not reloaded/)),
+    10_000,
+  )
+  expect([await status(), await status(), await status()]).toEqual([200, 200, 200])
+  write('1')
+  await vi.waitFor(() => expect(lines.map(({ msg }) => msg)).toContain('limits reloaded'), 10_000)
+  expect(await Promise.all([status(), status(), status(), status()])).toContain(429)
 })

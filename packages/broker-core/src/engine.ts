@@ -322,7 +322,15 @@ export interface ChannelState {
   }
 }
 
+/** A channel by its type and name. */
+export interface ChannelName {
+  readonly type: ChannelType
+  readonly name: string
+}
+
 export interface ChannelEngine {
+  /** The names of every channel, the broker's own included, in the order of {@link list}. Cheap: it asks for no state. */
+  names(type?: ChannelType): Promise<readonly ChannelName[]>
   /** Every channel there is, the broker's own included, in the order of their names, for one type or all. */
   list(type?: ChannelType): Promise<readonly ChannelState[]>
   info(type: ChannelType, name: string): Promise<ChannelState | undefined>

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import {
   channelListMatcher,
   channelMatcher,
+  PatternIndex,
   channelNameProblem,
   subscriptionPatternProblem,
 } from '@signalbox/broker-core'
@@ -62,6 +63,29 @@ describe('subscription patterns', () => {
         expect(channelMatcher(p)(c)).toBe(!hidden && reference(p.split('.'), c.split('.')))
       }),
       { seed: 1, numRuns: 2_000 },
+    )
+  })
+
+  test('M8 - an index of patterns finds what matches one by one, whatever was added and removed', () => {
+    const steps = fc.array(fc.record({ pattern, id: fc.nat({ max: 3 }), add: fc.boolean() }), { maxLength: 30 })
+    fc.assert(
+      fc.property(steps, channel, (all, c) => {
+        const index = new PatternIndex<string>()
+        const there = new Map<string, string>()
+        for (const { pattern: p, id, add } of all) {
+          const value = `${p} ${id}`
+          if (add) index.add(p, value)
+          else index.delete(p, value)
+          if (add) there.set(value, p)
+          else there.delete(value)
+        }
+        const wanted = [...there].filter(([, p]) => channelMatcher(p)(c)).map(([value]) => value)
+        expect(index.matching(c).toSorted()).toEqual(wanted.toSorted())
+        expect(index.count(c)).toBe(wanted.length)
+        for (const [value, p] of there) index.delete(p, value)
+        expect(index).toEqual(new PatternIndex())
+      }),
+      { seed: 1, numRuns: 500 },
     )
   })
 })

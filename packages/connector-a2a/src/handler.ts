@@ -20,7 +20,7 @@ import type { AgentDirectory } from './agent-directory.ts'
 import { CARD_PATH, Cards } from './cards.ts'
 import { A2aExchange } from './exchange.ts'
 import { forbidden } from './gateway/forbidden.ts'
-import { assertAgentId, Gateway } from './gateway/gateway.ts'
+import { assertAgentId, assertHops, Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'
 import { streamRequest } from './gateway/stream-request.ts'
 import { readTimeoutMs } from './gateway/timeout.ts'
@@ -112,9 +112,9 @@ class A2aEndpoint {
       trustedOrigins: options.trustedOrigins,
       bindHost,
       frontDoor: options.frontDoor,
-      failed: (error) => hooks.failed?.(error),
+      failed: (error, request) => hooks.failed?.(error, request),
     })
-    const failed = (error: unknown): void => this.#endpoint.report(error)
+    const failed = (error: unknown, request?: IncomingMessage): void => this.#endpoint.report(error, request)
     if (hooks.requestFinished !== undefined) {
       this.#onFinished = (event) => {
         try {
@@ -222,6 +222,7 @@ class A2aEndpoint {
     }
     exchange.method = methodLabel(message.method)
     assertAgentId(agentId)
+    assertHops(exchange.request.headers)
     this.#authorize(caller, agentId)
     const { gateway } = this
     if (message.kind === 'notification') return gateway.notify(exchange, caller, agentId, body, message)
@@ -246,6 +247,7 @@ class A2aEndpoint {
     exchange.method = 'message/stream'
     try {
       assertAgentId(agentId)
+      assertHops(exchange.request.headers)
       this.#authorize(caller, agentId)
       const { url = '' } = exchange.request
       const mark = url.indexOf('?')

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import { readFileSync } from 'node:fs'
 
 import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
@@ -25,7 +27,7 @@ export interface A2aRequestEvent {
 export interface A2aHooks {
   requestFinished?(event: A2aRequestEvent): void
   /** Something failed that no client is told about: a bug, a subscription that could not be made. For the log. */
-  failed?(error: unknown): void
+  failed?(error: unknown, request?: IncomingMessage): void
 }
 
 /** Who answers at `/.well-known/agent-card.json`. */

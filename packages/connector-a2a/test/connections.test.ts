@@ -25,7 +25,7 @@ function open(resolve = async (): Promise<void> => {}): AgentConnections {
 
 function query(id: number, more: Partial<AgentQuery> = {}): AgentQuery {
   const body = Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":"message/send"}`)
-  return { mode: 'call', body, callerId: 'me', timeoutMs: 10_000, headers: {}, ...more }
+  return { mode: 'call', body, callerId: 'me', timeoutMs: 10_000, hops: 1, headers: {}, ...more }
 }
 
 function call(
@@ -97,6 +97,7 @@ test('A5 - connections: a header of a Query that HTTP cannot carry, or that fram
     accept: 'application/json',
     'accept-encoding': 'identity',
     'x-broker-caller-id': 'me',
+    'x-broker-hops': '1',
     'x-ok': 'yes',
     'content-length': String(query(1).body.length),
   })

@@ -48,6 +48,9 @@ const KEPT_BACK = {
   'x-broker-caller-id': 'root',
   'X-Broker-Stream-ID': 'mine',
   'x-broker-anything': 'x',
+  'X-Broker-Hops': '3',
+  X_Broker_Caller_ID: 'root',
+  x_anything: 'x',
 }
 
 test("A5, GW-4, GW-5 - headers: the caller's go along as tags and to the agent; what is the broker's or this hop's does not", async () => {
@@ -76,6 +79,7 @@ test("A5, GW-4, GW-5 - headers: the caller's go along as tags and to the agent; 
     accept: 'application/json',
     'accept-encoding': 'identity',
     'x-broker-caller-id': 'anonymous',
+    'x-broker-hops': '4',
     'x-trace': 'a b',
     traceparent: '00-1-2-03',
     'a2a-version': '1.0',

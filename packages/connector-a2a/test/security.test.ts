@@ -1,6 +1,8 @@
 import { ANONYMOUS } from '@signalbox/broker-core'
 import type { Authenticator } from '@signalbox/http-kit'
 import { AuthenticationError } from '@signalbox/http-kit'
+import type { ListeningAddress } from '@signalbox/registry'
+import { AgentAddressPolicy } from '@signalbox/registry'
 import { expect, test } from 'vitest'
 
 import { startAgent } from './agents.ts'
@@ -100,4 +102,18 @@ test('S6, J3, ORIGIN-1, ORIGIN-5 - security: an origin that is not trusted is 40
   const list = await openGateway({ trustedOrigins: ['https://app.example'] })
   expect((await list.post('agent-1', messageSend(), { origin: 'http://localhost' })).status).toBe(403)
   expect((await list.post('agent-1', messageSend(), { origin: 'https://app.example' })).status).toBe(200)
+})
+
+test('R8 - security: an agent that is where the server itself listens is not called, whoever registered it', async () => {
+  const agent = await startAgent()
+  let own: readonly ListeningAddress[] = []
+  const host = await openGateway({ addressPolicy: new AgentAddressPolicy({ ownAddresses: () => own }) })
+  await host.register('literal', agent.url)
+  await host.register('named', agent.url.replace('127.0.0.1', 'localhost'))
+  expect(await host.call('literal')).toHaveProperty('result')
+  own = [{ host: '0.0.0.0', port: agent.port }]
+  const error = { code: -32003, message: 'agent unreachable: its address may not be called' }
+  expect(await host.call('literal')).toEqual({ jsonrpc: '2.0', id: 1, error })
+  expect(await host.call('named')).toEqual({ jsonrpc: '2.0', id: 1, error })
+  expect(agent.asked).toHaveLength(1)
 })

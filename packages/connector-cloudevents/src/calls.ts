@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http'
+
 import { Roster } from '@signalbox/broker-core'
 import type { Place } from '@signalbox/broker-core'
 import { InFlight } from '@signalbox/http-kit'
@@ -13,10 +15,43 @@ export class CallEnded extends Error {
   }
 }
 
-export interface RunningCall {
+/** One call under way. Its signal is made when somebody asks for it: most calls are over before anybody would. */
+export class RunningCall {
   /** Whether it ends at once when the server shuts down: a long poll does, others may finish within the drain time. */
   readonly endsAtShutdown: boolean
-  readonly controller: AbortController
+  readonly #response: ServerResponse
+  readonly #onClose = (): void => this.end('disconnected')
+  #controller: AbortController | undefined
+  #ended: CallEnded['reason'] | undefined
+  #finished = false
+
+  constructor(response: ServerResponse, endsAtShutdown: boolean) {
+    this.#response = response
+    this.endsAtShutdown = endsAtShutdown
+  }
+
+  /** Aborted with a CallEnded when nobody waits for the result any more. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#response.destroyed) this.#ended ??= 'disconnected'
+      if (this.#ended !== undefined) this.#controller.abort(new CallEnded(this.#ended))
+      else if (!this.#finished) this.#response.once('close', this.#onClose)
+    }
+    return this.#controller.signal
+  }
+
+  end(reason: CallEnded['reason']): void {
+    if (this.#finished) return
+    this.#ended ??= reason
+    this.#controller?.abort(new CallEnded(reason))
+  }
+
+  /** The call has its result: its signal is not aborted any more. */
+  finish(): void {
+    this.#finished = true
+    if (this.#controller !== undefined) this.#response.off('close', this.#onClose)
+  }
 }
 
 /** What a call that was told to end is given to say so. */
@@ -39,11 +74,9 @@ export class Calls {
 
   /** Ends long polls at once, gives the other calls `graceMs` to finish, then ends those as well. */
   async close(graceMs: number): Promise<void> {
-    for (const { endsAtShutdown, controller } of this.#running.members()) {
-      if (endsAtShutdown) controller.abort(new CallEnded('shutdown'))
-    }
+    for (const call of this.#running.members()) if (call.endsAtShutdown) call.end('shutdown')
     if (await this.#inFlight.idleWithin(graceMs)) return
-    for (const { controller } of this.#running.members()) controller.abort(new CallEnded('shutdown'))
+    for (const call of this.#running.members()) call.end('shutdown')
     await this.#inFlight.idleWithin(LAST_MS)
   }
 }

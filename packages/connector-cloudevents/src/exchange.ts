@@ -40,15 +40,18 @@ const REFUSED: Readonly<Record<Refusal['reason'], { readonly code: CeErrorCode; 
 export class CeExchange extends HttpExchange {
   /** For metrics. */
   route = 'unknown'
+  readonly #maxBodyBytes: number
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
+    maxBodyBytes: number,
     onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined,
   ) {
     super(request, response, moreHeaders)
+    this.#maxBodyBytes = maxBodyBytes
     this.#onFinished = onFinished
   }
 
@@ -79,7 +82,8 @@ export class CeExchange extends HttpExchange {
     const headers: OutgoingHttpHeaders = {}
     if (reason === 'unauthenticated') headers['WWW-Authenticate'] = 'Bearer realm="signalbox"'
     if (retryAfterSeconds !== undefined) headers['Retry-After'] = String(retryAfterSeconds)
-    this.fail(new CeError(code, message, limit === undefined ? {} : { limit }), outcome, headers)
+    const details = reason === 'body_too_large' ? { limit: this.#maxBodyBytes } : limit === undefined ? {} : { limit }
+    this.fail(new CeError(code, message, details), outcome, headers)
   }
 
   override crash(cause: unknown): void {

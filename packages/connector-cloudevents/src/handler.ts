@@ -5,7 +5,7 @@ import { Endpoint, Settlements } from '@signalbox/http-kit'
 import type { ConnectionCaller } from '@signalbox/http-kit'
 
 import { AnswerRelay } from './answer-relay.ts'
-import { CallEnded, Calls } from './calls.ts'
+import { CallEnded, Calls, RunningCall } from './calls.ts'
 import { CeError, toCeError } from './errors.ts'
 import { contentMode, unsupported } from './event/content-mode.ts'
 import { readEvents } from './event/incoming-event.ts'
@@ -85,9 +85,9 @@ class CeEndpoint {
       trustedOrigins: options.trustedOrigins,
       bindHost: options.bindHost,
       frontDoor: options.frontDoor,
-      failed: (error) => hooks.failed?.(error),
+      failed: (error, request) => hooks.failed?.(error, request),
     })
-    const failed = (error: unknown): void => this.#endpoint.report(error)
+    const failed = (error: unknown, request?: IncomingMessage): void => this.#endpoint.report(error, request)
     this.#settlements = new Settlements(options.settleGraceMs, failed)
     const pending = new PendingRequests()
     this.environment = {
@@ -120,7 +120,7 @@ class CeEndpoint {
     headers: OutgoingHttpHeaders | undefined,
   ): void {
     if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
-    const exchange = new CeExchange(request, response, headers, this.#onFinished)
+    const exchange = new CeExchange(request, response, headers, this.#options.maxBodyBytes, this.#onFinished)
     const { url = '/', method } = request
     const mark = url.indexOf('?')
     const path = mark === -1 ? url : url.slice(0, mark)
@@ -185,10 +185,8 @@ class CeEndpoint {
     caller: ConnectionCaller,
     events: readonly IncomingEvent[],
   ): void {
-    const controller = new AbortController()
-    const onClose = (): void => controller.abort(new CallEnded('disconnected'))
-    exchange.response.once('close', onClose)
-    const place = this.#calls.begin({ controller, endsAtShutdown })
+    const running = new RunningCall(exchange.response, endsAtShutdown)
+    const place = this.#calls.begin(running)
     exchange.hold?.retain()
     const call: RouteCall = {
       broker: caller.handle(this.#broker),
@@ -196,21 +194,29 @@ class CeEndpoint {
       account: caller.account,
       events,
       exchange,
-      signal: controller.signal,
+      get signal() {
+        return running.signal
+      },
       environment: this.environment,
+    }
+    const finish = (): void => {
+      running.finish()
+      this.#calls.finish(place)
+      exchange.hold?.release()
     }
     work(call)
       .then(
         (answer) => {
           if (answer !== undefined) exchange.answer(answer, this.#settlements)
+          finish()
         },
-        (error: unknown) => this.#fail(exchange, error),
+        (error: unknown) => {
+          this.#fail(exchange, error)
+          finish()
+        },
       )
-      .finally(() => {
-        this.#calls.finish(place)
-        exchange.hold?.release()
-      })
       .catch((error: unknown) => {
+        finish()
         this.#endpoint.fail(exchange, error)
         // An answer that failed while it was written leaves a client that would wait for the rest.
         if (!exchange.response.writableEnded) exchange.response.destroy()
@@ -224,17 +230,18 @@ class CeEndpoint {
       return
     }
     const answer = toCeError(error)
-    if (answer.code === 'INTERNAL') this.environment.failed(error)
+    if (answer.code === 'INTERNAL') this.environment.failed(error, exchange.request)
     exchange.fail(answer)
   }
 
   close(graceMs = 5000): Promise<void> {
     this.#endpoint.close()
     this.#closed ??= (async () => {
-      const { flusher, subscriptions, relay } = this.environment
+      const { flusher, pending, subscriptions, relay } = this.environment
       await this.#calls.close(graceMs)
       flusher.flushAll()
       subscriptions.closeAll()
+      pending.endAll({ error: "the subscriber's server shut down before it answered; it may have acted all the same" })
       await relay?.close().catch((error: unknown) => this.environment.failed(error))
       await this.#settlements.close(1000)
     })()

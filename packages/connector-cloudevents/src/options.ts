@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
@@ -28,7 +30,7 @@ export interface CeHooks {
   /** A subscriber of events was too slow and lost so many; called when its loss is known in full. */
   eventsDropped?(count: number): void
   /** Something failed that no client is told about: a bug, a store that refused a settlement. For the log. */
-  failed?(error: unknown): void
+  failed?(error: unknown, request?: IncomingMessage): void
 }
 
 export interface CeOptions {
@@ -48,8 +50,10 @@ export interface CeOptions {
   readonly timeoutSeconds?: number
   /** Subscriptions open at a time; 0 is no limit. @default 0 */
   readonly maxSseConnections?: number
-  /** A subscription ends after so many seconds without a message; 0 is never. @default 300 */
+  /** A subscription ends after so many seconds without a message, and without a command or query that waits for its answer; 0 is never. @default 300 */
   readonly maxSseIdleSeconds?: number
+  /** Milliseconds after the end of a subscriber's stream in which its answers to commands and queries are still taken. @default 30000 */
+  readonly answerGraceMs?: number
   /** Milliseconds between the answer to a destructive receive and the settlement of the messages in it (M14). @default 250 */
   readonly settleGraceMs?: number
   /** Milliseconds between comments on a subscription. @default 30000 */
@@ -78,6 +82,7 @@ export function resolveOptions(options: CeOptions): ResolvedOptions {
     timeoutSeconds: options.timeoutSeconds ?? 60,
     maxSseConnections: options.maxSseConnections ?? 0,
     maxSseIdleSeconds: options.maxSseIdleSeconds ?? 300,
+    answerGraceMs: options.answerGraceMs ?? 30_000,
     settleGraceMs: options.settleGraceMs ?? 250,
     keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
     maxBufferedBytes: options.maxBufferedBytes ?? 4_194_304,
@@ -90,6 +95,7 @@ export function resolveOptions(options: CeOptions): ResolvedOptions {
   between('timeoutSeconds', resolved.timeoutSeconds, 0.001, MAX_TIMEOUT_SECONDS)
   between('maxSseConnections', resolved.maxSseConnections, 0, MAX_TIMER_MS)
   between('maxSseIdleSeconds', resolved.maxSseIdleSeconds, 0, MAX_TIMER_MS / 1000)
+  between('answerGraceMs', resolved.answerGraceMs, 0, MAX_TIMER_MS)
   between('settleGraceMs', resolved.settleGraceMs, 0, MAX_TIMER_MS)
   between('keepAliveMs', resolved.keepAliveMs, 0, MAX_TIMER_MS)
   between('maxBufferedBytes', resolved.maxBufferedBytes, 1, Number.MAX_SAFE_INTEGER)

@@ -26,6 +26,13 @@ export class PendingRequests {
     return { id, reply, forget: () => this.#waiting.delete(id) }
   }
 
+  /** Nobody will answer any more: ends every wait with this reply. */
+  endAll(reply: ReplyInput): void {
+    const waiting = [...this.#waiting.values()]
+    this.#waiting.clear()
+    for (const { answer } of waiting) answer(reply)
+  }
+
   /**
    * Answers a request, once. False when there is none with this id that this principal was handed: others are not told
    * whether there is.

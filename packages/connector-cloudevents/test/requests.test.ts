@@ -211,7 +211,7 @@ test('CE-11 - responses: only by the principal that was handed the request; othe
 })
 
 test('CE-11, CE-18 - requests: nothing waits on when the requester or the subscriber is gone', async () => {
-  const { base, post, subscribe, handler, user } = await openCe()
+  const { base, post, subscribe, handler, user } = await openCe({ answerGraceMs: 0 })
   const stream = await subscribe('queries?channel=q')
   const aborter = new AbortController()
   const asked = fetch(`${base}/ce/send/query?channel=q`, {
@@ -251,7 +251,7 @@ test('CE-11 - requests: those under way at shutdown can still be answered', asyn
 })
 
 test('CE-17 - requests: a subscriber that does not take them is not handed more than may wait for it', async () => {
-  const { post, subscribe, handler } = await openCe({ maxBufferedBytes: 65_536 })
+  const { post, subscribe, handler } = await openCe({ maxBufferedBytes: 65_536, answerGraceMs: 0 })
   const stream = await subscribe('commands?channel=c')
   stream.pause()
   const body = event({ data: 'x'.repeat(500_000) })

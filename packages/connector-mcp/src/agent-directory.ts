@@ -36,6 +36,8 @@ export interface AgentRequestOptions {
    * MaxTimeoutSeconds are capped (M13).
    */
   readonly timeoutMs?: number
+  /** Brokers that the call had come through before this one. */
+  readonly hops: number
   /** Headers of the caller's that go to the agent (A5). @default none */
   readonly headers?: Readonly<Record<string, string>>
   /** Aborting it stops the waiting, and rejects with its reason. */

@@ -94,9 +94,9 @@ class McpEndpoint {
       bindHost: options.bindHost,
       alsoLocal: MCP_LOCAL_HOSTS,
       frontDoor: options.frontDoor,
-      failed: (error) => options.hooks.failed?.(error),
+      failed: (error, request) => options.hooks.failed?.(error, request),
     })
-    const failed = (error: unknown): void => this.#endpoint.report(error)
+    const failed = (error: unknown, request?: IncomingMessage): void => this.#endpoint.report(error, request)
     this.#calls = new Calls(options.toolTimeoutSeconds * 1000)
     this.#settlements = new Settlements(options.settleGraceMs, failed)
     this.#environment = {

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import { readFileSync } from 'node:fs'
 
 import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
@@ -34,7 +36,7 @@ export interface McpRequestEvent {
 export interface McpHooks {
   requestFinished?(event: McpRequestEvent): void
   /** Something failed that no client is told about: a bug, a store that refused a settlement. For the log. */
-  failed?(error: unknown): void
+  failed?(error: unknown, request?: IncomingMessage): void
 }
 
 export interface McpOptions {

@@ -1,5 +1,7 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { BrokerHandle, Place } from '@signalbox/broker-core'
-import { idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
+import { hopsOf, idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
 import type { Settlements } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
@@ -17,7 +19,7 @@ export interface CallEnvironment {
   readonly settlements: Settlements
   readonly agents: AgentDirectory | undefined
   readonly keepAliveMs: number
-  failed(error: unknown): void
+  failed(error: unknown, request?: IncomingMessage): void
 }
 
 /**
@@ -76,6 +78,10 @@ export class ToolCall implements ToolContext, RunningCall {
 
   get traceContext(): Readonly<Record<string, string>> {
     return traceContext(this.#exchange.request.headers)
+  }
+
+  get hops(): number {
+    return hopsOf(this.#exchange.request.headers)
   }
 
   get endsAtShutdown(): boolean {
@@ -214,7 +220,7 @@ export class ToolCall implements ToolContext, RunningCall {
     this.#release()
     this.#finish()
     if (nobodyWaits) {
-      if (!(error instanceof CallEnded)) this.#environment.failed(error)
+      if (!(error instanceof CallEnded)) this.#environment.failed(error, this.#exchange.request)
       return
     }
     if (error instanceof CallEnded && error.reason === 'disconnected') {
@@ -227,7 +233,7 @@ export class ToolCall implements ToolContext, RunningCall {
     } else if (error instanceof CallEnded) {
       this.#exchange.succeed(id, resultText({ text: error.message, isError: true }), 'tool_error')
     } else {
-      this.#environment.failed(error)
+      this.#environment.failed(error, this.#exchange.request)
       this.#exchange.fail(internalError(error), id)
     }
   }
@@ -235,14 +241,14 @@ export class ToolCall implements ToolContext, RunningCall {
   /** Ends the call after a failure outside the tool's own work; never throws. */
   #crash(error: unknown): void {
     const exchange = this.#exchange
-    this.#environment.failed(error)
+    this.#environment.failed(error, this.#exchange.request)
     try {
       this.#release()
       this.#finish()
       exchange.id = this.#id
       exchange.crash(error)
     } catch (second) {
-      this.#environment.failed(second)
+      this.#environment.failed(second, exchange.request)
     }
     // An answer that broke off cannot be finished.
     if (!exchange.response.writableEnded) exchange.response.destroy()

@@ -59,6 +59,7 @@ export async function openToolBench(
       callerGone: NEVER,
       wantsProgress: true,
       traceContext: {},
+      hops: 0,
       progress: (message) => void progress.push(message),
     }
     const { structuredContent, ...rest } = await tool.call(args, context)

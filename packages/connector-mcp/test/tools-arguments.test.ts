@@ -34,7 +34,7 @@ const VALID: Record<string, Record<string, unknown>> = {
   events_store_read_latest: { channel: 'c', count: 1 },
   command_send: { channel: 'c', body: 'b', timeout_seconds: 1, metadata: 'm', tags: {} },
   query_send: { channel: 'c', body: 'b', timeout_seconds: 1, metadata: 'm', tags: {} },
-  channel_list: { type: 'queues', pattern: 'c' },
+  channel_list: { type: 'queues', pattern: 'c', limit: 1, cursor: 'cXVldWVzIGE' },
   channel_info: { channel: 'c', type: 'queues' },
   agent_list: { skill_tags: ['a'], limit: 1, cursor: 'a' },
   agent_info: { agent_id: 'echo' },
@@ -69,6 +69,7 @@ const RANGES = [
   outside('queue_receive', 'wait_timeout_seconds', 1, 60),
   outside('events_store_read', 'from_sequence', 1, LARGE),
   outside('events_store_read_latest', 'count', 1, 100),
+  outside('channel_list', 'limit', 1, 10_000),
   outside('command_send', 'timeout_seconds', 1, 3600),
   outside('query_send', 'timeout_seconds', 1, 3600),
   [0, -1, 1.5].map((given) => ({

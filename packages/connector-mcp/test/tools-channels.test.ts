@@ -1,3 +1,5 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { ToolBench } from './tool-bench.ts'
@@ -53,6 +55,45 @@ describe('tools - channel_list', () => {
     expect(named(await list({ pattern: '*.eu' }))).toEqual(['queues:orders.eu'])
     expect(named(await list({ type: 'queues', pattern: 'order?' }))).toEqual(['queues:orders'])
     expect(named(await list({ type: 'queues', pattern: '' }))).toHaveLength(2)
+  })
+
+  test('TOOL-22, M10 - pages lead one to the next, also when a channel goes meanwhile', async () => {
+    const seen: string[] = []
+    let cursor: object = {}
+    for (let pages = 0; pages < 3; pages++) {
+      const { text, structuredContent } = await bench.call('channel_list', { limit: 2, ...cursor })
+      const { channels, next_cursor } = structuredContent as { channels: typeof seen; next_cursor?: string }
+      expect(JSON.parse(text)).toEqual(channels)
+      seen.push(...named(JSON.parse(text)))
+      if (pages === 0) await bench.user.channels.delete('events', 'orders')
+      expect(next_cursor === undefined).toBe(pages === 2)
+      cursor = { cursor: next_cursor }
+    }
+    expect(seen).toEqual([
+      'commands:orders',
+      'events:orders',
+      'events_store:orders',
+      'queries:orders',
+      'queues:orders',
+      'queues:orders.eu',
+    ])
+    await bench.call('events_publish', { channel: 'orders', body: 'a' })
+    const { data } = await bench.refused('channel_list', { cursor: 'none' })
+    expect(data).toMatchObject({ problems: [{ argument: 'cursor' }] })
+  })
+
+  test('TOOL-22 - a list of 10,000 channels of the longest names leaves the event loop free', async () => {
+    const large = await openToolBench(undefined, { maxChannels: 30_000 })
+    const { events } = large.user
+    for (let i = 0; i < 15_000; i++) await events.publish(`${'x'.repeat(250)}${i}`, { body: new Uint8Array() })
+    const delay = monitorEventLoopDelay({ resolution: 5 })
+    delay.enable()
+    const { text, structuredContent } = await large.call('channel_list', {})
+    delay.disable()
+    expect(text.length).toBeLessThan(4_300_000)
+    expect(structuredContent).toHaveProperty('next_cursor')
+    expect(delay.max / 1e6).toBeLessThan(300)
+    await large[Symbol.asyncDispose]()
   })
 
   test('TOOL-22 - an empty list is a success', async () => {

@@ -59,6 +59,9 @@ const TABLES: Record<string, Record<string, object>> = {
   channel_list: {
     type: { type: 'string', required: false, enum: TYPES },
     pattern: { type: 'string', required: false },
+    // Not in the table of the specification, but in the amendment of M10.
+    limit: { type: 'integer', required: false, minimum: 1 },
+    cursor: { type: 'string', required: false },
   },
   channel_info: { channel: CHANNEL, type: { type: 'string', required: true, enum: TYPES } },
   agent_list: {

@@ -19,7 +19,21 @@ afterAll(() => bench[Symbol.asyncDispose]())
 const NAMES = [...createTools().keys(), 'agent_list', 'agent_info', 'agent_send', 'agent_query']
 
 /** Values that some argument takes. */
-const FITTING = ['c', 'd', 'echo', 'queues', '2026-01-01T00:00:00Z', 1, 60, true, {}, { a: 'b' }, ['a'], '']
+const FITTING = [
+  'c',
+  'd',
+  'echo',
+  'queues',
+  '2026-01-01T00:00:00Z',
+  1,
+  60,
+  true,
+  {},
+  { a: 'b' },
+  ['a'],
+  '',
+  'cXVldWVzIGE',
+]
 const NASTY = ['_AGENTS_.x', '*', '>', 'a..b', '\0', '\ud800', '*a*a*a*a*a*a*a*a*b', '[(\\', '__proto__']
 const NUMBERS = [0, -1, -0, 1.5, 1e12, 1e300, 2 ** 53, -(2 ** 53), null]
 

@@ -66,6 +66,11 @@ export class ChannelRegistry {
     return this.#byType[type].get(name)
   }
 
+  /** In their order. */
+  names(type: ChannelType): string[] {
+    return [...this.#byType[type].keys()].sort()
+  }
+
   /** In the order of their names. */
   list(type: ChannelType): LiveChannel[] {
     return [...this.#byType[type].values()].sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -226,22 +231,23 @@ export class ChannelRegistry {
   }
 
   /** Something happened here: traffic, or a subscriber who went. */
-  touch(channel: LiveChannel): void {
-    channel.lastActivity = this.#now()
+  touch(channel: LiveChannel, at = this.#now()): void {
+    channel.lastActivity = Math.max(channel.lastActivity, at)
     if (channel.id > 0) this.#changedActivity.add(channel)
   }
 
   /** What {@link delivered} and {@link touch} counted since the last time, to be stored. */
-  takeActivity(): ActivityOperation | undefined {
+  takeActivity(wanted: (channel: ChannelActivity) => boolean): ActivityOperation | undefined {
     if (this.#changedActivity.size === 0) return undefined
     const channels: ChannelActivity[] = []
     for (const { type, name, id, outgoing, outgoingBytes, lastActivity } of this.#changedActivity) {
       if (type === 'queues' || type === 'events_store') {
-        channels.push({ type, name, id, outgoing, outgoingBytes, lastActivity })
+        const activity = { type, name, id, outgoing, outgoingBytes, lastActivity }
+        if (wanted(activity)) channels.push(activity)
       }
     }
     this.#changedActivity.clear()
-    return { kind: 'activity', channels }
+    return channels.length === 0 ? undefined : { kind: 'activity', channels }
   }
 
   get hasActivity(): boolean {

@@ -1,4 +1,4 @@
-import type { ChannelEngine, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
+import type { ChannelEngine, ChannelName, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
@@ -19,6 +19,12 @@ export class EmbeddedChannels implements ChannelEngine {
     this.#registry = registry
     this.#logs = logs
     this.#topics = topics
+  }
+
+  async names(type?: ChannelType): Promise<readonly ChannelName[]> {
+    this.#checkOpen()
+    const types = type === undefined ? CHANNEL_TYPES : [type]
+    return types.flatMap((each) => this.#registry.names(each).map((name) => ({ type: each, name })))
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {

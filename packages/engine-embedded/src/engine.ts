@@ -8,10 +8,12 @@ import type { EmbeddedEngineOptions, Settings } from './options.ts'
 import { settingsOf } from './options.ts'
 import { EmbeddedQueues } from './queues/embedded-queues.ts'
 import { EmbeddedRequests } from './requests.ts'
-import { Store } from './store/store.ts'
+import type { DamagedChannel } from './store/damage.ts'
+import { DELAYED } from './store/damage.ts'
+import { RETRIES, Store } from './store/store.ts'
 import { loadChannels } from './store/stored-channel.ts'
 import { EmbeddedTopics } from './topics.ts'
-import type { GroupReply } from './writer/operations.ts'
+import type { ActivityOperation, GroupReply } from './writer/operations.ts'
 
 /** Delivery counts are stored with the next write, and at the latest after this long. */
 const ACTIVITY_MS = 1_000
@@ -34,13 +36,14 @@ export function openEmbeddedEngine(options: EmbeddedEngineOptions): Promise<Embe
   return openEngine(options, undefined)
 }
 
-/** As {@link openEmbeddedEngine}; `faults` lets tests have commits fail (`WriterSettings.faults`). */
+/** As {@link openEmbeddedEngine}; `faults` lets tests have commits fail (`WriterSettings.faults`), `retries` shortens what follows. */
 export async function openEngine(
   options: EmbeddedEngineOptions,
   faults: Int32Array | undefined,
+  retries = RETRIES,
 ): Promise<EmbeddedEngine> {
   const settings = settingsOf(options)
-  const store = await Store.open(settings, faults)
+  const store = await Store.open(settings, faults, retries)
   try {
     return new ComposedEngine(settings, store)
   } catch (error) {
@@ -89,7 +92,8 @@ class ComposedEngine implements EmbeddedEngine {
     registry.apply({ changed: loadChannels(store.reader), removed: [] })
     store.listen({
       group: (reply) => this.#applyGroup(reply),
-      activity: () => registry.takeActivity(),
+      activity: () => this.#takeActivity(),
+      sharing: (part) => (part === DELAYED ? this.#delaying() : []),
       reopened: () => this.#reopened(),
     })
     this.queues.start()
@@ -102,6 +106,7 @@ class ComposedEngine implements EmbeddedEngine {
 
   #applyGroup(reply: Pick<GroupReply, 'changed' | 'removed'>): void {
     for (const { type, name } of this.#registry.apply(reply)) {
+      this.#store.damage.forget(type, name)
       if (type === 'queues') this.queues.forget(name)
       else this.logs.forget(name)
     }
@@ -132,8 +137,19 @@ class ComposedEngine implements EmbeddedEngine {
     this.logs.reopened()
   }
 
+  /** Delivery counts of damaged channels are not stored: those of all the others would fail with them. */
+  #takeActivity(): ActivityOperation | undefined {
+    const { damage } = this.#store
+    return this.#registry.takeActivity(({ type, name }) => !damage.has(type, name))
+  }
+
+  #delaying(): DamagedChannel[] {
+    const delaying = [...this.#registry.all('queues')].filter(({ delayed }) => delayed > 0)
+    return delaying.map(({ name }) => ({ type: 'queues', name }))
+  }
+
   #storeActivity(): void {
-    const operation = this.#registry.takeActivity()
+    const operation = this.#takeActivity()
     if (operation) this.#store.submit('activity', operation, 0, () => {}).catch(() => {})
   }
 

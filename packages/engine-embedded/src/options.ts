@@ -1,3 +1,5 @@
+import type { ChannelType } from '@signalbox/broker-core'
+
 import { EmbeddedEngineError } from './errors.ts'
 
 /** How {@link openEmbeddedEngine} opens a store. */
@@ -31,9 +33,14 @@ export interface CommitInfo {
 }
 
 export interface EngineProblem {
-  /** `full`: writes fail for lack of space · `failed`: the store is being reopened · `healed`: either is over · `listener`: a subscriber's listener threw. */
-  readonly kind: 'full' | 'failed' | 'healed' | 'listener'
+  /**
+   * `full`: writes fail for lack of space · `failed`: the store is being reopened, or stays closed · `healed`: either is
+   * over · `damaged`: something cannot be read, told once for each place · `listener`: a subscriber's listener threw.
+   */
+  readonly kind: 'full' | 'failed' | 'healed' | 'damaged' | 'listener'
   readonly message: string
+  /** With `damaged`: the channels that it concerns, as far as they are known. */
+  readonly channels?: readonly { readonly type: ChannelType; readonly name: string }[]
   readonly error?: unknown
 }
 

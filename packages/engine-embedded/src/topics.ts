@@ -1,5 +1,5 @@
 import type { Message, OutgoingMessage, SubscribeOptions, Subscription, TopicEngine } from '@signalbox/broker-core'
-import { channelMatcher, isWildcardPattern, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
+import { isWildcardPattern, messageSize, OpenSubscription, PatternIndex, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EngineProblem } from './options.ts'
@@ -7,7 +7,6 @@ import type { EngineProblem } from './options.ts'
 interface Subscriber {
   readonly pattern: string
   readonly group: string | undefined
-  readonly matches: (channel: string) => boolean
   readonly listener: (event: Message) => void
   readonly subscription: OpenSubscription
 }
@@ -17,6 +16,9 @@ interface Route {
   readonly each: readonly Subscriber[]
   readonly groups: readonly { readonly members: readonly Subscriber[]; next: number }[]
 }
+
+/** How long wildcard subscribers that leave are gathered before the channels they watched are told, in milliseconds. */
+const DEPARTURES_MS = 250
 
 /** Routes remembered at once; the channels of streams come and go. */
 const MAX_ROUTES = 4_096
@@ -28,6 +30,11 @@ export class EmbeddedTopics implements TopicEngine {
   readonly #onProblem: (problem: EngineProblem) => void
   readonly #literal = new Map<string, Set<Subscriber>>()
   readonly #wildcard = new Set<Subscriber>()
+  readonly #wildcardIndex = new PatternIndex<Subscriber>()
+  /** Patterns of wildcard subscribers that left; many leave at once, and one pass over the channels does for all. */
+  readonly #departed = new Set<string>()
+  #departedAt = 0
+  #departures: NodeJS.Timeout | undefined
   readonly #routes = new Map<string, Route>()
   /** Events published by a listener wait here, so that every subscriber sees the same order. */
   readonly #queue: { readonly channel: LiveChannel; readonly event: Message; readonly size: number }[] = []
@@ -88,8 +95,7 @@ export class EmbeddedTopics implements TopicEngine {
   #routeOf(channel: string): Route {
     const known = this.#routes.get(channel)
     if (known) return known
-    const matching = [...(this.#literal.get(channel) ?? [])]
-    for (const subscriber of this.#wildcard) if (subscriber.matches(channel)) matching.push(subscriber)
+    const matching = [...(this.#literal.get(channel) ?? []), ...this.#wildcardIndex.matching(channel)]
     const groups = Map.groupBy(
       matching.filter(({ group }) => group !== undefined),
       ({ group }) => group,
@@ -113,10 +119,10 @@ export class EmbeddedTopics implements TopicEngine {
     const wildcard = isWildcardPattern(pattern)
     if (!wildcard) this.#registry.ensure('events', pattern).subscribers++
     const subscription = new OpenSubscription(signal, () => this.#remove(subscriber, wildcard))
-    const matches = channelMatcher(pattern)
-    const subscriber: Subscriber = { pattern, group, matches, listener, subscription }
+    const subscriber: Subscriber = { pattern, group, listener, subscription }
     if (wildcard) {
       this.#wildcard.add(subscriber)
+      this.#wildcardIndex.add(pattern, subscriber)
       this.#routes.clear()
     } else {
       const same = this.#literal.get(pattern)
@@ -128,11 +134,14 @@ export class EmbeddedTopics implements TopicEngine {
   }
 
   #remove(subscriber: Subscriber, wildcard: boolean): void {
-    const { pattern, matches } = subscriber
+    const { pattern } = subscriber
     if (wildcard) {
       this.#wildcard.delete(subscriber)
+      this.#wildcardIndex.delete(pattern, subscriber)
       this.#routes.clear()
-      for (const channel of this.#registry.all('events')) if (matches(channel.name)) this.#registry.touch(channel)
+      this.#departed.add(pattern)
+      this.#departedAt = this.#now()
+      this.#departures ??= setTimeout(() => this.#touchDeparted(), DEPARTURES_MS).unref()
       return
     }
     const same = this.#literal.get(pattern)
@@ -145,11 +154,23 @@ export class EmbeddedTopics implements TopicEngine {
     this.#registry.touch(channel)
   }
 
+  /** That a subscriber left is activity (C3). */
+  #touchDeparted(): void {
+    clearTimeout(this.#departures)
+    this.#departures = undefined
+    if (this.#departed.size === 0) return
+    const departed = new PatternIndex<string>()
+    for (const pattern of this.#departed) departed.add(pattern, pattern)
+    this.#departed.clear()
+    for (const channel of this.#registry.all('events')) {
+      if (departed.count(channel.name) > 0) this.#registry.touch(channel, this.#departedAt)
+    }
+  }
+
   /** Subscribers by wildcard that get the events of this channel, beside those who named it. */
   wildcardSubscribers(channel: string): number {
-    let count = 0
-    for (const { matches } of this.#wildcard) if (matches(channel)) count++
-    return count
+    this.#touchDeparted()
+    return this.#wildcardIndex.count(channel)
   }
 
   /** The channel was deleted: its subscribers stay, and make it again when the next event comes. */
@@ -162,5 +183,6 @@ export class EmbeddedTopics implements TopicEngine {
     for (const subscribers of [this.#wildcard, ...this.#literal.values()]) {
       for (const { subscription } of subscribers) subscription.end(unavailable('it is closed'))
     }
+    clearTimeout(this.#departures)
   }
 }

@@ -6,6 +6,7 @@ import type { Msg, NatsConnection, Payload, RequestOptions } from '@nats-io/tran
 import { connectToServers } from './connect.ts'
 import { asBrokerError } from './errors.ts'
 import type { Settings } from './options.ts'
+import { ReportOnce } from './report-once.ts'
 
 /**
  * The one connection of a node. While it is lost, calls wait for it a bounded time and then fail; everything that
@@ -16,6 +17,7 @@ export class Connection {
   readonly manager: JetStreamManager
   readonly client: JetStreamClient
   readonly #settings: Settings
+  readonly #refused: ReportOnce
   readonly #onReconnect = new Set<() => void>()
   #back: PromiseWithResolvers<void> | undefined
   #closed = false
@@ -25,6 +27,7 @@ export class Connection {
     this.manager = manager
     this.client = jetstream(nc, { timeout: settings.requestTimeoutMs })
     this.#settings = settings
+    this.#refused = new ReportOnce(settings.onProblem)
     void this.#follow()
   }
 
@@ -57,6 +60,8 @@ export class Connection {
     for await (const status of this.nc.status()) {
       if (status.type === 'disconnect') this.#lost()
       if (status.type === 'reconnect') this.#found()
+      // What no call is told of: permissions that are missing, say.
+      if (status.type === 'error') this.#refused.report(status.error.message, `NATS: ${status.error.message}`)
     }
   }
 

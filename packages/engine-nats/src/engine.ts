@@ -26,6 +26,7 @@ import { Pulls } from './pulls.ts'
 import { ReportOnce } from './report-once.ts'
 import { NatsQueues } from './queues/nats-queues.ts'
 import { NatsRequests } from './requests/nats-requests.ts'
+import { ServerClock } from './server-clock.ts'
 import { ServerFeatures } from './server-features.ts'
 import { StoredMessages } from './stored-messages.ts'
 import { MAX_DELAYED, Streams } from './streams.ts'
@@ -84,7 +85,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
   }
 
   async health(): Promise<EngineHealth> {
-    const { connection } = this.#parts
+    const { connection, clock } = this.#parts
     if (this.#closing) return { ok: false, checks: [{ name: 'connection', ok: false, detail: 'closed' }] }
     const connected = connection.connected
     const detail = connected
@@ -99,7 +100,10 @@ export class NatsEngine implements Engine, AsyncDisposable {
         checks.push({ name: 'jetstream', ok: false, detail: messageOf(error) })
       }
     }
-    return { ok: checks.every(({ ok }) => ok), checks }
+    const ok = checks.every((check) => check.ok)
+    // To restart a node does not set its clock.
+    if (connected) checks.push(await clock.check())
+    return { ok, checks }
   }
 
   async stats(): Promise<EngineStats> {
@@ -124,8 +128,9 @@ export class NatsEngine implements Engine, AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    const { connection, storedChannels, peers, counters, pulls, settings } = this.#parts
+    const { connection, clock, storedChannels, peers, counters, pulls, settings } = this.#parts
     clearInterval(this.#idle)
+    clock.stop()
     this.housekeeping.stop()
     this.channels.close()
     this.topics.close()
@@ -202,6 +207,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const streams = new Streams(connection, subjects, settings, features)
   const publisher = new Publisher(connection, settings.requestTimeoutMs)
   const { notes, recent } = await Notes.open(connection, publisher, settings)
+  const clock = await ServerClock.start(notes, subjects, onProblem)
   const messages = new StoredMessages(connection)
   const channelLimit = new ChannelLimit(settings.maxChannels)
   const pulls = new Pulls(connection)
@@ -222,6 +228,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     node,
     settings,
     connection,
+    clock,
     features,
     subjects,
     channelLimit,

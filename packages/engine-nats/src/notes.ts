@@ -7,12 +7,15 @@ import type { Settings } from './options.ts'
 import type { Publisher } from './publisher.ts'
 import { sharedSetUp } from './shared-set-up.ts'
 import { claimOf } from './publisher.ts'
+import { millisecondsOf } from './stored-messages.ts'
 import { DEDUPLICATION_MS } from './streams.ts'
 
 export interface Note {
   readonly text: string
   /** The sequence of this version, for a write that expects it. */
   readonly revision: number
+  /** When it was stored, by the servers' clock, milliseconds since the epoch. */
+  readonly timestamp: number
 }
 
 /** How long what is remembered for deduplication is kept, in milliseconds: the window of two minutes (C5) and some. */
@@ -50,7 +53,7 @@ export class Notes {
     const found = await this.#connection.call(() =>
       this.#connection.manager.streams.getMessage(this.#stream, { last_by_subj: key }),
     )
-    return found ? { text: found.string(), revision: found.seq } : undefined
+    return found ? { text: found.string(), revision: found.seq, timestamp: millisecondsOf(found.timestamp) } : undefined
   }
 
   /** False when `expect` is given and the note has another revision by now; 0 expects that there is none. */

@@ -9,6 +9,7 @@ import type { Notes } from './notes.ts'
 import type { Settings } from './options.ts'
 import type { Publisher } from './publisher.ts'
 import type { Pulls } from './pulls.ts'
+import type { ServerClock } from './server-clock.ts'
 import type { ServerFeatures } from './server-features.ts'
 import type { StoredMessages } from './stored-messages.ts'
 import type { Subjects } from './subjects.ts'
@@ -19,6 +20,7 @@ export interface Parts {
   readonly node: string
   readonly settings: Settings
   readonly connection: Connection
+  readonly clock: ServerClock
   readonly features: ServerFeatures
   readonly subjects: Subjects
   readonly channelLimit: ChannelLimit

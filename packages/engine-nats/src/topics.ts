@@ -1,5 +1,5 @@
 import type { Message, OutgoingMessage, SubscribeOptions, Subscription, TopicEngine } from '@signalbox/broker-core'
-import { isWildcardPattern, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
+import { isWildcardPattern, messageSize, OpenSubscription, PatternIndex, unavailable } from '@signalbox/broker-core'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 
 import { liveKey } from './channels/live-channels.ts'
@@ -23,6 +23,7 @@ export class NatsTopics implements TopicEngine {
   readonly #parts: Parts
   readonly #shared = new Map<string, Shared>()
   readonly #subscriptions = new Map<OpenSubscription, string>()
+  readonly #wildcards = new PatternIndex<OpenSubscription>()
   #unflushed = 0
   #flushing: Promise<void> | undefined
   #closed = false
@@ -76,9 +77,11 @@ export class NatsTopics implements TopicEngine {
       stop()
       this.#subscriptions.delete(subscription)
       if (named) figures.subscribers(liveKey('events', pattern), -1)
+      else this.#wildcards.delete(pattern, subscription)
     })
     this.#subscriptions.set(subscription, pattern)
     if (named) figures.subscribers(liveKey('events', pattern), 1)
+    else this.#wildcards.add(pattern, subscription)
     // Whoever publishes after this, on whichever node, reaches it.
     await connection.call(() => connection.nc.flush())
     return subscription
@@ -139,8 +142,9 @@ export class NatsTopics implements TopicEngine {
     return false
   }
 
-  get wildcards(): string[] {
-    return [...this.#subscriptions.values()].filter(isWildcardPattern)
+  /** Subscribers by wildcard, on this node, that get the events of the channel. */
+  wildcardSubscribers(channel: string): number {
+    return this.#wildcards.count(channel)
   }
 
   close(): void {

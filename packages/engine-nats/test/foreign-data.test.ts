@@ -107,6 +107,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     expect([bad?.name, bad?.queue, good?.name, good?.queue?.waiting]).toEqual(['bad', undefined, 'good', 1])
     expect(await node.stats()).toMatchObject({ queues: { waiting: 1 } })
     expect(told()).toHaveLength(1)
+    expect(problems.filter(({ message }) => message.startsWith('NATS: Permissions Violation'))).toHaveLength(1)
     await expect(node.channels.info('queues', 'bad')).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
   })
 

@@ -36,6 +36,7 @@ export { AuthenticationError, authenticationFailed, JsonRpcError } from './error
 export type { JsonRpcErrorOptions } from './errors.ts'
 export { addUnreadRoutes, takeOver } from './fastify.ts'
 export type { ServeUnread, UnreadRouteOptions } from './fastify.ts'
+export { hopsOf, hopsProblem, MAX_HOPS } from './hops.ts'
 export { InFlight } from './in-flight.ts'
 export { isJsonObject, MAX_JSON_DEPTH, MAX_JSON_KEYS, parseJson, readJson } from './json.ts'
 export type { JsonLimits, JsonObject, JsonProblem } from './json.ts'

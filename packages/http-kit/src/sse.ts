@@ -26,7 +26,7 @@ export interface SseOptions {
   readonly headers?: OutgoingHttpHeaders
   /** Milliseconds between keepalive comments; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
-  /** The stream ends after this many milliseconds without an event, keepalives not counted; 0 is never. @default 0 */
+  /** The stream ends after this many milliseconds without an event, keepalives not counted, and with nothing under way; 0 is never. @default 0 */
   readonly idleMs?: number
   /** Ends the stream at this moment, milliseconds since the epoch (S9). @default never */
   readonly endsAt?: number
@@ -56,6 +56,8 @@ export class SseStream {
   readonly #keepAlive: NodeJS.Timeout | undefined
   readonly #expiry: NodeJS.Timeout | undefined
   #idle: NodeJS.Timeout | undefined
+  /** What is under way on the stream, and keeps it from being idle. */
+  #underWay = 0
   #ended: SseEnd | undefined
   #whenEnded: ((reason: SseEnd) => void)[] = []
   #whenDrained: ((open: boolean) => void)[] = []
@@ -136,6 +138,20 @@ export class SseStream {
     this.#response.destroy()
   }
 
+  /** Keeps the stream from being idle until the returned function is called: something on it is under way. */
+  keepBusy(): () => void {
+    this.#underWay++
+    clearTimeout(this.#idle)
+    this.#idle = undefined
+    let over = false
+    return () => {
+      if (over) return
+      over = true
+      this.#underWay--
+      if (this.#ended === undefined) this.#restartIdle()
+    }
+  }
+
   /** Resolves with true when the reader has caught up, with false when the stream is over. */
   drained(): Promise<boolean> {
     if (this.#ended !== undefined) return Promise.resolve(false)
@@ -197,7 +213,7 @@ export class SseStream {
   }
 
   #restartIdle(): void {
-    if (this.#idleMs <= 0) return
+    if (this.#idleMs <= 0 || this.#underWay > 0) return
     if (this.#idle !== undefined) {
       this.#idle.refresh()
       return

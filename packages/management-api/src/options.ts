@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 
 import type { AuditLog, AuditLogOptions } from './audit/audit-log.ts'
@@ -44,5 +46,5 @@ export interface ManagementOptions {
    */
   readonly maxWaitMs?: number
   /** Something failed that no operator is told about. For the log; what it throws is dropped. */
-  readonly failed?: (error: unknown) => void
+  readonly failed?: (error: unknown, request?: IncomingMessage) => void
 }

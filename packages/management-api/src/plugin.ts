@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { BrokerObserver } from '@signalbox/broker-core'
 import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
@@ -80,7 +82,7 @@ class ManagementEndpoint {
     this.observers = [statistics, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     this.#admission = new Admission(
-      { authenticator, trustedOrigins, bindHost, frontDoor, failed: (error) => this.#failed(error) },
+      { authenticator, trustedOrigins, bindHost, frontDoor, failed: (error, request) => this.#failed(error, request) },
       this.audit,
     )
     this.#settlements = new Settlements(options.settleGraceMs ?? 250, (error) => this.#failed(error))
@@ -103,10 +105,10 @@ class ManagementEndpoint {
   mount(app: FastifyInstance): void {
     const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES, maxWaitMs = 170_000 } = this.#options
     takeBodiesAsBytes(app, this.#admission, maxBodyBytes)
-    app.setErrorHandler((error, _request, reply) => {
+    app.setErrorHandler((error, request, reply) => {
       const answer = toManagementError(bodyError(error))
       // The endpoint has reported what failed on the way to a route.
-      if (answer !== error && answer.code === 'INTERNAL') this.#failed(error)
+      if (answer !== error && answer.code === 'INTERNAL') this.#failed(error, request.raw)
       if (answer.code === 'UNAUTHENTICATED') reply.header('www-authenticate', 'Bearer realm="signalbox"')
       const { retry_after_seconds: retryAfter } = answer.details
       if (typeof retryAfter === 'number') reply.header('retry-after', retryAfter)
@@ -181,9 +183,9 @@ class ManagementEndpoint {
     return this.#finished
   }
 
-  #failed(error: unknown): void {
+  #failed(error: unknown, request?: IncomingMessage): void {
     try {
-      this.#options.failed?.(error)
+      this.#options.failed?.(error, request)
     } catch {}
   }
 }

@@ -15,6 +15,7 @@ export { AgentRequests, GATEWAY_TIMEOUT_BUFFER_MS } from './requests/agent-reque
 export type { AgentRequestOptions, AgentTimeouts } from './requests/agent-requests.ts'
 export { AgentAddressError, AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
 export type { AgentAddressOptions, ResolveHost } from './url-safety/agent-address-policy.ts'
+export type { ListeningAddress } from './url-safety/own-addresses.ts'
 export { createRegistryHandler } from './http/handler.ts'
 export type { RegistryHandler } from './http/handler.ts'
 export { ListQuerySchema } from './http/list-query.ts'

@@ -25,9 +25,10 @@ test('requests - a request is the same when it arrives', () => {
       callerId: fc.string(),
       timeoutMs: fc.oneof(fc.integer({ min: 1 }), fc.double({ min: 1e-9, max: 1e12, noNaN: true })),
       streamId: fc.string(),
+      hops: fc.integer({ min: 1 }),
       headers: fc.dictionary(fc.string({ unit: 'grapheme' }), fc.string(), { noNullPrototype: true }),
     },
-    { requiredKeys: ['mode', 'body', 'callerId', 'timeoutMs', 'headers'] },
+    { requiredKeys: ['mode', 'body', 'callerId', 'timeoutMs', 'hops', 'headers'] },
   )
   fc.assert(
     fc.property(queries, (query) => {
@@ -112,9 +113,9 @@ test('requests - a request reaches the agent’s node, and its answer comes back
   await requests.request('a1', body, { caller: ALICE, acceptOnly: true })
   await requests.request('a1', body, { caller: ALICE, streamId: 's1', acceptOnly: true })
   expect(seen).toEqual([
-    { mode: 'call', body, callerId: 'alice', timeoutMs: 300_000, headers: { 'x-a': 'b' } },
-    { mode: 'accept', body, callerId: 'alice', timeoutMs: 300_000, headers: {} },
-    { mode: 'stream', body, callerId: 'alice', timeoutMs: 300_000, headers: {}, streamId: 's1' },
+    { mode: 'call', body, callerId: 'alice', timeoutMs: 300_000, hops: 1, headers: { 'x-a': 'b' } },
+    { mode: 'accept', body, callerId: 'alice', timeoutMs: 300_000, hops: 1, headers: {} },
+    { mode: 'stream', body, callerId: 'alice', timeoutMs: 300_000, hops: 1, headers: {}, streamId: 's1' },
   ])
   expect(await requests.request('a2', body, { caller: ALICE })).toEqual({
     executed: false,

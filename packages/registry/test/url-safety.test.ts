@@ -1,6 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { networkInterfaces } from 'node:os'
 
 import * as fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
@@ -30,7 +31,7 @@ async function passes(checked: AgentAddressPolicy, url: string): Promise<boolean
   const atRegistration = (await checked.check(parsed)) === undefined
   let atConnect = true
   try {
-    checked.assertHost(parsed.hostname)
+    checked.assertHost(parsed)
   } catch {
     atConnect = false
   }
@@ -42,10 +43,14 @@ async function passes(checked: AgentAddressPolicy, url: string): Promise<boolean
 
 function lookUp(checked: AgentAddressPolicy, host: string, family?: 4 | 6): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {
-    checked.lookup(host, { all: true, ...(family === undefined ? {} : { family }) }, (error, addresses) => {
-      if (error) reject(error)
-      else resolve((addresses as LookupAddress[]).map(({ address }) => address))
-    })
+    checked.lookupFor(new URL('http://any'))(
+      host,
+      { all: true, ...(family === undefined ? {} : { family }) },
+      (error, addresses) => {
+        if (error) reject(error)
+        else resolve((addresses as LookupAddress[]).map(({ address }) => address))
+      },
+    )
   })
 }
 
@@ -243,9 +248,13 @@ test('R8 - addresses: a name that leads elsewhere when it is called is not conne
   const checked = policy(addresses, { deny: ['127.0.0.2'] })
   const call = (): Promise<string> =>
     new Promise((resolve, reject) => {
-      get(`http://agent.example:${port}/`, { lookup: checked.lookup, agent: false }, (response) => {
-        response.setEncoding('utf8').on('data', resolve)
-      }).on('error', reject)
+      get(
+        `http://agent.example:${port}/`,
+        { lookup: checked.lookupFor({ protocol: 'http:', port: String(port) }), agent: false },
+        (response) => {
+          response.setEncoding('utf8').on('data', resolve)
+        },
+      ).on('error', reject)
     })
   expect(await call()).toBe('the agent')
   for (const address of ['127.0.0.2', '169.254.169.254', '::ffff:127.0.0.2']) {
@@ -317,4 +326,50 @@ test('R8 - addresses: whatever form an IPv4 address takes inside IPv6, it is ref
       ],
     },
   )
+})
+
+test("R8 - addresses: the server's own listeners are refused on their ports, at registration and at each connection", async () => {
+  const [machine = '127.0.0.1'] = Object.values(networkInterfaces()).flatMap(
+    (each) =>
+      each?.filter(({ internal, family }) => !internal && family === 'IPv4').map(({ address }) => address) ?? [],
+  )
+  const names = { 'me.example': ['127.0.0.1'], 'both.example': ['192.0.2.1', machine], 'other.example': ['192.0.2.1'] }
+  const listening = [
+    { host: '0.0.0.0', port: 9090 },
+    { host: '127.0.0.1', port: 80 },
+    { host: '::1', port: 8443 },
+  ]
+  const own = [
+    'http://127.0.0.1:9090',
+    `http://${machine}:9090`,
+    'http://127.9.9.9:9090',
+    'http://[::1]:9090',
+    'http://[::ffff:127.0.0.1]:9090',
+    'http://[64:ff9b::127.0.0.1]:9090',
+    'http://me.example:9090',
+    'http://both.example:9090',
+    'http://127.0.0.1',
+    'https://[::1]:8443',
+  ]
+  const others = ['http://127.0.0.1:9091', 'http://127.0.0.2', 'https://127.0.0.1:8443', 'http://other.example:9090']
+  let open: typeof listening = []
+  const checked = policy(names, { ownAddresses: () => open })
+  const refused = async (url: string): Promise<readonly boolean[]> => {
+    const parsed = new URL(url)
+    const reached = await new Promise<boolean>((resolve) => {
+      try {
+        checked.assertHost(parsed)
+      } catch {
+        resolve(false)
+      }
+      if (/example/.test(url)) checked.lookupFor(parsed)(parsed.hostname, {}, (error) => resolve(error === null))
+      else resolve(true)
+    })
+    return [(await checked.check(parsed)) !== undefined, !reached]
+  }
+  for (const url of [...own, ...others]) expect(await refused(url), url).toEqual([false, false])
+  open = listening
+  // Of a name with several addresses the others may still be connected to.
+  for (const url of own) expect(await refused(url), url).toEqual([true, !url.includes('both')])
+  for (const url of others) expect(await refused(url), url).toEqual([false, false])
 })

@@ -16,13 +16,15 @@ export async function fromFile(file: string): Promise<{ given: Given[]; problems
     const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
     return { given: [], problems: [`--config: cannot read ${JSON.stringify(file)} (${reason}); allowed: a YAML file`] }
   }
-  const { parseDocument } = await import('yaml')
-  const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
-  const [error] = document.errors
-  if (error) return { given: [], problems: [`--config: ${file} is not YAML: ${firstLine(error.message)}`] }
+  // Only those who have a file load the parser.
+  const { parseYaml } = await import('../yaml.ts')
   const given: Given[] = []
   const problems: string[] = []
-  const root: unknown = document.toJS()
+  const parsed = parseYaml(text)
+  if ('problem' in parsed) {
+    return { given: [], problems: [`--config: ${file} is not YAML: ${parsed.problem.replace(/:$/, '')}`] }
+  }
+  const root = parsed.value
   if (isSection(root)) readSection(root, [])
   else if (root !== null)
     problems.push(`--config: ${file} holds no settings; allowed: sections such as http: { port: 9090 }`)
@@ -59,8 +61,4 @@ function childrenOf(key: string): string[] {
 
 function isSection(value: unknown): value is Section {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function firstLine(text: string): string {
-  return (text.split('\n')[0] ?? '').replace(/:$/, '')
 }

@@ -89,6 +89,15 @@ function isSettingValue(value: unknown): value is SettingValue {
 
 /** A value on one line, cut. */
 export function shown(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value)
+  const text = jsonOf(value) ?? String(value)
   return text.length > 80 ? `${text.slice(0, 80)}…` : text
+}
+
+/** With an alias inside its own anchor, a YAML value holds itself. */
+function jsonOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return 'a value that holds itself'
+  }
 }

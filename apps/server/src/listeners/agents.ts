@@ -11,6 +11,7 @@ import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
 import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { requestFields } from '../request-log.ts'
 import { VERSION } from '../version.ts'
 
 export interface AgentRouteParts {
@@ -55,7 +56,8 @@ export function agentRoutes(
       platform: { version: VERSION },
       hooks: {
         requestFinished: (event) => agentMetrics.requestEnded(event),
-        failed: (error) => log.error({ err: error, connector: 'a2a' }, 'agent gateway: something failed'),
+        failed: (error, request) =>
+          log.error({ err: error, connector: 'a2a', ...requestFields(request) }, 'agent gateway: something failed'),
       },
     },
   )
@@ -72,7 +74,8 @@ export function agentRoutes(
     broker,
     hooks: {
       requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
-      failed: (error) => log.error({ err: error, connector: 'registry' }, 'agent registry: something failed'),
+      failed: (error, request) =>
+        log.error({ err: error, connector: 'registry', ...requestFields(request) }, 'agent registry: something failed'),
     },
   })
   return { gateway, routes }

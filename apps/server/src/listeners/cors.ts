@@ -1,11 +1,11 @@
 import cors from '@fastify/cors'
 import type { CorsSettings } from '@signalbox/http-kit'
 import { fastifyCorsOptions } from '@signalbox/http-kit'
-import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance, onRequestHookHandler } from 'fastify'
 
 import type { Config } from '../config/schema.ts'
 
-/** Request headers of the protocols that are on. A preflight that asks for one gets it beside the allowed headers. */
+/** Request headers of the protocols that are on. A preflight that asks for one gets all of them beside the allowed headers. */
 export function protocolHeaders({ mcp, a2a }: Config['connectors']): readonly string[] {
   return [
     ...(mcp.enable ? ['Mcp-Method', 'Mcp-Name'] : []),
@@ -25,32 +25,34 @@ export async function addCors(
   settings: CorsSettings,
   protocolHeaderNames: readonly string[],
 ): Promise<void> {
-  const options = fastifyCorsOptions(settings)
-  const delegator = ({ headers }: FastifyRequest, answer: (error: null, chosen: typeof options) => void): void => {
-    const asked = headers['access-control-request-headers'] ?? ''
-    if (asked === '' || asked.length > MAX_ASKED) {
-      answer(null, options)
-      return
-    }
-    const names = new Set(
-      asked
-        .toLowerCase()
-        .split(',')
-        .map((name) => name.trim()),
-    )
-    const more = protocolHeaderNames.filter((name) => names.has(name.toLowerCase()))
-    answer(null, more.length === 0 ? options : { ...options, allowedHeaders: [...options.allowedHeaders, ...more] })
-  }
-  const forBrowsers: FastifyInstance = Object.create(app, {
-    addHook: {
-      value: (name: 'onRequest', hook: onRequestHookHandler) =>
-        app.addHook(name, function browsersOnly(request, reply, done) {
-          if (request.headers.origin === undefined) done()
-          else hook.call(this, request, reply, done)
-        }),
-    },
+  const asked = new Set(protocolHeaderNames.map((name) => name.toLowerCase()))
+  const allowHeaders = [...settings.allowHeaders, ...protocolHeaderNames]
+  const usual = await corsHook(app, settings, true)
+  const withProtocols = await corsHook(app, { ...settings, allowHeaders }, false)
+  app.addHook('onRequest', function browsersOnly(request, reply, done) {
+    const { headers, method } = request
+    if (headers.origin === undefined) done()
+    else if (method === 'OPTIONS' && asksFor(asked, headers['access-control-request-headers'])) {
+      withProtocols.call(this, request, reply, done)
+    } else usual.call(this, request, reply, done)
+  })
+}
+
+function asksFor(names: ReadonlySet<string>, header: string | undefined): boolean {
+  if (header === undefined || header.length > MAX_ASKED) return false
+  return header.split(',').some((name) => names.has(name.trim().toLowerCase()))
+}
+
+/** The plugin's hook for these settings, not yet added. @param route Whether the plugin adds its route for OPTIONS */
+async function corsHook(app: FastifyInstance, settings: CorsSettings, route: boolean): Promise<onRequestHookHandler> {
+  let found: onRequestHookHandler | undefined
+  const facade: FastifyInstance = Object.create(app, {
+    addHook: { value: (_name: 'onRequest', hook: onRequestHookHandler) => (found = hook) },
+    ...(route ? {} : { decorateRequest: { value: () => app }, options: { value: () => app } }),
   })
   await new Promise<void>((resolve, reject) => {
-    cors(forBrowsers, { delegator }, (error) => (error ? reject(error) : resolve()))
+    cors(facade, fastifyCorsOptions(settings), (error) => (error ? reject(error) : resolve()))
   })
+  if (found === undefined) throw new TypeError('@fastify/cors added no hook')
+  return found
 }

@@ -14,6 +14,7 @@ import type { Health } from '../health.ts'
 import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { RequestLog } from '../request-log.ts'
+import { requestFields } from '../request-log.ts'
 import { VERSION } from '../version.ts'
 import { agentRoutes } from './agents.ts'
 import { addCors, protocolHeaders } from './cors.ts'
@@ -96,7 +97,8 @@ export async function createSharedListener({
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
-        failed: (error) => log.error({ err: error, connector: 'mcp' }, 'MCP connector: something failed'),
+        failed: (error, request) =>
+          log.error({ err: error, connector: 'mcp', ...requestFields(request) }, 'MCP connector: something failed'),
       },
     })
     metrics.watchStreams('mcp', () => connector.handler.openStreams())
@@ -119,8 +121,11 @@ export async function createSharedListener({
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
         eventsDropped: metrics.eventsDropped,
-        failed: (error) =>
-          log.error({ err: error, connector: 'cloudevents' }, 'CloudEvents connector: something failed'),
+        failed: (error, request) =>
+          log.error(
+            { err: error, connector: 'cloudevents', ...requestFields(request) },
+            'CloudEvents connector: something failed',
+          ),
       },
     })
     metrics.watchStreams('cloudevents', () => connector.handler.openStreams())

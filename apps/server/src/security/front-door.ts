@@ -9,6 +9,10 @@ import { Refusals } from './refusals.ts'
 /** What both listeners share: limits of callers and of the process, trusted proxies, the names the server is reached by. */
 export interface ServerFrontDoor
   extends Required<Omit<FrontDoor, 'publicHost'>>, Pick<FrontDoor, 'publicHost'>, Disposable {
+  /** The limits in force. */
+  readonly limits: Config['limits']
+  /** Replaces the limits: for requests from then on, and what is already held stays. */
+  readonly setLimits: (limits: Config['limits']) => void
   /** Counts and logs a refusal by a limit that is checked elsewhere, such as that of channels. */
   readonly refused: (limit: string, account: string) => void
 }
@@ -27,7 +31,15 @@ export function openFrontDoor(config: Config, metrics: LimitMetrics, log: Logger
     onLimit: ({ limit, account }: LimitEvent) => refused(limit, account),
   })
   metrics.watch(admission)
+  let { limits } = config
   return {
+    get limits() {
+      return limits
+    },
+    setLimits(next) {
+      admission.setLimits(next)
+      limits = next
+    },
     admission,
     trustedProxies: new TrustedProxies(config.trustedProxies),
     allowedHosts: config.http.allowedHosts,

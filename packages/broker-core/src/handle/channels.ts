@@ -1,8 +1,12 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import { channelListMatcher } from '../channel-pattern.ts'
 import type { ChannelType } from '../channel.ts'
-import type { ChannelOptions, ChannelState } from '../engine.ts'
+import { channelOfCursor, cursorOfChannel, firstOf, inPageOrder } from '../channel-page.ts'
+import type { ChannelName, ChannelOptions, ChannelState } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { Access } from './access.ts'
+import { assertInteger } from './access.ts'
 
 /** A channel without traffic or a subscriber for this long is not active any more (C3). */
 export const ACTIVE_MS = 5 * 60_000
@@ -12,6 +16,32 @@ export interface ChannelInfo extends ChannelState {
   /** Traffic or a subscriber within the last 5 minutes (C3). */
   readonly isActive: boolean
 }
+
+export interface ChannelFilter {
+  readonly type?: ChannelType
+  /** With `*` or `?` a glob, otherwise a prefix (M9). @default '' every name */
+  readonly pattern?: string
+}
+
+export interface ChannelPageInput extends ChannelFilter {
+  /** The most channels of one page. @default all */
+  readonly limit?: number
+  /** A soft limit on the bytes that the page takes as JSON. One channel is always given. @default none */
+  readonly maxBytes?: number
+  /** {@link ChannelPage.nextCursor} of the page before. @default the first page */
+  readonly cursor?: string
+}
+
+export interface ChannelPage {
+  readonly channels: readonly ChannelInfo[]
+  /** Absent on the last page. */
+  readonly nextCursor?: string
+  /** Channels on all pages. */
+  readonly total: number
+}
+
+/** Channels whose state is asked for at the same time. */
+const TOGETHER = 64
 
 /**
  * Finding and managing channels, for one caller. The broker's own are not there for users, nor are those that the policy
@@ -25,13 +55,51 @@ export class Channels {
   }
 
   /** In the order of type and name. `pattern` with `*` or `?` is a glob, otherwise a prefix (M9). */
-  list(filter: { type?: ChannelType; pattern?: string } = {}): Promise<readonly ChannelInfo[]> {
-    const access = this.#access
-    return access.run('list', filter.type, filter.pattern ?? '', async () => {
-      const matches = channelListMatcher(filter.pattern ?? '')
-      const states = await access.engine.channels.list(filter.type)
-      return states.filter((state) => matches(state.name) && access.sees(state.type, state.name)).map(withActivity)
+  list(filter: ChannelFilter = {}): Promise<readonly ChannelInfo[]> {
+    return this.#access.run('list', filter.type, filter.pattern ?? '', async () =>
+      this.#states(await this.#names(filter)),
+    )
+  }
+
+  /** A part of {@link list}, in the order of the types' names. @throws BrokerError ARGUMENT_INVALID */
+  page({ limit = Infinity, maxBytes = Infinity, cursor, ...filter }: ChannelPageInput): Promise<ChannelPage> {
+    return this.#access.run('list', filter.type, filter.pattern ?? '', async () => {
+      if (limit !== Infinity) assertInteger('limit', limit, 1)
+      const after = cursor === undefined ? undefined : channelOfCursor(cursor)
+      const all = (await this.#names(filter)).toSorted(inPageOrder)
+      const rest = after === undefined ? all : all.filter((each) => inPageOrder(each, after) > 0)
+      const page = firstOf(rest, limit, maxBytes)
+      const last = page.at(-1)
+      const more = last !== undefined && rest.length > page.length
+      return {
+        channels: await this.#states(page),
+        total: all.length,
+        ...(more ? { nextCursor: cursorOfChannel(last) } : {}),
+      }
     })
+  }
+
+  /** The channels that match and that the caller may see. */
+  async #names({ type, pattern = '' }: ChannelFilter): Promise<readonly ChannelName[]> {
+    const access = this.#access
+    const matches = channelListMatcher(pattern)
+    const names = await access.engine.channels.names(type)
+    return names.filter((each) => matches(each.name) && access.sees(each.type, each.name))
+  }
+
+  /** A channel that was deleted meanwhile is left out. */
+  async #states(names: readonly ChannelName[]): Promise<readonly ChannelInfo[]> {
+    const { channels } = this.#access.engine
+    const infos: ChannelInfo[] = []
+    for (let at = 0; at < names.length; at += TOGETHER) {
+      // A long list must not hold up the event loop.
+      if (at > 0) await nextTurn()
+      const states = await Promise.all(
+        names.slice(at, at + TOGETHER).map(({ type, name }) => channels.info(type, name)),
+      )
+      for (const state of states) if (state) infos.push(withActivity(state))
+    }
+    return infos
   }
 
   /** @throws BrokerError CHANNEL_NOT_FOUND */

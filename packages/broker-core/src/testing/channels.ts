@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 
 import { CHANNEL_TYPES } from '../channel.ts'
+import type { ChannelName } from '../engine.ts'
 import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import {
@@ -158,10 +159,16 @@ export const channelCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('channels - list and info agree', async ({ engine, channel }) => {
+  contractCase('channels - names, list and info agree', async ({ engine, channel }) => {
     const name = channel('agree')
     await sendAll(engine, name, numbered(3))
     await receiveOne(engine, name)
+    await engine.logs.append(name, logged('x'))
+    const own = (all: readonly ChannelName[]) =>
+      all.filter((each) => each.name === name).map((each) => `${each.type} ${each.name}`)
+    assert.deepEqual(own(await engine.channels.names()), [`queues ${name}`, `events_store ${name}`])
+    assert.deepEqual(own(await engine.channels.list()), [`queues ${name}`, `events_store ${name}`])
+    assert.deepEqual(own(await engine.channels.names('queues')), [`queues ${name}`])
     const listed = (await engine.channels.list('queues')).find((state) => state.name === name)
     assert.deepEqual(listed, await engine.channels.info('queues', name))
   }),

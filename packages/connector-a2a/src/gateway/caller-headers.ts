@@ -31,18 +31,18 @@ const KEPT_BACK: ReadonlySet<string> = new Set([
 
 /**
  * The caller's headers that an agent gets, by lower-case name (A5). Whatever a caller says under `x-broker-*` is dropped:
- * only the broker speaks under those names.
+ * only the broker speaks under those names. Names with an underscore are dropped too: to CGI and WSGI servers
+ * `X_Broker_Caller_ID` is the same as `X-Broker-Caller-ID`.
  */
 export function callerHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
   const forwarded: Record<string, string> = {}
   const named = namedByConnection(headers.connection)
   for (const name in headers) {
     if (KEPT_BACK.has(name) || name.startsWith('x-broker-') || name.startsWith('x-forwarded-')) continue
+    if (name.includes('_')) continue
     if (named?.has(name)) continue
     const value = headers[name]
     if (value === undefined) continue
-    // A header of the name __proto__ is one like any other.
-    if (name === '__proto__') continue
     forwarded[name] = typeof value === 'string' ? value : value.join(', ')
   }
   return forwarded

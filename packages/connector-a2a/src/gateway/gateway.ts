@@ -1,6 +1,8 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectionCaller, JsonRpcNotification } from '@signalbox/http-kit'
-import { InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { hopsOf, hopsProblem, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 
@@ -23,7 +25,7 @@ export interface GatewayOptions {
   readonly streamLimits: StreamLimits
   readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>
   /** Something failed that no client is told about. */
-  readonly failed: (error: unknown) => void
+  readonly failed: (error: unknown, request?: IncomingMessage) => void
 }
 
 /** A request for an agent, checked. */
@@ -221,7 +223,7 @@ export class Gateway {
 
   #fail(exchange: A2aExchange, error: unknown, id: string | undefined): void {
     const told = error instanceof JsonRpcError ? error : queryFailure(error)
-    if (told === undefined) this.#options.failed(error)
+    if (told === undefined) this.#options.failed(error, exchange.request)
     exchange.fail(told ?? internalError(error), id)
   }
 }
@@ -236,6 +238,12 @@ export function assertAgentId(agentId: string): void {
   )
 }
 
+/** @throws JsonRpcError -32600 for a request that has come through too many brokers (A19) */
+export function assertHops(headers: IncomingHttpHeaders): void {
+  const problem = hopsProblem(hopsOf(headers))
+  if (problem !== undefined) throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, `invalid request: ${problem}`)
+}
+
 function answer(exchange: A2aExchange, agentId: string, id: string | undefined, reply: AgentReply): void {
   const said = agentAnswer(agentId, reply)
   if ('result' in said) exchange.succeed(id ?? 'null', said.result)
@@ -248,7 +256,8 @@ function requestOptions(
   timeoutMs: number | undefined,
 ): AgentRequestOptions {
   const headers = callerHeaders(request.headers)
-  return timeoutMs === undefined ? { caller, headers } : { caller, headers, timeoutMs }
+  const hops = hopsOf(request.headers)
+  return timeoutMs === undefined ? { caller, headers, hops } : { caller, headers, hops, timeoutMs }
 }
 
 /** Nobody is told what is wrong with a notification: one with a bad timeout has the default. */

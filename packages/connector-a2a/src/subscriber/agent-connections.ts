@@ -36,7 +36,7 @@ const CONNECT_MS = 10_000
  */
 export class AgentConnections {
   readonly #addressPolicy: AgentAddressPolicy
-  readonly #options: Pool.Options
+  readonly #optionsFor: (origin: URL) => Pool.Options
   readonly #pools = new Map<string, Pool>()
   readonly proxy: AgentProxy | undefined
 
@@ -44,7 +44,6 @@ export class AgentConnections {
   constructor({ tlsSkipVerify, ca, addressPolicy, proxyUrl }: ConnectionOptions) {
     this.#addressPolicy = addressPolicy
     const connect = {
-      lookup: addressPolicy.lookup,
       timeout: CONNECT_MS,
       rejectUnauthorized: !tlsSkipVerify,
       // Made once: each connection would read all certificates again.
@@ -52,8 +51,9 @@ export class AgentConnections {
         ? {}
         : { secureContext: createSecureContext({ ca: typeof ca === 'string' ? ca : [...ca] }) }),
     }
-    this.proxy = proxyUrl === undefined ? undefined : new AgentProxy(proxyUrl)
-    this.#options = {
+    const proxy = proxyUrl === undefined ? undefined : new AgentProxy(proxyUrl)
+    this.proxy = proxy
+    const options: Pool.Options = {
       allowH2: false,
       pipelining: 1,
       keepAliveTimeout: IDLE_MS,
@@ -62,14 +62,18 @@ export class AgentConnections {
       // A call has one deadline, and that is ours.
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: this.proxy === undefined ? connect : proxiedConnector(this.proxy, connect),
     }
+    const proxied = proxy && proxiedConnector(proxy, connect)
+    this.#optionsFor = (origin) => ({
+      ...options,
+      connect: proxied ?? { ...connect, lookup: addressPolicy.lookupFor(origin) },
+    })
   }
 
-  /** Whether a host may be called, as far as can be said without resolving it. */
-  permits(hostname: string): boolean {
+  /** Whether a URL may be called, as far as can be said without resolving its host. */
+  permits(url: URL): boolean {
     try {
-      this.#addressPolicy.assertHost(hostname)
+      this.#addressPolicy.assertHost(url)
       return true
     } catch (error) {
       if (error instanceof AgentAddressError) return false
@@ -100,7 +104,7 @@ export class AgentConnections {
   }
 
   #open(origin: string): Pool {
-    const pool = new Pool(origin, this.#options)
+    const pool = new Pool(origin, this.#optionsFor(new URL(origin)))
     let connected = 0
     const dropIfUnused = (): void => {
       if (connected === 0 && pool.stats.size === 0 && this.#pools.get(origin) === pool) this.#pools.delete(origin)

@@ -7,13 +7,9 @@ export class AgentTarget {
   readonly url: string
   /** The value of the header Host. */
   readonly host: string
-  /**
-   * Whether its host may be called at all (R8): node resolves no name, and so asks nobody, where the host is an address.
-   * What a name stands for is looked at with each connection.
-   */
-  readonly permitted: boolean
   /** To be asked before each call; undefined where each connection asks by itself. */
   readonly permittedNow: (() => Promise<boolean>) | undefined
+  readonly #parsed: URL
   readonly #origin: string
   readonly #path: string
   readonly #connections: AgentConnections
@@ -23,17 +19,26 @@ export class AgentTarget {
   /** @throws TypeError for what is not a URL */
   constructor(url: string, connections: AgentConnections) {
     const parsed = new URL(url)
-    const { protocol, host, hostname, origin, pathname, search } = parsed
+    const { protocol, host, origin, pathname, search } = parsed
     const { proxy } = connections
     const readByProxy = proxy !== undefined && protocol === 'http:'
     this.url = url
     this.host = host
-    this.permitted = connections.permits(hostname)
     this.permittedNow = proxy === undefined ? undefined : () => connections.permitsNow(parsed)
+    this.#parsed = parsed
     this.#origin = origin
     this.#path = (readByProxy ? origin : '') + pathname + search
     this.#connections = connections
     this.#proxyHeaders = readByProxy ? proxy.headers : []
+  }
+
+  /**
+   * Whether its host may be called at all (R8): node resolves no name, and so asks nobody, where the host is an address.
+   * What a name stands for is looked at with each connection. Asked with each call: where the server itself listens is
+   * known after its agents are.
+   */
+  get permitted(): boolean {
+    return this.#connections.permits(this.#parsed)
   }
 
   /**

@@ -8,7 +8,7 @@ import type { AgentQuery } from '@signalbox/registry'
  * who calls from `X-Broker-Caller-ID`, whatever the caller said.
  */
 export function requestHeaders(host: string, query: AgentQuery): string[] {
-  const { callerId, headers, mode, streamId } = query
+  const { callerId, headers, hops, mode, streamId } = query
   const sent = [
     'Host',
     host,
@@ -20,6 +20,8 @@ export function requestHeaders(host: string, query: AgentQuery): string[] {
     'identity',
     'X-Broker-Caller-ID',
     callerId,
+    'X-Broker-Hops',
+    String(hops),
   ]
   if (streamId !== undefined) sent.push('X-Broker-Stream-ID', streamId)
   for (const name of Object.keys(headers)) {
@@ -42,7 +44,8 @@ const FRAMING: ReadonlySet<string> = new Set([
 
 /** Whether HTTP can carry a header beside ours. The gateway passes on no other, but a Query may come from anywhere. */
 function isCarriable(name: string, value: string): boolean {
-  if (FRAMING.has(name.toLowerCase())) return false
+  // A node of an older version may forward names that some servers take for the broker's own.
+  if (name.includes('_') || FRAMING.has(name.toLowerCase())) return false
   try {
     validateHeaderName(name)
     validateHeaderValue(name, value)

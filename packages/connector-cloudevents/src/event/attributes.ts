@@ -1,6 +1,7 @@
 import { CloudEvent, ValidationError } from 'cloudevents'
 
 import { invalidEvent } from './invalid-event.ts'
+import { hasPlainFormats } from './plain-formats.ts'
 
 /** How an attribute stands in JSON (CloudEvents JSON format 2.2); everything that is no number or boolean is a string. */
 export type AttributeType = 'string' | 'integer' | 'boolean'
@@ -34,10 +35,13 @@ export function isAttributeName(name: string): boolean {
 
 /** @throws CeError EVENT_INVALID */
 export function assertAttributeName(name: string): void {
-  if (isAttributeName(name)) return
+  if (CORE_ATTRIBUTES.has(name) || isAttributeName(name)) return
   const shown = JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name)
   throw invalidEvent(`${shown} is not an attribute name; allowed are the letters a to z and digits`)
 }
+
+/** Text that any attribute may hold, and is checked quickly. */
+const PRINTABLE = /^[\x20-\x7e]*$/
 
 /** What the CloudEvents type system keeps out of strings: control characters, and what is no character at all. */
 // oxlint-disable-next-line no-control-regex -- control characters are what this looks for
@@ -58,10 +62,11 @@ export function assertAttributes({ texts }: Attributes): void {
     throw invalidEvent(`specversion is ${JSON.stringify(specversion)}; this server reads "1.0"`, 'specversion')
   }
   for (const [name, text] of texts) {
-    if (!text.isWellFormed() || FORBIDDEN.test(text)) {
+    if (!PRINTABLE.test(text) && (!text.isWellFormed() || FORBIDDEN.test(text))) {
       throw invalidEvent(`the attribute ${name} holds a control character or something that is no character`, name)
     }
   }
+  if (hasPlainFormats(texts)) return
   try {
     // Extensions are checked by then, and the SDK refuses some that the specification allows.
     // oxlint-disable-next-line no-new -- making one is the check

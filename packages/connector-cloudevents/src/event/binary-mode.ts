@@ -7,6 +7,7 @@ import { tagsOf } from './event-tags.ts'
 import { decodeHeaderValue } from './header-value.ts'
 import type { IncomingEvent } from './incoming-event.ts'
 import { invalidEvent } from './invalid-event.ts'
+import { MAX_ATTRIBUTES, tooManyAttributes } from './limits.ts'
 
 /**
  * HTTP binding 3.1: attributes in `ce-` headers, all of them text, and the data is the body as it is.
@@ -15,9 +16,9 @@ import { invalidEvent } from './invalid-event.ts'
 export function readBinary({ rawHeaders, headers }: IncomingMessage, body: Buffer): IncomingEvent {
   const texts = new Map<string, string>()
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const header = (rawHeaders[i] ?? '').toLowerCase()
-    if (!header.startsWith('ce-')) continue
-    const name = header.slice(3)
+    const header = rawHeaders[i] ?? ''
+    if (!isAttributeHeader(header)) continue
+    const name = header.slice(3).toLowerCase()
     assertAttributeName(name)
     if (name === 'datacontenttype') {
       throw invalidEvent('datacontenttype is the Content-Type header in binary mode, not a ce- header', name)
@@ -27,7 +28,13 @@ export function readBinary({ rawHeaders, headers }: IncomingMessage, body: Buffe
   }
   const contentType = headers['content-type']
   if (contentType !== undefined) texts.set('datacontenttype', contentType)
+  if (texts.size > MAX_ATTRIBUTES) throw tooManyAttributes()
   const attributes: Attributes = { texts, types: new Map() }
   assertAttributes(attributes)
   return { subject: texts.get('subject'), message: { body, tags: tagsOf(attributes, body) } }
+}
+
+/** Whether a header begins with `ce-`, in any case. */
+function isAttributeHeader(header: string): boolean {
+  return header.charCodeAt(2) === 45 && (header.charCodeAt(0) | 32) === 99 && (header.charCodeAt(1) | 32) === 101
 }

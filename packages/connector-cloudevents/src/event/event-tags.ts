@@ -3,7 +3,7 @@ import type { Tags } from '@signalbox/broker-core'
 import type { Attributes, AttributeType } from './attributes.ts'
 import { isAttributeName } from './attributes.ts'
 import type { DataForm } from './data-form.ts'
-import { naturalForm } from './data-form.ts'
+import { isUnusualForm } from './data-form.ts'
 
 /** An attribute `x` of an event is the tag `ce_x` of its message. */
 export const TAG_PREFIX = 'ce_'
@@ -18,9 +18,10 @@ export const FORMS_TAG = 'ce_:forms'
 export function tagsOf({ texts, types }: Attributes, body: Uint8Array, form?: DataForm): Tags {
   const tags: Record<string, string> = {}
   for (const [name, text] of texts) tags[TAG_PREFIX + name] = text
-  const forms = [...types].map(([name, type]) => `${name}=${type}`)
-  if (form !== undefined && form !== naturalForm(body, texts.get('datacontenttype'))) forms.push(`data=${form}`)
-  if (forms.length > 0) tags[FORMS_TAG] = forms.join(',')
+  let forms = ''
+  for (const [name, type] of types) forms += `,${name}=${type}`
+  if (form !== undefined && isUnusualForm(form, body, texts.get('datacontenttype'))) forms += `,data=${form}`
+  if (forms !== '') tags[FORMS_TAG] = forms.slice(1)
   return tags
 }
 

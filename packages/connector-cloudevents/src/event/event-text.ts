@@ -1,10 +1,6 @@
-import { Buffer } from 'node:buffer'
-
-import { decodeText } from '@signalbox/broker-core'
 import type { ChannelType, Message } from '@signalbox/broker-core'
 
-import type { DataForm } from './data-form.ts'
-import { jsonText, naturalForm } from './data-form.ts'
+import { dataMember } from './data-form.ts'
 import { eventOf } from './event-tags.ts'
 
 /** A message as a CloudEvent in JSON. */
@@ -57,23 +53,4 @@ export function eventText(
   const data = dataMember(body, carried?.form, carried?.attributes.texts.get('datacontenttype'))
   if (data !== '') members.push(data)
   return { text: `{${members.join(',')}}`, isEvent: carried !== undefined }
-}
-
-/** What was said of the form holds as far as the body bears it out; otherwise the body's own form does. */
-function dataMember(body: Uint8Array, form: DataForm | undefined, datacontenttype: string | undefined): string {
-  if (form === 'base64') return base64Member(body)
-  if (form === 'text') {
-    const text = decodeText(body)
-    if (text !== undefined) return `"data":${JSON.stringify(text)}`
-  }
-  const natural = naturalForm(body, datacontenttype)
-  if (natural === 'none') return ''
-  if (natural === 'text') return `"data":${JSON.stringify(decodeText(body) ?? '')}`
-  if (natural === 'base64') return base64Member(body)
-  // A line end can only stand between the parts of JSON text, where a blank does as well.
-  return `"data":${(jsonText(body) ?? 'null').replace(/[\r\n]+/g, ' ')}`
-}
-
-function base64Member(body: Uint8Array): string {
-  return `"data_base64":"${Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('base64')}"`
 }

@@ -1,6 +1,8 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
-import { elementTexts, scanJson } from '@signalbox/http-kit'
+import { encodeText } from '@signalbox/broker-core'
+import type { MemberSink } from '@signalbox/http-kit'
+import { elementTexts, isJsonObject, readJson, scanJson } from '@signalbox/http-kit'
 
 import { CeError } from '../errors.ts'
 import type { AttributeType } from './attributes.ts'
@@ -10,21 +12,33 @@ import { isJsonType } from './data-form.ts'
 import { isIntegerText, tagsOf } from './event-tags.ts'
 import type { IncomingEvent } from './incoming-event.ts'
 import { invalidEvent } from './invalid-event.ts'
+import { assertWithinLimits, BODY_LIMITS, MAX_ATTRIBUTES, MAX_BATCH_EVENTS, tooManyAttributes } from './limits.ts'
 
 /** HTTP binding 3.2: the whole event is JSON. @throws CeError EVENT_INVALID */
 export function readStructured(body: Buffer): IncomingEvent {
   const text = textOf(body)
-  parse(text)
-  return readEvent(text)
+  const members = new Members(text)
+  assertWithinLimits(scanJson(text, BODY_LIMITS, members).exceeded)
+  members.assertFew()
+  return readEvent(parse(text), members)
 }
 
 /** HTTP binding 3.3: an array of events, which may be empty. @throws CeError EVENT_INVALID */
 export function readBatch(body: Buffer): readonly IncomingEvent[] {
   const text = textOf(body)
-  if (!Array.isArray(parse(text))) throw invalidEvent('a batch must be a JSON array of events')
-  return elementTexts(text).map((element, i) => {
+  assertWithinLimits(scanJson(text, BODY_LIMITS, NO_MEMBERS).exceeded)
+  const elements = elementTexts(text, MAX_BATCH_EVENTS + 1)
+  if (elements.length > MAX_BATCH_EVENTS) {
+    throw invalidEvent(`the batch has more than ${MAX_BATCH_EVENTS} events; send several batches`)
+  }
+  const values = parse(text)
+  if (!Array.isArray(values)) throw invalidEvent('a batch must be a JSON array of events')
+  return elements.map((element, i) => {
     try {
-      return readEvent(element)
+      const members = new Members(element)
+      scanJson(element, BODY_LIMITS, members)
+      members.assertFew()
+      return readEvent(values[i], members)
     } catch (error) {
       if (!(error instanceof CeError)) throw error
       const event = i + 1
@@ -33,97 +47,133 @@ export function readBatch(body: Buffer): readonly IncomingEvent[] {
   })
 }
 
+const NO_MEMBERS: MemberSink = { member(): void {} }
+
 function textOf(body: Buffer): string {
-  if (!isUtf8(body)) throw invalidEvent('the body is not UTF-8')
-  return body.toString('utf8')
+  const text = body.toString('utf8')
+  // Decoding puts U+FFFD for what is not UTF-8. Without one in the text there is nothing left to check.
+  if (text.includes('\ufffd') && !isUtf8(body)) throw invalidEvent('the body is not UTF-8')
+  return text
 }
 
 function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw invalidEvent('the body is not JSON')
+  const read = readJson(text)
+  if (read === undefined) throw invalidEvent('the body is not JSON')
+  return read.value
+}
+
+/** `data` and `data_base64` stand beside the attributes. */
+const MAX_MEMBERS = MAX_ATTRIBUTES + 2
+
+/** Where the members of one event stand in its JSON text. */
+class Members implements MemberSink {
+  readonly names: string[] = []
+  readonly #text: string
+  readonly #places: number[] = []
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  member(name: string, start: number, end: number): void {
+    // One too many is enough to refuse the event.
+    if (this.names.length <= MAX_MEMBERS) {
+      this.names.push(name)
+      this.#places.push(start, end)
+    }
+  }
+
+  /** @throws CeError EVENT_INVALID */
+  assertFew(): void {
+    const data = Number(this.names.includes('data')) + Number(this.names.includes('data_base64'))
+    if (this.names.length - data > MAX_ATTRIBUTES) throw tooManyAttributes()
+  }
+
+  source(index: number): string {
+    return this.#text.slice(this.#places[2 * index], this.#places[2 * index + 1])
+  }
+
+  /** The first name that stands twice. */
+  repeated(): string | undefined {
+    return this.names.find((name, index) => this.names.indexOf(name) !== index)
   }
 }
 
 /**
- * Reads an event from the text of a JSON object that is known to be JSON. Data is sliced out of it, not parsed and
- * printed: numbers of any size, the order of keys and repeated keys come through.
+ * Reads an event that was parsed. Data is sliced out of its text, not printed again: numbers of any size, the order of
+ * keys and repeated keys come through.
  */
-function readEvent(json: string): IncomingEvent {
-  if (!json.trimStart().startsWith('{')) throw invalidEvent('an event must be a JSON object')
-  const members = new Map<string, string>()
-  scanJson(
-    json,
-    { maxDepth: Number.MAX_SAFE_INTEGER, maxKeys: 0 },
-    {
-      member(name, start, end) {
-        if (members.has(name)) throw invalidEvent(`the member ${JSON.stringify(name.slice(0, 64))} is there twice`)
-        members.set(name, json.slice(start, end))
-      },
-    },
-  )
-  const dataText = members.get('data')
-  const base64Text = members.get('data_base64')
-  members.delete('data')
-  members.delete('data_base64')
+function readEvent(event: unknown, members: Members): IncomingEvent {
+  if (!isJsonObject(event)) throw invalidEvent('an event must be a JSON object')
+  const { names } = members
+  if (Object.keys(event).length !== names.length) {
+    throw invalidEvent(`the member ${JSON.stringify(members.repeated()?.slice(0, 64))} is there twice`)
+  }
   const texts = new Map<string, string>()
   const types = new Map<string, AttributeType>()
-  for (const [name, source] of members) {
-    assertAttributeName(name)
-    // Null is the same as absent (JSON format 2.2).
-    if (source === 'null') continue
-    const type = typeOf(name, source)
-    texts.set(name, type === 'string' ? String(JSON.parse(source)) : source)
-    if (type !== 'string') types.set(name, type)
+  let dataText: string | undefined
+  for (const [index, name] of names.entries()) {
+    if (name === 'data') dataText = members.source(index)
+    else if (name !== 'data_base64') addAttribute(name, event[name], index, members, texts, types)
   }
   const attributes = { texts, types }
   assertAttributes(attributes)
-  const { body, form } = readData(dataText, base64Text, texts.get('datacontenttype'))
+  const { body, form } = readData(event, dataText, texts.get('datacontenttype'))
   return { subject: texts.get('subject'), message: { body, tags: tagsOf(attributes, body, form) } }
 }
 
-function typeOf(name: string, source: string): AttributeType {
-  const first = source.charAt(0)
-  if (first === '"') return 'string'
-  if (!CORE_ATTRIBUTES.has(name)) {
-    if (first === 't' || first === 'f') return 'boolean'
-    if (isIntegerText(source)) return 'integer'
+function addAttribute(
+  name: string,
+  value: unknown,
+  index: number,
+  members: Members,
+  texts: Map<string, string>,
+  types: Map<string, AttributeType>,
+): void {
+  assertAttributeName(name)
+  if (typeof value === 'string') {
+    texts.set(name, value)
+    return
   }
-  const allowed = CORE_ATTRIBUTES.has(name) ? 'a string' : 'a string, a whole number, true or false'
-  throw invalidEvent(`the attribute ${name} is ${kindOf(first)}; it must be ${allowed}`, name)
+  // Null is the same as absent (JSON format 2.2).
+  if (value === null) return
+  const isCore = CORE_ATTRIBUTES.has(name)
+  const source = isCore ? '' : members.source(index)
+  if (isCore || !(typeof value === 'boolean' || (typeof value === 'number' && isIntegerText(source)))) {
+    const allowed = isCore ? 'a string' : 'a string, a whole number, true or false'
+    throw invalidEvent(`the attribute ${name} is ${kindOf(value)}; it must be ${allowed}`, name)
+  }
+  texts.set(name, source)
+  types.set(name, typeof value === 'boolean' ? 'boolean' : 'integer')
 }
 
-function kindOf(first: string): string {
-  if (first === '{') return 'an object'
-  if (first === '[') return 'an array'
-  return first === 't' || first === 'f' ? 'a boolean' : 'a number'
+function kindOf(value: unknown): string {
+  if (Array.isArray(value)) return 'an array'
+  return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
 /** JSON format 3.1. */
 function readData(
+  { data, data_base64: base64 }: { readonly data?: unknown; readonly data_base64?: unknown },
   dataText: string | undefined,
-  base64Text: string | undefined,
   datacontenttype: string | undefined,
-): { body: Buffer; form: DataForm } {
-  if (base64Text !== undefined && base64Text !== 'null') {
+): { body: Uint8Array; form: DataForm } {
+  if (base64 !== undefined && base64 !== null) {
     if (dataText !== undefined) throw invalidEvent('it has both data and data_base64; it may have one of them')
-    return { body: readBase64(base64Text), form: 'base64' }
+    return { body: readBase64(base64), form: 'base64' }
   }
-  if (dataText === undefined) return { body: Buffer.alloc(0), form: 'none' }
-  if (isJsonType(datacontenttype)) return { body: Buffer.from(dataText), form: 'json' }
-  const data: unknown = JSON.parse(dataText)
+  if (dataText === undefined) return { body: new Uint8Array(0), form: 'none' }
+  if (isJsonType(datacontenttype)) return { body: encodeText(dataText), form: 'json' }
   if (typeof data !== 'string') {
     throw invalidEvent(
-      `data is not a string, but datacontenttype is ${JSON.stringify(datacontenttype)}, which is not JSON; send its text as a string, or data_base64`,
+      `data is not a string, but datacontenttype is ${JSON.stringify(datacontenttype?.slice(0, 64))}, which is not JSON; send its text as a string, or data_base64`,
     )
   }
   if (!data.isWellFormed()) throw invalidEvent('data is not valid Unicode (it holds half a surrogate pair)')
-  return { body: Buffer.from(data), form: 'text' }
+  return { body: encodeText(data), form: 'text' }
 }
 
-function readBase64(source: string): Buffer {
-  const text: unknown = JSON.parse(source)
+function readBase64(text: unknown): Buffer {
   if (typeof text === 'string') {
     const bytes = Buffer.from(text, 'base64')
     if (bytes.toString('base64') === text) return bytes

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 
 import { decodeText } from '@signalbox/broker-core'
 import type { Reply, RequestType } from '@signalbox/broker-core'
+import { readJson } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { jsonText } from '../event/data-form.ts'
 import { eventText } from '../event/event-text.ts'
 import type { Answer } from '../exchange.ts'
 import { CeError } from '../errors.ts'
@@ -119,8 +119,8 @@ export const sendResponse = defineRoute({
 
 /** Why a subscriber rejects: the data's text, where it is one. */
 function reasonOf(body: Uint8Array): string {
-  const json = jsonText(body)
-  const value: unknown = json === undefined ? undefined : JSON.parse(json)
-  const text = typeof value === 'string' ? value : decodeText(body)
-  return text === undefined || text.trim() === '' ? 'the subscriber gave no reason' : text
+  const text = decodeText(body) ?? ''
+  const value = text.trimStart().startsWith('"') ? readJson(text)?.value : undefined
+  const reason = typeof value === 'string' ? value : text
+  return reason.trim() === '' ? 'the subscriber gave no reason' : reason
 }

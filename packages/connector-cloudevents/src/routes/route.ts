@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { compileQuery } from '@signalbox/http-kit'
 import type { Identity, Settlements } from '@signalbox/http-kit'
@@ -22,7 +24,7 @@ export interface Environment {
   readonly subscriptions: Subscriptions
   readonly flusher: Flusher
   /** For the log: something failed that no client is told about. */
-  failed(error: unknown): void
+  failed(error: unknown, request?: IncomingMessage): void
   dropped(count: number): void
 }
 

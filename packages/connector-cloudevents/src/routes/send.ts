@@ -89,16 +89,21 @@ export const queueSend = defineRoute({
         },
       ])
     }
+    const settings = {
+      delayMs: delay_seconds * 1000,
+      expirationMs: expiration_seconds * 1000,
+      maxReceiveCount: max_receive_count,
+      deadLetterQueue: dead_letter_queue,
+    }
+    const [first] = addressed
+    if (first !== undefined && addressed.length === 1) {
+      const { channel, message } = first
+      return accepted('stored', [sentTo(channel, await broker.queues.send(channel, { ...message, ...settings }))])
+    }
     const byChannel = Map.groupBy(addressed, ({ channel }) => channel)
     const sent = await settleAll(
       [...byChannel].map(async ([channel, group]) => {
-        const inputs = group.map(({ message }) => ({
-          ...message,
-          delayMs: delay_seconds * 1000,
-          expirationMs: expiration_seconds * 1000,
-          maxReceiveCount: max_receive_count,
-          deadLetterQueue: dead_letter_queue,
-        }))
+        const inputs = group.map(({ message }) => ({ ...message, ...settings }))
         const results = await broker.queues.sendBatch(channel, inputs)
         return results.map((result) => sentTo(channel, result))
       }),

@@ -1,14 +1,14 @@
-import type { Message, ReplyInput, RequestMessage, RequestType, Subscription } from '@signalbox/broker-core'
-import type { Identity } from '@signalbox/http-kit'
+import type { Message, Subscription } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
 import { toCeError } from '../errors.ts'
 import { Feed } from '../sse/feed.ts'
-import { errorFrame, messageFrame, requestFrame } from '../sse/frames.ts'
+import { errorFrame, messageFrame } from '../sse/frames.ts'
+import { handOver } from '../sse/hand-over.ts'
 import { storeStart } from '../sse/store-start.ts'
 import type { SubscriptionInfo } from '../sse/subscriptions.ts'
 import { channel, STRICT } from './parameter-types.ts'
-import type { Environment, RouteCall } from './route.ts'
+import type { RouteCall } from './route.ts'
 import { defineRoute } from './route.ts'
 
 function common(channelText: string) {
@@ -100,8 +100,17 @@ function requestRoute(name: 'commands' | 'queries', what: string) {
       subscribe(name, query, call, async (feed, options) => {
         // First, so that no answer comes too early for it.
         await call.environment.relay?.open()
+        const { environment, identity } = call
+        const { pending, relay } = environment
+        const subscriber = {
+          feed,
+          pending,
+          node: relay?.node,
+          clientId: identity.clientId,
+          graceMs: environment.options.answerGraceMs,
+        }
         return call.broker[name].subscribe(query.channel, options, (request) =>
-          handOver(name, what, request, feed, call.identity, call.environment),
+          handOver(name, what, request, subscriber),
         )
       }),
   })
@@ -109,38 +118,6 @@ function requestRoute(name: 'commands' | 'queries', what: string) {
 
 export const subscribeCommands = requestRoute('commands', 'command')
 export const subscribeQueries = requestRoute('queries', 'query')
-
-/** Hands a request to the subscriber and waits for its answer, for as long as requester and subscriber are there. */
-async function handOver(
-  type: RequestType,
-  what: string,
-  request: RequestMessage,
-  feed: Feed,
-  { clientId }: Identity,
-  { pending, relay }: Environment,
-): Promise<ReplyInput> {
-  if (!feed.open || request.signal.aborted) return { error: 'the subscriber is gone' }
-  const waiting = pending.add(clientId, relay?.node)
-  const { id, reply } = waiting
-  const frame = requestFrame(type, request, { brokerrequestid: id, brokerreplychannel: `reply.${id}` })
-  if (!feed.hasRoomFor(frame)) {
-    waiting.forget()
-    return { error: `the subscriber is too slow: it did not take the ${what}` }
-  }
-  feed.offer(frame)
-  const { promise: gone, resolve } = Promise.withResolvers<ReplyInput>()
-  const reason = `the subscriber went away before it answered; it may have carried out the ${what} all the same`
-  const goOn = (): void => resolve({ error: reason })
-  const offEnd = feed.onEnd(goOn)
-  request.signal.addEventListener('abort', goOn, { once: true })
-  try {
-    return await Promise.race([reply, gone])
-  } finally {
-    waiting.forget()
-    offEnd()
-    request.signal.removeEventListener('abort', goOn)
-  }
-}
 
 /**
  * Subscribes, and answers with a stream once that is done: a client that sees the head of the answer misses nothing from
@@ -207,6 +184,7 @@ async function subscribe(
           const { code, message } = toCeError(error)
           if (code === 'INTERNAL') environment.failed(error)
           stream.writeText(errorFrame(code, message))
+          feed.end(code === 'FORBIDDEN')
         }
         stream.end()
       })

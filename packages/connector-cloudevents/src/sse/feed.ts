@@ -41,6 +41,11 @@ export class Feed implements Flushable {
   #dropped = 0
   #waitsForDrain = false
   #ended = false
+  /** Once the feed has ended: what was never written. */
+  #unwritten: ReadonlySet<Frame> = new Set()
+  #refused = false
+  #underWay = 0
+  #idleAgain: (() => void) | undefined
   #whenEnded: (() => void)[] = []
   readonly #opened: () => void
   readonly #isOpen: Promise<void>
@@ -64,14 +69,20 @@ export class Feed implements Flushable {
     if (this.#ended) return
     this.#stream = stream
     stream.onEnd(() => this.end())
+    if (this.#underWay > 0) this.#idleAgain = stream.keepBusy()
     this.#opened()
     this.#writeOn()
   }
 
-  /** Nothing is taken any more. Idempotent. */
-  end(): void {
+  /**
+   * Nothing is taken any more. Idempotent.
+   * @param refused The subscriber may not answer what it has
+   */
+  end(refused = false): void {
     if (this.#ended) return
     this.#ended = true
+    this.#unwritten = new Set(this.#pending)
+    this.#refused = refused
     this.#pending = []
     this.#pendingBytes = 0
     this.#opened()
@@ -87,6 +98,24 @@ export class Feed implements Flushable {
     return () => {
       const at = this.#whenEnded.indexOf(listener)
       if (at !== -1) this.#whenEnded.splice(at, 1)
+    }
+  }
+
+  /** Whether the subscriber may still answer what it has, when the feed has ended. */
+  get answersWanted(): boolean {
+    return !this.#refused
+  }
+
+  /** Whether the feed ended before the frame was written. */
+  lost(frame: Frame): boolean {
+    return this.#unwritten.has(frame)
+  }
+
+  /** Keeps the stream from being idle until the returned function is called, once: a request is under way. */
+  keepBusy(): () => void {
+    if (this.#underWay++ === 0) this.#idleAgain = this.#stream?.keepBusy()
+    return () => {
+      if (--this.#underWay === 0) this.#idleAgain?.()
     }
   }
 

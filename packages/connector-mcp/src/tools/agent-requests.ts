@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
-import { argument, shownValue } from '@signalbox/http-kit'
+import { argument, hopsProblem, shownValue } from '@signalbox/http-kit'
 import type { ArgumentProblem } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
@@ -10,7 +10,7 @@ import { agentOutcome, agentTimeout } from './agent-reply.ts'
 import { agentId, agentNotFound } from './agents.ts'
 import { ACTS } from './annotations.ts'
 import { defineTool } from './define-tool.ts'
-import { confirmation } from './results.ts'
+import { confirmation, failure } from './results.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tool.ts'
 import { cancelledOutcome, withProgress } from './waiting.ts'
 
@@ -142,6 +142,8 @@ async function forward(
   context: ToolContext,
 ): Promise<ToolOutcome> {
   context.broker.authorize('call', 'agents', agentId)
+  const problem = hopsProblem(context.hops)
+  if (problem !== undefined) return failure(`AGENT_LOOP: The call was refused: ${problem}.`)
   if (!(await agents.get(agentId))) return agentNotFound(agentId)
   const envelope = encodeText(JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method, params }))
   const awaited = `the reply of agent ${JSON.stringify(agentId)}`
@@ -150,6 +152,7 @@ async function forward(
       agents.request(agentId, envelope, {
         caller: context.broker.caller,
         headers: context.traceContext,
+        hops: context.hops,
         signal: context.signal,
         acceptOnly: !blocking,
         ...(timeoutSeconds === undefined ? {} : { timeoutMs: milliseconds(timeoutSeconds) }),

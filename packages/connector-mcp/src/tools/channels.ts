@@ -13,12 +13,16 @@ import {
   objectOutcome,
 } from './results.ts'
 
+/** A longer list is cut, and goes on on the next page. */
+const MAX_LIST_BYTES = 4 * 1024 * 1024
+
 export const channelList = defineTool({
   name: 'channel_list',
   title: 'List channels',
   description:
     'Lists the channels there are, by type and by name. Use it to find out where to send or read. A channel appears once it has been used; the same name may exist under several types. ' +
-    'Returns a JSON array of {name, type, is_active}; an empty array if nothing matches. For counts of one channel, use channel_info.',
+    'Returns a JSON array of {name, type, is_active}; an empty array if nothing matches. For counts of one channel, use channel_info. ' +
+    'With limit, and where the list would be larger than 4 MiB, it is a page: next_cursor in the structured content leads to the next one.',
   input: Type.Object(
     {
       type: Type.Optional(argument.channelType('Only channels of this type; all types if left out.')),
@@ -27,18 +31,21 @@ export const channelList = defineTool({
           'Only names that match: with * (any characters) or ? (one) a pattern for the whole name, otherwise the beginning of the name.',
         ),
       ),
+      limit: Type.Optional(
+        Type.Integer({ description: 'The most channels of one page; all if left out.', minimum: 1, maximum: 10_000 }),
+      ),
+      cursor: Type.Optional(
+        argument.text('Where the page begins: next_cursor of the page before. The first page needs none.'),
+      ),
     },
     { additionalProperties: false },
   ),
   output: channelsOutput,
   annotations: READS,
   needs: { action: 'list', patterns: CHANNEL_TYPES },
-  async run({ type, pattern }, { broker }) {
-    const channels = await broker.channels.list({
-      ...(type === undefined ? {} : { type }),
-      ...(pattern === undefined ? {} : { pattern }),
-    })
-    return listOutcome('channels', channels.map(channelDescriptor))
+  async run(args, { broker }) {
+    const { channels, nextCursor } = await broker.channels.page({ ...args, maxBytes: MAX_LIST_BYTES })
+    return listOutcome('channels', channels.map(channelDescriptor), nextCursor)
   },
 })
 

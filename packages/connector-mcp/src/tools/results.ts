@@ -18,8 +18,13 @@ export function channelInfoResult({ name, type, isActive, incoming, outgoing }: 
 }
 
 /** A list is its own JSON array as text, and an object around it as structured content (M10). */
-export function listOutcome(name: 'messages' | 'events' | 'channels' | 'agents', list: readonly object[]): ToolOutcome {
-  return { text: JSON.stringify(list), isError: false, structuredContent: { [name]: list } }
+export function listOutcome(
+  name: 'messages' | 'events' | 'channels' | 'agents',
+  list: readonly object[],
+  nextCursor?: string,
+): ToolOutcome {
+  const more = nextCursor === undefined ? {} : { next_cursor: nextCursor }
+  return { text: JSON.stringify(list), isError: false, structuredContent: { [name]: list, ...more } }
 }
 
 export function objectOutcome(object: object): ToolOutcome {
@@ -68,7 +73,14 @@ const descriptorFields = {
   is_active: Type.Boolean({ description: 'Traffic or a subscriber within the last 5 minutes.' }),
 }
 
-export const channelsOutput = Type.Object({ channels: Type.Array(Type.Object(descriptorFields)) })
+export const nextCursorOutput = Type.Optional(
+  Type.String({ description: 'Give it as cursor to get the next page; absent on the last one.' }),
+)
+
+export const channelsOutput = Type.Object({
+  channels: Type.Array(Type.Object(descriptorFields)),
+  next_cursor: nextCursorOutput,
+})
 
 export const channelInfoOutput = Type.Object({
   ...descriptorFields,

@@ -12,6 +12,8 @@ export interface ToolContext {
   readonly callerGone: AbortSignal
   /** Headers that tie the call to its caller's trace; they go along to whoever is called on its behalf. */
   readonly traceContext: Readonly<Record<string, string>>
+  /** Brokers that the call has come through before this one. */
+  readonly hops: number
   /** Present when the agent tools are. */
   readonly agents?: AgentDirectory
   /** Whether the client asked for progress. */

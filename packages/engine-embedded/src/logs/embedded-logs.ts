@@ -47,6 +47,8 @@ export class EmbeddedLogs implements LogEngine {
   }
 
   append(channel: string, message: LogAppend): Promise<AppendResult> {
+    const refusal = this.#store.damage.refusal('events_store', channel)
+    if (refusal) return Promise.reject(refusal)
     const now = this.#now()
     const entry = newEntry(message)
     const [, , size, , , , , body] = entry.columns

@@ -46,6 +46,10 @@ export class LogFeed {
     return this.context.registry.get('events_store', this.name)
   }
 
+  get damaged(): boolean {
+    return this.context.reader.damaged(this.name)
+  }
+
   append(item: LogItem): void {
     this.#recent.push(item)
     this.#recentBytes += item.size

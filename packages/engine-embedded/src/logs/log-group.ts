@@ -84,7 +84,7 @@ export class LogGroup implements Follower {
       }
       if (this.#canGoOn()) this.pump()
     } catch (error) {
-      if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) return
+      if (isBrokerError(error, 'ENGINE_UNAVAILABLE') && !this.#feed.damaged) return
       for (const { subscription } of Array.from(this.#members)) subscription.end(toError(error))
     }
   }

@@ -69,9 +69,14 @@ export class LogReader {
     return this.#statements
   }
 
+  /** Whether something of it is known to be unreadable: it does not come back by waiting. */
+  damaged(name: string): boolean {
+    return this.#store.damage.has('events_store', name)
+  }
+
   /** Entries from a sequence on, in order; at least one if there is one, then none past `maxBytes` of bodies. */
   from(log: StoredLog, sequence: number, max: number, maxBytes?: number): LogItem[] {
-    return this.#store.reading(() => this.#from(log, sequence, max, maxBytes))
+    return this.#store.reading('events_store', log.name, () => this.#from(log, sequence, max, maxBytes))
   }
 
   #from({ id, name, lastSequence }: StoredLog, sequence: number, max: number, maxBytes?: number): LogItem[] {
@@ -82,7 +87,7 @@ export class LogReader {
 
   /** The newest entries, newest first. */
   latest(log: StoredLog, max: number, maxBytes?: number): LogItem[] {
-    return this.#store.reading(() => this.#latest(log, max, maxBytes))
+    return this.#store.reading('events_store', log.name, () => this.#latest(log, max, maxBytes))
   }
 
   #latest({ id, name, lastSequence }: StoredLog, max: number, maxBytes?: number): LogItem[] {
@@ -100,7 +105,7 @@ export class LogReader {
 
   /** Alone of the reads it may show an entry in the moment before its sync: the one it replaces may be gone already. */
   lastOfKey({ id, name }: StoredLog, key: string): StoredEvent | undefined {
-    const sequence = this.#store.reading(() => this.#prepared().lastOfKey.get(id, key)?.sequence)
+    const sequence = this.#store.reading('events_store', name, () => this.#prepared().lastOfKey.get(id, key)?.sequence)
     if (sequence === undefined) return undefined
     const [item] = this.from({ id, name, lastSequence: sequence }, sequence, 1)
     return item?.event
@@ -111,7 +116,7 @@ export class LogReader {
    * range of sequences, some 40 look-ups at most, and appending needs no index by time.
    */
   firstSince(log: StoredLog, timestamp: number): number | undefined {
-    return this.#store.reading(() => this.#firstSince(log, timestamp))
+    return this.#store.reading('events_store', log.name, () => this.#firstSince(log, timestamp))
   }
 
   #firstSince({ id, lastSequence }: StoredLog, timestamp: number): number | undefined {

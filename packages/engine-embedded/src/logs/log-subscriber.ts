@@ -57,7 +57,7 @@ export class LogSubscriber implements Follower {
 
   #readFailed(error: unknown): void {
     // While the store is being opened again it waits; it is pumped when the store is back.
-    if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) return
+    if (isBrokerError(error, 'ENGINE_UNAVAILABLE') && !this.#feed.damaged) return
     this.#subscription.end(toError(error))
   }
 

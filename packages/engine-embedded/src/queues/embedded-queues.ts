@@ -1,4 +1,5 @@
 import type {
+  BrokerError,
   QueueDelivery,
   QueueEngine,
   QueueMessage,
@@ -10,6 +11,7 @@ import type {
 import { unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
+import { DELAYED } from '../store/damage.ts'
 import type { Store } from '../store/store.ts'
 import type { NewQueueMessage, PlacedMessage } from '../writer/operations.ts'
 import { Leases } from './leases.ts'
@@ -73,6 +75,8 @@ export class EmbeddedQueues implements QueueEngine {
 
   sendBatch(channel: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]> {
     if (messages.length === 0) return Promise.resolve([])
+    const refusal = this.#refusal(channel, messages)
+    if (refusal) return Promise.reject(refusal)
     const now = this.#now()
     let bytes = 0
     const stored = messages.map((message) => {
@@ -93,6 +97,12 @@ export class EmbeddedQueues implements QueueEngine {
         })
       }),
     )
+  }
+
+  #refusal(channel: string, messages: readonly QueueSend[]): BrokerError | undefined {
+    const { damage } = this.#store
+    const damaged = damage.refusal('queues', channel)
+    return damaged ?? (messages.some(({ delayMs }) => delayMs > 0) ? damage.partRefusal(DELAYED) : undefined)
   }
 
   /** A message is on disk: keep it for delivery if its queue is being received from, and note its times. */
@@ -230,7 +240,8 @@ export class EmbeddedQueues implements QueueEngine {
     for (const { id, name } of this.#registry.all('queues')) names.set(id, name)
     for (const [id, some] of Map.groupBy(messages, ({ channel }) => channel)) {
       const name = names.get(id)
-      if (name === undefined) continue
+      // What is damaged cannot be removed; it would be tried again each second.
+      if (name === undefined || this.#store.damage.has('queues', name)) continue
       const queue = this.#queue(name)
       const sequences = some.map(({ sequence }) => sequence).filter((sequence) => !queue.isHeld(sequence))
       for (const sequence of sequences) queue.withdraw(sequence)
@@ -278,12 +289,23 @@ export class EmbeddedQueues implements QueueEngine {
   reopened(): void {
     for (const queue of this.#queues.values()) {
       const id = queue.channel?.id
-      const gone = queue.heldSequences().filter((sequence) => id === undefined || !this.#reader.exists(id, sequence))
+      const gone = queue
+        .heldSequences()
+        .filter((sequence) => id === undefined || !this.#exists(id, queue.name, sequence))
       queue.letGo(gone)
       queue.forgetWindow()
       this.#receivers.serveSoon(queue)
     }
     this.#clock.start()
+  }
+
+  #exists(id: number, name: string, sequence: number): boolean {
+    try {
+      return this.#reader.exists(id, name, sequence)
+    } catch (error) {
+      if (!this.#store.damage.has('queues', name)) throw error
+      return false
+    }
   }
 
   #checkOpen(): void {

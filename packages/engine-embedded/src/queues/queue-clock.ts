@@ -1,3 +1,5 @@
+import { isBrokerError } from '@signalbox/broker-core'
+
 import type { Store } from '../store/store.ts'
 import type { PlacedMessage } from '../writer/operations.ts'
 import type { QueueReader } from './queue-reader.ts'
@@ -41,8 +43,9 @@ export class QueueClock {
 
   /** Finds out what the store has in wait. */
   start(): void {
-    this.#nextDue = this.#reader.nextDue() ?? Infinity
-    this.#expiring = this.#reader.anyExpiring()
+    // Where it cannot be read, that was reported: the other queues go on.
+    this.#nextDue = orElse(Infinity, () => this.#reader.nextDue() ?? Infinity)
+    this.#expiring = orElse(false, () => this.#reader.anyExpiring())
     this.#arm()
   }
 
@@ -111,5 +114,14 @@ export class QueueClock {
     }
     await this.#store.submit('expireDelayed', { kind: 'expireDelayed', now, limit: STEP }, 0, () => {})
     this.#expiring = this.#reader.anyExpiring()
+  }
+}
+
+function orElse<T>(otherwise: T, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
+    return otherwise
   }
 }

@@ -4,6 +4,7 @@ import type Database from 'better-sqlite3'
 import { plainBytes } from '../bytes.ts'
 import type { LiveChannel } from '../channel-registry.ts'
 import { CHANNEL, KEY, SEQUENCE } from '../store/schema.ts'
+import { DELAYED, EXPIRY } from '../store/damage.ts'
 import type { Store } from '../store/store.ts'
 import { parseTags } from '../store/tags.ts'
 import type { Entry } from './window.ts'
@@ -79,35 +80,38 @@ export class QueueReader {
    * known sequence is written, but not synced yet.
    */
   page({ id, name, lastSequence }: LiveChannel, after: number, limit: number): Entry[] {
-    const entries: Entry[] = []
-    const rows = this.#store.reading(() => this.#prepared().page.all(id, after, id, lastSequence, limit))
-    for (const row of rows) entries.push(entryOf(row, name))
-    return entries
+    return this.#store.reading('queues', name, () => {
+      const entries: Entry[] = []
+      for (const row of this.#prepared().page.all(id, after, id, lastSequence, limit)) entries.push(entryOf(row, name))
+      return entries
+    })
   }
 
   /** One message, whatever its size; undefined when it is gone. */
   one(channelId: number, channel: string, sequence: number): Entry | undefined {
-    const row = this.#store.reading(() => this.#prepared().one.get(channelId, sequence))
-    return row && entryOf(row, channel)
+    return this.#store.reading('queues', channel, () => {
+      const row = this.#prepared().one.get(channelId, sequence)
+      return row && entryOf(row, channel)
+    })
   }
 
-  exists(channelId: number, sequence: number): boolean {
-    return this.#store.reading(() => this.#prepared().one.get(channelId, sequence)) !== undefined
+  exists(channelId: number, channel: string, sequence: number): boolean {
+    return this.#store.reading('queues', channel, () => this.#prepared().one.get(channelId, sequence)) !== undefined
   }
 
   /** Messages that have expired, by their channels' ids, in the order of their expiry. */
   expired(now: number, limit: number, skip: number): { channel: number; sequence: number }[] {
-    return this.#store.reading(() => this.#prepared().expired.all(now, limit, skip))
+    return this.#store.readingPart(EXPIRY, () => this.#prepared().expired.all(now, limit, skip))
   }
 
   /** Whether any message has an expiry. */
   anyExpiring(): boolean {
-    return (this.#prepared().expiring.get()?.count ?? 0) > 0
+    return this.#store.readingPart(EXPIRY, () => (this.#prepared().expiring.get()?.count ?? 0) > 0)
   }
 
   /** When the next delayed message is due; undefined when none is delayed. */
   nextDue(): number | undefined {
-    return this.#prepared().nextDue.get()?.due ?? undefined
+    return this.#store.readingPart(DELAYED, () => this.#prepared().nextDue.get()?.due ?? undefined)
   }
 }
 

@@ -59,8 +59,18 @@ export class LeaseSettlement {
   lapse(leases: readonly Lease[]): void {
     const held = leases.filter(({ queue, entry }) => queue.holds(entry))
     this.#forEachQueue(held, (queue, some) => this.#release(queue, some)).catch(() => {
-      // The leases were restored; with their deadlines past they lapse again.
+      // The leases were restored; with their deadlines past they lapse again. In a damaged queue they would for ever.
+      for (const lease of held) if (this.#damaged(lease.queue.name)) this.#giveUp(lease)
     })
+  }
+
+  #damaged(queue: string): boolean {
+    return this.#context.store.damage.has('queues', queue)
+  }
+
+  #giveUp(lease: Lease): void {
+    this.#context.leases.drop(lease)
+    if (lease.queue.holds(lease.entry)) lease.queue.letGo([lease.entry.sequence])
   }
 
   /** Ends every lease, as a nack does: the engine closes. */
@@ -110,7 +120,7 @@ export class LeaseSettlement {
     const { store } = this.#context
     const now = this.#context.now()
     const entries = leases.map(({ entry }) => entry)
-    const releases = entries.map((entry) => releaseOf(entry, now))
+    const releases = entries.map((entry) => this.#releaseOf(entry, now))
     return this.#restoring(leases, () =>
       store.submit(
         'release',
@@ -124,6 +134,12 @@ export class LeaseSettlement {
         },
       ),
     )
+  }
+
+  /** A message that expired on lease goes as expired, not to the dead-letter queue (C2); nor does it go to a damaged one. */
+  #releaseOf({ sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: Entry, now: number): Release {
+    const spent = maxReceiveCount > 0 && receiveCount >= maxReceiveCount && !isExpired(expiresAt, now)
+    return { sequence, receiveCount, deadLetterQueue: spent && !this.#damaged(deadLetterQueue) ? deadLetterQueue : '' }
   }
 
   /** Puts messages back into their queue, unless they expired meanwhile. */
@@ -147,13 +163,4 @@ export class LeaseSettlement {
       throw error
     }
   }
-}
-
-/** A message that expired on lease goes as expired, not to the dead-letter queue (C2). */
-function releaseOf(
-  { sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: Entry,
-  now: number,
-): Release {
-  const spent = maxReceiveCount > 0 && receiveCount >= maxReceiveCount && !isExpired(expiresAt, now)
-  return { sequence, receiveCount, deadLetterQueue: spent ? deadLetterQueue : '' }
 }

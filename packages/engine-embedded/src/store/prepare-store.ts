@@ -10,6 +10,7 @@ import { makeFolder, syncPath } from './files.ts'
 import { StoreLock } from './lock.ts'
 import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts'
 import { sqliteCode } from './sqlite-code.ts'
+import { loadChannels } from './stored-channel.ts'
 
 /**
  * Takes the lock of a store, checks the data file or makes a new one.
@@ -71,12 +72,12 @@ function createDataFile(files: StoreFiles): void {
   }
 }
 
-/** Reads the table definitions, which also replays what a crash left in the WAL. */
+/** Reads the table definitions and the list of channels, which also replays what a crash left in the WAL. */
 function checkReadable(files: StoreFiles): void {
   let database: Database.Database | undefined
   try {
     database = openReadConnection(files.data)
-    database.prepare('SELECT count(*) FROM channels').get()
+    loadChannels(database)
   } catch (error) {
     if (/^SQLITE_(NOTADB|CORRUPT|ERROR)/.test(sqliteCode(error))) throw damaged(files.data, messageOf(error), error)
     throw new EmbeddedEngineError(

@@ -1,3 +1,4 @@
+import type { BrokerError } from '@signalbox/broker-core'
 import { messageOf, unavailable } from '@signalbox/broker-core'
 import type Database from 'better-sqlite3'
 import { stat } from 'node:fs/promises'
@@ -13,38 +14,65 @@ import type {
 } from '../writer/operations.ts'
 import { Writer } from '../writer/writer.ts'
 import { openReadConnection } from './connections.ts'
+import type { DamagedChannel, DamagedPlace } from './damage.ts'
+import { Damage, damageReason } from './damage.ts'
 import type { StoreFiles } from './files.ts'
 import { storeFiles } from './files.ts'
 import type { StoreLock } from './lock.ts'
 import { prepareStore } from './prepare-store.ts'
-import { sqliteCode } from './sqlite-code.ts'
+import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'
+import type { StoredType } from './stored-channel.ts'
 
 const PROBE_MS = 1_000
-const FIRST_RETRY_MS = 100
-const LAST_RETRY_MS = 5_000
+
+/** How a store that failed is opened again. */
+export interface Retries {
+  /** The wait before it is opened, in milliseconds; twice as long after each failure, up to `lastMs`. */
+  readonly firstMs: number
+  readonly lastMs: number
+  /** It stays closed after so many failures without `steadyMs` of work between them. */
+  readonly limit: number
+  readonly steadyMs: number
+}
+
+export const RETRIES: Retries = { firstMs: 100, lastMs: 5_000, limit: 10, steadyMs: 60_000 }
+
+const STAYS_CLOSED =
+  'the store stays closed. Check the disk and start the server again; copy what can be read with "signalbox recover" if it is damaged'
 
 export interface StoreEvents {
   /** A group is durable; comes before its operations' own results. */
   group(reply: GroupReply): void
   activity(): ActivityOperation | undefined
+  /** The channels that share a part of the store. */
+  sharing(part: string): readonly DamagedChannel[]
   /** The store was given up and read anew: what is in memory may differ from what is on disk. */
   reopened(): void
 }
 
 /**
  * The files of an engine, open: the lock, the writer thread, and the reader on the main thread. After a failure of the
- * disk it closes everything, and opens and reads it again until that works; calls fail meanwhile.
+ * disk it closes everything, and opens and reads it again until that works; calls fail meanwhile. A store that fails at
+ * once again and again, or is damaged as a whole, stays closed. Damage of single pages ends nothing: it is noted, and
+ * concerns the channels that have rows there.
  */
 export class Store {
   readonly #settings: Settings
   readonly #files: StoreFiles
   readonly #lock: StoreLock
   readonly #faults: Int32Array | undefined
+  readonly #retries: Retries
+  /** What is known to be damaged. */
+  readonly damage: Damage
   #events: StoreEvents | undefined
   #writer: Writer
   #reader: Database.Database | undefined
   #full = false
   #failure: string | undefined
+  /** The store is not opened again. */
+  #givenUp = false
+  #failures = 0
+  #openedAt = 0
   #closing: Promise<void> | undefined
   #retry: NodeJS.Timeout | undefined
   #wake: (() => void) | undefined
@@ -52,10 +80,10 @@ export class Store {
   #reopening: Promise<void> | undefined
 
   /** @throws EmbeddedEngineError STORE_* */
-  static async open(settings: Settings, faults: Int32Array | undefined): Promise<Store> {
+  static async open(settings: Settings, faults: Int32Array | undefined, retries = RETRIES): Promise<Store> {
     const files = storeFiles(settings.path)
     const lock = prepareStore(files)
-    const store = new Store(settings, files, lock, faults)
+    const store = new Store(settings, files, lock, faults, retries)
     try {
       await store.#connect()
       return store
@@ -65,11 +93,19 @@ export class Store {
     }
   }
 
-  constructor(settings: Settings, files: StoreFiles, lock: StoreLock, faults: Int32Array | undefined) {
+  constructor(
+    settings: Settings,
+    files: StoreFiles,
+    lock: StoreLock,
+    faults: Int32Array | undefined,
+    retries: Retries,
+  ) {
     this.#settings = settings
     this.#files = files
     this.#lock = lock
     this.#faults = faults
+    this.#retries = retries
+    this.damage = new Damage(settings.onProblem)
     this.#writer = this.#startWriter(false)
   }
 
@@ -95,13 +131,15 @@ export class Store {
       activity: () => this.#events?.activity(),
       committed: (commit) => this.#settings.onCommit(commit),
       full: (full) => this.#setFull(full),
-      failed: (reason) => this.#failed(reason),
+      damaged: (place, reason) => this.#damaged(place, reason),
+      failed: (reason, code) => this.#failed(reason, code),
     })
   }
 
   async #connect(): Promise<void> {
     await this.#writer.ready
     this.#reader = openReadConnection(this.#files.data)
+    this.#openedAt = performance.now()
   }
 
   /** The read connection. Run each statement to its end at once; never keep one open across an await. */
@@ -110,14 +148,30 @@ export class Store {
     return this.#reader
   }
 
-  /** Runs a read, and tells its failure as the engine's, not as SQLite's. @throws BrokerError ENGINE_UNAVAILABLE */
-  reading<T>(read: () => T): T {
+  /** Runs a read of a channel's rows. @throws BrokerError ENGINE_UNAVAILABLE for what SQLite throws */
+  reading<T>(type: StoredType, name: string, read: () => T): T {
+    return this.#reading({ channel: { type, name } }, read)
+  }
+
+  /** Runs a read of what channels share. @throws BrokerError ENGINE_UNAVAILABLE for what SQLite throws */
+  readingPart<T>(part: string, read: () => T): T {
+    return this.#reading({ part }, read)
+  }
+
+  #reading<T>(place: DamagedPlace, read: () => T): T {
     try {
       return read()
     } catch (error) {
-      if (sqliteCode(error) === '') throw error
+      const code = sqliteCode(error)
+      if (isDamage(error) || isHopeless(code)) throw this.#damaged(place, damageReason(error))
+      if (code === '') throw error
       throw unavailable(`the store cannot be read: ${messageOf(error)}`, { cause: error })
     }
+  }
+
+  #damaged(place: DamagedPlace, reason: string): BrokerError {
+    const channels = 'part' in place ? this.#events?.sharing(place.part) : undefined
+    return this.damage.note(place, reason, channels)
   }
 
   /** As {@link Writer.submit}. */
@@ -127,11 +181,15 @@ export class Store {
     bytes: number,
     apply: (result: ResultOf<K>) => T,
   ): Promise<T> {
+    if (this.#givenUp) return Promise.reject(unavailable(this.#failure ?? STAYS_CLOSED))
     return this.#writer.submit(kind, operation, bytes, apply)
   }
 
   get problem(): { readonly store: string | undefined; readonly writes: string | undefined } {
-    return { store: this.#failure, writes: this.#failure ?? (this.#full ? 'the disk is full' : undefined) }
+    return {
+      store: this.#failure ?? this.damage.detail,
+      writes: this.#failure ?? (this.#full ? 'the disk is full' : undefined),
+    }
   }
 
   /** Bytes on disk: the data file and what is not copied back into it yet. */
@@ -165,11 +223,25 @@ export class Store {
     }
   }
 
-  #failed(reason: string): void {
+  #failed(reason: string, code: string): void {
     if (this.#closing || !this.#reader) return
+    const { limit, steadyMs } = this.#retries
+    this.#failures = performance.now() - this.#openedAt < steadyMs ? this.#failures + 1 : 1
+    if (this.#failures > limit || isHopeless(code)) {
+      this.#giveUp(reason)
+      return
+    }
     this.#failure = `the store failed and is being opened again: ${reason}`
     this.#settings.onProblem({ kind: 'failed', message: this.#failure })
     this.#reopening ??= this.#reopen().finally(() => (this.#reopening = undefined))
+  }
+
+  #giveUp(reason: string): void {
+    this.#givenUp = true
+    this.#failure = `the store failed: ${reason}; ${STAYS_CLOSED}`
+    this.#settings.onProblem({ kind: 'failed', message: this.#failure })
+    // The reader last, as below.
+    this.#writer.ended.then(() => this.#closeReader()).catch(() => {})
   }
 
   /**
@@ -177,10 +249,11 @@ export class Store {
    * whose sync has failed. The new writer copies all of it into the data file before anything else (`recover`).
    */
   async #reopen(): Promise<void> {
+    const { firstMs, lastMs } = this.#retries
     await this.#writer.ended
     this.#closeReader()
-    for (let delay = FIRST_RETRY_MS; !this.#closing; delay = Math.min(2 * delay, LAST_RETRY_MS)) {
-      await this.#pause(delay)
+    for (let delay = firstMs * 2 ** (this.#failures - 1); !this.#closing; delay *= 2) {
+      await this.#pause(Math.min(delay, lastMs))
       if (this.#closing) return
       this.#writer = this.#startWriter(true)
       try {
@@ -192,6 +265,11 @@ export class Store {
       } catch (error) {
         this.#closeReader()
         await this.#writer.close()
+        const code = this.#writer.failure || sqliteCode(error)
+        if (isHopeless(code)) {
+          this.#giveUp(messageOf(error))
+          return
+        }
         this.#failure = `the store failed and cannot be opened yet: ${messageOf(error)}`
       }
     }

@@ -1,5 +1,7 @@
 import type { Tags } from '@signalbox/broker-core'
 
+import { DamagedRowError } from './sqlite-code.ts'
+
 const NO_TAGS: Tags = Object.freeze({})
 
 /** Tags as they are stored: JSON, or nothing when there are none. */
@@ -7,8 +9,13 @@ export function tagsJson(tags: Tags): string {
   return Object.keys(tags).length === 0 ? '' : JSON.stringify(tags)
 }
 
+/** @throws DamagedRowError */
 export function parseTags(json: string): Tags {
   if (json === '') return NO_TAGS
-  const tags: Tags = JSON.parse(json)
-  return tags
+  try {
+    const tags: Tags = JSON.parse(json)
+    return tags
+  } catch (error) {
+    throw new DamagedRowError('the tags of a message cannot be read', { cause: error })
+  }
 }

@@ -3,6 +3,7 @@ import type Database from 'better-sqlite3'
 import { MAX_CHANNEL_ID } from '../store/schema.ts'
 import type { StoredChannel, StoredType } from '../store/stored-channel.ts'
 import { loadChannels, newChannel } from '../store/stored-channel.ts'
+import { touching } from './damaged.ts'
 
 /**
  * Every stored channel with its counters, in the writer's memory. Operations change the objects; {@link flush} writes
@@ -97,7 +98,7 @@ export class ChannelTable {
       const values = valuesOf(channel)
       // Writing a row as it is would count as a change, in a commit that has nothing to sync.
       if (before && valuesOf(before).every((value, i) => value === values[i])) continue
-      this.#update.run(...values, channel.id)
+      touching(channel, () => this.#update.run(...values, channel.id))
     }
   }
 

@@ -1,5 +1,7 @@
 import type Database from 'better-sqlite3'
 
+import { isDamage } from '../store/sqlite-code.ts'
+
 /** Pages in the WAL (16 MiB) at which it is copied back: the smoothest of the values measured under load. */
 const CHECKPOINT_PAGES = 2_000
 
@@ -29,12 +31,16 @@ interface WalState {
 export class Checkpointer {
   readonly #database: Database.Database
   readonly #onError: (error: unknown) => void
+  readonly #onDamage: (error: unknown) => void
+  #vacuums = true
   #commits = 0
   #idle: NodeJS.Timeout | undefined
 
-  constructor(database: Database.Database, onError: (error: unknown) => void) {
+  /** `onDamage`: free pages cannot be given back; told once. */
+  constructor(database: Database.Database, onError: (error: unknown) => void, onDamage: (error: unknown) => void) {
     this.#database = database
     this.#onError = onError
+    this.#onDamage = onDamage
   }
 
   /** To be called after every group, when its results are on their way. */
@@ -58,13 +64,26 @@ export class Checkpointer {
 
   #whenIdle(): void {
     try {
-      const free = Number(this.#database.pragma('freelist_count', { simple: true }))
-      const more = free > KEPT_FREE_PAGES
-      if (more) this.#database.pragma(`incremental_vacuum(${Math.min(VACUUM_PAGES, free - KEPT_FREE_PAGES)})`)
+      const more = this.#vacuums && this.#vacuum()
       this.truncate()
       if (more) this.#idle?.refresh()
     } catch (error) {
       this.#onError(error)
+    }
+  }
+
+  /** Gives some free pages back; true when there are more. */
+  #vacuum(): boolean {
+    try {
+      const free = Number(this.#database.pragma('freelist_count', { simple: true }))
+      if (free <= KEPT_FREE_PAGES) return false
+      this.#database.pragma(`incremental_vacuum(${Math.min(VACUUM_PAGES, free - KEPT_FREE_PAGES)})`)
+      return true
+    } catch (error) {
+      if (!isDamage(error)) throw error
+      this.#vacuums = false
+      this.#onDamage(error)
+      return false
     }
   }
 

@@ -1,8 +1,10 @@
 import type Database from 'better-sqlite3'
 
 import type { StoredChannel } from '../store/stored-channel.ts'
-import { isFatal } from '../store/sqlite-code.ts'
+import { isDamage, isFatal } from '../store/sqlite-code.ts'
 import type { ChannelTable } from './channel-table.ts'
+import type { LeftAlone } from './damaged.ts'
+import { DamagedError, placeOf } from './damaged.ts'
 import type { OperationRunner } from './operation-runner.ts'
 import type { GroupReply, Operation, Refusal, Result } from './operations.ts'
 import { packResults } from './post.ts'
@@ -24,6 +26,7 @@ interface Outcome {
 export class GroupCommit {
   readonly #channels: ChannelTable
   readonly #runner: OperationRunner
+  readonly #leftAlone: LeftAlone
   readonly #begin
   readonly #commit
   readonly #rollback
@@ -38,12 +41,14 @@ export class GroupCommit {
     channels: ChannelTable,
     runner: OperationRunner,
     wal: WalFile,
+    leftAlone: LeftAlone,
     atCommit: (when: 'before' | 'after') => void,
   ) {
     this.#database = database
     this.#channels = channels
     this.#runner = runner
     this.#wal = wal
+    this.#leftAlone = leftAlone
     this.#atCommit = atCommit
     this.#begin = database.prepare('BEGIN IMMEDIATE')
     this.#commit = database.prepare('COMMIT')
@@ -70,7 +75,7 @@ export class GroupCommit {
           committed = 1
         } catch (alone) {
           if (isFatal(alone)) throw alone
-          results.push(refusalOf(alone))
+          results.push(this.#refusal(operation, alone))
         }
       }
     }
@@ -83,6 +88,14 @@ export class GroupCommit {
       committed,
       wrote: outcome.wrote,
     }
+  }
+
+  #refusal(operation: Operation, error: unknown): Refusal {
+    const damaged =
+      error instanceof DamagedError ? error : isDamage(error) && new DamagedError(placeOf(operation), undefined, error)
+    if (!damaged) return refusalOf(error)
+    this.#leftAlone.note(damaged)
+    return refusalOf(damaged)
   }
 
   #transaction(operations: readonly Operation[], outcome: Outcome): (Result | Refusal)[] {

@@ -3,6 +3,8 @@ import type Database from 'better-sqlite3'
 import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
 import type { ChannelTable } from './channel-table.ts'
+import type { LeftAlone } from './damaged.ts'
+import { touching } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
 import type { AppendOperation, AppendResult, NewEntry } from './operations.ts'
 import { RefusedError } from './refusals.ts'
@@ -31,6 +33,7 @@ export class LogOperations {
   readonly #channels: ChannelTable
   readonly #deduplication: Deduplication
   readonly #limits: LogLimits
+  readonly #leftAlone: LeftAlone
   /** The age of the first entry, so that a sweep over many channels reads only those that have something to give up. */
   readonly #firstEntry = new WeakMap<StoredChannel, { sequence: number; timestamp: number }>()
   readonly #insert
@@ -43,10 +46,17 @@ export class LogOperations {
   readonly #replaced
   readonly #tombstones
 
-  constructor(database: Database.Database, channels: ChannelTable, deduplication: Deduplication, limits: LogLimits) {
+  constructor(
+    database: Database.Database,
+    channels: ChannelTable,
+    deduplication: Deduplication,
+    limits: LogLimits,
+    leftAlone: LeftAlone,
+  ) {
     this.#channels = channels
     this.#deduplication = deduplication
     this.#limits = limits
+    this.#leftAlone = leftAlone
     this.#insert = database.prepare(`
       INSERT INTO log_entries (key, timestamp, id, client_id, size, metadata, tags, log_key, tombstone, body)
       VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
@@ -70,9 +80,10 @@ export class LogOperations {
       WHERE key > ${KEY} AND key <= ${KEY} AND log_key IS NOT NULL AND ${SEQUENCE} <>
         (SELECT sequence FROM log_keys WHERE channel = ? AND log_keys.log_key = log_entries.log_key)
       ORDER BY key LIMIT ?`)
-    this.#tombstones = database.prepare<[number, number], { channel: number; sequence: number }>(`
+    this.#tombstones = database.prepare<[number, string, number], { channel: number; sequence: number }>(`
       SELECT (key >> 40) AS channel, ${SEQUENCE} AS sequence FROM log_entries
       WHERE tombstone = 1 AND timestamp <= ? AND (key >> 40) IN (SELECT id FROM channels WHERE compacted = 1)
+        AND (key >> 40) NOT IN (SELECT value FROM json_each(?))
       ORDER BY timestamp LIMIT ?`)
   }
 
@@ -169,14 +180,15 @@ export class LogOperations {
     }
   }
 
-  /** Removes entries over their age, and old tombstones; true when there is more of them. */
+  /** Removes entries over their age; true when there is more of them. */
   sweep(now: number): boolean {
     let more = false
     for (const channel of this.#channels.all('events_store')) {
       const age = channel.maxAgeMs ?? this.#limits.logMaxAgeMs
-      if (age > 0 && channel.entries > 0 && this.#trimAge(channel, now - age)) more = true
+      if (age === 0 || channel.entries === 0 || this.#leftAlone.hasId(channel.id)) continue
+      if (touching(channel, () => this.#trimAge(channel, now - age))) more = true
     }
-    return this.#sweepTombstones(now) || more
+    return more
   }
 
   #trimAge(channel: StoredChannel, before: number): boolean {
@@ -190,13 +202,14 @@ export class LogOperations {
     return old.length === STEP
   }
 
-  #sweepTombstones(now: number): boolean {
-    const rows = this.#tombstones.all(now - TOMBSTONE_MS, STEP)
+  /** Removes old tombstones; true when there is more of them. */
+  sweepTombstones(now: number): boolean {
+    const rows = this.#tombstones.all(now - TOMBSTONE_MS, this.#leftAlone.ids, STEP)
     if (rows.length === 0) return false
     const byId = new Map([...this.#channels.all('events_store')].map((channel) => [channel.id, channel]))
     for (const { channel: id, sequence } of rows) {
       const channel = byId.get(id)
-      if (channel) this.#removeEntry(channel, sequence)
+      if (channel) touching(channel, () => this.#removeEntry(channel, sequence))
     }
     return rows.length === STEP
   }

@@ -1,8 +1,11 @@
 import type Database from 'better-sqlite3'
 import { Buffer } from 'node:buffer'
 
+import { DEDUPLICATION, DELETED, TOMBSTONES } from '../store/damage.ts'
 import { KEY, LAST_SEQUENCE } from '../store/schema.ts'
 import type { ChannelTable } from './channel-table.ts'
+import type { LeftAlone } from './damaged.ts'
+import { touchingPart } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
 import type { LogOperations } from './log-operations.ts'
 import type { ProbeResult, SweepOperation, SweepResult } from './operations.ts'
@@ -19,17 +22,27 @@ export class Maintenance {
   readonly #channels: ChannelTable
   readonly #logs: LogOperations
   readonly #deduplication: Deduplication
+  readonly #leftAlone: LeftAlone
   readonly #firstGarbage
   readonly #deleteRows
   readonly #forgetGarbage
   readonly #writeProbe
   readonly #clearProbe
 
-  constructor(database: Database.Database, channels: ChannelTable, logs: LogOperations, deduplication: Deduplication) {
+  constructor(
+    database: Database.Database,
+    channels: ChannelTable,
+    logs: LogOperations,
+    deduplication: Deduplication,
+    leftAlone: LeftAlone,
+  ) {
+    this.#leftAlone = leftAlone
     this.#channels = channels
     this.#logs = logs
     this.#deduplication = deduplication
-    this.#firstGarbage = database.prepare<[], { channel: number }>('SELECT channel FROM garbage LIMIT 1')
+    this.#firstGarbage = database.prepare<[string], { channel: number }>(
+      'SELECT channel FROM garbage WHERE channel NOT IN (SELECT value FROM json_each(?)) LIMIT 1',
+    )
     const ranges = ['queue_messages', 'delayed_messages', 'log_entries'].map((table) =>
       database.prepare<[number, number, number, number, number]>(`
         DELETE FROM ${table} WHERE key IN
@@ -51,15 +64,24 @@ export class Maintenance {
 
   sweep({ now }: SweepOperation): SweepResult {
     const entries = this.#logs.sweep(now)
-    const ids = this.#deduplication.forgetOld(now, DEDUPLICATION_STEP) === DEDUPLICATION_STEP
-    const garbage = this.#collectGarbage()
-    return { kind: 'sweep', more: entries || ids || garbage }
+    const tombstones = this.#part(TOMBSTONES, () => this.#logs.sweepTombstones(now))
+    const ids = this.#part(
+      DEDUPLICATION,
+      () => this.#deduplication.forgetOld(now, DEDUPLICATION_STEP) === DEDUPLICATION_STEP,
+    )
+    const garbage = this.#part(DELETED, () => this.#collectGarbage())
+    return { kind: 'sweep', more: entries || tombstones || ids || garbage }
+  }
+
+  #part(part: string, work: () => boolean): boolean {
+    return !this.#leftAlone.hasPart(part) && touchingPart(part, undefined, work)
   }
 
   #collectGarbage(): boolean {
-    const id = this.#firstGarbage.get()?.channel
+    const id = this.#firstGarbage.get(this.#leftAlone.ids)?.channel
     if (id === undefined) return false
-    for (const remove of this.#deleteRows) if (remove(id) > 0) return true
+    const removed = touchingPart(DELETED, id, () => this.#deleteRows.some((remove) => remove(id) > 0))
+    if (removed) return true
     this.#forgetGarbage.run(id)
     this.#channels.release(id)
     return true

@@ -2,6 +2,7 @@ import type Database from 'better-sqlite3'
 
 import { ChannelOperations } from './channel-operations.ts'
 import type { ChannelTable } from './channel-table.ts'
+import type { LeftAlone } from './damaged.ts'
 import { Deduplication } from './deduplication.ts'
 import { LogOperations } from './log-operations.ts'
 import { Maintenance } from './maintenance.ts'
@@ -15,12 +16,12 @@ export class OperationRunner {
   readonly #channels: ChannelOperations
   readonly #maintenance: Maintenance
 
-  constructor(database: Database.Database, channels: ChannelTable, settings: WriterSettings) {
+  constructor(database: Database.Database, channels: ChannelTable, settings: WriterSettings, leftAlone: LeftAlone) {
     const deduplication = new Deduplication(database)
-    this.#queues = new QueueOperations(database, channels, deduplication, settings)
-    this.#logs = new LogOperations(database, channels, deduplication, settings)
+    this.#queues = new QueueOperations(database, channels, deduplication, settings, leftAlone)
+    this.#logs = new LogOperations(database, channels, deduplication, settings, leftAlone)
     this.#channels = new ChannelOperations(channels, this.#logs)
-    this.#maintenance = new Maintenance(database, channels, this.#logs, deduplication)
+    this.#maintenance = new Maintenance(database, channels, this.#logs, deduplication, leftAlone)
   }
 
   /** @throws RefusedError when it may not be carried out; nothing of it was written then */

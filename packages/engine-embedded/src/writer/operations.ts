@@ -1,3 +1,4 @@
+import type { DamagedPlace } from '../store/damage.ts'
 import type { StoredChannel, StoredType } from '../store/stored-channel.ts'
 import type { PackedResults, Post } from './post.ts'
 
@@ -262,9 +263,11 @@ export interface ActivityResult {
 /** An operation that could not be carried out; nothing of it was written. */
 export interface Refusal {
   readonly kind: 'refused'
-  readonly code: 'QUEUE_FULL' | 'CONFLICT' | 'DISK_FULL' | 'FAILED'
+  readonly code: 'QUEUE_FULL' | 'CONFLICT' | 'DISK_FULL' | 'DAMAGED' | 'FAILED'
   readonly message: string
   readonly details: Readonly<Record<string, string | number>>
+  /** With `DAMAGED`. */
+  readonly place?: DamagedPlace
 }
 
 export type Kind = Operation['kind']
@@ -296,7 +299,7 @@ export interface WriterSettings {
 
 export type WriterRequest = Post | { readonly close: true }
 
-export type WriterReply = ReadyReply | GroupReply | FailedReply | { readonly kind: 'closed' }
+export type WriterReply = ReadyReply | GroupReply | DamagedReply | FailedReply | { readonly kind: 'closed' }
 
 /** The store is open; the writer takes operations. */
 export interface ReadyReply {
@@ -314,6 +317,13 @@ export interface GroupReply {
   readonly committed: number
   /** False when there was nothing to write, and so nothing to sync. */
   readonly wrote: boolean
+}
+
+/** Damage that no operation was refused for. */
+export interface DamagedReply {
+  readonly kind: 'damaged'
+  readonly place: DamagedPlace
+  readonly reason: string
 }
 
 /** The connection had to be given up; what became of the operations under way is unknown. */

@@ -1,9 +1,12 @@
 import type Database from 'better-sqlite3'
 
+import { DELAYED } from '../store/damage.ts'
 import { CHANNEL, KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
 import { parseTags, tagsJson } from '../store/tags.ts'
 import type { ChannelTable } from './channel-table.ts'
+import type { LeftAlone } from './damaged.ts'
+import { touching, touchingPart } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
 import type {
   ExpireDelayedOperation,
@@ -35,15 +38,11 @@ const MESSAGE =
   'key, id, client_id, timestamp, size, metadata, tags, expires_at, receive_count, max_receive_count, dead_letter_queue'
 
 const rangeOf = (table: string): string =>
-  `SELECT ${SEQUENCE} AS sequence, size FROM ${table} WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`
+  `SELECT ${SEQUENCE} AS sequence FROM ${table} WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`
 
-interface SizedRow {
-  readonly sequence: number
-  readonly size: number
-}
-
-interface ChannelRow extends SizedRow {
+interface PlaceRow {
   readonly channel: number
+  readonly sequence: number
 }
 
 /** A message about to be moved to a dead-letter queue. */
@@ -62,6 +61,7 @@ export class QueueOperations {
   readonly #channels: ChannelTable
   readonly #deduplication: Deduplication
   readonly #limits: QueueLimits
+  readonly #leftAlone: LeftAlone
   readonly #rows: QueueRows
   readonly #insertDelayed
   readonly #select
@@ -74,10 +74,17 @@ export class QueueOperations {
   readonly #range
   readonly #delayedRange
 
-  constructor(database: Database.Database, channels: ChannelTable, deduplication: Deduplication, limits: QueueLimits) {
+  constructor(
+    database: Database.Database,
+    channels: ChannelTable,
+    deduplication: Deduplication,
+    limits: QueueLimits,
+    leftAlone: LeftAlone,
+  ) {
     this.#channels = channels
     this.#deduplication = deduplication
     this.#limits = limits
+    this.#leftAlone = leftAlone
     this.#rows = new QueueRows(database)
     this.#insertDelayed = database.prepare(
       `INSERT INTO delayed_messages (${MESSAGE}, body, due_at) VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)`,
@@ -88,19 +95,26 @@ export class QueueOperations {
     this.#setReceiveCount = database.prepare<[number, number, number]>(
       `UPDATE queue_messages SET receive_count = ? WHERE key = ${KEY}`,
     )
-    this.#dueRows = database.prepare<[number, number], ChannelRow>(`
-      SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence, size FROM delayed_messages
-      WHERE due_at <= ? ORDER BY due_at, key LIMIT ?`)
+    const notLeftAlone = `${CHANNEL} NOT IN (SELECT value FROM json_each(?))`
+    this.#dueRows = database.prepare<[number, string, number], PlaceRow>(`
+      SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence FROM delayed_messages
+      WHERE due_at <= ? AND ${notLeftAlone} ORDER BY due_at, key LIMIT ?`)
     this.#promote = database.prepare<[number, number]>(
       `INSERT INTO queue_messages (${MESSAGE}, body) SELECT ${MESSAGE}, body FROM delayed_messages WHERE key = ${KEY}`,
     )
-    this.#deleteDelayed = database.prepare<[number, number]>(`DELETE FROM delayed_messages WHERE key = ${KEY}`)
-    this.#nextDue = database.prepare<[], { due: number | null }>('SELECT min(due_at) AS due FROM delayed_messages')
-    this.#expiredDelayed = database.prepare<[number, number], ChannelRow>(`
-      SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence, size FROM delayed_messages
-      WHERE expires_at > 0 AND expires_at <= ? LIMIT ?`)
-    this.#range = database.prepare<[number, number, number, number, number], SizedRow>(rangeOf('queue_messages'))
-    this.#delayedRange = database.prepare<[number, number, number, number, number], SizedRow>(
+    this.#deleteDelayed = database.prepare<[number, number], { size: number }>(
+      `DELETE FROM delayed_messages WHERE key = ${KEY} RETURNING size`,
+    )
+    this.#nextDue = database.prepare<[string], { due: number | null }>(
+      `SELECT min(due_at) AS due FROM delayed_messages WHERE ${notLeftAlone}`,
+    )
+    this.#expiredDelayed = database.prepare<[number, string, number], PlaceRow>(`
+      SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence FROM delayed_messages
+      WHERE expires_at > 0 AND expires_at <= ? AND ${notLeftAlone} LIMIT ?`)
+    this.#range = database.prepare<[number, number, number, number, number], { sequence: number }>(
+      rangeOf('queue_messages'),
+    )
+    this.#delayedRange = database.prepare<[number, number, number, number, number], { sequence: number }>(
       rangeOf('delayed_messages'),
     )
   }
@@ -237,31 +251,25 @@ export class QueueOperations {
 
   /** In the same transaction out of one queue and into the other; no limit holds it up, so that nothing is lost. */
   #deadLetter(from: StoredChannel, release: Release, now: number): PlacedMessage | undefined {
-    const row = this.#select.get(from.id, release.sequence)
+    const row = touching(from, () => this.#select.get(from.id, release.sequence))
     if (!row) return undefined
-    this.#channels.edit(from)
-    this.#rows.delete(from, release.sequence)
-    from.deadLettered++
-    const to = this.#channels.editOrCreate('queues', release.deadLetterQueue)
     const tags = {
-      ...parseTags(row.tags),
+      ...touching(from, () => parseTags(row.tags)),
       dlq_source: from.name,
       dlq_reason: 'max_receive_count',
       dlq_receive_count: String(release.receiveCount),
     }
+    this.#channels.edit(from)
+    this.#rows.delete(from, release.sequence)
+    from.deadLettered++
+    const to = this.#channels.editOrCreate('queues', release.deadLetterQueue)
     const sequence = to.lastSequence + 1
-    this.#rows.insert(to.id, sequence, [
-      row.id,
-      row.clientId,
-      row.timestamp,
-      row.size,
-      row.metadata,
-      tagsJson(tags),
-      0,
-      0,
-      '',
-      row.body,
-    ])
+    const { id, clientId, timestamp, size, metadata, body } = row
+    touching(to, () => {
+      this.#rows.insert(to.id, sequence, [id, clientId, timestamp, size, metadata, tagsJson(tags), 0, 0, '', body])
+      // Now, so that damage there is not taken for damage here.
+      this.#rows.flush()
+    })
     to.lastSequence = sequence
     to.entries++
     to.bytes += row.size
@@ -274,34 +282,46 @@ export class QueueOperations {
   promote({ now, limit }: PromoteOperation): PromoteResult {
     const byId = this.#queuesById()
     const placed: PlacedMessage[] = []
-    for (const { channel: id, sequence } of this.#dueRows.all(now, limit)) {
+    if (this.#leftAlone.hasPart(DELAYED)) return { kind: 'promote', placed, nextDue: undefined }
+    const { ids } = this.#leftAlone
+    for (const { channel: id, sequence } of this.#dueRows.all(now, ids, limit)) {
       const channel = byId.get(id)
-      if (channel) {
-        this.#channels.edit(channel)
-        this.#promote.run(id, sequence)
-        channel.delayed--
-        channel.entries++
-        placed.push({ channel: channel.name, channelId: id, sequence })
+      if (!channel) {
+        this.#removeDelayed(id, sequence, undefined)
+        continue
       }
-      this.#deleteDelayed.run(id, sequence)
+      this.#channels.edit(channel)
+      touching(channel, () => this.#promote.run(id, sequence))
+      const size = this.#removeDelayed(id, sequence, channel)
+      channel.bytes += size
+      channel.entries++
+      placed.push({ channel: channel.name, channelId: id, sequence })
     }
-    return { kind: 'promote', placed, nextDue: this.#nextDue.get()?.due ?? undefined }
+    return { kind: 'promote', placed, nextDue: this.#nextDue.get(ids)?.due ?? undefined }
   }
 
   expireDelayed({ now, limit }: ExpireDelayedOperation): ExpireDelayedResult {
+    if (this.#leftAlone.hasPart(DELAYED)) return { kind: 'expireDelayed', removed: 0 }
     const byId = this.#queuesById()
-    const rows = this.#expiredDelayed.all(now, limit)
-    for (const { channel: id, sequence, size } of rows) {
+    const rows = this.#expiredDelayed.all(now, this.#leftAlone.ids, limit)
+    for (const { channel: id, sequence } of rows) {
       const channel = byId.get(id)
-      if (channel) {
-        this.#channels.edit(channel)
-        channel.delayed--
-        channel.bytes -= size
-        channel.expired++
-      }
-      this.#deleteDelayed.run(id, sequence)
+      if (channel) this.#channels.edit(channel)
+      this.#removeDelayed(id, sequence, channel)
+      if (channel) channel.expired++
     }
     return { kind: 'expireDelayed', removed: rows.length }
+  }
+
+  /** Deletes a delayed message's row and takes it off its channel's counters, where it still has one; returns its size. */
+  #removeDelayed(id: number, sequence: number, channel: StoredChannel | undefined): number {
+    const remove = (): number => this.#deleteDelayed.get(id, sequence)?.size ?? 0
+    const size = channel ? touching(channel, remove) : touchingPart(DELAYED, id, remove)
+    if (channel) {
+      channel.delayed--
+      channel.bytes -= size
+    }
+    return size
   }
 
   #queuesById(): Map<number, StoredChannel> {
@@ -318,15 +338,10 @@ export class QueueOperations {
     const range = delayed ? this.#delayedRange : this.#range
     const rows = range.all(channel.id, after, channel.id, Math.min(upTo, LAST_SEQUENCE), limit)
     let removed = 0
-    for (const { sequence, size } of rows) {
+    for (const { sequence } of rows) {
       if (kept.has(sequence)) continue
-      if (delayed) {
-        this.#deleteDelayed.run(channel.id, sequence)
-        channel.delayed--
-        channel.bytes -= size
-      } else {
-        this.#rows.delete(channel, sequence)
-      }
+      if (delayed) this.#removeDelayed(channel.id, sequence, channel)
+      else this.#rows.delete(channel, sequence)
       removed++
     }
     return { kind: 'purge', removed, next: rows.length < limit ? undefined : rows.at(-1)?.sequence }

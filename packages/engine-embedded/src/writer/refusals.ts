@@ -1,4 +1,6 @@
+import { damageReason } from '../store/damage.ts'
 import { isFull } from '../store/sqlite-code.ts'
+import { DamagedError } from './damaged.ts'
 import type { Refusal } from './operations.ts'
 
 /** Thrown by an operation that may not be carried out, before it has written anything. */
@@ -15,6 +17,10 @@ export class RefusedError extends Error {
 /** What an error that hit one operation alone is told as. */
 export function refusalOf(error: unknown): Refusal {
   if (error instanceof RefusedError) return error.refusal
+  if (error instanceof DamagedError) {
+    const { place, cause } = error
+    return { kind: 'refused', code: 'DAMAGED', message: damageReason(cause), details: {}, place }
+  }
   const message = error instanceof Error ? error.message : String(error)
   return { kind: 'refused', code: isFull(error) ? 'DISK_FULL' : 'FAILED', message, details: {} }
 }

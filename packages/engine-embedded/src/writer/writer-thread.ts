@@ -2,9 +2,11 @@ import Database from 'better-sqlite3'
 import { isMainThread, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 
 import { openWriteConnection } from '../store/connections.ts'
+import { damageReason, FREE_SPACE } from '../store/damage.ts'
 import { isFull, sqliteCode } from '../store/sqlite-code.ts'
 import { ChannelTable } from './channel-table.ts'
 import { Checkpointer } from './checkpointer.ts'
+import { LeftAlone } from './damaged.ts'
 import { GroupCommit } from './group-commit.ts'
 import { OperationRunner } from './operation-runner.ts'
 import type { Operation, WriterReply, WriterRequest, WriterSettings } from './operations.ts'
@@ -38,14 +40,21 @@ function run(settings: WriterSettings): void {
 
   try {
     database = openWriteConnection(settings.file)
-    const checkpointer = new Checkpointer(database, (error) => {
-      if (!isFull(error)) fail(error)
-    })
+    const checkpointer = new Checkpointer(
+      database,
+      (error) => {
+        if (!isFull(error)) fail(error)
+      },
+      (error) => reply({ kind: 'damaged', place: { part: FREE_SPACE }, reason: damageReason(error) }),
+    )
     if (settings.recover) checkpointer.truncate()
     const channels = new ChannelTable(database)
-    const runner = new OperationRunner(database, channels, settings)
+    const leftAlone = new LeftAlone()
+    const runner = new OperationRunner(database, channels, settings, leftAlone)
     wal = new WalFile(settings.wal)
-    const groups = new GroupCommit(database, channels, runner, wal, (when) => injectFault(settings.faults, when))
+    const groups = new GroupCommit(database, channels, runner, wal, leftAlone, (when) =>
+      injectFault(settings.faults, when),
+    )
 
     const close = (): void => {
       checkpointer.close()

@@ -3,6 +3,7 @@ import { BrokerError, messageOf, unavailable } from '@signalbox/broker-core'
 import type { Worker } from 'node:worker_threads'
 
 import type { CommitInfo } from '../options.ts'
+import type { DamagedPlace } from '../store/damage.ts'
 import type {
   ActivityOperation,
   GroupReply,
@@ -36,8 +37,10 @@ export interface WriterEvents {
   committed(commit: CommitInfo): void
   /** An operation met a full disk; or, with false, a probe found room again. */
   full(full: boolean): void
-  /** The connection was given up; every operation under way has been rejected. */
-  failed(reason: string): void
+  /** Something cannot be read; returns the error of the operation that met it. */
+  damaged(place: DamagedPlace, reason: string): BrokerError
+  /** The connection was given up; every operation under way has been rejected. `code` is SQLite's, where it has one. */
+  failed(reason: string, code: string): void
 }
 
 interface Pending {
@@ -62,6 +65,8 @@ export class Writer {
   #refused: string | undefined
   #closing = false
   #ended = false
+  /** SQLite's code of the failure that ended it, where it has one. */
+  failure = ''
 
   constructor(settings: WriterSettings, events: WriterEvents) {
     this.#events = events
@@ -73,7 +78,8 @@ export class Writer {
     this.#worker.on('message', (reply: WriterReply) => {
       if (reply.kind === 'group') this.#settle(reply)
       else if (reply.kind === 'ready') ready.resolve()
-      else if (reply.kind === 'failed') this.#fail(`${reply.message} (${reply.code})`)
+      else if (reply.kind === 'damaged') events.damaged(reply.place, reply.reason)
+      else if (reply.kind === 'failed') this.#fail(`${reply.message} (${reply.code})`, reply.code)
     })
     this.#worker.on('error', (error) => this.#fail(messageOf(error)))
     this.#worker.on('exit', () => {
@@ -177,7 +183,7 @@ export class Writer {
       const result = results[i]
       if (result?.kind === 'refused') {
         if (result.code === 'DISK_FULL') full = true
-        pending.fail(errorOf(result))
+        pending.fail(this.#errorOf(result))
       } else if (result) {
         if (result.kind === 'probe') probed = true
         pending.settle(result)
@@ -191,16 +197,25 @@ export class Writer {
     if (this.#waiting.length > 0) this.#schedule()
   }
 
-  #fail(reason: string): void {
+  #errorOf(refusal: Refusal): BrokerError {
+    const { code, message, details, place } = refusal
+    if (code === 'DISK_FULL') return unavailable('the disk is full')
+    if (code === 'DAMAGED' && place) return this.#events.damaged(place, message)
+    if (code === 'DAMAGED' || code === 'FAILED') return unavailable(message)
+    return new BrokerError(code, message, details)
+  }
+
+  #fail(reason: string, code = ''): void {
     if (this.#ended) return
     this.#ended = true
+    this.failure = code
     this.#refused ??= reason
     this.#worker.unref()
     const lost = [...this.#posted, ...this.#waiting]
     this.#posted = []
     this.#waiting = []
     for (const pending of lost) pending.fail(unavailable(reason))
-    if (!this.#closing) this.#events.failed(reason)
+    if (!this.#closing) this.#events.failed(reason, code)
   }
 
   /** Carries out what was submitted, copies the WAL back and ends the thread. Idempotent. */
@@ -215,10 +230,4 @@ export class Writer {
     }
     await this.ended
   }
-}
-
-function errorOf(refusal: Refusal): BrokerError {
-  if (refusal.code === 'DISK_FULL') return unavailable('the disk is full')
-  if (refusal.code === 'FAILED') return unavailable(refusal.message)
-  return new BrokerError(refusal.code, refusal.message, refusal.details)
 }

@@ -1,5 +1,5 @@
-import type { ChannelEngine, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
-import { CHANNEL_TYPES, channelMatcher, unavailable } from '@signalbox/broker-core'
+import type { ChannelEngine, ChannelName, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
+import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core'
 
 import { API, isApiError } from '../errors.ts'
 import type { NatsLogs } from '../logs/nats-logs.ts'
@@ -10,7 +10,6 @@ import type { NatsTopics } from '../topics.ts'
 import type { Figures } from './figures.ts'
 import { addFigures, noFigures } from './figures.ts'
 import { liveKey } from './live-channels.ts'
-import type { LiveType } from './peers.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
 
 /** Channels asked about at the same time. */
@@ -35,13 +34,17 @@ export class NatsChannels implements ChannelEngine {
     this.#topics = topics
   }
 
-  async list(type?: ChannelType): Promise<readonly ChannelState[]> {
+  async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     await this.#ready()
-    const wanted = (type === undefined ? CHANNEL_TYPES : [type]).flatMap((each) =>
+    return (type === undefined ? CHANNEL_TYPES : [type]).flatMap((each) =>
       this.#names(each)
         .toSorted()
         .map((name) => ({ type: each, name })),
     )
+  }
+
+  async list(type?: ChannelType): Promise<readonly ChannelState[]> {
+    const wanted = await this.names(type)
     const states: ChannelState[] = []
     for (let at = 0; at < wanted.length; at += PARALLEL) {
       const part = await Promise.all(wanted.slice(at, at + PARALLEL).map((each) => this.#listed(each.type, each.name)))
@@ -91,7 +94,8 @@ export class NatsChannels implements ChannelEngine {
     const { storedChannels, liveChannels, counters } = this.#parts
     if (!isStored(type)) {
       if (!liveChannels.has(type, name)) return undefined
-      return stateOf(type, name, await counters.total(liveKey(type, name)), this.#wildcardSubscribers(type, name))
+      const others = type === 'events' ? this.#topics.wildcardSubscribers(name) : 0
+      return stateOf(type, name, await counters.total(liveKey(type, name)), others)
     }
     const channel = storedChannels.get(type, name)
     if (!channel) return undefined
@@ -101,11 +105,6 @@ export class NatsChannels implements ChannelEngine {
       if (isApiError(error, API.STREAM_NOT_FOUND)) return undefined
       throw error
     }
-  }
-
-  #wildcardSubscribers(type: LiveType, name: string): number {
-    if (type !== 'events') return 0
-    return this.#topics.wildcards.filter((pattern) => channelMatcher(pattern)(name)).length
   }
 
   async #queueState(channel: StoredChannel): Promise<ChannelState> {

@@ -32,8 +32,8 @@ export class Tombstones {
 
   /** Removes what was due by then. */
   async sweep(now: number): Promise<void> {
-    const { connection, notes, storedChannels, subjects } = this.#parts
-    if (!connection.connected) return
+    const { clock, connection, notes, storedChannels, subjects } = this.#parts
+    if (!connection.connected || clock.isSkewed) return
     const logs = new Map(storedChannels.all('events_store').map((channel) => [channel.incarnation, channel]))
     for (const key of await notes.keys(subjects.note('x', '>'))) {
       const [incarnation = '', sequence] = key.split('.').slice(-2)

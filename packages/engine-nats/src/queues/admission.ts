@@ -13,6 +13,9 @@ import { readRecord } from './queue-record.ts'
 /** What a message's deliveries were, this one included. */
 type Counts = Pick<Delivery, 'receiveCount' | 'uncounted' | 'noted'>
 
+/** How long a message that is not due is put off by a node whose clock is wrong, in milliseconds. */
+const SKEWED_MS = 5_000
+
 const FIRST: Counts = { receiveCount: 1, uncounted: 0, noted: false }
 
 /** Finds out which of a queue's deliveries are for a receiver, and deals with those that are not. */
@@ -36,16 +39,19 @@ export class Admission {
       this.#parts.connection.nc.publish(subject, '+TERM')
       return undefined
     }
-    const now = Date.now()
+    const { clock } = this.#parts
+    const now = clock.now()
     const { dueAt, expiresAt } = record
-    if (expiresAt > 0 && expiresAt <= now) {
+    if (expiresAt > 0 && expiresAt <= now && !clock.isSkewed) {
       this.#disposal.background(this.#disposal.expire(this.#delivery(ack, record, subject, FIRST)))
       return undefined
     }
     if (dueAt > now) {
       const wakeAt = expiresAt > 0 ? Math.min(dueAt, expiresAt) : dueAt
       const { sequence, deliveries } = ack
-      this.#disposal.background(this.#disposal.park(this.#channel, sequence, deliveries, subject, wakeAt - now))
+      // Not for a time that a clock set wrong may say.
+      const forMs = clock.isSkewed ? Math.min(SKEWED_MS, wakeAt - now) : wakeAt - now
+      this.#disposal.background(this.#disposal.park(this.#channel, sequence, deliveries, subject, forMs))
       return undefined
     }
     if (ack.deliveries === 1 && dueAt === 0) return this.#delivery(ack, record, subject, FIRST)

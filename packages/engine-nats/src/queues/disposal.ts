@@ -46,7 +46,8 @@ export class Disposal {
   /** After a receive that did not end in an ack. @throws BrokerError ENGINE_UNAVAILABLE */
   async giveBack(delivery: Delivery): Promise<void> {
     const { expiresAt, maxReceiveCount, deadLetterQueue } = delivery.record
-    if (expiresAt > 0 && expiresAt <= Date.now()) return this.expire(delivery)
+    const { clock } = this.#parts
+    if (expiresAt > 0 && expiresAt <= clock.now() && !clock.isSkewed) return this.expire(delivery)
     if (maxReceiveCount > 0 && deadLetterQueue !== '' && delivery.receiveCount >= maxReceiveCount) {
       return this.bury(delivery, delivery.receiveCount)
     }

@@ -18,6 +18,8 @@ export interface QueueCounts {
 const ABOUT_MS = 2_000
 const MAX_TIMER_MS = 60 * 60_000
 const PARALLEL = 64
+/** Before a node whose clock is wrong looks again, in milliseconds. */
+const SKEWED_MS = 5_000
 
 /** Counts what queues hold, by the subjects of their messages, and removes what has expired. */
 export class QueueGauges {
@@ -37,7 +39,7 @@ export class QueueGauges {
       () => connection.manager.streams.info(channel.stream, { subjects_filter: filter }),
       (error) => (isApiError(error, API.STREAM_NOT_FOUND) ? error : undefined),
     )
-    const now = Date.now()
+    const now = this.#parts.clock.now()
     let [delayed, expired, nextExpiry] = [0, 0, Infinity]
     for (const [subject, count] of Object.entries(info.state.subjects ?? {})) {
       const { dueAt, expiresAt } = timesOf(subject)
@@ -47,7 +49,7 @@ export class QueueGauges {
       if (expiresAt > 0) nextExpiry = Math.min(nextExpiry, expiresAt)
     }
     if (nextExpiry < Infinity) this.#sweepAt(channel, nextExpiry)
-    this.#about.set(channel.incarnation, { delayed, readAt: now })
+    this.#about.set(channel.incarnation, { delayed, readAt: Date.now() })
     const { messages, bytes, last_seq: lastSequence, last_ts: lastAt } = info.state
     const lastStoredAt = lastSequence === 0 ? 0 : Date.parse(lastAt)
     return { messages: messages - expired, delayed, bytes, lastSequence, lastStoredAt }
@@ -70,7 +72,7 @@ export class QueueGauges {
     const planned = this.#sweeps.get(channel.incarnation)
     if (this.#closed || (planned && planned.at <= time)) return
     clearTimeout(planned?.timer)
-    const delay = Math.min(MAX_TIMER_MS, Math.max(20, time - Date.now()))
+    const delay = Math.min(MAX_TIMER_MS, Math.max(this.#parts.clock.isSkewed ? SKEWED_MS : 20, time - Date.now()))
     const timer = setTimeout(() => {
       this.#sweeps.delete(channel.incarnation)
       if (this.#parts.storedChannels.get('queues', channel.name)?.incarnation !== channel.incarnation) return
@@ -85,7 +87,11 @@ export class QueueGauges {
    * their holder's affair.
    */
   async sweep(channel: StoredChannel): Promise<number> {
-    const { connection, subjects, figures } = this.#parts
+    const { connection, clock, subjects, figures } = this.#parts
+    if (clock.isSkewed) {
+      this.#sweepAt(channel, Date.now() + SKEWED_MS)
+      return 0
+    }
     const { manager } = connection
     const filter = subjects.all(channel.incarnation)
     const info = await connection.call(() => manager.streams.info(channel.stream, { subjects_filter: filter }))

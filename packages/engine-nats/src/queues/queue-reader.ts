@@ -20,7 +20,7 @@ export class QueueReader {
   }
 
   async peek(channel: StoredChannel, maxMessages: number, maxBytes: number): Promise<readonly QueueMessage[]> {
-    const { messages, subjects } = this.#parts
+    const { messages, subjects, clock } = this.#parts
     const { messages: held, lastSequence } = await this.#gauges.read(channel)
     if (held === 0) return []
     const shown: QueueMessage[] = []
@@ -28,7 +28,7 @@ export class QueueReader {
     const filter = subjects.all(channel.incarnation)
     await messages.forward(channel.stream, filter, 1, lastSequence, maxMessages, (stored) => {
       const record = readRecord(stored.data)
-      const now = Date.now()
+      const now = clock.now()
       if (!record || record.dueAt > now || (record.expiresAt > 0 && record.expiresAt <= now)) return true
       bytes += messageSize(record.envelope)
       if (shown.length > 0 && bytes > maxBytes) return false

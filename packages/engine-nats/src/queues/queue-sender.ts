@@ -37,12 +37,18 @@ export class QueueSender {
   }
 
   async send(name: string, message: QueueSend): Promise<SendResult> {
+    this.#assertTimes([message])
     await this.#prepare(name, [message])
     const record = toRecord(name, message, Date.now())
     if (record.dueAt > 0) await this.#assertRoomForDelayed(name, 1)
     const { deduplicationId } = message
     const stored = await this.store(name, record, deduplicationId === undefined ? undefined : hash(deduplicationId))
     return this.#result(stored, record, message)
+  }
+
+  /** Every node goes by the times of a message, so one whose clock is wrong gives none. @throws BrokerError ENGINE_UNAVAILABLE */
+  #assertTimes(messages: readonly QueueSend[]): void {
+    if (messages.some(({ delayMs, expirationMs }) => delayMs > 0 || expirationMs > 0)) this.#parts.clock.assertRight()
   }
 
   /** Makes the queue first, so that delay and expiry do not run meanwhile; not for what could not be stored in it. */
@@ -162,6 +168,7 @@ export class QueueSender {
   }
 
   async #sendBatch(name: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]> {
+    this.#assertTimes(messages)
     await this.#assertRoom(name, messages)
     await this.#prepare(name, messages)
     const now = Date.now()

@@ -172,7 +172,8 @@ export class Queue {
   /** It expired in the moment since it came. */
   #isOver(delivery: Delivery): boolean {
     const { expiresAt } = delivery.record
-    if (expiresAt === 0 || expiresAt > Date.now()) return false
+    const { clock } = this.#parts
+    if (expiresAt === 0 || expiresAt > clock.now() || clock.isSkewed) return false
     this.#disposal.background(this.#disposal.expire(delivery))
     return true
   }

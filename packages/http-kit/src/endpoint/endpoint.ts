@@ -1,4 +1,5 @@
 import type { Buffer } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
 
 import { AdmissionControl } from '../admission/admission-control.ts'
 import { Refusal } from '../admission/refusal.ts'
@@ -33,8 +34,8 @@ export interface EndpointOptions {
   /** What `auto` trusts as an Origin beside the local hosts. */
   readonly alsoLocal?: readonly string[]
   readonly frontDoor?: FrontDoor | undefined
-  /** Something failed that no client is told about, such as a bug. */
-  readonly failed: (error: unknown) => void
+  /** Something failed that no client is told about, such as a bug; on the way of a request, where that is known. */
+  readonly failed: (error: unknown, request?: IncomingMessage) => void
 }
 
 /** What a request is admitted to do: the rest of its way. A promise that rejects is answered like a thrown error. */
@@ -52,7 +53,7 @@ export class Endpoint {
   readonly #admission: AdmissionControl
   readonly #proxies: TrustedProxies | undefined
   readonly #web: WebPolicy
-  readonly #failed: (error: unknown) => void
+  readonly #failed: (error: unknown, request?: IncomingMessage) => void
   #closing = false
 
   /** @throws RangeError for a trusted origin that is none */
@@ -172,19 +173,19 @@ export class Endpoint {
 
   /** Reports what a request failed with, and answers with the surface's internal error; never throws. */
   fail(exchange: HttpExchange, error: unknown): void {
-    this.report(error)
+    this.report(error, exchange.request)
     try {
       exchange.crash(error)
     } catch (second) {
-      this.report(second)
+      this.report(second, exchange.request)
       exchange.response.destroy()
     }
   }
 
   /** Reports what no client is told about; never throws. */
-  report(error: unknown): void {
+  report(error: unknown, request?: IncomingMessage): void {
     try {
-      this.#failed(error)
+      this.#failed(error, request)
     } catch {}
   }
 }

@@ -166,8 +166,11 @@ export function memberText(objectText: string, key: string): string | undefined 
   return member.found
 }
 
-/** The source texts of the elements of a JSON array, given the array's; it must be valid. */
-export function elementTexts(arrayText: string): readonly string[] {
+/**
+ * The source texts of the elements of a JSON array, given the array's; of text that is not valid some parts or other.
+ * @param most Elements after so many are left out
+ */
+export function elementTexts(arrayText: string, most = Number.POSITIVE_INFINITY): readonly string[] {
   const elements: string[] = []
   let depth = 0
   let start = 0
@@ -181,7 +184,7 @@ export function elementTexts(arrayText: string): readonly string[] {
     } else if ((char === COMMA && depth === 1) || char === CLOSE_BRACE || char === CLOSE_BRACKET) {
       if (depth === 1) {
         const element = arrayText.slice(start, at).trim()
-        if (element !== '') elements.push(element)
+        if (element !== '' && elements.push(element) >= most) return elements
         start = at + 1
       }
       if (char !== COMMA) depth--

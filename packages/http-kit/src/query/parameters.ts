@@ -69,6 +69,7 @@ function pairs(query: string, problems: ParameterProblem[]): readonly (readonly 
 }
 
 function decode(text: string, problems: ParameterProblem[]): string | undefined {
+  if (!text.includes('%') && !text.includes('+')) return text
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {

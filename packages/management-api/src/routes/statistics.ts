@@ -1,10 +1,10 @@
-import { channelListMatcher } from '@signalbox/broker-core'
+import { channelListMatcher, isBrokerError } from '@signalbox/broker-core'
 import type { BrokerHandle, ChannelInfo, ChannelType } from '@signalbox/broker-core'
 import { argument } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
-import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
+import { invalidCursor, pageLimit, pageOf, pageSchema, pagingParameters } from '../paging.ts'
 import type { Page } from '../paging.ts'
 import type { RouteCall } from './route.ts'
 import { defineRoute, STRICT } from './route.ts'
@@ -38,19 +38,28 @@ export function observerHandle({ services }: RouteCall): BrokerHandle {
   return services.broker.as(OBSERVER)
 }
 
-/** A page of channels; the other pages cost no more than the list itself. */
+/** A page of channels. Only those on it are asked for what they hold. */
 async function channelPage<Item>(
-  query: Static<typeof channelQuery>,
+  { channel, limit, cursor }: Static<typeof channelQuery>,
   type: ChannelType | undefined,
   call: RouteCall,
   itemOf: (info: ChannelInfo, statistics: RouteCall['environment']['statistics']) => Item,
 ): Promise<Page<Item>> {
-  const channels = await observerHandle(call).channels.list({
-    ...(type === undefined ? {} : { type }),
-    ...(query.channel === undefined ? {} : { pattern: query.channel }),
-  })
-  const page = pageOf(channels, (info) => `${info.type} ${info.name}`, query)
-  return { ...page, items: page.items.map((info) => itemOf(info, call.environment.statistics)) }
+  const page = await observerHandle(call)
+    .channels.page({
+      limit: pageLimit(limit === undefined ? {} : { limit }),
+      ...(cursor === undefined ? {} : { cursor }),
+      ...(type === undefined ? {} : { type }),
+      ...(channel === undefined ? {} : { pattern: channel }),
+    })
+    .catch((error: unknown) => {
+      throw isBrokerError(error, 'ARGUMENT_INVALID') ? invalidCursor() : error
+    })
+  return {
+    items: page.channels.map((info) => itemOf(info, call.environment.statistics)),
+    next_cursor: page.nextCursor ?? null,
+    total: page.total,
+  }
 }
 
 export const channelStatisticsRoute = defineRoute({

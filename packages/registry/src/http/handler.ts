@@ -51,7 +51,7 @@ class RegistryEndpoints {
       trustedOrigins,
       bindHost,
       frontDoor,
-      failed: (error) => hooks.failed?.(error),
+      failed: (error, request) => hooks.failed?.(error, request),
     })
   }
 

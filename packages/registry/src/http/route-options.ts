@@ -1,3 +1,5 @@
+import type { IncomingMessage } from 'node:http'
+
 import type { Broker } from '@signalbox/broker-core'
 import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
@@ -17,7 +19,7 @@ export interface RegistryRequestEvent {
 export interface RegistryRouteHooks {
   requestFinished?(event: RegistryRequestEvent): void
   /** Something failed that no client is told about. For the log. */
-  failed?(error: unknown): void
+  failed?(error: unknown, request?: IncomingMessage): void
 }
 
 export interface RegistryRouteOptions {

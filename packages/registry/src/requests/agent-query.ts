@@ -28,6 +28,8 @@ export interface AgentQuery {
   readonly timeoutMs: number
   /** With mode `stream`: the id of the stream. */
   readonly streamId?: string
+  /** Brokers that the request has come through, this one included; the agent learns it as `X-Broker-Hops`. */
+  readonly hops: number
   /** The caller's HTTP headers that the agent gets, by lower-case name (A5). */
   readonly headers: Readonly<Record<string, string>>
 }
@@ -36,8 +38,14 @@ const HEADER_TAG = 'a2a_hdr_'
 const MODES: ReadonlySet<string> = new Set<AgentQueryMode>(['call', 'accept', 'stream'])
 
 /** The Query's message: the envelope as its body, all the rest in tags. */
-export function encodeAgentQuery({ mode, body, callerId, timeoutMs, streamId, headers }: AgentQuery): MessageInput {
-  const tags: Record<string, string> = { a2a_mode: mode, a2a_caller: callerId, a2a_timeout_ms: String(timeoutMs) }
+export function encodeAgentQuery(query: AgentQuery): MessageInput {
+  const { mode, body, callerId, timeoutMs, streamId, hops, headers } = query
+  const tags: Record<string, string> = {
+    a2a_mode: mode,
+    a2a_caller: callerId,
+    a2a_timeout_ms: String(timeoutMs),
+    a2a_hops: String(hops),
+  }
   if (streamId !== undefined) tags['a2a_stream_id'] = streamId
   for (const name of Object.keys(headers)) tags[HEADER_TAG + name] = headers[name] ?? ''
   return { body, tags }
@@ -47,12 +55,16 @@ export function encodeAgentQuery({ mode, body, callerId, timeoutMs, streamId, he
 export function decodeAgentQuery({ body, tags }: Pick<RequestMessage, 'body' | 'tags'>): AgentQuery {
   const { a2a_mode: mode = '', a2a_caller: callerId, a2a_timeout_ms: timeout, a2a_stream_id: streamId } = tags
   const timeoutMs = Number(timeout)
-  if (!isMode(mode) || callerId === undefined || !(timeoutMs > 0)) throw new TypeError('not a request to an agent')
+  // A node of an older version sends none.
+  const hops = Number(tags['a2a_hops'] ?? 1)
+  if (!isMode(mode) || callerId === undefined || !(timeoutMs > 0) || !(Number.isInteger(hops) && hops >= 1)) {
+    throw new TypeError('not a request to an agent')
+  }
   const headers: Record<string, string> = {}
   for (const tag of Object.keys(tags)) {
     if (tag.startsWith(HEADER_TAG)) headers[tag.slice(HEADER_TAG.length)] = tags[tag] ?? ''
   }
-  return { mode, body, callerId, timeoutMs, headers, ...(streamId === undefined ? {} : { streamId }) }
+  return { mode, body, callerId, timeoutMs, hops, headers, ...(streamId === undefined ? {} : { streamId }) }
 }
 
 function isMode(mode: string): mode is AgentQueryMode {

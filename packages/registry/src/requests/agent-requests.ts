@@ -20,6 +20,8 @@ export interface AgentRequestOptions {
   readonly caller: Caller
   /** The agent's time to answer, in milliseconds; above 0. Larger values than the maximum are capped (A2). @default the default timeout */
   readonly timeoutMs?: number
+  /** Brokers that the request had come through before this one. @default 0 */
+  readonly hops?: number
   /** The caller's headers that go to the agent (A5). @default none */
   readonly headers?: Readonly<Record<string, string>>
   /** Aborting it stops the waiting, and rejects with its reason. */
@@ -48,7 +50,7 @@ export class AgentRequests {
    * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER when no answer came in time, ENGINE_UNAVAILABLE
    */
   async request(agentId: string, body: Uint8Array, options: AgentRequestOptions): Promise<AgentReply> {
-    const { caller, headers = NO_HEADERS, signal, acceptOnly = false, streamId } = options
+    const { caller, hops = 0, headers = NO_HEADERS, signal, acceptOnly = false, streamId } = options
     const { defaultTimeoutMs, maxTimeoutMs } = this.#timeouts
     const timeoutMs = Math.min(options.timeoutMs ?? defaultTimeoutMs, maxTimeoutMs)
     const mode: AgentQueryMode = streamId === undefined ? (acceptOnly ? 'accept' : 'call') : 'stream'
@@ -57,6 +59,7 @@ export class AgentRequests {
       body,
       callerId: caller.clientId,
       timeoutMs,
+      hops: hops + 1,
       headers,
       ...(streamId === undefined ? {} : { streamId }),
     })

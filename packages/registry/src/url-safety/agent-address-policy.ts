@@ -4,6 +4,8 @@ import type { LookupAddress, LookupOptions } from 'node:dns'
 import { AddressList, hostName } from './address-list.ts'
 import { ipAddress } from './ip-address.ts'
 import { ALWAYS_REFUSED } from './refused-addresses.ts'
+import type { ListeningAddress } from './own-addresses.ts'
+import { OwnAddresses, portOf } from './own-addresses.ts'
 import { Resolutions } from './resolutions.ts'
 
 /** Finds every address of a name; rejects when it has none. */
@@ -14,6 +16,8 @@ export interface AgentAddressOptions {
   readonly allow?: readonly string[]
   /** Where agents may not be, allowed or not; written as `allow`. @default [] */
   readonly deny?: readonly string[]
+  /** Where the server itself listens: agents are never there. Asked with each check. @default nowhere */
+  readonly ownAddresses?: () => readonly ListeningAddress[]
   /** @default the system's resolver */
   readonly resolve?: ResolveHost
 }
@@ -31,15 +35,19 @@ export class AgentAddressError extends Error {
   }
 }
 
+/** The `lookup` option of `net.connect`, `tls.connect` and agents. */
+export type AddressLookup = (hostname: string, options: LookupOptions, callback: LookupCallback) => void
+
 type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void
 
 /**
  * Which addresses agents may have (R8). It is asked twice: when an agent is registered, by {@link check}, and when it is
- * called, by {@link assertHost} and {@link lookup}, because a name may lead elsewhere by then.
+ * called, by {@link assertHost} and {@link lookupFor}, because a name may lead elsewhere by then.
  */
 export class AgentAddressPolicy {
   readonly #allow: AddressList
   readonly #deny: AddressList
+  readonly #own: OwnAddresses
   readonly #resolve: ResolveHost
   readonly #resolutions: Resolutions
 
@@ -47,6 +55,7 @@ export class AgentAddressPolicy {
   constructor(options: AgentAddressOptions = {}) {
     this.#allow = new AddressList('agent url allow list', options.allow ?? [])
     this.#deny = new AddressList('agent url deny list', options.deny ?? [])
+    this.#own = new OwnAddresses(options.ownAddresses ?? (() => []))
     this.#resolve = options.resolve ?? resolveBySystem
     this.#resolutions = new Resolutions(this.#resolve)
   }
@@ -58,33 +67,37 @@ export class AgentAddressPolicy {
    */
   async check(url: URL): Promise<string | undefined> {
     const host = hostName(url.hostname)
-    if (this.#refusesHost(host)) return NOT_ALLOWED
+    const port = portOf(url)
+    if (this.#refusesHost(host, port)) return NOT_ALLOWED
     if (ipAddress(host) !== undefined) return undefined
     const addresses = await this.#resolutions.of(host)
-    return addresses.length > 0 && this.#permitted(host, addresses).length === 0 ? NOT_ALLOWED : undefined
+    // A name of the server's own is refused whole: its other addresses are hardly another server's.
+    if (addresses.some(({ address }) => this.#isOwn(address, port))) return NOT_ALLOWED
+    return addresses.length > 0 && this.#permitted(host, addresses, port).length === 0 ? NOT_ALLOWED : undefined
   }
 
   /**
-   * To be called before each connection with the host of its URL: node looks up no name, and so asks no `lookup`, where
+   * To be called before each connection with its URL: node looks up no name, and so asks no `lookup`, where
    * the host is an address.
    * @throws AgentAddressError
    */
-  assertHost(hostname: string): void {
-    if (this.#refusesHost(hostName(hostname))) throw new AgentAddressError()
+  assertHost(url: Pick<URL, 'hostname' | 'port' | 'protocol'>): void {
+    if (this.#refusesHost(hostName(url.hostname), portOf(url))) throw new AgentAddressError()
   }
 
   /**
-   * For the `lookup` option of `net.connect`, `tls.connect` and agents: resolves a name to those of its addresses that may
-   * be called, and fails with {@link AgentAddressError} when there is none.
+   * Makes the lookup for connections to one port: it resolves a name to those of its addresses that may be called there,
+   * and fails with {@link AgentAddressError} when there is none.
    */
-  readonly lookup = (hostname: string, options: LookupOptions, callback: LookupCallback): void => {
-    void this.#answer(hostname, options, callback)
+  lookupFor(url: Pick<URL, 'port' | 'protocol'>): AddressLookup {
+    const port = portOf(url)
+    return (hostname, options, callback) => void this.#answer(hostname, port, options, callback)
   }
 
-  async #answer(hostname: string, options: LookupOptions, callback: LookupCallback): Promise<void> {
+  async #answer(hostname: string, port: number, options: LookupOptions, callback: LookupCallback): Promise<void> {
     let addresses: LookupAddress[]
     try {
-      addresses = await this.#addressesFor(hostname, options)
+      addresses = await this.#addressesFor(hostname, port, options)
     } catch (error) {
       callback(error instanceof Error ? error : new AgentAddressError(), options.all === true ? [] : '')
       return
@@ -94,29 +107,35 @@ export class AgentAddressPolicy {
     else callback(null, first?.address ?? '', first?.family)
   }
 
-  async #addressesFor(hostname: string, { family = 0 }: LookupOptions): Promise<LookupAddress[]> {
+  async #addressesFor(hostname: string, port: number, { family = 0 }: LookupOptions): Promise<LookupAddress[]> {
     const host = hostName(hostname)
-    if (this.#refusesHost(host)) throw new AgentAddressError()
+    if (this.#refusesHost(host, port)) throw new AgentAddressError()
     const wanted = family === 'IPv4' ? 4 : family === 'IPv6' ? 6 : family
     const found = await this.#resolve(host)
-    const permitted = this.#permitted(host, found).filter((address) => wanted === 0 || address.family === wanted)
+    const permitted = this.#permitted(host, found, port).filter((address) => wanted === 0 || address.family === wanted)
     if (permitted.length === 0) throw new AgentAddressError()
     return permitted
   }
 
   /** What can be said of a host without asking anybody. */
-  #refusesHost(host: string): boolean {
+  #refusesHost(host: string, port: number): boolean {
     const address = ipAddress(host)
-    if (address !== undefined) return this.#permitted(host, [{ address: host, family: 0 }]).length === 0
+    if (address !== undefined) return this.#permitted(host, [{ address: host, family: 0 }], port).length === 0
     return host === '' || ALWAYS_REFUSED.hasHost(host) || this.#deny.hasHost(host)
   }
 
+  #isOwn(text: string, port: number): boolean {
+    const address = ipAddress(text)
+    return address !== undefined && this.#own.has(address, port)
+  }
+
   /** Those of a host's addresses that may be called. Refused ones are left out: nobody connects to them. */
-  #permitted(host: string, addresses: readonly LookupAddress[]): LookupAddress[] {
+  #permitted(host: string, addresses: readonly LookupAddress[], port: number): LookupAddress[] {
     const anywhere = this.#allow.empty || this.#allow.hasHost(host)
     return addresses.filter(({ address: text }) => {
       const address = ipAddress(text)
       if (address === undefined || ALWAYS_REFUSED.reaches(address) || this.#deny.reaches(address)) return false
+      if (this.#own.has(address, port)) return false
       return anywhere || this.#allow.hasAddress(address)
     })
   }

@@ -10,13 +10,14 @@ const MAX_INLINE = 16_384
 
 /** Parses a text of YAML, or of JSON, which is YAML too. 1 MiB takes about a second. */
 export function parseYaml(text: string): ParsedYaml {
-  const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
-  const [error] = document.errors
-  if (error) return { problem: error.message.split('\n')[0] ?? '' }
   try {
+    const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
+    const [error] = document.errors
+    if (error) throw error
+    // Throws for an alias without an anchor, for aliases that would make far more than the text, and for deep nesting.
     return { value: document.toJS({ maxAliasCount: 100 }) }
   } catch (thrown) {
-    return { problem: thrown instanceof Error ? thrown.message : String(thrown) }
+    return { problem: (thrown instanceof Error ? thrown.message : String(thrown)).split('\n')[0] ?? '' }
   }
 }
 

@@ -1,0 +1,22 @@
+import { MAX_JSON_DEPTH, MAX_JSON_KEYS } from '@signalbox/http-kit'
+
+import { invalidEvent } from './invalid-event.ts'
+
+/** Attributes and extensions of one event. */
+export const MAX_ATTRIBUTES = 256
+
+/** Events in one batch. */
+export const MAX_BATCH_EVENTS = 1_000
+
+/** Of the JSON text of a body, a batch as a whole (J4). */
+export const BODY_LIMITS = { maxDepth: MAX_JSON_DEPTH, maxKeys: MAX_JSON_KEYS }
+
+/** @throws CeError EVENT_INVALID for a limit that a body exceeds */
+export function assertWithinLimits(exceeded: 'depth' | 'keys' | undefined): void {
+  if (exceeded === 'depth') throw invalidEvent(`the body is nested deeper than ${MAX_JSON_DEPTH} levels`)
+  if (exceeded === 'keys') throw invalidEvent(`the body has more than ${MAX_JSON_KEYS} keys`)
+}
+
+export function tooManyAttributes(): Error {
+  return invalidEvent(`an event has more than ${MAX_ATTRIBUTES} attributes`)
+}

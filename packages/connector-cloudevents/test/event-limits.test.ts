@@ -1,0 +1,124 @@
+import { Buffer } from 'node:buffer'
+
+import { expect, onTestFinished, test, vi } from 'vitest'
+
+import { event, openCe } from './ce-server.ts'
+
+const STRUCTURED = { 'content-type': 'application/cloudevents+json' }
+const BATCH = { 'content-type': 'application/cloudevents-batch+json' }
+
+function nested(depth: number): string {
+  return `${'['.repeat(depth)}7${']'.repeat(depth)}`
+}
+
+/** The text of an event with these members besides the required ones. */
+function withMembers(members: string): string {
+  return `${JSON.stringify(event()).slice(0, -1)},${members}}`
+}
+
+function attributes(count: number): string {
+  return Array.from({ length: count }, (_, i) => `"ext${i}":"v"`).join(',')
+}
+
+function batch(count: number): string {
+  return JSON.stringify(Array.from({ length: count }, () => event()))
+}
+
+function headers(count: number): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: count }, (_, i) => [`ce-x${i}`, 'v']))
+}
+
+test('limits - an event over the limit of depth, keys or attributes is refused before it is built', async () => {
+  const { base, post, user } = await openCe()
+  const parse = vi.spyOn(JSON, 'parse')
+  onTestFinished(() => parse.mockRestore())
+  const keys = Array.from({ length: 100_001 }, (_, i) => `"${i}":0`).join(',')
+  const cases: readonly [body: string, message: string][] = [
+    [withMembers(`"data":${nested(128)}`), 'the body is nested deeper than 128 levels'],
+    [withMembers(`"data":${nested(2_000_000)}`), 'the body is nested deeper than 128 levels'],
+    [withMembers(`"ext":${nested(128)}`), 'the body is nested deeper than 128 levels'],
+    [withMembers(`"data":{${keys}}`), 'the body has more than 100000 keys'],
+    [withMembers(attributes(253)), 'an event has more than 256 attributes'],
+  ]
+  for (const [body, message] of cases) {
+    parse.mockClear()
+    const answer = await fetch(`${base}/ce/queue/send?channel=c`, {
+      method: 'POST',
+      headers: STRUCTURED,
+      body,
+    })
+    expect(parse.mock.calls.filter(([text]) => text.length > 100)).toEqual([])
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({
+      message: expect.stringContaining(message),
+      data: { code: 'EVENT_INVALID' },
+    })
+  }
+  expect(await user.channels.list()).toEqual([])
+  expect(await post('queue/send?channel=c', withMembers(attributes(252)), STRUCTURED)).toMatchObject({ status: 202 })
+  expect(await post('queue/send?channel=c', withMembers(`"data":${nested(127)}`), STRUCTURED)).toMatchObject({
+    status: 202,
+  })
+})
+
+test('limits - a batch has at most 1,000 events', async () => {
+  const { post, user } = await openCe()
+  expect(await post('queue/send?channel=c', batch(1001), BATCH)).toMatchObject({
+    status: 400,
+    message: 'invalid CloudEvent: the batch has more than 1000 events; send several batches',
+  })
+  expect(await post('queue/send?channel=c', `[${'[],'.repeat(3_000_000)}[]]`, BATCH)).toMatchObject({ status: 400 })
+  expect(await post('queue/send?channel=c', `[${withMembers(`"data":${nested(127)}`)}]`, BATCH)).toMatchObject({
+    status: 400,
+    message: 'invalid CloudEvent: the body is nested deeper than 128 levels',
+  })
+  expect(await user.channels.list()).toEqual([])
+  expect(await post('queue/send?channel=c', batch(1000), BATCH)).toMatchObject({ status: 202, data: { count: 1000 } })
+})
+
+test('limits - in binary mode an event has at most 256 attributes', async () => {
+  const { post } = await openCe()
+  const head = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/t', 'ce-type': 't' }
+  expect(await post('send/event?channel=c', '', { ...head, ...headers(253) })).toMatchObject({
+    status: 400,
+    message: 'invalid CloudEvent: an event has more than 256 attributes',
+  })
+  expect(await post('send/event?channel=c', '', { ...head, ...headers(251) })).toMatchObject({ status: 202 })
+})
+
+test('limits - a deep message that another version or surface stored leaves as data_base64, without being parsed', async () => {
+  const { post, user, subscribe } = await openCe()
+  const stream = await subscribe('events-store?channel=s')
+  const parse = vi.spyOn(JSON, 'parse')
+  onTestFinished(() => parse.mockRestore())
+  const parsed = (text: string): number => parse.mock.calls.filter(([given]) => given === text).length
+  const tags = { ce_specversion: '1.0', ce_id: '1', ce_source: '/t', ce_type: 't' }
+  for (const [depth, asJson] of [
+    [127, true],
+    [128, false],
+    [400_000, false],
+  ] as const) {
+    const text = nested(depth)
+    const body = Buffer.from(text)
+    const form = asJson ? `"data":${text}` : `"data_base64":"${body.toString('base64')}"`
+    parse.mockClear()
+    await user.eventsStore.publish('s', { body, tags })
+    expect((await stream.next()).data.includes(form), `${depth} over a stream`).toBe(true)
+    expect(parsed(text)).toBe(asJson ? 1 : 0)
+    await user.queues.send('q', { body })
+    const received = await post('queue/receive?channel=q', undefined)
+    expect(received.text.includes(form), `${depth} from a queue`).toBe(true)
+    expect(parsed(text)).toBe(asJson ? 2 : 0)
+  }
+})
+
+test('limits - a reason of a rejection that is nested too deep is taken as text', async () => {
+  const { post, subscribe, user } = await openCe()
+  const stream = await subscribe('commands?channel=c')
+  const command = user.commands.send('c', { body: Buffer.from('{}') }, { timeoutMs: 5000 })
+  const { brokerrequestid } = await stream.nextJson()
+  const text = nested(200)
+  const head = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/t', 'ce-type': 't' }
+  await post(`send/response?request_id=${brokerrequestid}&is_error=true`, text, head)
+  expect(await command).toMatchObject({ executed: false, error: text })
+})

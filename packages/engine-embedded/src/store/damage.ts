@@ -1,0 +1,118 @@
+import { BrokerError, messageOf } from '@signalbox/broker-core'
+
+import type { EngineProblem } from '../options.ts'
+import { sqliteCode } from './sqlite-code.ts'
+import type { StoredType } from './stored-channel.ts'
+
+/** A channel of which something cannot be read. */
+export interface DamagedChannel {
+  readonly type: StoredType
+  readonly name: string
+}
+
+/** Where damage was met: in a channel, or in a part of the store that channels share. */
+export type DamagedPlace = { readonly channel: DamagedChannel } | { readonly part: string }
+
+/** Parts of the store that channels share. */
+export const DELAYED = 'delayed messages'
+export const EXPIRY = 'expiry of messages'
+export const TOMBSTONES = 'tombstones'
+export const DEDUPLICATION = 'deduplication'
+export const DELETED = 'rows of deleted channels'
+export const FREE_SPACE = 'free space'
+
+/** Channels that are named in one text, and channels that are logged one by one. */
+const MAX_NAMED = 10
+const MAX_LOGGED = 100
+
+const ADVICE =
+  'Stop the server and copy what can be read with "signalbox recover", or restore a backup; other channels go on meanwhile'
+
+/** What is known to be damaged. Each place is reported once; it stays damaged until the store is opened anew. */
+export class Damage {
+  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #channels = new Map<string, DamagedChannel>()
+  readonly #parts = new Map<string, string>()
+  #logged = 0
+
+  constructor(onProblem: (problem: EngineProblem) => void) {
+    this.#onProblem = onProblem
+  }
+
+  /** Notes what cannot be read and returns the error of the call that met it. `channels`: those that share a part. */
+  note(place: DamagedPlace, reason: string, channels: readonly DamagedChannel[] = []): BrokerError {
+    if ('channel' in place) this.#noteChannel(place.channel, reason)
+    else this.#notePart(place.part, reason, channels)
+    return damagedError('channel' in place ? shown(place.channel) : place.part)
+  }
+
+  #noteChannel(channel: DamagedChannel, reason: string): void {
+    const key = keyOf(channel.type, channel.name)
+    if (this.#channels.has(key)) return
+    this.#channels.set(key, channel)
+    this.#report([channel], `${shown(channel)} cannot be read and takes no messages any more`, reason)
+  }
+
+  #notePart(part: string, reason: string, channels: readonly DamagedChannel[]): void {
+    if (this.#parts.has(part)) return
+    const text = channels.length === 0 ? part : `${part} (${list(channels)})`
+    this.#parts.set(part, text)
+    this.#report(channels.slice(0, MAX_NAMED), `${text} cannot be read`, reason)
+  }
+
+  #report(channels: readonly DamagedChannel[], what: string, reason: string): void {
+    if (this.#logged++ >= MAX_LOGGED) return
+    this.#onProblem({ kind: 'damaged', message: `the store is damaged: ${what} (${reason}). ${ADVICE}`, channels })
+  }
+
+  has(type: StoredType, name: string): boolean {
+    return this.#channels.size > 0 && this.#channels.has(keyOf(type, name))
+  }
+
+  /** Why nothing can be stored in a channel, or in a part of the store; undefined where nothing is known to be wrong. */
+  refusal(type: StoredType, name: string): BrokerError | undefined {
+    return this.has(type, name) ? damagedError(shown({ type, name })) : undefined
+  }
+
+  partRefusal(part: string): BrokerError | undefined {
+    return this.#parts.has(part) ? damagedError(part) : undefined
+  }
+
+  /** The channel was deleted: one that is made in its place has pages of its own. */
+  forget(type: StoredType, name: string): void {
+    this.#channels.delete(keyOf(type, name))
+  }
+
+  /** What health checks say; undefined where nothing is known to be wrong. */
+  get detail(): string | undefined {
+    if (this.#channels.size === 0 && this.#parts.size === 0) return undefined
+    const channels = this.#channels.size === 0 ? [] : [list([...this.#channels.values()])]
+    return `damaged: ${[...channels, ...this.#parts.values()].join('; ')}`
+  }
+}
+
+function keyOf(type: StoredType, name: string): string {
+  return `${type} ${name}`
+}
+
+function shown({ type, name }: DamagedChannel): string {
+  return `${type} ${JSON.stringify(name)}`
+}
+
+function list(channels: readonly DamagedChannel[]): string {
+  const named = channels.slice(0, MAX_NAMED).map(shown).join(', ')
+  return channels.length > MAX_NAMED ? `${named} and ${channels.length - MAX_NAMED} more` : named
+}
+
+/** What was wrong, in a text that passes between threads. */
+export function damageReason(error: unknown): string {
+  const code = sqliteCode(error)
+  return code === '' ? messageOf(error) : `${messageOf(error)}, ${code}`
+}
+
+function damagedError(what: string): BrokerError {
+  const reason = `the store is damaged: ${what} cannot be read`
+  return new BrokerError('ENGINE_UNAVAILABLE', `the storage engine is not available: ${reason}; tell the operator`, {
+    reason,
+  })
+}

@@ -1,0 +1,83 @@
+import type { DamagedPlace } from '../store/damage.ts'
+import { DELAYED, FREE_SPACE } from '../store/damage.ts'
+import { isDamage } from '../store/sqlite-code.ts'
+import type { StoredChannel } from '../store/stored-channel.ts'
+import type { Operation } from './operations.ts'
+
+/** An operation met a page or row that cannot be read. */
+export class DamagedError extends Error {
+  override readonly name = 'DamagedError'
+  readonly place: DamagedPlace
+  /** The channel whose rows are left alone from now on; undefined for all of a part. */
+  readonly id: number | undefined
+
+  constructor(place: DamagedPlace, id: number | undefined, cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause })
+    this.place = place
+    this.id = id
+  }
+}
+
+/** Does something with a channel's rows. @throws DamagedError which names the channel */
+export function touching<T>({ type, name, id }: StoredChannel, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw isDamage(error) ? new DamagedError({ channel: { type, name } }, id, error) : error
+  }
+}
+
+/** Does something with what channels share, or with rows whose channel is gone (`id`). @throws DamagedError */
+export function touchingPart<T>(part: string, id: number | undefined, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    throw isDamage(error) ? new DamagedError({ part }, id, error) : error
+  }
+}
+
+/** Where an operation met damage that nothing more is known of. */
+export function placeOf(operation: Operation): DamagedPlace {
+  switch (operation.kind) {
+    case 'send':
+    case 'settle':
+    case 'release':
+    case 'purge':
+      return { channel: { type: 'queues', name: operation.channel } }
+    case 'append':
+      return { channel: { type: 'events_store', name: operation.channel } }
+    case 'createChannel':
+    case 'deleteChannel':
+      return { channel: { type: operation.type, name: operation.channel } }
+    case 'promote':
+    case 'expireDelayed':
+      return { part: DELAYED }
+    default:
+      return { part: FREE_SPACE }
+  }
+}
+
+/** What the writer's own rounds leave out, so that one damaged page does not fail each of them. */
+export class LeftAlone {
+  readonly #ids = new Set<number>()
+  readonly #parts = new Set<string>()
+  /** The ids as a JSON array, for `json_each`. */
+  ids = '[]'
+
+  note({ place, id }: DamagedError): void {
+    if (id !== undefined) {
+      this.#ids.add(id)
+      this.ids = JSON.stringify([...this.#ids])
+    } else if ('part' in place) {
+      this.#parts.add(place.part)
+    }
+  }
+
+  hasId(id: number): boolean {
+    return this.#ids.has(id)
+  }
+
+  hasPart(part: string): boolean {
+    return this.#parts.has(part)
+  }
+}

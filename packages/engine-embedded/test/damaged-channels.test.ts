@@ -1,0 +1,198 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { expect, onTestFinished, test } from 'vitest'
+
+import type { EmbeddedEngine, EngineProblem } from '@signalbox/engine-embedded'
+
+// The seam for faults is not part of the package's surface.
+import { openEngine } from '../src/engine.ts'
+import { CLIENT, eventually, Folder, logged, queued, receive, textsOf } from './support/store.ts'
+
+const PAGE = 8192
+const PADDING = 'x'.repeat(2_000)
+
+/** A store with a queue and an events store of each name, with 40 messages in each, closed. */
+async function storeWith(...names: readonly string[]): Promise<Folder> {
+  const folder = await Folder.make()
+  onTestFinished(() => folder[Symbol.asyncDispose]())
+  const engine = await folder.open()
+  for (const name of names) {
+    const messages = (kind: string): string[] => Array.from({ length: 40 }, (_, i) => `${kind} ${name} ${i} ${PADDING}`)
+    await Promise.all([
+      engine.queues.sendBatch(
+        name,
+        messages('queue').map((text) => queued(text)),
+      ),
+      ...messages('log').map((text) => engine.logs.append(name, logged(text))),
+    ])
+  }
+  await engine.close()
+  return folder
+}
+
+/** Overwrites the page of the data file that holds this text. */
+async function damage(folder: Folder, text: string): Promise<void> {
+  const file = folder.file('signalbox.db')
+  const bytes = await readFile(file)
+  const at = bytes.indexOf(text)
+  expect(at).toBeGreaterThan(PAGE)
+  const page = Math.floor(at / PAGE) * PAGE
+  bytes.fill(0xab, page, page + PAGE)
+  await writeFile(file, bytes)
+}
+
+interface Opened {
+  readonly engine: EmbeddedEngine
+  readonly problems: EngineProblem[]
+}
+
+async function open(folder: Folder, options: Parameters<Folder['open']>[0] = {}): Promise<Opened> {
+  const problems: EngineProblem[] = []
+  const engine = await folder.open({ ...options, onProblem: (problem) => problems.push(problem) })
+  onTestFinished(() => engine.close())
+  return { engine, problems }
+}
+
+async function expectDamaged({ engine, problems }: Opened, type: string, name: string): Promise<void> {
+  const channels = [{ type, name }]
+  expect(problems).toEqual([
+    expect.objectContaining({ kind: 'damaged', channels, message: expect.stringContaining(name) }),
+  ])
+  const { ok, checks } = await engine.health()
+  expect(ok).toBe(false)
+  expect(checks.find((check) => check.name === 'store')).toMatchObject({
+    ok: false,
+    detail: expect.stringContaining(`${type} "${name}"`),
+  })
+}
+
+async function expectWorks(engine: EmbeddedEngine, name: string): Promise<void> {
+  await engine.queues.send(name, queued('new'))
+  const deliveries = await receive(engine, name)
+  expect(textsOf(deliveries)).toHaveLength(41)
+  const receipts = deliveries.map(({ receipt }) => receipt)
+  expect(await engine.queues.ack(receipts, CLIENT)).toEqual({ settled: 41, lost: [] })
+  await engine.logs.append(name, logged('new'))
+  expect(await engine.logs.read(name, { maxMessages: 100 })).toHaveLength(41)
+}
+
+const DAMAGED = { code: 'ENGINE_UNAVAILABLE', message: expect.stringContaining('damaged') }
+
+test('damaged store - a queue that cannot be read is reported once, takes nothing more, and the others go on', async () => {
+  const folder = await storeWith('bad', 'good')
+  await damage(folder, 'queue bad 20 ')
+  const opened = await open(folder)
+  const { engine } = opened
+  expect((await engine.health()).ok).toBe(true)
+  for (let i = 0; i < 3; i++) await expect(receive(engine, 'bad')).rejects.toMatchObject(DAMAGED)
+  await expect(receive(engine, 'bad', { waitMs: 60_000 })).rejects.toMatchObject(DAMAGED)
+  await expect(engine.queues.send('bad', queued('lost'))).rejects.toMatchObject(DAMAGED)
+  await expectDamaged(opened, 'queues', 'bad')
+  await expectWorks(engine, 'good')
+  await engine.logs.append('bad', logged('another channel of that name'))
+  expect(opened.problems).toHaveLength(1)
+})
+
+test('damaged store - an events store that cannot be read ends its subscriptions with the reason', async () => {
+  const folder = await storeWith('bad', 'good')
+  await damage(folder, 'log bad 20 ')
+  const opened = await open(folder)
+  const { engine } = opened
+  for (const group of [undefined, 'group']) {
+    const seen: number[] = []
+    const options = group === undefined ? {} : { group }
+    const subscription = await engine.logs.subscribe('bad', { from: 'first' }, options, ({ sequence }) => {
+      seen.push(sequence)
+    })
+    expect(await subscription.closed).toMatchObject(DAMAGED)
+  }
+  await expect(engine.logs.append('bad', logged('lost'))).rejects.toMatchObject(DAMAGED)
+  await expectDamaged(opened, 'events_store', 'bad')
+  await expectWorks(engine, 'good')
+})
+
+test('damaged store - damage that a write meets is that channel’s alone, and the store is not opened again', async () => {
+  const folder = await storeWith('bad', 'good')
+  await damage(folder, 'queue bad 20 ')
+  const opened = await open(folder)
+  const { engine } = opened
+  const sent = Array.from({ length: 20 }, (_, i) => engine.queues.send('other', queued(String(i))))
+  const [purged, ...others] = await Promise.allSettled([engine.queues.purge('bad'), ...sent])
+  expect(purged).toMatchObject({ status: 'rejected', reason: DAMAGED })
+  expect(others.every(({ status }) => status === 'fulfilled')).toBe(true)
+  await expectDamaged(opened, 'queues', 'bad')
+  await expectWorks(engine, 'good')
+})
+
+test('damaged store - retention goes on for the other events stores', async () => {
+  const folder = await storeWith('bad', 'good')
+  await damage(folder, 'log bad 20 ')
+  const opened = await open(folder, { logMaxAgeMs: 1 })
+  const { engine } = opened
+  await eventually(async () => {
+    expect((await engine.channels.info('events_store', 'good'))?.log?.entries).toBe(0)
+    expect(opened.problems).toHaveLength(1)
+  })
+  await expectDamaged(opened, 'events_store', 'bad')
+})
+
+test('damaged store - a message whose dead-letter queue is damaged stays where it is', async () => {
+  const folder = await storeWith('work', 'bad')
+  await damage(folder, 'queue bad 39 ')
+  const opened = await open(folder)
+  const { engine } = opened
+  await engine.queues.purge('work')
+  await engine.queues.send('work', queued('poison', { maxReceiveCount: 1, deadLetterQueue: 'bad' }))
+  const [delivery] = await receive(engine, 'work', { leaseMs: 1 })
+  expect(delivery).toBeDefined()
+  const [again] = await receive(engine, 'work', { waitMs: 20_000 })
+  expect(textsOf(again ? [again] : [])).toEqual(['poison'])
+  await expectDamaged(opened, 'queues', 'bad')
+  expect(await engine.queues.ack([again?.receipt ?? ''], CLIENT)).toMatchObject({ settled: 1 })
+})
+
+test('damaged store - leases of a damaged queue end, and closing takes no longer', async () => {
+  const folder = await storeWith('bad')
+  await damage(folder, 'queue bad 20 ')
+  const { engine } = await open(folder)
+  const held = await receive(engine, 'bad', { maxMessages: 5 }).catch(() => [])
+  await expect(engine.queues.purge('bad')).rejects.toMatchObject(DAMAGED)
+  await engine.queues.nack(
+    held.map(({ receipt }) => receipt),
+    CLIENT,
+  )
+  await engine.close()
+  const again = await open(folder)
+  await expect(receive(again.engine, 'bad')).rejects.toMatchObject(DAMAGED)
+})
+
+test('damaged store - a list of channels that cannot be read is refused when the store is opened', async () => {
+  const folder = await storeWith('bad')
+  await damage(folder, 'events_storebad')
+  await expect(folder.open()).rejects.toMatchObject({ code: 'STORE_DAMAGED' })
+})
+
+test('failed store - a store that fails again and again stays closed, and says so', async () => {
+  await using folder = await Folder.make()
+  const faults = new Int32Array(new SharedArrayBuffer(4))
+  const problems: EngineProblem[] = []
+  const options = { path: folder.path, onProblem: (problem: EngineProblem) => problems.push(problem) }
+  await using engine = await openEngine(options, faults, { firstMs: 1, lastMs: 4, limit: 3, steadyMs: 60_000 })
+  Atomics.store(faults, 0, 2)
+  await eventually(async () => {
+    await expect(engine.queues.send('queue', queued('x'))).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
+    expect((await engine.health()).checks[0]?.detail).toContain('stays closed')
+  })
+  expect(problems.map(({ kind }) => kind)).toEqual([
+    'failed',
+    'healed',
+    'failed',
+    'healed',
+    'failed',
+    'healed',
+    'failed',
+  ])
+  Atomics.store(faults, 0, 0)
+  await expect(engine.queues.send('queue', queued('x'))).rejects.toMatchObject({
+    details: { reason: expect.stringContaining('stays closed') },
+  })
+})

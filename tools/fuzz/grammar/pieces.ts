@@ -1,0 +1,145 @@
+import * as fc from 'fast-check'
+import type { Arbitrary } from 'fast-check'
+
+/** A text as a file holds it: parts, and parts that come many times. */
+export type Pieces = readonly (string | readonly [part: string, times: number])[]
+
+/** The longest text that is made of pieces, in UTF-16 units: a linear parser reads it within the time that an input has. */
+const MAX_TEXT = 262_144
+
+/** The longest head of a request that Node takes, in bytes. */
+export const MAX_HEAD = 16_384
+
+export function textOf(pieces: Pieces, max = MAX_TEXT): string {
+  let text = ''
+  for (const piece of pieces) {
+    if (typeof piece === 'string') text += piece
+    else {
+      const [part, times] = piece
+      const room = Math.ceil((max - text.length) / Math.max(1, part.length))
+      text += part.repeat(Math.max(0, Math.min(times, room)))
+    }
+  }
+  return text.slice(0, max)
+}
+
+/** Text that parsers are known to stumble over. */
+const NASTY = [
+  '',
+  ' ',
+  '\t',
+  '\r\n',
+  '\n\n',
+  '\0',
+  '\u007f',
+  '\u0085',
+  '\u2028',
+  '\ufeff',
+  '\ufffd',
+  '\uffff',
+  '\ud800',
+  '\udfff\ud800',
+  '\u202e',
+  '😀',
+  'é',
+  'ﬃ',
+  '%00',
+  '%',
+  '%zz',
+  '\\',
+  '\\u0000',
+  '"',
+  "'",
+  '`',
+  '{',
+  '}',
+  '[',
+  ']',
+  '(',
+  ')',
+  ':',
+  ',',
+  ';',
+  '=',
+  '&',
+  '#',
+  '*',
+  '**',
+  '>',
+  '?',
+  '.',
+  '..',
+  '../../etc/passwd',
+  '/',
+  '-',
+  '-0',
+  '+1',
+  '0x10',
+  '1e400',
+  '9007199254740993',
+  'NaN',
+  'Infinity',
+  'null',
+  'true',
+  '__proto__',
+  'constructor',
+  'prototype',
+  'toString',
+  'hasOwnProperty',
+  'length',
+  '_AGENTS_.',
+  '_AGENTS_.discovery',
+]
+
+/** A short text: a word, something nasty, or any characters. */
+export const word: Arbitrary<string> = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom('a', 'b', 'orders', 'orders.eu', 'x-1', 'agent-one', '1', '0') },
+  { weight: 3, arbitrary: fc.constantFrom(...NASTY) },
+  { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 12 }) },
+  { weight: 1, arbitrary: fc.string({ unit: 'grapheme', maxLength: 40 }) },
+)
+
+export const phrase: Arbitrary<string> = fc.array(word, { maxLength: 6 }).map((words) => words.join(''))
+
+/** A number of repetitions: mostly small, now and then enough to show what grows faster than its input. */
+const times = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: 0, max: 40 }) },
+  { weight: 3, arbitrary: fc.integer({ min: 100, max: 3_000 }) },
+  { weight: 1, arbitrary: fc.constantFrom(130, 10_000, 65_536, 200_000, 1_000_000) },
+)
+
+const place = fc.double({ min: 0, max: 1, noNaN: true })
+
+/** Replaces a part of a text. */
+const edit = fc.record({ at: place, remove: fc.integer({ min: 0, max: 8 }), insert: word })
+
+/** Repeats a part: one of the text's own, or a given one. */
+const pump = fc.record({ at: place, length: fc.integer({ min: 1, max: 24 }), own: fc.boolean(), unit: word, times })
+
+/**
+ * Texts of a grammar, most of them a little wrong: edited in some places, and with a part that comes many times.
+ * @param units Parts that are worth repeating in this grammar
+ */
+export function almost(grammar: Arbitrary<string>, ...units: readonly string[]): Arbitrary<Pieces> {
+  const given = units.length === 0 ? pump : fc.record({ ...pumpParts, unit: fc.constantFrom(...units) })
+  return fc
+    .tuple(
+      grammar,
+      fc.array(edit, { maxLength: 3, size: 'small' }),
+      fc.option(fc.oneof(pump, given), { freq: 2, nil: undefined }),
+    )
+    .map(([text, edits, pumped]) => {
+      const edited = edits.reduce(replaced, text)
+      if (pumped === undefined) return [edited]
+      const at = Math.floor(pumped.at * edited.length)
+      const unit = pumped.own ? edited.slice(at, at + pumped.length) : pumped.unit
+      return [edited.slice(0, at), [unit, pumped.times], edited.slice(at)]
+    })
+}
+
+const pumpParts = { at: place, length: fc.integer({ min: 1, max: 24 }), own: fc.constant(false), times }
+
+function replaced(text: string, change: { at: number; remove: number; insert: string }): string {
+  const at = Math.floor(change.at * text.length)
+  return text.slice(0, at) + change.insert + text.slice(at + change.remove)
+}

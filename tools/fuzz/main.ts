@@ -1,0 +1,63 @@
+import { parseArgs } from 'node:util'
+
+import { exitOnSignals } from '../harness/signals.ts'
+import { readInput, replay } from './findings.ts'
+import { summary } from './report.ts'
+import { fuzz } from './run.ts'
+import { TARGETS } from './targets/index.ts'
+
+const HELP = `npm run fuzz -- [options]
+
+Feeds every parser, and a running server over sockets, with inputs made of grammars, and watches that every promise holds.
+
+  --minutes N      how long, all targets together (default 1)
+  --seed S         repeats the inputs of an earlier run
+  --target T,…     only these; a prefix such as "server" will do
+  --out DIR        where findings are written (default fuzz-findings)
+  --replay FILE    gives one stored input to its target, and nothing else
+
+Exits with 1 when something was found. Targets:
+
+${TARGETS.map(({ name, about }) => `  ${name.padEnd(20)} ${about}`).join('\n')}
+`
+
+function log(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
+function positive(name: string, text: string | undefined, fallback: number): number {
+  const value = text === undefined ? fallback : Number(text)
+  if (!(value >= 0)) throw new Error(`--${name} ${text}: a number`)
+  return value
+}
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string' },
+    seed: { type: 'string' },
+    target: { type: 'string' },
+    out: { type: 'string', default: 'fuzz-findings' },
+    replay: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+})
+exitOnSignals()
+if (values.help) {
+  process.stdout.write(HELP)
+} else if (values.replay !== undefined) {
+  const finding = await replay(TARGETS, readInput(values.replay))
+  process.stdout.write(
+    finding === undefined ? 'nothing found\n' : `${finding.kind}: ${finding.stack ?? finding.message}\n`,
+  )
+  process.exitCode = finding === undefined ? 0 : 1
+} else {
+  const wanted = values.target?.split(',') ?? ['']
+  const targets = TARGETS.filter(({ name }) => wanted.some((prefix) => name.startsWith(prefix)))
+  if (targets.length === 0) throw new Error(`--target ${values.target}: there is none; --help lists them`)
+  const seed = positive('seed', values.seed, Date.now() % 2 ** 31)
+  log(`seed ${seed}`)
+  const milliseconds = positive('minutes', values.minutes, 1) * 60_000
+  const reports = await fuzz({ targets, milliseconds, seed, out: values.out, log })
+  process.stdout.write(summary(reports))
+  process.exitCode = reports.some(({ findings }) => findings.length > 0) ? 1 : 0
+}

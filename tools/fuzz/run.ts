@@ -1,0 +1,121 @@
+import * as fc from 'fast-check'
+
+import { signatureOf, storeFinding } from './findings.ts'
+import { Finding } from './target.ts'
+import type { OpenTarget, Target } from './target.ts'
+
+export interface FuzzOptions {
+  readonly targets: readonly Target[]
+  readonly milliseconds: number
+  readonly seed: number
+  /** Where findings are written. */
+  readonly out: string
+  readonly log: (line: string) => void
+}
+
+export interface FoundInput {
+  readonly finding: Finding
+  readonly file: string
+}
+
+export interface TargetReport {
+  readonly target: string
+  readonly inputs: number
+  readonly seconds: number
+  readonly findings: readonly FoundInput[]
+}
+
+/** Inputs between two looks at the clock and at the event loop. */
+const BATCH = 500
+
+/** What the search for a smaller input may take. */
+const SHRINK_MS = 20_000
+
+/** Gives every target its share of the time. Targets are asked one after the other. */
+export async function fuzz({ targets, milliseconds, seed, out, log }: FuzzOptions): Promise<readonly TargetReport[]> {
+  const weights = targets.reduce((sum, { weight }) => sum + weight, 0)
+  const reports: TargetReport[] = []
+  for (const target of targets) {
+    const report = await fuzzTarget(target, (milliseconds * target.weight) / weights, seed, out, log)
+    log(`${report.target}: ${report.inputs} inputs, ${report.findings.length} findings`)
+    reports.push(report)
+  }
+  return reports
+}
+
+async function fuzzTarget(
+  target: Target,
+  milliseconds: number,
+  seed: number,
+  out: string,
+  log: (line: string) => void,
+): Promise<TargetReport> {
+  const startedAt = performance.now()
+  const deadline = startedAt + milliseconds
+  const known = new Set<string>()
+  const findings: FoundInput[] = []
+  const report = (finding: Finding, input: unknown): void => {
+    const signature = signatureOf(target.name, finding)
+    if (known.has(signature)) return
+    known.add(signature)
+    const stored = { target: target.name, name: finding.message, kind: finding.kind, seed, input }
+    const file = storeFinding(out, stored, signature)
+    findings.push({ finding, file })
+    log(`${target.name}: ${finding.kind}: ${finding.message.slice(0, 300)} (${file})`)
+  }
+
+  await using open = await target.open()
+  let inputs = 0
+  for (let batch = 0; performance.now() < deadline; batch++) {
+    const search = new Search(open, target.name, known, deadline)
+    await fc.check(
+      fc.asyncProperty(target.input, (input) => search.check(input)),
+      { seed: (seed + Math.imul(batch, 0x9e37_79b1)) | 0, numRuns: BATCH },
+    )
+    inputs += search.inputs
+    if (search.found !== undefined) report(search.found.finding, search.found.input)
+    // A turn of the loop, so that signals are heard.
+    await new Promise(setImmediate)
+  }
+  try {
+    await open.settle?.()
+  } catch (error) {
+    if (!(error instanceof Finding)) throw error
+    report(error, null)
+  }
+  return { target: target.name, inputs, seconds: (performance.now() - startedAt) / 1000, findings }
+}
+
+/** One batch: up to the first new finding, and from there to the smallest input that has it too. */
+class Search {
+  found: { readonly finding: Finding; readonly input: unknown } | undefined
+  inputs = 0
+  readonly #target: OpenTarget
+  readonly #name: string
+  readonly #known: ReadonlySet<string>
+  #deadline: number
+  #signature: string | undefined
+
+  constructor(target: OpenTarget, name: string, known: ReadonlySet<string>, deadline: number) {
+    this.#target = target
+    this.#name = name
+    this.#known = known
+    this.#deadline = deadline
+  }
+
+  async check(input: unknown): Promise<void> {
+    if (performance.now() > this.#deadline) return
+    if (this.found === undefined) this.inputs++
+    try {
+      await this.#target.check(input)
+    } catch (error) {
+      if (!(error instanceof Finding)) throw error
+      const signature = signatureOf(this.#name, error)
+      if (this.#known.has(signature) || (this.#signature !== undefined && signature !== this.#signature)) return
+      if (this.#signature === undefined) this.#deadline = performance.now() + SHRINK_MS
+      this.#signature = signature
+      this.found = { finding: error, input }
+      throw error
+    }
+  }
+}

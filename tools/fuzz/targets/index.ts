@@ -1,0 +1,21 @@
+import type { Target } from '../target.ts'
+import { agentTargets } from './agents.ts'
+import { cardTargets } from './cards.ts'
+import { cloudEventTargets } from './cloud-events.ts'
+import { jsonTargets } from './json.ts'
+import { ruleTargets } from './rules.ts'
+import { settingTargets } from './settings.ts'
+import { storedTargets } from './stored.ts'
+import { toolTargets } from './tools.ts'
+
+/** Everything that takes input from strangers, operators and other nodes. */
+export const TARGETS: readonly Target[] = [
+  ...jsonTargets,
+  ...toolTargets,
+  ...cardTargets,
+  ...cloudEventTargets,
+  ...agentTargets,
+  ...settingTargets,
+  ...ruleTargets,
+  ...storedTargets,
+]
