@@ -33,10 +33,17 @@ export class Health {
   readonly #startedAt = performance.now()
   #engine: HealthyEngine | undefined
   #phase: Phase = 'starting'
+  /** Why the engine is not open yet, where that takes more than the time of a start. */
+  #waitingFor: string | undefined
 
   constructor(engineName: string, version: string) {
     this.#engineName = engineName
     this.#version = version
+  }
+
+  /** While the server starts: it has to wait for its engine, and why. */
+  waiting(reason: string): void {
+    this.#waitingFor = reason
   }
 
   serving(engine: HealthyEngine): void {
@@ -62,12 +69,13 @@ export class Health {
     }
   }
 
-  /** Starting and stopping are ordinary: whoever asks meanwhile is not told to restart us. */
+  /** Starting and stopping are ordinary and not ill. A start that waits for its store is: nothing works until that is there. */
   async healthy(): Promise<boolean> {
     return (await this.#engineHealth()).ok
   }
 
   async #engineHealth(): Promise<EngineHealth> {
+    if (this.#phase === 'starting' && this.#waitingFor !== undefined) return failed(this.#waitingFor)
     if (!this.#engine || this.#phase !== 'serving') return { ok: true, checks: [] }
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<EngineHealth>((resolve) => {

@@ -13,6 +13,7 @@ import type { HealthyEngine } from './health.ts'
 import { Health } from './health.ts'
 import type { Address } from './listeners/address.ts'
 import { listen } from './listeners/address.ts'
+import { Entrance } from './listeners/entrance.ts'
 import { createManagementListener } from './listeners/management.ts'
 import { createSharedListener } from './listeners/shared.ts'
 import type { Logger } from './log.ts'
@@ -84,6 +85,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
     const audit = new AuditLog({
       maxAgeSeconds: config.audit.maxAgeSeconds,
+      maxBytes: config.audit.maxBytes,
       failed: (error) => log.error({ err: error }, 'audit log: an entry was dropped'),
     })
     opened.push(() => audit.close())
@@ -114,9 +116,19 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
     opened.push(() => drain(management, 1_000))
     const api = await listen(management, 'api', config.api)
-    const listeners = [api]
 
-    const engine = await untilAborted(openEngine(config, metrics, log, signal), signal, (late) => late.close())
+    const entrance = new Entrance({ health, tls })
+    opened.push(() => drain(entrance.starting, 1_000))
+    const connections = limitConnections(entrance.server, tell, openFileLimit())
+    opened.push(() => connections[Symbol.dispose]())
+    const http = await listen(entrance.starting, 'http', config.http)
+    const listeners = [api, http]
+
+    const engine = await untilAborted(
+      openEngine(config, { metrics, log, signal, waiting: (reason) => health.waiting(reason) }),
+      signal,
+      (late) => late.close(),
+    )
     opened.push(() => engine.close())
     opened.push(() => operatorApi.finish())
     const { broker, system, operators } = createBroker(engine, {
@@ -126,6 +138,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         ...(routes ? [metrics.routingObserver, routes.observer] : []),
         ...(policy ? [metrics.authorizationObserver] : []),
       ],
+      limitsOf: frontDoor.limitsOf,
+      onLimit: (name, { account, clientId }) => frontDoor.refused(name, account ?? clientId),
       ...(routes ? { routing: routes.routing } : {}),
       ...(policy ? { authorization: policy.authorization } : {}),
     })
@@ -134,7 +148,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const agentAudit = new AgentAudit(audit)
     const agents = config.connectors.a2a.enable
       ? await untilAborted(
-          openAgents(config, system, metrics, log, agentAudit, () => listeners),
+          openAgents(config, { system, metrics, log, audit: agentAudit, frontDoor, ownAddresses: () => listeners }),
           signal,
           ({ registry }) => registry.close(),
         )
@@ -148,17 +162,14 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       agents,
       authenticator: authentication.shared,
       frontDoor,
-      tls,
+      entrance,
       requests,
       health,
       metrics,
       log,
     })
     opened.push(() => shared.close())
-    const connections = limitConnections(shared.server, tell, openFileLimit())
-    opened.push(() => connections[Symbol.dispose]())
-    const http = await listen(shared, 'http', config.http)
-    listeners.push(http)
+    await shared.ready()
     health.serving({ health: () => healthOf(engine, agents, frontDoor.admission) })
     const { agentTtlSeconds } = config.connectors.a2a
     operatorApi.serve({
@@ -166,6 +177,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       system,
       ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
     })
+    entrance.open()
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
     warnOfOpenNats(log, config)
 

@@ -7,17 +7,26 @@ import type { Metrics } from './metrics/metrics.ts'
 
 const DEFAULT_MAX_MESSAGE_BYTES = 67_108_864
 
+/** What goes along with the opening of an engine. */
+export interface EngineReports {
+  readonly metrics: Metrics
+  readonly log: Logger
+  /** Ends the wait for a cluster. */
+  readonly signal: AbortSignal | undefined
+  /** Told what keeps the cluster from being used. */
+  readonly waiting: (reason: string) => void
+}
+
 /**
- * Opens the engine that the configuration asks for; waits for a cluster that is not there yet, until the
- * signal is aborted. The other engine and its
+ * Opens the engine that the configuration asks for; waits for a cluster that is not there yet. The other engine and its
  * client library are not loaded: some 50 ms of a start.
  * @throws ServerError START_FAILED when the store is in use, damaged or not writable, or the cluster refuses
  */
-export function openEngine(config: Config, metrics: Metrics, log: Logger, signal?: AbortSignal): Promise<Engine> {
-  return config.engine === 'nats' ? openCluster(config, log, signal) : openStore(config, metrics, log)
+export function openEngine(config: Config, reports: EngineReports): Promise<Engine> {
+  return config.engine === 'nats' ? openCluster(config, reports) : openStore(config, reports)
 }
 
-async function openCluster(config: Config, log: Logger, signal: AbortSignal | undefined): Promise<Engine> {
+async function openCluster(config: Config, { log, signal, waiting }: EngineReports): Promise<Engine> {
   const { NatsEngineError, openNatsEngine } = await import('@signalbox/engine-nats')
   const { nats, queue, store, maxChannels, maxBodyBytes } = config
   const { caFile, certFile, keyFile } = nats.tls
@@ -39,6 +48,7 @@ async function openCluster(config: Config, log: Logger, signal: AbortSignal | un
       logMaxAgeMs: store.maxAgeSeconds * 1000,
       logMaxBytes: store.maxBytes,
       onProblem: ({ kind, message, error }) => {
+        if (kind === 'disconnected') waiting(message)
         const details = { kind, ...(error === undefined ? {} : { err: error }) }
         if (kind === 'healed') log.info(`nats: ${message}`)
         else if (kind === 'warning') log.warn(`nats: ${message}`)
@@ -51,7 +61,7 @@ async function openCluster(config: Config, log: Logger, signal: AbortSignal | un
   }
 }
 
-async function openStore(config: Config, metrics: Metrics, log: Logger): Promise<Engine> {
+async function openStore(config: Config, { metrics, log }: EngineReports): Promise<Engine> {
   const { EmbeddedEngineError, openEmbeddedEngine } = await import('@signalbox/engine-embedded')
   const { store, queue, maxChannels, maxBodyBytes } = config
   try {

@@ -12,10 +12,12 @@ import { AgentAudit } from '../src/agent-audit.ts'
 import { openAgents } from '../src/agents.ts'
 import { createConfig } from '../src/config/load.ts'
 import { Health } from '../src/health.ts'
+import { Entrance } from '../src/listeners/entrance.ts'
 import { createSharedListener } from '../src/listeners/shared.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { callAgent, postJson, register, startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
+import { openFrontDoor } from '../src/security/front-door.ts'
 import { serve } from './support/server.ts'
 import { RawConnection } from './support/socket.ts'
 import { temporaryFolder } from './support/temp.ts'
@@ -219,18 +221,28 @@ test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and hold
   const log = pino({ level: 'silent' })
   const { broker, system } = createBroker(engine)
   const config = createConfig()
-  const agents = await openAgents(config, system, metrics, log, new AgentAudit({ record() {} }))
+  const agents = await openAgents(config, {
+    system,
+    metrics,
+    log,
+    audit: new AgentAudit({ record() {} }),
+    frontDoor: openFrontDoor(config, metrics.limits, log),
+    ownAddresses: () => [],
+  })
+  const health = new Health('embedded', '0')
+  const entrance = new Entrance({ health, timeouts: { headersMs: 500, requestMs: 1_000, keepAliveMs: 5_000 } })
   const app = await createSharedListener({
     config,
     broker,
     system,
     agents,
     authenticator: anonymousAuthenticator,
-    health: new Health('embedded', '0'),
+    entrance,
+    health,
     metrics,
     log,
-    timeouts: { headersMs: 500, requestMs: 1_000, keepAliveMs: 5_000 },
   })
+  entrance.open()
   onTestFinished(async () => {
     await app.close()
     await agents.registry.close()

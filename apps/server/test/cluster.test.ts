@@ -3,6 +3,7 @@ import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
+import { freePort } from './support/free-port.ts'
 import { serve } from './support/server.ts'
 
 const PATIENT = { timeout: 20_000 }
@@ -12,6 +13,10 @@ async function startNats(): Promise<NatsServer> {
   const nats = await NatsServer.start()
   onTestFinished(() => nats[Symbol.asyncDispose]())
   return nats
+}
+
+function asked(port: number, path: string): Promise<Response> {
+  return fetch(`http://127.0.0.1:${port}${path}`)
 }
 
 async function ready(url: string): Promise<unknown> {
@@ -40,6 +45,43 @@ describe.skipIf(NATS_SERVER === undefined)('ENGINE=nats', () => {
     await vi.waitFor(async () => expect(await ready(server.http.url)).toEqual([503, 'nats', false]), PATIENT)
     await nats.start()
     await vi.waitFor(async () => expect(await ready(server.http.url)).toEqual([200, 'nats', true]), PATIENT)
+  })
+
+  test('PROBE-1, PROBE-2, PROBE-3 - a node that never reached NATS is alive, neither healthy nor ready, on both listeners', async () => {
+    const nats = await startNats()
+    await nats.kill()
+    const [http, api] = [await freePort(), await freePort()]
+    const server = serve({ engine: 'nats', nats: { servers: [nats.url] }, http: { port: http }, api: { port: api } })
+    await vi.waitFor(async () => expect((await asked(http, '/health')).status).toBe(500), PATIENT)
+    for (const port of [http, api]) {
+      expect(await (await asked(port, '/ping')).text()).toBe('pong')
+      const health = await asked(port, '/health')
+      expect([health.status, await health.text()]).toEqual([500, 'not healthy'])
+      const state = await asked(port, '/ready')
+      expect([state.status, await state.json()]).toEqual([
+        503,
+        expect.objectContaining({
+          ready: false,
+          healthy: false,
+          checks: [
+            { name: 'server', ok: false, detail: 'starting' },
+            { name: 'engine', ok: false, detail: expect.stringContaining('cannot be reached') },
+          ],
+        }),
+      ])
+    }
+    for (const path of ['/mcp', '/agents', '/nope']) {
+      const early = await asked(http, path)
+      expect([path, early.status, early.headers.get('retry-after')]).toEqual([path, 503, '1'])
+    }
+
+    await nats.start()
+    expect((await server).http.port).toBe(http)
+    for (const port of [http, api]) {
+      expect([(await asked(port, '/health')).status, (await asked(port, '/ready')).status]).toEqual([200, 200])
+    }
+    expect((await asked(http, '/agents')).status).toBe(200)
+    expect((await asked(http, '/nope')).status).toBe(404)
   })
 
   test('cluster - a server that NATS refuses does not start, and says why without the password', async () => {

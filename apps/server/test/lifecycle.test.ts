@@ -1,9 +1,8 @@
 import { closeSync, existsSync, openSync } from 'node:fs'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { startCli } from './support/cli.ts'
+import { freePort } from './support/free-port.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 import { callText, RawConnection } from './support/socket.ts'
@@ -20,15 +19,6 @@ async function isReady(api: string): Promise<boolean> {
     ({ status }) => status === 200,
     () => false,
   )
-}
-
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 async function untilNotReady(api: string): Promise<{ checks: { name: string; detail: string }[] }> {

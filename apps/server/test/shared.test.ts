@@ -6,7 +6,8 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { createConfig } from '../src/config/load.ts'
 import { Health } from '../src/health.ts'
-import type { Timeouts } from '../src/listeners/shared.ts'
+import type { Timeouts } from '../src/listeners/entrance.ts'
+import { Entrance } from '../src/listeners/entrance.ts'
 import { createSharedListener } from '../src/listeners/shared.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { callTool, rpc } from './support/mcp.ts'
@@ -171,15 +172,18 @@ test('M3 - CONNECTORSMCP_MAX_STREAMS bounds the open streams', async () => {
 async function listener(timeouts: Timeouts): Promise<string> {
   const engine = await openEmbeddedEngine({ path: temporaryFolder() })
   const metrics = new Metrics()
+  const health = new Health('embedded', '0')
+  const entrance = new Entrance({ health, timeouts })
   const app = await createSharedListener({
     config: createConfig(),
     ...createBroker(engine),
     authenticator: anonymousAuthenticator,
-    health: new Health('embedded', '0'),
+    entrance,
+    health,
     metrics,
     log: pino({ level: 'silent' }),
-    timeouts,
   })
+  entrance.open()
   onTestFinished(async () => {
     metrics[Symbol.dispose]()
     await app.close()

@@ -5,6 +5,7 @@ import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig } from '../src/config/load.ts'
 import { startServer } from '../src/server.ts'
 import { temporaryFolder } from './support/temp.ts'
+import { certificate } from './support/tls.ts'
 import { file, issuer, policyText } from './support/tokens.ts'
 
 /** The warnings of a start. */
@@ -26,13 +27,44 @@ async function warnings({ http, api, ...partial }: PartialConfig): Promise<strin
 
 const EVERYWHERE = { host: '0.0.0.0' }
 
-test('S7 - with authentication on, a listener that others can reach is warned of no more', async () => {
-  const shared = { authentication: { enable: true, keyFile: file(issuer().pem) } }
-  expect(await warnings({ http: EVERYWHERE, ...shared })).toEqual([])
-  const management = await warnings({ api: EVERYWHERE, ...shared })
-  expect(management).toEqual([expect.stringMatching(/authentication is off.*API_AUTHENTICATION_ENABLE=true.*API_HOST/)])
-  const both = { ...shared, api: { ...EVERYWHERE, authentication: { enable: true } } }
-  expect(await warnings({ http: EVERYWHERE, ...both })).toEqual([])
+/** Tokens that only one issuer makes, for this server. */
+const NARROW = { issuer: 'https://id.example', audience: ['signalbox'] }
+
+test('S7, S8 - a listener that others can reach is warned of without authentication, and without TLS', async () => {
+  const shared = { authentication: { ...NARROW, enable: true, keyFile: file(issuer().pem) } }
+  const both = { ...shared, api: { authentication: { enable: true } } }
+  const security = { certFile: certificate('server.crt'), keyFile: certificate('server.key') }
+  expect(await warnings(both)).toEqual([])
+  expect(await warnings({ http: EVERYWHERE, ...both })).toEqual([
+    expect.stringMatching(/^http:.* has no TLS: .*SECURITY_CERT_FILE.*HTTP_HOST/),
+  ])
+  expect(await warnings({ http: EVERYWHERE, ...both, security })).toEqual([])
+  expect(await warnings({ http: EVERYWHERE, security })).toEqual([
+    expect.stringMatching(/^https:.*authentication is off.*AUTHENTICATION_ENABLE=true.*HTTP_HOST to 127.0.0.1\.$/),
+  ])
+  // The management listener has no TLS of its own.
+  const api = { ...EVERYWHERE, authentication: { enable: true } }
+  expect(await warnings({ ...shared, api, security })).toEqual([
+    expect.stringMatching(/ has no TLS: .*proxy.*API_HOST/),
+  ])
+  expect(await warnings({ ...shared, api: EVERYWHERE, security })).toEqual([
+    expect.stringMatching(/authentication is off.*API_AUTHENTICATION_ENABLE=true.*API_HOST.* no TLS/),
+  ])
+})
+
+test.each([
+  [{}, /AUTHENTICATION_ISSUER and AUTHENTICATION_AUDIENCE are not set/],
+  [{ issuer: 'https://id.example' }, /AUTHENTICATION_AUDIENCE is not set/],
+  [{ audience: ['signalbox'] }, /AUTHENTICATION_ISSUER is not set/],
+])('S1 - tokens that may be by or for anybody are warned of: %j', async (claims, text) => {
+  const keyFile = file(issuer().pem)
+  const found = await warnings({ authentication: { ...claims, enable: true, keyFile } })
+  expect(found).toEqual([expect.stringMatching(text)])
+  const onlyOperators = await warnings({
+    authentication: { ...claims, keyFile },
+    api: { authentication: { enable: true } },
+  })
+  expect(onlyOperators).toEqual([expect.stringMatching(text)])
 })
 
 test('S7 - a policy does not take the place of authentication', async () => {

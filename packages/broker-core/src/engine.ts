@@ -329,6 +329,8 @@ export interface ChannelName {
 }
 
 export interface ChannelEngine {
+  /** Whether this node knows the channel. From memory, and quick: it is asked for every message. */
+  exists(type: ChannelType, name: string): boolean
   /** The names of every channel, the broker's own included, in the order of {@link list}. Cheap: it asks for no state. */
   names(type?: ChannelType): Promise<readonly ChannelName[]>
   /** Every channel there is, the broker's own included, in the order of their names, for one type or all. */

@@ -21,6 +21,10 @@ export class EmbeddedChannels implements ChannelEngine {
     this.#topics = topics
   }
 
+  exists(type: ChannelType, name: string): boolean {
+    return this.#registry.get(type, name) !== undefined
+  }
+
   async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     this.#checkOpen()
     const types = type === undefined ? CHANNEL_TYPES : [type]

@@ -1,11 +1,8 @@
-import type { ServerOptions } from 'node:http'
-import { createServer } from 'node:http'
-
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
 import { mcpConnector } from '@signalbox/connector-mcp'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
-import type { FastifyInstance, FastifyServerFactory } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
 import { agentDirectory } from '../agent-directory.ts'
@@ -17,28 +14,12 @@ import type { Logger } from '../log.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { RequestLog } from '../request-log.ts'
 import { requestFields } from '../request-log.ts'
-import type { Tls } from '../security/tls.ts'
 import { VERSION } from '../version.ts'
 import { agentRoutes } from './agents.ts'
 import { addCors, protocolHeaders } from './cors.ts'
+import type { Entrance } from './entrance.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
 import { addProbes } from './probes.ts'
-
-/**
- * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a
- * minute, commands an hour, streams for good. A peer that vanished is found by TCP keepalive instead.
- */
-export interface Timeouts {
-  /** For the head of a request. */
-  readonly headersMs: number
-  /** For all of it. */
-  readonly requestMs: number
-  /** Between two requests on a connection. */
-  readonly keepAliveMs: number
-}
-
-const TIMEOUTS: Timeouts = { headersMs: 15_000, requestMs: 120_000, keepAliveMs: 75_000 }
-const TCP_KEEPALIVE_MS = 30_000
 
 export interface SharedOptions {
   readonly config: Config
@@ -50,14 +31,13 @@ export interface SharedOptions {
   readonly authenticator: Authenticator
   /** @default each connector has its own */
   readonly frontDoor?: FrontDoor
-  /** @default plain TCP */
-  readonly tls?: Tls | undefined
+  /** The server that the listener answers on once it is ready and {@link Entrance.open | opened}. */
+  readonly entrance: Entrance
   /** @default requests are not logged */
   readonly requests?: RequestLog | undefined
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
-  readonly timeouts?: Timeouts
 }
 
 /** The listener for tools and agents: the connectors, and the probes. */
@@ -68,23 +48,12 @@ export async function createSharedListener({
   agents,
   authenticator,
   frontDoor = {},
-  tls,
+  entrance,
   requests,
   health,
   metrics,
   log,
-  timeouts = TIMEOUTS,
 }: SharedOptions): Promise<FastifyInstance> {
-  const http: ServerOptions = {
-    headersTimeout: timeouts.headersMs,
-    connectionsCheckingInterval: Math.min(timeouts.headersMs, 5_000),
-    keepAlive: true,
-    keepAliveInitialDelay: TCP_KEEPALIVE_MS,
-    requestTimeout: timeouts.requestMs,
-    keepAliveTimeout: timeouts.keepAliveMs,
-  }
-  const serverFactory: FastifyServerFactory = (handler) =>
-    tls?.createServer(http, handler) ?? createServer(http, handler)
   const app = Fastify({
     // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
     logger: false,
@@ -93,7 +62,7 @@ export async function createSharedListener({
     forceCloseConnections: 'idle',
     // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight; `drain` has the limit.
     pluginTimeout: 0,
-    serverFactory,
+    serverFactory: (handler) => entrance.prepare(handler),
   })
   requests?.addTo(app)
   await addCors(app, config.cors, protocolHeaders(config.connectors))

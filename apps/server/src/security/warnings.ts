@@ -13,9 +13,18 @@ export interface Opened {
 
 /** Says, at each start, what is less safe than it looks (S7). */
 export function warnOfOpenDoors(log: Logger, config: Config, shared: Opened, management: Opened): void {
-  const { authentication, api, authorization } = config
-  if (!authentication.enable) warnWhenOpen(log, shared, 'HTTP_HOST', 'AUTHENTICATION_ENABLE=true')
-  if (!api.authentication.enable) warnWhenOpen(log, management, 'API_HOST', 'API_AUTHENTICATION_ENABLE=true')
+  const { authentication, api, authorization, security } = config
+  warnWhenOpen(log, shared, {
+    host: 'HTTP_HOST',
+    authentication: authentication.enable ? undefined : 'Set AUTHENTICATION_ENABLE=true',
+    tls: security.certFile === '' ? 'Set SECURITY_CERT_FILE and SECURITY_KEY_FILE' : undefined,
+  })
+  warnWhenOpen(log, management, {
+    host: 'API_HOST',
+    authentication: api.authentication.enable ? undefined : 'Set API_AUTHENTICATION_ENABLE=true',
+    tls: 'Put a proxy with TLS in front of it',
+  })
+  if (authentication.enable || api.authentication.enable) warnOfForeignTokens(log, authentication)
   const { jwksUrl, jwksFile, keyFile, secret } = authentication
   if (!authentication.enable && !api.authentication.enable && `${jwksUrl}${jwksFile}${keyFile}${secret}` !== '') {
     log.warn(
@@ -33,9 +42,34 @@ export function warnOfOpenDoors(log: Logger, config: Config, shared: Opened, man
   }
 }
 
-function warnWhenOpen(log: Logger, { app, address: { url } }: Opened, host: string, remedy: string): void {
+/** What a listener lacks, by what an operator can do about it. */
+interface Remedies {
+  /** The setting that says which address it binds to. */
+  readonly host: string
+  readonly authentication: string | undefined
+  readonly tls: string | undefined
+}
+
+function warnWhenOpen(log: Logger, { app, address: { url } }: Opened, { host, authentication, tls }: Remedies): void {
   if (isLoopback(app)) return
+  if (authentication !== undefined) {
+    log.warn(
+      `${url} can be reached from other machines, and authentication is off: whoever reaches it may do anything. ${authentication}, or set ${host} to 127.0.0.1.${tls === undefined ? '' : ` It has no TLS either. ${tls}.`}`,
+    )
+  } else if (tls !== undefined) {
+    log.warn(
+      `${url} can be reached from other machines, and has no TLS: tokens and messages can be read and changed on their way. ${tls}, or set ${host} to 127.0.0.1.`,
+    )
+  }
+}
+
+function warnOfForeignTokens(log: Logger, { issuer, audience }: Config['authentication']): void {
+  const missing = [
+    ...(issuer === '' ? ['AUTHENTICATION_ISSUER'] : []),
+    ...(audience.length === 0 ? ['AUTHENTICATION_AUDIENCE'] : []),
+  ]
+  if (missing.length === 0) return
   log.warn(
-    `${url} can be reached from other machines, and authentication is off: whoever reaches it may do anything. Set ${remedy}, or set ${host} to 127.0.0.1.`,
+    `${missing.join(' and ')} ${missing.length === 1 ? 'is' : 'are'} not set: tokens that the same keys sign for other services are accepted here too.`,
   )
 }

@@ -123,7 +123,7 @@ export class Channels {
     const access = this.#access
     return access.run('create', type, channel, async () => {
       access.channel('manage', type, channel)
-      const created = await access.engine.channels.create(type, channel, options)
+      const created = await access.creating(type, channel, () => access.engine.channels.create(type, channel, options))
       if (created) access.observers.managed('create', type, channel, access.caller)
       return created
     })
@@ -135,8 +135,10 @@ export class Channels {
     return access.run('delete', type, channel, async () => {
       access.channel('manage', type, channel)
       const deleted = await access.engine.channels.delete(type, channel)
-      if (deleted) access.observers.managed('delete', type, channel, access.caller)
-      return deleted
+      if (!deleted) return false
+      access.deleted(type, channel)
+      access.observers.managed('delete', type, channel, access.caller)
+      return true
     })
   }
 }

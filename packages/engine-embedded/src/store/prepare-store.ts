@@ -42,7 +42,7 @@ export function prepareStore(files: StoreFiles): StoreLock {
 const PAGE_BYTES = 8_192
 
 /** Makes the data file under another name and renames it, so that a crash leaves a whole one or none. */
-function createDataFile(files: StoreFiles): void {
+export function createDataFile(files: Pick<StoreFiles, 'data' | 'folder'>): void {
   const draft = `${files.data}-new`
   try {
     for (const leftover of [draft, `${draft}-wal`, `${draft}-shm`, `${draft}-journal`])

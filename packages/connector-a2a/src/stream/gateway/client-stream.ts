@@ -77,6 +77,8 @@ export class ClientStream implements AgentStream, Pulsed {
       ...(headers === undefined ? {} : { headers }),
       ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
       ...(hold === undefined ? {} : { hold }),
+      // It is told so here, by an event of its protocol (A11).
+      slowConsumerMs: 0,
     })
     this.#pulse = Pulse.for(this.#limits, idleMs)
     this.#pulse.add(this)

@@ -1,0 +1,87 @@
+import type { RequestListener, Server, ServerOptions } from 'node:http'
+import { createServer } from 'node:http'
+
+import type { FastifyInstance } from 'fastify'
+import Fastify from 'fastify'
+
+import type { Health } from '../health.ts'
+import type { Tls } from '../security/tls.ts'
+import { undecodablePath } from './plain-text.ts'
+import { addProbes } from './probes.ts'
+
+/**
+ * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a
+ * minute, commands an hour, streams for good. A peer that vanished is found by TCP keepalive instead.
+ */
+export interface Timeouts {
+  /** For the head of a request. */
+  readonly headersMs: number
+  /** For all of it. */
+  readonly requestMs: number
+  /** Between two requests on a connection. */
+  readonly keepAliveMs: number
+}
+
+const TIMEOUTS: Timeouts = { headersMs: 15_000, requestMs: 120_000, keepAliveMs: 75_000 }
+const TCP_KEEPALIVE_MS = 30_000
+
+export interface EntranceOptions {
+  readonly health: Health
+  /** @default plain TCP */
+  readonly tls?: Tls | undefined
+  readonly timeouts?: Timeouts | undefined
+}
+
+/**
+ * The server of the shared listener. It listens before the store is there: until {@link open} it answers the probes, and
+ * 503 to everything else.
+ */
+export class Entrance {
+  /** Answers until the listener is open; call its `listen`. */
+  readonly starting: FastifyInstance
+  readonly server: Server
+  #next: RequestListener | undefined
+  #handler: RequestListener | undefined
+
+  constructor({ health, tls, timeouts = TIMEOUTS }: EntranceOptions) {
+    const http: ServerOptions = {
+      headersTimeout: timeouts.headersMs,
+      connectionsCheckingInterval: Math.min(timeouts.headersMs, 5_000),
+      keepAlive: true,
+      keepAliveInitialDelay: TCP_KEEPALIVE_MS,
+      requestTimeout: timeouts.requestMs,
+      keepAliveTimeout: timeouts.keepAliveMs,
+    }
+    const dispatch: RequestListener = (request, response) => this.#handler?.(request, response)
+    this.server = tls?.createServer(http, dispatch) ?? createServer(http, dispatch)
+    this.starting = Fastify({
+      logger: false,
+      frameworkErrors: undecodablePath,
+      forceCloseConnections: 'idle',
+      pluginTimeout: 0,
+      serverFactory: (handler) => {
+        this.#handler = handler
+        return this.server
+      },
+    })
+    addProbes(this.starting, health)
+    this.starting.setNotFoundHandler((_request, reply) =>
+      reply
+        .code(503)
+        .headers({ 'retry-after': '1', 'x-content-type-options': 'nosniff' })
+        .type('text/plain; charset=utf-8')
+        .send('the server is starting; try again in a moment\n'),
+    )
+  }
+
+  /** Takes the handler that answers once the listener is open. For Fastify's `serverFactory`. */
+  prepare(handler: RequestListener): Server {
+    this.#next = handler
+    return this.server
+  }
+
+  /** From now on the prepared handler answers. */
+  open(): void {
+    this.#handler = this.#next ?? this.#handler
+  }
+}
