@@ -260,7 +260,8 @@ export class ChannelRegistry {
     }
   }
 
-  state(channel: LiveChannel, otherSubscribers = 0): ChannelState {
+  /** `leftAt`: when the last of the other subscribers left, as far as that is not noted here. */
+  state(channel: LiveChannel, otherSubscribers = 0, leftAt = 0): ChannelState {
     const { type, name, incoming, incomingBytes, outgoing, outgoingBytes } = channel
     const subscribers = channel.subscribers + otherSubscribers
     return {
@@ -271,7 +272,7 @@ export class ChannelRegistry {
       outgoing,
       outgoingBytes,
       subscribers,
-      lastActivity: subscribers > 0 ? this.#now() : channel.lastActivity,
+      lastActivity: subscribers > 0 ? this.#now() : Math.max(channel.lastActivity, leftAt),
       ...(type === 'queues' ? { queue: queueState(channel) } : {}),
       ...(type === 'events_store' ? { log: logState(channel) } : {}),
     }

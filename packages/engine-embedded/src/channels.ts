@@ -34,8 +34,9 @@ export class EmbeddedChannels implements ChannelEngine {
   }
 
   #state(channel: LiveChannel): ChannelState {
-    const others = channel.type === 'events' ? this.#topics.wildcardSubscribers(channel.name) : 0
-    return this.#registry.state(channel, others)
+    if (channel.type !== 'events') return this.#registry.state(channel)
+    const { name } = channel
+    return this.#registry.state(channel, this.#topics.wildcardSubscribers(name), this.#topics.wildcardLeftAt(name))
   }
 
   async create(type: ChannelType, name: string, options: ChannelOptions = {}): Promise<boolean> {

@@ -168,6 +168,7 @@ class ComposedEngine implements EmbeddedEngine {
 
   #tidy(): void {
     this.queues.coolDown()
+    this.topics.noteDepartures()
     this.#registry.forgetIdleReserved()
   }
 

@@ -1,13 +1,16 @@
 import type { Message, OutgoingMessage, SubscribeOptions, Subscription, TopicEngine } from '@signalbox/broker-core'
-import { channelMatcher, isWildcardPattern, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
+import { isWildcardPattern, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
+import { Departures } from './departures.ts'
 import type { EngineProblem } from './options.ts'
+import { PatternIndex } from './pattern-index.ts'
 
 interface Subscriber {
   readonly pattern: string
   readonly group: string | undefined
-  readonly matches: (channel: string) => boolean
+  /** Which subscriber it was: events are delivered in the order in which they came. */
+  readonly number: number
   readonly listener: (event: Message) => void
   readonly subscription: OpenSubscription
 }
@@ -17,6 +20,9 @@ interface Route {
   readonly each: readonly Subscriber[]
   readonly groups: readonly { readonly members: readonly Subscriber[]; next: number }[]
 }
+
+/** Departures kept before they are noted with each channel. */
+const MAX_DEPARTURES = 4_096
 
 /** Routes remembered at once; the channels of streams come and go. */
 const MAX_ROUTES = 4_096
@@ -28,7 +34,10 @@ export class EmbeddedTopics implements TopicEngine {
   readonly #onProblem: (problem: EngineProblem) => void
   readonly #literal = new Map<string, Set<Subscriber>>()
   readonly #wildcard = new Set<Subscriber>()
-  readonly #routes = new Map<string, Route>()
+  readonly #patterns = new PatternIndex<Subscriber>()
+  readonly #departures = new Departures()
+  #subscribers = 0
+  #routes = new Map<string, Route>()
   /** Events published by a listener wait here, so that every subscriber sees the same order. */
   readonly #queue: { readonly channel: LiveChannel; readonly event: Message; readonly size: number }[] = []
   #dispatching = false
@@ -88,8 +97,8 @@ export class EmbeddedTopics implements TopicEngine {
   #routeOf(channel: string): Route {
     const known = this.#routes.get(channel)
     if (known) return known
-    const matching = [...(this.#literal.get(channel) ?? [])]
-    for (const subscriber of this.#wildcard) if (subscriber.matches(channel)) matching.push(subscriber)
+    const byPattern = this.#patterns.matching(channel).sort((a, b) => a.number - b.number)
+    const matching = [...(this.#literal.get(channel) ?? []), ...byPattern]
     const groups = Map.groupBy(
       matching.filter(({ group }) => group !== undefined),
       ({ group }) => group,
@@ -113,11 +122,12 @@ export class EmbeddedTopics implements TopicEngine {
     const wildcard = isWildcardPattern(pattern)
     if (!wildcard) this.#registry.ensure('events', pattern).subscribers++
     const subscription = new OpenSubscription(signal, () => this.#remove(subscriber, wildcard))
-    const matches = channelMatcher(pattern)
-    const subscriber: Subscriber = { pattern, group, matches, listener, subscription }
+    const number = this.#subscribers++
+    const subscriber: Subscriber = { pattern, group, number, listener, subscription }
     if (wildcard) {
       this.#wildcard.add(subscriber)
-      this.#routes.clear()
+      this.#patterns.add(pattern, subscriber)
+      this.#routes = new Map()
     } else {
       const same = this.#literal.get(pattern)
       if (same) same.add(subscriber)
@@ -128,11 +138,13 @@ export class EmbeddedTopics implements TopicEngine {
   }
 
   #remove(subscriber: Subscriber, wildcard: boolean): void {
-    const { pattern, matches } = subscriber
+    const { pattern } = subscriber
     if (wildcard) {
       this.#wildcard.delete(subscriber)
-      this.#routes.clear()
-      for (const channel of this.#registry.all('events')) if (matches(channel.name)) this.#registry.touch(channel)
+      this.#patterns.remove(pattern, subscriber)
+      this.#routes = new Map()
+      this.#departures.left(pattern, this.#now())
+      if (this.#departures.size > MAX_DEPARTURES) this.noteDepartures()
       return
     }
     const same = this.#literal.get(pattern)
@@ -147,14 +159,27 @@ export class EmbeddedTopics implements TopicEngine {
 
   /** Subscribers by wildcard that get the events of this channel, beside those who named it. */
   wildcardSubscribers(channel: string): number {
-    let count = 0
-    for (const { matches } of this.#wildcard) if (matches(channel)) count++
-    return count
+    return this.#patterns.matching(channel).length
+  }
+
+  /** When a subscriber by wildcard left that covered this channel, if that is not noted with it yet; 0 for never. */
+  wildcardLeftAt(channel: string): number {
+    return this.#departures.lastFrom(channel)
+  }
+
+  /** Notes with each channel when its subscribers by wildcard left it. */
+  noteDepartures(): void {
+    if (this.#departures.size === 0) return
+    for (const channel of this.#registry.all('events')) {
+      channel.lastActivity = Math.max(channel.lastActivity, this.#departures.lastFrom(channel.name))
+    }
+    this.#departures.clear()
   }
 
   /** The channel was deleted: its subscribers stay, and make it again when the next event comes. */
   appeared(channel: LiveChannel): void {
     channel.subscribers = this.#literal.get(channel.name)?.size ?? 0
+    this.#departures.appeared(channel.name)
   }
 
   close(): void {
