@@ -7,11 +7,19 @@ export interface StoreFiles {
   readonly data: string
   readonly wal: string
   readonly lock: string
+  /** Takes room for the time when the disk is full. */
+  readonly reserve: string
 }
 
 export function storeFiles(folder: string): StoreFiles {
   const data = join(folder, 'signalbox.db')
-  return { folder, data, wal: `${data}-wal`, lock: join(folder, 'signalbox.lock') }
+  return {
+    folder,
+    data,
+    wal: `${data}-wal`,
+    lock: join(folder, 'signalbox.lock'),
+    reserve: join(folder, 'signalbox.reserve'),
+  }
 }
 
 /**

@@ -8,7 +8,7 @@ import { openReadConnection } from './connections.ts'
 import type { StoreFiles } from './files.ts'
 import { makeFolder, syncPath } from './files.ts'
 import { StoreLock } from './lock.ts'
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts'
+import { APPLICATION_ID, PAGE_BYTES, SCHEMA, SCHEMA_VERSION } from './schema.ts'
 import { sqliteCode } from './sqlite-code.ts'
 import { loadChannels } from './stored-channel.ts'
 
@@ -37,9 +37,6 @@ export function prepareStore(files: StoreFiles): StoreLock {
     throw error
   }
 }
-
-/** Twice SQLite's own: a group of messages of 1 KiB then costs a third less system time, and a single one no more. */
-const PAGE_BYTES = 8_192
 
 /** Makes the data file under another name and renames it, so that a crash leaves a whole one or none. */
 export function createDataFile(files: Pick<StoreFiles, 'data' | 'folder'>): void {
