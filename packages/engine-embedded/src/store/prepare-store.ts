@@ -6,7 +6,7 @@ import { EmbeddedEngineError } from '../errors.ts'
 import { checkDataFile, damaged } from './check-file.ts'
 import { openReadConnection } from './connections.ts'
 import type { StoreFiles } from './files.ts'
-import { makeFolder, syncPath } from './files.ts'
+import { makeFolder, protectFiles, syncPath, touchFile } from './files.ts'
 import { StoreLock } from './lock.ts'
 import { APPLICATION_ID, PAGE_BYTES, SCHEMA, SCHEMA_VERSION } from './schema.ts'
 import { sqliteCode } from './sqlite-code.ts'
@@ -19,6 +19,7 @@ import { loadChannels } from './stored-channel.ts'
 export function prepareStore(files: StoreFiles): StoreLock {
   try {
     makeFolder(files.folder)
+    protectFiles(files.folder)
   } catch (error) {
     throw new EmbeddedEngineError(
       'STORE_UNWRITABLE',
@@ -44,6 +45,7 @@ export function createDataFile(files: Pick<StoreFiles, 'data' | 'folder'>): void
   try {
     for (const leftover of [draft, `${draft}-wal`, `${draft}-shm`, `${draft}-journal`])
       rmSync(leftover, { force: true })
+    touchFile(draft)
     const database = new Database(draft)
     try {
       database.pragma(`page_size = ${PAGE_BYTES}`)

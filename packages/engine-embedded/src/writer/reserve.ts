@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { closeSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 
+import { FILE_MODE } from '../store/files.ts'
+
 const MIN_BYTES = 256 * 1024
 const MAX_BYTES = 16 * 1024 * 1024
 /** Of the file system; a small one is not taken up by the reserve. */
@@ -35,7 +37,7 @@ export class Reserve {
     if (this.held) return true
     if (this.available < this.bytes * 1.25) return false
     try {
-      const descriptor = openSync(this.#file, 'w', 0o600)
+      const descriptor = openSync(this.#file, 'w', FILE_MODE)
       try {
         // Random, so that no file system stores it in less.
         const chunk = randomBytes(Math.min(CHUNK, this.bytes))
