@@ -8,6 +8,7 @@ import type { NatsQueues } from '../queues/nats-queues.ts'
 import type { NatsTopics } from '../topics.ts'
 import { FailingChannels } from './failing-channels.ts'
 import type { Figures } from './figures.ts'
+import { Forgetting } from './forgetting.ts'
 import { liveKey } from './live-channels.ts'
 import { Statistics } from './statistics.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
@@ -23,11 +24,13 @@ export class NatsChannels implements ChannelEngine {
   readonly #topics: NatsTopics
   readonly #failing: FailingChannels
   readonly statistics: Statistics
+  readonly forgetting: Forgetting
   #closed = false
 
   constructor(parts: Parts, queues: NatsQueues, logs: NatsLogs, topics: NatsTopics) {
     this.#parts = parts
     this.#failing = new FailingChannels(parts)
+    this.forgetting = new Forgetting(parts.storedChannels, parts.liveChannels, parts.figures, parts.peers)
     this.statistics = new Statistics(parts, queues.gauges, logs.reader, this.#failing)
     this.#queues = queues
     this.#logs = logs
