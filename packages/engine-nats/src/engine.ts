@@ -80,6 +80,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
       liveChannels.forgetIdleReserved((type, name) =>
         type === 'events' ? this.topics.isUsed(name) : this.requests.isUsed(type, name),
       )
+      this.channels.forgetting.look()
     }, IDLE_MS)
     this.#idle.unref()
   }

@@ -142,15 +142,15 @@ describe('SSE', () => {
 
 describe('open streams', () => {
   test('OpenStreams - counted, limited to half of them for one caller, and ended together', async () => {
-    const streams = new OpenStreams(34)
+    const streams = new OpenStreams(202)
     const refused: ServerResponse[] = []
     const port = await serve((response) => {
       if (streams.hasRoomFor('caller')) streams.add(new SseStream(response), 'caller')
       else refused.push(response.writeHead(503).end())
     })
     const url = `http://127.0.0.1:${port}/`
-    const open = await Promise.all(Array.from({ length: 17 }, () => fetch(url)))
-    expect(streams.size).toBe(17)
+    const open = await Promise.all(Array.from({ length: 101 }, () => fetch(url)))
+    expect(streams.size).toBe(101)
     expect((await fetch(url)).status).toBe(503)
     expect(streams.hasRoomFor('another')).toBe(true)
     streams.closeAll()

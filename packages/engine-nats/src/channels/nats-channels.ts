@@ -8,6 +8,7 @@ import type { NatsQueues } from '../queues/nats-queues.ts'
 import type { NatsTopics } from '../topics.ts'
 import { FailingChannels } from './failing-channels.ts'
 import type { Figures } from './figures.ts'
+import { Forgetting } from './forgetting.ts'
 import { liveKey } from './live-channels.ts'
 import { Statistics } from './statistics.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
@@ -23,11 +24,13 @@ export class NatsChannels implements ChannelEngine {
   readonly #topics: NatsTopics
   readonly #failing: FailingChannels
   readonly statistics: Statistics
+  readonly forgetting: Forgetting
   #closed = false
 
   constructor(parts: Parts, queues: NatsQueues, logs: NatsLogs, topics: NatsTopics) {
     this.#parts = parts
     this.#failing = new FailingChannels(parts)
+    this.forgetting = new Forgetting(parts.storedChannels, parts.liveChannels, parts.figures, parts.peers)
     this.statistics = new Statistics(parts, queues.gauges, logs.reader, this.#failing)
     this.#queues = queues
     this.#logs = logs
@@ -49,7 +52,11 @@ export class NatsChannels implements ChannelEngine {
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {
-    const wanted = await this.names(type)
+    return this.states(await this.names(type))
+  }
+
+  async states(wanted: readonly ChannelName[]): Promise<readonly ChannelState[]> {
+    await this.#ready()
     const states: ChannelState[] = []
     for (let at = 0; at < wanted.length; at += PARALLEL) {
       const part = await Promise.all(wanted.slice(at, at + PARALLEL).map((each) => this.#listed(each.type, each.name)))

@@ -196,6 +196,13 @@ export class Peers {
     return found
   }
 
+  /** Drops what others counted for channels that are gone. */
+  forgetFigures(isOver: (key: string, figures: Figures) => boolean): void {
+    for (const { figures } of this.#others.values()) {
+      for (const [key, theirs] of figures) if (isOver(key, theirs)) figures.delete(key)
+    }
+  }
+
   /** After the connection was lost. */
   hello(): void {
     this.#tenure++

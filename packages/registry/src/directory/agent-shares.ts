@@ -1,4 +1,4 @@
-import { half } from '@signalbox/http-kit'
+import { ANONYMOUS_ACCOUNT, half } from '@signalbox/http-kit'
 
 import { RegistryError } from '../errors.ts'
 import type { RegistryCaller } from '../options.ts'
@@ -8,8 +8,6 @@ import type { Place } from './max-agents.ts'
 const DEFAULT_PER_CALLER = 1_000
 /** Agents that one network address may own while callers are anonymous and MaxAgents is 0. */
 const ANONYMOUS_WITHOUT_MAX = 10_000
-
-const ADDRESS = 'address:'
 
 /** The account that a caller's agents count against. */
 export function accountOf({ account, clientId }: RegistryCaller): string {
@@ -27,7 +25,7 @@ export function agentShares(
 ): (caller: RegistryCaller) => number {
   const most = maxAgents === 0 ? ANONYMOUS_WITHOUT_MAX : Math.max(perCaller, half(maxAgents))
   const anonymous = perCaller === 0 ? 0 : most
-  return (caller) => (accountOf(caller).startsWith(ADDRESS) ? anonymous : perCaller)
+  return (caller) => (accountOf(caller).startsWith(ANONYMOUS_ACCOUNT) ? anonymous : perCaller)
 }
 
 export interface ShareOptions {
@@ -99,7 +97,7 @@ export class AgentShares {
 }
 
 function refusal(account: string, most: number): RegistryError {
-  const text = account.startsWith(ADDRESS)
+  const text = account.startsWith(ANONYMOUS_ACCOUNT)
     ? `your network address owns ${most} agents, as many as it may without authentication; deregister some`
     : `this caller owns ${most} agents, as many as it may (LIMITS_CALLER_AGENTS); deregister some`
   return new RegistryError('CALLER_AGENT_LIMIT', text, [{ limit: 'caller_agents', most }])
