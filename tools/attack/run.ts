@@ -91,7 +91,7 @@ async function attackOnce(
   try {
     const strike = await attack.prepare(scene)
     before = await process.call<MemoryUse>('memory')
-    watch = await Watch.start(scene.operator)
+    watch = await Watch.start(process, scene.operator)
     await honest.call('start', order)
     const begin = performance.now()
     await strike()
@@ -101,7 +101,7 @@ async function attackOnce(
   }
   scene.release()
   await untilReleased(scene)
-  const watched = (await watch?.stop()) ?? { loopMs: 0, peakHeapBytes: 0, peakRssBytes: 0 }
+  const watched = (await watch?.stop()) ?? { loopMs: 0, turnMs: 0, peakHeapBytes: 0, peakRssBytes: 0 }
   const figures = (await honest.call<HonestFigures | undefined>('stop')) ?? NOT_STARTED
   const lives = !process.exited
   if (!lives) tally.problems.push(`the process died\n${process.output.slice(-2_000)}`)
