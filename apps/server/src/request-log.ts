@@ -88,7 +88,8 @@ function traceIdOf({ headers: { traceparent } }: IncomingMessage): string | unde
   return /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-[\da-f]{2}(?:-|$)/.exec(traceparent)?.[1]
 }
 
-function pathOf({ url = '/' }: IncomingMessage): string {
+/** The path of a request, for the log: without its query, which may hold receipts. */
+export function pathOf({ url = '/' }: IncomingMessage): string {
   const mark = url.indexOf('?')
   const path = mark === -1 ? url : url.slice(0, mark)
   return path.length > MAX_PATH ? `${path.slice(0, MAX_PATH)}…` : path

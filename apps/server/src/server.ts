@@ -25,6 +25,7 @@ import { RequestLog } from './request-log.ts'
 import { openRoutingFile } from './routing-file.ts'
 import { openAuthentication } from './security/authentication.ts'
 import { auditSecurity } from './security/audit.ts'
+import type { ConnectionLimitOptions } from './security/connection-limit.ts'
 import { limitConnections, openFileLimit } from './security/connection-limit.ts'
 import type { TellSecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
@@ -115,11 +116,20 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     })
     const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
     opened.push(() => drain(management, 1_000))
+    const connectionLimit: ConnectionLimitOptions = {
+      openFiles: openFileLimit(),
+      isTrustedProxy: (address) => frontDoor.trustedProxies.includes(address),
+    }
+    const operatorConnections = limitConnections(management.server, tell, {
+      ...connectionLimit,
+      listener: 'management',
+    })
+    opened.push(() => operatorConnections[Symbol.dispose]())
     const api = await listen(management, 'api', config.api)
 
     const entrance = new Entrance({ health, tls })
     opened.push(() => drain(entrance.starting, 1_000))
-    const connections = limitConnections(entrance.server, tell, openFileLimit())
+    const connections = limitConnections(entrance.server, tell, connectionLimit)
     opened.push(() => connections[Symbol.dispose]())
     const http = await listen(entrance.starting, 'http', config.http)
     const listeners = [api, http]
@@ -192,8 +202,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         })
         // To the end, so that probes and a last scrape see the shutdown.
         await drain(management, 1_000)
-        for (const part of [limitsFile, frontDoor, metrics, routes, authentication, policy, tls, connections])
-          part?.[Symbol.dispose]()
+        const parts = [limitsFile, frontDoor, metrics, routes, authentication, policy, tls]
+        for (const part of [...parts, connections, operatorConnections]) part?.[Symbol.dispose]()
       })()
       return closing
     }

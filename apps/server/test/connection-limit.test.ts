@@ -3,15 +3,16 @@ import type { AddressInfo } from 'node:net'
 
 import { expect, onTestFinished, test } from 'vitest'
 
+import type { ConnectionLimitOptions } from '../src/security/connection-limit.ts'
 import { limitConnections, openFileLimit } from '../src/security/connection-limit.ts'
 import type { SecurityEvent } from '../src/security/events.ts'
 import { RawConnection } from './support/socket.ts'
 import { file } from './support/tokens.ts'
 
-async function listening(openFiles: number | undefined) {
+async function listening(openFiles: number | undefined, options: Partial<ConnectionLimitOptions> = {}) {
   const events: SecurityEvent[] = []
   const server = createServer((_request, response) => void response.end('served'))
-  const limit = limitConnections(server, (event) => void events.push(event), openFiles)
+  const limit = limitConnections(server, (event) => void events.push(event), { openFiles, ...options })
   onTestFinished(() => {
     limit[Symbol.dispose]()
     server.closeAllConnections()
@@ -19,8 +20,8 @@ async function listening(openFiles: number | undefined) {
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  const connected = async () => {
-    const connection = new RawConnection(base)
+  const connected = async (localAddress?: string) => {
+    const connection = new RawConnection(base, localAddress)
     await new Promise((resolve) => connection.socket.once('connect', resolve))
     return connection
   }
@@ -59,6 +60,43 @@ test('S8 - connections beyond what the process may have open are closed at once,
   expect(events[1]).toMatchObject({ count: 1 })
 })
 
+function isNine(address: string): boolean {
+  return address === '127.0.0.9'
+}
+
+// Other systems have only one loopback address.
+test.runIf(process.platform === 'linux')(
+  'S8 - one network address has at most half of the connections, unless it is a trusted proxy',
+  async () => {
+    const { connected, events, server } = await listening(48, { isTrustedProxy: isNine })
+    const open = () => new Promise<number>((resolve) => void server.getConnections((_, count) => resolve(count)))
+    const connect = (count: number, from: string) => Promise.all(Array.from({ length: count }, () => connected(from)))
+    const greedy = await connect(18, '127.0.0.2')
+    const refused = await connected('127.0.0.2')
+    await refused.closed
+    expect(events).toEqual([
+      {
+        kind: 'connections.refused',
+        address: '127.0.0.2',
+        count: 1,
+        reason: expect.stringMatching(/^18 connections from there are open.*ulimit -n.*TRUSTED_PROXIES/),
+      },
+    ])
+    const other = await connected('127.0.0.3')
+    await expect.poll(open).toBe(19)
+    // What was closed counts no more.
+    greedy[0]?.socket.destroy()
+    await expect.poll(open).toBe(18)
+    const again = await connected('127.0.0.2')
+    await expect.poll(open).toBe(19)
+    for (const connection of [...greedy, other, again]) connection.socket.destroy()
+    await expect.poll(open).toBe(0)
+    await connect(20, '127.0.0.9')
+    await expect.poll(open).toBe(20)
+    expect(events).toHaveLength(1)
+  },
+)
+
 test('S8 - the limit is the one of the process; where the system says none there is none', async () => {
   expect(openFileLimit(file('Max open files            1024                4096                 files\n'))).toBe(1_024)
   expect(
@@ -71,4 +109,6 @@ test('S8 - the limit is the one of the process; where the system says none there
   expect(few.server.maxConnections).toBe(768)
   expect((await listening(1_048_576)).server.maxConnections).toBe(1_044_480)
   expect((await listening(undefined)).server.maxConnections).toBeUndefined()
+  // Operators have half of what is kept back.
+  expect((await listening(1_024, { listener: 'management' })).server.maxConnections).toBe(128)
 })

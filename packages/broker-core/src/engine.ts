@@ -335,6 +335,8 @@ export interface ChannelEngine {
   names(type?: ChannelType): Promise<readonly ChannelName[]>
   /** Every channel there is, the broker's own included, in the order of their names, for one type or all. */
   list(type?: ChannelType): Promise<readonly ChannelState[]>
+  /** The states of some channels, in the same order; one that does not exist is left out. A channel that fails does not fail the others. */
+  states(channels: readonly ChannelName[]): Promise<readonly ChannelState[]>
   info(type: ChannelType, name: string): Promise<ChannelState | undefined>
   /**
    * False when it exists already; options of an existing channel are brought up to date.

@@ -37,6 +37,12 @@ export class EmbeddedChannels implements ChannelEngine {
     return types.flatMap((each) => this.#registry.list(each).map((channel) => this.#state(channel)))
   }
 
+  async states(wanted: readonly ChannelName[]): Promise<readonly ChannelState[]> {
+    this.#checkOpen()
+    const channels = wanted.map(({ type, name }) => this.#registry.get(type, name))
+    return channels.filter((channel) => channel !== undefined).map((channel) => this.#state(channel))
+  }
+
   async info(type: ChannelType, name: string): Promise<ChannelState | undefined> {
     this.#checkOpen()
     const channel = this.#registry.get(type, name)

@@ -1,3 +1,4 @@
+import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import type { EngineProblem } from '@signalbox/engine-nats'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
@@ -105,6 +106,8 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     await vi.waitFor(() => expect(node.channels.list('queues')).resolves.toHaveLength(2), PATIENT)
     const [bad, good] = await node.channels.list()
     expect([bad?.name, bad?.queue, good?.name, good?.queue?.waiting]).toEqual(['bad', undefined, 'good', 1])
+    const listed = await createBroker(node).broker.as(ANONYMOUS).channels.list()
+    expect(listed.map(({ name }) => name)).toEqual(['bad', 'good'])
     expect(await node.stats()).toMatchObject({ queues: { waiting: 1 } })
     expect(told()).toHaveLength(1)
     expect(problems.filter(({ message }) => message.startsWith('NATS: Permissions Violation'))).toHaveLength(1)

@@ -6,6 +6,8 @@ export interface Sending {
   readonly pauseMs: number
   readonly end: 'finish' | 'reset' | 'wait'
   readonly patienceMs: number
+  /** False to take nothing of the answer, and to break off when patience ends. @default true */
+  readonly reads?: boolean
   /** Whether what has come so far is the whole answer; left out, it is when nothing more comes for a while. */
   readonly complete?: (received: Buffer) => boolean
 }
@@ -28,15 +30,17 @@ export async function exchange(url: string, sending: Sending): Promise<Buffer> {
   const patience = setTimeout(resolve, sending.patienceMs)
   socket.on('error', () => resolve())
   socket.on('close', () => resolve())
-  socket.on('data', (chunk) => {
-    if (kept < MAX_KEPT) received.push(chunk)
-    kept += chunk.length
-    if (sending.complete?.(Buffer.concat(received)) === true) resolve()
-    else if (sending.complete === undefined) {
-      clearTimeout(quiet)
-      quiet = setTimeout(resolve, QUIET_MS + sending.pauseMs)
-    }
-  })
+  if (sending.reads === false) socket.pause()
+  else
+    socket.on('data', (chunk) => {
+      if (kept < MAX_KEPT) received.push(chunk)
+      kept += chunk.length
+      if (sending.complete?.(Buffer.concat(received)) === true) resolve()
+      else if (sending.complete === undefined) {
+        clearTimeout(quiet)
+        quiet = setTimeout(resolve, QUIET_MS + sending.pauseMs)
+      }
+    })
   for (const [i, bytes] of sending.writes.entries()) {
     if (i > 0 && sending.pauseMs > 0) await after(sending.pauseMs)
     if (socket.destroyed) break
@@ -50,7 +54,8 @@ export async function exchange(url: string, sending: Sending): Promise<Buffer> {
   await over
   clearTimeout(patience)
   clearTimeout(quiet)
-  socket.destroy()
+  if (sending.reads === false && !socket.destroyed) socket.resetAndDestroy()
+  else socket.destroy()
   return Buffer.concat(received)
 }
 

@@ -8,6 +8,7 @@ import { textOf } from '../grammar/pieces.ts'
 import { Finding, MAX_INPUT_MS } from '../target.ts'
 import type { OpenTarget, Target } from '../target.ts'
 import { checkAnswer } from './answers.ts'
+import type { Sending } from './connection.ts'
 import { exchange, isWholeAnswer } from './connection.ts'
 import { FuzzedServer } from './fuzzed-server.ts'
 import type { HostileReply } from './hostile-agent.ts'
@@ -118,13 +119,10 @@ class OpenServer implements OpenTarget {
 
   async #take(step: Step, key: string): Promise<void> {
     const places = this.#places
-    const received = await exchange(places[step.listener], {
-      writes: step.kind === 'http' ? [requestBytes(step, places, key)] : rawBytes(step, places, key),
-      pauseMs: step.kind === 'http' ? 0 : step.pauseMs,
-      end: step.kind === 'http' ? 'wait' : step.end,
-      patienceMs: step.patienceMs,
-      ...(step.kind === 'http' ? { complete: isWholeAnswer } : {}),
-    })
+    const received = await exchange(
+      places[step.listener],
+      step.kind === 'http' ? sendingOf(step, places, key) : rawSending(step, places, key),
+    )
     this.#places = learned(this.#places, received.toString('utf8'))
     checkAnswer(step.kind === 'http' ? `${step.method.slice(0, 10)} ${routeOf(step.path)}` : 'a raw request', received)
   }
@@ -184,8 +182,28 @@ function requestBytes(step: HttpStep, places: Places, key: string): Buffer {
   return Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), body])
 }
 
-function rawBytes({ writes }: RawStep, places: Places, key: string): readonly Buffer[] {
-  return writes.map((pieces) => Buffer.from(filled(textOf(pieces), places, key), 'latin1'))
+function sendingOf(step: HttpStep, places: Places, key: string): Sending {
+  const bytes = requestBytes(step, places, key)
+  const half = Math.ceil(bytes.length / 2)
+  const { manner, patienceMs } = step
+  const sending: Sending = { writes: [bytes], pauseMs: 0, end: 'wait', patienceMs, complete: isWholeAnswer }
+  switch (manner) {
+    case 'stalled':
+      return { ...sending, reads: false }
+    case 'halting':
+      return { ...sending, writes: [bytes.subarray(0, half), bytes.subarray(half)], pauseMs: 5 }
+    case 'aborting':
+      return { ...sending, writes: [bytes.subarray(0, half)], end: 'reset' }
+    case 'half-closed':
+      return { ...sending, end: 'finish' }
+    default:
+      return sending
+  }
+}
+
+function rawSending({ writes, pauseMs, end, patienceMs }: RawStep, places: Places, key: string): Sending {
+  const bytes = writes.map((pieces) => Buffer.from(filled(textOf(pieces), places, key), 'latin1'))
+  return { writes: bytes, pauseMs, end, patienceMs }
 }
 
 /** Enough of a path to tell findings apart. */

@@ -15,7 +15,21 @@ export interface HttpStep {
   readonly patienceMs: number
   /** What the agent answers with, when the request leads to it. */
   readonly reply: HostileReply | null
+  readonly manner: Manner
 }
+
+/** How a client behaves that sends a right request. */
+export type Manner =
+  /** Writes at once, reads all, and goes. */
+  | 'plain'
+  /** Reads nothing, and breaks off. */
+  | 'stalled'
+  /** Writes in two parts. */
+  | 'halting'
+  /** Breaks off in the middle of its request. */
+  | 'aborting'
+  /** Closes its side once it has written. */
+  | 'half-closed'
 
 /** Bytes on a socket. */
 export interface RawStep {

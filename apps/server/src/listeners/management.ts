@@ -2,6 +2,7 @@ import type { ManagementApi } from '@signalbox/management-api'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
+import { logBrokenRequests } from '../broken-requests.ts'
 import type { Health } from '../health.ts'
 import type { Logger } from '../log.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
@@ -29,6 +30,7 @@ export function createManagementListener(options: ManagementOptions): FastifyIns
     pluginTimeout: 0,
     http: { headersTimeout: Math.min(timeoutMs, 15_000), connectionsCheckingInterval: Math.min(timeoutMs, 5_000) },
   })
+  logBrokenRequests(app, options.log)
   addPlainNotFound(app)
   addPlainErrors(app, options.log)
   app.addHook('onRequest', (_request, reply, done) => {

@@ -7,6 +7,7 @@ import Fastify from 'fastify'
 
 import { agentDirectory } from '../agent-directory.ts'
 import type { Agents } from '../agents.ts'
+import { logBrokenRequests } from '../broken-requests.ts'
 import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
 import type { Health } from '../health.ts'
@@ -65,6 +66,7 @@ export async function createSharedListener({
     serverFactory: (handler) => entrance.prepare(handler),
   })
   requests?.addTo(app)
+  logBrokenRequests(app, log)
   await addCors(app, config.cors, protocolHeaders(config.connectors))
   addPlainNotFound(app)
   addPlainErrors(app, log)

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
-import type { Server } from 'node:net'
+import type { Server, Socket } from 'node:net'
+
+import { half, networkOf } from '@signalbox/http-kit'
 
 import type { TellSecurity } from './events.ts'
 import { Refusals } from './refusals.ts'
@@ -17,17 +19,59 @@ export function openFileLimit(limits = '/proc/self/limits'): number | undefined 
   }
 }
 
+/** Which listener the connections are to: operators get some of what is kept back from everybody else. */
+export type LimitedListener = 'shared' | 'management'
+
+/** How many connections a listener takes. */
+export function mostConnections(openFiles: number, listener: LimitedListener): number {
+  const keptBack = Math.min(Math.ceil(openFiles / 4), MOST_KEPT_BACK)
+  return listener === 'shared' ? openFiles - keptBack : Math.ceil(keptBack / 2)
+}
+
+export interface ConnectionLimitOptions {
+  /** How many files the process may have open; undefined sets no limit. */
+  readonly openFiles: number | undefined
+  /** @default shared */
+  readonly listener?: LimitedListener
+  /** Whether an address may have more than half of the connections, because many clients stand behind it. @default never */
+  readonly isTrustedProxy?: (address: string) => boolean
+}
+
 /**
- * Closes connections beyond what the process may have open, and says so: at the limit itself the system would refuse
- * everything, the store's files and operators included, and nobody would be told.
- * @param openFiles How many files the process may have open; undefined sets no limit
+ * Closes connections beyond what the process may have open, and beyond half of that from one network address, and says
+ * so: at the limit itself the system would refuse everything, the store's files and operators included, and nobody would
+ * be told.
  */
-export function limitConnections(server: Server, tell: TellSecurity, openFiles: number | undefined): Disposable {
+export function limitConnections(
+  server: Server,
+  tell: TellSecurity,
+  { openFiles, listener = 'shared', isTrustedProxy = () => false }: ConnectionLimitOptions,
+): Disposable {
   if (openFiles === undefined) return { [Symbol.dispose]() {} }
-  const most = openFiles - Math.min(Math.ceil(openFiles / 4), MOST_KEPT_BACK)
-  const reason = `${most} connections are open, and the process may have ${openFiles} files open; raise that limit (ulimit -n)`
-  const refusals = new Refusals(({ address, count }) => tell({ kind: 'connections.refused', address, count, reason }))
+  const most = mostConnections(openFiles, listener)
+  const mostOfOne = half(most)
+  const files = `the process may have ${openFiles} files open; raise that limit (ulimit -n)`
+  const refusals = new Refusals((refusal) => tell({ kind: 'connections.refused', ...refusal }))
   server.maxConnections = most
-  server.on('drop', (dropped) => refusals.add(dropped?.remoteAddress, ''))
+  server.on('drop', (dropped) => refusals.add(dropped?.remoteAddress, `${most} connections are open, and ${files}`))
+
+  const byNetwork = new Map<string, number>()
+  server.prependListener('connection', (socket: Socket) => {
+    const { remoteAddress } = socket
+    const network = networkOf(remoteAddress)
+    const open = byNetwork.get(network) ?? 0
+    byNetwork.set(network, open + 1)
+    socket.once('close', () => {
+      const left = (byNetwork.get(network) ?? 1) - 1
+      if (left > 0) byNetwork.set(network, left)
+      else byNetwork.delete(network)
+    })
+    if (open < mostOfOne || (remoteAddress !== undefined && isTrustedProxy(remoteAddress))) return
+    refusals.add(
+      remoteAddress,
+      `${open} connections from there are open, half of what is allowed: ${files}, or name it in TRUSTED_PROXIES if it is a proxy of yours`,
+    )
+    socket.destroy()
+  })
   return refusals
 }

@@ -9,9 +9,9 @@ export class RawConnection {
   /** Resolves when the server has closed the connection. */
   readonly closed: Promise<void>
 
-  constructor(base: string) {
+  constructor(base: string, localAddress?: string) {
     const { hostname, port } = new URL(base)
-    this.socket = connect(Number(port), hostname)
+    this.socket = connect({ port: Number(port), host: hostname, ...(localAddress && { localAddress }) })
     this.socket.setEncoding('utf8').on('data', (text: string) => (this.received += text))
     this.closed = new Promise((resolve) => this.socket.once('close', () => resolve()))
     this.socket.on('error', () => {})

@@ -94,10 +94,7 @@ export class Channels {
     for (let at = 0; at < names.length; at += TOGETHER) {
       // A long list must not hold up the event loop.
       if (at > 0) await nextTurn()
-      const states = await Promise.all(
-        names.slice(at, at + TOGETHER).map(({ type, name }) => channels.info(type, name)),
-      )
-      for (const state of states) if (state) infos.push(withActivity(state))
+      infos.push(...(await channels.states(names.slice(at, at + TOGETHER))).map(withActivity))
     }
     return infos
   }

@@ -5,7 +5,7 @@ import { dirname, resolve } from 'node:path'
 
 import { EmbeddedEngineError } from '../errors.ts'
 import { damaged } from './check-file.ts'
-import { storeFiles, syncPath } from './files.ts'
+import { FILE_MODE, storeFiles, syncPath } from './files.ts'
 import { openSource } from './source.ts'
 import { isHopeless, sqliteCode } from './sqlite-code.ts'
 
@@ -42,7 +42,7 @@ export function backupStore(folder: string, target: string): Backup {
 /** Takes the name, so that nothing that is there, or comes to be there meanwhile, is overwritten. */
 function reserve(file: string): void {
   try {
-    writeFileSync(file, '', { flag: 'wx', mode: 0o600 })
+    writeFileSync(file, '', { flag: 'wx', mode: FILE_MODE })
   } catch (error) {
     const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
     const reason = exists ? 'it is there already, and is not overwritten; choose another file' : messageOf(error)
@@ -55,7 +55,7 @@ function copy(database: Database.Database, data: string, file: string): Backup {
   const draft = `${file}.part`
   try {
     rmSync(draft, { force: true })
-    writeFileSync(draft, '', { flag: 'wx', mode: 0o600 })
+    writeFileSync(draft, '', { flag: 'wx', mode: FILE_MODE })
     database.prepare('VACUUM INTO ?').run(draft)
     syncPath(draft)
     const { size: bytes } = statSync(draft)

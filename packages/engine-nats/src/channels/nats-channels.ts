@@ -52,7 +52,11 @@ export class NatsChannels implements ChannelEngine {
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {
-    const wanted = await this.names(type)
+    return this.states(await this.names(type))
+  }
+
+  async states(wanted: readonly ChannelName[]): Promise<readonly ChannelState[]> {
+    await this.#ready()
     const states: ChannelState[] = []
     for (let at = 0; at < wanted.length; at += PARALLEL) {
       const part = await Promise.all(wanted.slice(at, at + PARALLEL).map((each) => this.#listed(each.type, each.name)))

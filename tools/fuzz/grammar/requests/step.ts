@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
-import type { HttpStep } from '../../server/session.ts'
+import type { HttpStep, Manner } from '../../server/session.ts'
 import { phrase } from '../pieces.ts'
 
 /** What may stand in a path or a header as it is. */
@@ -72,6 +72,13 @@ const moreHeaders = fc.oneof(
   { weight: 1, arbitrary: strangeHeaders },
 )
 
+const encoding = fc.constantFrom('utf8' as const, 'utf8' as const, 'utf8' as const, 'latin1' as const)
+
+const manner: Arbitrary<Manner> = fc.oneof(
+  { weight: 8, arbitrary: fc.constant('plain') },
+  { weight: 1, arbitrary: fc.constantFrom('stalled', 'halting', 'aborting', 'half-closed') },
+)
+
 /** What is particular of a request. */
 export type Shape = Partial<HttpStep> & Pick<HttpStep, 'method' | 'path'>
 
@@ -86,9 +93,9 @@ const DEFAULTS = {
 /** Steps of a route, some with headers that have no business there. */
 export function step(shape: Arbitrary<Shape>): Arbitrary<HttpStep> {
   return fc
-    .tuple(shape, moreHeaders, fc.constantFrom('utf8' as const, 'utf8' as const, 'utf8' as const, 'latin1' as const))
-    .map(([given, more, encoding]) =>
-      Object.assign({ ...DEFAULTS, encoding }, given, { headers: [...(given.headers ?? []), ...more] }),
+    .tuple(shape, moreHeaders, encoding, manner)
+    .map(([given, more, encoding, manner]) =>
+      Object.assign({ ...DEFAULTS, encoding, manner }, given, { headers: [...(given.headers ?? []), ...more] }),
     )
 }
 
