@@ -38,6 +38,13 @@ export function summary(reports: readonly AttackReport[]): string {
   return [...lines, 'A figure with a ! is high; it fails nothing.', '', ...problems, last, ''].join('\n')
 }
 
+/** The figures of one row in a line, for those who wait for the table. */
+export function figuresOf(report: AttackReport): string {
+  const [, ...figures] = cells(report)
+  const named = figures.map((figure, index) => `${HEAD[index + 1]} ${figure}`)
+  return `${named.join(', ')}; got: ${report.got}; refused by: ${report.refusals}`
+}
+
 function tableOf(kind: ServerKind, all: readonly AttackReport[]): string[] {
   const reports = all.filter((report) => report.kind === kind)
   if (reports.length === 0) return []

@@ -8,6 +8,7 @@ import type { Attack, ServerKind } from './attack.ts'
 import { failureOf } from './caller.ts'
 import type { HonestFigures, HonestOrder } from './honest-caller.ts'
 import { guardedSettings, Identities } from './identities.ts'
+import { figuresOf } from './report.ts'
 import { Scene } from './scene.ts'
 import type { Watched } from './watch.ts'
 import { valueOf, Watch } from './watch.ts'
@@ -54,6 +55,7 @@ export async function attack(options: AttackOptions): Promise<readonly AttackRep
       if (one.servers !== undefined && !one.servers.includes(kind)) continue
       options.log(`${kind}: ${one.name}`)
       const report = await attackOnce(one, kind, identities, options.quick)
+      options.log(`  ${figuresOf(report)}`)
       for (const problem of report.problems) options.log(`  ! ${problem}`)
       reports.push(report)
     }
