@@ -258,8 +258,16 @@ describe('M7 - arguments are strict', () => {
     '2024-02-29T23:59:59.5+05:30',
     '2026-01-01T00:00:00.123456789-00:00',
     '1969-07-20T20:17:40Z',
+    '2026-01-01T09:30Z',
+    '2026-01-01T09:30:00.250000+0100',
   ])('from_time %j is taken', async (from_time) => {
     expect(await bench.json('events_store_read', { channel: 'none', from_time, max_messages: 1 })).toEqual([])
+  })
+
+  test('from_time without a time zone is refused, and the text says why', async () => {
+    const from_time = '2026-01-01T00:00:00'
+    const error = await bench.refused('events_store_read', { channel: 'c', from_time, max_messages: 1 })
+    expect(error.message).toMatch(/^invalid arguments?.*from_time is .*it has no time zone/i)
   })
 
   test('half a surrogate pair is refused wherever text is kept, for it would come back as something else', async () => {
