@@ -127,12 +127,26 @@ describe('M7 - arguments are strict', () => {
     },
   )
 
+  test.each(cases)('$tool takes null for $argument as none, unless it is required', async ({ tool, argument }) => {
+    const args = { ...VALID[tool], [argument]: null }
+    const required = toolNamed(bench.tools, tool).definition.inputSchema.required ?? []
+    if (!required.includes(argument)) {
+      const outcome = await bench.call(tool, args)
+      await outcome.settlement?.commit()
+      return
+    }
+    const error = await bench.refused(tool, args)
+    expect(problemsOf(error)).toEqual([{ argument, given: 'null', allowed: expect.any(String) }])
+  })
+
   test.each(cases)('$tool with a mistyped $argument is refused, and nothing is coerced', async ({ tool, argument }) => {
     const { type } = schemaOf(tool, argument)
+    const required = toolNamed(bench.tools, tool).definition.inputSchema.required ?? []
     const holdsStrings = argument === 'tags' || argument === 'skill_tags'
     for (const [sampleType, value] of SAMPLES) {
       const empty = Object.keys(Object(value)).length === 0
       if (sampleType === type && (empty || !holdsStrings)) continue
+      if (value === null && !required.includes(argument)) continue
       const error = await bench.refused(tool, { ...VALID[tool], [argument]: value })
       expect(error.code).toBe(-32602)
       const [problem, ...others] = problemsOf(error)
