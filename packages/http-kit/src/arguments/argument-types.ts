@@ -74,9 +74,9 @@ export function tags(more = '') {
 export const DEDUPLICATION_HINT =
   ' With a tag "message_id" the call is safe to repeat: the same id from the same client on the same channel within two minutes is stored once.'
 
-/** Required everywhere, also where the specification shows a default (M7). */
-export function maxMessages(description: string, options: { default?: number } = {}) {
-  return Type.Integer({ description, minimum: 1, maximum: 100, ...options })
+/** Required everywhere, also where the specification shows a default (M7), so the schema shows none. */
+export function maxMessages(description: string) {
+  return Type.Integer({ description, minimum: 1, maximum: 100 })
 }
 
 export function seconds(description: string) {
