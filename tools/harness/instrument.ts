@@ -8,11 +8,25 @@ import { Profiler } from './profiler.ts'
 /** How often the loop is looked at, in milliseconds. Node's histogram includes it, so it is taken off again. */
 const RESOLUTION_MS = 10
 
+export interface MemoryUse {
+  readonly rssBytes: number
+  /** V8's heap and what it holds outside, buffers say. */
+  readonly heapBytes: number
+}
+
 export interface LoopDelay {
   readonly p50Ms: number
   readonly p99Ms: number
   readonly maxMs: number
   readonly samples: number
+}
+
+/** Collects garbage where the process was started with --expose-gc, and lets what that frees go. */
+async function collectGarbage(): Promise<void> {
+  for (let i = 0; i < 3; i++) {
+    globalThis.gc?.()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
 }
 
 let delay: ReturnType<typeof monitorEventLoopDelay> | undefined
@@ -35,11 +49,14 @@ if (isMainThread && process.send !== undefined) {
     },
     /** Resident memory in bytes, after collecting garbage where the process was started with --expose-gc. */
     rssBytes: async () => {
-      for (let i = 0; i < 3; i++) {
-        globalThis.gc?.()
-        await new Promise((resolve) => setTimeout(resolve, 50))
-      }
+      await collectGarbage()
       return process.memoryUsage().rss
+    },
+    /** Memory after a collection, as above. */
+    memory: async (): Promise<MemoryUse> => {
+      await collectGarbage()
+      const { rss, heapUsed, external } = process.memoryUsage()
+      return { rssBytes: rss, heapBytes: heapUsed + external }
     },
     writeProfiles: () => profiler?.stop(profiles ?? ''),
     startLoopDelay: () => {

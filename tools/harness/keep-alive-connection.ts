@@ -7,6 +7,13 @@ export interface HttpAnswer {
   readonly body: Buffer
 }
 
+export interface ConnectionOptions {
+  /** Who vouches for the server; with one, the connection speaks TLS. */
+  readonly ca?: string
+  /** The address that the connection comes from. */
+  readonly localAddress?: string
+}
+
 const HEAD_END = Buffer.from('\r\n\r\n')
 const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i
 
@@ -28,10 +35,9 @@ export class KeepAliveConnection {
     socket.on('close', () => this.#fail(new Error('the connection is closed')))
   }
 
-  /** @param ca Who vouches for the server; with one, the connection speaks TLS */
-  static open(url: string, ca?: string): Promise<KeepAliveConnection> {
+  static open(url: string, { ca, localAddress }: ConnectionOptions = {}): Promise<KeepAliveConnection> {
     const { hostname: host, port } = new URL(url)
-    const address = { host, port: Number(port) }
+    const address = { host, port: Number(port), ...(localAddress === undefined ? {} : { localAddress }) }
     return new Promise((resolve, reject) => {
       const socket = ca === undefined ? connect(address) : connectTls({ ...address, ca })
       socket.once('error', reject)

@@ -18,4 +18,7 @@ export const CLUSTERING = section('CL', 'docs/decisions/0011-nats-engine.md', [
   'streams across nodes keep their flow control: a slow reader holds its agent back, and nothing is lost',
   'while nodes and servers die and freeze, a majority left, nothing acknowledged is lost, events stores keep their order, and every call and stream ends',
   'what newer servers offer is used where they offer it, and declared; older ones are sent nothing of it',
+  'a node whose clock is more than 5 s off that of the servers is not ready, and removes nothing as expired',
+  'what no node wrote is passed over and reported once, and fails no other channel, no list and no statistics',
+  'what a queue takes fits its dead-letter queue too',
 ])

@@ -12,6 +12,7 @@ const REGISTRY_DECISIONS: Readonly<Record<string, string>> = {
   R8: 'agent addresses are checked at registration and when connecting; link-local and metadata are always refused',
   R9: 'a lookup that misses locally asks the engine before it says no; AgentMaxConcurrency is per serving node',
   R10: 'with A2A disabled there is neither /a2a nor /agents nor an agent tool',
+  R11: 'a caller owns a bounded number of agents',
 }
 
 export const REGISTRY: readonly Requirement[] = [

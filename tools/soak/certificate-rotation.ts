@@ -50,10 +50,10 @@ export async function rotateCertificates(options: RotationOptions): Promise<Rota
   const ca = testCertificate('authority.crt')
   const load = new RotationLoad()
   const kept = await Promise.all(
-    Array.from({ length: Math.ceil(options.clients / 2) }, () => KeepAliveConnection.open(url, ca)),
+    Array.from({ length: Math.ceil(options.clients / 2) }, () => KeepAliveConnection.open(url, { ca })),
   )
   const callAnew = async () => {
-    const connection = await KeepAliveConnection.open(url, ca)
+    const connection = await KeepAliveConnection.open(url, { ca })
     try {
       return await connection.request(request)
     } finally {

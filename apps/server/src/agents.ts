@@ -7,6 +7,7 @@ import type { Config } from './config/schema.ts'
 import type { Logger } from './log.ts'
 import type { AgentMetrics } from './metrics/agents.ts'
 import type { Metrics } from './metrics/metrics.ts'
+import type { ServerFrontDoor } from './security/front-door.ts'
 
 /** What the listeners need to serve agents. */
 export interface Agents {
@@ -19,23 +20,28 @@ export interface Agents {
   readonly metrics: AgentMetrics
 }
 
-/**
- * Opens the agent registry; resolves when it knows every registered agent. Whoever opens it closes it.
- * @param ownAddresses The listeners of this server that are open by now
- */
+export interface AgentParts {
+  readonly system: BrokerHandle
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly audit: AgentAudit
+  readonly frontDoor: Pick<ServerFrontDoor, 'maxAgentsOf' | 'refused'>
+  /** The listeners of this server that are open by now. */
+  readonly ownAddresses: () => readonly ListeningAddress[]
+}
+
+/** Opens the agent registry; resolves when it knows every registered agent. Whoever opens it closes it. */
 export async function openAgents(
   { engine, connectors: { a2a } }: Config,
-  system: BrokerHandle,
-  metrics: Metrics,
-  log: Logger,
-  audit: AgentAudit,
-  ownAddresses: () => readonly ListeningAddress[] = () => [],
+  { system, metrics, log, audit, frontDoor, ownAddresses }: AgentParts,
 ): Promise<Agents> {
   const agentMetrics = metrics.forAgents()
   const addressPolicy = new AgentAddressPolicy({ allow: a2a.agentUrlAllow, deny: a2a.agentUrlDeny, ownAddresses })
   const registry = await openRegistry(system, {
     agentTtlSeconds: a2a.agentTtlSeconds,
+    idHoldSeconds: a2a.idHoldSeconds,
     maxAgents: a2a.maxAgents,
+    maxAgentsOf: frontDoor.maxAgentsOf,
     addressPolicy,
     // As the engine waits for its cluster at the start; the store of one node is there or not.
     waitForEngine: engine === 'nats',
@@ -46,6 +52,7 @@ export async function openAgents(
         if (op === 'expire' && status === 'success')
           log.info({ agentId: detail.agentId }, 'agent expired: it sent no heartbeat in time')
       },
+      limited: ({ account }) => frontDoor.refused('caller_agents', account),
       failed: (error) => log.error({ err: error }, 'agent registry: something failed'),
     },
   })

@@ -4,6 +4,7 @@ import { fromFlags } from './config/flags.ts'
 import { loadConfig } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { ServerError } from './errors.ts'
+import { logLibraryOutput } from './library-output.ts'
 import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle.ts'
 import { createAnnouncer, createLogger } from './log.ts'
 import type { RunningServer } from './server.ts'
@@ -33,6 +34,11 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
       await backupCommand(rest, env)
       return
     }
+    if (command === 'recover') {
+      const { recoverCommand } = await import('./commands/recover.ts')
+      await recoverCommand(rest)
+      return
+    }
     const flags = fromFlags(args)
     if (flags.help) {
       const { helpText } = await import('./config/document.ts')
@@ -50,6 +56,7 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
       return
     }
     const log = await createLogger(loaded.config.log)
+    logLibraryOutput(log)
     const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
     // Loaded now, so that a mistake in the settings is told at once.
     const { startServer } = await import('./server.ts')

@@ -86,6 +86,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
     const audit = new AuditLog({
       maxAgeSeconds: config.audit.maxAgeSeconds,
+      maxBytes: config.audit.maxBytes,
       failed: (error) => log.error({ err: error }, 'audit log: an entry was dropped'),
     })
     opened.push(() => audit.close())
@@ -147,6 +148,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
         ...(routes ? [metrics.routingObserver, routes.observer] : []),
         ...(policy ? [metrics.authorizationObserver] : []),
       ],
+      limitsOf: frontDoor.limitsOf,
+      onLimit: (name, { account, clientId }) => frontDoor.refused(name, account ?? clientId),
       ...(routes ? { routing: routes.routing } : {}),
       ...(policy ? { authorization: policy.authorization } : {}),
     })
@@ -155,7 +158,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const agentAudit = new AgentAudit(audit)
     const agents = config.connectors.a2a.enable
       ? await untilAborted(
-          openAgents(config, system, metrics, log, agentAudit, () => listeners),
+          openAgents(config, { system, metrics, log, audit: agentAudit, frontDoor, ownAddresses: () => listeners }),
           signal,
           ({ registry }) => registry.close(),
         )

@@ -17,6 +17,7 @@ import { createSharedListener } from '../src/listeners/shared.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { callAgent, postJson, register, startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
+import { openFrontDoor } from '../src/security/front-door.ts'
 import { serve } from './support/server.ts'
 import { RawConnection } from './support/socket.ts'
 import { temporaryFolder } from './support/temp.ts'
@@ -220,7 +221,14 @@ test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and hold
   const log = pino({ level: 'silent' })
   const { broker, system } = createBroker(engine)
   const config = createConfig()
-  const agents = await openAgents(config, system, metrics, log, new AgentAudit({ record() {} }))
+  const agents = await openAgents(config, {
+    system,
+    metrics,
+    log,
+    audit: new AgentAudit({ record() {} }),
+    frontDoor: openFrontDoor(config, metrics.limits, log),
+    ownAddresses: () => [],
+  })
   const health = new Health('embedded', '0')
   const entrance = new Entrance({ health, timeouts: { headersMs: 500, requestMs: 1_000, keepAliveMs: 5_000 } })
   const app = await createSharedListener({

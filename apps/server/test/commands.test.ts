@@ -114,6 +114,7 @@ test.each([
   [['policy', '-h'], 'policy check FILE --client NAME'],
   [['policy', 'check', '--help'], 'policy check FILE --client NAME'],
   [['backup', '--help'], 'backup FILE [--store-path FOLDER]'],
+  [['recover', '--help'], 'recover FOLDER NEW_FOLDER'],
 ])('command line - %j says how the command is written', async (args, usage) => {
   const { code, stdout, stderr } = await runCli({ args })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })

@@ -13,6 +13,7 @@ import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 import { temporaryFolder } from './support/temp.ts'
+import { issuer, trusting } from './support/tokens.ts'
 
 interface Head {
   readonly status: number
@@ -211,4 +212,42 @@ test('front door - limits of the configuration file hold anew when it changes, a
   write('1')
   await vi.waitFor(() => expect(lines.map(({ msg }) => msg)).toContain('limits reloaded'), 10_000)
   expect(await Promise.all([status(), status(), status(), status()])).toContain(429)
+})
+
+test('front door - one caller has so many channels, waiting commands and agents, and others have theirs', async () => {
+  const keys = issuer()
+  const caller = { channels: 3, waitingRequests: 1, agents: 1 }
+  const { http, api } = await serve({ ...trusting(keys), limits: { caller } })
+  const [one, other] = await Promise.all(
+    ['one', 'other'].map(async (name) => ({ authorization: await keys.bearer(name) })),
+  )
+  const send = (channel: string, who = one) => callTool(http.url, 'queue_send', { channel, body: 'x' }, who)
+  expect(await send('a')).toMatchObject({ isError: false })
+  expect(await send('b')).toMatchObject({ isError: false })
+  // The channel of commands is the third.
+  const ask = (who = one) => callTool(http.url, 'command_send', { channel: 'a', body: 'x', timeout_seconds: 1 }, who)
+  const [first, second, third] = await Promise.all([ask(), ask(), ask(other)])
+  const texts = [first, second].map((answer) => JSON.stringify(answer))
+  expect(texts.filter((text) => text.includes('CALLER_LIMIT'))).toHaveLength(1)
+  expect(JSON.stringify(third)).not.toContain('CALLER_LIMIT')
+  expect(await send('c')).toMatchObject({ isError: true })
+  expect(await send('a')).toMatchObject({ isError: false })
+  expect(await send('c', other)).toMatchObject({ isError: false })
+
+  const register = async (agentId: string, who = one) => {
+    const body = JSON.stringify({ agent_id: agentId, name: 'A', url: 'http://192.0.2.1/' })
+    const headers = { ...JSON_TYPE, ...who }
+    return (await fetch(`${http.url}/agents/register`, { method: 'POST', headers, body })).status
+  }
+  expect([
+    await register('agent-x'),
+    await register('agent-y'),
+    await register('agent-x'),
+    await register('agent-z', other),
+  ]).toEqual([200, 429, 200, 200])
+  const admin = { authorization: await keys.bearer('admin', { roles: ['Admin'] }) }
+  const page = await (await fetch(`${api.url}/metrics`, { headers: admin })).text()
+  for (const limit of ['caller_channels', 'caller_waiting_requests', 'caller_agents']) {
+    expect(page).toContain(`broker_limit_refusals_total{limit="${limit}"} 1`)
+  }
 })

@@ -1,6 +1,8 @@
 import type { Authorization } from './authorization/authorization.ts'
 import type { PolicyAction, PolicyPattern } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
+import type { CallerLimitName, LimitsOfCaller } from './caller-limits.ts'
+import { CallerLimits } from './caller-limits.ts'
 import type { Engine, EngineHealth, EngineLimits, EngineStats } from './engine.ts'
 import type { BrokerError } from './errors.ts'
 import type { Ground } from './handle/access.ts'
@@ -123,6 +125,14 @@ export interface BrokerOptions {
   readonly observers?: readonly BrokerObserver[]
   /** Copies messages to other channels; its table can be replaced while the broker runs. @default nothing is routed */
   readonly routing?: Routing
+  /**
+   * What the account of a caller may hold; asked when it is about to hold more. It does not apply to operators nor to the
+   * broker's own parts.
+   * @default no limits
+   */
+  readonly limitsOf?: (caller: Caller) => LimitsOfCaller
+  /** A caller met one of its limits, and was refused. What it throws is dropped. */
+  readonly onLimit?: (name: CallerLimitName, caller: Caller) => void
   /** What callers may do (S4); its policy can be replaced while the broker runs. @default everything */
   readonly authorization?: Authorization
 }
@@ -144,10 +154,12 @@ const SYSTEM: Caller = Object.freeze({ clientId: 'signalbox' })
  * and so from a request, to them.
  */
 export function createBroker(engine: Engine, options: BrokerOptions = {}): CreatedBroker {
-  const ground: Ground = { engine, observers: new Observers(options.observers ?? []), routing: options.routing }
+  const { limitsOf, onLimit = () => {}, observers = [], routing } = options
+  const limits = limitsOf && new CallerLimits(engine, { limitsOf, onLimit })
+  const ground: Ground = { engine, observers: new Observers(observers), routing, limits, limited: true }
   return {
     broker: new Broker(ground, options.authorization),
     system: new BrokerHandle(new Access(ground, SYSTEM, true, undefined)),
-    operators: new Broker(ground, undefined, options.authorization),
+    operators: new Broker({ ...ground, limited: false }, undefined, options.authorization),
   }
 }

@@ -17,13 +17,17 @@ export function isReservedChannel(name: string): boolean {
   return name.startsWith(RESERVED_PREFIX)
 }
 
+/**
+ * Control characters, and those that change the direction of text: with U+202E a name is shown as another one. The joiners
+ * U+200C and U+200D are not among them, as words and emoji are spelt with them.
+ */
 // oxlint-disable-next-line no-control-regex -- control characters are what this looks for
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
+const CONTROL = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const PLAIN = /^[A-Za-z0-9_/-]+(?:\.[A-Za-z0-9_/-]+)*$/
 
 /**
  * Says what is wrong with a channel name (C1), or undefined when nothing is: 1–255 bytes of UTF-8, no control
- * characters, no leading or trailing blanks, no empty dot-separated token, no token that is `*` or `>`.
+ * characters (those for the direction of text included), no leading or trailing blanks, no empty dot-separated token, no token that is `*` or `>`.
  */
 export function channelNameProblem(name: string): string | undefined {
   if (name.length <= MAX_CHANNEL_BYTES && PLAIN.test(name)) return undefined
@@ -38,7 +42,8 @@ export function subscriptionPatternProblem(pattern: string): string | undefined 
     return `it is longer than ${MAX_CHANNEL_BYTES} bytes`
   }
   if (!pattern.isWellFormed()) return 'it is not valid Unicode'
-  if (CONTROL.test(pattern)) return 'it holds a control character'
+  const [control] = pattern.match(CONTROL) ?? []
+  if (control !== undefined) return `it holds the control character ${codePoint(control)}`
   if (pattern.trim() !== pattern) return 'it begins or ends with a blank'
   const tokens = pattern.split('.')
   if (tokens.includes('')) return 'it has an empty part before, between or after dots'
@@ -62,9 +67,14 @@ export function assertSubscriptionPattern(pattern: string): void {
   refuse('channel pattern', pattern, subscriptionPatternProblem(pattern))
 }
 
+function codePoint(character: string): string {
+  return `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
+}
+
 function refuse(what: string, name: string, reason: string | undefined): void {
   if (reason === undefined) return
-  const shown = name.length > 64 ? `${name.slice(0, 64)}…` : name
+  // An error text that is shown in another direction would mislead as the name does.
+  const shown = (name.length > 64 ? `${name.slice(0, 64)}…` : name).replace(CONTROL, codePoint)
   throw new BrokerError('CHANNEL_INVALID', `invalid ${what} ${JSON.stringify(shown)}: ${reason}`, {
     channel: shown,
     reason,

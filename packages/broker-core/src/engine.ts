@@ -329,10 +329,14 @@ export interface ChannelName {
 }
 
 export interface ChannelEngine {
+  /** Whether this node knows the channel. From memory, and quick: it is asked for every message. */
+  exists(type: ChannelType, name: string): boolean
   /** The names of every channel, the broker's own included, in the order of {@link list}. Cheap: it asks for no state. */
   names(type?: ChannelType): Promise<readonly ChannelName[]>
   /** Every channel there is, the broker's own included, in the order of their names, for one type or all. */
   list(type?: ChannelType): Promise<readonly ChannelState[]>
+  /** The states of some channels, in the same order; one that does not exist is left out. A channel that fails does not fail the others. */
+  states(channels: readonly ChannelName[]): Promise<readonly ChannelState[]>
   info(type: ChannelType, name: string): Promise<ChannelState | undefined>
   /**
    * False when it exists already; options of an existing channel are brought up to date.

@@ -17,6 +17,8 @@ export const BROKER_ERRORS = {
   CHANNEL_NOT_FOUND: 'the channel does not exist',
   /** The call would create one channel more than the engine holds (C4). `details.limit`. */
   CHANNEL_LIMIT: 'the limit on the number of channels is reached',
+  /** The caller holds as much as one caller may. `details.name` is the limit, as a label value; `details.limit` its size. */
+  CALLER_LIMIT: 'a limit of the caller is reached',
   /** A part of the message is not what it must be. `details.field`. */
   MESSAGE_INVALID: 'a part of the message is not valid',
   /** Body, metadata and tags together are over the limit (C4). `details.bytes`, `details.limit`. */

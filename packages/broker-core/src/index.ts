@@ -7,6 +7,7 @@ export type { PolicyAction, PolicyPattern } from './authorization/vocabulary.ts'
 export { Broker, BrokerHandle, createBroker } from './broker.ts'
 export type { BrokerOptions, CreatedBroker } from './broker.ts'
 export { ANONYMOUS } from './caller.ts'
+export type { CallerLimitName, LimitsOfCaller } from './caller-limits.ts'
 export type { Caller } from './caller.ts'
 export {
   assertChannelName,

@@ -58,8 +58,10 @@ export interface CeOptions {
   readonly settleGraceMs?: number
   /** Milliseconds between comments on a subscription. @default 30000 */
   readonly keepAliveMs?: number
-  /** Bytes that may wait for a slow subscriber of events, commands or queries. @default 4194304 */
+  /** Bytes that may wait for a slow subscriber, or one event where that is larger. @default 1048576 */
   readonly maxBufferedBytes?: number
+  /** Milliseconds that a slow subscriber has to take what waits for it; then its subscription ends. 0 is no limit. @default 30000 */
+  readonly slowConsumerMs?: number
   /**
    * The broker's own handle, from `createBroker`: with it a subscriber's answer to a command or query counts at every node
    * of the broker, else only at the node that has the subscriber's stream. @default none
@@ -85,7 +87,8 @@ export function resolveOptions(options: CeOptions): ResolvedOptions {
     answerGraceMs: options.answerGraceMs ?? 30_000,
     settleGraceMs: options.settleGraceMs ?? 250,
     keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
-    maxBufferedBytes: options.maxBufferedBytes ?? 4_194_304,
+    maxBufferedBytes: options.maxBufferedBytes ?? 1_048_576,
+    slowConsumerMs: options.slowConsumerMs ?? 30_000,
     hooks: options.hooks ?? {},
   }
   if (!/^(?:\/[^/?#]+)+$/.test(resolved.path)) {
@@ -98,6 +101,7 @@ export function resolveOptions(options: CeOptions): ResolvedOptions {
   between('answerGraceMs', resolved.answerGraceMs, 0, MAX_TIMER_MS)
   between('settleGraceMs', resolved.settleGraceMs, 0, MAX_TIMER_MS)
   between('keepAliveMs', resolved.keepAliveMs, 0, MAX_TIMER_MS)
+  between('slowConsumerMs', resolved.slowConsumerMs, 0, MAX_TIMER_MS)
   between('maxBufferedBytes', resolved.maxBufferedBytes, 1, Number.MAX_SAFE_INTEGER)
   return resolved
 }

@@ -48,7 +48,7 @@ test('CE-10, CE-11 - requests: an MCP client is answered by a subscriber over /c
   })
   const asked = await queries.nextJson()
   expect(asked).toMatchObject({
-    data_base64: Buffer.from('gold?').toString('base64'),
+    data: 'gold?',
     brokermetadata: 'm',
     brokertags: '{"a":"b"}',
   })

@@ -1,10 +1,15 @@
 import { CE_ROUTES } from '../src/index.ts'
+import { IGNORED_PARAMETERS } from '../src/routes/parameter-types.ts'
+
+/** The page says of these in one sentence. */
+const IGNORED: ReadonlySet<unknown> = new Set(Object.values(IGNORED_PARAMETERS))
 
 /** The section on routes of docs/cloudevents.md, made of the schemas that check the queries. */
 export function routeDocs(): string {
   return CE_ROUTES.map(({ name, method, summary, query }) => {
     const required: readonly string[] = query.required ?? []
-    const rows = Object.entries(query.properties).map(([parameter, schema]) => {
+    const own = Object.entries(query.properties).filter(([, schema]) => !IGNORED.has(schema))
+    const rows = own.map(([parameter, schema]) => {
       const word = (key: string): unknown => Reflect.get(schema, key)
       const kind = required.includes(parameter) ? 'required' : (JSON.stringify(word('default')) ?? '')
       return `| \`${parameter}\` | ${allowed(word)} | ${kind} | ${String(word('description'))} |`

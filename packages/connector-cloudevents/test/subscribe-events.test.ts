@@ -29,7 +29,8 @@ test('CE-15 - events: what is no CloudEvent comes as one all the same, under ano
     subject: 'orders.ü #1',
     brokermetadata: 'meta',
     brokertags: '{"priority":"high","ce_id":"1"}',
-    data_base64: Buffer.from('hello').toString('base64'),
+    datacontenttype: 'text/plain',
+    data: 'hello',
   })
   expect(Date.parse(time)).toBeGreaterThanOrEqual(before)
   await user.events.publish('orders.1', { body: Buffer.from('{\n "n": 12345678901234567890\n}') })

@@ -310,6 +310,7 @@ const BAD_NAMES: readonly [what: string, name: string, reason: RegExp][] = [
   ['a NUL', 'a\0b', /control character/],
   ['a line break', 'a\nb', /control character/],
   ['DEL', 'a\u007fb', /control character/],
+  ['a control of the direction of text', 'a\u202eb', /control character U\+202E/],
   ['a blank at the end', 'a ', /begins or ends with a blank/],
   ['a star', '*', /wildcard/],
   ['a star as a part', 'a.*.b', /wildcard/],

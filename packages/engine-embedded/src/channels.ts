@@ -21,6 +21,10 @@ export class EmbeddedChannels implements ChannelEngine {
     this.#topics = topics
   }
 
+  exists(type: ChannelType, name: string): boolean {
+    return this.#registry.get(type, name) !== undefined
+  }
+
   async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     this.#checkOpen()
     const types = type === undefined ? CHANNEL_TYPES : [type]
@@ -31,6 +35,12 @@ export class EmbeddedChannels implements ChannelEngine {
     this.#checkOpen()
     const types = type === undefined ? CHANNEL_TYPES : [type]
     return types.flatMap((each) => this.#registry.list(each).map((channel) => this.#state(channel)))
+  }
+
+  async states(wanted: readonly ChannelName[]): Promise<readonly ChannelState[]> {
+    this.#checkOpen()
+    const channels = wanted.map(({ type, name }) => this.#registry.get(type, name))
+    return channels.filter((channel) => channel !== undefined).map((channel) => this.#state(channel))
   }
 
   async info(type: ChannelType, name: string): Promise<ChannelState | undefined> {

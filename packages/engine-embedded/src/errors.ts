@@ -13,13 +13,15 @@ export const EMBEDDED_ENGINE_ERRORS = {
   STORE_VERSION: 'the store has another version',
   /** The file of a backup is there already, or cannot be written. */
   BACKUP_UNWRITABLE: 'the backup cannot be written',
+  /** `recoverStore` found a store in its target folder, or cannot write there. */
+  RECOVERY_UNWRITABLE: 'the recovered store cannot be written',
   /** An option is out of its range. */
   OPTION_INVALID: 'an option of the engine is not valid',
 } as const
 
 export type EmbeddedEngineErrorCode = keyof typeof EMBEDDED_ENGINE_ERRORS
 
-/** `openEmbeddedEngine` rejects with this, and `backupStore` throws it. `file` is the file or folder that the message speaks of. */
+/** `openEmbeddedEngine` rejects with this, and `backupStore` and `recoverStore` throw it. `file` is the file or folder that the message speaks of. */
 export class EmbeddedEngineError extends Error {
   override readonly name = 'EmbeddedEngineError'
   readonly code: EmbeddedEngineErrorCode

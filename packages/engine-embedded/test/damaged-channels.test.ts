@@ -1,44 +1,11 @@
-import { readFile, writeFile } from 'node:fs/promises'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { EmbeddedEngine, EngineProblem } from '@signalbox/engine-embedded'
 
 // The seam for faults is not part of the package's surface.
 import { openEngine } from '../src/engine.ts'
+import { damage, storeWith } from './support/damage.ts'
 import { CLIENT, eventually, Folder, logged, queued, receive, textsOf } from './support/store.ts'
-
-const PAGE = 8192
-const PADDING = 'x'.repeat(2_000)
-
-/** A store with a queue and an events store of each name, with 40 messages in each, closed. */
-async function storeWith(...names: readonly string[]): Promise<Folder> {
-  const folder = await Folder.make()
-  onTestFinished(() => folder[Symbol.asyncDispose]())
-  const engine = await folder.open()
-  for (const name of names) {
-    const messages = (kind: string): string[] => Array.from({ length: 40 }, (_, i) => `${kind} ${name} ${i} ${PADDING}`)
-    await Promise.all([
-      engine.queues.sendBatch(
-        name,
-        messages('queue').map((text) => queued(text)),
-      ),
-      ...messages('log').map((text) => engine.logs.append(name, logged(text))),
-    ])
-  }
-  await engine.close()
-  return folder
-}
-
-/** Overwrites the page of the data file that holds this text. */
-async function damage(folder: Folder, text: string): Promise<void> {
-  const file = folder.file('signalbox.db')
-  const bytes = await readFile(file)
-  const at = bytes.indexOf(text)
-  expect(at).toBeGreaterThan(PAGE)
-  const page = Math.floor(at / PAGE) * PAGE
-  bytes.fill(0xab, page, page + PAGE)
-  await writeFile(file, bytes)
-}
 
 interface Opened {
   readonly engine: EmbeddedEngine

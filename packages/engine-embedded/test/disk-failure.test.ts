@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -158,11 +158,11 @@ test('failed sync - the store is reopened and read again, and nothing confirmed 
   expect(await receive(again, 'queue')).toEqual([])
 })
 
-/** A file system of 4 MiB, where the machine lets us have one. */
-function tinyDisk(): string | undefined {
+/** A small file system, where the machine lets us have one. */
+function tinyDisk(size = '4m'): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return undefined
   const path = mkdtempSync(join(tmpdir(), 'signalbox-tiny-'))
-  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4m', 'tmpfs', path])
+  const { status } = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${size}`, 'tmpfs', path])
   if (status === 0) return path
   rmSync(path, { recursive: true })
   return undefined
@@ -198,6 +198,54 @@ test('full disk - a file system that is really full', async ({ skip }) => {
     await eventually(async () => expect((await engine.health()).ok).toBe(true))
     await engine.queues.send('queue', queued('last'))
     expect(await drain(engine)).toEqual([...confirmed, 'last'])
+  } finally {
+    spawnSync('umount', [tiny])
+    rmSync(tiny, { recursive: true, force: true })
+  }
+}, 60_000)
+
+test('full disk - what is acknowledged stays removed, without any room, and the room that it gives is used again', async ({
+  skip,
+}) => {
+  const tiny = tinyDisk('24m') ?? skip('it takes root to mount one')
+  try {
+    const path = join(tiny, 'store')
+    const reserve = join(path, 'signalbox.reserve')
+    const confirmed: string[] = []
+    {
+      await using engine = await openEmbeddedEngine({ path })
+      await eventually(() => assert(existsSync(reserve), 'room is set aside'))
+      const fill = async (): Promise<void> => {
+        for (let i = 0; ; i++) {
+          const texts = Array.from({ length: 5 }, (_, j) => `${i}-${j} ${'x'.repeat(20_000)}`)
+          await engine.queues.sendBatch(
+            'queue',
+            texts.map((text) => queued(text)),
+          )
+          confirmed.push(...texts)
+        }
+      }
+      await expect(fill()).rejects.toMatchObject({ details: { reason: 'the disk is full' } })
+      expect(confirmed.length).toBeGreaterThan(100)
+      const other = openSync(join(tiny, 'other'), 'w')
+      const page = Buffer.alloc(4096)
+      expect(() => {
+        for (;;) writeSync(other, page)
+      }).toThrow('ENOSPC')
+      closeSync(other)
+      // Enough that they are not kept in memory, in several rounds.
+      for (let left = confirmed.length - 20; left > 0; left -= 20) {
+        const deliveries = await receive(engine, 'queue', { maxMessages: Math.min(20, left) })
+        const receipts = deliveries.map(({ receipt }) => receipt)
+        expect(await engine.queues.ack(receipts, CLIENT)).toEqual({ settled: receipts.length, lost: [] })
+      }
+      await engine.close()
+    }
+    await using engine = await openEmbeddedEngine({ path })
+    expect((await engine.channels.info('queues', 'queue'))?.queue?.waiting).toBe(20)
+    await eventually(() => engine.queues.send('queue', queued('last')).then(() => {}))
+    expect(await drain(engine)).toEqual([...confirmed.slice(-20), 'last'])
+    await eventually(() => assert(existsSync(reserve), 'room is set aside again'))
   } finally {
     spawnSync('umount', [tiny])
     rmSync(tiny, { recursive: true, force: true })

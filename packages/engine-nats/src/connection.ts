@@ -1,8 +1,9 @@
 import { unavailable } from '@signalbox/broker-core'
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
-import type { Msg, NatsConnection, Payload, RequestOptions } from '@nats-io/transport-node'
+import type { Msg, NatsConnection, Payload, RequestOptions, Subscription } from '@nats-io/transport-node'
 
+import { reportFailure, runInBackground } from './background.ts'
 import { connectToServers } from './connect.ts'
 import { asBrokerError } from './errors.ts'
 import type { Settings } from './options.ts'
@@ -28,7 +29,7 @@ export class Connection {
     this.client = jetstream(nc, { timeout: settings.requestTimeoutMs })
     this.#settings = settings
     this.#refused = new ReportOnce(settings.onProblem)
-    void this.#follow()
+    runInBackground(settings.onProblem, 'following the connection', this.#follow())
   }
 
   /** @throws NatsEngineError */
@@ -75,12 +76,40 @@ export class Connection {
     this.#back?.resolve()
     this.#back = undefined
     this.#settings.onProblem({ kind: 'healed', message: 'the connection to NATS is back' })
-    for (const listener of this.#onReconnect) listener()
+    for (const listener of this.#onReconnect) this.#owned('after a reconnection', listener)
   }
 
   onReconnect(listener: () => void): () => void {
     this.#onReconnect.add(listener)
     return () => this.#onReconnect.delete(listener)
+  }
+
+  /**
+   * Hears what comes under a subject. An error of the handler, thrown or rejected, is reported; thrown into the client it
+   * would end its reading from the socket, with a line on the console.
+   */
+  listen(
+    subject: string,
+    handler: (message: Msg) => void | Promise<void>,
+    options: { readonly queue?: string } = {},
+  ): Subscription {
+    return this.nc.subscribe(subject, {
+      ...options,
+      callback: (error, message) => {
+        // What the servers refuse comes as a status too.
+        if (!error) this.#owned('handling a message', () => handler(message))
+      },
+    })
+  }
+
+  #owned(what: string, work: () => void | Promise<void>): void {
+    const { onProblem } = this.#settings
+    try {
+      const done = work()
+      if (done instanceof Promise) runInBackground(onProblem, what, done)
+    } catch (error) {
+      if (!this.#closed) reportFailure(onProblem, what, error)
+    }
   }
 
   /** Resolves when there is a connection. @throws BrokerError ENGINE_UNAVAILABLE after a bounded wait */

@@ -1,5 +1,5 @@
 import type { Engine, EngineCapabilities, EngineHealth, EngineLimits, EngineStats } from '@signalbox/broker-core'
-import { isBrokerError, messageOf } from '@signalbox/broker-core'
+import { isBrokerError, messageOf, unavailable } from '@signalbox/broker-core'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { setTimeout as pause } from 'node:timers/promises'
 
@@ -80,6 +80,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
       liveChannels.forgetIdleReserved((type, name) =>
         type === 'events' ? this.topics.isUsed(name) : this.requests.isUsed(type, name),
       )
+      this.channels.forgetting.look()
     }, IDLE_MS)
     this.#idle.unref()
   }
@@ -106,16 +107,10 @@ export class NatsEngine implements Engine, AsyncDisposable {
     return { ok, checks }
   }
 
+  /** @throws BrokerError ENGINE_UNAVAILABLE */
   async stats(): Promise<EngineStats> {
-    const queues = { waiting: 0, delayed: 0, inFlight: 0 }
-    let storeBytes = 0
-    for (const { queue, log } of await this.channels.list()) {
-      storeBytes += (queue?.bytes ?? 0) + (log?.bytes ?? 0)
-      queues.waiting += queue?.waiting ?? 0
-      queues.delayed += queue?.delayed ?? 0
-      queues.inFlight += queue?.inFlight ?? 0
-    }
-    return { storeBytes, channels: this.#parts.channelLimit.channels, queues }
+    if (this.#closing) throw unavailable('it is closed')
+    return this.channels.statistics.read()
   }
 
   close(): Promise<void> {

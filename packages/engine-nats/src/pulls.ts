@@ -104,11 +104,7 @@ export class Pulls {
     const slot: Slot = {
       inbox,
       pull: undefined,
-      subscription: this.#connection.nc.subscribe(inbox, {
-        callback: (error, message) => {
-          if (!error) this.#receive(slot, message)
-        },
-      }),
+      subscription: this.#connection.listen(inbox, (message) => this.#receive(slot, message)),
     }
     this.#slots.add(slot)
     return slot

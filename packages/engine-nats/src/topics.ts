@@ -127,13 +127,14 @@ export class NatsTopics implements TopicEngine {
   }
 
   #interest(subject: string, queue: string | undefined, listener: Listener): Interest {
-    return this.#parts.connection.nc.subscribe(subject, {
-      ...(queue !== undefined && { queue }),
-      callback: (error, message) => {
-        const event = error ? undefined : eventOf(message)
+    return this.#parts.connection.listen(
+      subject,
+      (message) => {
+        const event = eventOf(message)
         if (event) listener(event)
       },
-    })
+      queue === undefined ? {} : { queue },
+    )
   }
 
   /** Subscribers on this node by name or by wildcard; used to tell whether a channel is in use. */

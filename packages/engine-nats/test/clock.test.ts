@@ -26,7 +26,7 @@ async function clockOf(node: NatsEngine) {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('clocks', () => {
-  test('clock - a node whose clock is set a day ahead says so, and deletes nothing as expired', async () => {
+  test('CL-18 - clock: a node whose clock is set a day ahead says so, and deletes nothing as expired', async () => {
     const server = await startServer()
     const problems: EngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
@@ -59,7 +59,7 @@ describe.skipIf(NATS_SERVER === undefined)('clocks', () => {
     expect(told.map(({ kind }) => kind)).toEqual(['warning', 'healed'])
   })
 
-  test('clock - a node that starts with its clock behind is not ready from the start', async () => {
+  test('CL-18 - clock: a node that starts with its clock behind is not ready from the start', async () => {
     const server = await startServer()
     setClock(-DAY_MS)
     const problems: EngineProblem[] = []
@@ -68,7 +68,7 @@ describe.skipIf(NATS_SERVER === undefined)('clocks', () => {
     expect(problems.map(({ message }) => message)).toContainEqual(expect.stringContaining('clock'))
   })
 
-  test('clock - one that is some seconds off is warned of, and works', async () => {
+  test('CL-18 - clock: one that is some seconds off is warned of, and works', async () => {
     const server = await startServer()
     setClock(3_000)
     const problems: EngineProblem[] = []

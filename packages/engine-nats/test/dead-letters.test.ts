@@ -21,7 +21,7 @@ async function rejectAll(node: NatsEngine, queue: string): Promise<void> {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('dead letters', () => {
-  test('C2 - whatever a queue takes fits its dead-letter queue too, with the tags that say why', async () => {
+  test('CL-20, C2 - whatever a queue takes fits its dead-letter queue too, with the tags that say why', async () => {
     const server = await startServer({ config: `max_payload: ${MAX_PAYLOAD}` })
     const problems: EngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
@@ -54,7 +54,7 @@ describe.skipIf(NATS_SERVER === undefined)('dead letters', () => {
     await node.queues.send('plain', queued('x'.repeat(MAX_PAYLOAD - 1_000), { deadLetterQueue: 'd' }))
   })
 
-  test('C2 - one that fits no dead-letter queue, as the servers take less now, stays and is told of once', async () => {
+  test('CL-20, C2 - one that fits no dead-letter queue, as the servers take less now, stays and is told of once', async () => {
     const server = await startServer()
     const large = await openNode(server)
     for (const body of ['x'.repeat(70_000), 'y'.repeat(70_000)]) await large.queues.send('q', queued(body, DEAD))

@@ -1,6 +1,7 @@
+import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import type { EngineProblem } from '@signalbox/engine-nats'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
-import { jetstreamManager } from '@nats-io/jetstream'
+import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { KV } from '@nats-io/kv'
 import { Kvm } from '@nats-io/kv'
 import type { NatsConnection } from '@nats-io/transport-node'
@@ -34,7 +35,7 @@ function entry(name: string, more: Record<string, unknown> = {}): string {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers', () => {
-  test('channels - entries that cannot be read are left out and told of once, and the others go on', async () => {
+  test('CL-19 - channels: entries that cannot be read are left out and told of once, and the others go on', async () => {
     const server = await startServer()
     const problems: EngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
@@ -64,7 +65,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     expect(told()).toHaveLength(bad.length)
   })
 
-  test('channels - a queue whose entry was overwritten keeps its messages', async () => {
+  test('CL-19 - channels: a queue whose entry was overwritten keeps its messages', async () => {
     const server = await startServer()
     const before = await openNode(server)
     await before.queues.send('q', queued('kept'))
@@ -82,7 +83,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     expect(delivery && text(delivery.message)).toBe('kept')
   })
 
-  test('channels - one that the servers say nothing of fails neither lists nor statistics, and is told of once', async () => {
+  test('CL-19 - channels: one that the servers say nothing of fails neither lists nor statistics, and is told of once', async () => {
     const stream = `signalbox-q-${createHash('sha256').update('bad').digest('base64url').slice(0, 22)}-AAAAAAAAAAAAAAAA`
     const denied = `permissions: { publish: { deny: ["$JS.API.STREAM.INFO.${stream}"] } }`
     const server = await startServer({
@@ -105,13 +106,15 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     await vi.waitFor(() => expect(node.channels.list('queues')).resolves.toHaveLength(2), PATIENT)
     const [bad, good] = await node.channels.list()
     expect([bad?.name, bad?.queue, good?.name, good?.queue?.waiting]).toEqual(['bad', undefined, 'good', 1])
+    const listed = await createBroker(node).broker.as(ANONYMOUS).channels.list()
+    expect(listed.map(({ name }) => name)).toEqual(['bad', 'good'])
     expect(await node.stats()).toMatchObject({ queues: { waiting: 1 } })
     expect(told()).toHaveLength(1)
     expect(problems.filter(({ message }) => message.startsWith('NATS: Permissions Violation'))).toHaveLength(1)
     await expect(node.channels.info('queues', 'bad')).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
   })
 
-  test('C4 - channels that others announce are validated, and cannot fill every node', async () => {
+  test('CL-19, C4 - channels that others announce are validated, and cannot fill every node', async () => {
     const server = await startServer()
     const problems: EngineProblem[] = []
     const node = await openNode(server, { maxChannels: 5, onProblem: (problem) => problems.push(problem) })
@@ -142,5 +145,60 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     await connection.flush()
     expect((await node.stats()).channels).toBeLessThan(200)
     expect(problems.filter(({ message }) => message.includes('announce')).length).toBeLessThanOrEqual(2)
+  })
+
+  test('CL-19 - nodes: garbage where nodes talk to each other costs nobody the connection', async () => {
+    const server = await startServer()
+    const problems: EngineProblem[] = []
+    const said = vi.spyOn(console, 'log')
+    onTestFinished(() => said.mockRestore())
+    const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
+    await node.queues.send('q', queued('x'))
+    const connection = await stranger(server.url)
+    const nodeId = await new Promise<string>((resolve) => {
+      connection.subscribe('signalbox.nodes.figures', {
+        max: 1,
+        callback: (_error, message) => resolve(message.json<{ node: string }>().node),
+      })
+    })
+    const garbage = [
+      '',
+      '{',
+      'null',
+      '[]',
+      '{"receipt":7}',
+      '{"node":7,"sequences":"all"}',
+      '{"node":"x","sequences":["a"]}',
+    ]
+    connection.subscribe('signalbox.nodes.leased', {
+      callback: (_error, message) => {
+        for (const each of garbage) message.respond(each)
+      },
+    })
+    for (const each of garbage) {
+      for (const what of ['settle', 'cancel']) {
+        connection.publish(`signalbox.node.${nodeId}.${what}`, each, { reply: 'nowhere' })
+        connection.publish(`signalbox.node.${nodeId}.${what}`, each)
+      }
+      for (const what of ['leased', 'there', 'hello', 'bye', 'figures', 'unknown']) {
+        connection.publish(`signalbox.nodes.${what}`, each, { reply: 'nowhere' })
+      }
+      connection.publish('signalbox.e.u.news', each)
+      connection.publish('signalbox.s.AAAAAAAAAAAAAAAA.0.0', each)
+    }
+    await connection.flush()
+    expect(await node.queues.purge('q')).toBe(1)
+    await node.queues.send('q', queued('y'))
+    expect(await node.queues.receive('q', { ...RECEIVE, waitMs: 1_000 })).toHaveLength(1)
+    expect(said).not.toHaveBeenCalled()
+    expect(problems.filter(({ kind }) => kind === 'disconnected')).toEqual([])
+  })
+
+  test('CL-4 - a key of receipts that was garbled is not used: by an empty one anybody could write receipts', async () => {
+    const server = await startServer()
+    await (await openNode(server)).close()
+    const connection = await stranger(server.url)
+    await jetstream(connection).publish('signalbox.n.key', '')
+    await expect(openNode(server, { waitForServers: false })).rejects.toThrow(/key of receipts/)
   })
 })

@@ -24,6 +24,7 @@ export type { AuthenticationRequest, Authenticator, Identity } from './authentic
 export { DEFAULT_MAX_BODY_BYTES, jsonHeadersProblem, readBody, REFUSED_BODY_BYTES, refuseBody } from './body.ts'
 export type { BodyBudget } from './body.ts'
 export type { ConnectionCaller } from './endpoint/connection-caller.ts'
+export { ANONYMOUS_ACCOUNT } from './endpoint/connection-caller.ts'
 export { Endpoint } from './endpoint/endpoint.ts'
 export type { Admitted, EndpointOptions, FrontDoor } from './endpoint/endpoint.ts'
 export { HttpExchange } from './endpoint/http-exchange.ts'

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { RequestHold } from './admission/request-hold.ts'
@@ -30,8 +31,15 @@ export interface SseOptions {
   readonly idleMs?: number
   /** Ends the stream at this moment, milliseconds since the epoch (S9). @default never */
   readonly endsAt?: number
-  /** Bytes that may wait for a slow reader; the stream is cut off when one event more would exceed them. @default 1 MiB */
+  /** Bytes that may wait for a slow reader: what is larger is written in pieces of so many. @default 1 MiB */
   readonly maxBufferedBytes?: number
+  /**
+   * Milliseconds that the reader has to take what waits, or a piece of it; then it is told `slow consumer`, and the stream
+   * ends. 0 is no limit. @default 30000
+   */
+  readonly slowConsumerMs?: number
+  /** The last event for a slow reader. @default the comment `slow consumer` */
+  readonly slowConsumerEvent?: SseEvent
   /** Milliseconds that the reader of a stream that was ended has to take what was written; then it is cut off. @default 30000 */
   readonly lingerMs?: number
   /** Counts what the reader has not taken; a stream of a caller that holds too much is cut off. @default nothing is counted */
@@ -51,6 +59,8 @@ export class SseStream {
   readonly #response: ServerResponse
   readonly #idleMs: number
   readonly #maxBufferedBytes: number
+  readonly #slowConsumerMs: number
+  readonly #lastWords: string
   readonly #lingerMs: number
   readonly #hold: Pick<RequestHold, 'setUnread'> | undefined
   readonly #keepAlive: NodeJS.Timeout | undefined
@@ -58,6 +68,12 @@ export class SseStream {
   #idle: NodeJS.Timeout | undefined
   /** What is under way on the stream, and keeps it from being idle. */
   #underWay = 0
+  #slow: NodeJS.Timeout | undefined
+  /** Pieces of a large event that wait for those before them. */
+  #pieces: Uint8Array[] = []
+  #piecesBytes = 0
+  /** Bytes that the producer keeps for the reader. */
+  #waiting = 0
   #ended: SseEnd | undefined
   #whenEnded: ((reason: SseEnd) => void)[] = []
   #whenDrained: ((open: boolean) => void)[] = []
@@ -66,13 +82,13 @@ export class SseStream {
     this.#response = response
     this.#idleMs = options.idleMs ?? 0
     this.#maxBufferedBytes = options.maxBufferedBytes ?? 1_048_576
+    this.#slowConsumerMs = options.slowConsumerMs ?? 30_000
+    const { slowConsumerEvent } = options
+    this.#lastWords = slowConsumerEvent === undefined ? ': slow consumer\n\n' : eventText(slowConsumerEvent)
     this.#lingerMs = options.lingerMs ?? 30_000
     this.#hold = options.hold
     response.writeHead(200, { ...SSE_HEADERS, ...options.headers })
-    response.on('drain', () => {
-      this.#hold?.setUnread(response.writableLength)
-      this.#drained(true)
-    })
+    response.on('drain', () => this.#taken())
     response.once('close', () => this.#over('disconnected'))
     response.on('error', () => this.#over('disconnected'))
     response.write(': open\n\n')
@@ -80,7 +96,7 @@ export class SseStream {
     if (keepAliveMs > 0) {
       this.#keepAlive = setInterval(() => {
         // A reader that takes nothing is not kept alive by more of it.
-        if (!response.writableNeedDrain) response.write(': keepalive\n\n')
+        if (!this.blocked) response.write(': keepalive\n\n')
       }, keepAliveMs)
       this.#keepAlive.unref()
     }
@@ -99,12 +115,13 @@ export class SseStream {
 
   /**
    * Sends an event. False asks the producer to wait for {@link drained} before the next one. A stream that is over
-   * takes nothing and says false.
+   * takes nothing and says false, and one whose reader is too far behind is cut off.
    */
   write(event: SseEvent): boolean {
     if (this.#ended !== undefined) return false
     const text = eventText(event)
-    if (this.#response.writableLength + text.length > this.#maxBufferedBytes && this.#response.writableLength > 0) {
+    const waiting = this.bufferedBytes
+    if (waiting > 0 && waiting + text.length > this.#maxBufferedBytes) {
       this.#cutOff()
       return false
     }
@@ -113,12 +130,12 @@ export class SseStream {
 
   /** The reader has not yet taken what was written: a producer that can wait, waits for {@link drained}. */
   get blocked(): boolean {
-    return this.#response.writableNeedDrain
+    return this.#response.writableNeedDrain || this.#piecesBytes > 0
   }
 
   /** Bytes that wait for the reader. */
   get bufferedBytes(): number {
-    return this.#response.writableLength
+    return this.#response.writableLength + this.#piecesBytes
   }
 
   /**
@@ -128,9 +145,78 @@ export class SseStream {
   writeText(text: string | Uint8Array): boolean {
     if (this.#ended !== undefined) return false
     if (this.#idle !== undefined) this.#restartIdle()
-    if (this.#response.write(text)) return true
-    if (this.#hold?.setUnread(this.#response.writableLength) === false) this.#cutOff()
+    // No text has fewer bytes than characters.
+    if (this.#piecesBytes > 0 || text.length > this.#maxBufferedBytes) this.#writePieces(text)
+    else if (this.#response.write(text)) return true
+    this.#watchReader()
     return false
+  }
+
+  /** Tells how many bytes the producer keeps until the reader has caught up: they count as unread. */
+  countWaiting(bytes: number): void {
+    if (this.#waiting === bytes || this.#ended !== undefined) return
+    this.#waiting = bytes
+    this.#count()
+  }
+
+  /** So that a reader that takes a large event slowly is not taken for one that takes nothing. */
+  #writePieces(text: string | Uint8Array): void {
+    const bytes = typeof text === 'string' ? Buffer.from(text) : text
+    for (let at = 0; at < bytes.byteLength; at += this.#maxBufferedBytes) {
+      this.#pieces.push(bytes.subarray(at, at + this.#maxBufferedBytes))
+    }
+    this.#piecesBytes += bytes.byteLength
+    this.#writeOn()
+  }
+
+  /** Writes the pieces as far as the reader takes them. */
+  #writeOn(): void {
+    while (this.#pieces.length > 0 && !this.#response.writableNeedDrain) this.#writePiece()
+  }
+
+  #writePiece(): void {
+    const piece = this.#pieces.shift()
+    if (piece === undefined) return
+    this.#piecesBytes -= piece.byteLength
+    this.#response.write(piece)
+  }
+
+  /** The reader has taken all that was written. */
+  #taken(): void {
+    clearTimeout(this.#slow)
+    this.#slow = undefined
+    if (this.#ended !== undefined) return
+    this.#writeOn()
+    if (this.blocked) this.#watchReader()
+    else {
+      this.#count()
+      this.#drained(true)
+    }
+  }
+
+  /** Something waits for the reader: it has some time to take it. */
+  #watchReader(): void {
+    if (this.#slowConsumerMs > 0) {
+      this.#slow ??= setTimeout(() => this.#tooSlow(), this.#slowConsumerMs).unref()
+    }
+    this.#count()
+  }
+
+  #count(): void {
+    if (this.#hold?.setUnread(this.bufferedBytes + this.#waiting) === false) this.#cutOff()
+  }
+
+  #tooSlow(): void {
+    if (this.#ended !== undefined) return
+    this.#over('slow')
+    this.#flushPieces()
+    this.#response.write(this.#lastWords)
+    this.#linger()
+  }
+
+  /** Writes what is left of a large event: the reader gets it whole, if it takes it in time. */
+  #flushPieces(): void {
+    while (this.#pieces.length > 0) this.#writePiece()
   }
 
   #cutOff(): void {
@@ -155,19 +241,21 @@ export class SseStream {
   /** Resolves with true when the reader has caught up, with false when the stream is over. */
   drained(): Promise<boolean> {
     if (this.#ended !== undefined) return Promise.resolve(false)
-    if (!this.#response.writableNeedDrain) return Promise.resolve(true)
+    if (!this.blocked) return Promise.resolve(true)
     return new Promise((resolve) => this.#whenDrained.push(resolve))
   }
 
   /** Ends the stream politely, after a last event if one is given: what was written still reaches the reader. */
   end(last?: SseEvent): void {
-    if (last !== undefined) this.write(last)
+    // Not `write`, which cuts off a reader that is far behind: it has time to take what there is.
+    if (last !== undefined) this.writeText(eventText(last))
     this.#end('ended')
   }
 
   /** Gives the response back to whoever made the stream: nothing more is written to it or ended by the stream. */
   release(): void {
     this.#over('ended')
+    this.#flushPieces()
   }
 
   /** Calls back once, with the reason, when the stream is over; at once when it is over already. */
@@ -178,7 +266,7 @@ export class SseStream {
 
   #end(reason: SseEnd): void {
     if (this.#ended !== undefined) return
-    const stalled = reason !== 'ended' && this.#response.writableNeedDrain
+    const stalled = reason !== 'ended' && this.blocked
     this.#over(reason)
     // A reader that takes nothing would never let the response come to its end.
     if (stalled) this.#response.destroy()
@@ -188,6 +276,7 @@ export class SseStream {
   /** Lets what was written reach the reader, and does not wait for one that takes nothing. */
   #linger(): void {
     const response = this.#response
+    this.#flushPieces()
     const cut = setTimeout(() => response.destroy(), this.#lingerMs)
     cut.unref()
     response.once('close', () => clearTimeout(cut))
@@ -200,6 +289,7 @@ export class SseStream {
     clearInterval(this.#keepAlive)
     clearTimeout(this.#expiry)
     clearTimeout(this.#idle)
+    clearTimeout(this.#slow)
     this.#drained(false)
     const listeners = this.#whenEnded
     this.#whenEnded = []

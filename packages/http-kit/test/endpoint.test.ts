@@ -140,17 +140,17 @@ describe('endpoint - limits', () => {
   })
 
   test('endpoint - anonymous callers are told apart by address, and one may take half of what the process has', async () => {
-    const admission = new Control({ limits: { process: { requestsInFlight: 34 } } })
+    const admission = new Control({ limits: { process: { requestsInFlight: 202 } } })
     const open: (() => void)[] = []
     const { url } = await servePlain(() => (exchange) => void open.push(() => exchange.answer('in')), {
       frontDoor: { admission, trustedProxies: new TrustedProxies(['127.0.0.1']) },
     })
     const ask = (address: string): Promise<Response> => fetch(url, { headers: { 'x-forwarded-for': address } })
-    const answers = Array.from({ length: 17 }, () => ask('192.0.2.1'))
-    await vi.waitFor(() => expect(open).toHaveLength(17))
+    const answers = Array.from({ length: 101 }, () => ask('192.0.2.1'))
+    await vi.waitFor(() => expect(open).toHaveLength(101))
     expect((await ask('192.0.2.1')).status).toBe(429)
-    answers.push(...Array.from({ length: 17 }, () => ask('192.0.2.2')))
-    await vi.waitFor(() => expect(open).toHaveLength(34))
+    answers.push(...Array.from({ length: 101 }, () => ask('192.0.2.2')))
+    await vi.waitFor(() => expect(open).toHaveLength(202))
     expect(await (await ask('192.0.2.3')).text()).toMatch(/^limit process_requests/)
     for (const answer of open) answer()
     await Promise.all(answers)

@@ -142,15 +142,15 @@ describe('SSE', () => {
 
 describe('open streams', () => {
   test('OpenStreams - counted, limited to half of them for one caller, and ended together', async () => {
-    const streams = new OpenStreams(34)
+    const streams = new OpenStreams(202)
     const refused: ServerResponse[] = []
     const port = await serve((response) => {
       if (streams.hasRoomFor('caller')) streams.add(new SseStream(response), 'caller')
       else refused.push(response.writeHead(503).end())
     })
     const url = `http://127.0.0.1:${port}/`
-    const open = await Promise.all(Array.from({ length: 17 }, () => fetch(url)))
-    expect(streams.size).toBe(17)
+    const open = await Promise.all(Array.from({ length: 101 }, () => fetch(url)))
+    expect(streams.size).toBe(101)
     expect((await fetch(url)).status).toBe(503)
     expect(streams.hasRoomFor('another')).toBe(true)
     streams.closeAll()
@@ -178,6 +178,64 @@ describe('sse - text that is on the wire form', () => {
     expect([stream.blocked, stream.bufferedBytes]).toEqual([false, 0])
     stream.end()
     expect(stream.writeText('data: 3\n\n')).toBe(false)
+  })
+
+  test('a reader that takes nothing for the time of slow consumers is told so, and its stream ends', async () => {
+    const { stream, socket, until } = await open({ slowConsumerMs: 150, maxBufferedBytes: 100_000_000 })
+    await until(': open')
+    socket.pause()
+    const large = Buffer.from(eventText({ data: 'x'.repeat(1_000_000) }))
+    while (stream.bufferedBytes < 5_000_000) stream.writeText(large)
+    expect(await ended(stream)).toBe('slow')
+    socket.resume()
+    expect((await until('0\r\n\r\n')).slice(-40)).toContain(': slow consumer\n\n')
+  })
+
+  test('a reader that takes one large event piece by piece is not a slow one', async () => {
+    const { stream, socket, until } = await open({ slowConsumerMs: 500, maxBufferedBytes: 1_000_000 })
+    await until(': open')
+    const begun = socket.bytesRead
+    stream.writeText(Buffer.from(eventText({ data: 'x'.repeat(24_000_000) })))
+    expect(stream.bufferedBytes).toBeGreaterThan(10_000_000)
+    const drained = stream.drained()
+    const begin = performance.now()
+    for (let part = 1; part <= 6 && stream.open; part++) {
+      while (socket.bytesRead - begun < part * 4_000_000) await once(socket, 'data')
+      socket.pause()
+      await new Promise((resolve) => setTimeout(resolve, 120))
+      socket.resume()
+    }
+    expect(await drained).toBe(true)
+    expect(performance.now() - begin).toBeGreaterThan(500)
+    expect([stream.open, stream.blocked, stream.bufferedBytes]).toEqual([true, false, 0])
+    stream.end({ data: 'last' })
+    await until('data: last\n\n')
+  })
+
+  test('a large event that is ended in the middle arrives whole', async () => {
+    const { stream, socket, until } = await open({ maxBufferedBytes: 100_000 })
+    await until(': open')
+    socket.pause()
+    stream.writeText(eventText({ data: `${'x'.repeat(9_000_000)}!` }))
+    expect(stream.blocked).toBe(true)
+    stream.end({ data: 'last' })
+    socket.resume()
+    expect((await until('0\r\n\r\n')).slice(-60)).toMatch(/x!\n\n(?:\r\n[0-9a-f]+\r\n)?data: last\n\n/)
+  })
+
+  test('what the producer keeps for a slow reader counts as unread with what was written', async () => {
+    const counted: number[] = []
+    const hold = { setUnread: (bytes: number) => counted.push(bytes) > 0 && bytes < 9_000_000 }
+    const { stream, socket, until } = await open({ hold, maxBufferedBytes: 100_000_000 })
+    await until(': open')
+    socket.pause()
+    stream.writeText('x'.repeat(8_000_000))
+    expect(counted.at(-1)).toBe(stream.bufferedBytes)
+    stream.countWaiting(500_000)
+    expect(counted.at(-1)).toBe(stream.bufferedBytes + 500_000)
+    expect(stream.open).toBe(true)
+    stream.countWaiting(9_000_000)
+    expect(await ended(stream)).toBe('slow')
   })
 
   test('a reader that takes nothing for the idle time is cut off', async () => {

@@ -3,6 +3,7 @@ import { BrokerError, createBroker } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
 
 import { brokerAudit } from '../src/audit/broker-audit.ts'
+import { readAudit } from '../src/audit/audit-query.ts'
 import { AUDIT_CHANNEL, AuditLog } from '../src/index.ts'
 import type { ManagementServer } from './management-server.ts'
 import { bearer, manage, text, tokens } from './management-server.ts'
@@ -107,6 +108,40 @@ test('AUDIT-2 - what the policy denies', async () => {
     ['app', 'create_channel', 'queues', 'orders', 'failure', 'CHANNEL_LIMIT'],
     ['app', 'send', 'queues', 'orders', 'denied', 'FORBIDDEN'],
   ])
+})
+
+test('AUDIT-4 - further denials of an action to a caller within the time are one entry with a count', async () => {
+  const server = await manage({ audit: { gatherMs: 60_000 } })
+  const { audit } = server.api
+  const observer = brokerAudit(audit, { messages: false })
+  const app = { clientId: 'app', address: '10.0.0.1' }
+  for (let n = 0; n < 5_000; n++) observer.denied?.('send', 'queues', `orders.${n}`, app)
+  for (let n = 0; n < 3; n++) observer.denied?.('read', 'events_store', 'log', app)
+  observer.denied?.('send', 'queues', 'orders', { clientId: 'other' })
+  for (let n = 0; n < 1_500; n++) observer.denied?.('call', 'agents', 'writer', { clientId: `caller ${n}` })
+  await entries(server, 2, '?client=app')
+  await audit.close()
+  const page = await readAudit(server.system, {}, { limit: 2_000, cursor: undefined })
+  const ofApp = page.items.filter(({ client }) => client === 'app')
+  expect(ofApp.map(({ action, type, channel, address, count }) => [action, type, channel, address, count])).toEqual([
+    ['read', 'events_store', 'log', '10.0.0.1', 2],
+    ['send', 'queues', undefined, '10.0.0.1', 4_999],
+    ['read', 'events_store', 'log', '10.0.0.1', undefined],
+    ['send', 'queues', 'orders.0', '10.0.0.1', undefined],
+  ])
+  expect(page.items).toHaveLength(4 + 1 + 997 + 1)
+  expect(page.items[0]).toMatchObject({ client: '', action: 'denied', outcome: 'denied', count: 503 })
+})
+
+test('AUDIT-5 - the log keeps to its bytes, and the oldest entries go first', async () => {
+  const { api, system } = await manage({ audit: { maxBytes: 50_000 } })
+  for (let n = 0; n < 1_000; n++) api.audit.record({ client: 'app', action: `${n}`, outcome: 'success' })
+  await api.audit.close()
+  const { log } = await system.channels.info('events_store', AUDIT_CHANNEL)
+  expect(log?.bytes).toBeLessThanOrEqual(50_000)
+  expect(log?.bytes).toBeGreaterThan(40_000)
+  const { items } = await readAudit(system, {}, { limit: 1_000, cursor: undefined })
+  expect(items.map(({ action }) => action)).toEqual(items.map((_, i) => `${999 - i}`))
 })
 
 test('AUDIT-3 - messages only where asked for', async () => {

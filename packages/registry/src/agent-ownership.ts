@@ -1,10 +1,25 @@
 import type { StoredCard } from './card/agent-card.ts'
+import type { IdHold } from './discovery/discovery-entry.ts'
+import { isHeld } from './discovery/discovery-entry.ts'
 import { RegistryError } from './errors.ts'
 import type { RegistryCaller } from './options.ts'
 
 /** R4: only the owner, or an Admin. */
 export function mayAct({ registered_by: owner }: StoredCard, { clientId, admin = false }: RegistryCaller): boolean {
   return admin || owner === clientId
+}
+
+/** @throws RegistryError AGENT_OWNED where the id is held for another principal, whose agent has expired */
+export function requireFree(
+  agentId: string,
+  hold: IdHold | undefined,
+  { clientId, admin = false }: RegistryCaller,
+): void {
+  if (hold === undefined || !isHeld(hold) || admin || hold.owner === clientId) return
+  const text =
+    `the agent_id ${JSON.stringify(agentId)} is held until ${new Date(hold.untilMs).toISOString()} for the principal whose agent expired; ` +
+    'choose another agent_id, or ask an Admin to delete this one'
+  throw new RegistryError('AGENT_OWNED', text)
 }
 
 /** @throws RegistryError AGENT_OWNED */

@@ -2,16 +2,19 @@ import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 
-import { mayAct, requireOwner } from './agent-ownership.ts'
+import { mayAct, requireFree, requireOwner } from './agent-ownership.ts'
 import { AgentWrites, notFound } from './agent-writes.ts'
 import type { AgentCard, StoredCard } from './card/agent-card.ts'
 import { isAgentId } from './card/agent-card.ts'
 import { validateCard } from './card/validate-card.ts'
 import { AgentEntry } from './directory/agent-entry.ts'
+import type { AgentShares } from './directory/agent-shares.ts'
+import { accountOf, agentShares } from './directory/agent-shares.ts'
+import type { HeldIds } from './directory/held-ids.ts'
 import { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import type { MaxAgents } from './directory/max-agents.ts'
-import { recordEntry, tombstone } from './discovery/discovery-entry.ts'
+import { isHeld, recordEntry, tombstone } from './discovery/discovery-entry.ts'
 import { DiscoveryLog } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
 import type { AgentFilter, RegistryCaller, RegistryChange, RegistryOperation, RegistryOptions } from './options.ts'
@@ -36,6 +39,8 @@ export class AgentRegistry implements AsyncDisposable {
   readonly #log: DiscoveryLog
   readonly #directory: LocalDirectory
   readonly #limit: MaxAgents
+  readonly #shares: AgentShares
+  readonly #held: HeldIds
   readonly #liveness: Liveness
   readonly #policy: AgentAddressPolicy
   readonly #reports: RegistryReports
@@ -56,24 +61,38 @@ export class AgentRegistry implements AsyncDisposable {
   }
 
   private constructor(system: BrokerHandle, options: RegistryOptions) {
-    const { agentTtlSeconds = 300, maxAgents = 0, addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
+    const { agentTtlSeconds = 300, maxAgents = 0, maxAgentsOf = agentShares(maxAgents) } = options
+    const { idHoldSeconds = 86_400, addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
+    if (!(idHoldSeconds >= 0)) {
+      throw new RangeError(`idHoldSeconds: ${idHoldSeconds}; allowed is a number of at least 0`)
+    }
+    const holdMs = idHoldSeconds * 1000
     this.#policy = addressPolicy
     this.#reports = new RegistryReports(hooks)
     this.#liveness = new Liveness(agentTtlSeconds, {
-      expire: (agentIds) => void this.#upkeep.expire(agentIds),
+      expire: (agentIds) => {
+        this.#upkeep.expire(agentIds).catch((error: unknown) => this.#reports.failed(error))
+      },
       replicate: (agentIds) => this.#upkeep.replicateAhead(agentIds),
     })
     const state = new RegistryState({
       maxAgents,
+      maxAgentsOf,
+      holdMs,
       liveness: this.#liveness,
       reports: this.#reports,
-      takeBack: (agentId, sequence) => void this.#upkeep.takeBack(agentId, sequence),
+      takeBack: (agentId, sequence) => {
+        this.#upkeep.takeBack(agentId, sequence).catch((error: unknown) => this.#reports.failed(error))
+      },
     })
     this.#directory = state.directory
     this.#limit = state.limit
+    this.#shares = state.shares
+    this.#held = state.held
     this.#log = new DiscoveryLog(system, state)
     this.#writes = new AgentWrites(this.#log, state.directory, this.#liveness)
     this.#upkeep = new Upkeep({
+      holdMs,
       log: this.#log,
       directory: state.directory,
       liveness: this.#liveness,
@@ -116,7 +135,7 @@ export class AgentRegistry implements AsyncDisposable {
   /**
    * Registers an agent, or brings its card up to date; resolves with the card when it is durable and this node shows it.
    * Unknown fields are kept, what the server sets is ignored (R2).
-   * @throws RegistryError CARD_INVALID with all problems, AGENT_OWNED, AGENT_LIMIT, SHUTTING_DOWN
+   * @throws RegistryError CARD_INVALID with all problems, AGENT_OWNED, AGENT_LIMIT, CALLER_AGENT_LIMIT, SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   register(card: unknown, caller: RegistryCaller): Promise<AgentCard> {
@@ -124,16 +143,21 @@ export class AgentRegistry implements AsyncDisposable {
       const submitted = await validateCard(card, (url) => this.#policy.check(url))
       const { agent_id: agentId } = submitted
       const place = this.#limit.placeFor(agentId)
+      const share = this.#shares.placeFor(agentId, caller)
       try {
-        const { written, sequence } = await this.#writes.write(agentId, (record) => {
-          if (record === undefined) place.take()
-          else requireOwner(record.card, caller)
+        const { written, sequence } = await this.#writes.write(agentId, (record, hold) => {
+          if (record === undefined) {
+            requireFree(agentId, hold, caller)
+            share.take()
+            place.take()
+          } else requireOwner(record.card, caller)
           const now = Math.max(Date.now(), record?.lastSeenMs ?? 0)
           const { registered_by = caller.clientId, registered_at = timestamp(now) } = record?.card ?? {}
           const stored: StoredCard = { ...submitted, registered_by, registered_at }
-          const { since } = record ?? {}
+          const { since, account = accountOf(caller) } = record ?? {}
           const entry = {
             card: stored,
+            account,
             revision: randomUUID(),
             lastSeenMs: now,
             ...(since === undefined ? {} : { since }),
@@ -144,21 +168,22 @@ export class AgentRegistry implements AsyncDisposable {
         if (this.#limit.isExcess(agentId, sequence)) throw this.#limit.refusal()
         return new AgentEntry({ since: sequence, ...written }, sequence).card
       } finally {
+        share.release()
         place.release()
       }
     })
   }
 
   /**
-   * Takes an agent out; resolves when that is durable and this node shows it.
+   * Takes an agent out; resolves when that is durable and this node shows it. An Admin frees an id that is held, too.
    * @throws RegistryError AGENT_NOT_FOUND, AGENT_OWNED, SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   deregister(agentId: string, caller: RegistryCaller): Promise<void> {
     return this.#counted('deregister', agentId, caller, async () => {
-      const { sequence } = await this.#writes.write(agentId, (record) => {
-        if (record === undefined) throw notFound(agentId)
-        requireOwner(record.card, caller)
+      const { sequence } = await this.#writes.write(agentId, (record, hold) => {
+        if (record !== undefined) requireOwner(record.card, caller)
+        else if (hold === undefined || !isHeld(hold) || caller.admin !== true) throw notFound(agentId)
         return { entry: tombstone(agentId), written: undefined }
       })
       await this.#log.applied(sequence)
@@ -197,6 +222,7 @@ export class AgentRegistry implements AsyncDisposable {
   /** Stops following. Idempotent. */
   close(): Promise<void> {
     this.#liveness.close()
+    this.#held.close()
     this.#upkeep.close()
     this.#closed ??= this.#log.close()
     return this.#closed

@@ -6,7 +6,7 @@ import { isAgentId } from './card/agent-card.ts'
 import type { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import { recordEntry } from './discovery/discovery-entry.ts'
-import type { AgentRecord } from './discovery/discovery-entry.ts'
+import type { AgentRecord, IdHold } from './discovery/discovery-entry.ts'
 import type { DiscoveryLog, LastEntry } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
 import type { RegistryCaller } from './options.ts'
@@ -23,10 +23,13 @@ export class AgentWrites {
     this.#liveness = liveness
   }
 
-  /** Writes what `decide` makes of the agent's record, and decides anew when somebody else was faster. */
+  /** Writes what `decide` makes of the agent's record, or of the hold of its id, and decides anew when somebody else was faster. */
   async write<Written>(
     agentId: string,
-    decide: (record: AgentRecord | undefined) => { entry: StoredEventInput; written: Written },
+    decide: (
+      record: AgentRecord | undefined,
+      hold: IdHold | undefined,
+    ) => { entry: StoredEventInput; written: Written },
   ): Promise<{ written: Written; sequence: number }> {
     if (!isAgentId(agentId)) throw notFound(agentId)
     const known = this.#directory.get(agentId)
@@ -34,7 +37,7 @@ export class AgentWrites {
     let fromEngine = known === undefined
     for (;;) {
       try {
-        const { entry, written } = decide(last.record)
+        const { entry, written } = decide(last.record, last.hold)
         return { written, sequence: await this.#log.append(entry, last.sequence) }
       } catch (error) {
         // A refusal may rest on what this node has not heard of yet: it asks before it says no.

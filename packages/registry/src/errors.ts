@@ -12,6 +12,8 @@ export const REGISTRY_ERRORS = {
   AGENT_NOT_FOUND: { status: 404, when: 'no agent is registered under the id' },
   METHOD_NOT_ALLOWED: { status: 405, when: 'the path has other methods; Allow names them' },
   AGENT_LIMIT: { status: 409, when: 'as many agents are registered as may be' },
+  /** `details` names the limit and how many agents it allows. */
+  CALLER_AGENT_LIMIT: { status: 429, when: 'the caller owns as many agents as one caller may' },
   BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },
   MEDIA_TYPE_UNSUPPORTED: { status: 415, when: 'the body is not application/json, or it is encoded' },
   /** `details` names the limit; `Retry-After` says when to try again. */

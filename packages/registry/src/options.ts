@@ -15,10 +15,19 @@ export interface OperationDetail {
   readonly code?: string
 }
 
+/** A limit that a caller met. */
+export interface AgentLimitEvent {
+  readonly limit: 'caller_agents'
+  /** `client:{ClientID}` or `address:{network}`. */
+  readonly account: string
+}
+
 /** Called on the path of the registry: be quick. What they throw is dropped. */
 export interface RegistryHooks {
   /** A call ended, or an agent was expired by this node. */
   operation?(op: RegistryOperation, status: 'success' | 'error', detail: OperationDetail): void
+  /** A registration was refused because its caller owns as many agents as it may. */
+  limited?(event: AgentLimitEvent): void
   /** Something failed that no caller is told about: an entry that could not be read, a store that is away. For the log. */
   failed?(error: unknown): void
 }
@@ -26,8 +35,12 @@ export interface RegistryHooks {
 export interface RegistryOptions {
   /** An agent without a heartbeat or registration for this long is expired (R5); fractions count; 0 is never. @default 300 */
   readonly agentTtlSeconds?: number
+  /** How long the id of an expired agent stays its owner's, in seconds; 0 is not at all. @default 86400 */
+  readonly idHoldSeconds?: number
   /** Agents registered at a time, over the whole cluster (R7); 0 is no limit. @default 0 */
   readonly maxAgents?: number
+  /** Agents that a caller may own at a time, counted by {@link RegistryCaller.account}; 0 is no limit. @default agentShares(maxAgents) */
+  readonly maxAgentsOf?: (caller: RegistryCaller) => number
   /** Which addresses agents may have (R8). @default all but those that are always refused */
   readonly addressPolicy?: AgentAddressPolicy
   /** Wait when the engine does not answer while the registry opens, for as long as it takes; otherwise ENGINE_UNAVAILABLE. @default false */
@@ -38,6 +51,8 @@ export interface RegistryOptions {
 /** Who calls, verified at the edge. */
 export interface RegistryCaller {
   readonly clientId: string
+  /** What its agents count against: `client:{ClientID}`, or `address:{network}` while callers are anonymous. @default client:{clientId} */
+  readonly account?: string
   /** Has the role Admin, which may act on agents of others (R4). @default false */
   readonly admin?: boolean
   /** Where the call came from, for those who keep a record. */

@@ -53,6 +53,12 @@ export class RegistryReports {
     } catch {}
   }
 
+  limited(account: string): void {
+    try {
+      this.#hooks.limited?.({ limit: 'caller_agents', account })
+    } catch {}
+  }
+
   failed(error: unknown): void {
     try {
       this.#hooks.failed?.(error)

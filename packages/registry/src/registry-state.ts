@@ -1,17 +1,24 @@
 import { AgentEntry } from './directory/agent-entry.ts'
 import type { Liveness } from './directory/liveness.ts'
+import { HeldIds } from './directory/held-ids.ts'
 import { LocalDirectory } from './directory/local-directory.ts'
+import { AgentShares } from './directory/agent-shares.ts'
 import { MaxAgents } from './directory/max-agents.ts'
 import type { AgentRecord, DiscoveryEntry } from './discovery/discovery-entry.ts'
 import type { DiscoverySink } from './discovery/discovery-log.ts'
+import type { RegistryCaller } from './options.ts'
 import type { RegistryReports } from './registry-reports.ts'
 
 export interface StateContext {
   /** MaxAgents; 0 is no limit. */
   readonly maxAgents: number
+  /** 0 is no limit. */
+  readonly maxAgentsOf: (caller: RegistryCaller) => number
+  /** How long ids of expired agents are held, in milliseconds. */
+  readonly holdMs: number
   readonly liveness: Liveness
   readonly reports: RegistryReports
-  /** A registration was one too many (R7). */
+  /** A registration was one too many (R7), or the hold of an id is over: the entry goes. */
   readonly takeBack: (agentId: string, sequence: number) => void
 }
 
@@ -19,10 +26,15 @@ export interface StateContext {
 export class RegistryState implements DiscoverySink {
   readonly directory = new LocalDirectory()
   readonly limit: MaxAgents
+  readonly shares: AgentShares
+  readonly held: HeldIds
   readonly #context: StateContext
 
   constructor(context: StateContext) {
     this.limit = new MaxAgents(context.maxAgents, this.directory)
+    const { maxAgentsOf, reports } = context
+    this.shares = new AgentShares({ maxAgentsOf, limited: (account) => reports.limited(account) })
+    this.held = new HeldIds(context.holdMs, (agentId, sequence) => context.takeBack(agentId, sequence))
     this.#context = context
   }
 
@@ -30,15 +42,20 @@ export class RegistryState implements DiscoverySink {
     return this.directory.get(agentId)?.record
   }
 
-  apply({ agentId, sequence, record }: DiscoveryEntry, live: boolean): void {
+  apply({ agentId, sequence, record, hold }: DiscoveryEntry, live: boolean): void {
     if (record === undefined) {
       this.#remove(agentId)
+      if (hold === undefined) this.held.delete(agentId)
+      else this.held.set(agentId, hold, sequence)
       return
     }
+    this.held.delete(agentId)
     const { liveness, reports, takeBack } = this.#context
     const before = this.directory.get(agentId)
     const entry = new AgentEntry(record, sequence, before?.lastSeenMs)
     this.directory.set(agentId, entry)
+    if (before !== undefined) this.shares.delete(before.record.account, agentId)
+    this.shares.add(record.account, agentId)
     // After history was read the clock starts anew, for those too whom this node knew (R5).
     liveness.replicated(agentId, !live || record.lastSeenMs > (before?.lastSeenMs ?? -1))
     if (before === undefined) {
@@ -53,6 +70,9 @@ export class RegistryState implements DiscoverySink {
     for (const agentId of this.directory.ids()) {
       if (!agentIds.has(agentId)) this.#remove(agentId)
     }
+    for (const agentId of this.held.ids()) {
+      if (!agentIds.has(agentId)) this.held.delete(agentId)
+    }
   }
 
   failed(error: unknown): void {
@@ -63,6 +83,8 @@ export class RegistryState implements DiscoverySink {
     const { liveness, reports } = this.#context
     this.limit.forget(agentId)
     liveness.forget(agentId)
+    const { account } = this.directory.get(agentId)?.record ?? {}
+    if (account !== undefined) this.shares.delete(account, agentId)
     if (this.directory.delete(agentId)) reports.changed({ kind: 'removed', agentId })
   }
 }

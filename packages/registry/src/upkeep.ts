@@ -1,9 +1,11 @@
-import { isBrokerError } from '@signalbox/broker-core'
+import type { StoredEventInput } from '@signalbox/broker-core'
+import { ANONYMOUS, isBrokerError } from '@signalbox/broker-core'
 
 import type { AgentWrites } from './agent-writes.ts'
 import type { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
-import { tombstone } from './discovery/discovery-entry.ts'
+import type { AgentEntry } from './directory/agent-entry.ts'
+import { holdEntry, tombstone } from './discovery/discovery-entry.ts'
 import type { DiscoveryLog } from './discovery/discovery-log.ts'
 import type { RegistryReports } from './registry-reports.ts'
 import { codeOf } from './registry-reports.ts'
@@ -12,6 +14,8 @@ import { codeOf } from './registry-reports.ts'
 const EXPIRE_AT_ONCE = 100
 
 export interface UpkeepContext {
+  /** How long ids of expired agents are held, in milliseconds. */
+  readonly holdMs: number
   readonly log: DiscoveryLog
   readonly directory: LocalDirectory
   readonly liveness: Liveness
@@ -51,7 +55,7 @@ export class Upkeep {
     const entry = this.#context.directory.get(agentId)
     if (entry === undefined || this.#closed) return
     try {
-      await this.#context.log.append(tombstone(agentId), entry.sequence)
+      await this.#context.log.append(this.#expiryOf(agentId, entry), entry.sequence)
       this.#context.reports.operation('expire', 'success', { agentId })
     } catch (error) {
       if (this.#closed) return
@@ -62,6 +66,14 @@ export class Upkeep {
       this.#context.reports.failed(error)
       this.#context.liveness.outage()
     }
+  }
+
+  /** The id stays its owner's for a while; where all callers are anonymous they are one owner. */
+  #expiryOf(agentId: string, { stored }: AgentEntry): StoredEventInput {
+    const { holdMs } = this.#context
+    const { registered_by: owner } = stored
+    if (holdMs === 0 || owner === ANONYMOUS.clientId) return tombstone(agentId)
+    return holdEntry(agentId, { owner, untilMs: Date.now() + holdMs })
   }
 
   /** Every node tries, and one succeeds: the node that wrote it may be gone. */

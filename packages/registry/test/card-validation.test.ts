@@ -246,3 +246,31 @@ test('R1, AGENT-1, AGENT-2, AGENT-3, AGENT-6 - card: any card is accepted exactl
     { seed: 20_261_121, numRuns: 500 },
   )
 })
+
+test('AGENT-2 - card: names hold no character that a terminal or a page obeys, and the error names it', async () => {
+  const problemOf = async (name: string): Promise<object> => {
+    const error: unknown = await validateCard(with_({ name }), anywhere).catch((reason: unknown) => reason)
+    return error instanceof RegistryError ? (error.details[0] ?? {}) : {}
+  }
+  for (const [name, given, character] of [
+    ['\u001b[31mRed', '"\\u001b[31mRed"', 'U+001B ESCAPE'],
+    ['a\u009b31m', '"a\\u009b31m"', 'U+009B CONTROL SEQUENCE INTRODUCER'],
+    ['a\u0001', '"a\\u0001"', 'U+0001'],
+    ['two\nlines', '"two\\nlines"', 'U+000A LINE FEED'],
+    ['invoice\u202efdp.exe', '"invoice\\u202efdp.exe"', 'U+202E RIGHT-TO-LEFT OVERRIDE'],
+    ['\u2067a', '"\\u2067a"', 'U+2067 RIGHT-TO-LEFT ISOLATE'],
+  ] as const) {
+    const allowed = `text without control and direction characters (it holds ${character})`
+    expect(await problemOf(name)).toEqual({ field: 'name', given, allowed })
+  }
+  for (const name of ['Grüße 🙂', 'سلام', 'שלום', '👩\u200d🚀 crew', 'a\u00a0b'])
+    expect(await refused(with_({ name }))).toEqual([])
+  const skills = [
+    { id: 'a\u0007', name: 'ok' },
+    { id: 'b', name: 'x\u200fy', description: 'line\nline' },
+  ]
+  expect(await refused(with_({ skills }))).toEqual(['skills[0].id', 'skills[1].name'])
+  expect(
+    await refused(with_({ description: 'two\nlines', skills: Array.from({ length: 900 }, () => skills[0]) })),
+  ).toHaveLength(100)
+})

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { DelayQueue } from '../src/directory/delay-queue.ts'
 import { DISCOVERY_CHANNEL } from '../src/index.ts'
 import { Faults } from './faults.ts'
-import { ALICE, BOB, card, openBench, until, watched } from './registry-bench.ts'
+import { ALICE, card, openBench, until, watched } from './registry-bench.ts'
 
 async function lastSequence(system: BrokerHandle): Promise<number> {
   const { log } = await system.channels.info('events_store', DISCOVERY_CHANNEL)
@@ -28,7 +28,7 @@ test('R5, REG-7 - liveness: an agent that is not heard of is removed on every no
   expect([...first.operations, ...second.operations]).toEqual(['register success a1', 'expire success a1'])
   expect([...first.failures, ...second.failures]).toEqual([])
   await expect(one.heartbeat('a1', ALICE)).rejects.toMatchObject({ code: 'AGENT_NOT_FOUND' })
-  expect(await one.register(card('a1'), BOB)).toMatchObject({ registered_by: 'bob' })
+  expect(await one.register(card('a1'), ALICE)).toMatchObject({ registered_by: 'alice' })
 })
 
 test('STATE-3, AGENT-11, R5 - liveness: heartbeats on one node keep an agent alive on all', async () => {

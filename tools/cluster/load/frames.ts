@@ -1,13 +1,11 @@
-import { Buffer } from 'node:buffer'
-
-/** A message that a tool has sent, as `/ce` shows it: without a content type its body is in base64. */
+/** A message that a tool has sent, as `/ce` shows it: its body is text that is no JSON. */
 export interface Frame {
-  readonly data_base64: string
+  readonly data: string
   readonly time: string
   /** On commands and queries. */
   readonly brokerrequestid?: string
 }
 
-export function bodyOf({ data_base64 }: Pick<Frame, 'data_base64'>): string {
-  return Buffer.from(data_base64, 'base64').toString()
+export function bodyOf({ data }: Pick<Frame, 'data'>): string {
+  return data
 }

@@ -1,12 +1,12 @@
 import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
-import { jsonString, jsonText, listText, objectText, oneOfTexts, quoted } from './json.ts'
-import { phrase, word } from './pieces.ts'
+import { jsonText, listText, objectText, oneOfTexts, quoted } from './json.ts'
+import { anyText, phrase, word } from './pieces.ts'
 
 /** A few channels, so that inputs meet each other; now and then anything. */
 export const channelName: Arbitrary<string> = fc.oneof(
-  { weight: 8, arbitrary: fc.constantFrom('fuzz.a', 'fuzz.b', 'fuzz.c', 'fuzz.d') },
+  { weight: 16, arbitrary: fc.constantFrom('fuzz.a', 'fuzz.b', 'fuzz.c', 'fuzz.d') },
   { weight: 1, arbitrary: phrase },
   {
     weight: 1,
@@ -30,25 +30,40 @@ export function jsonRpc(method: Arbitrary<string>, params: Arbitrary<string>): A
   )
 }
 
-const whole = fc.oneof(
-  { weight: 6, arbitrary: oneOfTexts('0', '1', '2', '10', '100', '3600') },
-  { weight: 1, arbitrary: oneOfTexts('-1', '1.5', '"1"', '9007199254740991', '9007199254740993', '1e400', 'null') },
-)
+/** Mostly one of the first, which are right wherever they are used. */
+function mostly(right: readonly string[], ...wrong: readonly string[]): Arbitrary<string> {
+  return fc.oneof({ weight: 8, arbitrary: oneOfTexts(...right) }, { weight: 1, arbitrary: oneOfTexts(...wrong) })
+}
+
+const STRANGE_NUMBERS = ['-1', '1.5', '"1"', '9007199254740993', '1e400', 'null', '1e2']
+const seconds = mostly(['0', '0', '0', '1', '3600'], '1000000000001', ...STRANGE_NUMBERS)
+const count = mostly(['1', '2', '10', '100'], '0', '101', ...STRANGE_NUMBERS)
 
 const moment = fc.oneof(
-  fc.date({ noInvalidDate: false }).map((date) => (Number.isNaN(date.getTime()) ? 'null' : date.toISOString())),
-  fc.constantFrom(
-    '2026-01-31T09:30:00Z',
-    '2026-02-30T09:30:00Z',
-    '0000-00-00T00:00:00Z',
-    '2026-01-31',
-    '2026-01-31T09:30Z',
-    '9999-12-31T23:59:59.999999999-23:59',
-  ),
+  {
+    weight: 6,
+    arbitrary: fc
+      .date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) })
+      .map((date) => date.toISOString()),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      '2026-02-30T09:30:00Z',
+      '0000-00-00T00:00:00Z',
+      '2026-01-31',
+      '2026-01-31T09:30Z',
+      '9999-12-31T23:59:59.999999999-23:59',
+      '+275760-09-13T00:00:00Z',
+    ),
+  },
 )
 
-const tags = objectText({ message_id: quoted(word), priority: quoted(phrase), dlq_channel: quoted(channelName) })
-const body = fc.oneof(jsonString, quoted(fc.constantFrom('text', '{"a":1}', '[]', '\ud800')))
+const tags = objectText(
+  { message_id: quoted(anyText), priority: quoted(anyText), dlq_channel: quoted(channelName) },
+  [],
+)
+const body = quoted(anyText)
 
 /** Values for arguments and parameters by their names, as JSON text. */
 export const ARGUMENTS: Readonly<Record<string, Arbitrary<string>>> = {
@@ -56,33 +71,48 @@ export const ARGUMENTS: Readonly<Record<string, Arbitrary<string>>> = {
   body,
   metadata: body,
   tags,
-  delay_seconds: whole,
-  expiration_seconds: whole,
-  max_receive_count: whole,
+  delay_seconds: seconds,
+  expiration_seconds: seconds,
+  max_receive_count: count,
   dead_letter_queue: quoted(channelName),
-  max_messages: whole,
-  wait_timeout_seconds: oneOfTexts('1', '1', '2', '0', '61', '"1"'),
-  timeout_seconds: oneOfTexts('1', '1', '2', '0', '3601', '"1"', '1e400'),
-  count: whole,
-  from_sequence: whole,
+  max_messages: count,
+  wait_timeout_seconds: mostly(['1'], '0', '61', '"1"'),
+  timeout_seconds: mostly(['1'], '0', '3601', '"1"', '1e400'),
+  count,
+  from_sequence: count,
   from_time: quoted(moment),
   type: fc.oneof(oneOfTexts('"queues"', '"events"', '"events_store"', '"commands"', '"queries"'), jsonText),
   pattern: quoted(fc.oneof(channelName, phrase, fc.constantFrom('*', 'fuzz*', '*a*b*', '?', '**'))),
   agent_id: quoted(fc.oneof(fc.constantFrom('agent-one', 'agent-two', 'agent-none'), word)),
   message: body,
-  blocking: oneOfTexts('true', 'false', 'null', '"true"'),
+  blocking: mostly(['true', 'false'], 'null', '"true"'),
   context_id: body,
   skill_tags: listText(quoted(word)),
   method: quoted(fc.oneof(fc.constantFrom('message/send', 'tasks/get', 'message/stream', 'tasks/cancel'), word)),
   params: jsonText,
   request: jsonText,
-  limit: whole,
+  limit: count,
   cursor: quoted(word),
 }
 
+const REQUIRED = new Set([
+  'channel',
+  'body',
+  'max_messages',
+  'count',
+  'type',
+  'agent_id',
+  'message',
+  'method',
+  'params',
+])
+
 /** Arguments that fit a list of names, most of the time. */
 export function argumentsText(names: readonly string[]): Arbitrary<string> {
-  return objectText(Object.fromEntries(names.map((name) => [name, ARGUMENTS[name] ?? jsonText])))
+  return objectText(
+    Object.fromEntries(names.map((name) => [name, ARGUMENTS[name] ?? jsonText])),
+    names.filter((name) => REQUIRED.has(name)),
+  )
 }
 
 const skill = objectText({
@@ -94,66 +124,91 @@ const skill = objectText({
 
 /** An agent card as text. */
 export function cardText(url: Arbitrary<string>): Arbitrary<string> {
-  return objectText({
-    agent_id: quoted(
-      fc.oneof(
-        { weight: 4, arbitrary: fc.constantFrom('agent-one', 'agent-two', 'a-3') },
-        { weight: 1, arbitrary: word },
+  return objectText(
+    {
+      agent_id: quoted(
+        fc.oneof(
+          { weight: 4, arbitrary: fc.constantFrom('agent-one', 'agent-two', 'a-3') },
+          { weight: 1, arbitrary: word },
+        ),
       ),
-    ),
-    name: quoted(fc.oneof({ weight: 4, arbitrary: fc.constant('An agent') }, { weight: 1, arbitrary: phrase })),
-    description: quoted(phrase),
-    version: quoted(word),
-    url: quoted(url),
-    capabilities: objectText({ streaming: oneOfTexts('true', 'false') }),
-    skills: listText(skill),
-    defaultInputModes: listText(quoted(word)),
-    protocolVersions: listText(quoted(fc.constantFrom('1.0', '0.3.0', ''))),
-    supportedInterfaces: jsonText,
-    securitySchemes: jsonText,
-    metadata: objectText({}),
-    registered_by: quoted(word),
-    last_seen: quoted(moment),
-  })
+      name: quoted(fc.oneof({ weight: 4, arbitrary: fc.constant('An agent') }, { weight: 1, arbitrary: phrase })),
+      description: quoted(phrase),
+      version: quoted(word),
+      url: quoted(url),
+      capabilities: objectText({ streaming: oneOfTexts('true', 'false') }),
+      skills: listText(skill),
+      defaultInputModes: listText(quoted(word)),
+      protocolVersions: listText(quoted(fc.constantFrom('1.0', '0.3.0', ''))),
+      supportedInterfaces: jsonText,
+      securitySchemes: jsonText,
+      metadata: objectText({}),
+      registered_by: quoted(word),
+      last_seen: quoted(moment),
+    },
+    ['agent_id', 'name', 'url'],
+  )
 }
-
-const attributeValue = fc.oneof(
-  quoted(phrase),
-  oneOfTexts('1', '-0', '1e2', '1.5', 'true', 'false', 'null', '2147483648'),
-)
-
-/** A CloudEvent in JSON as text. */
-export const cloudEventText: Arbitrary<string> = objectText({
-  specversion: oneOfTexts('"1.0"', '"1.0"', '"1.0"', '"0.3"'),
-  id: quoted(fc.oneof(fc.constant('1'), phrase)),
-  source: quoted(fc.oneof(fc.constantFrom('/fuzz', 'urn:x', 'http://a/b'), phrase)),
-  type: quoted(fc.constantFrom('t', 'com.example')),
-  subject: quoted(channelName),
-  time: quoted(moment),
-  datacontenttype: quoted(
-    fc.oneof(
-      fc.constantFrom(
-        'application/json',
-        'text/plain',
-        'text/xml; charset=utf-16',
-        'a/b+json',
-        'application/octet-stream',
-      ),
-      phrase,
-    ),
-  ),
-  dataschema: quoted(fc.oneof(fc.constantFrom('http://a/b'), phrase)),
-  extension: attributeValue,
-  data: jsonText,
-}).chain((text) =>
-  fc.oneof(
-    { weight: 3, arbitrary: fc.constant(text) },
-    { weight: 1, arbitrary: fc.constant(text.replace('"data":', '"data_base64":')) },
-    { weight: 1, arbitrary: base64Data.map((data) => text.replace(/"data":.*\}$/s, `"data_base64":${data}}`)) },
-  ),
-)
 
 const base64Data = fc.oneof(
   fc.uint8Array({ maxLength: 40 }).map((bytes) => JSON.stringify(Buffer.from(bytes).toString('base64'))),
-  oneOfTexts('"AA=="', '"AA"', '"A==="', '"_-8="', 'null', '1'),
+  mostly(['"AA=="', '"/+8="', 'null'], '"AA"', '"A==="', '"_-8="', '1'),
 )
+
+const attributeValue = fc.oneof(
+  quoted(fc.oneof({ weight: 6, arbitrary: fc.constantFrom('a', 'é', 'a b') }, { weight: 1, arbitrary: anyText })),
+  oneOfTexts('1', '-0', '1e2', 'true', 'false', 'null', '2147483648', '1.5'),
+)
+
+const DATA_TYPES = [
+  'application/json',
+  'a/b+json',
+  'text/plain',
+  'text/xml; charset=utf-16',
+  'application/octet-stream',
+]
+
+/** Members that say what the data is, and the data. */
+const eventData = fc.oneof(
+  { weight: 4, arbitrary: jsonText.map((text) => `"data":${text}`) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(fc.constantFrom(...DATA_TYPES), quoted(anyText))
+      .map(([type, text]) => `"datacontenttype":"${type}","data":${text}`),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .tuple(fc.constantFrom(...DATA_TYPES), base64Data)
+      .map(([type, text]) => `"datacontenttype":"${type}","data_base64":${text}`),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(quoted(phrase), jsonText).map(([type, text]) => `"datacontenttype":${type},"data":${text}`),
+  },
+)
+
+const eventAttributes = objectText(
+  {
+    specversion: mostly(['"1.0"'], '"0.3"', '1.0'),
+    id: quoted(fc.oneof({ weight: 6, arbitrary: fc.constant('1') }, { weight: 1, arbitrary: phrase })),
+    source: quoted(
+      fc.oneof(
+        { weight: 6, arbitrary: fc.constantFrom('/fuzz', 'urn:x', 'http://a/b') },
+        { weight: 1, arbitrary: phrase },
+      ),
+    ),
+    type: quoted(fc.constantFrom('t', 'com.example')),
+    subject: quoted(channelName),
+    time: quoted(moment),
+    dataschema: quoted(fc.oneof({ weight: 6, arbitrary: fc.constant('http://a/b') }, { weight: 1, arbitrary: phrase })),
+    extension: attributeValue,
+  },
+  ['specversion', 'id', 'source', 'type', 'subject'],
+)
+
+/** A CloudEvent in JSON as text. */
+export const cloudEventText: Arbitrary<string> = fc
+  .tuple(eventAttributes, eventData)
+  .map(([attributes, data]) => (attributes === '{}' ? `{${data}}` : attributes.replace(/\}$/, `,${data}}`)))

@@ -101,6 +101,13 @@ export const word: Arbitrary<string> = fc.oneof(
 
 export const phrase: Arbitrary<string> = fc.array(word, { maxLength: 6 }).map((words) => words.join(''))
 
+/** Text that may stand where any text may: most of it is harmless. */
+export const anyText: Arbitrary<string> = fc.oneof(
+  { weight: 6, arbitrary: phrase.map((text) => text.toWellFormed()) },
+  { weight: 2, arbitrary: fc.constantFrom('some text', '{"a":1}', '[1,2]') },
+  { weight: 1, arbitrary: phrase },
+)
+
 /** A number of repetitions: mostly small, now and then enough to show what grows faster than its input. */
 const times = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: 0, max: 40 }) },
@@ -113,31 +120,31 @@ const place = fc.double({ min: 0, max: 1, noNaN: true })
 /** Replaces a part of a text. */
 const edit = fc.record({ at: place, remove: fc.integer({ min: 0, max: 8 }), insert: word })
 
-/** Repeats a part: one of the text's own, or a given one. */
-const pump = fc.record({ at: place, length: fc.integer({ min: 1, max: 24 }), own: fc.boolean(), unit: word, times })
+const untouched = fc.constant(undefined)
+const edits = fc.array(edit, { minLength: 1, maxLength: 3, size: 'small' })
 
 /**
- * Texts of a grammar, most of them a little wrong: edited in some places, and with a part that comes many times.
+ * Texts of a grammar: most of them as they are, so that inputs get past the parser; the others edited in some places, or
+ * with a part that comes many times.
  * @param units Parts that are worth repeating in this grammar
  */
 export function almost(grammar: Arbitrary<string>, ...units: readonly string[]): Arbitrary<Pieces> {
-  const given = units.length === 0 ? pump : fc.record({ ...pumpParts, unit: fc.constantFrom(...units) })
+  const given = units.length === 0 ? word : fc.constantFrom(...units)
+  const pump = fc.record({ at: place, length: fc.integer({ min: 1, max: 24 }), own: fc.boolean(), unit: given, times })
   return fc
     .tuple(
       grammar,
-      fc.array(edit, { maxLength: 3, size: 'small' }),
-      fc.option(fc.oneof(pump, given), { freq: 2, nil: undefined }),
+      fc.oneof({ weight: 6, arbitrary: untouched }, { weight: 1, arbitrary: edits }),
+      fc.oneof({ weight: 4, arbitrary: untouched }, { weight: 1, arbitrary: pump }),
     )
-    .map(([text, edits, pumped]) => {
-      const edited = edits.reduce(replaced, text)
+    .map(([text, changes, pumped]) => {
+      const edited = (changes ?? []).reduce(replaced, text)
       if (pumped === undefined) return [edited]
       const at = Math.floor(pumped.at * edited.length)
       const unit = pumped.own ? edited.slice(at, at + pumped.length) : pumped.unit
       return [edited.slice(0, at), [unit, pumped.times], edited.slice(at)]
     })
 }
-
-const pumpParts = { at: place, length: fc.integer({ min: 1, max: 24 }), own: fc.constant(false), times }
 
 function replaced(text: string, change: { at: number; remove: number; insert: string }): string {
   const at = Math.floor(change.at * text.length)

@@ -5,6 +5,7 @@ import { cloudEventTargets } from './cloud-events.ts'
 import { jsonTargets } from './json.ts'
 import { ruleTargets } from './rules.ts'
 import { settingTargets } from './settings.ts'
+import { serverTargets } from './server.ts'
 import { storedTargets } from './stored.ts'
 import { toolTargets } from './tools.ts'
 
@@ -18,4 +19,5 @@ export const TARGETS: readonly Target[] = [
   ...settingTargets,
   ...ruleTargets,
   ...storedTargets,
+  ...serverTargets,
 ]

@@ -5,6 +5,7 @@ export const USAGE = {
   token: 'signalbox token --client-id NAME [--roles ReadOnly,ReadWrite,Admin] [--ttl 1h] [--folder ./signalbox-keys]',
   policy: 'signalbox policy check FILE --client NAME --action ACTION --pattern PATTERN --channel CHANNEL',
   backup: 'signalbox backup FILE [--store-path FOLDER] [--config FILE]',
+  recover: 'signalbox recover FOLDER NEW_FOLDER',
 } as const
 
 /** Prints how a command is written, where its line asks for that. */

@@ -12,7 +12,7 @@ export function helpText(): string {
     '',
     'Starts the broker: MCP, agents and CloudEvents on the shared listener, probes and metrics on the management listener.',
     '`token` makes a key pair and tokens for development; `policy check` says which rule of a policy decides;',
-    '`backup` copies the store to a file while the server runs.',
+    '`backup` copies the store to a file while the server runs; `recover` copies what can be read of a damaged store.',
     '',
     'Flags',
     '  -c, --config FILE    read settings from a YAML file',

@@ -237,6 +237,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       agentTtlSeconds: integer(300, 0, 2_000_000, {
         description: 'An agent that has not been heard of for this long is removed, in seconds; 0 is never.',
       }),
+      idHoldSeconds: integer(86_400, 0, 31_536_000, {
+        description:
+          "How long the id of an agent that expired stays its owner's, in seconds, unless an Admin deletes it; 0 is not at all.",
+      }),
       defaultTimeoutSeconds: integer(300, 1, 2_000_000, {
         description: 'How long an agent may take when the request names no timeout, in seconds.',
       }),

@@ -101,7 +101,7 @@ export const AGENT_ROUTES: readonly DocumentedRoute[] = [
     'POST /agents/register',
     'Registers an agent, or replaces its card.',
     ONE_CARD,
-    ['CARD_INVALID', ...OF_BODIES, 'AGENT_OWNED', 'AGENT_LIMIT', 'SHUTTING_DOWN'],
+    ['CARD_INVALID', ...OF_BODIES, 'AGENT_OWNED', 'AGENT_LIMIT', 'CALLER_AGENT_LIMIT', 'SHUTTING_DOWN'],
     { body: { mediaType: 'application/json', schema: AgentCardSchema } },
   ),
   registryRoute('POST /agents/heartbeat', 'Says that an agent is alive.', DONE, [...OF_BODIES, ...OWNED], {

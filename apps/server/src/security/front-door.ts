@@ -1,5 +1,8 @@
+import type { Caller, LimitsOfCaller } from '@signalbox/broker-core'
 import type { FrontDoor, LimitEvent } from '@signalbox/http-kit'
-import { AdmissionControl, TrustedProxies } from '@signalbox/http-kit'
+import { AdmissionControl, ANONYMOUS_ACCOUNT, half, TrustedProxies } from '@signalbox/http-kit'
+import type { RegistryCaller } from '@signalbox/registry'
+import { agentShares } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../log.ts'
@@ -13,6 +16,10 @@ export interface ServerFrontDoor
   readonly limits: Config['limits']
   /** Replaces the limits: for requests from then on, and what is already held stays. */
   readonly setLimits: (limits: Config['limits']) => void
+  /** What a caller may hold of the broker. */
+  readonly limitsOf: (caller: Caller) => LimitsOfCaller
+  /** How many agents a caller may own; 0 is no limit. */
+  readonly maxAgentsOf: (caller: RegistryCaller) => number
   /** Counts and logs a refusal by a limit that is checked elsewhere, such as that of channels. */
   readonly refused: (limit: string, account: string) => void
 }
@@ -32,7 +39,14 @@ export function openFrontDoor(config: Config, metrics: LimitMetrics, log: Logger
   })
   metrics.watch(admission)
   let { limits } = config
+  const { maxAgents } = config.connectors.a2a
   return {
+    limitsOf({ account }) {
+      const { channels, waitingRequests } = limits.caller
+      if (account?.startsWith(ANONYMOUS_ACCOUNT) !== true) return { channels, waitingRequests }
+      return { channels: half(config.maxChannels), waitingRequests: half(limits.process.requestsInFlight) }
+    },
+    maxAgentsOf: (caller) => agentShares(maxAgents, limits.caller.agents)(caller),
     get limits() {
       return limits
     },

@@ -21,8 +21,13 @@ export async function rpc(
 }
 
 /** Calls a tool over `/mcp`; a JSON-RPC error is thrown. */
-export async function callTool(base: string, name: string, args: object): Promise<ToolResult> {
-  const answer = (await rpc(base, 'tools/call', { name, arguments: args })) as {
+export async function callTool(
+  base: string,
+  name: string,
+  args: object,
+  headers: Record<string, string> = {},
+): Promise<ToolResult> {
+  const answer = (await rpc(base, 'tools/call', { name, arguments: args }, headers)) as {
     result?: { content: { text: string }[]; isError: boolean; structuredContent?: Record<string, unknown> }
     error?: { message: string }
   }

@@ -5,6 +5,7 @@ import type { Authorization } from '../authorization/authorization.ts'
 import { GuardedSubscription } from '../authorization/guarded-subscription.ts'
 import type { PolicyAction, PolicyPattern } from '../authorization/vocabulary.ts'
 import type { Caller } from '../caller.ts'
+import type { CallerLimits } from '../caller-limits.ts'
 import type { ChannelType } from '../channel.ts'
 import { assertChannelName, assertSubscriptionPattern, isReservedChannel, RESERVED_PREFIX } from '../channel.ts'
 import type { Engine, Subscription } from '../engine.ts'
@@ -21,6 +22,10 @@ export interface Ground {
   readonly observers: Observers
   /** Where accepted messages are copied to; undefined when nothing is ever routed. */
   readonly routing: Routing | undefined
+  /** Counts what callers hold; undefined when nothing is limited. */
+  readonly limits: CallerLimits | undefined
+  /** Whether the limits hold for this broker's callers; what operators create does not count. */
+  readonly limited: boolean
 }
 
 /**
@@ -36,6 +41,9 @@ export class Access {
   readonly internal: boolean
   /** The policy that the caller is subject to; undefined when there is none. */
   readonly #authorization: Authorization | undefined
+  readonly #limits: CallerLimits | undefined
+  /** False where the limits do not hold for the caller. */
+  readonly #limited: boolean
 
   constructor(ground: Ground, caller: Caller, internal: boolean, authorization: Authorization | undefined) {
     this.engine = ground.engine
@@ -44,6 +52,8 @@ export class Access {
     this.caller = caller
     this.internal = internal
     this.#authorization = authorization
+    this.#limits = ground.limits
+    this.#limited = ground.limited && !internal
   }
 
   /** Whether the caller is subject to a policy. */
@@ -64,6 +74,34 @@ export class Access {
     assertSubscriptionPattern(pattern)
     const refusal = this.#refusal(action, type, pattern)
     if (refusal !== undefined) throw this.#denied(action, type, pattern, refusal)
+  }
+
+  /**
+   * Runs what creates the channel when there is none; it then counts for the caller.
+   * @throws BrokerError CALLER_LIMIT
+   */
+  creating<T>(type: ChannelType, name: string, work: () => Promise<T>): Promise<T> {
+    const undo = this.reserve(type, name)
+    if (undo === undefined) return work()
+    // Apart from the work, which may wait for long, so that nothing of it is kept in memory here.
+    const result = work()
+    result.catch(undo)
+    return result
+  }
+
+  /** Counts a channel that comes into being later, if at all. @throws BrokerError CALLER_LIMIT */
+  reserve(type: ChannelType, name: string): (() => void) | undefined {
+    return this.#limited ? this.#limits?.reserve(this.caller, type, name) : undefined
+  }
+
+  /** A channel does not exist any more. */
+  deleted(type: ChannelType, name: string): void {
+    this.#limits?.deleted(type, name)
+  }
+
+  /** Counts a request that waits for its answer; call what it returns when it has ended. @throws BrokerError CALLER_LIMIT */
+  beginWaiting(): (() => void) | undefined {
+    return this.#limited ? this.#limits?.beginWaiting(this.caller) : undefined
   }
 
   /** Opens a subscription that was allowed, and ends it when the policy changes and does not allow it any more (S4). */

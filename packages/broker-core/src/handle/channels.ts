@@ -94,10 +94,7 @@ export class Channels {
     for (let at = 0; at < names.length; at += TOGETHER) {
       // A long list must not hold up the event loop.
       if (at > 0) await nextTurn()
-      const states = await Promise.all(
-        names.slice(at, at + TOGETHER).map(({ type, name }) => channels.info(type, name)),
-      )
-      for (const state of states) if (state) infos.push(withActivity(state))
+      infos.push(...(await channels.states(names.slice(at, at + TOGETHER))).map(withActivity))
     }
     return infos
   }
@@ -123,7 +120,7 @@ export class Channels {
     const access = this.#access
     return access.run('create', type, channel, async () => {
       access.channel('manage', type, channel)
-      const created = await access.engine.channels.create(type, channel, options)
+      const created = await access.creating(type, channel, () => access.engine.channels.create(type, channel, options))
       if (created) access.observers.managed('create', type, channel, access.caller)
       return created
     })
@@ -135,8 +132,10 @@ export class Channels {
     return access.run('delete', type, channel, async () => {
       access.channel('manage', type, channel)
       const deleted = await access.engine.channels.delete(type, channel)
-      if (deleted) access.observers.managed('delete', type, channel, access.caller)
-      return deleted
+      if (!deleted) return false
+      access.deleted(type, channel)
+      access.observers.managed('delete', type, channel, access.caller)
+      return true
     })
   }
 }

@@ -41,13 +41,14 @@ export class EventsStore {
       }
       if (expectLastOfKey !== undefined) assertInteger('expectLastOfKey', expectLastOfKey, 0)
       const message = access.message(input)
-      const result = await access.engine.logs.append(channel, {
+      const entry = {
         ...message,
         ...deduplicationOf(message),
         ...(key === undefined ? {} : { key }),
         ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }),
         ...(tombstone ? { tombstone } : {}),
-      })
+      }
+      const result = await access.creating('events_store', channel, () => access.engine.logs.append(channel, entry))
       if (!result.duplicate) access.observers.accepted('events_store', channel, access.caller, message)
       // A tombstone is no message: it deletes a key, and targets keep none.
       if (access.routing?.active && !tombstone) {
@@ -118,10 +119,12 @@ export class EventsStore {
       if (start.from === 'delta') assertInteger('milliseconds', start.milliseconds, 0)
       options.signal?.throwIfAborted()
       return access.subscription('subscribe', 'events_store', channel, () =>
-        access.engine.logs.subscribe(channel, start, options, (event) => {
-          access.observers.delivered('events_store', channel, access.caller, event)
-          return listener(event)
-        }),
+        access.creating('events_store', channel, () =>
+          access.engine.logs.subscribe(channel, start, options, (event) => {
+            access.observers.delivered('events_store', channel, access.caller, event)
+            return listener(event)
+          }),
+        ),
       )
     })
   }

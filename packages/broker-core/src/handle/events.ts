@@ -1,3 +1,4 @@
+import { isWildcardPattern } from '../channel-pattern.ts'
 import type { SubscribeOptions, Subscription } from '../engine.ts'
 import type { Message, MessageInput } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
@@ -17,7 +18,7 @@ export class Events {
     return access.run('send', 'events', channel, async () => {
       access.channel('send', 'events', channel)
       const message = access.message(input)
-      await access.engine.topics.publish(channel, message)
+      await access.creating('events', channel, () => access.engine.topics.publish(channel, message))
       access.observers.accepted('events', channel, access.caller, message)
       if (access.routing?.active) {
         const { id } = message
@@ -36,11 +37,13 @@ export class Events {
     return access.run('subscribe', 'events', pattern, async () => {
       access.pattern('subscribe', 'events', pattern)
       options.signal?.throwIfAborted()
-      return access.subscription('subscribe', 'events', pattern, () =>
+      const open = (): Promise<Subscription> =>
         access.engine.topics.subscribe(pattern, options, (event) => {
           access.observers.delivered('events', event.channel, access.caller, event)
           listener(event)
-        }),
+        })
+      return access.subscription('subscribe', 'events', pattern, () =>
+        isWildcardPattern(pattern) ? open() : access.creating('events', pattern, open),
       )
     })
   }

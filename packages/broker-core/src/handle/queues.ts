@@ -51,7 +51,7 @@ export class Queues {
     return access.run('send', 'queues', channel, async () => {
       access.channel('send', 'queues', channel)
       const message = this.#complete(channel, input)
-      const result = await access.engine.queues.send(channel, message)
+      const result = await access.creating('queues', channel, () => access.engine.queues.send(channel, message))
       if (!result.duplicate) access.observers.accepted('queues', channel, access.caller, message)
       if (access.routing?.active) {
         const { id, duplicate } = result
@@ -68,7 +68,7 @@ export class Queues {
       access.channel('send', 'queues', channel)
       const messages = inputs.map((input) => this.#complete(channel, input))
       if (messages.length === 0) return []
-      const results = await access.engine.queues.sendBatch(channel, messages)
+      const results = await access.creating('queues', channel, () => access.engine.queues.sendBatch(channel, messages))
       for (const [i, message] of messages.entries()) {
         if (!results[i]?.duplicate) access.observers.accepted('queues', channel, access.caller, message)
       }
@@ -110,6 +110,8 @@ export class Queues {
         )
       }
     }
+    // Messages create it when they move there, when nobody can be refused any more.
+    if (deadLetterQueue !== '' && maxReceiveCount > 0) this.#access.reserve('queues', deadLetterQueue)
     const { body, metadata = '', tags = {} } = input
     const message = this.#access.message({ body, metadata, tags: queueTags(tags) })
     return {

@@ -25,7 +25,7 @@ export class Requests {
    * Sends a request and waits for the answer; nobody subscribed yet is waited for too (M11), unless
    * `onlyIfSubscribed` says otherwise. A rejection is an answer:
    * `executed` is false and `error` says why.
-   * @throws BrokerError CHANNEL_*, MESSAGE_*, NO_SUBSCRIBER, REQUEST_TIMEOUT, ENGINE_UNAVAILABLE
+   * @throws BrokerError CHANNEL_*, CALLER_LIMIT, MESSAGE_*, NO_SUBSCRIBER, REQUEST_TIMEOUT, ENGINE_UNAVAILABLE
    */
   send(channel: string, input: MessageInput, options: RequestOptions): Promise<Reply> {
     const access = this.#access
@@ -34,9 +34,17 @@ export class Requests {
       assertInteger('timeoutMs', options.timeoutMs, 1)
       options.signal?.throwIfAborted()
       const message = access.message(input)
-      const reply = access.engine.requests.request(this.#type, channel, message, options)
-      access.observers.accepted(this.#type, channel, access.caller, message)
-      return reply
+      const ended = access.beginWaiting()
+      try {
+        const reply = access.creating(this.#type, channel, () =>
+          access.engine.requests.request(this.#type, channel, message, options),
+        )
+        access.observers.accepted(this.#type, channel, access.caller, message)
+        return ended === undefined ? reply : reply.finally(ended)
+      } catch (error) {
+        ended?.()
+        throw error
+      }
     })
   }
 
@@ -51,10 +59,12 @@ export class Requests {
       access.channel('respond', this.#type, channel)
       options.signal?.throwIfAborted()
       return access.subscription('respond', this.#type, channel, () =>
-        access.engine.requests.serve(this.#type, channel, options, (request) => {
-          access.observers.delivered(this.#type, channel, access.caller, request)
-          return replyOf(handler(request))
-        }),
+        access.creating(this.#type, channel, () =>
+          access.engine.requests.serve(this.#type, channel, options, (request) => {
+            access.observers.delivered(this.#type, channel, access.caller, request)
+            return replyOf(handler(request))
+          }),
+        ),
       )
     })
   }

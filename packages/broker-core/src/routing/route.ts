@@ -25,6 +25,8 @@ export interface Sender {
   readonly engine: Engine
   readonly observers: Observers
   readonly caller: Caller
+  /** Runs what creates the channel when there is none. @throws BrokerError CALLER_LIMIT */
+  creating<T>(type: RoutableType, channel: string, work: () => Promise<T>): Promise<T>
 }
 
 /** A message that the engine has accepted. */
@@ -160,7 +162,7 @@ class Journey {
     const message: OutgoingMessage = { id: randomUUID(), clientId, body, metadata, tags }
     const hops = from.hops + 1
     try {
-      if (await this.#write(to, message)) {
+      if (await this.#sender.creating(to.type, to.channel, () => this.#write(to, message))) {
         observers.accepted(to.type, to.channel, caller, message)
         const { type, channel } = from
         observers.routed({ rule, from: { type, channel }, to, hops, message }, caller)

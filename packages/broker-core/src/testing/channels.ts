@@ -169,6 +169,15 @@ export const channelCases: readonly ContractCase[] = [
     assert.deepEqual(own(await engine.channels.names()), [`queues ${name}`, `events_store ${name}`])
     assert.deepEqual(own(await engine.channels.list()), [`queues ${name}`, `events_store ${name}`])
     assert.deepEqual(own(await engine.channels.names('queues')), [`queues ${name}`])
+    assert.deepEqual(
+      CHANNEL_TYPES.filter((type) => engine.channels.exists(type, name)),
+      ['queues', 'events_store'],
+    )
+    const asked = [
+      ...(await engine.channels.names()).filter((each) => each.name === name),
+      { type: 'events', name } as const,
+    ]
+    assert.deepEqual(own(await engine.channels.states(asked)), [`queues ${name}`, `events_store ${name}`])
     const listed = (await engine.channels.list('queues')).find((state) => state.name === name)
     assert.deepEqual(listed, await engine.channels.info('queues', name))
   }),

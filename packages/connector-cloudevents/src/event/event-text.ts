@@ -1,6 +1,6 @@
 import type { ChannelType, Message } from '@signalbox/broker-core'
 
-import { dataMember } from './data-form.ts'
+import { bodyMembers, dataMember } from './data-form.ts'
 import { eventOf } from './event-tags.ts'
 
 /** A message as a CloudEvent in JSON. */
@@ -50,7 +50,10 @@ export function eventText(
     }
   }
   for (const [name, text] of Object.entries(more)) members.push(`"${name}":${JSON.stringify(text)}`)
-  const data = dataMember(body, carried?.form, carried?.attributes.texts.get('datacontenttype'))
-  if (data !== '') members.push(data)
+  if (carried === undefined) members.push(...bodyMembers(body))
+  else {
+    const data = dataMember(body, carried.form, carried.attributes.texts.get('datacontenttype'))
+    if (data !== '') members.push(data)
+  }
   return { text: `{${members.join(',')}}`, isEvent: carried !== undefined }
 }

@@ -21,4 +21,12 @@ export function receipts(description: string) {
   return Type.Array(Type.String({ minLength: 1 }), { description, minItems: 1, maxItems: 1000 })
 }
 
+/** What clients of other brokers send with every request. Taken everywhere, so that they need not be changed. */
+export const IGNORED_PARAMETERS = {
+  client_id: Type.Optional(
+    Type.String({ description: 'Taken for clients of other brokers, and ignored: the caller is who it proves to be.' }),
+  ),
+  wait_timeout: Type.Optional(Type.String({ description: 'Taken for clients of other brokers, and ignored.' })),
+}
+
 export const STRICT = { additionalProperties: false } as const

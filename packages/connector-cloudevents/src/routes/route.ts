@@ -4,6 +4,7 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import { compileQuery } from '@signalbox/http-kit'
 import type { Identity, Settlements } from '@signalbox/http-kit'
 import type { Static, TObject } from 'typebox'
+import { Type } from 'typebox'
 
 import type { AnswerRelay } from '../answer-relay.ts'
 import { invalidParameters } from '../errors.ts'
@@ -13,6 +14,7 @@ import type { ResolvedOptions } from '../options.ts'
 import type { PendingRequests } from '../pending-requests.ts'
 import type { Flusher } from '../sse/flusher.ts'
 import type { Subscriptions } from '../sse/subscriptions.ts'
+import { IGNORED_PARAMETERS, STRICT } from './parameter-types.ts'
 
 /** What all requests to one connector share. */
 export interface Environment {
@@ -67,17 +69,22 @@ export interface Route extends Omit<RouteSource<TObject>, 'run'> {
 
 /** Makes a route of its parts: one schema is the type, the check and the documentation of its query. */
 export function defineRoute<Query extends TObject>(source: RouteSource<Query>): Route {
-  const read = compileQuery(source.query, invalidParameters)
+  const read = compileQuery(source.query, invalidParameters, Object.keys(IGNORED_PARAMETERS))
   return {
     name: source.name,
     method: source.method,
     summary: source.summary,
     body: source.body,
     endsAtShutdown: source.endsAtShutdown ?? false,
-    query: source.query,
+    query: Type.Object({ ...source.query.properties, ...ignoredBeside(source.query) }, STRICT),
     prepare(text) {
       const query = read(text)
       return (call) => source.run(query, call)
     },
   }
+}
+
+/** What a route takes and ignores: all that it has no use of its own for. */
+function ignoredBeside({ properties }: TObject): Partial<typeof IGNORED_PARAMETERS> {
+  return Object.fromEntries(Object.entries(IGNORED_PARAMETERS).filter(([name]) => !Object.hasOwn(properties, name)))
 }

@@ -3,7 +3,7 @@ import { Type } from 'typebox'
 
 import { toCeError } from '../errors.ts'
 import { Feed } from '../sse/feed.ts'
-import { errorFrame, messageFrame } from '../sse/frames.ts'
+import { errorFrame, messageFrame, SLOW_CONSUMER } from '../sse/frames.ts'
 import { handOver } from '../sse/hand-over.ts'
 import { storeStart } from '../sse/store-start.ts'
 import type { SubscriptionInfo } from '../sse/subscriptions.ts'
@@ -161,6 +161,9 @@ async function subscribe(
     const stream = exchange.openStream({
       keepAliveMs: options.keepAliveMs,
       idleMs: options.maxSseIdleSeconds * 1000,
+      maxBufferedBytes: options.maxBufferedBytes,
+      slowConsumerMs: options.slowConsumerMs,
+      slowConsumerEvent: SLOW_CONSUMER,
       ...(identity.expiresAt === undefined ? {} : { endsAt: identity.expiresAt }),
     })
     stream.onEnd(() => {

@@ -142,8 +142,9 @@ export class Feed implements Flushable {
   }
 
   #fits(frame: Frame): boolean {
-    const waiting = this.#pendingBytes + (this.#stream?.bufferedBytes ?? 0)
-    return waiting === 0 || waiting + frame.byteLength <= this.#maxBytes
+    // One event is taken whatever its size, from a reader that is not behind.
+    if (this.#pendingBytes === 0 && this.#stream?.blocked !== true) return true
+    return this.#pendingBytes + (this.#stream?.bufferedBytes ?? 0) + frame.byteLength <= this.#maxBytes
   }
 
   /**
@@ -188,6 +189,7 @@ export class Feed implements Flushable {
     const bytes = this.#pendingBytes
     this.#pending = []
     this.#pendingBytes = 0
+    this.#stream.countWaiting(0)
     this.#stream.writeText(this.#flusher.join(frames, bytes))
   }
 
@@ -202,6 +204,7 @@ export class Feed implements Flushable {
   #push(frame: Frame): void {
     this.#pendingBytes += frame.byteLength
     if (this.#pending.push(frame) === 1) this.#flusher.schedule(this)
+    if (this.#stream?.blocked === true) this.#stream.countWaiting(this.#pendingBytes)
   }
 
   #awaitDrain(): void {

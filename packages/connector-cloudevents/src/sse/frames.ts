@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import type { ChannelType, Message } from '@signalbox/broker-core'
+import type { SseEvent } from '@signalbox/http-kit'
 import { eventText as sseText } from '@signalbox/http-kit'
 
 import { eventText } from '../event/event-text.ts'
@@ -42,6 +43,15 @@ function makeFrame(
 
 /** The frame that tells a subscriber of a failure; the data has the shape of the error answers. */
 export function errorFrame(code: string, message: string, details: Readonly<Record<string, unknown>> = {}): Frame {
-  const data = JSON.stringify({ is_error: true, message, data: { code, ...details } })
-  return Buffer.from(sseText({ event: 'error', data }))
+  return Buffer.from(sseText(errorEvent(code, message, details)))
 }
+
+function errorEvent(code: string, message: string, details: Readonly<Record<string, unknown>> = {}): SseEvent {
+  return { event: 'error', data: JSON.stringify({ is_error: true, message, data: { code, ...details } }) }
+}
+
+/** The last event for a subscriber that took nothing of what waited for it. */
+export const SLOW_CONSUMER: SseEvent = errorEvent(
+  'SLOW_CONSUMER',
+  'slow consumer: the subscriber did not take what was sent to it; subscribe again, and read faster',
+)

@@ -2,7 +2,7 @@ import { decodeText } from '@signalbox/broker-core'
 import { isJsonObject, memberText, parseJson } from '@signalbox/http-kit'
 
 import type { AgentReply } from '../agent-directory.ts'
-import { confirmation, failure } from './results.ts'
+import { failure, jsonReplyOutcome } from './results.ts'
 import type { ToolOutcome } from './tool.ts'
 
 /** Enough of a refusal's body to see what the agent minds. */
@@ -41,7 +41,7 @@ export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
   const said = text ?? ''
   const result = Object.hasOwn(response, 'result') ? memberText(said, 'result') : undefined
   const source = result ?? said.trim()
-  return confirmation(source, `{"reply":${source}}`)
+  return jsonReplyOutcome(source)
 }
 
 function invalidResponse(agent: string, problem: string): ToolOutcome {

@@ -10,7 +10,7 @@ import { agentOutcome, agentTimeout } from './agent-reply.ts'
 import { agentId, agentNotFound } from './agents.ts'
 import { ACTS } from './annotations.ts'
 import { defineTool } from './define-tool.ts'
-import { confirmation, failure } from './results.ts'
+import { bodiesInText, confirmation, failure } from './results.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tool.ts'
 import { cancelledOutcome, withProgress } from './waiting.ts'
 
@@ -49,6 +49,7 @@ export function agentSend(agents: AgentDirectory): Tool {
     ),
     output: Type.Object({
       reply: Type.Optional(Type.Unknown({ description: "The agent's reply: usually a message or a task." })),
+      bodies: bodiesInText,
       agent_id: Type.Optional(Type.String({ description: 'With blocking false: the agent.' })),
       accepted: Type.Optional(Type.Boolean({ description: 'With blocking false: the request was accepted.' })),
     }),
@@ -98,7 +99,10 @@ export function agentQuery(agents: AgentDirectory): Tool {
       },
       { additionalProperties: false },
     ),
-    output: Type.Object({ reply: Type.Unknown({ description: "The agent's reply." }) }),
+    output: Type.Object({
+      reply: Type.Optional(Type.Unknown({ description: "The agent's reply." })),
+      bodies: bodiesInText,
+    }),
     annotations: ACTS,
     needs: { action: 'call', patterns: ['agents'] },
     ownTimeout: true,

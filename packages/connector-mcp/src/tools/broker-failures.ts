@@ -22,6 +22,7 @@ const FAILURES: Readonly<Record<BrokerErrorCode, { readonly advice: string } | '
   CHANNEL_LIMIT: {
     advice: 'Use one of the existing channels (channel_list shows them), or ask the operator to delete some.',
   },
+  CALLER_LIMIT: { advice: 'If one caller needs more, ask the operator to raise the limit.' },
   MESSAGE_TOO_LARGE: {
     advice: 'Send less, split it over several messages, or send a reference to where the content is kept.',
   },

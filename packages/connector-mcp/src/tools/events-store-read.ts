@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { READS } from './annotations.ts'
 import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
 import { defineTool } from './define-tool.ts'
-import { eventsOutput, listOutcome } from './results.ts'
+import { eventsOutput, messagesOutcome } from './results.ts'
 
 export const eventsStoreRead = defineTool({
   name: 'events_store_read',
@@ -51,7 +51,7 @@ export const eventsStoreRead = defineTool({
       ...(from_sequence === undefined ? {} : { fromSequence: from_sequence }),
       ...(fromTimestamp === undefined ? {} : { fromTimestamp }),
     })
-    return listOutcome('events', events.map(storedEventShape))
+    return messagesOutcome('events', events.map(storedEventShape))
   },
 })
 
@@ -80,6 +80,6 @@ export const eventsStoreReadLatest = defineTool({
   needs: { action: 'read', patterns: ['events_store'] },
   async run({ channel, count = 1 }, { broker }) {
     const events = await broker.eventsStore.readLatest(channel, { maxMessages: count, maxBytes: MAX_ANSWER_BYTES })
-    return listOutcome('events', events.map(storedEventShape))
+    return messagesOutcome('events', events.map(storedEventShape))
   },
 })

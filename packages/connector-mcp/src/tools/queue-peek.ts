@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { READS } from './annotations.ts'
 import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
 import { defineTool } from './define-tool.ts'
-import { listOutcome, messagesOutput } from './results.ts'
+import { messagesOutcome, messagesOutput } from './results.ts'
 
 export const queuePeek = defineTool({
   name: 'queue_peek',
@@ -24,6 +24,6 @@ export const queuePeek = defineTool({
   needs: { action: 'peek', patterns: ['queues'] },
   async run({ channel, max_messages }, { broker }) {
     const messages = await broker.queues.peek(channel, { maxMessages: max_messages, maxBytes: MAX_ANSWER_BYTES })
-    return listOutcome('messages', messages.map(messageShape))
+    return messagesOutcome('messages', messages.map(messageShape))
   },
 })

@@ -5,7 +5,7 @@ import { Type } from 'typebox'
 import { REMOVES } from './annotations.ts'
 import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
 import { defineTool } from './define-tool.ts'
-import { listOutcome, messagesOutput } from './results.ts'
+import { messagesOutcome, messagesOutput } from './results.ts'
 import type { ToolContext } from './tool.ts'
 import { withProgress } from './waiting.ts'
 
@@ -42,7 +42,7 @@ export const queueReceive = defineTool({
     const deliveries = await withProgress(context, `a message in queue ${JSON.stringify(channel)}`, () =>
       receive(channel, max_messages, wait_timeout_seconds, context),
     )
-    const outcome = listOutcome(
+    const outcome = messagesOutcome(
       'messages',
       deliveries.map(({ message }) => messageShape(message)),
     )

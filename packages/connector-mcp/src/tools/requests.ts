@@ -5,7 +5,7 @@ import { Type } from 'typebox'
 
 import { ACTS, ASKS } from './annotations.ts'
 import { defineTool } from './define-tool.ts'
-import { confirmation, failure, replyOutput } from './results.ts'
+import { confirmation, failure, replyOutcome, replyOutput } from './results.ts'
 import type { ToolContext, ToolOutcome } from './tool.ts'
 import { cancelledOutcome, withProgress } from './waiting.ts'
 
@@ -75,7 +75,7 @@ export const querySend = defineTool({
   run: (args, context) =>
     request('queries', args, args.timeout_seconds ?? 30, context, ({ body, metadata, tags }) => {
       const { body: reply, ...encoding } = bodyText(body)
-      return confirmation(reply, { reply, ...encoding, metadata, tags })
+      return replyOutcome(reply, { ...encoding, metadata, tags })
     }),
 })
 

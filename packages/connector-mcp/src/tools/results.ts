@@ -1,3 +1,5 @@
+import { Buffer } from 'node:buffer'
+
 import type { ChannelInfo, Tags } from '@signalbox/broker-core'
 import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
@@ -18,13 +20,43 @@ export function channelInfoResult({ name, type, isActive, incoming, outgoing }: 
 }
 
 /** A list is its own JSON array as text, and an object around it as structured content (M10). */
-export function listOutcome(
-  name: 'messages' | 'events' | 'channels' | 'agents',
-  list: readonly object[],
-  nextCursor?: string,
-): ToolOutcome {
-  const more = nextCursor === undefined ? {} : { next_cursor: nextCursor }
-  return { text: JSON.stringify(list), isError: false, structuredContent: { [name]: list, ...more } }
+export function listOutcome(name: 'channels', list: readonly object[], nextCursor?: string): ToolOutcome {
+  return listed(name, JSON.stringify(list), nextCursor)
+}
+
+/** As {@link listOutcome}; bodies that are too large to be there twice are in the text alone. */
+export function messagesOutcome(name: 'messages' | 'events', list: readonly { readonly body: string }[]): ToolOutcome {
+  const text = JSON.stringify(list)
+  if (fitsTwice(text)) return listed(name, text)
+  const rest = list.map(({ body: _body, ...others }) => others)
+  return { text, isError: false, structuredContent: { [name]: rest, ...BODIES_IN_TEXT } }
+}
+
+function listed(name: string, text: string, nextCursor?: string): ToolOutcome {
+  const more = nextCursor === undefined ? '' : `,"next_cursor":${JSON.stringify(nextCursor)}`
+  return { text, isError: false, structuredContent: `{"${name}":${text}${more}}` }
+}
+
+/** The payload of a reply is the text; one that is too large to be there twice is in the text alone. */
+export function replyOutcome(reply: string, others: object): ToolOutcome {
+  const structuredContent = fitsTwice(reply) ? { reply, ...others } : { ...others, ...BODIES_IN_TEXT }
+  return { text: reply, isError: false, structuredContent }
+}
+
+/** As {@link replyOutcome}, for a reply that is JSON text. */
+export function jsonReplyOutcome(reply: string): ToolOutcome {
+  const structuredContent = fitsTwice(reply) ? `{"reply":${reply}}` : BODIES_IN_TEXT
+  return { text: reply, isError: false, structuredContent }
+}
+
+/** The most bytes of text and structured content together that repeat a body. */
+const MAX_REPEATED_BYTES = 65_536
+
+const BODIES_IN_TEXT = { bodies: 'in text' }
+
+function fitsTwice(text: string): boolean {
+  // A character has up to three bytes: most texts need not be counted.
+  return text.length * 6 <= MAX_REPEATED_BYTES || Buffer.byteLength(text) * 2 <= MAX_REPEATED_BYTES
 }
 
 export function objectOutcome(object: object): ToolOutcome {
@@ -48,14 +80,18 @@ const bodyEncoding = Type.Optional(
 
 export const tagsOutput = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
 
+export const bodiesInText = Type.Optional(
+  Type.Literal('in text', { description: 'Present when bodies are too large to be repeated here: the text has them.' }),
+)
+
 const messageFields = {
-  body: Type.String(),
+  body: Type.Optional(Type.String()),
   body_encoding: bodyEncoding,
   metadata: Type.String(),
   tags: tagsOutput,
 }
 
-export const messagesOutput = Type.Object({ messages: Type.Array(Type.Object(messageFields)) })
+export const messagesOutput = Type.Object({ messages: Type.Array(Type.Object(messageFields)), bodies: bodiesInText })
 
 export const eventsOutput = Type.Object({
   events: Type.Array(
@@ -65,6 +101,7 @@ export const eventsOutput = Type.Object({
       timestamp: Type.String({ description: 'When it was stored, ISO 8601.' }),
     }),
   ),
+  bodies: bodiesInText,
 })
 
 const descriptorFields = {
@@ -89,7 +126,8 @@ export const channelInfoOutput = Type.Object({
 })
 
 export const replyOutput = Type.Object({
-  reply: Type.String({ description: 'The payload of the reply.' }),
+  reply: Type.Optional(Type.String({ description: 'The payload of the reply.' })),
+  bodies: bodiesInText,
   body_encoding: bodyEncoding,
   metadata: Type.String(),
   tags: tagsOutput,

@@ -1,13 +1,13 @@
 import { messageOf } from '@signalbox/broker-core'
-import Database from 'better-sqlite3'
+import type Database from 'better-sqlite3'
 import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 import { EmbeddedEngineError } from '../errors.ts'
 import { damaged } from './check-file.ts'
-import { storeFiles, syncPath } from './files.ts'
-import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts'
-import { sqliteCode } from './sqlite-code.ts'
+import { FILE_MODE, storeFiles, syncPath } from './files.ts'
+import { openSource } from './source.ts'
+import { isHopeless, sqliteCode } from './sqlite-code.ts'
 
 /** What a backup came to. */
 export interface Backup {
@@ -39,40 +39,10 @@ export function backupStore(folder: string, target: string): Backup {
   }
 }
 
-/** Checked by SQLite alone: another descriptor of the data file, when closed, would drop the locks of this process. */
-function openSource(data: string): Database.Database {
-  let database: Database.Database | undefined
-  try {
-    // Not `query_only`, which forbids VACUUM INTO as well.
-    database = new Database(data, { fileMustExist: true, readonly: true })
-    const application = database.pragma('application_id', { simple: true })
-    if (application !== APPLICATION_ID) throw damaged(data, 'it is a database, but none of Signalbox')
-    const version = database.pragma('user_version', { simple: true })
-    if (version !== SCHEMA_VERSION) {
-      throw new EmbeddedEngineError(
-        'STORE_VERSION',
-        `the store was written by another version of Signalbox: ${data} has format ${String(version)}, this program knows ${SCHEMA_VERSION}; back it up with that version`,
-        data,
-      )
-    }
-    return database
-  } catch (error) {
-    database?.close()
-    throw sourceError(data, error)
-  }
-}
-
-function sourceError(data: string, error: unknown): unknown {
-  if (error instanceof EmbeddedEngineError) return error
-  if (/^SQLITE_(NOTADB|CORRUPT)/.test(sqliteCode(error))) return damaged(data, messageOf(error), error)
-  const problem = `cannot read the store: ${data}: ${messageOf(error)}; the folder must be that of a store`
-  return new EmbeddedEngineError('STORE_UNWRITABLE', problem, data, { cause: error })
-}
-
 /** Takes the name, so that nothing that is there, or comes to be there meanwhile, is overwritten. */
 function reserve(file: string): void {
   try {
-    writeFileSync(file, '', { flag: 'wx', mode: 0o600 })
+    writeFileSync(file, '', { flag: 'wx', mode: FILE_MODE })
   } catch (error) {
     const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
     const reason = exists ? 'it is there already, and is not overwritten; choose another file' : messageOf(error)
@@ -85,7 +55,7 @@ function copy(database: Database.Database, data: string, file: string): Backup {
   const draft = `${file}.part`
   try {
     rmSync(draft, { force: true })
-    writeFileSync(draft, '', { flag: 'wx', mode: 0o600 })
+    writeFileSync(draft, '', { flag: 'wx', mode: FILE_MODE })
     database.prepare('VACUUM INTO ?').run(draft)
     syncPath(draft)
     const { size: bytes } = statSync(draft)
@@ -95,7 +65,7 @@ function copy(database: Database.Database, data: string, file: string): Backup {
   } catch (error) {
     rmSync(draft, { force: true })
     // A damaged page is met only when it is read.
-    if (/^SQLITE_(NOTADB|CORRUPT)/.test(sqliteCode(error))) throw damaged(data, messageOf(error), error)
+    if (isHopeless(sqliteCode(error))) throw damaged(data, messageOf(error), error)
     throw unwritable(file, messageOf(error), error)
   }
 }

@@ -97,7 +97,7 @@ function unreadable(file: string, error: unknown): EmbeddedEngineError {
 export function damaged(file: string, reason: string, cause?: unknown): EmbeddedEngineError {
   return new EmbeddedEngineError(
     'STORE_DAMAGED',
-    `the store is damaged: ${file}: ${reason}; nothing was changed. Restore it from a backup, or choose another folder`,
+    `the store is damaged: ${file}: ${reason}; nothing was changed. Copy what can be read with "signalbox recover", restore it from a backup, or choose another folder`,
     file,
     { cause },
   )

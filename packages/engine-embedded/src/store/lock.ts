@@ -2,6 +2,7 @@ import { messageOf } from '@signalbox/broker-core'
 import Database from 'better-sqlite3'
 
 import { EmbeddedEngineError } from '../errors.ts'
+import { touchFile } from './files.ts'
 import { sqliteCode } from './sqlite-code.ts'
 
 /**
@@ -16,6 +17,7 @@ export class StoreLock {
   constructor(file: string) {
     let database: Database.Database | undefined
     try {
+      touchFile(file)
       database = new Database(file, { timeout: 0 })
       database.exec('BEGIN EXCLUSIVE')
       this.#database = database

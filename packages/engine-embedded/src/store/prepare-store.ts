@@ -6,9 +6,9 @@ import { EmbeddedEngineError } from '../errors.ts'
 import { checkDataFile, damaged } from './check-file.ts'
 import { openReadConnection } from './connections.ts'
 import type { StoreFiles } from './files.ts'
-import { makeFolder, syncPath } from './files.ts'
+import { makeFolder, protectFiles, syncPath, touchFile } from './files.ts'
 import { StoreLock } from './lock.ts'
-import { APPLICATION_ID, SCHEMA, SCHEMA_VERSION } from './schema.ts'
+import { APPLICATION_ID, PAGE_BYTES, SCHEMA, SCHEMA_VERSION } from './schema.ts'
 import { sqliteCode } from './sqlite-code.ts'
 import { loadChannels } from './stored-channel.ts'
 
@@ -19,6 +19,7 @@ import { loadChannels } from './stored-channel.ts'
 export function prepareStore(files: StoreFiles): StoreLock {
   try {
     makeFolder(files.folder)
+    protectFiles(files.folder)
   } catch (error) {
     throw new EmbeddedEngineError(
       'STORE_UNWRITABLE',
@@ -38,15 +39,13 @@ export function prepareStore(files: StoreFiles): StoreLock {
   }
 }
 
-/** Twice SQLite's own: a group of messages of 1 KiB then costs a third less system time, and a single one no more. */
-const PAGE_BYTES = 8_192
-
 /** Makes the data file under another name and renames it, so that a crash leaves a whole one or none. */
-function createDataFile(files: StoreFiles): void {
+export function createDataFile(files: Pick<StoreFiles, 'data' | 'folder'>): void {
   const draft = `${files.data}-new`
   try {
     for (const leftover of [draft, `${draft}-wal`, `${draft}-shm`, `${draft}-journal`])
       rmSync(leftover, { force: true })
+    touchFile(draft)
     const database = new Database(draft)
     try {
       database.pragma(`page_size = ${PAGE_BYTES}`)

@@ -1,6 +1,9 @@
 /** "SBOX": marks the data file as ours. */
 export const APPLICATION_ID = 0x53424f58
 
+/** Twice SQLite's own: a group of messages of 1 KiB then costs a third less system time, and a single one no more. */
+export const PAGE_BYTES = 8_192
+
 /** Raised with every change to the tables that older code cannot read. */
 export const SCHEMA_VERSION = 1
 

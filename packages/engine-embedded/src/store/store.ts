@@ -119,6 +119,7 @@ export class Store {
     const settings: WriterSettings = {
       file: this.#files.data,
       wal: this.#files.wal,
+      reserve: this.#files.reserve,
       queueMaxMessages,
       queueMaxBytes,
       logMaxAgeMs,
@@ -211,7 +212,7 @@ export class Store {
     if (full) {
       this.#settings.onProblem({
         kind: 'full',
-        message: `the disk is full: ${this.#files.folder} takes no more writes`,
+        message: `the disk is full: ${this.#files.folder} takes no more messages; what is there can be received and removed`,
       })
       // Whether there is room again must be found out without waiting for somebody to send.
       this.#probe = setInterval(() => {
@@ -219,7 +220,7 @@ export class Store {
       }, PROBE_MS).unref()
     } else {
       clearInterval(this.#probe)
-      this.#settings.onProblem({ kind: 'healed', message: 'the disk takes writes again' })
+      this.#settings.onProblem({ kind: 'healed', message: 'the disk takes messages again' })
     }
   }
 

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
 
 import type { StoredChannel } from '../store/stored-channel.ts'
-import { isDamage, isFatal } from '../store/sqlite-code.ts'
+import { isDamage, isFatal, isFull } from '../store/sqlite-code.ts'
 import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { DamagedError, placeOf } from './damaged.ts'
@@ -9,7 +9,10 @@ import type { OperationRunner } from './operation-runner.ts'
 import type { GroupReply, Operation, Refusal, Result } from './operations.ts'
 import { packResults } from './post.ts'
 import { RefusedError, refusalOf } from './refusals.ts'
+import type { Space } from './space.ts'
 import type { WalFile } from './wal-file.ts'
+
+const FULL: Refusal = { kind: 'refused', code: 'DISK_FULL', message: 'the disk is full', details: {} }
 
 /** What the transactions of a group came to, beside their results. */
 interface Outcome {
@@ -27,6 +30,7 @@ export class GroupCommit {
   readonly #channels: ChannelTable
   readonly #runner: OperationRunner
   readonly #leftAlone: LeftAlone
+  readonly #space: Space
   readonly #begin
   readonly #commit
   readonly #rollback
@@ -42,6 +46,7 @@ export class GroupCommit {
     runner: OperationRunner,
     wal: WalFile,
     leftAlone: LeftAlone,
+    space: Space,
     atCommit: (when: 'before' | 'after') => void,
   ) {
     this.#database = database
@@ -49,6 +54,7 @@ export class GroupCommit {
     this.#runner = runner
     this.#wal = wal
     this.#leftAlone = leftAlone
+    this.#space = space
     this.#atCommit = atCommit
     this.#begin = database.prepare('BEGIN IMMEDIATE')
     this.#commit = database.prepare('COMMIT')
@@ -61,12 +67,9 @@ export class GroupCommit {
   run(operations: readonly Operation[]): GroupReply {
     const began = performance.now()
     const outcome: Outcome = { changed: new Map(), removed: new Map(), wrote: false }
-    let results: (Result | Refusal)[]
+    let results = this.#together(operations, outcome)
     let committed = operations.length
-    try {
-      results = this.#transaction(operations, outcome)
-    } catch (error) {
-      if (isFatal(error)) throw error
+    if (!results) {
       results = []
       committed = 0
       for (const operation of operations) {
@@ -87,6 +90,16 @@ export class GroupCommit {
       durationMs: performance.now() - began,
       committed,
       wrote: outcome.wrote,
+    }
+  }
+
+  /** Undefined when it failed; once more when that was for lack of room and some could be made. */
+  #together(operations: readonly Operation[], outcome: Outcome): (Result | Refusal)[] | undefined {
+    try {
+      return this.#transaction(operations, outcome)
+    } catch (error) {
+      if (isFatal(error)) throw error
+      return isFull(error) && this.#space.met() ? this.#together(operations, outcome) : undefined
     }
   }
 
@@ -146,6 +159,7 @@ export class GroupCommit {
   }
 
   #runOne(operation: Operation): Result | Refusal {
+    if (this.#space.refuses(operation.kind)) return FULL
     try {
       return this.#runner.run(operation)
     } catch (error) {

@@ -284,6 +284,7 @@ export function isResultOf<K extends Kind>(kind: K, result: Result): result is R
 export interface WriterSettings {
   readonly file: string
   readonly wal: string
+  readonly reserve: string
   readonly queueMaxMessages: number
   readonly queueMaxBytes: number
   readonly logMaxAgeMs: number

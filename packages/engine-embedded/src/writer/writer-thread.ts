@@ -11,6 +11,8 @@ import { GroupCommit } from './group-commit.ts'
 import { OperationRunner } from './operation-runner.ts'
 import type { Operation, WriterReply, WriterRequest, WriterSettings } from './operations.ts'
 import { unpackOperations } from './post.ts'
+import { Reserve } from './reserve.ts'
+import { Space } from './space.ts'
 import { WalFile } from './wal-file.ts'
 
 /** Operations in one commit; what is beyond waits for the next, so that no group makes its first operation wait long. */
@@ -42,22 +44,26 @@ function run(settings: WriterSettings): void {
     database = openWriteConnection(settings.file)
     const checkpointer = new Checkpointer(
       database,
+      settings.wal,
       (error) => {
-        if (!isFull(error)) fail(error)
+        if (isFull(error)) space.met()
+        else fail(error)
       },
       (error) => reply({ kind: 'damaged', place: { part: FREE_SPACE }, reason: damageReason(error) }),
     )
     if (settings.recover) checkpointer.truncate()
     const channels = new ChannelTable(database)
+    const space = new Space(new Reserve(settings.reserve), checkpointer)
     const leftAlone = new LeftAlone()
     const runner = new OperationRunner(database, channels, settings, leftAlone)
     wal = new WalFile(settings.wal)
-    const groups = new GroupCommit(database, channels, runner, wal, leftAlone, (when) =>
+    const groups = new GroupCommit(database, channels, runner, wal, leftAlone, space, (when) =>
       injectFault(settings.faults, when),
     )
 
     const close = (): void => {
       checkpointer.close()
+      space.close()
       try {
         checkpointer.truncate()
       } catch {
@@ -78,9 +84,10 @@ function run(settings: WriterSettings): void {
           if (operations.length >= MAX_GROUP) break
         }
         if (operations.length > 0) {
+          if (operations.some(({ kind }) => kind === 'probe')) space.probe()
           const group = groups.run(operations)
           reply(group)
-          if (group.wrote) checkpoint()
+          if (group.wrote) space.afterCommit()
         }
         if (closing) close()
       } catch (error) {
@@ -92,15 +99,6 @@ function run(settings: WriterSettings): void {
     function next(): WriterRequest | undefined {
       const received: { message: WriterRequest } | undefined = port ? receiveMessageOnPort(port) : undefined
       return received?.message
-    }
-
-    function checkpoint(): void {
-      try {
-        checkpointer.afterCommit()
-      } catch (error) {
-        // On a full disk the data file cannot grow; the WAL keeps everything meanwhile.
-        if (!isFull(error)) throw error
-      }
     }
   } catch (error) {
     fail(error)

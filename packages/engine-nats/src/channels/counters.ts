@@ -1,4 +1,5 @@
 import { messageOf } from '@signalbox/broker-core'
+import { reportFailure } from '../background.ts'
 import type { Connection } from '../connection.ts'
 import type { Notes } from '../notes.ts'
 import type { EngineProblem } from '../options.ts'
@@ -56,7 +57,9 @@ export class Counters {
 
   start(): void {
     this.#timer = setInterval(() => {
-      this.#storing ??= this.#store(false).finally(() => (this.#storing = undefined))
+      this.#storing ??= this.#store(false)
+        .catch((error: unknown) => reportFailure(this.#onProblem, 'storing counters', error))
+        .finally(() => (this.#storing = undefined))
     }, STORE_MS)
     this.#timer.unref()
   }
@@ -76,6 +79,19 @@ export class Counters {
     const own = this.#table.get(key)
     if (own) addFigures(sum, own)
     return sum
+  }
+
+  /** What the nodes that live count, which nothing is to be read for. */
+  live(key: string): Figures {
+    const sum = noFigures()
+    for (const [, figures] of this.#peers.figures(key)) addFigures(sum, figures)
+    addFigures(sum, this.#table.get(key) ?? noFigures())
+    return sum
+  }
+
+  /** Messages of a queue in somebody's hands. */
+  leased(key: string): number {
+    return this.live(key).leased
   }
 
   async #read(key: string): Promise<(Record_ & { revision: number }) | undefined> {

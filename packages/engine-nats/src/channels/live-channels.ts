@@ -11,6 +11,11 @@ export function liveKey(type: LiveType, name: string): string {
 
 const LIVE_TYPES = ['events', 'commands', 'queries'] as const
 
+/** Whether it is a {@link liveKey}; the key of a stored channel has no blank. */
+export function isLiveKey(key: string): boolean {
+  return key.includes(' ')
+}
+
 /** A broker's own channel in memory goes when it was not used for this long: streams leave one each. */
 const RESERVED_IDLE_MS = 5 * 60_000
 
@@ -37,6 +42,13 @@ export class LiveChannels {
 
   has(type: LiveType, name: string): boolean {
     return this.#channels[type].has(name)
+  }
+
+  /** By its {@link liveKey}. */
+  hasKey(key: string): boolean {
+    const blank = key.indexOf(' ')
+    const type = LIVE_TYPES.find((each) => each === key.slice(0, Math.max(0, blank)))
+    return type !== undefined && this.has(type, key.slice(blank + 1))
   }
 
   names(type: LiveType): string[] {

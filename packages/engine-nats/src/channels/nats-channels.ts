@@ -5,11 +5,12 @@ import { API, isApiError } from '../errors.ts'
 import type { NatsLogs } from '../logs/nats-logs.ts'
 import type { Parts } from '../parts.ts'
 import type { NatsQueues } from '../queues/nats-queues.ts'
-import { ReportOnce } from '../report-once.ts'
 import type { NatsTopics } from '../topics.ts'
+import { FailingChannels } from './failing-channels.ts'
 import type { Figures } from './figures.ts'
-import { addFigures, noFigures } from './figures.ts'
+import { Forgetting } from './forgetting.ts'
 import { liveKey } from './live-channels.ts'
+import { Statistics } from './statistics.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
 
 /** Channels asked about at the same time. */
@@ -21,17 +22,24 @@ export class NatsChannels implements ChannelEngine {
   readonly #queues: NatsQueues
   readonly #logs: NatsLogs
   readonly #topics: NatsTopics
-  readonly #failing: ReportOnce
-  /** Whether JetStream answers at all, while that is asked. */
-  #probing: Promise<unknown> | undefined
+  readonly #failing: FailingChannels
+  readonly statistics: Statistics
+  readonly forgetting: Forgetting
   #closed = false
 
   constructor(parts: Parts, queues: NatsQueues, logs: NatsLogs, topics: NatsTopics) {
     this.#parts = parts
-    this.#failing = new ReportOnce(parts.settings.onProblem)
+    this.#failing = new FailingChannels(parts)
+    this.forgetting = new Forgetting(parts.storedChannels, parts.liveChannels, parts.figures, parts.peers)
+    this.statistics = new Statistics(parts, queues.gauges, logs.reader, this.#failing)
     this.#queues = queues
     this.#logs = logs
     this.#topics = topics
+  }
+
+  exists(type: ChannelType, name: string): boolean {
+    const { storedChannels, liveChannels } = this.#parts
+    return isStored(type) ? storedChannels.get(type, name) !== undefined : liveChannels.has(type, name)
   }
 
   async names(type?: ChannelType): Promise<readonly ChannelName[]> {
@@ -44,7 +52,11 @@ export class NatsChannels implements ChannelEngine {
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {
-    const wanted = await this.names(type)
+    return this.states(await this.names(type))
+  }
+
+  async states(wanted: readonly ChannelName[]): Promise<readonly ChannelState[]> {
+    await this.#ready()
     const states: ChannelState[] = []
     for (let at = 0; at < wanted.length; at += PARALLEL) {
       const part = await Promise.all(wanted.slice(at, at + PARALLEL).map((each) => this.#listed(each.type, each.name)))
@@ -54,30 +66,12 @@ export class NatsChannels implements ChannelEngine {
     return states
   }
 
-  /**
-   * A channel that the servers say nothing of is listed with what the nodes know: one that fails does not hide the others.
-   * @throws BrokerError ENGINE_UNAVAILABLE when JetStream itself does not answer
-   */
+  /** A channel that the servers say nothing of is listed with what the nodes know: one that fails does not hide the others. */
   async #listed(type: ChannelType, name: string): Promise<ChannelState | undefined> {
-    const key = `${type} ${name}`
-    try {
-      const state = await this.#state(type, name)
-      this.#failing.over(key)
-      return state
-    } catch (error) {
-      const { connection, peers, figures } = this.#parts
-      await (this.#probing ??= connection
-        .call(() => connection.manager.getAccountInfo())
-        .finally(() => (this.#probing = undefined)))
-      const shown = JSON.stringify(name)
-      this.#failing.report(key, `the servers say nothing of ${shown} (${type}); it is listed without figures`, error)
-      const channel = isStored(type) ? this.#parts.storedChannels.get(type, name) : undefined
-      if (!channel) return undefined
-      const known = noFigures()
-      for (const [, each] of peers.figures(channel.incarnation)) addFigures(known, each)
-      addFigures(known, figures.get(channel.incarnation) ?? noFigures())
-      return stateOf(type, name, known, 0)
-    }
+    const asked = await this.#failing.ask(type, name, () => this.#state(type, name))
+    if (asked !== 'failed') return asked.answer
+    const channel = isStored(type) ? this.#parts.storedChannels.get(type, name) : undefined
+    return channel && stateOf(type, name, this.#parts.counters.live(channel.incarnation), 0)
   }
 
   #names(type: ChannelType): string[] {

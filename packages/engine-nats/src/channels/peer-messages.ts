@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { Check } from 'typebox/value'
 
+import { jsonOf } from '../json.ts'
 import type { Figures } from './figures.ts'
 import { figuresFrom } from './figures.ts'
 import type { LiveChange } from './peers.ts'
@@ -26,8 +27,8 @@ export interface PeerMessage {
 
 /** Undefined for what no node of this broker sent. */
 export function readPeerMessage(text: string): PeerMessage | undefined {
-  const message = parsed(text)
-  if (!Check(MESSAGE, message)) return undefined
+  const message = jsonOf(MESSAGE, text)
+  if (!message) return undefined
   const { node } = message
   return {
     node,
@@ -41,12 +42,4 @@ export function readPeerMessage(text: string): PeerMessage | undefined {
 function partsOf(message: object, name: string): readonly unknown[] {
   const parts: unknown = new Map<string, unknown>(Object.entries(message)).get(name)
   return Array.isArray(parts) ? parts : []
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -60,13 +60,10 @@ export class Peers {
   }
 
   start(): void {
-    this.#connection.nc.subscribe(this.#subjects.nodes('>'), {
-      callback: (error, message) => {
-        if (error) return
-        const what = message.subject.slice(this.#subjects.nodes('').length)
-        if (what === 'there') message.respond(this.#node)
-        else this.#hear(what, message.string())
-      },
+    this.#connection.listen(this.#subjects.nodes('>'), (message) => {
+      const what = message.subject.slice(this.#subjects.nodes('').length)
+      if (what === 'there') message.respond(this.#node)
+      else this.#hear(what, message.string())
     })
     this.#publish('hello', { node: this.#node })
     this.#timer = setInterval(() => this.#tick(), TELL_MS)
@@ -152,11 +149,9 @@ export class Peers {
     const { nc } = this.#connection
     const { promise: over, resolve } = Promise.withResolvers<void>()
     const inbox = createInbox()
-    const answers = nc.subscribe(inbox, {
-      callback: (error, answer) => {
-        if (!error && answer.data.length > 0) silent.delete(read(answer))
-        if (silent.size === 0) resolve()
-      },
+    const answers = this.#connection.listen(inbox, (answer) => {
+      if (answer.data.length > 0) silent.delete(read(answer))
+      if (silent.size === 0) resolve()
     })
     const timer = setTimeout(resolve, waitMs)
     try {
@@ -199,6 +194,13 @@ export class Peers {
       if (theirs) found.push([node, theirs])
     }
     return found
+  }
+
+  /** Drops what others counted for channels that are gone. */
+  forgetFigures(isOver: (key: string, figures: Figures) => boolean): void {
+    for (const { figures } of this.#others.values()) {
+      for (const [key, theirs] of figures) if (isOver(key, theirs)) figures.delete(key)
+    }
   }
 
   /** After the connection was lost. */

@@ -1,8 +1,8 @@
 import type { ChannelOptions } from '@signalbox/broker-core'
 import { channelNameProblem } from '@signalbox/broker-core'
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
 
+import { jsonOf } from '../json.ts'
 import type { Subjects } from '../subjects.ts'
 
 export type StoredType = 'queues' | 'events_store'
@@ -39,8 +39,8 @@ export function channelFrom(
   text: string,
   revision: number,
 ): StoredChannel | undefined {
-  const entry = parsed(text)
-  if (!Check(ENTRY, entry)) return undefined
+  const entry = jsonOf(ENTRY, text)
+  if (!entry) return undefined
   const { type, name, incarnation, options } = entry
   // As the Broker has it, but that empty parts between dots are taken: to the engine they are a name like any other.
   if (channelNameProblem(name.replaceAll(/\.{2,}/g, '.')) !== undefined) return undefined
@@ -52,14 +52,6 @@ export function channelFrom(
 /** What the bucket holds of a channel. */
 export function contentOf({ type, name, incarnation, options }: StoredChannel): string {
   return JSON.stringify({ type, name, incarnation, options })
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** -1 stands for what the channel itself does not say: the engine's own setting holds then. */
@@ -79,6 +71,6 @@ export function describeOwner(type: StoredType, name: string): string {
 /** What {@link describeOwner} wrote. */
 export function ownerIn(description: string): { readonly type: StoredType; readonly name: string } | undefined {
   const [, type, json = ''] = /^(\w+) (".*")$/s.exec(description) ?? []
-  const name = parsed(json)
-  return isStoredType(type) && typeof name === 'string' ? { type, name } : undefined
+  const name = jsonOf(Type.String(), json)
+  return isStoredType(type) && name !== undefined ? { type, name } : undefined
 }

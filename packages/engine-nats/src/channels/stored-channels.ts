@@ -2,6 +2,7 @@ import type { ChannelOptions } from '@signalbox/broker-core'
 import { isReservedChannel, messageOf, unavailable } from '@signalbox/broker-core'
 import { setTimeout as pause } from 'node:timers/promises'
 
+import { runInBackground } from '../background.ts'
 import type { Connection } from '../connection.ts'
 import type { EngineProblem } from '../options.ts'
 import type { Streams } from '../streams.ts'
@@ -59,9 +60,10 @@ export class StoredChannels {
     const seen = new Set<string>()
     const following = await this.#bucket.follow((news) => this.#hear(news, seen))
     this.#following = following
-    void following.ended.then(() => {
+    const again = following.ended.then(() => {
       if (this.#following === following && !this.#stopping.signal.aborted) this.resync()
     })
+    runInBackground(this.#onProblem, 'following the channels', again)
     if (!(await following.caughtUp)) throw new Error('the servers lost who reads them')
     // Those made in the meantime are not among them: their entries may still be on their way.
     for (const channel of before) if (!seen.has(channel.incarnation)) this.#forget(channel)
@@ -81,7 +83,7 @@ export class StoredChannels {
   /** After the connection was lost: tries until it works, since nothing else would tell of what changed meanwhile. */
   resync(): void {
     this.#isStale = true
-    if (!this.#isSyncing) void this.#syncWhileStale()
+    if (!this.#isSyncing) runInBackground(this.#onProblem, 'reading the channels again', this.#syncWhileStale())
   }
 
   async #syncWhileStale(): Promise<void> {

@@ -2,6 +2,7 @@ import type { OpenSubscription } from '@signalbox/broker-core'
 import { isBrokerError, messageOf } from '@signalbox/broker-core'
 import { setTimeout as pause } from 'node:timers/promises'
 
+import { runInBackground } from '../background.ts'
 import type { Parts } from '../parts.ts'
 
 const RETRY_MS = 200
@@ -30,7 +31,8 @@ export class FollowLoop {
     const stopListening = storedChannels.onChange((type, name) => {
       if (type === 'events_store' && name === this.#name) this.#wake()
     })
-    void this.#subscription.closed.then(() => this.#wake())
+    const woken = this.#subscription.closed.then(() => this.#wake())
+    runInBackground(settings.onProblem, 'ending a subscription to an events store', woken)
     try {
       while (!this.#subscription.ended) {
         try {

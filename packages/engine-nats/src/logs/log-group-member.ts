@@ -58,10 +58,8 @@ export class LogGroupMember {
   async join(): Promise<void> {
     const { connection, subjects } = this.#parts
     this.#interest?.unsubscribe()
-    this.#interest = connection.nc.subscribe(subjects.logGroup(this.#channel.incarnation, this.#group), {
-      callback: (error, message) => {
-        if (!error) message.respond()
-      },
+    this.#interest = connection.listen(subjects.logGroup(this.#channel.incarnation, this.#group), (message) => {
+      message.respond()
     })
     await connection.call(async () => {
       const { consumers } = connection.manager
@@ -125,7 +123,9 @@ export class LogGroupMember {
       connection.nc.publish(subject, NAK)
       return
     }
-    const working = setInterval(() => connection.nc.publish(subject, '+WPI'), ACK_WAIT_MS / 3).unref()
+    const working = setInterval(() => {
+      if (connection.connected) connection.nc.publish(subject, '+WPI')
+    }, ACK_WAIT_MS / 3).unref()
     try {
       figures.delivered(this.#channel.incarnation, 1, messageSize(entry))
       const left = this.#subscription.closed.then(() => 'left')

@@ -225,12 +225,13 @@ export class NatsLogs implements LogEngine {
   }
 
   #run(work: Promise<void>): void {
-    const running = work.catch((error: unknown) => {
-      const message = `a subscription to an events store: ${messageOf(error)}`
-      this.#parts.settings.onProblem({ kind: 'failed', message, error })
-    })
+    const running = work
+      .catch((error: unknown) => {
+        const message = `a subscription to an events store: ${messageOf(error)}`
+        this.#parts.settings.onProblem({ kind: 'failed', message, error })
+      })
+      .finally(() => this.#running.delete(running))
     this.#running.add(running)
-    void running.then(() => this.#running.delete(running))
   }
 
   async create(name: string, options: ChannelOptions): Promise<boolean> {

@@ -1,6 +1,7 @@
 import { messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 
+import { reportFailure } from '../background.ts'
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
 import type { AckSubject } from './ack-subject.ts'
@@ -69,8 +70,9 @@ export class Admission {
       if (maxReceiveCount === 0 || deadLetterQueue === '' || receiveCount <= maxReceiveCount) return delivery
       // Its last receive ended with its node, or its dead-letter queue had no room.
       await this.#disposal.bury(delivery, maxReceiveCount)
-    } catch {
-      // The servers are gone just now; the message comes back by itself.
+    } catch (error) {
+      // The message comes back by itself.
+      reportFailure(this.#parts.settings.onProblem, 'looking at a message that came again', error)
     }
     return undefined
   }

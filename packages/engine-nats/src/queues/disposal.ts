@@ -1,6 +1,7 @@
-import { isBrokerError, messageOf } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
+import { runInBackground } from '../background.ts'
 import type { Parts } from '../parts.ts'
 import { ReportOnce } from '../report-once.ts'
 import { ACK, NAK, nakAfter } from './ack-subject.ts'
@@ -40,7 +41,7 @@ export class Disposal {
 
   #forgetNote({ channel, sequence }: Delivery): void {
     // A note that stays is never read again.
-    this.#parts.notes.remove(this.#noteKey(channel, sequence)).catch(() => {})
+    this.background(this.#parts.notes.remove(this.#noteKey(channel, sequence)))
   }
 
   /** After a receive that did not end in an ack. @throws BrokerError ENGINE_UNAVAILABLE */
@@ -130,9 +131,6 @@ export class Disposal {
 
   /** Runs what nobody waits for. A message that it fails for comes back by itself. */
   background(work: Promise<void>): void {
-    work.catch((error: unknown) => {
-      if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) return
-      this.#parts.settings.onProblem({ kind: 'failed', message: `settling a message: ${messageOf(error)}`, error })
-    })
+    runInBackground(this.#parts.settings.onProblem, 'settling a message', work)
   }
 }

@@ -1,4 +1,5 @@
 import type { StoredChannel } from '../channels/stored-channel.ts'
+import { runInBackground } from '../background.ts'
 import type { Parts } from '../parts.ts'
 import type { Lease } from './leases.ts'
 import type { Receipt } from './receipts.ts'
@@ -59,7 +60,8 @@ export class LeaseClaims {
   /** The note stays as long as the receipt could be shown again, and as a node may still find the lease in its hands. */
   forgetLater(claimed: Claimed): void {
     const forget = (): void => {
-      this.#parts.notes.remove(this.#key(claimed)).catch(() => {})
+      const removed = this.#parts.notes.remove(this.#key(claimed))
+      runInBackground(this.#parts.settings.onProblem, 'forgetting who took over a lease', removed)
     }
     const left = claimed.deadline + 2 * LATE_MS - Date.now()
     setTimeout(forget, Math.min(MAX_TIMER_MS, Math.max(0, left))).unref()

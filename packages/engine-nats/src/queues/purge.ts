@@ -1,7 +1,11 @@
 import { unavailable } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
+import type { Static } from 'typebox'
+import { Type } from 'typebox'
 
+import { reportFailure } from '../background.ts'
 import type { StoredChannel } from '../channels/stored-channel.ts'
+import { jsonOf } from '../json.ts'
 import type { Parts } from '../parts.ts'
 import type { Leases } from './leases.ts'
 import type { QueueGauges } from './queue-gauges.ts'
@@ -10,10 +14,9 @@ import type { QueueGauges } from './queue-gauges.ts'
 const ANSWER_MS = 1_000
 const PARALLEL = 256
 
-interface Leased {
-  readonly node: string
-  readonly sequences: readonly number[]
-}
+const LEASED = Type.Object({ node: Type.String(), sequences: Type.Array(Type.Integer({ minimum: 1 })) })
+
+type Leased = Static<typeof LEASED>
 
 /** Empties queues, but for what is leased anywhere. */
 export class Purge {
@@ -32,20 +35,16 @@ export class Purge {
   /** Tells other nodes what is leased here. */
   start(): void {
     const { connection, subjects } = this.#parts
-    connection.nc.subscribe(subjects.nodes('leased'), {
-      callback: (error, message) => {
-        if (error) return
-        void this.#answer(message)
-      },
-    })
+    connection.listen(subjects.nodes('leased'), (message) => this.#answer(message))
   }
 
   async #answer(message: Msg): Promise<void> {
     const incarnation = message.string()
     try {
       await this.#returnStash(incarnation)
-    } catch {
+    } catch (error) {
       // What could not be given back comes back by itself.
+      reportFailure(this.#parts.settings.onProblem, 'giving back what nobody took', error)
     }
     const sequences = [...this.#leases.sequences(incarnation)]
     message.respond(JSON.stringify({ node: this.#parts.node, sequences } satisfies Leased))
@@ -65,9 +64,9 @@ export class Purge {
   async #leasedAnywhere({ incarnation }: StoredChannel): Promise<readonly number[]> {
     const found: number[] = []
     const read = (answer: Msg): string => {
-      const { node, sequences } = answer.json<Leased>()
-      found.push(...sequences)
-      return node
+      const leased = jsonOf(LEASED, answer.string())
+      for (const sequence of leased?.sequences ?? []) found.push(sequence)
+      return leased?.node ?? ''
     }
     const { silent } = await this.#parts.peers.askAll('leased', incarnation, read, ANSWER_MS)
     if (silent.length > 0) throw unavailable('another node does not say what it leases')

@@ -1,5 +1,6 @@
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import { API, isApiError } from '../errors.ts'
+import { reportFailure } from '../background.ts'
 import type { Parts } from '../parts.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import { TIME_GRAIN_MS, timesOf } from '../subjects.ts'
@@ -18,6 +19,8 @@ export interface QueueCounts {
 const ABOUT_MS = 2_000
 const MAX_TIMER_MS = 60 * 60_000
 const PARALLEL = 64
+/** After a failure, in milliseconds. */
+const AGAIN_MS = 5_000
 /** Before a node whose clock is wrong looks again, in milliseconds. */
 const SKEWED_MS = 5_000
 
@@ -76,7 +79,10 @@ export class QueueGauges {
     const timer = setTimeout(() => {
       this.#sweeps.delete(channel.incarnation)
       if (this.#parts.storedChannels.get('queues', channel.name)?.incarnation !== channel.incarnation) return
-      this.sweep(channel).catch(() => this.#sweepAt(channel, Date.now() + 1_000))
+      this.sweep(channel).catch((error: unknown) => {
+        reportFailure(this.#parts.settings.onProblem, 'removing expired messages', error)
+        this.#sweepAt(channel, Date.now() + AGAIN_MS)
+      })
     }, delay)
     timer.unref()
     this.#sweeps.set(channel.incarnation, { at: time, timer })

@@ -117,11 +117,12 @@ export class Queue {
     const options = { batch, waitMs, ...bytes }
     const pulling = this.#parts.pulls.pull(this.channel.stream, QUEUE_CONSUMER, options, (message) => {
       arrivals.push(Promise.resolve(this.#admission.admit(message)))
-      if (over) void offerAll()
+      if (over) offerRest()
     })
     const offerAll = async (): Promise<void> => {
       for (const delivery of await Promise.all(arrivals.splice(0))) if (delivery) this.#line.offer(delivery)
     }
+    const offerRest = (): void => this.#disposal.background(offerAll())
     const end = async (): Promise<Outcome> => {
       const how = await pulling
       const arrived = await Promise.all(arrivals.splice(0))
@@ -131,17 +132,17 @@ export class Queue {
         return { end: how, deliveries: [], passed: 0 }
       }
       over = true
-      void offerAll()
+      offerRest()
       return { end: how, deliveries, passed: arrived.length - deliveries.length }
     }
     const ended = end()
     const giveUp = async (): Promise<void> => {
       over = true
-      void offerAll()
+      offerRest()
       // It may have ended in this very moment, with what nobody takes now.
       for (const delivery of (await ended).deliveries) this.#line.offer(delivery)
     }
-    return { ended, giveUp: () => void giveUp() }
+    return { ended, giveUp: () => this.#disposal.background(giveUp()) }
   }
 
   /** Leases what fits into one answer; the rest goes to whoever waits next. */

@@ -19,6 +19,7 @@ export interface Receipt {
   readonly clientId: string
 }
 
+const KEY_BYTES = 32
 const MAC_BYTES = 16
 const MAX_LENGTH = 2_048
 
@@ -32,11 +33,12 @@ export class Receipts {
 
   static async open(notes: Notes, subjects: Subjects): Promise<Receipts> {
     const subject = subjects.note('key')
-    await notes.put(subject, randomBytes(32).toString('base64url'), 0)
+    await notes.put(subject, randomBytes(KEY_BYTES).toString('base64url'), 0)
     const note = await notes.get(subject)
+    const key = Buffer.from(note?.text ?? '', 'base64url')
     // With an empty key anybody could write receipts.
-    if (!note) throw unavailable('the key of receipts is gone')
-    return new Receipts(Buffer.from(note.text, 'base64url'))
+    if (key.byteLength !== KEY_BYTES) throw unavailable(`the key of receipts (${subject}) cannot be read; restore it`)
+    return new Receipts(key)
   }
 
   write(receipt: Receipt): string {

@@ -1,8 +1,11 @@
 import type { Settlement } from '@signalbox/broker-core'
 import { messageOf, messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
+import type { Static } from 'typebox'
+import { Type } from 'typebox'
 
 import { isNoResponders } from '../errors.ts'
+import { jsonOf } from '../json.ts'
 import type { Parts } from '../parts.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import { ackSubject } from './ack-subject.ts'
@@ -14,14 +17,15 @@ import { readRecord } from './queue-record.ts'
 import type { Receipt, Receipts } from './receipts.ts'
 
 /** What somebody who holds a message wants done with it. */
-type Wish = { readonly what: 'ack' | 'nack' } | { readonly what: 'extend'; readonly leaseMs: number }
+const WISH = Type.Union([
+  Type.Object({ what: Type.Union([Type.Literal('ack'), Type.Literal('nack')]) }),
+  Type.Object({ what: Type.Literal('extend'), leaseMs: Type.Number({ exclusiveMinimum: 0 }) }),
+])
+
+type Wish = Static<typeof WISH>
 
 /** A receipt that was shown to another node than the one that has its lease. */
-interface Shown {
-  readonly receipt: string
-  readonly clientId: string
-  readonly wish: Wish
-}
+const SHOWN = Type.Object({ receipt: Type.String(), clientId: Type.String(), wish: WISH })
 
 type Answer = 'settled' | 'lost' | 'moved'
 
@@ -61,17 +65,14 @@ export class Settlements {
   /** Serves the receipts that other nodes are shown. */
   start(): void {
     const { connection, subjects, node } = this.#parts
-    connection.nc.subscribe(subjects.node(node, 'settle'), {
-      callback: (error, message) => {
-        if (error) return
-        void this.#answer(message)
-      },
-    })
+    connection.listen(subjects.node(node, 'settle'), (message) => this.#answer(message))
   }
 
   async #answer(message: Msg): Promise<void> {
+    const shown = jsonOf(SHOWN, message.string())
+    if (!shown) return
     try {
-      const { receipt, clientId, wish } = message.json<Shown>()
+      const { receipt, clientId, wish } = shown
       message.respond(await this.#settleIfHere(receipt, clientId, wish))
     } catch (error) {
       this.#parts.settings.onProblem({

@@ -53,17 +53,18 @@ export class NatsRequests implements RequestEngine {
     await connection.ready()
     liveChannels.ensure(type, name)
     const key = liveKey(type, name)
-    const interest = connection.nc.subscribe(subjects.request(type, name), {
-      queue: group === undefined ? 'none' : hash(group),
-      callback: (error, message) => {
-        const request = error ? undefined : this.#responder.read(message)
+    const interest = connection.listen(
+      subjects.request(type, name),
+      (message) => {
+        const request = this.#responder.read(message)
         if (!request) return
         if (subscription.ended) return this.#responder.refuse(message)
         liveChannels.hear({ type, name, exists: true })
         figures.delivered(key, 1, requestSize(request))
         this.#responder.handle(message.reply ?? '', request, handler)
       },
-    })
+      { queue: group === undefined ? 'none' : hash(group) },
+    )
     const subscription: OpenSubscription = new OpenSubscription(signal, () => {
       // Requests that are on their way here already are refused, not lost.
       interest.drain().catch(() => {})

@@ -66,10 +66,8 @@ export class PendingRequest {
   start(): void {
     const { connection, subjects } = this.#parts
     const { timeoutMs, signal, callerGone } = this.#options
-    this.#announcements = connection.nc.subscribe(subjects.announcement(this.#type, this.#name), {
-      callback: (error) => {
-        if (!error && this.#waiting && !this.#delivered) this.#send()
-      },
+    this.#announcements = connection.listen(subjects.announcement(this.#type, this.#name), () => {
+      if (this.#waiting && !this.#delivered) this.#send()
     })
     this.#deadline = setTimeout(
       () => this.#reject(timedOut(this.#delivered, this.#name, timeoutMs)),

@@ -24,11 +24,7 @@ export class Requester {
   constructor(parts: Parts, silenceMs: number) {
     this.#parts = parts
     this.#silenceMs = silenceMs
-    parts.connection.nc.subscribe(`${this.#inbox}.*`, {
-      callback: (error, message) => {
-        if (!error) this.#receive(message)
-      },
-    })
+    parts.connection.listen(`${this.#inbox}.*`, (message) => this.#receive(message))
   }
 
   #receive(message: Msg): void {

@@ -2,6 +2,7 @@ import type { Reply, RequestMessage } from '@signalbox/broker-core'
 import { messageOf, messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 
+import { runInBackground } from '../background.ts'
 import type { Parts } from '../parts.ts'
 import type { RequestOnWire } from './wire.ts'
 import { decodeRequest, encodeReply, encodeSign } from './wire.ts'
@@ -31,11 +32,8 @@ export class Responder {
     this.#parts = parts
     this.#workingMs = workingMs
     const { connection, subjects, node } = parts
-    connection.nc.subscribe(subjects.node(node, 'cancel'), {
-      callback: (error, message) => {
-        if (error) return
-        for (const controller of this.#handling.get(message.string()) ?? []) controller.abort()
-      },
+    connection.listen(subjects.node(node, 'cancel'), (message) => {
+      for (const controller of this.#handling.get(message.string()) ?? []) controller.abort()
     })
   }
 
@@ -57,10 +55,8 @@ export class Responder {
     this.#handling.set(inbox, handling)
     const late = setTimeout(() => controller.abort(), Math.min(request.leftMs, MAX_TIMER_MS)).unref()
     const replied = this.#replied(handler, toMessage(request, controller.signal))
-    this.#settle(inbox, controller, late, replied).catch((error: unknown) => {
-      const message = `answering a command or query: ${messageOf(error)}`
-      this.#parts.settings.onProblem({ kind: 'failed', message, error })
-    })
+    const settled = this.#settle(inbox, controller, late, replied)
+    runInBackground(this.#parts.settings.onProblem, 'answering a command or query', settled)
   }
 
   /** A handler that throws at once, rather than reject, does no harm either. */

@@ -58,8 +58,8 @@ export interface EffectiveLimits {
   readonly anonymous: AccountLimits
 }
 
-/** A limit up to this is not divided: half of a handful would refuse an honest caller and spare nobody. */
-const UNDIVIDED = 16
+/** A limit up to this is not divided: half of a few would refuse an honest caller and spare nobody. */
+const UNDIVIDED = 100
 
 /** What one caller may hold of what the process has: half. Half of no limit is no limit. */
 export function half(limit: number): number {

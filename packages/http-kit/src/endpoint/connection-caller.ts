@@ -6,6 +6,9 @@ import type { Broker, BrokerHandle, Caller } from '@signalbox/broker-core'
 import { addressOf, networkOf } from '../admission/trusted-proxies.ts'
 import type { Identity } from '../authenticator.ts'
 
+/** What the accounts of anonymous callers begin with; a network address follows. */
+export const ANONYMOUS_ACCOUNT = 'address:'
+
 const CALLER = Symbol('caller')
 
 /** On the connection itself: clients make many requests on one, as the same caller. */
@@ -25,7 +28,7 @@ export class ConnectionCaller {
   constructor(identity: Identity, address: string | undefined, anonymous: boolean) {
     this.identity = identity
     this.address = address
-    this.account = anonymous ? `address:${networkOf(address)}` : `client:${identity.clientId}`
+    this.account = anonymous ? `${ANONYMOUS_ACCOUNT}${networkOf(address)}` : `client:${identity.clientId}`
   }
 
   /** The handle of the Broker for this caller. */

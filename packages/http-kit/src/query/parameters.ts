@@ -23,10 +23,12 @@ type Value = string | number | boolean | readonly string[]
  * The reader of one route's query: the schema gives the type, the check and the documentation. Nothing is filled in;
  * text becomes a number or a boolean only where it is written as one.
  * @param refused Makes the error that the reader throws for a query that breaks the schema
+ * @param ignored Parameters that are taken and dropped, unless the schema has them
  */
 export function compileQuery<Query extends TObject>(
   schema: Query,
   refused: (problems: readonly ParameterProblem[]) => Error,
+  ignored: readonly string[] = [],
 ): (query: string) => Static<Query> {
   const validator = Compile(schema)
   return (query) => {
@@ -34,9 +36,10 @@ export function compileQuery<Query extends TObject>(
     const problems: ParameterProblem[] = []
     for (const [name, text] of pairs(query, problems)) {
       const parameter = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined
-      if (parameter === undefined)
+      if (parameter === undefined) {
+        if (ignored.includes(name)) continue
         problems.push({ parameter: nameShown(name), given: 'unknown', allowed: names(schema) })
-      else add(values, name, text, parameter, problems)
+      } else add(values, name, text, parameter, problems)
     }
     if (problems.length === 0 && validator.Check(values)) return values
     throw refused([...problems, ...valueProblems(schema, values, problems)])

@@ -7,15 +7,18 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import type { AuditEntry, AuditEvent } from './audit-entry.ts'
 import { AUDIT_CHANNEL, auditEntry } from './audit-entry.ts'
 import { AuthenticationFailures } from './authentication-failures.ts'
+import { Denials } from './denials.ts'
 
 export interface AuditLogOptions {
   /** Entries older than this go, in seconds; 0 keeps all. @default 2592000, 30 days */
   readonly maxAgeSeconds?: number
+  /** The most bytes of all entries: the oldest go first. 0 is no limit. @default 268435456 */
+  readonly maxBytes?: number
   /** Entries that may wait for the store; further ones are dropped and counted. @default 10000 */
   readonly maxBuffered?: number
   /** The name of this node. @default the host's */
   readonly node?: string
-  /** How long failed authentications of one address are gathered into one entry, in milliseconds. @default 60000 */
+  /** How long failed authentications of one address, and denials of one caller, are gathered, in milliseconds. @default 60000 */
   readonly gatherMs?: number
   /** How long after the store refused an entry it is tried again, in milliseconds. @default 1000 */
   readonly retryMs?: number
@@ -42,7 +45,9 @@ export class AuditLog {
   readonly #node: string
   readonly #retryMs: number
   readonly #failed: (error: unknown) => void
+  readonly #maxBytes: number
   readonly #failures: AuthenticationFailures
+  readonly #denials: Denials
   #waiting: Waiting[] = []
   /** Entries that the store was given and has not answered for. */
   #storing = 0
@@ -61,7 +66,10 @@ export class AuditLog {
     this.#node = options.node ?? hostname()
     this.#retryMs = options.retryMs ?? 1_000
     this.#failed = options.failed ?? (() => {})
-    this.#failures = new AuthenticationFailures(options.gatherMs ?? 60_000, (event) => this.record(event))
+    this.#maxBytes = options.maxBytes ?? 268_435_456
+    const { gatherMs = 60_000 } = options
+    this.#failures = new AuthenticationFailures(gatherMs, (event) => this.#add(event))
+    this.#denials = new Denials(gatherMs, (event) => this.#add(event))
   }
 
   /** Entries lost since the start because the store did not take them in time. */
@@ -69,8 +77,13 @@ export class AuditLog {
     return this.#dropped
   }
 
-  /** Never waits and never throws. */
+  /** Never waits and never throws. Of the denials of an action to a caller within a minute, all but the first are one entry. */
   record(event: AuditEvent): void {
+    if (event.outcome === 'denied' && !this.#closed) this.#denials.add(event)
+    else this.#add(event)
+  }
+
+  #add(event: AuditEvent): void {
     if (this.#closed || this.#waiting.length >= this.#maxBuffered) {
       this.#drop()
       return
@@ -97,6 +110,7 @@ export class AuditLog {
   /** Stores what waits, for at most `graceMs`; later entries are dropped. Idempotent. @default graceMs 2000 */
   async close(graceMs = 2_000): Promise<void> {
     this.#failures.close()
+    this.#denials.close()
     this.#closed = true
     clearTimeout(this.#retry)
     this.#retry = undefined
@@ -154,7 +168,10 @@ export class AuditLog {
   async #createChannel(system: BrokerHandle): Promise<void> {
     if (this.#created) return
     try {
-      await system.channels.create('events_store', AUDIT_CHANNEL, { maxAgeMs: this.#maxAgeMs })
+      await system.channels.create('events_store', AUDIT_CHANNEL, {
+        maxAgeMs: this.#maxAgeMs,
+        maxBytes: this.#maxBytes,
+      })
       this.#created = true
     } catch (error) {
       // The append after it meets the same trouble, and is tried again.

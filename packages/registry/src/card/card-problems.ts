@@ -30,9 +30,14 @@ export function shown(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
   if (typeof value !== 'string') return String(value)
-  return value.length > MAX_SHOWN
-    ? `${JSON.stringify(value.slice(0, MAX_SHOWN))}… (${value.length})`
-    : JSON.stringify(value)
+  return value.length > MAX_SHOWN ? `${quoted(value.slice(0, MAX_SHOWN))}… (${value.length})` : quoted(value)
+}
+
+/** What JSON.stringify leaves as it is, and a terminal or a page may obey. */
+const OBEYED = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+function quoted(text: string): string {
+  return JSON.stringify(text).replace(OBEYED, (it) => `\\u${it.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 function collect(schema: TSchema, value: unknown, field: string, problems: CardProblem[]): void {

@@ -9,6 +9,7 @@ import type { SubmittedCard } from './agent-card.ts'
 import { agentUrl } from './agent-url.ts'
 import { allowedBy, cardProblems, MAX_PROBLEMS, shown } from './card-problems.ts'
 import type { CardProblem } from './card-problems.ts'
+import { nameProblems } from './name-problems.ts'
 
 /** The largest card, in bytes of JSON without what the server sets (R1). */
 export const MAX_CARD_BYTES = 65_536
@@ -32,6 +33,7 @@ export async function validateCard(
   if (problem !== undefined) throw invalidCard([problem])
   const valid = card.Check(submitted)
   const problems = valid ? [] : [...cardProblems(AgentCardSchema, submitted)]
+  problems.push(...nameProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   const urlProblem = await problemOfUrl(submitted, problems, checkAddress)
   if (urlProblem !== undefined) problems.push(urlProblem)
   if (!valid || problems.length > 0) throw invalidCard(problems)

@@ -9,6 +9,8 @@ import type { StoredCard } from '../card/agent-card.ts'
 /** What the discovery log holds of a registered agent. */
 export interface AgentRecord {
   readonly card: StoredCard
+  /** What the agent counts against: the account of whoever registered it first. */
+  readonly account: string
   /** Another one after each registration; heartbeats keep it. */
   readonly revision: string
   /** The sequence at which the agent was registered first, since it last was not. The same on every node. */
@@ -21,12 +23,13 @@ export interface AgentRecord {
 export type NewRecord = Omit<AgentRecord, 'since'> & { readonly since?: number }
 
 /** The entry that says an agent is registered: its card as the body, what changes with heartbeats in tags. */
-export function recordEntry({ card, revision, since, lastSeenMs }: NewRecord): StoredEventInput {
+export function recordEntry({ card, account, revision, since, lastSeenMs }: NewRecord): StoredEventInput {
   return {
     key: card.agent_id,
     body: encodeText(JSON.stringify(card)),
     tags: {
       revision,
+      account,
       last_seen: String(lastSeenMs),
       ...(since === undefined ? {} : { since: String(since) }),
     },
@@ -40,11 +43,30 @@ export function tombstone(agentId: string): StoredEventInput {
   return { key: agentId, body: NOTHING, tombstone: true }
 }
 
+/** An expired agent's id stays its owner's until then. */
+export interface IdHold {
+  /** The ClientID of whoever owned the agent. */
+  readonly owner: string
+  /** Milliseconds since the epoch. */
+  readonly untilMs: number
+}
+
+/** The entry that says an agent is gone, and its id held. Not a tombstone: those are kept for an hour only. */
+export function holdEntry(agentId: string, { owner, untilMs }: IdHold): StoredEventInput {
+  return { key: agentId, body: NOTHING, tags: { held_for: owner, held_until: String(untilMs) } }
+}
+
+/** Whether somebody else than the id's last owner has to leave it alone. */
+export function isHeld({ untilMs }: IdHold): boolean {
+  return untilMs > Date.now()
+}
+
 /** What one entry says: the agent's record, or that there is none. */
 export interface DiscoveryEntry {
   readonly agentId: string
   readonly sequence: number
   readonly record?: AgentRecord
+  readonly hold?: IdHold
 }
 
 const storedCard = Compile(
@@ -61,19 +83,23 @@ const storedCard = Compile(
 
 /**
  * Reads an entry. `known` is what the agent's entry before said: a heartbeat repeats its card, which is then not parsed again.
- * @throws TypeError for an entry that {@link recordEntry} and {@link tombstone} did not make
+ * @throws TypeError for an entry that {@link recordEntry}, {@link holdEntry} and {@link tombstone} did not make
  */
 export function readEntry(event: StoredEvent, known?: AgentRecord): DiscoveryEntry {
   const { key: agentId, sequence, tags } = event
   if (agentId === undefined) throw new TypeError('it has no key')
   if (event.tombstone) return { agentId, sequence }
+  const { held_for: owner, held_until: until } = tags
+  if (owner !== undefined) return { agentId, sequence, hold: { owner, untilMs: whole('held_until', until) } }
   const { revision, last_seen: lastSeen, since = String(sequence) } = tags
   if (revision === undefined) throw new TypeError('it has no revision')
   const shared = { revision, since: whole('since', since), lastSeenMs: whole('last_seen', lastSeen) }
   const repeats = known !== undefined && known.revision === revision && known.since === shared.since
   const card = repeats ? known.card : readCard(event.body)
   if (card.agent_id !== agentId) throw new TypeError('it holds the card of another agent')
-  return { agentId, sequence, record: { card, ...shared } }
+  // Entries of older versions have none.
+  const account = tags['account'] ?? `client:${card.registered_by}`
+  return { agentId, sequence, record: { card, account, ...shared } }
 }
 
 function readCard(body: Uint8Array): StoredCard {

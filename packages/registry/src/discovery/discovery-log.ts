@@ -5,7 +5,7 @@ import { isBrokerError } from '@signalbox/broker-core'
 
 import { AppliedSequence } from './applied-sequence.ts'
 import { readEntry } from './discovery-entry.ts'
-import type { AgentRecord, DiscoveryEntry } from './discovery-entry.ts'
+import type { AgentRecord, DiscoveryEntry, IdHold } from './discovery-entry.ts'
 
 /** The compacted events store that replicates registrations between nodes (specification, "Events", internal channels). */
 export const DISCOVERY_CHANNEL = '_AGENTS_.discovery'
@@ -23,7 +23,7 @@ export interface DiscoverySink {
   known(agentId: string): AgentRecord | undefined
   /** The entries come in their order. `live`: it was written while this node followed; false for history. */
   apply(entry: DiscoveryEntry, live: boolean): void
-  /** The whole history was read: agents that are not in it are gone. */
+  /** The whole history was read: agents that are not in it are gone, and so are holds of their ids. */
   retain(agentIds: ReadonlySet<string>): void
   /** Something went wrong that no caller is told about. */
   failed(error: unknown): void
@@ -34,6 +34,7 @@ export interface LastEntry {
   /** What the next entry has to expect; 0 where there is none. */
   readonly sequence: number
   readonly record?: AgentRecord
+  readonly hold?: IdHold
 }
 
 /** The discovery log: writes to it, and follows it from its first entry on. */
@@ -66,7 +67,7 @@ export class DiscoveryLog {
         // Retention by age or size, which other channels may have, would lose registrations.
         const options = { compacted: true, maxAgeMs: 0, maxBytes: 0 }
         await this.#system.channels.create('events_store', DISCOVERY_CHANNEL, options)
-        this.#following = this.#follow(await this.#begin())
+        this.#following = this.#follow(await this.#begin()).catch((error: unknown) => this.#sink.failed(error))
         return
       } catch (error) {
         // A cluster that chooses new leaders, after a crash of a server, says nothing for seconds.
@@ -121,7 +122,7 @@ export class DiscoveryLog {
       for (const event of page) {
         next = event.sequence + 1
         const entry = this.#apply(event, false)
-        if (entry?.record === undefined) present.delete(event.key ?? '')
+        if (entry?.record === undefined && entry?.hold === undefined) present.delete(event.key ?? '')
         else present.add(entry.agentId)
       }
       if (page.length === 0) break
@@ -164,7 +165,12 @@ export class DiscoveryLog {
     const read = this.#read(event)
     // Under a key whose last entry cannot be read there is no agent: a node that starts later would see none either.
     const entry = read ?? (key === undefined ? undefined : { agentId: key, sequence })
-    if (entry !== undefined) this.#sink.apply(entry, live)
+    try {
+      if (entry !== undefined) this.#sink.apply(entry, live)
+    } catch (error) {
+      // Following goes on with the next entry: an engine would deliver this one again and again.
+      this.#sink.failed(error)
+    }
     this.#applied.advance(sequence)
     return entry
   }

@@ -82,7 +82,7 @@ class RegistryEndpoints {
 
   #run(exchange: RegistryExchange, route: Route, caller: ConnectionCaller, agentId: string, query: string): void {
     const { hold, request, response } = exchange
-    const { identity } = caller
+    const { account, identity } = caller
     const { maxBodyBytes, broker } = this.#options
     this.#inFlight.begin()
     let running = true
@@ -103,6 +103,7 @@ class RegistryEndpoints {
         hold,
         maxBodyBytes,
         identity,
+        account,
         rights: broker && caller.handle(broker),
         agentId,
         query,

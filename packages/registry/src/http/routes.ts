@@ -20,6 +20,8 @@ export interface RouteCall {
   readonly hold: BodyBudget | undefined
   readonly maxBodyBytes: number
   readonly identity: Identity
+  /** What the caller's agents count against. */
+  readonly account: string
   /** What the policy lets the caller do with agents (S4); undefined where there is none. */
   readonly rights: Pick<BrokerHandle, 'permits' | 'authorize'> | undefined
   /** Of the path `/agents/{agent_id}`; otherwise empty. */
@@ -40,11 +42,11 @@ const OK = { ok: true }
 const register: Route = {
   name: 'register',
   method: 'POST',
-  async run({ registry, request, hold, maxBodyBytes, identity, rights }) {
+  async run({ registry, request, hold, maxBodyBytes, identity, account, rights }) {
     const card = await readJson(request, hold, maxBodyBytes, 'card')
     const agentId = claimedId(card)
     if (agentId !== undefined) rights?.authorize('register', 'agents', agentId)
-    return registry.register(card, callerOf(request, identity))
+    return registry.register(card, { ...callerOf(request, identity), account })
   },
 }
 

@@ -1,0 +1,27 @@
+import process from 'node:process'
+
+import { EmbeddedEngineError, recoverStore } from '@signalbox/engine-embedded'
+
+import { ServerError } from '../errors.ts'
+import { readCommandLine } from './arguments.ts'
+import { helpWanted, USAGE } from './usage.ts'
+
+/**
+ * `signalbox recover`: copies what can be read of a damaged store to a new one, and prints what is left out. The server that
+ * uses the damaged store must be stopped.
+ * @throws ServerError CONFIG_INVALID; START_FAILED for a store that cannot be read at all or a folder that cannot be written
+ */
+export async function recoverCommand(args: readonly string[]): Promise<void> {
+  if (helpWanted('recover', args)) return
+  const [from, to, ...more] = readCommandLine('recover', args, {}).positionals
+  if (from === undefined || to === undefined || more.length > 0)
+    throw new ServerError('CONFIG_INVALID', [`recover: allowed is ${USAGE.recover}`])
+  try {
+    const { file, bytes, channels, messages, leftOut } = recoverStore(from, to)
+    process.stdout.write(`${file}: ${channels} channels, ${messages} messages, ${bytes} bytes\n`)
+    for (const line of leftOut) process.stdout.write(`left out: ${line}\n`)
+  } catch (error) {
+    if (!(error instanceof EmbeddedEngineError)) throw error
+    throw new ServerError('START_FAILED', [`recover: ${error.message}`], { cause: error })
+  }
+}

@@ -1,0 +1,144 @@
+import type { Caller } from './caller.ts'
+import type { ChannelType } from './channel.ts'
+import type { Engine } from './engine.ts'
+import { BrokerError } from './errors.ts'
+
+/** What one account may hold of the broker; 0 is no limit. */
+export interface LimitsOfCaller {
+  /** Channels that the account was the first to use, while they exist. */
+  readonly channels: number
+  /** Commands and queries that wait for their answer. */
+  readonly waitingRequests: number
+}
+
+/** The limits, as label values. */
+export type CallerLimitName = 'caller_channels' | 'caller_waiting_requests'
+
+export interface CallerLimitsOptions {
+  readonly limitsOf: (caller: Caller) => LimitsOfCaller
+  readonly onLimit: (name: CallerLimitName, caller: Caller) => void
+}
+
+/** A channel that is counted before it exists, such as a dead-letter queue, is counted for this long, in milliseconds. */
+const EXPECTED_MS = 10 * 60_000
+
+/** The shortest time between two looks for channels that are gone, for one account, in milliseconds. */
+const RECOUNT_MS = 1_000
+
+interface Counted {
+  readonly type: ChannelType
+  readonly name: string
+  /** When it began to count. */
+  readonly since: number
+}
+
+interface Account {
+  readonly channels: Map<string, Counted>
+  recountedAt: number
+}
+
+/**
+ * Counts what each account holds, in memory: counts begin at 0 when the broker starts, and each node counts for itself. A
+ * channel counts for the account that was the first to use it.
+ */
+export class CallerLimits {
+  readonly #engine: Engine
+  readonly #options: CallerLimitsOptions
+  readonly #accounts = new Map<string, Account>()
+  /** The account of each channel that counts. */
+  readonly #owners = new Map<string, string>()
+  readonly #waiting = new Map<string, number>()
+
+  constructor(engine: Engine, options: CallerLimitsOptions) {
+    this.#engine = engine
+    this.#options = options
+  }
+
+  /**
+   * Counts a channel that the caller is about to create. Returns what undoes it, or nothing when the channel exists or counts already.
+   * @throws BrokerError CALLER_LIMIT
+   */
+  reserve(caller: Caller, type: ChannelType, name: string): (() => void) | undefined {
+    if (this.#engine.channels.exists(type, name)) return undefined
+    const max = this.#options.limitsOf(caller).channels
+    const key = `${type} ${name}`
+    if (max === 0 || this.#counts(key)) return undefined
+    const id = accountOf(caller)
+    const account = this.#accounts.get(id) ?? { channels: new Map(), recountedAt: 0 }
+    if (account.channels.size >= max) this.#recount(account)
+    if (account.channels.size >= max) {
+      const text = `the caller has ${max} channels, as many as one caller may; delete some, or use existing ones`
+      throw this.#refusal('caller_channels', caller, max, text)
+    }
+    this.#accounts.set(id, account)
+    account.channels.set(key, { type, name, since: Date.now() })
+    this.#owners.set(key, id)
+    return () => {
+      if (!this.#engine.channels.exists(type, name)) this.#forget(key)
+    }
+  }
+
+  /** A channel that another node deleted may be made again, by somebody else. */
+  #counts(key: string): boolean {
+    const id = this.#owners.get(key)
+    const counted = id === undefined ? undefined : this.#accounts.get(id)?.channels.get(key)
+    if (counted === undefined) return false
+    if (Date.now() - counted.since < EXPECTED_MS) return true
+    this.#forget(key)
+    return false
+  }
+
+  /** A channel does not exist any more. */
+  deleted(type: ChannelType, name: string): void {
+    this.#forget(`${type} ${name}`)
+  }
+
+  #forget(key: string): void {
+    const id = this.#owners.get(key)
+    if (id === undefined) return
+    this.#owners.delete(key)
+    const account = this.#accounts.get(id)
+    account?.channels.delete(key)
+    if (account?.channels.size === 0) this.#accounts.delete(id)
+  }
+
+  /** Forgets channels that went without this node deleting them. */
+  #recount(account: Account): void {
+    const now = Date.now()
+    if (now - account.recountedAt < RECOUNT_MS) return
+    account.recountedAt = now
+    const { channels } = this.#engine
+    for (const [key, { type, name, since }] of account.channels) {
+      if (now - since >= EXPECTED_MS && !channels.exists(type, name)) this.#forget(key)
+    }
+  }
+
+  /** Counts a request that waits for its answer; call what it returns when it has ended. @throws BrokerError CALLER_LIMIT */
+  beginWaiting(caller: Caller): (() => void) | undefined {
+    const max = this.#options.limitsOf(caller).waitingRequests
+    if (max === 0) return undefined
+    const id = accountOf(caller)
+    const count = this.#waiting.get(id) ?? 0
+    if (count >= max) {
+      const text = `the caller has ${max} commands and queries waiting for an answer, as many as one caller may; wait until some have ended`
+      throw this.#refusal('caller_waiting_requests', caller, max, text)
+    }
+    this.#waiting.set(id, count + 1)
+    return () => {
+      const left = (this.#waiting.get(id) ?? 1) - 1
+      if (left > 0) this.#waiting.set(id, left)
+      else this.#waiting.delete(id)
+    }
+  }
+
+  #refusal(name: CallerLimitName, caller: Caller, limit: number, text: string): BrokerError {
+    try {
+      this.#options.onLimit(name, caller)
+    } catch {}
+    return new BrokerError('CALLER_LIMIT', text, { name, limit })
+  }
+}
+
+function accountOf({ account, clientId }: Caller): string {
+  return account ?? clientId
+}

@@ -1,0 +1,149 @@
+import { messageOf } from '@signalbox/broker-core'
+import Database from 'better-sqlite3'
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
+import { resolve } from 'node:path'
+
+import { EmbeddedEngineError } from '../errors.ts'
+import { makeFolder, storeFiles, syncPath } from './files.ts'
+import { StoreLock } from './lock.ts'
+import { createDataFile } from './prepare-store.ts'
+import { RecoveredChannels } from './recovered-channels.ts'
+import { CHANNEL, KEY, SEQUENCE } from './schema.ts'
+import type { SalvagedRow } from './salvage.ts'
+import { channelRows, salvage } from './salvage.ts'
+import { openSource } from './source.ts'
+import { isFull } from './sqlite-code.ts'
+import type { StoredType } from './stored-channel.ts'
+import { parseTags } from './tags.ts'
+
+/** What a recovery came to. */
+export interface Recovery {
+  /** The absolute path of the new store's data file. */
+  readonly file: string
+  readonly bytes: number
+  readonly channels: number
+  readonly messages: number
+  /** A line for each channel of which something was left out. */
+  readonly leftOut: readonly string[]
+}
+
+const MESSAGE = ['id', 'client_id', 'timestamp', 'size', 'metadata', 'tags']
+const QUEUED = [...MESSAGE, 'expires_at', 'receive_count', 'max_receive_count', 'dead_letter_queue']
+
+const TABLES: readonly { readonly name: string; readonly type: StoredType; readonly columns: readonly string[] }[] = [
+  { name: 'queue_messages', type: 'queues', columns: [...QUEUED, 'body'] },
+  { name: 'delayed_messages', type: 'queues', columns: [...QUEUED, 'due_at', 'body'] },
+  { name: 'log_entries', type: 'events_store', columns: [...MESSAGE, 'log_key', 'tombstone', 'body'] },
+]
+
+const TEXTS = new Set(['id', 'client_id', 'metadata', 'tags', 'dead_letter_queue'])
+
+/**
+ * Copies what can be read of a damaged store to a new one in another folder. The damaged one is not changed, and must not
+ * be open. Messages under lease are deliverable in the copy; deduplication ids of the last two minutes are not copied.
+ * @throws EmbeddedEngineError STORE_LOCKED, STORE_DAMAGED when nothing can be read, STORE_VERSION, STORE_UNWRITABLE,
+ *   RECOVERY_UNWRITABLE; then there is no copy
+ */
+export function recoverStore(from: string, to: string): Recovery {
+  const source = storeFiles(resolve(from))
+  const target = storeFiles(resolve(to))
+  const database = openSource(source.data, true)
+  try {
+    const lock = new StoreLock(source.lock)
+    try {
+      return writeCopy(database, target.folder, target.data)
+    } finally {
+      lock.release()
+    }
+  } finally {
+    database.close()
+  }
+}
+
+/** Under another name until it is whole. */
+function writeCopy(source: Database.Database, folder: string, file: string): Recovery {
+  if (existsSync(file)) throw unwritable(file, 'it is there already, and is not overwritten; choose another folder')
+  const draft = `${file}.part`
+  try {
+    makeFolder(folder)
+    rmSync(draft, { force: true })
+    createDataFile({ folder, data: draft })
+    const copied = fill(source, draft)
+    syncPath(draft)
+    const { size: bytes } = statSync(draft)
+    renameSync(draft, file)
+    syncPath(folder)
+    return { file, bytes, ...copied }
+  } catch (error) {
+    for (const leftover of [draft, `${draft}-wal`, `${draft}-shm`]) rmSync(leftover, { force: true })
+    if (error instanceof EmbeddedEngineError) throw error
+    throw unwritable(file, isFull(error) ? 'the disk is full' : messageOf(error), error)
+  }
+}
+
+function fill(source: Database.Database, draft: string): Pick<Recovery, 'channels' | 'messages' | 'leftOut'> {
+  const target = new Database(draft, { fileMustExist: true })
+  try {
+    // The file is thrown away unless it is whole and synced.
+    target.pragma('journal_mode = MEMORY')
+    target.pragma('synchronous = OFF')
+    return target.transaction(() => {
+      const channels = new RecoveredChannels(source)
+      for (const table of TABLES) copyTable(source, target, table, channels)
+      target.exec(`
+        INSERT INTO log_keys (channel, log_key, sequence)
+        SELECT ${CHANNEL}, log_key, max(${SEQUENCE}) FROM log_entries WHERE log_key IS NOT NULL GROUP BY 1, 2`)
+      return channels.write(target)
+    })()
+  } finally {
+    if (target.open) {
+      target.pragma('journal_mode = WAL')
+      target.close()
+    }
+  }
+}
+
+function copyTable(
+  source: Database.Database,
+  target: Database.Database,
+  { name, type, columns }: (typeof TABLES)[number],
+  channels: RecoveredChannels,
+): void {
+  const reader = channelRows(source, name, columns)
+  const insert = target.prepare(
+    `INSERT OR IGNORE INTO ${name} (key, ${columns.join(', ')}) VALUES (${KEY}, ${columns.map(() => '?').join(', ')})`,
+  )
+  for (const channel of channels.of(source, name, type)) {
+    salvage(reader(channel.id), 1, channel.highest, (row) => {
+      if (!isReadable(row, columns)) return
+      const [sequence, ...values] = row
+      if (insert.run(channel.id, sequence, ...values).changes === 0) return
+      channels.count(channel, name === 'delayed_messages', sequence, Number(row[3]), Number(row[4]))
+    })
+  }
+}
+
+/** A damaged page may be read and hold nonsense. */
+function isReadable([sequence, ...values]: SalvagedRow, columns: readonly string[]): boolean {
+  if (sequence < 1) return false
+  return columns.every((column, i) => {
+    const value = values[i]
+    if (column === 'body') return value instanceof Uint8Array
+    if (column === 'log_key') return value === null || typeof value === 'string'
+    if (!TEXTS.has(column)) return Number.isSafeInteger(value)
+    return typeof value === 'string' && (column !== 'tags' || areTags(value))
+  })
+}
+
+function areTags(json: string): boolean {
+  try {
+    return typeof parseTags(json) === 'object'
+  } catch {
+    return false
+  }
+}
+
+function unwritable(file: string, reason: string, cause?: unknown): EmbeddedEngineError {
+  const problem = `cannot write the recovered store: ${file}: ${reason}`
+  return new EmbeddedEngineError('RECOVERY_UNWRITABLE', problem, file, { cause })
+}

@@ -1,0 +1,159 @@
+import type Database from 'better-sqlite3'
+
+import { MAX_CHANNEL_ID, KEY, LAST_SEQUENCE, CHANNEL } from './schema.ts'
+import type { RangeReader, SalvagedRow } from './salvage.ts'
+import { salvage } from './salvage.ts'
+import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'
+import type { StoredChannel, StoredType } from './stored-channel.ts'
+import { newChannel } from './stored-channel.ts'
+
+/** A channel of the copy, with what the damaged store says that it holds. */
+interface RecoveredChannel extends StoredChannel {
+  /** Messages by the counters; undefined when those could not be read. */
+  readonly expected: number | undefined
+  /** No sequence is higher. */
+  readonly highest: number
+}
+
+const COLUMNS =
+  'id, type, name, last_sequence, last_timestamp, entries, delayed, incoming, incoming_bytes, outgoing, outgoing_bytes, dead_lettered, expired, last_activity, compacted, max_age_ms, max_bytes'
+
+/** The channels of a store that is copied. Their counters are made anew from the rows that came. */
+export class RecoveredChannels {
+  readonly #byId = new Map<number, RecoveredChannel>()
+  readonly #deleted: ReadonlySet<number>
+
+  constructor(source: Database.Database) {
+    const prepare = (order: string): Database.Statement<unknown[], SalvagedRow> =>
+      source
+        .prepare<unknown[], SalvagedRow>(
+          `SELECT ${COLUMNS} FROM channels NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id ${order}`,
+        )
+        .raw()
+    const upwards = prepare('ASC')
+    const downwards = prepare('DESC')
+    const reader: RangeReader = {
+      rows: (low, high, backwards) => (backwards ? downwards : upwards).iterate(low, high),
+    }
+    salvage(reader, 1, MAX_CHANNEL_ID, (row) => {
+      const channel = channelOf(row)
+      if (channel) this.#byId.set(channel.id, channel)
+    })
+    this.#deleted = new Set(
+      orElse([], () => source.prepare<[], { channel: number }>('SELECT channel FROM garbage').all()).map(
+        ({ channel }) => channel,
+      ),
+    )
+  }
+
+  /** The channels that have rows in a table, or should. One whose own row cannot be read gets a name made of its id. */
+  of(source: Database.Database, table: string, type: StoredType): RecoveredChannel[] {
+    const next = source.prepare<[number, number], { channel: number }>(
+      `SELECT ${CHANNEL} AS channel FROM ${table} WHERE key > ${KEY} ORDER BY key LIMIT 1`,
+    )
+    const ids = new Set([...this.#byId.values()].filter((channel) => channel.type === type).map(({ id }) => id))
+    let known = [...ids].sort((a, b) => a - b)
+    for (let id: number | undefined = 0; id !== undefined;) {
+      const after: number = id
+      known = known.filter((each) => each > after)
+      // Behind a damaged page, at the next channel that is known.
+      id = orElse(known[0], () => next.get(after, LAST_SEQUENCE)?.channel)
+      if (id !== undefined && id > after && id <= MAX_CHANNEL_ID) ids.add(id)
+      else if (id !== undefined) break
+    }
+    const channels: RecoveredChannel[] = []
+    for (const id of ids) {
+      const channel = this.#byId.get(id) ?? (this.#deleted.has(id) ? undefined : this.#unnamed(id, type))
+      if (channel?.type === type) channels.push(channel)
+    }
+    return channels
+  }
+
+  #unnamed(id: number, type: StoredType): RecoveredChannel {
+    const channel = { ...newChannel(id, type, `recovered.${id}`), expected: undefined, highest: LAST_SEQUENCE }
+    this.#byId.set(id, channel)
+    return channel
+  }
+
+  /** A message of the channel is in the copy. */
+  count(channel: RecoveredChannel, delayed: boolean, sequence: number, timestamp: number, size: number): void {
+    if (delayed) channel.delayed++
+    else channel.entries++
+    channel.bytes += size
+    channel.lastSequence = Math.max(channel.lastSequence, sequence)
+    if (channel.type !== 'events_store') return
+    channel.lastTimestamp = Math.max(channel.lastTimestamp, timestamp)
+    channel.firstSequence = channel.firstSequence === 0 ? sequence : Math.min(channel.firstSequence, sequence)
+  }
+
+  /** Writes the channels; says what was left out. */
+  write(target: Database.Database): { channels: number; messages: number; leftOut: string[] } {
+    const insert = target.prepare(`
+      INSERT INTO channels (${COLUMNS}, first_sequence, bytes) VALUES (${Array(19).fill('?').join(', ')})`)
+    const leftOut: string[] = []
+    let messages = 0
+    for (const channel of this.#byId.values()) {
+      insert.run(...valuesOf(channel))
+      const { type, name, entries, delayed, expected } = channel
+      messages += entries + delayed
+      const shown = `${type} ${JSON.stringify(name)}`
+      if (expected === undefined) {
+        leftOut.push(`${shown}: its name and counters; it has ${entries + delayed} messages`)
+      } else if (expected > entries + delayed) {
+        leftOut.push(`${shown}: ${expected - entries - delayed} of ${expected} messages`)
+      }
+    }
+    return { channels: this.#byId.size, messages, leftOut }
+  }
+}
+
+/** Undefined for a row that holds nonsense. */
+function channelOf(row: SalvagedRow): RecoveredChannel | undefined {
+  const [id, type, name, ...numbers] = row
+  if (type !== 'queues' && type !== 'events_store') return undefined
+  if (typeof name !== 'string' || name === '') return undefined
+  const [maxAge, maxBytes] = numbers.slice(-2).map((value) => (typeof value === 'number' ? value : null))
+  const [last, lastTimestamp, entries, delayed, incoming, incomingBytes, outgoing, outgoingBytes, ...others] =
+    numbers.map(Number)
+  const [deadLettered, expired, lastActivity, compacted] = others
+  return {
+    ...newChannel(id, type, name),
+    expected: whole(entries) + whole(delayed),
+    highest: whole(last) || LAST_SEQUENCE,
+    lastSequence: whole(last),
+    lastTimestamp: whole(lastTimestamp),
+    incoming: whole(incoming),
+    incomingBytes: whole(incomingBytes),
+    outgoing: whole(outgoing),
+    outgoingBytes: whole(outgoingBytes),
+    deadLettered: whole(deadLettered),
+    expired: whole(expired),
+    lastActivity: whole(lastActivity),
+    compacted: compacted === 1,
+    maxAgeMs: maxAge ?? null,
+    maxBytes: maxBytes ?? null,
+  }
+}
+
+function whole(value: number | undefined): number {
+  return value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value : 0
+}
+
+/** In the order of {@link COLUMNS}, and what follows them. */
+function valuesOf(channel: StoredChannel): (string | number | null)[] {
+  const { id, type, name, lastSequence, lastTimestamp, entries, delayed, incoming, incomingBytes } = channel
+  const { outgoing, outgoingBytes, deadLettered, expired, lastActivity, compacted, maxAgeMs, maxBytes } = channel
+  const counts = [incoming, incomingBytes, outgoing, outgoingBytes, deadLettered, expired, lastActivity]
+  const options = [compacted ? 1 : 0, maxAgeMs, maxBytes]
+  const own = [channel.firstSequence, channel.bytes]
+  return [id, type, name, lastSequence, lastTimestamp, entries, delayed, ...counts, ...options, ...own]
+}
+
+function orElse<T>(otherwise: T, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!isDamage(error) && !isHopeless(sqliteCode(error))) throw error
+    return otherwise
+  }
+}

@@ -1,0 +1,44 @@
+import { messageOf } from '@signalbox/broker-core'
+import Database from 'better-sqlite3'
+
+import { EmbeddedEngineError } from '../errors.ts'
+import { damaged } from './check-file.ts'
+import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts'
+import { isHopeless, sqliteCode } from './sqlite-code.ts'
+
+/**
+ * Opens the data file of a store to copy from it. Checked by SQLite alone: another descriptor of the data file, when closed,
+ * would drop the locks of this process.
+ * @param lenient Reads a file that was cut short or whose table definitions are damaged as far as it goes
+ * @throws EmbeddedEngineError STORE_DAMAGED, STORE_VERSION, STORE_UNWRITABLE
+ */
+export function openSource(data: string, lenient = false): Database.Database {
+  let database: Database.Database | undefined
+  try {
+    // Not `query_only`, which forbids VACUUM INTO as well.
+    database = new Database(data, { fileMustExist: true, readonly: true })
+    if (lenient) database.unsafeMode().pragma('writable_schema = ON')
+    const application = database.pragma('application_id', { simple: true })
+    if (application !== APPLICATION_ID) throw damaged(data, 'it is a database, but none of Signalbox')
+    const version = database.pragma('user_version', { simple: true })
+    if (version !== SCHEMA_VERSION) {
+      throw new EmbeddedEngineError(
+        'STORE_VERSION',
+        `the store was written by another version of Signalbox: ${data} has format ${String(version)}, this program knows ${SCHEMA_VERSION}; use that version`,
+        data,
+      )
+    }
+    return database
+  } catch (error) {
+    database?.close()
+    throw sourceError(data, error)
+  }
+}
+
+/** What an error of reading a store is told as. */
+export function sourceError(data: string, error: unknown): unknown {
+  if (error instanceof EmbeddedEngineError) return error
+  if (isHopeless(sqliteCode(error))) return damaged(data, messageOf(error), error)
+  const problem = `cannot read the store: ${data}: ${messageOf(error)}; the folder must be that of a store`
+  return new EmbeddedEngineError('STORE_UNWRITABLE', problem, data, { cause: error })
+}

@@ -1,0 +1,37 @@
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
+import { connect } from '@nats-io/transport-node'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+
+import { CLIENT, queued, RECEIVE } from './support/messages.ts'
+import { openNode, startServer } from './support/nodes.ts'
+
+describe.skipIf(NATS_SERVER === undefined)('deleted channels', () => {
+  test('channels - nodes forget what they counted for queues that were deleted, on whichever node', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    for (let i = 0; i < 5; i++) {
+      const name = `q${i}`
+      await one.queues.send(name, queued('x'))
+      const [delivery] = await two.queues.receive(name, RECEIVE)
+      if (i % 2 === 0) await two.queues.ack([delivery?.receipt ?? ''], CLIENT)
+      expect(await one.channels.delete('queues', name)).toBe(true)
+    }
+    await one.topics.publish('kept', queued('x'))
+    await vi.waitFor(async () => expect(await two.channels.list('queues')).toEqual([]), { timeout: 5_000 })
+    // Each minute; what is new is dropped the second time.
+    for (const node of [one, two, one, two]) node.channels.forgetting.look()
+    const connection = await connect({ servers: server.url })
+    onTestFinished(() => connection.close())
+    // A node that comes is told all that the others count.
+    const keys = new Map<string, readonly string[]>()
+    connection.subscribe('signalbox.nodes.figures', {
+      callback: (_error, message) => {
+        const { node, figures } = message.json<{ node: string; figures: [string, unknown][] }>()
+        keys.set(node, [...(keys.get(node) ?? []), ...figures.map(([key]) => key)])
+      },
+    })
+    connection.publish('signalbox.nodes.hello', '{"node":"BBBBBBBBBBBBBBBB"}')
+    await vi.waitFor(() => expect(keys.size).toBe(2), { timeout: 5_000 })
+    expect([...keys.values()].flat()).toEqual(['events kept'])
+  })
+})

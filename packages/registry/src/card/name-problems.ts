@@ -1,0 +1,64 @@
+import { isJsonObject } from '@signalbox/http-kit'
+
+import type { CardProblem } from './card-problems.ts'
+import { shown } from './card-problems.ts'
+
+/**
+ * Characters that change how a terminal or a page shows what stands around them: control characters, line ends, and
+ * those that turn the direction of text.
+ */
+// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
+const DISGUISING = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
+
+/** Names by which people know some of them. */
+const KNOWN: ReadonlyMap<string, string> = new Map([
+  ['\u0000', 'NUL'],
+  ['\u0007', 'BEL'],
+  ['\u0008', 'BACKSPACE'],
+  ['\t', 'TAB'],
+  ['\n', 'LINE FEED'],
+  ['\r', 'CARRIAGE RETURN'],
+  ['\u001b', 'ESCAPE'],
+  ['\u007f', 'DELETE'],
+  ['\u009b', 'CONTROL SEQUENCE INTRODUCER'],
+  ['\u061c', 'ARABIC LETTER MARK'],
+  ['\u200e', 'LEFT-TO-RIGHT MARK'],
+  ['\u200f', 'RIGHT-TO-LEFT MARK'],
+  ['\u2028', 'LINE SEPARATOR'],
+  ['\u2029', 'PARAGRAPH SEPARATOR'],
+  ['\u202a', 'LEFT-TO-RIGHT EMBEDDING'],
+  ['\u202b', 'RIGHT-TO-LEFT EMBEDDING'],
+  ['\u202c', 'POP DIRECTIONAL FORMATTING'],
+  ['\u202d', 'LEFT-TO-RIGHT OVERRIDE'],
+  ['\u202e', 'RIGHT-TO-LEFT OVERRIDE'],
+  ['\u2066', 'LEFT-TO-RIGHT ISOLATE'],
+  ['\u2067', 'RIGHT-TO-LEFT ISOLATE'],
+  ['\u2068', 'FIRST STRONG ISOLATE'],
+  ['\u2069', 'POP DIRECTIONAL ISOLATE'],
+])
+
+/**
+ * What is wrong with the names that lists show: of the agent and of its skills. The schema does not say it: cards that
+ * were registered before are still read.
+ */
+export function nameProblems(card: unknown): readonly CardProblem[] {
+  if (!isJsonObject(card)) return []
+  const problems = [problemOf('name', card['name'])]
+  const skills: unknown = card['skills']
+  if (Array.isArray(skills)) {
+    for (const [index, skill] of skills.entries()) {
+      if (!isJsonObject(skill)) continue
+      problems.push(problemOf(`skills[${index}].id`, skill['id']), problemOf(`skills[${index}].name`, skill['name']))
+    }
+  }
+  return problems.filter((problem) => problem !== undefined)
+}
+
+function problemOf(field: string, value: unknown): CardProblem | undefined {
+  const [character] = typeof value === 'string' ? (DISGUISING.exec(value) ?? []) : []
+  if (character === undefined) return undefined
+  const code = `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
+  const known = KNOWN.get(character)
+  const which = known === undefined ? code : `${code} ${known}`
+  return { field, given: shown(value), allowed: `text without control and direction characters (it holds ${which})` }
+}

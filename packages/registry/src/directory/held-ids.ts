@@ -1,0 +1,68 @@
+import type { IdHold } from '../discovery/discovery-entry.ts'
+import { DelayQueue } from './delay-queue.ts'
+
+/** Ids that are held for one owner at a time; beyond that the oldest is freed. */
+const MAX_PER_OWNER = 1_000
+
+interface HeldId {
+  readonly owner: string
+  /** Of the entry that holds it. */
+  readonly sequence: number
+}
+
+/** The ids of expired agents that nobody but their owner may take, and when that ends. */
+export class HeldIds {
+  readonly #free: (agentId: string, sequence: number) => void
+  readonly #held = new Map<string, HeldId>()
+  /** Oldest first. */
+  readonly #byOwner = new Map<string, Set<string>>()
+  readonly #ends: DelayQueue
+
+  /** @param free Is told of ids whose time is over; every node is */
+  constructor(holdMs: number, free: (agentId: string, sequence: number) => void) {
+    this.#free = free
+    this.#ends = new DelayQueue(holdMs, (agentIds) => {
+      for (const agentId of agentIds) this.#end(agentId)
+    })
+  }
+
+  get size(): number {
+    return this.#held.size
+  }
+
+  ids(): readonly string[] {
+    return [...this.#held.keys()]
+  }
+
+  set(agentId: string, { owner, untilMs }: IdHold, sequence: number): void {
+    this.delete(agentId)
+    this.#held.set(agentId, { owner, sequence })
+    const owned = this.#byOwner.get(owner) ?? new Set()
+    this.#byOwner.set(owner, owned.add(agentId))
+    const [oldest] = owned
+    if (untilMs <= Date.now()) this.#end(agentId)
+    else if (owned.size > MAX_PER_OWNER && oldest !== undefined) this.#end(oldest)
+    if (this.#held.has(agentId)) this.#ends.touch(agentId)
+  }
+
+  delete(agentId: string): void {
+    const held = this.#held.get(agentId)
+    if (held === undefined) return
+    this.#held.delete(agentId)
+    this.#ends.delete(agentId)
+    const owned = this.#byOwner.get(held.owner)
+    owned?.delete(agentId)
+    if (owned?.size === 0) this.#byOwner.delete(held.owner)
+  }
+
+  close(): void {
+    this.#ends.close()
+  }
+
+  #end(agentId: string): void {
+    const held = this.#held.get(agentId)
+    if (held === undefined) return
+    this.delete(agentId)
+    this.#free(agentId, held.sequence)
+  }
+}

@@ -1,0 +1,22 @@
+import type { Scene } from './scene.ts'
+
+/** `default`: as it comes. `guarded`: tokens, a policy, roles for operators, and a heap of 512 MB. */
+export type ServerKind = 'default' | 'guarded'
+
+export const SERVER_KINDS: readonly ServerKind[] = ['default', 'guarded']
+
+export interface Attack {
+  readonly name: string
+  readonly about: string
+  /** The servers that it is run against. @default all */
+  readonly servers?: readonly ServerKind[]
+  /** Settings of the server beyond its kind's. */
+  readonly settings?: Readonly<Record<string, string>>
+  /** How many files the server may have open. @default as many as this process */
+  readonly openFiles?: number
+  /**
+   * Makes ready, which is not measured; resolves with the attack itself, which is. What it holds open when it is over is
+   * broken off afterwards.
+   */
+  prepare(scene: Scene): Promise<() => Promise<void>>
+}

@@ -1,0 +1,40 @@
+import { KeepAliveConnection, postBytes } from '../../harness/keep-alive-connection.ts'
+import { toolCall } from '../../harness/mcp.ts'
+import type { Attack } from '../attack.ts'
+import type { Caller } from '../caller.ts'
+import { failureOf, outcomeOf } from '../caller.ts'
+import type { Scene } from '../scene.ts'
+import { during } from '../tally.ts'
+
+/** Sends the same request over and over, on many connections, and counts the answers; resolves with how long it took in seconds. */
+export async function floodWith(scene: Scene, caller: Caller, body: string, connections: number): Promise<number> {
+  const request = postBytes(`${scene.http}/mcp`, body, caller.identity.headers)
+  const open = await Promise.all(
+    Array.from({ length: connections }, () =>
+      KeepAliveConnection.open(scene.http, { localAddress: caller.identity.address }),
+    ),
+  )
+  const begin = performance.now()
+  await during(scene.floodMs, connections, async (_index, worker) => {
+    const connection = open[worker]
+    if (connection === undefined) return
+    try {
+      const { status, body } = await connection.request(request)
+      scene.tally.count(outcomeOf({ status, text: body.toString() }))
+    } catch (error) {
+      scene.tally.count(failureOf(error))
+    }
+  })
+  for (const connection of open) connection.close()
+  return (performance.now() - begin) / 1000
+}
+
+/** No limit is set for the rate: the others share the processor with one who sends as fast as it can. */
+export const flood: Attack = {
+  name: 'flood',
+  about: 'one caller that sends queue messages over 64 connections as fast as it can',
+  prepare: (scene) =>
+    Promise.resolve(async () => {
+      await floodWith(scene, scene.attacker(), toolCall('queue_send', { channel: 'attack.flood', body: 'x' }), 64)
+    }),
+}

@@ -1,0 +1,54 @@
+import type { Attack } from '../attack.ts'
+import { agentLoops } from './agent-loops.ts'
+import { channelList } from './channel-list.ts'
+import { connections } from './connections.ts'
+import { deepAgentReplies } from './deep-agent-replies.ts'
+import { denials } from './denials.ts'
+import { flood } from './flood.ts'
+import { globs } from './globs.ts'
+import { groupMember } from './group-member.ts'
+import { hostileEvents } from './hostile-events.ts'
+import { hostileHeaders } from './hostile-headers.ts'
+import { largeCards } from './large-cards.ts'
+import { leavingSubscribers } from './leaving-subscribers.ts'
+import { limitAgents } from './limit-agents.ts'
+import { limitBodies } from './limit-bodies.ts'
+import { limitChannels } from './limit-channels.ts'
+import { limitMemory } from './limit-memory.ts'
+import { limitRate } from './limit-rate.ts'
+import { limitRequests } from './limit-requests.ts'
+import { limitCeStreams, limitMcpStreams, limitMonitors } from './limit-streams.ts'
+import { limitUnread } from './limit-unread.ts'
+import { limitWaiting } from './limit-waiting.ts'
+import { rebinding } from './rebinding.ts'
+import { slowReaders } from './slow-readers.ts'
+import { waitingCommands } from './waiting-commands.ts'
+
+export const ATTACKS: readonly Attack[] = [
+  deepAgentReplies,
+  largeCards,
+  hostileHeaders,
+  hostileEvents,
+  waitingCommands,
+  slowReaders,
+  groupMember,
+  leavingSubscribers,
+  globs,
+  channelList,
+  denials,
+  agentLoops,
+  rebinding,
+  connections,
+  flood,
+  limitRequests,
+  limitRate,
+  limitBodies,
+  limitMcpStreams,
+  limitCeStreams,
+  limitMonitors,
+  limitUnread,
+  limitChannels,
+  limitAgents,
+  limitWaiting,
+  limitMemory,
+]

@@ -1,0 +1,73 @@
+import type { Sample } from '../harness/prometheus.ts'
+import { parseSamples } from '../harness/prometheus.ts'
+import type { Caller } from './caller.ts'
+
+const EVERY_MS = 200
+
+export interface Watched {
+  /** The longest delay of the event loop, in milliseconds. */
+  readonly loopMs: number
+  readonly peakHeapBytes: number
+  readonly peakRssBytes: number
+}
+
+/** Reads the metrics of a server. */
+export async function metricsOf(operator: Caller): Promise<readonly Sample[]> {
+  const { status, text } = await operator.ask('GET', `${operator.api}/metrics`, { timeoutMs: 120_000 })
+  if (status !== 200) throw new Error(`/metrics answered ${status}: ${text.slice(0, 200)}`)
+  return parseSamples(text)
+}
+
+/** The value of a metric with this label, or the sum over its labels. */
+export function valueOf(samples: readonly Sample[], name: string, label = ''): number {
+  let sum = 0
+  for (const sample of samples) if (sample.name === name && sample.labels.includes(label)) sum += sample.value
+  return sum
+}
+
+/** Looks at a server's metrics again and again, and keeps the worst. */
+export class Watch {
+  readonly #operator: Caller
+  readonly #ended: Promise<void>
+  #stopped = false
+  #loopMs = 0
+  #heap = 0
+  #rss = 0
+
+  private constructor(operator: Caller) {
+    this.#operator = operator
+    this.#ended = this.#run()
+  }
+
+  static async start(operator: Caller): Promise<Watch> {
+    // Each look begins the event loop's figures anew.
+    await metricsOf(operator)
+    return new Watch(operator)
+  }
+
+  /** Ends with one more look; a server that is gone has nothing to add. */
+  async stop(): Promise<Watched> {
+    this.#stopped = true
+    await this.#ended
+    await this.#look()
+    return { loopMs: this.#loopMs, peakHeapBytes: this.#heap, peakRssBytes: this.#rss }
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped) {
+      await this.#look()
+      await new Promise((resolve) => setTimeout(resolve, EVERY_MS))
+    }
+  }
+
+  async #look(): Promise<void> {
+    try {
+      const samples = await metricsOf(this.#operator)
+      const delay = valueOf(samples, 'broker_event_loop_delay_seconds', 'quantile="1"')
+      const heap = valueOf(samples, 'nodejs_heap_size_used_bytes') + valueOf(samples, 'nodejs_external_memory_bytes')
+      this.#loopMs = Math.max(this.#loopMs, delay * 1000)
+      this.#heap = Math.max(this.#heap, heap)
+      this.#rss = Math.max(this.#rss, valueOf(samples, 'process_resident_memory_bytes'))
+    } catch {}
+  }
+}

@@ -1,0 +1,123 @@
+import * as fc from 'fast-check'
+
+import { JSON_UNITS, jsonText, objectText, oneOfTexts, quoted } from '../json.ts'
+import { cardText, jsonRpc } from '../messages.ts'
+import { almost, phrase, word } from '../pieces.ts'
+import { hostileReply } from './hostile-reply.ts'
+import type { Shape } from './step.ts'
+import { JSON_BODY, JSON_TYPE, plain, step } from './step.ts'
+
+const agentUrl = fc.oneof(
+  { weight: 6, arbitrary: fc.constant('{{agent}}') },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      '{{agent}}/path?x',
+      'http://127.0.0.1:1',
+      'http://[::1]:1/',
+      'http://169.254.169.254/',
+      '{{http}}/mcp',
+      '{{api}}/api/config',
+      '{{http}}/a2a/agent-two',
+      'https://127.0.0.1:1',
+    ),
+  },
+)
+const agentId = fc.constantFrom('agent-one', 'agent-two', 'a-3', 'none', '..', '%2e%2e', '__proto__', 'A')
+
+const registry = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: almost(cardText(agentUrl), ...JSON_UNITS).map((body): Shape => ({
+      method: 'POST',
+      path: '/agents/register',
+      headers: [JSON_TYPE],
+      body,
+    })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(
+        fc.constantFrom('heartbeat', 'deregister'),
+        almost(objectText({ agent_id: quoted(agentId) }), ...JSON_UNITS),
+      )
+      .map(([call, body]): Shape => ({ method: 'POST', path: `/agents/${call}`, headers: [JSON_TYPE], body })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(fc.constantFrom('GET', 'GET', 'DELETE', 'HEAD', 'OPTIONS'), fc.oneof(agentId, plain(phrase)))
+      .map(([method, id]): Shape => ({ method, path: `/agents/${id}` })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(plain(phrase), plain(word), plain(word)).map(([tags, limit, cursor]): Shape => ({
+      method: 'GET',
+      path: `/agents?skill_tags=${tags}&limit=${limit}${cursor === '' ? '' : `&cursor=${cursor}`}`,
+    })),
+  },
+  {
+    weight: 1,
+    arbitrary: agentId.map((id): Shape => ({ method: 'GET', path: `/a2a/${id}/.well-known/agent-card.json` })),
+  },
+)
+
+const configuration = objectText({
+  blocking: oneOfTexts('true', 'false'),
+  timeout: oneOfTexts('1', '0.05', '0', '1e400', '"1"'),
+})
+const a2aParams = objectText({
+  message: objectText({ kind: oneOfTexts('"message"'), parts: jsonText, text: oneOfTexts('"{{reply}}"') }),
+  reply: oneOfTexts('"{{reply}}"'),
+  configuration,
+})
+const a2aMethod = quoted(
+  fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom('message/send', 'message/stream', 'tasks/get') },
+    { weight: 1, arbitrary: word },
+  ),
+)
+
+/** Calls that lead to an agent, and what that answers. */
+const a2a = fc
+  .tuple(
+    fc.oneof(
+      {
+        weight: 4,
+        arbitrary: fc
+          .tuple(agentId, almost(jsonRpc(a2aMethod, a2aParams), ...JSON_UNITS))
+          .map(([id, body]): Shape => ({ method: 'POST', path: `/a2a/${id}`, headers: JSON_BODY, body })),
+      },
+      {
+        weight: 2,
+        arbitrary: fc.tuple(agentId, plain(phrase)).map(([id, message]): Shape => ({
+          method: 'GET',
+          path: `/a2a/${id}/stream?message={{reply}}${message}`,
+          headers: [['Accept', 'text/event-stream']],
+        })),
+      },
+      {
+        weight: 3,
+        arbitrary: jsonRpc(
+          oneOfTexts('"tools/call"'),
+          objectText({
+            name: oneOfTexts('"agent_send"', '"agent_query"'),
+            arguments: objectText({
+              agent_id: quoted(agentId),
+              message: oneOfTexts('"{{reply}}"'),
+              method: a2aMethod,
+              params: objectText({ reply: oneOfTexts('"{{reply}}"') }),
+              blocking: oneOfTexts('true', 'false'),
+            }),
+          }),
+        ).map((text): Shape => ({ method: 'POST', path: '/mcp', headers: JSON_BODY, body: [text] })),
+      },
+    ),
+    hostileReply,
+    fc.constantFrom(60, 200),
+  )
+  .map(([shape, reply, patienceMs]): Shape => Object.assign({}, shape, { reply, patienceMs }))
+
+export const registryStep = step(registry)
+export const a2aStep = step(a2a)

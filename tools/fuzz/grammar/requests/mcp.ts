@@ -1,0 +1,93 @@
+import * as fc from 'fast-check'
+
+import { JSON_UNITS, jsonText, objectText, oneOfTexts, quoted } from '../json.ts'
+import { argumentsText, jsonRpc } from '../messages.ts'
+import { almost, word } from '../pieces.ts'
+import type { Shape } from './step.ts'
+import { JSON_BODY, step } from './step.ts'
+
+export const TOOLS: Readonly<Record<string, readonly string[]>> = {
+  queue_send: [
+    'channel',
+    'body',
+    'metadata',
+    'tags',
+    'delay_seconds',
+    'expiration_seconds',
+    'max_receive_count',
+    'dead_letter_queue',
+  ],
+  queue_receive: ['channel', 'max_messages', 'wait_timeout_seconds'],
+  queue_peek: ['channel', 'max_messages'],
+  events_publish: ['channel', 'body', 'metadata', 'tags'],
+  events_store_publish: ['channel', 'body', 'metadata', 'tags'],
+  events_store_read: ['channel', 'from_sequence', 'from_time', 'max_messages'],
+  events_store_read_latest: ['channel', 'count'],
+  command_send: ['channel', 'body', 'timeout_seconds', 'metadata', 'tags'],
+  query_send: ['channel', 'body', 'timeout_seconds', 'metadata', 'tags'],
+  channel_list: ['type', 'pattern'],
+  channel_info: ['channel', 'type'],
+  agent_list: ['skill_tags'],
+  agent_info: ['agent_id'],
+}
+
+const toolParams = fc.constantFrom(...Object.entries(TOOLS)).chain(([name, args]) =>
+  objectText(
+    {
+      name: oneOfTexts(JSON.stringify(name)),
+      arguments: argumentsText(args),
+      _meta: objectText({ progressToken: oneOfTexts('1', '"a"', '-1') }),
+    },
+    ['name', 'arguments'],
+  ),
+)
+
+export const mcpBody = fc.oneof(
+  { weight: 8, arbitrary: jsonRpc(oneOfTexts('"tools/call"'), toolParams) },
+  {
+    weight: 1,
+    arbitrary: jsonRpc(
+      quoted(
+        fc.oneof(
+          fc.constantFrom(
+            'initialize',
+            'tools/list',
+            'ping',
+            'server/discover',
+            'notifications/cancelled',
+            'resources/list',
+          ),
+          word,
+        ),
+      ),
+      jsonText,
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: jsonRpc(
+      oneOfTexts('"initialize"'),
+      objectText({ protocolVersion: oneOfTexts('"2025-11-25"', '"1"'), capabilities: jsonText, clientInfo: jsonText }),
+    ),
+  },
+)
+
+const mcp = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: almost(mcpBody, ...JSON_UNITS).map((body): Shape => ({
+      method: 'POST',
+      path: '/mcp',
+      headers: JSON_BODY,
+      body,
+    })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .constantFrom('GET', 'DELETE', 'OPTIONS', 'PUT')
+      .map((method): Shape => ({ method, path: '/mcp', headers: [['Accept', 'text/event-stream']] })),
+  },
+)
+
+export const mcpStep = step(mcp)

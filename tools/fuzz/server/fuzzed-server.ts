@@ -1,0 +1,128 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+import { MeasuredProcess } from '../../harness/measured-process.ts'
+import type { SignalboxServer } from '../../harness/signalbox-server.ts'
+import { readySignalbox, WORKSPACE } from '../../harness/signalbox-server.ts'
+import type { LoopUse } from './watch.ts'
+
+/** Small, so that limits are met and memory that stays shows. */
+const ENVIRONMENT = {
+  HTTP_PORT: '0',
+  API_PORT: '0',
+  LOG_LEVEL: 'warn',
+  MAX_BODY_BYTES: '262144',
+  MAX_CHANNELS: '400',
+  QUEUE_MAX_MESSAGES: '500',
+  SETTLE_GRACE_MS: '20',
+  CONNECTORSMCP_TOOL_TIMEOUT_SECONDS: '2',
+  CONNECTORSMCP_MAX_STREAMS: '8',
+  CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS: '1',
+  CONNECTORSA2_A_MAX_TIMEOUT_SECONDS: '1',
+  CONNECTORSA2_A_MAX_AGENTS: '20',
+  CONNECTORSA2_A_AGENT_MAX_RESPONSE_BYTES: '65536',
+  CONNECTORSA2_A_AGENT_MAX_CONCURRENCY: '8',
+  CONNECTORSCE_TIMEOUT_SECONDS: '1',
+  CONNECTORSCE_MAX_SSE_CONNECTIONS: '16',
+  LIMITS_CALLER_STREAMS: '20',
+  LIMITS_CALLER_CHANNELS: '300',
+  LIMITS_CALLER_AGENTS: '16',
+  LIMITS_CALLER_WAITING_REQUESTS: '16',
+}
+
+const WATCH = fileURLToPath(new URL('watch.ts', import.meta.url))
+
+/** The heap of the server, in MiB. */
+const HEAP_MIB = 256
+
+/** Level `error` of pino. */
+const ERROR_LEVEL = 50
+
+/** The real server in a folder of its own, which it may not write to but for its store. */
+export class FuzzedServer implements AsyncDisposable {
+  readonly #server: SignalboxServer
+  #errors: string[] = []
+  #tail: string[] = []
+
+  private constructor(server: SignalboxServer) {
+    this.#server = server
+  }
+
+  static async start(folder: string): Promise<FuzzedServer> {
+    for (const name of ['home', 'tmp']) mkdirSync(join(folder, name), { recursive: true })
+    const process = new MeasuredProcess({
+      script: join(WORKSPACE, 'apps/server/src/main.ts'),
+      cwd: folder,
+      env: {
+        ...ENVIRONMENT,
+        STORE_PATH: join(folder, 'store'),
+        HOME: join(folder, 'home'),
+        TMPDIR: join(folder, 'tmp'),
+        NODE_DISABLE_COMPILE_CACHE: '1',
+      },
+      nodeArgs: [`--import=${WATCH}`, '--expose-gc', `--max-old-space-size=${HEAP_MIB}`],
+      instrumented: false,
+    })
+    const server = new FuzzedServer(await readySignalbox(process))
+    for (const stream of [process.child.stdout, process.child.stderr]) {
+      if (stream) createInterface({ input: stream }).on('line', (line) => server.#read(line))
+    }
+    return server
+  }
+
+  get http(): string {
+    return this.#server.http
+  }
+
+  get api(): string {
+    return this.#server.api
+  }
+
+  get ended(): boolean {
+    return this.#server.process.exited
+  }
+
+  /** How it ended, and what it said last. */
+  get lastWords(): string {
+    const { exitCode, signalCode } = this.#server.process.child
+    return `exit ${exitCode ?? signalCode}: ${this.#tail.join('\n').slice(-2_000)}`
+  }
+
+  /** The errors that it logged since this was last asked. */
+  takeErrors(): readonly string[] {
+    const errors = this.#errors
+    this.#errors = []
+    return errors
+  }
+
+  async loopHeldMs(): Promise<number> {
+    return (await this.#server.process.call<LoopUse>('loopUse')).heldMs
+  }
+
+  bytesKept(): Promise<number> {
+    return this.#server.process.call('bytesKept')
+  }
+
+  kill(): Promise<void> {
+    return this.#server.process.kill()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server[Symbol.asyncDispose]()
+  }
+
+  #read(line: string): void {
+    this.#tail = [...this.#tail.slice(-40), line]
+    if (!line.startsWith('{')) return
+    try {
+      const entry: unknown = JSON.parse(line)
+      if (typeof entry !== 'object' || entry === null || !('level' in entry)) return
+      const { level } = entry
+      if (level === 'error' || level === 'fatal' || (typeof level === 'number' && level >= ERROR_LEVEL)) {
+        this.#errors.push(line)
+      }
+    } catch {}
+  }
+}
