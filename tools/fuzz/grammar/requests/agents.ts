@@ -55,10 +55,19 @@ const registry = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.tuple(plain(phrase), plain(word), plain(word)).map(([tags, limit, cursor]): Shape => ({
-      method: 'GET',
-      path: `/agents?skill_tags=${tags}&limit=${limit}${cursor === '' ? '' : `&cursor=${cursor}`}`,
-    })),
+    arbitrary: fc
+      .tuple(
+        plain(phrase),
+        fc.oneof(
+          { weight: 4, arbitrary: fc.constantFrom('', '&limit=1', '&limit=5') },
+          { weight: 1, arbitrary: plain(word).map((text) => `&limit=${text}`) },
+        ),
+        fc.oneof(
+          { weight: 4, arbitrary: fc.constantFrom('', '', '&cursor={{cursor}}') },
+          { weight: 1, arbitrary: plain(word).map((text) => `&cursor=${text}`) },
+        ),
+      )
+      .map(([tags, limit, cursor]): Shape => ({ method: 'GET', path: `/agents?skill_tags=${tags}${limit}${cursor}` })),
   },
   {
     weight: 1,
