@@ -50,13 +50,14 @@ export class FuzzedServer implements AsyncDisposable {
     this.#server = server
   }
 
-  static async start(folder: string): Promise<FuzzedServer> {
+  static async start(folder: string, env: Readonly<Record<string, string>> = {}): Promise<FuzzedServer> {
     for (const name of ['home', 'tmp']) mkdirSync(join(folder, name), { recursive: true })
     const process = new MeasuredProcess({
       script: join(WORKSPACE, 'apps/server/src/main.ts'),
       cwd: folder,
       env: {
         ...ENVIRONMENT,
+        ...env,
         STORE_PATH: join(folder, 'store'),
         HOME: join(folder, 'home'),
         TMPDIR: join(folder, 'tmp'),

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { readdirSync } from 'node:fs'
 
+import { NatsServer } from '@signalbox/engine-nats/testing'
 import type { Arbitrary } from 'fast-check'
 
 import { TemporaryFolder } from '../../harness/temporary.ts'
@@ -35,6 +36,11 @@ export function serverTarget(name: string, about: string, input: Arbitrary<Sessi
   return { name, about, weight: WEIGHT, input, open: () => OpenServer.open() }
 }
 
+/** A server over a real nats-server, which is reached by nobody else. */
+export function natsTarget(name: string, about: string, input: Arbitrary<Session>): Target {
+  return { name, about, weight: WEIGHT, input, open: async () => OpenServer.open(await NatsServer.start()) }
+}
+
 class OpenServer implements OpenTarget {
   readonly #folder: TemporaryFolder
   readonly #agent: HostileAgent
@@ -44,16 +50,24 @@ class OpenServer implements OpenTarget {
   #places: Places = { http: '', api: '', agent: '', receipt: 'none', request: 'none', cursor: 'none' }
   #level: number | undefined
 
-  private constructor(folder: TemporaryFolder, agent: HostileAgent, server: FuzzedServer) {
+  readonly #nats: NatsServer | undefined
+
+  private constructor(
+    folder: TemporaryFolder,
+    agent: HostileAgent,
+    server: FuzzedServer,
+    nats: NatsServer | undefined,
+  ) {
     this.#folder = folder
     this.#agent = agent
     this.#server = server
+    this.#nats = nats
   }
 
-  static async open(): Promise<OpenServer> {
+  static async open(nats?: NatsServer): Promise<OpenServer> {
     const folder = await TemporaryFolder.create('fuzz-server')
     const agent = await HostileAgent.start()
-    const open = new OpenServer(folder, agent, await FuzzedServer.start(folder.path))
+    const open = new OpenServer(folder, agent, await FuzzedServer.start(folder.path, engineOf(nats)), nats)
     await open.#honest.work(open.#server.http)
     await open.#registerAgents()
     await open.#server.loopHeldMs()
@@ -90,6 +104,7 @@ class OpenServer implements OpenTarget {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server[Symbol.asyncDispose]()
+    await this.#nats?.[Symbol.asyncDispose]()
     await this.#agent[Symbol.asyncDispose]()
     await this.#folder[Symbol.asyncDispose]()
   }
@@ -142,7 +157,7 @@ class OpenServer implements OpenTarget {
   async #restart(): Promise<void> {
     await this.#server[Symbol.asyncDispose]()
     try {
-      this.#server = await FuzzedServer.start(this.#folder.path)
+      this.#server = await FuzzedServer.start(this.#folder.path, engineOf(this.#nats))
     } catch (error) {
       throw new Finding('died', `the server does not start again: got ${String(error).slice(0, 1_000)}`, {
         cause: error,
@@ -167,6 +182,10 @@ class OpenServer implements OpenTarget {
         throw new Finding('answer', `an agent is refused: got ${text.slice(0, 500)}`)
     }
   }
+}
+
+function engineOf(nats: NatsServer | undefined): Readonly<Record<string, string>> {
+  return nats === undefined ? {} : { ENGINE: 'nats', NATS_SERVERS: nats.url }
 }
 
 function requestBytes(step: HttpStep, places: Places, key: string): Buffer {
