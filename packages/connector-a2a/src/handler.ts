@@ -79,7 +79,7 @@ export function createA2aHandler(rooms: A2aRooms, options: A2aOptions = {}): A2a
         headers?: OutgoingHttpHeaders,
       ): void => endpoint.handlePath(path, request, response, headers),
       handlePlatformCard: (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
-        endpoint.cards.platform(request, response, headers),
+        endpoint.platformCard(request, response, headers),
       inFlight: (agentId: string) => endpoint.subscribers.inFlight(agentId),
       activeStreams: () => endpoint.gateway.activeStreams,
       close: (graceMs?: number) => endpoint.close(graceMs),
@@ -157,7 +157,7 @@ class A2aEndpoint {
 
   handle(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
     const path = pathOf(request)
-    if (path === CARD_PATH) this.cards.platform(request, response, headers)
+    if (path === CARD_PATH) this.platformCard(request, response, headers)
     else if (path === BASE) this.handlePath('', request, response, headers)
     else if (path.startsWith(`${BASE}/`)) this.handlePath(path.slice(BASE.length + 1), request, response, headers)
     else notFound(request, response, headers)
@@ -267,16 +267,32 @@ class A2aEndpoint {
   ): void {
     const known = this.#registry.get(agentId)
     if (known !== undefined || !isAgentId(agentId)) {
-      this.cards.agent(known, request, response, headers)
+      this.#contain(response, () => this.cards.agent(known, request, response, headers))
       return
     }
     this.#registry.find(agentId).then(
-      (card) => this.cards.agent(card, request, response, headers),
+      (card) => this.#contain(response, () => this.cards.agent(card, request, response, headers)),
       (error: unknown) => {
         this.#endpoint.report(error)
-        refuseBody(request, response, 503, { ...headers, 'Content-Type': TEXT }, 'the registry is not available\n')
+        this.#contain(response, () =>
+          refuseBody(request, response, 503, { ...headers, 'Content-Type': TEXT }, 'the registry is not available\n'),
+        )
       },
     )
+  }
+
+  platformCard(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+    this.#contain(response, () => this.cards.platform(request, response, headers))
+  }
+
+  /** Cards are public: no endpoint is around them to catch what fails. */
+  #contain(response: ServerResponse, answer: () => void): void {
+    try {
+      answer()
+    } catch (error) {
+      this.#endpoint.report(error)
+      response.destroy()
+    }
   }
 
   close(graceMs = 5000): Promise<void> {

@@ -45,7 +45,8 @@ test('GW-8, A3 - registration: a request that was on its way when its agent went
 test('GW-8 - registration: agents that were there before the gateway are served, ten thousand of them too', async () => {
   const host = await openGateway()
   const agent = await startAgent(({ url }, response) => json(response, JSON.stringify(url)))
-  const owner = { clientId: 'owner' }
+  // As many as callers behind one address may own.
+  const owner = { clientId: 'anonymous', account: 'address:192.0.2.1' }
   const count = 10_000
   const before = performance.now()
   const ids = Array.from({ length: count }, (_, i) => `agent-${i}`)

@@ -1,8 +1,8 @@
-import type { ServerResponse } from 'node:http'
-
 import { Roster } from '@signalbox/broker-core'
 import type { Place } from '@signalbox/broker-core'
 import { InFlight } from '@signalbox/http-kit'
+
+import type { RouteCall } from './routes/route.ts'
 
 /** Why a call was ended before it had a result: the `reason` of its signal. */
 export class CallEnded extends Error {
@@ -16,17 +16,30 @@ export class CallEnded extends Error {
 }
 
 /** One call under way. Its signal is made when somebody asks for it: most calls are over before anybody would. */
-export class RunningCall {
+export class RunningCall implements RouteCall {
+  readonly broker: RouteCall['broker']
+  readonly identity: RouteCall['identity']
+  readonly account: RouteCall['account']
+  readonly events: RouteCall['events']
+  readonly exchange: RouteCall['exchange']
+  readonly environment: RouteCall['environment']
   /** Whether it ends at once when the server shuts down: a long poll does, others may finish within the drain time. */
   readonly endsAtShutdown: boolean
-  readonly #response: ServerResponse
-  readonly #onClose = (): void => this.end('disconnected')
+  #onClose: (() => void) | undefined
   #controller: AbortController | undefined
   #ended: CallEnded['reason'] | undefined
   #finished = false
 
-  constructor(response: ServerResponse, endsAtShutdown: boolean) {
-    this.#response = response
+  constructor(
+    { broker, identity, account, events, exchange, environment }: Omit<RouteCall, 'signal'>,
+    endsAtShutdown: boolean,
+  ) {
+    this.broker = broker
+    this.identity = identity
+    this.account = account
+    this.events = events
+    this.exchange = exchange
+    this.environment = environment
     this.endsAtShutdown = endsAtShutdown
   }
 
@@ -34,9 +47,12 @@ export class RunningCall {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
-      if (this.#response.destroyed) this.#ended ??= 'disconnected'
+      if (this.exchange.response.destroyed) this.#ended ??= 'disconnected'
       if (this.#ended !== undefined) this.#controller.abort(new CallEnded(this.#ended))
-      else if (!this.#finished) this.#response.once('close', this.#onClose)
+      else if (!this.#finished) {
+        this.#onClose = () => this.end('disconnected')
+        this.exchange.response.once('close', this.#onClose)
+      }
     }
     return this.#controller.signal
   }
@@ -50,7 +66,7 @@ export class RunningCall {
   /** The call has its result: its signal is not aborted any more. */
   finish(): void {
     this.#finished = true
-    if (this.#controller !== undefined) this.#response.off('close', this.#onClose)
+    if (this.#onClose !== undefined) this.exchange.response.off('close', this.#onClose)
   }
 }
 

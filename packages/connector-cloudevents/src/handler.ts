@@ -16,7 +16,7 @@ import { resolveOptions } from './options.ts'
 import { PendingRequests } from './pending-requests.ts'
 import { ROUTES } from './routes/index.ts'
 import { sendResponse } from './routes/requests.ts'
-import type { Environment, Route, RouteCall } from './routes/route.ts'
+import type { Environment, Route } from './routes/route.ts'
 import { Flusher } from './sse/flusher.ts'
 import type { SubscriptionInfo } from './sse/subscriptions.ts'
 import { Subscriptions } from './sse/subscriptions.ts'
@@ -185,22 +185,14 @@ class CeEndpoint {
     caller: ConnectionCaller,
     events: readonly IncomingEvent[],
   ): void {
-    const running = new RunningCall(exchange.response, endsAtShutdown)
-    const place = this.#calls.begin(running)
+    const { environment } = this
+    const { identity, account } = caller
+    const broker = caller.handle(this.#broker)
+    const call = new RunningCall({ broker, identity, account, events, exchange, environment }, endsAtShutdown)
+    const place = this.#calls.begin(call)
     exchange.hold?.retain()
-    const call: RouteCall = {
-      broker: caller.handle(this.#broker),
-      identity: caller.identity,
-      account: caller.account,
-      events,
-      exchange,
-      get signal() {
-        return running.signal
-      },
-      environment: this.environment,
-    }
     const finish = (): void => {
-      running.finish()
+      call.finish()
       this.#calls.finish(place)
       exchange.hold?.release()
     }

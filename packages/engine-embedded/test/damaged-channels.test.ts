@@ -1,10 +1,14 @@
+import { readFile, writeFile } from 'node:fs/promises'
 import { expect, onTestFinished, test } from 'vitest'
 
+import Database from 'better-sqlite3'
+
+import { isBrokerError } from '@signalbox/broker-core'
 import type { EmbeddedEngine, EngineProblem } from '@signalbox/engine-embedded'
 
 // The seam for faults is not part of the package's surface.
 import { openEngine } from '../src/engine.ts'
-import { damage, storeWith } from './support/damage.ts'
+import { damage, PAGE, storeWith } from './support/damage.ts'
 import { CLIENT, eventually, Folder, logged, queued, receive, textsOf } from './support/store.ts'
 
 interface Opened {
@@ -130,6 +134,58 @@ test('damaged store - leases of a damaged queue end, and closing takes no longer
   await engine.close()
   const again = await open(folder)
   await expect(receive(again.engine, 'bad')).rejects.toMatchObject(DAMAGED)
+})
+
+/** What callers, timers and sweeps do with a store; every call may fail, and only as it should. Returns what was reported. */
+async function useAll({ engine, problems }: Opened): Promise<EngineProblem['kind'][]> {
+  const calls = await Promise.allSettled([
+    engine.queues.send('new', queued('x')),
+    engine.queues.send('new', queued('x', { delayMs: 1, expirationMs: 2, deduplicationId: 'id' })),
+    engine.logs.append('new', logged('x', { key: 'k', deduplicationId: 'id' })),
+    engine.channels.delete('queues', 'good'),
+    receive(engine, 'bad').then((deliveries) =>
+      engine.queues.nack(
+        deliveries.map(({ receipt }) => receipt),
+        CLIENT,
+      ),
+    ),
+    engine.queues.peek('bad', { maxMessages: 10 }),
+    engine.logs.getLast('bad', 'k'),
+    engine.queues.purge('bad'),
+  ])
+  const failures = calls.flatMap((call) => (call.status === 'rejected' ? [call.reason as unknown] : []))
+  expect(failures.filter((failure) => !isBrokerError(failure, 'ENGINE_UNAVAILABLE'))).toEqual([])
+  await eventually(async () => expect((await engine.health()).ok).toBe(false))
+  return [...new Set(problems.map(({ kind }) => kind))]
+}
+
+/** Damages the first page of a table or an index in a copy of a store. */
+async function withDamagedRoot(folder: Folder, name: string): Promise<Folder> {
+  const file = folder.file('signalbox.db')
+  const database = new Database(file, { readonly: true })
+  const root = database
+    .prepare<[string], { page: number }>('SELECT rootpage AS page FROM sqlite_schema WHERE name = ?')
+    .get(name)
+  database.close()
+  const copy = await Folder.make()
+  onTestFinished(() => copy[Symbol.asyncDispose]())
+  const bytes = await readFile(file)
+  const page = (root?.page ?? 0) - 1
+  expect(page).toBeGreaterThan(0)
+  await writeFile(copy.file('signalbox.db'), bytes.fill(0xab, page * PAGE, (page + 1) * PAGE))
+  return copy
+}
+
+test('damaged store - damage to what channels share is reported, and ends nothing', async () => {
+  const folder = await storeWith('bad', 'good')
+  const names = ['queue_messages', 'log_entries', 'delayed_messages_due', 'queue_messages_expiry', 'deduplication_age']
+  const reported = await Promise.all(names.map(async (name) => useAll(await open(await withDamagedRoot(folder, name)))))
+  expect(reported).toEqual(names.map(() => ['damaged']))
+})
+
+test('damaged store - a list of deleted channels that cannot be read is refused when the store is opened', async () => {
+  const folder = await withDamagedRoot(await storeWith('bad'), 'garbage')
+  await expect(folder.open()).rejects.toMatchObject({ code: 'STORE_DAMAGED' })
 })
 
 test('damaged store - a list of channels that cannot be read is refused when the store is opened', async () => {

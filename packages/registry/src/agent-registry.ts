@@ -70,7 +70,9 @@ export class AgentRegistry implements AsyncDisposable {
     this.#policy = addressPolicy
     this.#reports = new RegistryReports(hooks)
     this.#liveness = new Liveness(agentTtlSeconds, {
-      expire: (agentIds) => void this.#upkeep.expire(agentIds),
+      expire: (agentIds) => {
+        this.#upkeep.expire(agentIds).catch((error: unknown) => this.#reports.failed(error))
+      },
       replicate: (agentIds) => this.#upkeep.replicateAhead(agentIds),
     })
     const state = new RegistryState({
@@ -79,7 +81,9 @@ export class AgentRegistry implements AsyncDisposable {
       holdMs,
       liveness: this.#liveness,
       reports: this.#reports,
-      takeBack: (agentId, sequence) => void this.#upkeep.takeBack(agentId, sequence),
+      takeBack: (agentId, sequence) => {
+        this.#upkeep.takeBack(agentId, sequence).catch((error: unknown) => this.#reports.failed(error))
+      },
     })
     this.#directory = state.directory
     this.#limit = state.limit

@@ -373,3 +373,15 @@ test("R8 - addresses: the server's own listeners are refused on their ports, at 
   for (const url of own) expect(await refused(url), url).toEqual([true, !url.includes('both')])
   for (const url of others) expect(await refused(url), url).toEqual([false, false])
 })
+
+test('R8 - addresses: a connection whose callback throws takes nobody with it', async () => {
+  const called = Promise.withResolvers<void>()
+  policy({ 'a.example': ['192.0.2.1'] }).lookupFor({ protocol: 'http:', port: '' })('a.example', {}, () => {
+    called.resolve()
+    throw new Error('a bug of the connection')
+  })
+  await called.promise
+  // An unhandled rejection fails the run in the turn after.
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(await passes(policy({}), 'http://192.0.2.1')).toBe(true)
+})

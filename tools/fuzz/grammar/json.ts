@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
-import { phrase, word } from './pieces.ts'
+import { grownJson, phrase, word } from './pieces.ts'
 
 const number = fc.oneof(
   fc.integer().map(String),
@@ -40,7 +40,13 @@ const blank = fc.constantFrom('', '', '', ' ', '\n', '\r\n\t')
 /** Source text of any JSON value: with repeated keys, numbers of any size and blanks anywhere. */
 export const jsonText: Arbitrary<string> = fc.letrec<{ value: string; array: string; object: string; scalar: string }>(
   (tie) => ({
-    value: fc.oneof({ maxDepth: 5, withCrossShrink: true }, tie('scalar'), tie('array'), tie('object')),
+    value: fc.oneof(
+      { maxDepth: 5, withCrossShrink: true },
+      { weight: 10, arbitrary: tie('scalar') },
+      { weight: 10, arbitrary: tie('array') },
+      { weight: 10, arbitrary: tie('object') },
+      { weight: 1, arbitrary: grownJson },
+    ),
     scalar: fc.oneof(jsonString, number, fc.constantFrom('null', 'true', 'false')),
     array: fc
       .tuple(fc.array(tie('value'), { maxLength: 5 }), blank)

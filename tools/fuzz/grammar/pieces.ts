@@ -20,8 +20,37 @@ export function textOf(pieces: Pieces, max = MAX_TEXT): string {
       text += part.repeat(Math.max(0, Math.min(times, room)))
     }
   }
-  return text.slice(0, max)
+  return grown(text, max).slice(0, max)
 }
+
+/** What JSON can have very much of, by the name of its placeholder: whole, so that parsers do not stop before it. */
+const GROWTHS: Readonly<Record<string, (times: number) => string>> = {
+  arrays: (times) => '['.repeat(times) + ']'.repeat(times),
+  objects: (times) => `${'{"a":'.repeat(times)}1${'}'.repeat(times)}`,
+  elements: (times) => `[${'[],'.repeat(times)}0]`,
+  members: (times) => `{${Array.from({ length: times }, (_, i) => `"k${i}":0,`).join('')}"k":0}`,
+  digits: (times) => `1${'0'.repeat(times)}`,
+  characters: (times) => `"${'a\\n'.repeat(times)}"`,
+}
+
+/** Placeholders past these stay, so that a text is not larger than it may be by far. */
+const MAX_GROWN = 3
+
+/** Fills in placeholders such as `{{arrays:5000}}`: the grown text stands in files as its number. */
+function grown(text: string, max: number): string {
+  if (!text.includes('{{')) return text
+  let grownTexts = 0
+  return text.replaceAll(/\{\{(\w+):(\d+)\}\}/g, (placeholder, name: string, times: string) => {
+    const grow = GROWTHS[name]
+    if (grow === undefined || ++grownTexts > MAX_GROWN) return placeholder
+    return grow(Math.min(Number(times), Math.ceil(max / 3)))
+  })
+}
+
+/** JSON text that is deep, wide or long, by its placeholder. */
+export const grownJson: Arbitrary<string> = fc
+  .tuple(fc.constantFrom(...Object.keys(GROWTHS)), fc.constantFrom(20, 126, 130, 1_000, 5_000, 20_000, 60_000))
+  .map(([name, times]) => `{{${name}:${times}}}`)
 
 /** Text that parsers are known to stumble over. */
 const NASTY = [

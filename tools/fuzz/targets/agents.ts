@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 
-import { isJsonObject, JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject, JsonRpcError, readJson } from '@signalbox/http-kit'
 import { decodeAgentQuery } from '@signalbox/registry'
 import * as fc from 'fast-check'
 
@@ -130,7 +130,7 @@ export const agentTargets = [
     }),
     check({ query, params, headers }) {
       resultOf(() => streamRequest(textOf(query, MAX_HEAD)), JsonRpcError)
-      const value: unknown = JSON.parse(params)
+      const value = readJson(textOf([params]))?.value
       if (isJsonObject(value)) resultOf(() => readTimeoutMs(value), JsonRpcError)
       callerHeaders(headers)
     },

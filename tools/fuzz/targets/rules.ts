@@ -329,11 +329,11 @@ export const ruleTargets = [
   parserTarget({
     name: 'policy-json',
     about: 'any JSON as a policy and as a routing table',
-    input: jsonText,
-    check: (text) =>
+    input: jsonText.map((text) => [text]),
+    check: (pieces) =>
       void [
-        resultOf(() => parsePolicy(JSON.parse(text)), PolicyError),
-        resultOf(() => parseRoutingTable(JSON.parse(text)), RoutingTableError),
+        resultOf(() => parsePolicy(JSON.parse(textOf(pieces))), PolicyError, SyntaxError),
+        resultOf(() => parseRoutingTable(JSON.parse(textOf(pieces))), RoutingTableError, SyntaxError),
       ],
   }),
 ]

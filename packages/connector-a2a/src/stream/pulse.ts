@@ -4,6 +4,8 @@ import type { ResolvedStreamLimits } from './limits.ts'
 export interface Pulsed {
   /** @param now As `performance.now()` has it */
   pulse(now: number): void
+  /** Its pulse has thrown this: it gets no more of them. */
+  crash(error: unknown): void
 }
 
 const LONGEST_MS = 250
@@ -41,9 +43,19 @@ export class Pulse {
     if (this.#timer !== undefined) return
     this.#timer = setInterval(() => {
       const now = performance.now()
-      for (const one of this.#members) one.pulse(now)
+      for (const one of this.#members) this.#look(one, now)
     }, this.#intervalMs)
     this.#timer.unref()
+  }
+
+  /** A timer's failure has nobody else to catch it. */
+  #look(member: Pulsed, now: number): void {
+    try {
+      member.pulse(now)
+    } catch (error) {
+      this.delete(member)
+      member.crash(error)
+    }
   }
 
   delete(member: Pulsed): void {

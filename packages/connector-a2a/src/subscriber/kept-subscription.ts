@@ -34,7 +34,7 @@ export class KeptSubscription {
       const subscription = await this.#subscribe()
       this.#subscription = subscription
       this.#retryMs = FIRST_RETRY_MS
-      void subscription.closed.then((error) => this.#lost(error))
+      subscription.closed.then((error) => this.#lost(error)).catch(this.#failed)
     } catch (error) {
       this.#lost(error)
     }

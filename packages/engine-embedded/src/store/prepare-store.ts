@@ -77,6 +77,8 @@ function checkReadable(files: StoreFiles): void {
   try {
     database = openReadConnection(files.data)
     loadChannels(database)
+    // Without it, the id of a deleted channel could be given out again while its rows are there.
+    database.prepare('SELECT channel FROM garbage').all()
   } catch (error) {
     if (/^SQLITE_(NOTADB|CORRUPT|ERROR)/.test(sqliteCode(error))) throw damaged(files.data, messageOf(error), error)
     throw new EmbeddedEngineError(

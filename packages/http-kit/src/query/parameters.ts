@@ -16,6 +16,9 @@ export interface ParameterProblem {
 /** More of a value helps nobody. */
 const MAX_SHOWN = 64
 
+/** A longer query is not kept, in characters. */
+const MAX_KNOWN = 256
+
 /** What a query parameter says, read by its schema. */
 type Value = string | number | boolean | readonly string[]
 
@@ -31,7 +34,10 @@ export function compileQuery<Query extends TObject>(
   ignored: readonly string[] = [],
 ): (query: string) => Static<Query> {
   const validator = Compile(schema)
+  // Producers send the same query again and again.
+  let known: { readonly query: string; readonly values: Static<Query> } | undefined
   return (query) => {
+    if (known?.query === query) return known.values
     const values: Record<string, Value> = {}
     const problems: ParameterProblem[] = []
     for (const [name, text] of pairs(query, problems)) {
@@ -41,7 +47,10 @@ export function compileQuery<Query extends TObject>(
         problems.push({ parameter: nameShown(name), given: 'unknown', allowed: names(schema) })
       } else add(values, name, text, parameter, problems)
     }
-    if (problems.length === 0 && validator.Check(values)) return values
+    if (problems.length === 0 && validator.Check(values)) {
+      if (query.length <= MAX_KNOWN) known = { query, values }
+      return values
+    }
     throw refused([...problems, ...valueProblems(schema, values, problems)])
   }
 }

@@ -8,12 +8,20 @@ import { Gap } from './gap.ts'
 import type { MonitorFilter } from './monitor-filter.ts'
 import { droppedFrame, endFrame, errorFrame, stateFrame } from './monitor-frames.ts'
 
+/** The most frames that a client may send within a second; its commands are two words. */
+const MAX_FRAMES = 100
+
+/** What a client that sends without end may take to follow, in milliseconds. */
+const FAREWELL_MS = 500
+
 /** WebSocket close codes (RFC 6455, 7.4.1): why a monitor ended. */
 export const MONITOR_ENDS = {
   /** The server shuts down. */
   shutdown: { code: 1001, reason: 'the server is shutting down' },
   /** The token that opened it has expired (S9). */
   expired: { code: 1008, reason: 'the token has expired' },
+  /** Its client sends without end, and each frame wants an answer. */
+  flooded: { code: 1008, reason: `more than ${MAX_FRAMES} frames came within a second` },
 } as const
 
 /** The longest a timer can wait, in milliseconds. */
@@ -46,6 +54,9 @@ export class Monitor {
   #takenBytes = 0
   #dropped = 0
   #untold = 0
+  /** Frames of the client since {@link #countedFrom}. */
+  #frames = 0
+  #countedFrom = 0
 
   constructor(socket: WebSocket, stream: Socket, { filter, roomBytes, expiresAt, wake }: MonitorSettings) {
     this.#filter = filter
@@ -150,7 +161,23 @@ export class Monitor {
     this.#wake()
   }
 
+  /** Counts a frame of the client; false for one that is not answered any more. */
+  #admits(): boolean {
+    if (this.#socket.readyState !== this.#socket.OPEN) return false
+    const now = performance.now()
+    if (now - this.#countedFrom > 1_000) {
+      this.#countedFrom = now
+      this.#frames = 0
+    }
+    if (++this.#frames <= MAX_FRAMES) return true
+    this.end('flooded')
+    // Time for the reason to arrive; until then nothing that comes is answered.
+    setTimeout(() => this.cut(), FAREWELL_MS).unref()
+    return false
+  }
+
   #command(data: RawData, isBinary: boolean): void {
+    if (!this.#admits()) return
     const command = isBinary ? '' : rawText(data).trim()
     if (command === 'start' || command === 'stop') {
       this.#wake()
@@ -167,7 +194,7 @@ export class Monitor {
   }
 
   #pong(data: Buffer): void {
-    if (!this.#isFull && this.#socket.readyState === this.#socket.OPEN) this.#socket.pong(data)
+    if (this.#admits() && !this.#isFull) this.#socket.pong(data)
   }
 
   #send(frame: Buffer): void {

@@ -67,7 +67,7 @@ export class DiscoveryLog {
         // Retention by age or size, which other channels may have, would lose registrations.
         const options = { compacted: true, maxAgeMs: 0, maxBytes: 0 }
         await this.#system.channels.create('events_store', DISCOVERY_CHANNEL, options)
-        this.#following = this.#follow(await this.#begin())
+        this.#following = this.#follow(await this.#begin()).catch((error: unknown) => this.#sink.failed(error))
         return
       } catch (error) {
         // A cluster that chooses new leaders, after a crash of a server, says nothing for seconds.
@@ -165,7 +165,12 @@ export class DiscoveryLog {
     const read = this.#read(event)
     // Under a key whose last entry cannot be read there is no agent: a node that starts later would see none either.
     const entry = read ?? (key === undefined ? undefined : { agentId: key, sequence })
-    if (entry !== undefined) this.#sink.apply(entry, live)
+    try {
+      if (entry !== undefined) this.#sink.apply(entry, live)
+    } catch (error) {
+      // Following goes on with the next entry: an engine would deliver this one again and again.
+      this.#sink.failed(error)
+    }
     this.#applied.advance(sequence)
     return entry
   }

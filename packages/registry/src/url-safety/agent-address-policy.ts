@@ -91,7 +91,10 @@ export class AgentAddressPolicy {
    */
   lookupFor(url: Pick<URL, 'port' | 'protocol'>): AddressLookup {
     const port = portOf(url)
-    return (hostname, options, callback) => void this.#answer(hostname, port, options, callback)
+    return (hostname, options, callback) => {
+      // What the caller's own callback throws is the caller's: its connection then has no address, and times out.
+      this.#answer(hostname, port, options, callback).catch(() => {})
+    }
   }
 
   async #answer(hostname: string, port: number, options: LookupOptions, callback: LookupCallback): Promise<void> {

@@ -28,8 +28,8 @@ export interface StreamEnd {
 export interface AgentStream {
   readonly streamId: string
   /**
-   * Answers with the agent's events, and owns the response from here. It resolves when the response is over, and never
-   * rejects. To be called once and at once, also when the client is gone by now.
+   * Answers with the agent's events, and owns the response from here. It resolves when the response is over, and
+   * rejects only for a bug, when it has cut the response off. To be called once and at once, also when the client is gone by now.
    */
   pipeTo(response: ServerResponse, options: PipeOptions): Promise<StreamEnd>
   /** Ends it politely with a `task.error`: the node shuts down. Idempotent. */

@@ -65,7 +65,7 @@ export class ClientStream implements AgentStream, Pulsed {
   pipeTo(response: ServerResponse, options: PipeOptions): Promise<StreamEnd> {
     const { headers, hold, keepAliveMs, idleMs, endsAt = Infinity } = options
     this.#response = response
-    response.once('close', () => this.#responseOver())
+    response.once('close', () => this.#contain(() => this.#responseOver()))
     if (response.destroyed) {
       this.#responseOver()
       return this.#ended.promise
@@ -82,8 +82,9 @@ export class ClientStream implements AgentStream, Pulsed {
     })
     this.#pulse = Pulse.for(this.#limits, idleMs)
     this.#pulse.add(this)
-    this.#receiver.onChange(() => this.#pump())
-    void this.#subscription.closed.then(() => this.#fail(STREAM_FAILURES.INTERRUPTED))
+    this.#receiver.onChange(() => this.#contain(() => this.#pump()))
+    const onLost = (): void => this.#fail(STREAM_FAILURES.INTERRUPTED)
+    this.#subscription.closed.then(onLost).catch((error: unknown) => this.crash(error))
     this.#pump()
     if (this.#ending !== undefined) this.#fail(this.#ending)
     return this.#ended.promise
@@ -112,6 +113,20 @@ export class ClientStream implements AgentStream, Pulsed {
     else if (this.#blockedSince !== undefined) {
       if (now - this.#blockedSince >= this.#limits.slowConsumerMs) this.#fail(STREAM_FAILURES.SLOW_CONSUMER)
     } else if (this.#idleMs > 0 && now - this.#lastEvent >= this.#idleMs) this.#fail(STREAM_FAILURES.IDLE)
+  }
+
+  /** @inheritdoc Whoever waits for the end of the stream is told, and the client's response is cut off. */
+  crash(error: unknown): void {
+    this.#ended.reject(error)
+    this.#response?.destroy()
+  }
+
+  #contain(act: () => void): void {
+    try {
+      act()
+    } catch (error) {
+      this.crash(error)
+    }
   }
 
   /** Writes what came, as far as the client takes it. */
@@ -148,12 +163,16 @@ export class ClientStream implements AgentStream, Pulsed {
   #awaitDrain(sse: SseStream): void {
     if (this.#blockedSince !== undefined) return
     this.#blockedSince = performance.now()
-    void sse.drained().then(() => {
+    const onDrained = (): void => {
       this.#blockedSince = undefined
       // It was not the agent who let the time pass.
       this.#lastEvent = performance.now()
       this.#pump()
-    })
+    }
+    sse
+      .drained()
+      .then(onDrained)
+      .catch((error: unknown) => this.crash(error))
   }
 
   #taken(): void {

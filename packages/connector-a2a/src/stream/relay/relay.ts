@@ -23,7 +23,7 @@ export class Relay implements Pulsed {
   #lastCredit = performance.now()
   #over = false
   readonly #ended = Promise.withResolvers<RelayEnd>()
-  readonly #onAbort = (): void => this.#interrupt()
+  readonly #onAbort = (): void => this.#contain(() => this.#interrupt())
 
   constructor(options: RelayOptions) {
     const { system, streamId, response, budget } = options
@@ -39,25 +39,31 @@ export class Relay implements Pulsed {
       onRoom: () => this.#upstream.readOn(),
       onFailure: () => this.#giveUp(),
     })
-    this.#upstream = new Upstream(response, streamId, this.#sender, limits.maxEventBytes, () => this.#endIfSettled())
+    this.#upstream = new Upstream(response, streamId, this.#sender, limits.maxEventBytes, {
+      onOver: () => this.#endIfSettled(),
+      onCrash: (error) => this.crash(error),
+    })
   }
 
   run(): Promise<RelayEnd> {
     this.#pulse.add(this)
     this.#options.signal?.addEventListener('abort', this.#onAbort)
-    this.#start().catch(() => this.#giveUp())
+    // Without a control channel nobody can be told.
+    this.#start().catch(() => this.#contain(() => this.#giveUp()))
     return this.#ended.promise
   }
 
   async #start(): Promise<void> {
     const { system, streamId, signal } = this.#options
-    const control = await system.events.subscribe(controlChannel(streamId), {}, (message) => this.#onControl(message))
+    const control = await system.events.subscribe(controlChannel(streamId), {}, (message) =>
+      this.#contain(() => this.#onControl(message)),
+    )
     if (this.#over) {
       await control.close()
       return
     }
     this.#control = control
-    void control.closed.then(() => this.#giveUp())
+    control.closed.then(() => this.#giveUp()).catch((error: unknown) => this.crash(error))
     if (signal?.aborted === true) this.#interrupt()
     else this.#upstream.start()
   }
@@ -67,6 +73,24 @@ export class Relay implements Pulsed {
     if (now - this.#lastCredit >= this.#limits.noCreditMs) this.#giveUp()
     this.#upstream.pulse(now)
     this.#sender.beat(now)
+  }
+
+  /** @inheritdoc Whoever waits for the end of the stream is told, and the agent's response is cut off. */
+  crash(error: unknown): void {
+    this.#ended.reject(error)
+    try {
+      this.#giveUp()
+    } catch {
+      this.#options.response.destroy()
+    }
+  }
+
+  #contain(act: () => void): void {
+    try {
+      act()
+    } catch (error) {
+      this.crash(error)
+    }
   }
 
   #onControl(message: Message): void {

@@ -26,6 +26,13 @@ export interface EventSink {
   readonly blocked: boolean
 }
 
+export interface UpstreamEvents {
+  /** Called once, when the terminal event was pushed and the response is ended or aborted. */
+  onOver(): void
+  /** Reading the response has thrown this: nothing more is read. */
+  onCrash(error: unknown): void
+}
+
 /** An agent's response: it ends only when it is whole, and is destroyed when it was cut. */
 export interface UpstreamResponse extends Readable {
   readonly headers: { readonly 'content-type'?: string | undefined }
@@ -36,7 +43,7 @@ export class Upstream {
   readonly #response: UpstreamResponse
   readonly #sink: EventSink
   readonly #maxEventBytes: number
-  readonly #onOver: () => void
+  readonly #told: UpstreamEvents
   readonly #events: AgentEvents
   readonly #reader: EventReader | undefined
   /** The body so far, of a response that is no event stream. */
@@ -57,18 +64,17 @@ export class Upstream {
   #lingerUntil = Infinity
   #lingered = 0
 
-  /** @param onOver Called once, when the terminal event was pushed and the response is ended or aborted. */
   constructor(
     response: UpstreamResponse,
     streamId: string,
     sink: EventSink,
     maxEventBytes: number,
-    onOver: () => void,
+    told: UpstreamEvents,
   ) {
     this.#response = response
     this.#sink = sink
     this.#maxEventBytes = maxEventBytes
-    this.#onOver = onOver
+    this.#told = told
     this.#events = new AgentEvents(streamId)
     if (EVENT_STREAM.test(response.headers['content-type'] ?? '')) {
       this.#reader = new EventReader(maxEventBytes, (event) => {
@@ -80,7 +86,7 @@ export class Upstream {
       })
     }
     response.on('error', () => {})
-    response.once('close', () => this.#end('broken'))
+    response.once('close', () => this.#contain(() => this.#end('broken')))
   }
 
   /** Nothing more comes, and nothing is open any more. */
@@ -100,8 +106,8 @@ export class Upstream {
       this.#end('broken')
       return
     }
-    this.#response.once('end', () => this.#end('whole'))
-    this.#response.on('data', (chunk: Buffer) => this.#take(chunk))
+    this.#response.once('end', () => this.#contain(() => this.#end('whole')))
+    this.#response.on('data', (chunk: Buffer) => this.#contain(() => this.#take(chunk)))
   }
 
   /** There is room again. */
@@ -131,6 +137,15 @@ export class Upstream {
     this.#finish()
   }
 
+  /** The response's own events have nobody else to catch what their listeners throw. */
+  #contain(act: () => void): void {
+    try {
+      act()
+    } catch (error) {
+      this.#told.onCrash(error)
+    }
+  }
+
   #take(chunk: Buffer): void {
     if (this.#terminated) this.#linger(chunk)
     else if (this.#reader === undefined) this.#collect(chunk)
@@ -157,8 +172,10 @@ export class Upstream {
     this.#flushDue = true
     process.nextTick(() => {
       this.#flushDue = false
-      this.#sink.flush()
-      this.#pauseIfBlocked()
+      this.#contain(() => {
+        this.#sink.flush()
+        this.#pauseIfBlocked()
+      })
     })
   }
 
@@ -224,6 +241,6 @@ export class Upstream {
   #finish(): void {
     if (this.#over) return
     this.#over = true
-    this.#onOver()
+    this.#told.onOver()
   }
 }
