@@ -98,8 +98,15 @@ export class FuzzedServer implements AsyncDisposable {
     return errors
   }
 
-  async loopHeldMs(): Promise<number> {
-    return (await this.#server.process.call<LoopUse>('loopUse')).heldMs
+  /** How long its event loop was held since this was last asked; undefined when it has ended. */
+  async loopHeldMs(): Promise<number | undefined> {
+    try {
+      return (await this.#server.process.call<LoopUse>('loopUse')).heldMs
+    } catch {
+      // The channel closes before the process is gone.
+      await this.#server.process.ended
+      return undefined
+    }
   }
 
   bytesKept(): Promise<number> {

@@ -113,8 +113,9 @@ class OpenServer implements OpenTarget {
     let held = Number.POSITIVE_INFINITY
     for (let look = 0; look <= SECOND_LOOKS && held > MAX_INPUT_MS; look++) {
       await this.#play(session)
-      if (this.#server.ended) throw new Finding('died', `the server ended: got ${this.#server.lastWords}`)
-      held = Math.min(held, await this.#server.loopHeldMs())
+      const heldMs = this.#server.ended ? undefined : await this.#server.loopHeldMs()
+      if (heldMs === undefined) throw new Finding('died', `the server ended: got ${this.#server.lastWords}`)
+      held = Math.min(held, heldMs)
       const [error] = this.#server.takeErrors()
       if (error !== undefined)
         throw new Finding('logged', `an error is logged: ${messageIn(error)}: got ${error.slice(0, 1_500)}`)
