@@ -11,7 +11,7 @@ import type { OpenTarget, Target } from '../target.ts'
 import { checkAnswer } from './answers.ts'
 import type { Sending } from './connection.ts'
 import { exchange, isWholeAnswer } from './connection.ts'
-import { FuzzedServer } from './fuzzed-server.ts'
+import { causeIn, FuzzedServer } from './fuzzed-server.ts'
 import type { HostileReply } from './hostile-agent.ts'
 import { HostileAgent } from './hostile-agent.ts'
 import { HonestClient } from './honest-client.ts'
@@ -113,11 +113,12 @@ class OpenServer implements OpenTarget {
     let held = Number.POSITIVE_INFINITY
     for (let look = 0; look <= SECOND_LOOKS && held > MAX_INPUT_MS; look++) {
       await this.#play(session)
-      if (this.#server.ended) throw new Finding('died', `the server ended: got ${this.#server.lastWords}`)
-      held = Math.min(held, await this.#server.loopHeldMs())
+      const heldMs = this.#server.ended ? undefined : await this.#server.loopHeldMs()
+      if (heldMs === undefined) throw new Finding('died', `the server ended: ${this.#server.lastWords}`)
+      held = Math.min(held, heldMs)
       const [error] = this.#server.takeErrors()
       if (error !== undefined)
-        throw new Finding('logged', `an error is logged: ${messageIn(error)}: got ${error.slice(0, 1_500)}`)
+        throw new Finding('logged', `an error is logged: ${causeIn(error)}: got ${error.slice(0, 1_500)}`)
     }
     if (held > MAX_INPUT_MS) throw new Finding('blocked', `the event loop is held for ${Math.round(held)} ms`)
   }
@@ -228,9 +229,4 @@ function rawSending({ writes, pauseMs, end, patienceMs }: RawStep, places: Place
 /** Enough of a path to tell findings apart. */
 function routeOf(path: string): string {
   return path.split('?', 1)[0]?.split('/').slice(0, 4).join('/').slice(0, 60) ?? ''
-}
-
-function messageIn(line: string): string {
-  const { msg = '', err } = JSON.parse(line) as { msg?: string; err?: { message?: string } }
-  return `${msg}: ${err?.message ?? ''}`.slice(0, 200)
 }
