@@ -26,12 +26,15 @@ export interface HonestFigures {
   readonly errors: Readonly<Record<string, number>>
 }
 
+/** After so many rounds it connects anew. */
+const ROUNDS_BY_CONNECTION = 10
+
 /** An honest client gives up after this long. */
 const TIMEOUT_MS = 30_000
 
 class Honest {
   readonly #order: HonestOrder
-  readonly #agent: Agent
+  #agent: Agent
   readonly #times: number[] = []
   readonly #errors: Record<string, number> = {}
   readonly #done: Promise<void>
@@ -39,7 +42,7 @@ class Honest {
 
   constructor(order: HonestOrder) {
     this.#order = order
-    this.#agent = new Agent({ keepAlive: true, localAddress: order.identity.address })
+    this.#agent = agentFrom(order.identity)
     this.#done = this.#run()
   }
 
@@ -56,6 +59,10 @@ class Honest {
     const { channel, pauseMs } = this.#order
     for (let n = 0; !this.#stopped; n++) {
       const body = `honest ${n}`
+      if (n % ROUNDS_BY_CONNECTION === 0) {
+        this.#agent.destroy()
+        this.#agent = agentFrom(this.#order.identity)
+      }
       try {
         await this.#timed('queue_send', { channel, body })
         const { messages } = await this.#timed('queue_receive', { channel, max_messages: 10, wait_timeout_seconds: 10 })
@@ -107,6 +114,10 @@ class Honest {
       asked.end(body)
     })
   }
+}
+
+function agentFrom({ address }: Identity): Agent {
+  return new Agent({ keepAlive: true, localAddress: address })
 }
 
 let honest: Honest | undefined

@@ -8,6 +8,7 @@ import type { Attack, ServerKind } from './attack.ts'
 import { failureOf } from './caller.ts'
 import type { HonestFigures, HonestOrder } from './honest-caller.ts'
 import { guardedSettings, Identities } from './identities.ts'
+import { figuresOf } from './report.ts'
 import { Scene } from './scene.ts'
 import type { Watched } from './watch.ts'
 import { valueOf, Watch } from './watch.ts'
@@ -54,6 +55,7 @@ export async function attack(options: AttackOptions): Promise<readonly AttackRep
       if (one.servers !== undefined && !one.servers.includes(kind)) continue
       options.log(`${kind}: ${one.name}`)
       const report = await attackOnce(one, kind, identities, options.quick)
+      options.log(`  ${figuresOf(report)}`)
       for (const problem of report.problems) options.log(`  ! ${problem}`)
       reports.push(report)
     }
@@ -91,7 +93,7 @@ async function attackOnce(
   try {
     const strike = await attack.prepare(scene)
     before = await process.call<MemoryUse>('memory')
-    watch = await Watch.start(scene.operator)
+    watch = await Watch.start(process, scene.operator)
     await honest.call('start', order)
     const begin = performance.now()
     await strike()
@@ -101,7 +103,7 @@ async function attackOnce(
   }
   scene.release()
   await untilReleased(scene)
-  const watched = (await watch?.stop()) ?? { loopMs: 0, peakHeapBytes: 0, peakRssBytes: 0 }
+  const watched = (await watch?.stop()) ?? { loopMs: 0, turnMs: 0, peakHeapBytes: 0, peakRssBytes: 0 }
   const figures = (await honest.call<HonestFigures | undefined>('stop')) ?? NOT_STARTED
   const lives = !process.exited
   if (!lives) tally.problems.push(`the process died\n${process.output.slice(-2_000)}`)

@@ -1,3 +1,4 @@
+import type { MeasuredProcess } from '../harness/measured-process.ts'
 import type { Sample } from '../harness/prometheus.ts'
 import { parseSamples } from '../harness/prometheus.ts'
 import type { Caller } from './caller.ts'
@@ -7,6 +8,8 @@ const EVERY_MS = 200
 export interface Watched {
   /** The longest delay of the event loop, in milliseconds. */
   readonly loopMs: number
+  /** The CPU time of its longest turn, in milliseconds: what of the delay was the server's own doing. */
+  readonly turnMs: number
   readonly peakHeapBytes: number
   readonly peakRssBytes: number
 }
@@ -27,22 +30,26 @@ export function valueOf(samples: readonly Sample[], name: string, label = ''): n
 
 /** Looks at a server's metrics again and again, and keeps the worst. */
 export class Watch {
+  readonly #process: MeasuredProcess
   readonly #operator: Caller
   readonly #ended: Promise<void>
   #stopped = false
   #loopMs = 0
+  #turnMs = 0
   #heap = 0
   #rss = 0
 
-  private constructor(operator: Caller) {
+  private constructor(process: MeasuredProcess, operator: Caller) {
+    this.#process = process
     this.#operator = operator
     this.#ended = this.#run()
   }
 
-  static async start(operator: Caller): Promise<Watch> {
+  static async start(process: MeasuredProcess, operator: Caller): Promise<Watch> {
     // Each look begins the event loop's figures anew.
     await metricsOf(operator)
-    return new Watch(operator)
+    await process.call('startTurns')
+    return new Watch(process, operator)
   }
 
   /** Ends with one more look; a server that is gone has nothing to add. */
@@ -50,7 +57,7 @@ export class Watch {
     this.#stopped = true
     await this.#ended
     await this.#look()
-    return { loopMs: this.#loopMs, peakHeapBytes: this.#heap, peakRssBytes: this.#rss }
+    return { loopMs: this.#loopMs, turnMs: this.#turnMs, peakHeapBytes: this.#heap, peakRssBytes: this.#rss }
   }
 
   async #run(): Promise<void> {
@@ -65,6 +72,7 @@ export class Watch {
       const samples = await metricsOf(this.#operator)
       const delay = valueOf(samples, 'broker_event_loop_delay_seconds', 'quantile="1"')
       const heap = valueOf(samples, 'nodejs_heap_size_used_bytes') + valueOf(samples, 'nodejs_external_memory_bytes')
+      this.#turnMs = await this.#process.call<number>('longestTurn')
       this.#loopMs = Math.max(this.#loopMs, delay * 1000)
       this.#heap = Math.max(this.#heap, heap)
       this.#rss = Math.max(this.#rss, valueOf(samples, 'process_resident_memory_bytes'))

@@ -50,6 +50,8 @@ async function fuzzTarget(
   out: string,
   log: (line: string) => void,
 ): Promise<TargetReport> {
+  // Before the clock starts: a server takes a second or more to be there.
+  await using open = await target.open()
   const startedAt = performance.now()
   const deadline = startedAt + milliseconds
   const known = new Set<string>()
@@ -64,7 +66,6 @@ async function fuzzTarget(
     log(`${target.name}: ${finding.kind}: ${finding.message.slice(0, 300)} (${file})`)
   }
 
-  await using open = await target.open()
   let inputs = 0
   for (let batch = 0; performance.now() < deadline; batch++) {
     const search = new Search(open, target.name, known, deadline)

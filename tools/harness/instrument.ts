@@ -29,6 +29,24 @@ async function collectGarbage(): Promise<void> {
   }
 }
 
+let turns: { timer: NodeJS.Timeout; longestMicros: number } | undefined
+
+/**
+ * Measures the CPU time of the event loop's turns: unlike its delay, that does not grow when other processes take the
+ * processor.
+ */
+function startTurns(): void {
+  let before = process.threadCpuUsage()
+  clearInterval(turns?.timer)
+  const look = (): void => {
+    const now = process.threadCpuUsage()
+    const used = now.user - before.user + now.system - before.system
+    before = now
+    if (turns !== undefined) turns.longestMicros = Math.max(turns.longestMicros, used)
+  }
+  turns = { timer: setInterval(look, RESOLUTION_MS).unref(), longestMicros: 0 }
+}
+
 let delay: ReturnType<typeof monitorEventLoopDelay> | undefined
 
 function milliseconds(nanoseconds: number): number {
@@ -59,6 +77,9 @@ if (isMainThread && process.send !== undefined) {
       return { rssBytes: rss, heapBytes: heapUsed + external }
     },
     writeProfiles: () => profiler?.stop(profiles ?? ''),
+    startTurns,
+    /** The CPU time of the longest turn since the start, in milliseconds. */
+    longestTurn: () => (turns?.longestMicros ?? 0) / 1000,
     startLoopDelay: () => {
       delay ??= monitorEventLoopDelay({ resolution: RESOLUTION_MS })
       delay.reset()

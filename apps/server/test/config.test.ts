@@ -289,6 +289,25 @@ describe('mistakes', () => {
     ])
   })
 
+  test('configuration - keys of a file are read without regard to case', async () => {
+    const file = yamlFile(
+      'Connectors: { A2A: { AgentTTLSeconds: 7, MaxTimeoutSeconds: 3000 }, MCP: { ToolTimeoutSeconds: 8 } }\nCORS: { AllowOrigins: [https://a.example] }\nSTORE: { path: /tmp/x }\n',
+    )
+    const { config, origins } = await load(['--config', file])
+    expect(config.connectors.a2a).toMatchObject({ agentTtlSeconds: 7, maxTimeoutSeconds: 3000 })
+    expect(config.connectors.mcp.toolTimeoutSeconds).toBe(8)
+    expect([config.cors.allowOrigins, config.store.path]).toEqual([['https://a.example'], '/tmp/x'])
+    expect(origins.get('connectors.a2a.agentTtlSeconds')).toBe(`file ${file}`)
+  })
+
+  test('configuration - two spellings of one key in a file stop the start', async () => {
+    const file = yamlFile('http: { port: 1, Port: 2 }\nHTTP: { host: 127.0.0.1 }\n')
+    expect(await problemsOf(['--config', file])).toEqual([
+      expect.stringMatching(/^http\.Port: the same key as port \(file .*\); allowed: one of the two$/),
+      expect.stringMatching(/^HTTP: the same key as http \(file .*\); allowed: one of the two$/),
+    ])
+  })
+
   test('configuration - an unknown key of a file stops the start, whichever it is', async () => {
     const file = yamlFile('http: { prot: 1 }\ntracing: { enable: true }\n__proto__: { x: 1 }\nhttp.port: 1\n')
     expect(await problemsOf(['--config', file])).toEqual([

@@ -2,14 +2,22 @@ import { randomUUID } from 'node:crypto'
 
 import type { ReplyInput } from '@signalbox/broker-core'
 
-interface PendingRequest {
+interface Waiting {
   readonly clientId: string
   readonly answer: (reply: ReplyInput) => void
 }
 
+/** A command or query that was handed to a subscriber. */
+export interface PendingRequest {
+  readonly id: string
+  readonly reply: Promise<ReplyInput>
+  /** Nobody waits any more. */
+  forget(): void
+}
+
 /** Commands and queries that subscribers were handed and have not answered. */
 export class PendingRequests {
-  readonly #waiting = new Map<string, PendingRequest>()
+  readonly #waiting = new Map<string, Waiting>()
 
   /** How many wait for their answer. */
   get size(): number {
@@ -20,7 +28,7 @@ export class PendingRequests {
    * Begins to wait for the answer of a subscriber. Whoever makes it calls `forget` when nobody waits any more.
    * @param node What the id begins with, in place of as many of its random digits.
    */
-  add(clientId: string, node = ''): { readonly id: string; readonly reply: Promise<ReplyInput>; forget(): void } {
+  add(clientId: string, node = ''): PendingRequest {
     const id = node + randomUUID().slice(node.length)
     const reply = new Promise<ReplyInput>((answer) => this.#waiting.set(id, { clientId, answer }))
     return { id, reply, forget: () => this.#waiting.delete(id) }

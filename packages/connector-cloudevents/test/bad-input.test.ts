@@ -79,6 +79,7 @@ test('CE-7 - parameters: unknown, repeated, missing, mistyped and out-of-range o
     ],
     ['GET', 'subscribe/events-store?channel=c&events_store_type=5&events_store_value=yesterday', 'ISO 8601'],
     ['GET', 'subscribe/events-store?channel=c&events_store_type=5&events_store_value=2026-02-31T00:00:00Z', 'ISO 8601'],
+    ['GET', 'subscribe/events-store?channel=c&events_store_type=5&events_store_value=2026-02-01T00:00', 'no time zone'],
     ['GET', 'subscribe/events-store?channel=c&events_store_type=6&events_store_value=-1', 'seconds back'],
     ['GET', 'subscribe/events-store?channel=c&events_store_value=4', 'events_store_value is "4"; it must be left out'],
   ]

@@ -127,12 +127,26 @@ describe('M7 - arguments are strict', () => {
     },
   )
 
+  test.each(cases)('$tool takes null for $argument as none, unless it is required', async ({ tool, argument }) => {
+    const args = { ...VALID[tool], [argument]: null }
+    const required = toolNamed(bench.tools, tool).definition.inputSchema.required ?? []
+    if (!required.includes(argument)) {
+      const outcome = await bench.call(tool, args)
+      await outcome.settlement?.commit()
+      return
+    }
+    const error = await bench.refused(tool, args)
+    expect(problemsOf(error)).toEqual([{ argument, given: 'null', allowed: expect.any(String) }])
+  })
+
   test.each(cases)('$tool with a mistyped $argument is refused, and nothing is coerced', async ({ tool, argument }) => {
     const { type } = schemaOf(tool, argument)
+    const required = toolNamed(bench.tools, tool).definition.inputSchema.required ?? []
     const holdsStrings = argument === 'tags' || argument === 'skill_tags'
     for (const [sampleType, value] of SAMPLES) {
       const empty = Object.keys(Object(value)).length === 0
       if (sampleType === type && (empty || !holdsStrings)) continue
+      if (value === null && !required.includes(argument)) continue
       const error = await bench.refused(tool, { ...VALID[tool], [argument]: value })
       expect(error.code).toBe(-32602)
       const [problem, ...others] = problemsOf(error)
@@ -159,7 +173,7 @@ describe('M7 - arguments are strict', () => {
       const error = await bench.refused(tool, args)
       const [problem, ...others] = problemsOf(error)
       expect(others).toEqual([])
-      expect(problem!.argument).toBe(extra === 'line\nbreak' ? '"line\\nbreak"' : extra)
+      expect(problem!.argument).toBe(extra === 'line\nbreak' ? '"lineU+000Abreak"' : extra)
       expect(problem!.allowed).toContain(Object.keys(VALID[tool]!)[0])
     }
   })
@@ -190,7 +204,7 @@ describe('M7 - arguments are strict', () => {
       'channel',
       'body',
       'tags.bad',
-      'tags."a\\nb"',
+      'tags."aU+000Ab"',
       'delay_seconds',
       'more',
     ])
@@ -258,8 +272,16 @@ describe('M7 - arguments are strict', () => {
     '2024-02-29T23:59:59.5+05:30',
     '2026-01-01T00:00:00.123456789-00:00',
     '1969-07-20T20:17:40Z',
+    '2026-01-01T09:30Z',
+    '2026-01-01T09:30:00.250000+0100',
   ])('from_time %j is taken', async (from_time) => {
     expect(await bench.json('events_store_read', { channel: 'none', from_time, max_messages: 1 })).toEqual([])
+  })
+
+  test('from_time without a time zone is refused, and the text says why', async () => {
+    const from_time = '2026-01-01T00:00:00'
+    const error = await bench.refused('events_store_read', { channel: 'c', from_time, max_messages: 1 })
+    expect(error.message).toMatch(/^invalid arguments?.*from_time is .*it has no time zone/i)
   })
 
   test('half a surrogate pair is refused wherever text is kept, for it would come back as something else', async () => {
@@ -278,6 +300,14 @@ describe('M7 - arguments are strict', () => {
       expect(problemsOf(error)[0]!.argument).toBe('params.configuration.timeout')
     }
   })
+})
+
+test('M7 - a refused value shows control and direction characters as code points', async () => {
+  const error = await bench.refused('queue_peek', { channel: 'safe\u202egnp\n.exe', max_messages: 'a\u001b[31m' })
+  expect(problemsOf(error).map(({ given }) => given)).toEqual(['"safeU+202EgnpU+000A.exe"', '"aU+001B[31m"'])
+  expect(error.message).toContain('channel is "safeU+202EgnpU+000A.exe"; it must be')
+  const unknown = await bench.refused('queue_peek', { channel: 'a', max_messages: 1, 'x\u2066y': 1 })
+  expect(problemsOf(unknown)[0]).toMatchObject({ argument: '"xU+2066y"' })
 })
 
 const CHANNEL_ARGUMENTS = cases.filter(({ argument }) => argument === 'channel' || argument === 'dead_letter_queue')

@@ -32,10 +32,10 @@ const TABLES: Record<string, Record<string, object>> = {
   },
   queue_receive: {
     channel: CHANNEL,
-    max_messages: { ...MAX_MESSAGES, default: 1 },
+    max_messages: MAX_MESSAGES,
     wait_timeout_seconds: { type: 'integer', required: false, default: 5, minimum: 1, maximum: 60 },
   },
-  queue_peek: { channel: CHANNEL, max_messages: { ...MAX_MESSAGES, default: 1 } },
+  queue_peek: { channel: CHANNEL, max_messages: MAX_MESSAGES },
   events_publish: MESSAGE,
   events_store_publish: MESSAGE,
   events_store_read: {

@@ -1,20 +1,38 @@
-const ISO_8601 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.(\d{1,9}))?(?:Z|[+-]\d{2}:\d{2})$/
+const ISO_8601 =
+  /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?(Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?$/
 
-/** What {@link parseTimestamp} takes, for messages to the caller. */
-export const TIMESTAMP_FORM =
-  'an ISO 8601 timestamp with date, time and time zone, such as "2026-01-31T09:30:00Z" or "2026-01-31T09:30:00.250+01:00"'
+/** What {@link parseTimestamp} takes. */
+const TIMESTAMP_FORM =
+  'an ISO 8601 timestamp with date, time and time zone, such as "2026-01-31T09:30Z" or "2026-01-31T09:30:00.250+01:00"'
+
+/** Says what {@link parseTimestamp} takes, and why it refuses a text that has no time zone. */
+export function timestampRefusal(text: string): string {
+  const parts = ISO_8601.exec(text)
+  return parts !== null && parts[6] === undefined
+    ? `${TIMESTAMP_FORM} (it has no time zone, and so could be several moments; add Z for UTC)`
+    : TIMESTAMP_FORM
+}
 
 /**
- * Milliseconds since the epoch, or undefined when the text is not a complete ISO 8601 timestamp. A time zone is demanded:
- * without one, caller and server could mean different moments. What is finer than a millisecond rounds up, so that "from
- * this time on" never includes an earlier event. That the day exists (there is no 30th of February) is for the schema's
- * format `date-time` to check.
+ * Returns milliseconds since the epoch, or undefined when the text is not a complete ISO 8601 timestamp. Seconds, their
+ * fraction, and the colon of the offset may be left out. A time zone is demanded: without one, caller and server could
+ * mean different moments. What is finer than a millisecond rounds up, so that "from this time on" never includes an
+ * earlier event.
  */
 export function parseTimestamp(text: string): number | undefined {
   const parts = ISO_8601.exec(text)
   if (!parts) return undefined
-  const [, fraction = ''] = parts
-  const milliseconds = Date.parse(text)
-  if (Number.isNaN(milliseconds)) return undefined
+  const [, date = '', hours, minutes, seconds = '00', fraction = '', zone] = parts
+  if (zone === undefined || !isDay(date)) return undefined
+  const offset = zone === 'Z' || zone.includes(':') ? zone : `${zone.slice(0, 3)}:${zone.slice(3)}`
+  const milliseconds = Date.parse(
+    `${date}T${hours}:${minutes}:${seconds}.${fraction.slice(0, 3).padEnd(3, '0')}${offset}`,
+  )
   return /[1-9]/.test(fraction.slice(3)) ? milliseconds + 1 : milliseconds
+}
+
+/** Whether the day exists: `Date` takes a 30th of February for the 2nd of March. */
+function isDay(date: string): boolean {
+  const midnight = new Date(`${date}T00:00:00Z`)
+  return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date)
 }

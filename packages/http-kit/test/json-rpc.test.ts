@@ -9,6 +9,8 @@ import {
   JsonRpcError,
   jsonRpcErrorText,
   MAX_JSON_KEYS,
+  MAX_JSON_PARTS,
+  parseJson,
   memberText,
   parseJsonRpc,
   readRequestId,
@@ -247,6 +249,14 @@ describe('text', () => {
     expect(parseJsonRpc(bytes(bodyWithKeys(MAX_JSON_KEYS)), limits)).toMatchObject({ id: '1' })
     expect(refusal(bodyWithKeys(MAX_JSON_KEYS + 1), limits)).toMatchObject({ code: -32600, id: '1' })
     expect(parseJsonRpc(bytes(bodyWithKeys(MAX_JSON_KEYS + 1)))).toMatchObject({ id: '1' })
+  })
+
+  test('J4 - 500,000 strings, objects and arrays are read, one more is refused on every surface', () => {
+    const body = (parts: number) =>
+      `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[${'{},'.repeat(parts - 11)}""]}}`
+    expect(parseJsonRpc(bytes(body(MAX_JSON_PARTS)))).toMatchObject({ id: '1' })
+    expect(refusal(body(MAX_JSON_PARTS + 1))).toMatchObject({ code: -32600, id: '1' })
+    expect(parseJson(`[${'"",'.repeat(MAX_JSON_PARTS)}1]`)).toMatchObject({ exceeded: 'parts' })
   })
 
   test('property - the parts of any message come back as they were written', () => {

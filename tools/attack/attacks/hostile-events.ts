@@ -82,7 +82,7 @@ export const hostileEvents: Attack = {
   about:
     'CloudEvents that are deep, have attributes, keys or companions without end; by a caller without any right too',
   async prepare(scene) {
-    const bodies = hostilities(scene.scaled(LARGE, 400_000))
+    const bodies = hostilities(scene.scaled(LARGE, 2_000_000))
     const callers: readonly Caller[] = scene.guarded ? [scene.attacker(), scene.nobody] : [scene.attacker()]
     return async () => {
       for (const caller of callers) {

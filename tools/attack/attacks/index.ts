@@ -7,6 +7,7 @@ import { denials } from './denials.ts'
 import { flood } from './flood.ts'
 import { globs } from './globs.ts'
 import { groupMember } from './group-member.ts'
+import { heldValues } from './held-values.ts'
 import { hostileEvents } from './hostile-events.ts'
 import { hostileHeaders } from './hostile-headers.ts'
 import { largeCards } from './large-cards.ts'
@@ -29,6 +30,7 @@ export const ATTACKS: readonly Attack[] = [
   largeCards,
   hostileHeaders,
   hostileEvents,
+  heldValues,
   waitingCommands,
   slowReaders,
   groupMember,

@@ -49,7 +49,7 @@ export function configurationPage(): string {
     'Every setting can be given in four ways; later wins:',
     '',
     '1. its default,',
-    '2. a YAML file: `--config signalbox.yaml`, with the keys below as sections,',
+    '2. a YAML file: `--config signalbox.yaml`, with the keys below as sections, in upper or lower case,',
     '3. an environment variable,',
     '4. a flag.',
     '',

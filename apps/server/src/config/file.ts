@@ -31,14 +31,17 @@ export async function fromFile(file: string): Promise<{ given: Given[]; problems
   return { given, problems }
 
   function readSection(section: Section, path: readonly string[]): void {
+    const seen = new Map<string, string>()
     for (const [name, value] of Object.entries(section)) {
       const here = [...path, name]
       // Sections are nested; a key with a dot in it would be a second way to say the same.
       const key = here.map((word) => (word.includes('.') ? JSON.stringify(word) : word)).join('.')
-      const setting = SETTINGS.find((candidate) => candidate.key === key)
-      const isGroup = SETTINGS.some((candidate) => candidate.key.startsWith(`${key}.`))
-      if (setting) given.push({ setting, value: readYaml(setting, value), origin: `file ${file}` })
-      else if (!isGroup) problems.push(unknownKey(key))
+      const other = seen.get(name.toLowerCase())
+      seen.set(name.toLowerCase(), name)
+      const setting = SETTINGS.find((candidate) => sameKey(candidate.key, key))
+      if (other !== undefined) problems.push(`${key}: the same key as ${other} (file ${file}); allowed: one of the two`)
+      else if (setting) given.push({ setting, value: readYaml(setting, value), origin: `file ${file}` })
+      else if (childrenOf(key).length === 0) problems.push(unknownKey(key))
       else if (isSection(value)) readSection(value, here)
       // A section whose settings are all commented out reads as null.
       else if (value !== null)
@@ -55,8 +58,15 @@ export async function fromFile(file: string): Promise<{ given: Given[]; problems
   }
 }
 
+/** Keys are read without regard to case: the specification writes `Connectors.A2A.AgentTTLSeconds`. */
+function sameKey(one: string, other: string): boolean {
+  return one.toLowerCase() === other.toLowerCase()
+}
+
 function childrenOf(key: string): string[] {
-  return SETTINGS.map((setting) => setting.key).filter((candidate) => candidate.startsWith(`${key}.`))
+  return SETTINGS.map((setting) => setting.key).filter((candidate) =>
+    sameKey(candidate.slice(0, key.length + 1), `${key}.`),
+  )
 }
 
 function isSection(value: unknown): value is Section {

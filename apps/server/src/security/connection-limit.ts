@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 
-import { half, networkOf } from '@signalbox/http-kit'
+import { networkOf } from '@signalbox/http-kit'
 
 import type { TellSecurity } from './events.ts'
 import { Refusals } from './refusals.ts'
@@ -49,7 +49,7 @@ export function limitConnections(
 ): Disposable {
   if (openFiles === undefined) return { [Symbol.dispose]() {} }
   const most = mostConnections(openFiles, listener)
-  const mostOfOne = half(most)
+  const mostOfOne = Math.ceil(most / 2)
   const files = `the process may have ${openFiles} files open; raise that limit (ulimit -n)`
   const refusals = new Refusals((refusal) => tell({ kind: 'connections.refused', ...refusal }))
   server.maxConnections = most

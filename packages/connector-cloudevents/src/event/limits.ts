@@ -1,4 +1,5 @@
-import { MAX_JSON_DEPTH, MAX_JSON_KEYS } from '@signalbox/http-kit'
+import type { ExceededLimit } from '@signalbox/http-kit'
+import { MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_PARTS } from '@signalbox/http-kit'
 
 import { invalidEvent } from './invalid-event.ts'
 
@@ -9,12 +10,17 @@ export const MAX_ATTRIBUTES = 256
 export const MAX_BATCH_EVENTS = 1_000
 
 /** Of the JSON text of a body, a batch as a whole (J4). */
-export const BODY_LIMITS = { maxDepth: MAX_JSON_DEPTH, maxKeys: MAX_JSON_KEYS }
+export const BODY_LIMITS = { maxDepth: MAX_JSON_DEPTH, maxKeys: MAX_JSON_KEYS, maxParts: MAX_JSON_PARTS }
 
 /** @throws CeError EVENT_INVALID for a limit that a body exceeds */
-export function assertWithinLimits(exceeded: 'depth' | 'keys' | undefined): void {
+export function assertWithinLimits(exceeded: ExceededLimit | undefined): void {
   if (exceeded === 'depth') throw invalidEvent(`the body is nested deeper than ${MAX_JSON_DEPTH} levels`)
   if (exceeded === 'keys') throw invalidEvent(`the body has more than ${MAX_JSON_KEYS} keys`)
+  if (exceeded === 'parts') {
+    throw invalidEvent(
+      `the body has more than ${MAX_JSON_PARTS} strings, objects and arrays; send such data in binary mode, or as data_base64`,
+    )
+  }
 }
 
 export function tooManyAttributes(): Error {

@@ -1,7 +1,8 @@
 import type { ReplyInput, RequestMessage, RequestType } from '@signalbox/broker-core'
 
-import type { PendingRequests } from '../pending-requests.ts'
+import type { PendingRequest, PendingRequests } from '../pending-requests.ts'
 import type { Feed } from './feed.ts'
+import type { Frame } from './frames.ts'
 import { requestFrame } from './frames.ts'
 
 /** A subscriber of commands or queries. */
@@ -20,21 +21,36 @@ export interface RequestSubscriber {
  * Hands a request to the subscriber and waits for its answer, for as long as the requester waits. A subscriber whose
  * stream ends has some time to answer: clients close first, or connect again in the middle of their work.
  */
-export async function handOver(
+export function handOver(
   type: RequestType,
   what: string,
   request: RequestMessage,
-  { feed, pending, node, clientId, graceMs }: RequestSubscriber,
-): Promise<ReplyInput> {
+  subscriber: RequestSubscriber,
+): ReplyInput | Promise<ReplyInput> {
+  const { feed, pending, node, clientId } = subscriber
   if (!feed.open || request.signal.aborted) return { error: 'the subscriber is gone' }
   const waiting = pending.add(clientId, node)
-  const { id, reply } = waiting
+  const { id } = waiting
   const frame = requestFrame(type, request, { brokerrequestid: id, brokerreplychannel: `reply.${id}` })
   if (!feed.hasRoomFor(frame)) {
     waiting.forget()
     return { error: `the subscriber is too slow: it did not take the ${what}` }
   }
   feed.offer(frame)
+  return answerTo(waiting, what, new WeakRef(frame), request.signal, subscriber)
+}
+
+/**
+ * Waits for the answer. What waits, perhaps for an hour, keeps neither the request nor its frame: as long as the frame
+ * has not been written the feed has it, and after that nobody asks for it.
+ */
+async function answerTo(
+  waiting: PendingRequest,
+  what: string,
+  frame: WeakRef<Frame>,
+  requester: AbortSignal,
+  { feed, graceMs }: RequestSubscriber,
+): Promise<ReplyInput> {
   const { promise: gone, resolve } = Promise.withResolvers<ReplyInput>()
   const unanswered = (): void =>
     resolve({
@@ -43,18 +59,20 @@ export async function handOver(
   let grace: NodeJS.Timeout | undefined
   const idleAgain = feed.keepBusy()
   const offEnd = feed.onEnd(() => {
-    if (feed.lost(frame)) resolve({ error: `the subscriber went away before it took the ${what}` })
-    else if (!feed.answersWanted) unanswered()
+    const left = frame.deref()
+    if (left !== undefined && feed.lost(left)) {
+      resolve({ error: `the subscriber went away before it took the ${what}` })
+    } else if (!feed.answersWanted) unanswered()
     else grace = setTimeout(unanswered, graceMs).unref()
   })
-  request.signal.addEventListener('abort', unanswered, { once: true })
+  requester.addEventListener('abort', unanswered, { once: true })
   try {
-    return await Promise.race([reply, gone])
+    return await Promise.race([waiting.reply, gone])
   } finally {
     waiting.forget()
     idleAgain()
     offEnd()
     clearTimeout(grace)
-    request.signal.removeEventListener('abort', unanswered)
+    requester.removeEventListener('abort', unanswered)
   }
 }

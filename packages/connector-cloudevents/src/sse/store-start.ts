@@ -1,7 +1,6 @@
 import type { LogStart } from '@signalbox/broker-core'
-import { parseTimestamp, shownParameter, TIMESTAMP_FORM } from '@signalbox/http-kit'
-import { Type } from 'typebox'
-import { Check } from 'typebox/value'
+import { shownText } from '@signalbox/broker-core'
+import { parseTimestamp, timestampRefusal } from '@signalbox/http-kit'
 
 import { CeError, invalidParameters } from '../errors.ts'
 
@@ -29,21 +28,21 @@ export function storeStart(
   if (sequence === undefined || sequence >= Number.MAX_SAFE_INTEGER) {
     throw new CeError(
       'PARAMETER_INVALID',
-      `invalid header Last-Event-ID: ${shownParameter(lastEventId)}; it must be the id of an event of this store, a whole number from 0 to ${Number.MAX_SAFE_INTEGER - 1}`,
+      `invalid header Last-Event-ID: ${shownText(lastEventId)}; it must be the id of an event of this store, a whole number from 0 to ${Number.MAX_SAFE_INTEGER - 1}`,
     )
   }
   return { from: 'sequence', sequence: sequence + 1 }
 }
 
 function startOf(type: number, value: string | undefined): LogStart {
-  const allowed = allowedValue(type)
+  const allowed = allowedValue(type, value)
   if (allowed === undefined) {
     if (value !== undefined) throw wrongValue(value, 'left out, or events_store_type 4, 5 or 6')
     if (type === EVENTS_STORE_TYPES.first) return { from: 'first' }
     return type === EVENTS_STORE_TYPES.last ? { from: 'last' } : { from: 'new' }
   }
   if (value === undefined) throw wrongValue(undefined, allowed)
-  const number = type === EVENTS_STORE_TYPES.time ? moment(value) : wholeNumber(value)
+  const number = type === EVENTS_STORE_TYPES.time ? parseTimestamp(value) : wholeNumber(value)
   if (number === undefined) throw wrongValue(value, allowed)
   if (type === EVENTS_STORE_TYPES.time) return { from: 'time', timestamp: number }
   if (type === EVENTS_STORE_TYPES.sequence) {
@@ -54,24 +53,17 @@ function startOf(type: number, value: string | undefined): LogStart {
   return { from: 'delta', milliseconds: number * 1000 }
 }
 
-function allowedValue(type: number): string | undefined {
+function allowedValue(type: number, value = ''): string | undefined {
   switch (type) {
     case EVENTS_STORE_TYPES.sequence:
       return `a sequence with events_store_type 4: a whole number from 1 to ${Number.MAX_SAFE_INTEGER}`
     case EVENTS_STORE_TYPES.time:
-      return `with events_store_type 5 ${TIMESTAMP_FORM}`
+      return `with events_store_type 5 ${timestampRefusal(value)}`
     case EVENTS_STORE_TYPES.delta:
       return `seconds back with events_store_type 6: a whole number from 0 to ${MAX_SECONDS}`
     default:
       return undefined
   }
-}
-
-/** The format knows which days there are; the parser wants a time zone. */
-const DATE_TIME = Type.String({ format: 'date-time' })
-
-function moment(text: string): number | undefined {
-  return Check(DATE_TIME, text) ? parseTimestamp(text) : undefined
 }
 
 function wholeNumber(text: string): number | undefined {
@@ -82,6 +74,6 @@ function wholeNumber(text: string): number | undefined {
 function wrongValue(given: string | undefined, allowed: string): CeError {
   const parameter = 'events_store_value'
   return invalidParameters([
-    given === undefined ? { parameter, allowed } : { parameter, given: shownParameter(given), allowed },
+    given === undefined ? { parameter, allowed } : { parameter, given: shownText(given), allowed },
   ])
 }

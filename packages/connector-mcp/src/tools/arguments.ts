@@ -7,7 +7,7 @@ import { Compile } from 'typebox/compile'
 export type ArgumentRule<Arguments> = (args: Arguments) => ArgumentProblem | undefined
 
 /**
- * The check of one tool's arguments (M7), compiled once: nothing is coerced, filled in or copied. The problems are gathered
+ * The check of one tool's arguments (M7), compiled once: nothing is coerced or filled in. The problems are gathered
  * only when there are some.
  */
 export function compileArguments<Input extends TObject>(
@@ -17,12 +17,24 @@ export function compileArguments<Input extends TObject>(
 ): (args: unknown) => Static<Input> {
   const validator = Compile(input)
   return (given) => {
-    const args = given === undefined ? {} : given
+    let args: unknown = given === undefined ? {} : given
+    // Few clients write null, so nobody else pays for looking.
+    if (!validator.Check(args)) args = withoutNulls(input, args)
     if (!validator.Check(args)) throw invalidArguments(tool, argumentProblems(input, args, 'tool'))
     const problem = rule?.(args)
     if (problem) throw invalidArguments(tool, [problem])
     return args
   }
+}
+
+/** Leaves out optional arguments that are null, which is how many clients write that there is none (M7). */
+function withoutNulls(input: TObject, args: unknown): unknown {
+  if (typeof args !== 'object' || args === null || Array.isArray(args)) return args
+  // TypeBox leaves the keyword out when nothing is required, whatever its type says.
+  const required: readonly string[] = input.required ?? []
+  const isLeftOut = (name: string, value: unknown): boolean =>
+    value === null && Object.hasOwn(input.properties, name) && !required.includes(name)
+  return Object.fromEntries(Object.entries(args).filter(([name, value]) => !isLeftOut(name, value)))
 }
 
 /** The JSON-RPC error for arguments that are not what they must be; `data.problems` lists all of them. */

@@ -15,7 +15,7 @@ export const queuePeek = defineTool({
   input: Type.Object(
     {
       channel: argument.channel('The queue to look into.'),
-      max_messages: argument.maxMessages('The most messages to show, 1 to 100.', { default: 1 }),
+      max_messages: argument.maxMessages('The most messages to show, 1 to 100.'),
     },
     { additionalProperties: false },
   ),

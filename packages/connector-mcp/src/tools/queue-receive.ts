@@ -21,7 +21,6 @@ export const queueReceive = defineTool({
       channel: argument.channel('The queue to receive from.'),
       max_messages: argument.maxMessages(
         'The most messages to take, 1 to 100; 1 unless you can handle several. It does not wait for that many.',
-        { default: 1 },
       ),
       wait_timeout_seconds: Type.Optional(
         Type.Integer({

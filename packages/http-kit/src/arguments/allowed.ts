@@ -1,8 +1,6 @@
 import { Type } from 'typebox'
 import type { TSchema } from 'typebox'
 
-import { TIMESTAMP_FORM } from '../timestamp.ts'
-
 /** What a schema allows, in words. */
 export function allowedBy(schema: TSchema): string {
   const keyword = (name: string): unknown => Reflect.get(schema, name)
@@ -24,7 +22,6 @@ export function allowedBy(schema: TSchema): string {
     }
     default: {
       const most = keyword('maxLength')
-      if (keyword('format') === 'date-time') return TIMESTAMP_FORM
       if (typeof most === 'number') return `a string of 1 to ${most} characters`
       return keyword('minLength') === undefined ? 'a string' : 'a string that is not empty'
     }

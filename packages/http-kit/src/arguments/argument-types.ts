@@ -2,7 +2,7 @@ import { CHANNEL_TYPES, channelNameProblem, isReservedChannel, MAX_CHANNEL_BYTES
 import type { ChannelType, Tags } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
-import { parseTimestamp, TIMESTAMP_FORM } from '../timestamp.ts'
+import { parseTimestamp, timestampRefusal } from '../timestamp.ts'
 
 /**
  * The kinds of argument that MCP tools and management actions share. Each is a JSON Schema, so that one value gives the
@@ -74,9 +74,9 @@ export function tags(more = '') {
 export const DEDUPLICATION_HINT =
   ' With a tag "message_id" the call is safe to repeat: the same id from the same client on the same channel within two minutes is stored once.'
 
-/** Required everywhere, also where the specification shows a default (M7). */
-export function maxMessages(description: string, options: { default?: number } = {}) {
-  return Type.Integer({ description, minimum: 1, maximum: 100, ...options })
+/** Required everywhere, also where the specification shows a default (M7), so the schema shows none. */
+export function maxMessages(description: string) {
+  return Type.Integer({ description, minimum: 1, maximum: 100 })
 }
 
 export function seconds(description: string) {
@@ -98,10 +98,7 @@ export function channelType(description: string) {
   return Type.Unsafe<ChannelType>({ type: 'string', enum: [...CHANNEL_TYPES], description })
 }
 
+/** Without the format `date-time`: that of JSON Schema demands seconds and a colon in the offset. */
 export function timestamp(description: string) {
-  return Type.Refine(
-    Type.String({ description, format: 'date-time' }),
-    (value) => parseTimestamp(value) !== undefined,
-    () => TIMESTAMP_FORM,
-  )
+  return Type.Refine(Type.String({ description }), (value) => parseTimestamp(value) !== undefined, timestampRefusal)
 }

@@ -2,7 +2,7 @@ import { Buffer, isUtf8 } from 'node:buffer'
 
 import { JsonRpcError } from '../errors.ts'
 import type { JsonObject } from '../json.ts'
-import { countKeys, isJsonObject, MAX_JSON_DEPTH, repeatedKey } from '../json.ts'
+import { countKeys, isJsonObject, MAX_JSON_DEPTH, MAX_JSON_PARTS, repeatedKey } from '../json.ts'
 import { JSON_RPC_CODES } from './codes.ts'
 import { isIdText } from './id.ts'
 import type { MemberSink, ScanLimits } from './scan.ts'
@@ -54,15 +54,20 @@ export interface JsonRpcLimits {
  */
 export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
   const text = decode(body)
-  const scanLimits: ScanLimits = { maxDepth: limits.maxDepth ?? MAX_JSON_DEPTH, maxKeys: limits.maxKeys ?? 0 }
+  const scanLimits: ScanLimits = {
+    maxDepth: limits.maxDepth ?? MAX_JSON_DEPTH,
+    maxKeys: limits.maxKeys ?? 0,
+    maxParts: MAX_JSON_PARTS,
+  }
   const envelope = new Envelope(text)
   const { exceeded, keys } = scanJson(text, scanLimits, envelope)
   if (exceeded !== undefined) {
-    const reason =
-      exceeded === 'depth'
-        ? `it is nested deeper than ${scanLimits.maxDepth} levels`
-        : `it has more than ${scanLimits.maxKeys} keys`
-    throw invalid(reason, envelope.readableId())
+    const reasons = {
+      depth: `it is nested deeper than ${scanLimits.maxDepth} levels`,
+      keys: `it has more than ${scanLimits.maxKeys} keys`,
+      parts: `it has more than ${MAX_JSON_PARTS} strings, objects and arrays`,
+    }
+    throw invalid(reasons[exceeded], envelope.readableId())
   }
   const value = parseText(text)
   if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')

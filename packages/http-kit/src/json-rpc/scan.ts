@@ -8,11 +8,16 @@ export interface ScanLimits {
   readonly maxDepth: number
   /** Keys of all objects together; 0 is no limit. */
   readonly maxKeys: number
+  /** Strings, keys among them, objects and arrays together; 0 is no limit. */
+  readonly maxParts: number
 }
+
+/** A limit on JSON text. */
+export type ExceededLimit = 'depth' | 'keys' | 'parts'
 
 /** What one pass over JSON text found. */
 export interface Scan {
-  readonly exceeded: 'depth' | 'keys' | undefined
+  readonly exceeded: ExceededLimit | undefined
   /** Keys of all objects together, repeated ones included. */
   readonly keys: number
 }
@@ -27,7 +32,7 @@ const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 
 /**
- * One pass over JSON text that neither builds nor checks values: it counts depth and keys, and reports the members of
+ * One pass over JSON text that neither builds nor checks values: it counts depth, keys and parts, and reports the members of
  * the outermost object with the place of their source text, which JSON.parse loses (J1, J2). Strings are skipped at the
  * speed of indexOf, so a large body costs little. Text that is not JSON gives some result or other, never an error or
  * more than linear time: it is for JSON.parse to refuse it.
@@ -36,11 +41,12 @@ const CLOSE_BRACE = 125
  * the same
  */
 export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Scan {
-  const { maxDepth, maxKeys } = limits
+  const { maxDepth, maxKeys, maxParts } = limits
   const length = text.length
-  let exceeded: 'depth' | 'keys' | undefined
+  let exceeded: ExceededLimit | undefined
   let depth = 0
   let keys = 0
+  let parts = 0
   let inArray = false
   let stringStart = 0
   let stringEnd = 0
@@ -51,6 +57,7 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
     if (char === QUOTE) {
       const end = endOfString(text, at)
       if (end === -1) break
+      parts++
       stringStart = at
       stringEnd = end
       at = end
@@ -66,6 +73,7 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
         key = undefined
       }
     } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
+      parts++
       if (++depth > maxDepth) exceeded ??= 'depth'
       if (depth === 1) inArray = char === OPEN_BRACKET
     } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) {
@@ -76,6 +84,7 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
       depth--
     }
   }
+  if (parts > maxParts && maxParts > 0) exceeded ??= 'parts'
   return { exceeded, keys }
 }
 
@@ -142,7 +151,7 @@ function isBlank(char: number): boolean {
   return char === 32 || char === 10 || char === 13 || char === 9
 }
 
-const NO_LIMITS: ScanLimits = { maxDepth: Number.MAX_SAFE_INTEGER, maxKeys: 0 }
+const NO_LIMITS: ScanLimits = { maxDepth: Number.MAX_SAFE_INTEGER, maxKeys: 0, maxParts: 0 }
 
 class OneMember implements MemberSink {
   readonly #text: string

@@ -67,7 +67,7 @@ export const receiveQueueMessages = defineAction({
   input: Type.Object(
     {
       channel: argument.channel('The queue.'),
-      max_messages: argument.maxMessages('The most messages to take, 1 to 100.', { default: 1 }),
+      max_messages: argument.maxMessages('The most messages to take, 1 to 100.'),
       wait_timeout_seconds: Type.Optional(
         Type.Integer({
           description: 'How long to wait for a first message, in seconds.',
@@ -111,7 +111,7 @@ export const peekQueueMessages = defineAction({
   input: Type.Object(
     {
       channel: argument.channel('The queue.'),
-      max_messages: argument.maxMessages('The most messages to show, 1 to 100.', { default: 1 }),
+      max_messages: argument.maxMessages('The most messages to show, 1 to 100.'),
     },
     STRICT,
   ),
