@@ -30,7 +30,7 @@ const WARM_UP = 300
 const HEAP_SLACK = 32 * 1_048_576
 
 /** Events of 200 kB in one events store from the start. */
-const FILLED = 50
+const FILLED = 30
 
 /** How often a session that held the loop for too long is repeated: once may be the compiler or the collector. */
 const SECOND_LOOKS = 2
