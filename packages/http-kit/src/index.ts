@@ -1,4 +1,6 @@
 export * as argument from './arguments/argument-types.ts'
+export { compileArguments } from './arguments/compile-arguments.ts'
+export type { ArgumentRule } from './arguments/compile-arguments.ts'
 export { argumentProblems, problemsText, shownValue } from './arguments/problems.ts'
 export type { ArgumentProblem } from './arguments/problems.ts'
 export { AdmissionControl } from './admission/admission-control.ts'
