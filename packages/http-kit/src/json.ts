@@ -1,3 +1,4 @@
+import type { ExceededLimit } from './json-rpc/scan.ts'
 import { jsonTokens, scanJson } from './json-rpc/scan.ts'
 
 export type JsonObject = { readonly [key: string]: unknown }
@@ -35,8 +36,10 @@ export interface JsonProblem {
   /** What the text is, in words that go on from "the body is". */
   readonly problem: string
   /** The limit that was exceeded, if one was. */
-  readonly exceeded?: 'depth' | 'keys'
+  readonly exceeded?: ExceededLimit
 }
+
+const TOO_MANY_VALUES = 'made of too many arrays, objects and elements; send less at a time'
 
 const NO_MEMBERS = { member(): void {} }
 
@@ -52,6 +55,7 @@ export function parseJson(
   const { exceeded, keys } = scanJson(text, { maxDepth, maxKeys }, NO_MEMBERS)
   if (exceeded === 'depth') return { problem: `nested deeper than ${maxDepth} levels`, exceeded }
   if (exceeded === 'keys') return { problem: `an object with more than ${maxKeys} keys`, exceeded }
+  if (exceeded === 'values') return { problem: TOO_MANY_VALUES, exceeded }
   const read = readJson(text)
   if (read === undefined) return { problem: 'not valid JSON' }
   if (!uniqueKeys || countKeys(read.value) === keys) return read

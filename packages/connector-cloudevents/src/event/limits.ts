@@ -1,3 +1,4 @@
+import type { ExceededLimit } from '@signalbox/http-kit'
 import { MAX_JSON_DEPTH, MAX_JSON_KEYS } from '@signalbox/http-kit'
 
 import { invalidEvent } from './invalid-event.ts'
@@ -12,9 +13,12 @@ export const MAX_BATCH_EVENTS = 1_000
 export const BODY_LIMITS = { maxDepth: MAX_JSON_DEPTH, maxKeys: MAX_JSON_KEYS }
 
 /** @throws CeError EVENT_INVALID for a limit that a body exceeds */
-export function assertWithinLimits(exceeded: 'depth' | 'keys' | undefined): void {
+export function assertWithinLimits(exceeded: ExceededLimit | undefined): void {
   if (exceeded === 'depth') throw invalidEvent(`the body is nested deeper than ${MAX_JSON_DEPTH} levels`)
   if (exceeded === 'keys') throw invalidEvent(`the body has more than ${MAX_JSON_KEYS} keys`)
+  if (exceeded === 'values') {
+    throw invalidEvent('the body has too many arrays, objects and elements; send less at a time, or as data_base64')
+  }
 }
 
 export function tooManyAttributes(): Error {

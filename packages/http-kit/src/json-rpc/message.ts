@@ -1,11 +1,12 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
-import { JsonRpcError } from '../errors.ts'
+import type { BodyBudget } from '../body.ts'
+import { BodyRefused, JsonRpcError } from '../errors.ts'
 import type { JsonObject } from '../json.ts'
 import { countKeys, isJsonObject, MAX_JSON_DEPTH, repeatedKey } from '../json.ts'
 import { JSON_RPC_CODES } from './codes.ts'
 import { isIdText } from './id.ts'
-import type { MemberSink, ScanLimits } from './scan.ts'
+import type { ExceededLimit, MemberSink, ScanLimits } from './scan.ts'
 import { scanJson } from './scan.ts'
 
 export interface JsonRpcRequest {
@@ -43,6 +44,17 @@ export interface JsonRpcLimits {
   readonly maxKeys?: number
   /** Refuse a key that stands twice in an object anywhere in the message, not only in its envelope. @default false */
   readonly uniqueKeys?: boolean
+  /** Counts what the values take in memory, where that is much. @default nobody does */
+  readonly budget?: Pick<BodyBudget, 'takeBody'> | undefined
+}
+
+/** Values that take less than this are not counted, in bytes. */
+const FREE_VALUE_BYTES = 65_536
+
+const EXCEEDED: Readonly<Record<ExceededLimit, (limits: ScanLimits) => string>> = {
+  depth: ({ maxDepth }) => `it is nested deeper than ${maxDepth} levels`,
+  keys: ({ maxKeys }) => `it has more than ${maxKeys} keys`,
+  values: () => 'it has too many arrays, objects and elements; send less at a time',
 }
 
 /**
@@ -51,19 +63,18 @@ export interface JsonRpcLimits {
  * @throws JsonRpcError -32700 for bytes that are not UTF-8 or not JSON; -32600 for a batch, an envelope that breaks the
  * rules (J1, J2) and JSON over the limits (J4); -32602 when `params` is not an object. It carries the id where that
  * could be read.
+ * @throws BodyRefused when the budget refuses the values
  */
 export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
   const text = decode(body)
   const scanLimits: ScanLimits = { maxDepth: limits.maxDepth ?? MAX_JSON_DEPTH, maxKeys: limits.maxKeys ?? 0 }
   const envelope = new Envelope(text)
-  const { exceeded, keys } = scanJson(text, scanLimits, envelope)
+  const { exceeded, keys, valueBytes } = scanJson(text, scanLimits, envelope)
   if (exceeded !== undefined) {
-    const reason =
-      exceeded === 'depth'
-        ? `it is nested deeper than ${scanLimits.maxDepth} levels`
-        : `it has more than ${scanLimits.maxKeys} keys`
-    throw invalid(reason, envelope.readableId())
+    throw invalid(EXCEEDED[exceeded](scanLimits), envelope.readableId())
   }
+  const refusal = valueBytes > FREE_VALUE_BYTES ? limits.budget?.takeBody(valueBytes) : undefined
+  if (refusal !== undefined) throw new BodyRefused(refusal)
   const value = parseText(text)
   if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
   if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')

@@ -8,14 +8,31 @@ export interface ScanLimits {
   readonly maxDepth: number
   /** Keys of all objects together; 0 is no limit. */
   readonly maxKeys: number
+  /** What the values may take in memory, in bytes. @default 48 MiB */
+  readonly maxValueBytes?: number
 }
+
+/**
+ * What the values of one JSON text may take in memory, strings left out. Text such as `[{},{},…]` is built into twenty
+ * times its size, and 10 MiB of it holds the event loop for half a second; ten megabytes of coordinates are within.
+ */
+export const MAX_JSON_VALUE_BYTES = 48 * 1024 * 1024
+
+export type ExceededLimit = 'depth' | 'keys' | 'values'
 
 /** What one pass over JSON text found. */
 export interface Scan {
-  readonly exceeded: 'depth' | 'keys' | undefined
+  readonly exceeded: ExceededLimit | undefined
   /** Keys of all objects together, repeated ones included. */
   readonly keys: number
+  /** An estimate of what the values take in memory, strings left out. */
+  readonly valueBytes: number
 }
+
+/** What V8 takes for an array or object, for a key of one, and for what follows a comma. */
+const CONTAINER_BYTES = 64
+const KEY_BYTES = 32
+const ELEMENT_BYTES = 16
 
 const QUOTE = 34
 const COMMA = 44
@@ -27,7 +44,7 @@ const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 
 /**
- * One pass over JSON text that neither builds nor checks values: it counts depth and keys, and reports the members of
+ * One pass over JSON text that neither builds nor checks values: it counts depth, keys and values, and reports the members of
  * the outermost object with the place of their source text, which JSON.parse loses (J1, J2). Strings are skipped at the
  * speed of indexOf, so a large body costs little. Text that is not JSON gives some result or other, never an error or
  * more than linear time: it is for JSON.parse to refuse it.
@@ -36,11 +53,13 @@ const CLOSE_BRACE = 125
  * the same
  */
 export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Scan {
-  const { maxDepth, maxKeys } = limits
+  const { maxDepth, maxKeys, maxValueBytes = MAX_JSON_VALUE_BYTES } = limits
   const length = text.length
-  let exceeded: 'depth' | 'keys' | undefined
+  let exceeded: ExceededLimit | undefined
   let depth = 0
   let keys = 0
+  let containers = 0
+  let commas = 0
   let inArray = false
   let stringStart = 0
   let stringEnd = 0
@@ -61,11 +80,13 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
         valueStart = at + 1
       }
     } else if (char === COMMA) {
+      commas++
       if (depth === 1 && key !== undefined) {
         report(text, key, valueStart, at, sink)
         key = undefined
       }
     } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
+      containers++
       if (++depth > maxDepth) exceeded ??= 'depth'
       if (depth === 1) inArray = char === OPEN_BRACKET
     } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) {
@@ -76,7 +97,9 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
       depth--
     }
   }
-  return { exceeded, keys }
+  const valueBytes = containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES
+  if (valueBytes > maxValueBytes) exceeded ??= 'values'
+  return { exceeded, keys, valueBytes }
 }
 
 /** What opens, closes or names something in a JSON text; `key` is empty where it is no key. */
@@ -142,7 +165,7 @@ function isBlank(char: number): boolean {
   return char === 32 || char === 10 || char === 13 || char === 9
 }
 
-const NO_LIMITS: ScanLimits = { maxDepth: Number.MAX_SAFE_INTEGER, maxKeys: 0 }
+const NO_LIMITS: ScanLimits = { maxDepth: Infinity, maxKeys: 0, maxValueBytes: Infinity }
 
 class OneMember implements MemberSink {
   readonly #text: string
