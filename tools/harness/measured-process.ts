@@ -125,7 +125,10 @@ export class MeasuredProcess implements AsyncDisposable {
         return
       }
       this.#waiting.set(id, { resolve: (result) => resolve(result as T), reject })
-      this.child.send({ signalboxCall: name, id, args } satisfies CallMessage)
+      // Without a callback, a channel that has just closed ends the harness.
+      this.child.send({ signalboxCall: name, id, args } satisfies CallMessage, (error) => {
+        if (error !== null && this.#waiting.delete(id)) reject(error)
+      })
     })
   }
 
@@ -141,6 +144,11 @@ export class MeasuredProcess implements AsyncDisposable {
     await this.call('startLoopDelay')
     const result = await work()
     return { delay: await this.call<LoopDelay>('stopLoopDelay'), result }
+  }
+
+  /** Resolves when it has ended, however that was. */
+  get ended(): Promise<void> {
+    return this.#exited
   }
 
   /** kill -9; resolves when it is gone. */

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import { BrokerError } from './errors.ts'
+import { codePoint, controlCharacterIn, withoutControls } from './shown-text.ts'
 
 /** The five channel types; each is a name space of its own (specification, "Message and channel shapes"). */
 export const CHANNEL_TYPES = ['queues', 'events', 'events_store', 'commands', 'queries'] as const
@@ -17,12 +18,6 @@ export function isReservedChannel(name: string): boolean {
   return name.startsWith(RESERVED_PREFIX)
 }
 
-/**
- * Control characters, and those that change the direction of text: with U+202E a name is shown as another one. The joiners
- * U+200C and U+200D are not among them, as words and emoji are spelt with them.
- */
-// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
-const CONTROL = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const PLAIN = /^[A-Za-z0-9_/-]+(?:\.[A-Za-z0-9_/-]+)*$/
 
 /**
@@ -42,7 +37,7 @@ export function subscriptionPatternProblem(pattern: string): string | undefined 
     return `it is longer than ${MAX_CHANNEL_BYTES} bytes`
   }
   if (!pattern.isWellFormed()) return 'it is not valid Unicode'
-  const [control] = pattern.match(CONTROL) ?? []
+  const control = controlCharacterIn(pattern)
   if (control !== undefined) return `it holds the control character ${codePoint(control)}`
   if (pattern.trim() !== pattern) return 'it begins or ends with a blank'
   const tokens = pattern.split('.')
@@ -67,14 +62,10 @@ export function assertSubscriptionPattern(pattern: string): void {
   refuse('channel pattern', pattern, subscriptionPatternProblem(pattern))
 }
 
-function codePoint(character: string): string {
-  return `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
-}
-
 function refuse(what: string, name: string, reason: string | undefined): void {
   if (reason === undefined) return
   // An error text that is shown in another direction would mislead as the name does.
-  const shown = (name.length > 64 ? `${name.slice(0, 64)}…` : name).replace(CONTROL, codePoint)
+  const shown = withoutControls(name.length > 64 ? `${name.slice(0, 64)}…` : name)
   throw new BrokerError('CHANNEL_INVALID', `invalid ${what} ${JSON.stringify(shown)}: ${reason}`, {
     channel: shown,
     reason,

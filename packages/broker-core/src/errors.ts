@@ -13,7 +13,7 @@ export const BROKER_ERRORS = {
   CHANNEL_RESERVED: 'the channel name begins with the reserved prefix',
   /** The policy does not let the caller do this (S4). `details.action`, `details.pattern`, `details.channel`. */
   FORBIDDEN: 'the policy does not let the caller do this',
-  /** The channel does not exist, where the call needs one that does. `details.channel`, `details.type`. */
+  /** The channel does not exist, where the call needs one that does. `details.channel`, `details.type`; `details.types` if the name has other types. */
   CHANNEL_NOT_FOUND: 'the channel does not exist',
   /** The call would create one channel more than the engine holds (C4). `details.limit`. */
   CHANNEL_LIMIT: 'the limit on the number of channels is reached',

@@ -1,3 +1,4 @@
+import { shownText } from '@signalbox/broker-core'
 import type { JsonObject, JsonRpcRequest } from '@signalbox/http-kit'
 import { idKey, isIdText, JSON_RPC_CODES, JsonRpcError, memberText } from '@signalbox/http-kit'
 
@@ -23,8 +24,7 @@ export function readTool(tools: ReadonlyMap<string, Tool>, params: JsonObject | 
   const tool = tools.get(name)
   if (tool !== undefined) return tool
   const allowed = [...tools.keys()]
-  const shown = JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name)
-  throw invalidParams(`tools/call: unknown tool ${shown}; allowed are ${allowed.join(', ')}`, id, { allowed })
+  throw invalidParams(`tools/call: unknown tool ${shownText(name)}; allowed are ${allowed.join(', ')}`, id, { allowed })
 }
 
 /** The arguments as they came; an empty object when there are none. @throws JsonRpcError -32602 */

@@ -173,7 +173,7 @@ describe('M7 - arguments are strict', () => {
       const error = await bench.refused(tool, args)
       const [problem, ...others] = problemsOf(error)
       expect(others).toEqual([])
-      expect(problem!.argument).toBe(extra === 'line\nbreak' ? '"line\\nbreak"' : extra)
+      expect(problem!.argument).toBe(extra === 'line\nbreak' ? '"lineU+000Abreak"' : extra)
       expect(problem!.allowed).toContain(Object.keys(VALID[tool]!)[0])
     }
   })
@@ -204,7 +204,7 @@ describe('M7 - arguments are strict', () => {
       'channel',
       'body',
       'tags.bad',
-      'tags."a\\nb"',
+      'tags."aU+000Ab"',
       'delay_seconds',
       'more',
     ])
@@ -300,6 +300,14 @@ describe('M7 - arguments are strict', () => {
       expect(problemsOf(error)[0]!.argument).toBe('params.configuration.timeout')
     }
   })
+})
+
+test('M7 - a refused value shows control and direction characters as code points', async () => {
+  const error = await bench.refused('queue_peek', { channel: 'safe\u202egnp\n.exe', max_messages: 'a\u001b[31m' })
+  expect(problemsOf(error).map(({ given }) => given)).toEqual(['"safeU+202EgnpU+000A.exe"', '"aU+001B[31m"'])
+  expect(error.message).toContain('channel is "safeU+202EgnpU+000A.exe"; it must be')
+  const unknown = await bench.refused('queue_peek', { channel: 'a', max_messages: 1, 'x\u2066y': 1 })
+  expect(problemsOf(unknown)[0]).toMatchObject({ argument: '"xU+2066y"' })
 })
 
 const CHANNEL_ARGUMENTS = cases.filter(({ argument }) => argument === 'channel' || argument === 'dead_letter_queue')

@@ -117,7 +117,7 @@ describe('tools - channel_info', () => {
     const { text, isError, structuredContent } = await bench.call('channel_info', { channel: 'orders', type })
     expect(isError).toBe(false)
     expect(JSON.parse(text)).toEqual({ name: 'orders', type, is_active: true, incoming, outgoing })
-    expect(structuredContent).toEqual(JSON.parse(text))
+    expect(structuredContent).toMatchObject(JSON.parse(text))
   })
 
   test('TOOL-23 - counts what was delivered', async () => {
@@ -127,6 +127,49 @@ describe('tools - channel_info', () => {
       incoming: 1,
       outgoing: 1,
     })
+  })
+
+  test('TOOL-23, M10 - the structured content tells what a queue holds, the text does not', async () => {
+    const channel = 'held'
+    for (const body of ['a', 'b', 'c', 'd']) await bench.call('queue_send', { channel, body })
+    await bench.call('queue_send', { channel, body: 'later', delay_seconds: 60 })
+    await bench.user.queues.receive(channel, { maxMessages: 1 })
+    const { text, structuredContent } = await bench.call('channel_info', { channel, type: 'queues' })
+    expect(JSON.parse(text)).toEqual({ name: channel, type: 'queues', is_active: true, incoming: 5, outgoing: 1 })
+    expect(structuredContent).toEqual({
+      ...JSON.parse(text),
+      waiting: 3,
+      delayed: 1,
+      in_flight: 1,
+      dead_lettered: 0,
+    })
+  })
+
+  test('TOOL-23, M10 - the structured content of a queue counts what it has dead-lettered', async () => {
+    const channel = 'failing'
+    await bench.call('queue_send', { channel, body: 'a', max_receive_count: 1, dead_letter_queue: 'failed' })
+    const [delivery] = await bench.user.queues.receive(channel, { maxMessages: 1 })
+    await bench.user.queues.nack([String(delivery?.receipt)])
+    const { structuredContent } = await bench.call('channel_info', { channel, type: 'queues' })
+    expect(structuredContent).toMatchObject({ waiting: 0, delayed: 0, in_flight: 0, dead_lettered: 1 })
+  })
+
+  test('TOOL-23, M10 - the structured content tells which events a store has', async () => {
+    const channel = 'log'
+    for (const body of ['a', 'b', 'c']) await bench.call('events_store_publish', { channel, body })
+    const { text, structuredContent } = await bench.call('channel_info', { channel, type: 'events_store' })
+    expect(structuredContent).toEqual({ ...JSON.parse(text), first_sequence: 1, last_sequence: 3 })
+    const other = await bench.call('channel_info', { channel: 'orders', type: 'commands' })
+    expect(other.structuredContent).toEqual(JSON.parse(other.text))
+  })
+
+  test('TOOL-23, M10 - the error for a channel names the types under which the name exists', async () => {
+    await bench.call('queue_send', { channel: 'typed', body: 'a' })
+    await bench.call('events_store_publish', { channel: 'typed', body: 'a' })
+    const { text } = await bench.call('channel_info', { channel: 'typed', type: 'events' })
+    expect(text).toMatch(/^CHANNEL_NOT_FOUND: .*"typed" of type events.*exists as queues and events_store\./)
+    const none = await bench.call('channel_info', { channel: 'nowhere', type: 'events' })
+    expect(none.text).not.toContain('exists as')
   })
 
   test('TOOL-23 - a channel that does not exist is a tool error that says what to do', async () => {

@@ -71,6 +71,28 @@ describe('tools - queue_send', () => {
     expect(await bench.engine.channels.info('queues', 'alone.graves')).toBeUndefined()
   })
 
+  test('M10 - the result says when a dead-lettering argument has no effect without the other', async () => {
+    const channel = 'halves'
+    const send = (args: object) => bench.call('queue_send', { channel, body: 'a', ...args })
+    const count = await send({ max_receive_count: 2 })
+    expect(count.text).toMatch(
+      /^Message sent to queue "halves"\. max_receive_count has no effect without dead_letter_queue/,
+    )
+    expect(count.structuredContent).toMatchObject({
+      warning: expect.stringMatching(/^max_receive_count has no effect/),
+    })
+    const queue = await send({ dead_letter_queue: 'other', max_receive_count: 0 })
+    expect(queue.text).toContain('dead_letter_queue has no effect without max_receive_count')
+    expect(queue.structuredContent).toMatchObject({
+      warning: expect.stringMatching(/^dead_letter_queue has no effect/),
+    })
+    for (const args of [{}, { max_receive_count: 1, dead_letter_queue: 'other' }]) {
+      const { text, structuredContent } = await send(args)
+      expect(text).toBe('Message sent to queue "halves".')
+      expect(structuredContent).not.toHaveProperty('warning')
+    }
+  })
+
   test('C5 - a repeated message_id is told as a duplicate, and stored once for each channel', async () => {
     const args = { channel: 'twice', body: 'b', tags: { message_id: 'order-1' } }
     const first = await bench.call('queue_send', args)

@@ -122,6 +122,15 @@ test('S4 - info tells nothing of a channel that may not be listed, not even whet
   expect(errors.map(({ code }) => code)).toEqual(['FORBIDDEN', 'FORBIDDEN'])
 })
 
+test('S4, M10 - the error for a missing channel names only types under which the caller may list the name', async () => {
+  const { broker, system } = await openGuarded(policy({ actions: 'list', patterns: ['queues', 'events'] }))
+  await system.queues.send('there', text('x'))
+  await system.eventsStore.publish('there', text('x'))
+  const error = await failure(broker.as(ALICE).channels.info('events', 'there'))
+  expect(error).toMatchObject({ code: 'CHANNEL_NOT_FOUND', details: { types: ['queues'] } })
+  expect(error.message).toMatch(/the name exists as queues$/)
+})
+
 test('S4 - copies that the routing table makes are the operator’s, not the sender’s', async () => {
   const { broker, system } = await openGuarded(policy({ channels: 'orders' }), {}, [
     { key: 'orders', routes: 'events_store:archive' },

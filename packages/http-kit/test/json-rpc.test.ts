@@ -10,6 +10,8 @@ import {
   JsonRpcError,
   jsonRpcErrorText,
   MAX_JSON_KEYS,
+  MAX_JSON_PARTS,
+  parseJson,
   memberText,
   parseJsonRpc,
   readRequestId,
@@ -19,9 +21,8 @@ import {
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 
-/** A request with so many of a value. */
-function bodyWith(value: string, count: number): string {
-  return `{"jsonrpc":"2.0","id":5,"method":"a","params":{"x":[${`${value},`.repeat(count)}0]}}`
+function bodyWithArrays(count: number): string {
+  return `{"jsonrpc":"2.0","id":5,"method":"a","params":{"x":[${'[],'.repeat(count)}0]}}`
 }
 
 /** The error a body is refused with. */
@@ -256,22 +257,23 @@ describe('text', () => {
     expect(parseJsonRpc(bytes(bodyWithKeys(MAX_JSON_KEYS + 1)))).toMatchObject({ id: '1' })
   })
 
-  test('J4 - values that take twenty times their text are refused before they are built, coordinates are read', () => {
-    expect(refusal(bodyWith('{}', 1_000_000))).toMatchObject({ code: -32600, id: '5' })
-    expect(refusal(bodyWith('[[[]]]', 300_000)).message).toContain('too many arrays, objects and elements')
-    expect(refusal(bodyWith('1', 4_000_000))).toMatchObject({ code: -32600 })
-    expect(parseJsonRpc(bytes(bodyWith('[13.388860,52.517037]', 300_000)))).toMatchObject({ id: '5' })
+  test('J4 - 500,000 strings, objects and arrays are read, one more is refused on every surface', () => {
+    const body = (parts: number) =>
+      `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[${'{},'.repeat(parts - 11)}""]}}`
+    expect(parseJsonRpc(bytes(body(MAX_JSON_PARTS)))).toMatchObject({ id: '1' })
+    expect(refusal(body(MAX_JSON_PARTS + 1))).toMatchObject({ code: -32600, id: '1' })
+    expect(parseJson(`[${'"",'.repeat(MAX_JSON_PARTS)}1]`)).toMatchObject({ exceeded: 'parts' })
   })
 
   test('J4 - values that take much memory count against the budget of the body, few do not', () => {
     const taken: number[] = []
     const full = new Refusal('limit', 'full')
     const budget = { takeBody: (count: number) => (taken.push(count) > 1 ? full : undefined) }
-    parseJsonRpc(bytes(bodyWith('[]', 100)), { budget })
+    parseJsonRpc(bytes(bodyWithArrays(100)), { budget })
     expect(taken).toEqual([])
-    parseJsonRpc(bytes(bodyWith('[]', 10_000)), { budget })
+    parseJsonRpc(bytes(bodyWithArrays(10_000)), { budget })
     expect(taken[0]).toBeGreaterThan(500_000)
-    expect(() => parseJsonRpc(bytes(bodyWith('[]', 10_000)), { budget })).toThrow(BodyRefused)
+    expect(() => parseJsonRpc(bytes(bodyWithArrays(10_000)), { budget })).toThrow(BodyRefused)
   })
 
   test('property - the parts of any message come back as they were written', () => {

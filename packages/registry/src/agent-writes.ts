@@ -1,5 +1,5 @@
 import type { StoredEventInput } from '@signalbox/broker-core'
-import { isBrokerError } from '@signalbox/broker-core'
+import { isBrokerError, shownText } from '@signalbox/broker-core'
 
 import { requireOwner } from './agent-ownership.ts'
 import { isAgentId } from './card/agent-card.ts'
@@ -65,6 +65,6 @@ export class AgentWrites {
 }
 
 export function notFound(agentId: string): RegistryError {
-  const text = `no agent ${JSON.stringify(agentId.slice(0, 128))} is registered; GET /agents lists those that are`
+  const text = `no agent ${shownText(agentId, 128)} is registered; GET /agents lists those that are`
   return new RegistryError('AGENT_NOT_FOUND', text)
 }

@@ -253,12 +253,12 @@ test('AGENT-2 - card: names hold no character that a terminal or a page obeys, a
     return error instanceof RegistryError ? (error.details[0] ?? {}) : {}
   }
   for (const [name, given, character] of [
-    ['\u001b[31mRed', '"\\u001b[31mRed"', 'U+001B ESCAPE'],
-    ['a\u009b31m', '"a\\u009b31m"', 'U+009B CONTROL SEQUENCE INTRODUCER'],
-    ['a\u0001', '"a\\u0001"', 'U+0001'],
-    ['two\nlines', '"two\\nlines"', 'U+000A LINE FEED'],
-    ['invoice\u202efdp.exe', '"invoice\\u202efdp.exe"', 'U+202E RIGHT-TO-LEFT OVERRIDE'],
-    ['\u2067a', '"\\u2067a"', 'U+2067 RIGHT-TO-LEFT ISOLATE'],
+    ['\u001b[31mRed', '"U+001B[31mRed"', 'U+001B ESCAPE'],
+    ['a\u009b31m', '"aU+009B31m"', 'U+009B CONTROL SEQUENCE INTRODUCER'],
+    ['a\u0001', '"aU+0001"', 'U+0001'],
+    ['two\nlines', '"twoU+000Alines"', 'U+000A LINE FEED'],
+    ['invoice\u202efdp.exe', '"invoiceU+202Efdp.exe"', 'U+202E RIGHT-TO-LEFT OVERRIDE'],
+    ['\u2067a', '"U+2067a"', 'U+2067 RIGHT-TO-LEFT ISOLATE'],
   ] as const) {
     const allowed = `text without control and direction characters (it holds ${character})`
     expect(await problemOf(name)).toEqual({ field: 'name', given, allowed })

@@ -63,7 +63,10 @@ const tags = objectText(
   { message_id: quoted(anyText), priority: quoted(anyText), dlq_channel: quoted(channelName) },
   [],
 )
-const body = quoted(anyText)
+const body = fc.oneof(
+  { weight: 8, arbitrary: quoted(anyText) },
+  { weight: 1, arbitrary: oneOfTexts('{{characters:60000}}', '{{characters:1000}}') },
+)
 
 /** Values for arguments and parameters by their names, as JSON text. */
 export const ARGUMENTS: Readonly<Record<string, Arbitrary<string>>> = {

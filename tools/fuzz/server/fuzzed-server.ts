@@ -50,13 +50,14 @@ export class FuzzedServer implements AsyncDisposable {
     this.#server = server
   }
 
-  static async start(folder: string): Promise<FuzzedServer> {
+  static async start(folder: string, env: Readonly<Record<string, string>> = {}): Promise<FuzzedServer> {
     for (const name of ['home', 'tmp']) mkdirSync(join(folder, name), { recursive: true })
     const process = new MeasuredProcess({
       script: join(WORKSPACE, 'apps/server/src/main.ts'),
       cwd: folder,
       env: {
         ...ENVIRONMENT,
+        ...env,
         STORE_PATH: join(folder, 'store'),
         HOME: join(folder, 'home'),
         TMPDIR: join(folder, 'tmp'),
@@ -84,10 +85,12 @@ export class FuzzedServer implements AsyncDisposable {
     return this.#server.process.exited
   }
 
-  /** How it ended, and what it said last. */
+  /** How it ended: the error that it logged last, and what it said. */
   get lastWords(): string {
     const { exitCode, signalCode } = this.#server.process.child
-    return `exit ${exitCode ?? signalCode}: ${this.#tail.join('\n').slice(-2_000)}`
+    const fatal = this.#tail.findLast((line) => line.startsWith('{'))
+    const cause = fatal === undefined ? '' : causeIn(fatal)
+    return `exit ${exitCode ?? signalCode} ${cause}: got ${this.#tail.join('\n').slice(-2_000)}`
   }
 
   /** The errors that it logged since this was last asked. */
@@ -97,8 +100,15 @@ export class FuzzedServer implements AsyncDisposable {
     return errors
   }
 
-  async loopHeldMs(): Promise<number> {
-    return (await this.#server.process.call<LoopUse>('loopUse')).heldMs
+  /** How long its event loop was held since this was last asked; undefined when it has ended. */
+  async loopHeldMs(): Promise<number | undefined> {
+    try {
+      return (await this.#server.process.call<LoopUse>('loopUse')).heldMs
+    } catch {
+      // The channel closes before the process is gone.
+      await this.#server.process.ended
+      return undefined
+    }
   }
 
   bytesKept(): Promise<number> {
@@ -125,4 +135,11 @@ export class FuzzedServer implements AsyncDisposable {
       }
     } catch {}
   }
+}
+
+/** What a logged error says, and where of ours it was thrown. */
+export function causeIn(line: string): string {
+  const { msg = '', err } = JSON.parse(line) as { msg?: string; err?: { message?: string; stack?: string } }
+  const frame = /at (\S+) \([^)]*\/(?:packages|apps)\//.exec(err?.stack ?? '')?.[1] ?? ''
+  return `${msg}: ${err?.message ?? ''} ${frame}`.slice(0, 200)
 }

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { readdirSync } from 'node:fs'
 
+import { NatsServer } from '@signalbox/engine-nats/testing'
 import type { Arbitrary } from 'fast-check'
 
 import { TemporaryFolder } from '../../harness/temporary.ts'
@@ -10,7 +11,7 @@ import type { OpenTarget, Target } from '../target.ts'
 import { checkAnswer } from './answers.ts'
 import type { Sending } from './connection.ts'
 import { exchange, isWholeAnswer } from './connection.ts'
-import { FuzzedServer } from './fuzzed-server.ts'
+import { causeIn, FuzzedServer } from './fuzzed-server.ts'
 import type { HostileReply } from './hostile-agent.ts'
 import { HostileAgent } from './hostile-agent.ts'
 import { HonestClient } from './honest-client.ts'
@@ -35,6 +36,11 @@ export function serverTarget(name: string, about: string, input: Arbitrary<Sessi
   return { name, about, weight: WEIGHT, input, open: () => OpenServer.open() }
 }
 
+/** A server over a real nats-server, which is reached by nobody else. */
+export function natsTarget(name: string, about: string, input: Arbitrary<Session>): Target {
+  return { name, about, weight: WEIGHT, input, open: async () => OpenServer.open(await NatsServer.start()) }
+}
+
 class OpenServer implements OpenTarget {
   readonly #folder: TemporaryFolder
   readonly #agent: HostileAgent
@@ -44,16 +50,24 @@ class OpenServer implements OpenTarget {
   #places: Places = { http: '', api: '', agent: '', receipt: 'none', request: 'none', cursor: 'none' }
   #level: number | undefined
 
-  private constructor(folder: TemporaryFolder, agent: HostileAgent, server: FuzzedServer) {
+  readonly #nats: NatsServer | undefined
+
+  private constructor(
+    folder: TemporaryFolder,
+    agent: HostileAgent,
+    server: FuzzedServer,
+    nats: NatsServer | undefined,
+  ) {
     this.#folder = folder
     this.#agent = agent
     this.#server = server
+    this.#nats = nats
   }
 
-  static async open(): Promise<OpenServer> {
+  static async open(nats?: NatsServer): Promise<OpenServer> {
     const folder = await TemporaryFolder.create('fuzz-server')
     const agent = await HostileAgent.start()
-    const open = new OpenServer(folder, agent, await FuzzedServer.start(folder.path))
+    const open = new OpenServer(folder, agent, await FuzzedServer.start(folder.path, engineOf(nats)), nats)
     await open.#honest.work(open.#server.http)
     await open.#registerAgents()
     await open.#server.loopHeldMs()
@@ -90,6 +104,7 @@ class OpenServer implements OpenTarget {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server[Symbol.asyncDispose]()
+    await this.#nats?.[Symbol.asyncDispose]()
     await this.#agent[Symbol.asyncDispose]()
     await this.#folder[Symbol.asyncDispose]()
   }
@@ -98,11 +113,12 @@ class OpenServer implements OpenTarget {
     let held = Number.POSITIVE_INFINITY
     for (let look = 0; look <= SECOND_LOOKS && held > MAX_INPUT_MS; look++) {
       await this.#play(session)
-      if (this.#server.ended) throw new Finding('died', `the server ended: got ${this.#server.lastWords}`)
-      held = Math.min(held, await this.#server.loopHeldMs())
+      const heldMs = this.#server.ended ? undefined : await this.#server.loopHeldMs()
+      if (heldMs === undefined) throw new Finding('died', `the server ended: ${this.#server.lastWords}`)
+      held = Math.min(held, heldMs)
       const [error] = this.#server.takeErrors()
       if (error !== undefined)
-        throw new Finding('logged', `an error is logged: ${messageIn(error)}: got ${error.slice(0, 1_500)}`)
+        throw new Finding('logged', `an error is logged: ${causeIn(error)}: got ${error.slice(0, 1_500)}`)
     }
     if (held > MAX_INPUT_MS) throw new Finding('blocked', `the event loop is held for ${Math.round(held)} ms`)
   }
@@ -142,7 +158,7 @@ class OpenServer implements OpenTarget {
   async #restart(): Promise<void> {
     await this.#server[Symbol.asyncDispose]()
     try {
-      this.#server = await FuzzedServer.start(this.#folder.path)
+      this.#server = await FuzzedServer.start(this.#folder.path, engineOf(this.#nats))
     } catch (error) {
       throw new Finding('died', `the server does not start again: got ${String(error).slice(0, 1_000)}`, {
         cause: error,
@@ -167,6 +183,10 @@ class OpenServer implements OpenTarget {
         throw new Finding('answer', `an agent is refused: got ${text.slice(0, 500)}`)
     }
   }
+}
+
+function engineOf(nats: NatsServer | undefined): Readonly<Record<string, string>> {
+  return nats === undefined ? {} : { ENGINE: 'nats', NATS_SERVERS: nats.url }
 }
 
 function requestBytes(step: HttpStep, places: Places, key: string): Buffer {
@@ -209,9 +229,4 @@ function rawSending({ writes, pauseMs, end, patienceMs }: RawStep, places: Place
 /** Enough of a path to tell findings apart. */
 function routeOf(path: string): string {
   return path.split('?', 1)[0]?.split('/').slice(0, 4).join('/').slice(0, 60) ?? ''
-}
-
-function messageIn(line: string): string {
-  const { msg = '', err } = JSON.parse(line) as { msg?: string; err?: { message?: string } }
-  return `${msg}: ${err?.message ?? ''}`.slice(0, 200)
 }

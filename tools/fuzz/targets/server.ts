@@ -1,3 +1,4 @@
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
@@ -6,7 +7,7 @@ import { cloudEventStep } from '../grammar/requests/cloud-events.ts'
 import { managementStep } from '../grammar/requests/management.ts'
 import { mcpStep } from '../grammar/requests/mcp.ts'
 import { rawStep } from '../grammar/requests/sockets.ts'
-import { serverTarget } from '../server/server-target.ts'
+import { natsTarget, serverTarget } from '../server/server-target.ts'
 import type { Session, Step } from '../server/session.ts'
 
 function sessions(step: Arbitrary<Step>): Arbitrary<Session> {
@@ -37,4 +38,14 @@ export const serverTargets = [
     'a running server: bytes that are hardly HTTP',
     sessions(fc.oneof({ weight: 4, arbitrary: rawStep }, mcpStep)),
   ),
+  // Where there is none, its targets are left out.
+  ...(NATS_SERVER === undefined
+    ? []
+    : [
+        natsTarget(
+          'server-nats',
+          'a running server over a nats-server: both listeners',
+          sessions(fc.oneof(mcpStep, cloudEventStep, managementStep)),
+        ),
+      ]),
 ]

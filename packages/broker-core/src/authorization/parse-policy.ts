@@ -1,5 +1,6 @@
 import type { Glob } from '../glob.ts'
 import { matchesGlob, parseGlob } from '../glob.ts'
+import { shownText } from '../shown-text.ts'
 import { PolicyError } from './errors.ts'
 import type { Effect, Policy, PolicyRule } from './policy.ts'
 import { POLICY_ACTIONS, POLICY_PATTERNS } from './vocabulary.ts'
@@ -124,5 +125,5 @@ function describe(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (typeof value !== 'string') return 'an object'
-  return JSON.stringify(value.length > 64 ? `${value.slice(0, 64)}…` : value)
+  return shownText(value)
 }

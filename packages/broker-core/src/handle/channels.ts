@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import { channelListMatcher } from '../channel-pattern.ts'
+import { CHANNEL_TYPES } from '../channel.ts'
 import type { ChannelType } from '../channel.ts'
 import { channelOfCursor, cursorOfChannel, firstOf, inPageOrder } from '../channel-page.ts'
 import type { ChannelName, ChannelOptions, ChannelState } from '../engine.ts'
@@ -105,14 +106,23 @@ export class Channels {
     return access.run('list', type, channel, async () => {
       access.channel('list', type, channel)
       const state = await access.engine.channels.info(type, channel)
-      if (!state) {
-        throw new BrokerError('CHANNEL_NOT_FOUND', `there is no channel ${JSON.stringify(channel)} of type ${type}`, {
-          channel,
-          type,
-        })
-      }
+      if (!state) throw this.notFound(type, channel)
       return withActivity(state)
     })
+  }
+
+  /** Returns the CHANNEL_NOT_FOUND error for a channel; it names the types under which the caller may see the name. */
+  notFound(type: ChannelType, channel: string): BrokerError {
+    const { engine } = this.#access
+    const types = CHANNEL_TYPES.filter(
+      (each) => each !== type && engine.channels.exists(each, channel) && this.#access.sees(each, channel),
+    )
+    const elsewhere = types.length === 0 ? '' : `; the name exists as ${types.join(' and ')}`
+    return new BrokerError(
+      'CHANNEL_NOT_FOUND',
+      `there is no channel ${JSON.stringify(channel)} of type ${type}${elsewhere}`,
+      { channel, type, ...(types.length === 0 ? {} : { types }) },
+    )
   }
 
   /** False when it exists already. Channels also come into being when first used. */

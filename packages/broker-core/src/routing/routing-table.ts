@@ -1,3 +1,4 @@
+import { shownText } from '../shown-text.ts'
 import { channelTemplate } from './channel-template.ts'
 import { RoutingTableError } from './errors.ts'
 import type { KeyType, RoutingRule, RoutingTarget } from './rule.ts'
@@ -114,5 +115,5 @@ function describe(value: unknown): string {
   if (Array.isArray(value)) return 'an array'
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (typeof value !== 'string') return value === undefined ? 'missing' : 'an object'
-  return JSON.stringify(value.length > 64 ? `${value.slice(0, 64)}…` : value)
+  return shownText(value)
 }

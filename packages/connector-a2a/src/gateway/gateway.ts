@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core'
 import type { ConnectionCaller, JsonRpcNotification } from '@signalbox/http-kit'
 import { hopsOf, hopsProblem, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
@@ -231,7 +232,7 @@ export class Gateway {
 /** @throws JsonRpcError -32600 for what cannot be an agent's id (A13) */
 export function assertAgentId(agentId: string): void {
   if (isAgentId(agentId)) return
-  const given = JSON.stringify(agentId.slice(0, 140))
+  const given = shownText(agentId, 140)
   throw new JsonRpcError(
     JSON_RPC_CODES.INVALID_REQUEST,
     `invalid request: the agent_id ${given} in the path is not 2 to 128 characters of a-z, 0-9 and -, neither beginning nor ending with -`,

@@ -1,3 +1,4 @@
+import { shownText } from '@signalbox/broker-core'
 import { CloudEvent, ValidationError } from 'cloudevents'
 
 import { invalidEvent } from './invalid-event.ts'
@@ -36,7 +37,7 @@ export function isAttributeName(name: string): boolean {
 /** @throws CeError EVENT_INVALID */
 export function assertAttributeName(name: string): void {
   if (CORE_ATTRIBUTES.has(name) || isAttributeName(name)) return
-  const shown = JSON.stringify(name.length > 64 ? `${name.slice(0, 64)}…` : name)
+  const shown = shownText(name)
   throw invalidEvent(`${shown} is not an attribute name; allowed are the letters a to z and digits`)
 }
 
@@ -89,6 +90,6 @@ function schemaError(error: TypeError, texts: ReadonlyMap<string, string>): Erro
   if (typeof path !== 'string' || path === '') return invalidEvent(error.message)
   const name = path.slice(1)
   const text = texts.get(name) ?? ''
-  const shown = JSON.stringify(text.length > 64 ? `${text.slice(0, 64)}…` : text)
+  const shown = shownText(text)
   return invalidEvent(`${name} is ${shown}; it must be ${FORMATS[name] ?? 'a string that is not empty'}`, name)
 }

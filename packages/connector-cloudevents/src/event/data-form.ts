@@ -1,7 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
-import { MAX_JSON_DEPTH, readJson, scanJson } from '@signalbox/http-kit'
+import { MAX_JSON_DEPTH, MAX_JSON_PARTS, readJson, scanJson } from '@signalbox/http-kit'
 
 /** In which member, and how, a body stands in the JSON form of an event; `none` is an event without data. */
 export type DataForm = 'none' | 'json' | 'text' | 'base64'
@@ -55,18 +55,18 @@ export function dataMember(body: Uint8Array, form: DataForm | undefined, datacon
 export function bodyMembers(body: Uint8Array): readonly string[] {
   if (body.byteLength === 0) return []
   const text = decodeText(body)
-  const kind = text === undefined ? 'too deep' : kindOf(text)
-  if (text === undefined || kind === 'too deep') return [base64Member(body)]
+  const kind = text === undefined ? 'too large' : kindOf(text)
+  if (text === undefined || kind === 'too large') return [base64Member(body)]
   return kind === 'json' ? [jsonMember(text)] : ['"datacontenttype":"text/plain"', textMember(text)]
 }
 
 /** An event is a level around its data. */
-const LIMITS = { maxDepth: MAX_JSON_DEPTH - 1, maxKeys: 0 }
+const LIMITS = { maxDepth: MAX_JSON_DEPTH - 1, maxKeys: 0, maxParts: MAX_JSON_PARTS }
 const NO_MEMBERS = { member(): void {} }
 
-/** What a text is. What is nested too deep is not parsed: it would take seconds, and no reader would take it. */
-function kindOf(text: string): 'json' | 'too deep' | 'other' {
-  if (scanJson(text, LIMITS, NO_MEMBERS).exceeded !== undefined) return 'too deep'
+/** What a text is. What is nested too deep, or has too many parts, is not parsed: it would take seconds, and no reader would take it. */
+function kindOf(text: string): 'json' | 'too large' | 'other' {
+  if (scanJson(text, LIMITS, NO_MEMBERS).exceeded !== undefined) return 'too large'
   return readJson(text) === undefined ? 'other' : 'json'
 }
 

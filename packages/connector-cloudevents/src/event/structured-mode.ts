@@ -1,6 +1,6 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
-import { encodeText } from '@signalbox/broker-core'
+import { encodeText, shownText } from '@signalbox/broker-core'
 import type { MemberSink } from '@signalbox/http-kit'
 import { elementTexts, isJsonObject, readJson, scanJson } from '@signalbox/http-kit'
 
@@ -107,7 +107,7 @@ function readEvent(event: unknown, members: Members): IncomingEvent {
   if (!isJsonObject(event)) throw invalidEvent('an event must be a JSON object')
   const { names } = members
   if (Object.keys(event).length !== names.length) {
-    throw invalidEvent(`the member ${JSON.stringify(members.repeated()?.slice(0, 64))} is there twice`)
+    throw invalidEvent(`the member ${shownText(members.repeated() ?? '')} is there twice`)
   }
   const texts = new Map<string, string>()
   const types = new Map<string, AttributeType>()
@@ -166,7 +166,7 @@ function readData(
   if (isJsonType(datacontenttype)) return { body: encodeText(dataText), form: 'json' }
   if (typeof data !== 'string') {
     throw invalidEvent(
-      `data is not a string, but datacontenttype is ${JSON.stringify(datacontenttype?.slice(0, 64))}, which is not JSON; send its text as a string, or data_base64`,
+      `data is not a string, but datacontenttype is ${shownText(datacontenttype ?? '')}, which is not JSON; send its text as a string, or data_base64`,
     )
   }
   if (!data.isWellFormed()) throw invalidEvent('data is not valid Unicode (it holds half a surrogate pair)')

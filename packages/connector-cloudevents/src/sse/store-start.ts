@@ -1,5 +1,6 @@
 import type { LogStart } from '@signalbox/broker-core'
-import { parseTimestamp, shownParameter, timestampRefusal } from '@signalbox/http-kit'
+import { shownText } from '@signalbox/broker-core'
+import { parseTimestamp, timestampRefusal } from '@signalbox/http-kit'
 
 import { CeError, invalidParameters } from '../errors.ts'
 
@@ -27,7 +28,7 @@ export function storeStart(
   if (sequence === undefined || sequence >= Number.MAX_SAFE_INTEGER) {
     throw new CeError(
       'PARAMETER_INVALID',
-      `invalid header Last-Event-ID: ${shownParameter(lastEventId)}; it must be the id of an event of this store, a whole number from 0 to ${Number.MAX_SAFE_INTEGER - 1}`,
+      `invalid header Last-Event-ID: ${shownText(lastEventId)}; it must be the id of an event of this store, a whole number from 0 to ${Number.MAX_SAFE_INTEGER - 1}`,
     )
   }
   return { from: 'sequence', sequence: sequence + 1 }
@@ -73,6 +74,6 @@ function wholeNumber(text: string): number | undefined {
 function wrongValue(given: string | undefined, allowed: string): CeError {
   const parameter = 'events_store_value'
   return invalidParameters([
-    given === undefined ? { parameter, allowed } : { parameter, given: shownParameter(given), allowed },
+    given === undefined ? { parameter, allowed } : { parameter, given: shownText(given), allowed },
   ])
 }

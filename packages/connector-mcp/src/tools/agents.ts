@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { setImmediate as otherWork } from 'node:timers/promises'
 
+import { shownText } from '@signalbox/broker-core'
 import { argument, shownValue } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
@@ -23,7 +24,7 @@ export function agentId() {
 /** For a model that has the id from elsewhere, or misspelt it. */
 export function agentNotFound(agentId: string): ToolOutcome {
   return failure(
-    `AGENT_NOT_FOUND: There is no agent ${JSON.stringify(agentId.slice(0, 128))}. Call agent_list to see the registered agents.`,
+    `AGENT_NOT_FOUND: There is no agent ${shownText(agentId, 128)}. Call agent_list to see the registered agents.`,
   )
 }
 

@@ -8,9 +8,10 @@ import {
   channelDescriptor,
   channelInfoOutput,
   channelInfoResult,
+  channelInfoStructure,
   channelsOutput,
+  confirmation,
   listOutcome,
-  objectOutcome,
 } from './results.ts'
 
 /** A longer list is cut, and goes on on the next page. */
@@ -54,7 +55,7 @@ export const channelInfo = defineTool({
   title: 'Show one channel',
   description:
     'Shows one channel: whether it is active, and how many messages came in and went out so far. An error if no channel of that name and type exists; channel_list shows those that do. ' +
-    'Returns a JSON object {name, type, is_active, incoming, outgoing}.',
+    'Returns a JSON object {name, type, is_active, incoming, outgoing}. The structured content also has waiting, delayed, in_flight and dead_lettered of a queue, and first_sequence and last_sequence of an events store.',
   input: Type.Object(
     { channel: argument.channel('The channel.'), type: argument.channelType('Its type.') },
     { additionalProperties: false },
@@ -63,6 +64,7 @@ export const channelInfo = defineTool({
   annotations: READS,
   needs: { action: 'list', patterns: CHANNEL_TYPES },
   async run({ channel, type }, { broker }) {
-    return objectOutcome(channelInfoResult(await broker.channels.info(type, channel)))
+    const info = await broker.channels.info(type, channel)
+    return confirmation(JSON.stringify(channelInfoResult(info)), channelInfoStructure(info))
   },
 })

@@ -43,6 +43,7 @@ export const queueSend = defineTool({
     id: Type.String({ description: 'The id of the stored message.' }),
     sequence: Type.Integer({ minimum: 1, description: 'Its number in the queue.' }),
     duplicate: Type.Boolean({ description: 'True when the message_id tag was seen already: nothing new was stored.' }),
+    warning: Type.Optional(Type.String({ description: 'Present when an argument had no effect.' })),
   }),
   annotations: ADDS,
   needs: { action: 'send', patterns: ['queues'] },
@@ -65,6 +66,19 @@ export const queueSend = defineTool({
     const done = duplicate
       ? `Queue ${queue} has this message already: its message_id was sent before, so nothing was added.`
       : `Message sent to queue ${queue}${delay_seconds > 0 ? `; it becomes visible in ${delay_seconds} s` : ''}.`
-    return confirmation(done, { channel, id, sequence, duplicate })
+    const warning = deadLetterWarning(args)
+    if (warning === undefined) return confirmation(done, { channel, id, sequence, duplicate })
+    return confirmation(`${done} ${warning}`, { channel, id, sequence, duplicate, warning })
   },
 })
+
+/** Names a dead-lettering argument that has no effect because the other one is missing (M9). */
+function deadLetterWarning(args: { max_receive_count?: number; dead_letter_queue?: string }): string | undefined {
+  const { max_receive_count = 0, dead_letter_queue = '' } = args
+  if (max_receive_count > 0 === (dead_letter_queue !== '')) return undefined
+  const [given, missing] =
+    max_receive_count > 0
+      ? ['max_receive_count', 'dead_letter_queue']
+      : ['dead_letter_queue', 'max_receive_count of at least 1']
+  return `${given} has no effect without ${missing}: this message is never dead-lettered.`
+}

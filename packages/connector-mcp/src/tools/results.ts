@@ -19,6 +19,23 @@ export function channelInfoResult({ name, type, isActive, incoming, outgoing }: 
   return { name, type, is_active: isActive, incoming, outgoing }
 }
 
+/** The structured content of `channel_info`: the text's fields, and what a queue or an events store holds (M10). */
+export function channelInfoStructure(info: ChannelInfo) {
+  const { queue, log } = info
+  return {
+    ...channelInfoResult(info),
+    ...(queue === undefined
+      ? {}
+      : {
+          waiting: queue.waiting,
+          delayed: queue.delayed,
+          in_flight: queue.inFlight,
+          dead_lettered: queue.deadLettered,
+        }),
+    ...(log === undefined ? {} : { first_sequence: log.firstSequence, last_sequence: log.lastSequence }),
+  }
+}
+
 /** A list is its own JSON array as text, and an object around it as structured content (M10). */
 export function listOutcome(name: 'channels', list: readonly object[], nextCursor?: string): ToolOutcome {
   return listed(name, JSON.stringify(list), nextCursor)
@@ -123,7 +140,17 @@ export const channelInfoOutput = Type.Object({
   ...descriptorFields,
   incoming: Type.Integer({ minimum: 0, description: 'Messages accepted.' }),
   outgoing: Type.Integer({ minimum: 0, description: 'Messages delivered.' }),
+  waiting: count('Of a queue: messages that a receive would return now.'),
+  delayed: count('Of a queue: messages that are not visible yet.'),
+  in_flight: count('Of a queue: messages that are leased.'),
+  dead_lettered: count('Of a queue: messages that moved to a dead-letter queue so far.'),
+  first_sequence: count('Of an events store: the sequence of the oldest event; 0 when it is empty.'),
+  last_sequence: count('Of an events store: the sequence of the newest event; 0 when it is empty.'),
 })
+
+function count(description: string) {
+  return Type.Optional(Type.Integer({ minimum: 0, description }))
+}
 
 export const replyOutput = Type.Object({
   reply: Type.Optional(Type.String({ description: 'The payload of the reply.' })),

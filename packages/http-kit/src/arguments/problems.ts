@@ -1,3 +1,4 @@
+import { shownText } from '@signalbox/broker-core'
 import type { TObject, TSchema } from 'typebox'
 import { Check } from 'typebox/value'
 
@@ -12,8 +13,7 @@ export interface ArgumentProblem {
   readonly allowed: string
 }
 
-/** More of a value, or of the problems, helps nobody. */
-const MAX_SHOWN = 64
+/** More of them help nobody. */
 const MAX_PROBLEMS = 20
 
 /** The problems as one text: what is wrong and what is allowed, each. */
@@ -30,11 +30,7 @@ export function problemsText(problems: readonly ArgumentProblem[]): string {
 export function shownValue(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
-  return typeof value === 'string' ? JSON.stringify(cut(value)) : String(value)
-}
-
-function cut(value: string): string {
-  return value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value
+  return typeof value === 'string' ? shownText(value) : String(value)
 }
 
 /**

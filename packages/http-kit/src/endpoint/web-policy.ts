@@ -1,6 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
 
+import { shownText } from '@signalbox/broker-core'
+
 import { Refusal } from '../admission/refusal.ts'
 import type { OriginPolicy, TrustedOrigins } from '../origin.ts'
 import { originPolicy } from '../origin.ts'
@@ -72,7 +74,7 @@ export class WebPolicy {
     if (this.#hosts === undefined || host === undefined || this.#allows(host)) return undefined
     return new Refusal(
       'host',
-      `host not allowed: ${JSON.stringify(host.slice(0, 100))}; add it to HTTP_ALLOWED_HOSTS to reach the server by this name`,
+      `host not allowed: ${shownText(host, 100)}; add it to HTTP_ALLOWED_HOSTS to reach the server by this name`,
     )
   }
 

@@ -3,10 +3,10 @@ import { Buffer, isUtf8 } from 'node:buffer'
 import type { BodyBudget } from '../body.ts'
 import { BodyRefused, JsonRpcError } from '../errors.ts'
 import type { JsonObject } from '../json.ts'
-import { countKeys, isJsonObject, MAX_JSON_DEPTH, repeatedKey } from '../json.ts'
+import { countKeys, isJsonObject, MAX_JSON_DEPTH, MAX_JSON_PARTS, repeatedKey } from '../json.ts'
 import { JSON_RPC_CODES } from './codes.ts'
 import { isIdText } from './id.ts'
-import type { ExceededLimit, MemberSink, ScanLimits } from './scan.ts'
+import type { MemberSink, ScanLimits } from './scan.ts'
 import { scanJson } from './scan.ts'
 
 export interface JsonRpcRequest {
@@ -51,12 +51,6 @@ export interface JsonRpcLimits {
 /** Values that take less than this are not counted, in bytes. */
 const FREE_VALUE_BYTES = 65_536
 
-const EXCEEDED: Readonly<Record<ExceededLimit, (limits: ScanLimits) => string>> = {
-  depth: ({ maxDepth }) => `it is nested deeper than ${maxDepth} levels`,
-  keys: ({ maxKeys }) => `it has more than ${maxKeys} keys`,
-  values: () => 'it has too many arrays, objects and elements; send less at a time',
-}
-
 /**
  * Reads one JSON-RPC 2.0 message from the bytes of a request body, or of an agent's response.
  *
@@ -67,11 +61,20 @@ const EXCEEDED: Readonly<Record<ExceededLimit, (limits: ScanLimits) => string>> 
  */
 export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
   const text = decode(body)
-  const scanLimits: ScanLimits = { maxDepth: limits.maxDepth ?? MAX_JSON_DEPTH, maxKeys: limits.maxKeys ?? 0 }
+  const scanLimits: ScanLimits = {
+    maxDepth: limits.maxDepth ?? MAX_JSON_DEPTH,
+    maxKeys: limits.maxKeys ?? 0,
+    maxParts: MAX_JSON_PARTS,
+  }
   const envelope = new Envelope(text)
   const { exceeded, keys, valueBytes } = scanJson(text, scanLimits, envelope)
   if (exceeded !== undefined) {
-    throw invalid(EXCEEDED[exceeded](scanLimits), envelope.readableId())
+    const reasons = {
+      depth: `it is nested deeper than ${scanLimits.maxDepth} levels`,
+      keys: `it has more than ${scanLimits.maxKeys} keys`,
+      parts: `it has more than ${MAX_JSON_PARTS} strings, objects and arrays`,
+    }
+    throw invalid(reasons[exceeded], envelope.readableId())
   }
   const refusal = valueBytes > FREE_VALUE_BYTES ? limits.budget?.takeBody(valueBytes) : undefined
   if (refusal !== undefined) throw new BodyRefused(refusal)

@@ -8,17 +8,12 @@ export interface ScanLimits {
   readonly maxDepth: number
   /** Keys of all objects together; 0 is no limit. */
   readonly maxKeys: number
-  /** What the values may take in memory, in bytes. @default 48 MiB */
-  readonly maxValueBytes?: number
+  /** Strings, keys among them, objects and arrays together; 0 is no limit. */
+  readonly maxParts: number
 }
 
-/**
- * What the values of one JSON text may take in memory, strings left out. Text such as `[{},{},…]` is built into twenty
- * times its size, and 10 MiB of it holds the event loop for half a second; ten megabytes of coordinates are within.
- */
-export const MAX_JSON_VALUE_BYTES = 48 * 1024 * 1024
-
-export type ExceededLimit = 'depth' | 'keys' | 'values'
+/** A limit on JSON text. */
+export type ExceededLimit = 'depth' | 'keys' | 'parts'
 
 /** What one pass over JSON text found. */
 export interface Scan {
@@ -32,7 +27,7 @@ export interface Scan {
 /** What V8 takes for an array or object, for a key of one, and for what follows a comma. */
 const CONTAINER_BYTES = 64
 const KEY_BYTES = 32
-const ELEMENT_BYTES = 16
+const ELEMENT_BYTES = 8
 
 const QUOTE = 34
 const COMMA = 44
@@ -44,7 +39,7 @@ const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 
 /**
- * One pass over JSON text that neither builds nor checks values: it counts depth, keys and values, and reports the members of
+ * One pass over JSON text that neither builds nor checks values: it counts depth, keys and parts, and reports the members of
  * the outermost object with the place of their source text, which JSON.parse loses (J1, J2). Strings are skipped at the
  * speed of indexOf, so a large body costs little. Text that is not JSON gives some result or other, never an error or
  * more than linear time: it is for JSON.parse to refuse it.
@@ -53,11 +48,12 @@ const CLOSE_BRACE = 125
  * the same
  */
 export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Scan {
-  const { maxDepth, maxKeys, maxValueBytes = MAX_JSON_VALUE_BYTES } = limits
+  const { maxDepth, maxKeys, maxParts } = limits
   const length = text.length
   let exceeded: ExceededLimit | undefined
   let depth = 0
   let keys = 0
+  let parts = 0
   let containers = 0
   let commas = 0
   let inArray = false
@@ -70,6 +66,7 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
     if (char === QUOTE) {
       const end = endOfString(text, at)
       if (end === -1) break
+      parts++
       stringStart = at
       stringEnd = end
       at = end
@@ -86,6 +83,7 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
         key = undefined
       }
     } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
+      parts++
       containers++
       if (++depth > maxDepth) exceeded ??= 'depth'
       if (depth === 1) inArray = char === OPEN_BRACKET
@@ -97,9 +95,8 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
       depth--
     }
   }
-  const valueBytes = containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES
-  if (valueBytes > maxValueBytes) exceeded ??= 'values'
-  return { exceeded, keys, valueBytes }
+  if (parts > maxParts && maxParts > 0) exceeded ??= 'parts'
+  return { exceeded, keys, valueBytes: containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES }
 }
 
 /** What opens, closes or names something in a JSON text; `key` is empty where it is no key. */
@@ -165,7 +162,7 @@ function isBlank(char: number): boolean {
   return char === 32 || char === 10 || char === 13 || char === 9
 }
 
-const NO_LIMITS: ScanLimits = { maxDepth: Infinity, maxKeys: 0, maxValueBytes: Infinity }
+const NO_LIMITS: ScanLimits = { maxDepth: Number.MAX_SAFE_INTEGER, maxKeys: 0, maxParts: 0 }
 
 class OneMember implements MemberSink {
   readonly #text: string

@@ -1,3 +1,4 @@
+import { shownText } from '@signalbox/broker-core'
 import type { Static, TObject, TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { Check } from 'typebox/value'
@@ -12,9 +13,6 @@ export interface ParameterProblem {
   readonly given?: string
   readonly allowed: string
 }
-
-/** More of a value helps nobody. */
-const MAX_SHOWN = 64
 
 /** A longer query is not kept, in characters. */
 const MAX_KNOWN = 256
@@ -60,14 +58,9 @@ export function parameterProblemsText(problems: readonly ParameterProblem[]): st
   return problemsText(problems.map(({ parameter, ...rest }) => ({ argument: parameter, ...rest })))
 }
 
-/** A given value for a person to recognise. */
-export function shownParameter(value: string): string {
-  return JSON.stringify(value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value)
-}
-
 /** A caller's own name for a person to recognise: short, and on one line. */
 function nameShown(name: string): string {
-  return /^[\w.-]{1,64}$/.test(name) ? name : shownParameter(name)
+  return /^[\w.-]{1,64}$/.test(name) ? name : shownText(name)
 }
 
 function pairs(query: string, problems: ParameterProblem[]): readonly (readonly [name: string, value: string])[] {
@@ -86,7 +79,7 @@ function decode(text: string, problems: ParameterProblem[]): string | undefined 
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
     problems.push({
-      parameter: shownParameter(text),
+      parameter: shownText(text),
       given: 'not percent-encoded UTF-8',
       allowed: 'percent-encoded, a percent sign as %25',
     })
@@ -128,7 +121,7 @@ function valueProblems(
     const value = values[parameter]
     if (value === undefined)
       return required.includes(parameter) ? [{ parameter, allowed: parameterAllows(property) }] : []
-    const given = Array.isArray(value) ? `given ${value.length} times` : shownParameter(String(value))
+    const given = Array.isArray(value) ? `given ${value.length} times` : shownText(String(value))
     if (Check(property, value)) return []
     return [{ parameter, given, allowed: refusal(property, value) ?? parameterAllows(property) }]
   })

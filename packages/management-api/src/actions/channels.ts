@@ -1,5 +1,3 @@
-import { BrokerError } from '@signalbox/broker-core'
-import type { ChannelType } from '@signalbox/broker-core'
 import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
@@ -35,7 +33,7 @@ export const deleteChannel = defineAction({
   data: Type.Object({ channel: Type.String(), type: argument.channelType('Its type.') }),
   target: ({ channel, type }) => ({ channel, type }),
   async run({ channel, type }, { broker }) {
-    if (!(await broker.channels.delete(type, channel))) throw channelNotFound(type, channel)
+    if (!(await broker.channels.delete(type, channel))) throw broker.channels.notFound(type, channel)
     return { channel, type }
   },
 })
@@ -56,8 +54,3 @@ export const purgeQueue = defineAction({
   },
   detail: ({ purged }) => `${purged} messages removed`,
 })
-
-function channelNotFound(type: ChannelType, channel: string): BrokerError {
-  const text = `there is no channel ${JSON.stringify(channel)} of type ${type}`
-  return new BrokerError('CHANNEL_NOT_FOUND', text, { channel, type })
-}

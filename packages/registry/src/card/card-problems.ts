@@ -1,3 +1,4 @@
+import { shownText } from '@signalbox/broker-core'
 import { isJsonObject } from '@signalbox/http-kit'
 
 import { Type } from 'typebox'
@@ -30,14 +31,7 @@ export function shown(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
   if (typeof value !== 'string') return String(value)
-  return value.length > MAX_SHOWN ? `${quoted(value.slice(0, MAX_SHOWN))}… (${value.length})` : quoted(value)
-}
-
-/** What JSON.stringify leaves as it is, and a terminal or a page may obey. */
-const OBEYED = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
-
-function quoted(text: string): string {
-  return JSON.stringify(text).replace(OBEYED, (it) => `\\u${it.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return value.length > MAX_SHOWN ? `${shownText(value.slice(0, MAX_SHOWN))}… (${value.length})` : shownText(value)
 }
 
 function collect(schema: TSchema, value: unknown, field: string, problems: CardProblem[]): void {

@@ -1,14 +1,8 @@
+import { codePoint, controlCharacterIn } from '@signalbox/broker-core'
 import { isJsonObject } from '@signalbox/http-kit'
 
 import type { CardProblem } from './card-problems.ts'
 import { shown } from './card-problems.ts'
-
-/**
- * Characters that change how a terminal or a page shows what stands around them: control characters, line ends, and
- * those that turn the direction of text.
- */
-// oxlint-disable-next-line no-control-regex -- control characters are what this looks for
-const DISGUISING = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/
 
 /** Names by which people know some of them. */
 const KNOWN: ReadonlyMap<string, string> = new Map([
@@ -55,9 +49,9 @@ export function nameProblems(card: unknown): readonly CardProblem[] {
 }
 
 function problemOf(field: string, value: unknown): CardProblem | undefined {
-  const [character] = typeof value === 'string' ? (DISGUISING.exec(value) ?? []) : []
+  const character = typeof value === 'string' ? controlCharacterIn(value) : undefined
   if (character === undefined) return undefined
-  const code = `U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}`
+  const code = codePoint(character)
   const known = KNOWN.get(character)
   const which = known === undefined ? code : `${code} ${known}`
   return { field, given: shown(value), allowed: `text without control and direction characters (it holds ${which})` }

@@ -23,7 +23,10 @@ const agentUrl = fc.oneof(
     ),
   },
 )
-const agentId = fc.constantFrom('agent-one', 'agent-two', 'a-3', 'none', '..', '%2e%2e', '__proto__', 'A')
+const agentId = fc.oneof(
+  { weight: 6, arbitrary: fc.constantFrom('agent-one', 'agent-two') },
+  { weight: 1, arbitrary: fc.constantFrom('a-3', 'none', '..', '%2e%2e', '__proto__', 'A') },
+)
 
 const registry = fc.oneof(
   {
@@ -39,7 +42,7 @@ const registry = fc.oneof(
     weight: 1,
     arbitrary: fc
       .tuple(
-        fc.constantFrom('heartbeat', 'deregister'),
+        fc.constantFrom('heartbeat', 'heartbeat', 'heartbeat', 'deregister'),
         almost(objectText({ agent_id: quoted(agentId) }), ...JSON_UNITS),
       )
       .map(([call, body]): Shape => ({ method: 'POST', path: `/agents/${call}`, headers: [JSON_TYPE], body })),
@@ -47,15 +50,24 @@ const registry = fc.oneof(
   {
     weight: 1,
     arbitrary: fc
-      .tuple(fc.constantFrom('GET', 'GET', 'DELETE', 'HEAD', 'OPTIONS'), fc.oneof(agentId, plain(phrase)))
+      .tuple(fc.constantFrom('GET', 'GET', 'GET', 'DELETE', 'HEAD', 'OPTIONS'), fc.oneof(agentId, plain(phrase)))
       .map(([method, id]): Shape => ({ method, path: `/agents/${id}` })),
   },
   {
     weight: 1,
-    arbitrary: fc.tuple(plain(phrase), plain(word), plain(word)).map(([tags, limit, cursor]): Shape => ({
-      method: 'GET',
-      path: `/agents?skill_tags=${tags}&limit=${limit}${cursor === '' ? '' : `&cursor=${cursor}`}`,
-    })),
+    arbitrary: fc
+      .tuple(
+        plain(phrase),
+        fc.oneof(
+          { weight: 4, arbitrary: fc.constantFrom('', '&limit=1', '&limit=5') },
+          { weight: 1, arbitrary: plain(word).map((text) => `&limit=${text}`) },
+        ),
+        fc.oneof(
+          { weight: 4, arbitrary: fc.constantFrom('', '', '&cursor={{cursor}}') },
+          { weight: 1, arbitrary: plain(word).map((text) => `&cursor=${text}`) },
+        ),
+      )
+      .map(([tags, limit, cursor]): Shape => ({ method: 'GET', path: `/agents?skill_tags=${tags}${limit}${cursor}` })),
   },
   {
     weight: 1,
@@ -65,7 +77,7 @@ const registry = fc.oneof(
 
 const configuration = objectText({
   blocking: oneOfTexts('true', 'false'),
-  timeout: oneOfTexts('1', '0.05', '0', '1e400', '"1"'),
+  timeout: oneOfTexts('1', '1', '0.05', '0.5', '0', '1e400', '"1"'),
 })
 const a2aParams = objectText({
   message: objectText({ kind: oneOfTexts('"message"'), parts: jsonText, text: oneOfTexts('"{{reply}}"') }),
@@ -78,6 +90,29 @@ const a2aMethod = quoted(
     { weight: 1, arbitrary: word },
   ),
 )
+
+const agentSend = objectText({
+  name: oneOfTexts('"agent_send"'),
+  arguments: objectText(
+    {
+      agent_id: quoted(agentId),
+      message: oneOfTexts('"{{reply}}"'),
+      blocking: oneOfTexts('true', 'true', 'false'),
+      context_id: quoted(word),
+      timeout_seconds: oneOfTexts('1', '2'),
+    },
+    ['agent_id', 'message'],
+  ),
+})
+
+const agentQuery = objectText({
+  name: oneOfTexts('"agent_query"'),
+  arguments: objectText({
+    agent_id: quoted(agentId),
+    method: a2aMethod,
+    params: objectText({ reply: oneOfTexts('"{{reply}}"'), configuration }),
+  }),
+})
 
 /** Calls that lead to an agent, and what that answers. */
 const a2a = fc
@@ -99,19 +134,12 @@ const a2a = fc
       },
       {
         weight: 3,
-        arbitrary: jsonRpc(
-          oneOfTexts('"tools/call"'),
-          objectText({
-            name: oneOfTexts('"agent_send"', '"agent_query"'),
-            arguments: objectText({
-              agent_id: quoted(agentId),
-              message: oneOfTexts('"{{reply}}"'),
-              method: a2aMethod,
-              params: objectText({ reply: oneOfTexts('"{{reply}}"') }),
-              blocking: oneOfTexts('true', 'false'),
-            }),
-          }),
-        ).map((text): Shape => ({ method: 'POST', path: '/mcp', headers: JSON_BODY, body: [text] })),
+        arbitrary: jsonRpc(oneOfTexts('"tools/call"'), fc.oneof(agentSend, agentQuery)).map((text): Shape => ({
+          method: 'POST',
+          path: '/mcp',
+          headers: JSON_BODY,
+          body: [text],
+        })),
       },
     ),
     hostileReply,

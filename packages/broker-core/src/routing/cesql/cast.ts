@@ -1,3 +1,4 @@
+import { shownText } from '../../shown-text.ts'
 import type { Run, Value } from './value.ts'
 import { fail, isInteger } from './value.ts'
 
@@ -28,5 +29,5 @@ export function toText(value: Value): string {
 }
 
 function quote(value: string): string {
-  return JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)
+  return shownText(value, 40)
 }
