@@ -4,6 +4,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectionCaller, JsonRpcMessage, JsonRpcRequest } from '@signalbox/http-kit'
 import {
+  BodyRefused,
   Endpoint,
   internalError,
   JSON_RPC_CODES,
@@ -141,12 +142,13 @@ class McpEndpoint {
 
   #message(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): void {
     try {
-      const message = parseJsonRpc(body, { maxKeys: MAX_JSON_KEYS, uniqueKeys: true })
+      const message = parseJsonRpc(body, { maxKeys: MAX_JSON_KEYS, uniqueKeys: true, budget: exchange.hold })
       if (message.kind === 'request') exchange.id = message.id
       this.#dispatch(exchange, caller, message)
     } catch (error) {
-      if (!(error instanceof JsonRpcError)) throw error
-      exchange.fail(error, error.id ?? exchange.id)
+      if (error instanceof BodyRefused) exchange.refuse(error.refusal)
+      else if (error instanceof JsonRpcError) exchange.fail(error, error.id ?? exchange.id)
+      else throw error
     }
   }
 

@@ -1,3 +1,4 @@
+import type { Refusal } from './admission/refusal.ts'
 import { JSON_RPC_CODES } from './json-rpc/codes.ts'
 
 export interface JsonRpcErrorOptions {
@@ -27,6 +28,17 @@ export class JsonRpcError extends Error {
     if (options.data !== undefined) this.data = options.data
     if (options.id !== undefined) this.id = options.id
     if (options.status !== undefined) this.status = options.status
+  }
+}
+
+/** A body that was read, and that a limit refuses because of what is in it. */
+export class BodyRefused extends Error {
+  override readonly name = 'BodyRefused'
+  readonly refusal: Refusal
+
+  constructor(refusal: Refusal) {
+    super(refusal.message)
+    this.refusal = refusal
   }
 }
 

@@ -4,6 +4,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
 import {
+  BodyRefused,
   errorText,
   idKey,
   JsonRpcError,
@@ -14,10 +15,15 @@ import {
   memberText,
   parseJsonRpc,
   readRequestId,
+  Refusal,
   successText,
 } from '../src/index.ts'
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
+
+function bodyWithArrays(count: number): string {
+  return `{"jsonrpc":"2.0","id":5,"method":"a","params":{"x":[${'[],'.repeat(count)}0]}}`
+}
 
 /** The error a body is refused with. */
 function refusal(body: string | Uint8Array, limits = {}): JsonRpcError {
@@ -257,6 +263,17 @@ describe('text', () => {
     expect(parseJsonRpc(bytes(body(MAX_JSON_PARTS)))).toMatchObject({ id: '1' })
     expect(refusal(body(MAX_JSON_PARTS + 1))).toMatchObject({ code: -32600, id: '1' })
     expect(parseJson(`[${'"",'.repeat(MAX_JSON_PARTS)}1]`)).toMatchObject({ exceeded: 'parts' })
+  })
+
+  test('J4 - values that take much memory count against the budget of the body, few do not', () => {
+    const taken: number[] = []
+    const full = new Refusal('limit', 'full')
+    const budget = { takeBody: (count: number) => (taken.push(count) > 1 ? full : undefined) }
+    parseJsonRpc(bytes(bodyWithArrays(100)), { budget })
+    expect(taken).toEqual([])
+    parseJsonRpc(bytes(bodyWithArrays(10_000)), { budget })
+    expect(taken[0]).toBeGreaterThan(500_000)
+    expect(() => parseJsonRpc(bytes(bodyWithArrays(10_000)), { budget })).toThrow(BodyRefused)
   })
 
   test('property - the parts of any message come back as they were written', () => {

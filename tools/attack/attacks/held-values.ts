@@ -3,11 +3,14 @@ import { HostileAgent, registered } from '../agents.ts'
 import type { Attack } from '../attack.ts'
 import { failureOf, outcomeOf } from '../caller.ts'
 
-const BYTES = 9_900_000
-const CALLS = 6
-
-/** Texts of JSON whose values take twenty times their bytes. */
-const FILLS = ['{}', '[]', '[[[[]]]]', '{"":0}']
+/** Texts of JSON whose values take twenty times their bytes: as large as a body may be, and as many as are read. */
+const FILLS: readonly (readonly [fill: string, bytes: number, calls: number])[] = [
+  ['{}', 9_900_000, 6],
+  ['[[[[]]]]', 9_900_000, 6],
+  ['{}', 1_800_000, 40],
+  ['[]', 1_800_000, 40],
+  ['"ab"', 9_900_000, 6],
+]
 
 function manyOf(fill: string, bytes: number): string {
   const count = Math.floor(bytes / (fill.length + 1))
@@ -22,10 +25,9 @@ export const heldValues: Attack = {
     const caller = scene.attacker()
     const agent = scene.use(await HostileAgent.start((request) => void request.resume()))
     await registered(caller, 'attack-silent', agent.url)
-    const bytes = scene.scaled(BYTES, 1_000_000)
     return async () => {
-      for (const fill of FILLS) {
-        const values = manyOf(fill, bytes)
+      for (const [fill, bytes, calls] of FILLS) {
+        const values = manyOf(fill, scene.scaled(bytes, bytes / 4))
         const message = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"configuration":{"timeout":5},"x":${values}}}`
         const query = toolCall('agent_query', {
           agent_id: 'attack-silent',
@@ -33,7 +35,7 @@ export const heldValues: Attack = {
           params: { configuration: { timeout: 5 } },
         }).replace('"timeout":5}', `"timeout":5},"x":${values}`)
         await Promise.all(
-          Array.from({ length: CALLS }, async (_, index) => {
+          Array.from({ length: calls }, async (_, index) => {
             try {
               const asked = index % 2 === 0 ? caller.post('/mcp', query) : caller.post('/a2a/attack-silent', message)
               scene.tally.count(outcomeOf(await asked))

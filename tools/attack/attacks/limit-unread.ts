@@ -6,14 +6,14 @@ const MOST = 32 * 2 ** 20
 const EVENT_BYTES = 4_000_000
 const READERS = 40
 
-/** How long a reader may take nothing, and how much later it may be cut off. */
-const SLOW_MS = 30_000
+/** A reader may take nothing for 30 s, and has 30 more for what was written before; then, or a little later, it is cut off. */
+const SLOW_MS = 60_000
 const LATE_MS = 15_000
 
-/** With unread bytes of 64 MiB in all, a caller has 32. What is over is cut off; the rest is when it was slow for 30 s. */
+/** With unread bytes of 64 MiB in all, a caller has 32. What is over is cut off; the rest is when it took nothing for a minute. */
 export const limitUnread: Attack = {
   name: 'limit-unread',
-  about: 'readers of one caller that leave 4 MB each unread, beyond its 32 MiB; all are cut off after 30 s',
+  about: 'readers of one caller that leave 4 MB each unread, beyond its 32 MiB; all are cut off after a minute',
   settings: { LIMITS_PROCESS_UNREAD_BYTES: String(2 * MOST) },
   async prepare(scene) {
     const caller = scene.attacker()

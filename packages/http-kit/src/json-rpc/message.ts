@@ -1,6 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
-import { JsonRpcError } from '../errors.ts'
+import type { BodyBudget } from '../body.ts'
+import { BodyRefused, JsonRpcError } from '../errors.ts'
 import type { JsonObject } from '../json.ts'
 import { countKeys, isJsonObject, MAX_JSON_DEPTH, MAX_JSON_PARTS, repeatedKey } from '../json.ts'
 import { JSON_RPC_CODES } from './codes.ts'
@@ -43,7 +44,12 @@ export interface JsonRpcLimits {
   readonly maxKeys?: number
   /** Refuse a key that stands twice in an object anywhere in the message, not only in its envelope. @default false */
   readonly uniqueKeys?: boolean
+  /** Counts what the values take in memory, where that is much. @default nobody does */
+  readonly budget?: Pick<BodyBudget, 'takeBody'> | undefined
 }
+
+/** Values that take less than this are not counted, in bytes. */
+const FREE_VALUE_BYTES = 65_536
 
 /**
  * Reads one JSON-RPC 2.0 message from the bytes of a request body, or of an agent's response.
@@ -51,6 +57,7 @@ export interface JsonRpcLimits {
  * @throws JsonRpcError -32700 for bytes that are not UTF-8 or not JSON; -32600 for a batch, an envelope that breaks the
  * rules (J1, J2) and JSON over the limits (J4); -32602 when `params` is not an object. It carries the id where that
  * could be read.
+ * @throws BodyRefused when the budget refuses the values
  */
 export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
   const text = decode(body)
@@ -60,7 +67,7 @@ export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Json
     maxParts: MAX_JSON_PARTS,
   }
   const envelope = new Envelope(text)
-  const { exceeded, keys } = scanJson(text, scanLimits, envelope)
+  const { exceeded, keys, valueBytes } = scanJson(text, scanLimits, envelope)
   if (exceeded !== undefined) {
     const reasons = {
       depth: `it is nested deeper than ${scanLimits.maxDepth} levels`,
@@ -69,6 +76,8 @@ export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Json
     }
     throw invalid(reasons[exceeded], envelope.readableId())
   }
+  const refusal = valueBytes > FREE_VALUE_BYTES ? limits.budget?.takeBody(valueBytes) : undefined
+  if (refusal !== undefined) throw new BodyRefused(refusal)
   const value = parseText(text)
   if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
   if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')

@@ -20,7 +20,14 @@ export interface Scan {
   readonly exceeded: ExceededLimit | undefined
   /** Keys of all objects together, repeated ones included. */
   readonly keys: number
+  /** An estimate of what the values take in memory, strings left out. */
+  readonly valueBytes: number
 }
+
+/** What V8 takes for an array or object, for a key of one, and for what follows a comma. */
+const CONTAINER_BYTES = 64
+const KEY_BYTES = 32
+const ELEMENT_BYTES = 8
 
 const QUOTE = 34
 const COMMA = 44
@@ -47,6 +54,8 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
   let depth = 0
   let keys = 0
   let parts = 0
+  let containers = 0
+  let commas = 0
   let inArray = false
   let stringStart = 0
   let stringEnd = 0
@@ -68,12 +77,14 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
         valueStart = at + 1
       }
     } else if (char === COMMA) {
+      commas++
       if (depth === 1 && key !== undefined) {
         report(text, key, valueStart, at, sink)
         key = undefined
       }
     } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
       parts++
+      containers++
       if (++depth > maxDepth) exceeded ??= 'depth'
       if (depth === 1) inArray = char === OPEN_BRACKET
     } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) {
@@ -85,7 +96,7 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
     }
   }
   if (parts > maxParts && maxParts > 0) exceeded ??= 'parts'
-  return { exceeded, keys }
+  return { exceeded, keys, valueBytes: containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES }
 }
 
 /** What opens, closes or names something in a JSON text; `key` is empty where it is no key. */

@@ -7,7 +7,7 @@ import { readJsonRpc } from './json-rpc.ts'
 import type { Reading } from './reading.ts'
 import { readTaskEvent } from './task-events.ts'
 
-/** What an agent says is bounded in depth (J4); its keys may be many, and be repeated: they come through (A4). */
+/** What an agent says is bounded in depth and in values (J4); its keys may be many, and be repeated: they come through (A4). */
 const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
 
 // Data holds a character for each byte; clients would each read something else for bytes that are not UTF-8.
@@ -17,7 +17,7 @@ const BEYOND_ASCII = /[\u0080-\u00ff]/
 export function readEvent({ event, data }: ServerSentEvent): Reading | 'invalid' | undefined {
   if (BEYOND_ASCII.test(data) && !isUtf8(Buffer.from(data, 'latin1'))) return 'invalid'
   const json = parseJson(data, ANY_KEYS)
-  if ('problem' in json) return json.exceeded === 'depth' ? 'invalid' : undefined
+  if ('problem' in json) return json.exceeded === undefined ? undefined : 'invalid'
   const { value } = json
   // Line ends stand only between the parts of JSON text, and an event is one line.
   const text = data.includes('\n') ? data.replaceAll('\n', ' ') : data
