@@ -43,6 +43,10 @@ function nestedBody(levels: number): string {
 }
 
 /** A request of so many keys, the envelope's four included. */
+function bodyWithParts(parts: number): string {
+  return `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[${'{},'.repeat(parts - 11)}""]}}`
+}
+
 function bodyWithKeys(keys: number): string {
   const members = Array.from({ length: keys - 4 }, (_, n) => `"k${n}":0`)
   return `{"jsonrpc":"2.0","id":1,"method":"a","params":{${members.join(',')}}}`
@@ -258,10 +262,8 @@ describe('text', () => {
   })
 
   test('J4 - 500,000 strings, objects and arrays are read, one more is refused on every surface', () => {
-    const body = (parts: number) =>
-      `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[${'{},'.repeat(parts - 11)}""]}}`
-    expect(parseJsonRpc(bytes(body(MAX_JSON_PARTS)))).toMatchObject({ id: '1' })
-    expect(refusal(body(MAX_JSON_PARTS + 1))).toMatchObject({ code: -32600, id: '1' })
+    expect(parseJsonRpc(bytes(bodyWithParts(MAX_JSON_PARTS)))).toMatchObject({ id: '1' })
+    expect(refusal(bodyWithParts(MAX_JSON_PARTS + 1))).toMatchObject({ code: -32600, id: '1' })
     expect(parseJson(`[${'"",'.repeat(MAX_JSON_PARTS)}1]`)).toMatchObject({ exceeded: 'parts' })
   })
 
