@@ -69,13 +69,16 @@ export function parseJson(
 
 /** Counts the keys of all objects in a value that came out of JSON, which holds each key of an object once. */
 export function countKeys(value: unknown): number {
-  if (typeof value !== 'object' || value === null) return 0
   let count = 0
   if (Array.isArray(value)) {
-    for (const element of value) count += countKeys(element)
-    return count
+    for (const element of value) if (typeof element === 'object') count += countKeys(element)
+  } else if (isJsonObject(value)) {
+    for (const key in value) {
+      count++
+      const member = value[key]
+      if (typeof member === 'object') count += countKeys(member)
+    }
   }
-  for (const member of Object.values(value)) count += 1 + countKeys(member)
   return count
 }
 

@@ -286,7 +286,7 @@ describe('endpoint - limits', () => {
   test('endpoint - a reader that takes its answer slowly gets the whole of it', async () => {
     const answer = 'x'.repeat(32_000_000)
     const { port } = await servePlain(() => (exchange) => exchange.answer(answer), {
-      frontDoor: { stalledReaderMs: 100 },
+      frontDoor: { stalledReaderMs: 600 },
     })
     const socket = connect(port, '127.0.0.1')
     onTestFinished(() => void socket.destroy())
@@ -295,7 +295,7 @@ describe('endpoint - limits', () => {
     for await (const chunk of socket) {
       if (chunk instanceof Uint8Array) received += chunk.byteLength
       // Each chunk is 64 KiB: the whole answer takes several times as long as a reader may take nothing.
-      await delay(1)
+      await delay(3)
     }
     expect(received).toBeGreaterThan(answer.length)
   })

@@ -41,6 +41,8 @@ export class WebPolicy {
   readonly #hosts: ReadonlySet<string> | undefined
   /** With `auto` an IP address will do: nobody can make a name of his own out of one. */
   readonly #addresses: boolean
+  /** Most requests name the server as the one before did. */
+  #lastAllowed: string | undefined
 
   /** @throws RangeError for a list entry that is not an origin */
   constructor(options: WebPolicyOptions) {
@@ -79,9 +81,12 @@ export class WebPolicy {
   }
 
   #allows(header: string): boolean {
+    if (header === this.#lastAllowed) return true
     if (header.length > MAX_HOST) return false
     const host = hostName(header)
-    return this.#hosts?.has(host) === true || (this.#addresses && isIP(host) !== 0)
+    const allowed = this.#hosts?.has(host) === true || (this.#addresses && isIP(host) !== 0)
+    if (allowed) this.#lastAllowed = header
+    return allowed
   }
 }
 
