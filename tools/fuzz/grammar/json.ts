@@ -21,8 +21,9 @@ const number = fc.oneof(
 )
 
 /**
- * JSON strings, some with escapes where there need be none: not those of one character, because V8 may read such a key as
- * a backslash, depending on the objects that it has parsed before (seen in Node 24.21).
+ * JSON strings, some with escapes where there need be none. Not those of one character, because V8 misreads such a key
+ * once it has parsed an object with a backslash for a key in the same place: after `{"x":1,"\\":1}` the second key of
+ * `{"x":1,"\u0079":1}` is a backslash too (Node 24.21; Node 20 is right).
  */
 export const jsonString: Arbitrary<string> = fc.oneof(
   phrase.map((text) => JSON.stringify(text)),
