@@ -21,6 +21,10 @@ import {
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 
+function bodyWithParts(parts: number): string {
+  return `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[${'{},'.repeat(parts - 11)}""]}}`
+}
+
 function bodyWithArrays(count: number): string {
   return `{"jsonrpc":"2.0","id":5,"method":"a","params":{"x":[${'[],'.repeat(count)}0]}}`
 }
@@ -258,10 +262,8 @@ describe('text', () => {
   })
 
   test('J4 - 500,000 strings, objects and arrays are read, one more is refused on every surface', () => {
-    const body = (parts: number) =>
-      `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[${'{},'.repeat(parts - 11)}""]}}`
-    expect(parseJsonRpc(bytes(body(MAX_JSON_PARTS)))).toMatchObject({ id: '1' })
-    expect(refusal(body(MAX_JSON_PARTS + 1))).toMatchObject({ code: -32600, id: '1' })
+    expect(parseJsonRpc(bytes(bodyWithParts(MAX_JSON_PARTS)))).toMatchObject({ id: '1' })
+    expect(refusal(bodyWithParts(MAX_JSON_PARTS + 1))).toMatchObject({ code: -32600, id: '1' })
     expect(parseJson(`[${'"",'.repeat(MAX_JSON_PARTS)}1]`)).toMatchObject({ exceeded: 'parts' })
   })
 
