@@ -1,4 +1,5 @@
 import { existsSync, globSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { dirname } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
@@ -42,6 +43,8 @@ export default defineConfig({
   test: {
     projects: existsSync(newest) ? [...packages, onNewest] : packages,
     pool: 'forks',
+    // Most tests wait for something: timers, disks, processes.
+    maxWorkers: availableParallelism() + 1,
     execArgv: [`--conditions=${conditions[0]}`],
     testTimeout: 30_000,
     hookTimeout: 30_000,

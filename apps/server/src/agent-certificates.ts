@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { getCACertificates } from 'node:tls'
 
-import { readSmallFileSync } from '@signalbox/http-kit'
+import { readSmallFileSync } from '@signalbox/broker-core'
 
 import { ServerError } from './errors.ts'
 

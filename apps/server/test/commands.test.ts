@@ -100,7 +100,7 @@ async function check(...args: readonly string[]): Promise<string> {
 test('S4 - policy check tells every problem of a call and of a file', async () => {
   const call = ['--client', 'x', '--action', 'send', '--pattern', 'queues', '--channel', 'y']
   expect(await check()).toMatch(/^signalbox: policy: allowed is signalbox policy check FILE --client/)
-  expect(await check('check', '/nowhere', ...call)).toBe('signalbox: /nowhere: it cannot be read (ENOENT)\n')
+  expect(await check('check', '/nowhere', ...call)).toBe('signalbox: cannot read "/nowhere" (ENOENT)\n')
   const bad = file('rules: [{ clients: a, effect: no }, 7]')
   expect(await check('check', bad, ...call)).toMatch(
     /^signalbox: .*: rule 0: effect is "no".*\nsignalbox: .*: rule 1: it is 7/,

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -329,6 +330,19 @@ describe('mistakes', () => {
     const problems = await problemsOf(['--config', file])
     expect(problems).toHaveLength(1)
     expect(problems[0]).toMatch(problem)
+  })
+
+  test('configuration - a file that is larger than 4 MiB stops the start', async () => {
+    const file = yamlFile(`http: { port: 1 }\n${'# more\n'.repeat(700_000)}`)
+    expect(await problemsOf(['--config', file])).toEqual([
+      expect.stringMatching(/^--config: cannot read .*4900018 bytes/),
+    ])
+  })
+
+  test.runIf(process.platform === 'linux')('configuration - a pipe in place of the file stops the start', async () => {
+    const pipe = join(temporaryFolder(), 'pipe.yaml')
+    execFileSync('mkfifo', [pipe])
+    expect(await problemsOf(['--config', pipe])).toEqual([expect.stringMatching(/cannot read .*not a regular file/)])
   })
 
   test.each([

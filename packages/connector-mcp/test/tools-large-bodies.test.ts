@@ -1,7 +1,10 @@
 import { encodeText } from '@signalbox/broker-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { AdmissionControl } from '@signalbox/http-kit'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 
 import { AgentDesk } from './agent-desk.ts'
+import { resultText, startHost, toolCall } from './mcp-host.ts'
+import { RawConnection } from './raw-connection.ts'
 import type { ToolBench } from './tool-bench.ts'
 import { openToolBench } from './tool-bench.ts'
 
@@ -61,6 +64,21 @@ test('M10 - bodies that would make an answer of over 64 KiB are in its text alon
       expect(sent.structuredContent).toEqual(large ? bodies : { reply: { text: body } })
     }
   }
+})
+
+test('M10 - a client that takes nothing of a large answer is cut off, and what it held is given back', async () => {
+  const admission = new AdmissionControl()
+  const host = await startHost({ frontDoor: { admission, stalledReaderMs: 100 } })
+  const part = encodeText('x'.repeat(4_000_000))
+  for (let i = 0; i < 3; i++) await host.user.queues.send('q', { body: part })
+  const connection = await RawConnection.open(host.port)
+  connection.socket.pause()
+  connection.post(toolCall('queue_receive', { channel: 'q', max_messages: 4 }))
+  await vi.waitFor(() => expect(admission.use.unreadBytes).toBeGreaterThan(12_000_000))
+  await vi.waitFor(() => expect(admission.use).toMatchObject({ requests: 0, bodyBytes: 0, streams: 0, unreadBytes: 0 }))
+  // What the client has not taken is in the queue again.
+  const again = await host.call('queue_receive', { channel: 'q', max_messages: 4 })
+  expect(JSON.parse(resultText(again))).toHaveLength(3)
 })
 
 test('M10 - a large body that is not UTF-8 says in both how it is encoded', async () => {

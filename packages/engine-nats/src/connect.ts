@@ -1,7 +1,6 @@
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf, readSmallFile } from '@signalbox/broker-core'
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { connect, credsAuthenticator, errors } from '@nats-io/transport-node'
-import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { checkServerIdentity } from 'node:tls'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -98,9 +97,9 @@ function credentialsIn(server: string): { user: string; pass: string } | undefin
 
 async function readOption(name: string, file: string): Promise<string> {
   try {
-    return await readFile(file, 'utf8')
+    return (await readSmallFile(file)).text
   } catch (error) {
-    throw new NatsEngineError('OPTION_INVALID', `invalid option ${name}: ${file} cannot be read`, { cause: error })
+    throw new NatsEngineError('OPTION_INVALID', `invalid option ${name}: ${messageOf(error)}`, { cause: error })
   }
 }
 

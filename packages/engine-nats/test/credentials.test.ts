@@ -1,5 +1,6 @@
 import { openNatsEngine } from '@signalbox/engine-nats'
 import type { NatsEngineOptions } from '@signalbox/engine-nats'
+import { execFileSync } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -36,6 +37,20 @@ async function codeOf(options: NatsEngineOptions): Promise<unknown> {
     return error instanceof Error && 'code' in error ? error.code : error
   }
 }
+
+test.skipIf(process.platform === 'win32')(
+  'CL-9 - pipes and large files are refused before anything connects',
+  async () => {
+    const [pipe, large] = [join(folder, 'pipe'), join(folder, 'large')]
+    execFileSync('mkfifo', [pipe])
+    await writeFile(large, Buffer.alloc(5_000_000, 'x'))
+    const servers = ['nats://127.0.0.1:1']
+    for (const file of [pipe, large]) {
+      expect(await codeOf({ servers, credsFile: file })).toBe('OPTION_INVALID')
+      expect(await codeOf({ servers, tls: { caFile: file } })).toBe('OPTION_INVALID')
+    }
+  },
+)
 
 describe.skipIf(NATS_SERVER === undefined)('credentials', () => {
   test('CL-9 - user and password in the address', async () => {

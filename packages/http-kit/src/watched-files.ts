@@ -1,5 +1,5 @@
-import type { SmallFile } from './small-file.ts'
-import { readSmallFile, readSmallFileSync, versionOfFile } from './small-file.ts'
+import type { SmallFile } from '@signalbox/broker-core'
+import { readSmallFile, readSmallFileSync, versionOfFile } from '@signalbox/broker-core'
 
 /**
  * How often files are looked at, in milliseconds. Looking sees what the system's notifications miss: files that are

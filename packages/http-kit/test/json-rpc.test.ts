@@ -47,6 +47,10 @@ function nestedBody(levels: number): string {
 }
 
 /** A request of so many keys, the envelope's four included. */
+function bodyWithParts(parts: number): string {
+  return `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[${'{},'.repeat(parts - 11)}""]}}`
+}
+
 function bodyWithKeys(keys: number): string {
   const members = Array.from({ length: keys - 4 }, (_, n) => `"k${n}":0`)
   return `{"jsonrpc":"2.0","id":1,"method":"a","params":{${members.join(',')}}}`

@@ -152,6 +152,24 @@ test('M8 - no action reaches a channel of the broker', async () => {
   expect(await system.eventsStore.read('_AGENTS_.discovery', { maxMessages: 1 })).toHaveLength(1)
 })
 
+test('M7 - null for an optional argument is the same as leaving it out', async () => {
+  const { act } = await manage()
+  const sent = await act('send_queue_message', {
+    channel: 'nulls',
+    body: 'x',
+    metadata: null,
+    tags: null,
+    delay_seconds: null,
+    max_receive_count: null,
+    dead_letter_queue: null,
+  })
+  expect(sent).toMatchObject({ error: false, data: { channel: 'nulls', sequence: 1 } })
+  const required = await act('send_queue_message', { channel: 'nulls', body: null })
+  expect(required).toMatchObject({ error: true, data: { problems: [{ argument: 'body', given: 'null' }] } })
+  const unknown = await act('send_queue_message', { channel: 'nulls', body: 'x', colour: null })
+  expect(unknown).toMatchObject({ error: true, data: { problems: [{ argument: 'colour' }] } })
+})
+
 test('M7 - arguments are strict, every problem is named, and nothing happens', async () => {
   const { act, get } = await manage()
   const { error, error_string, data } = await act('send_queue_message', {

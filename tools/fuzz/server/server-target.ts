@@ -4,6 +4,7 @@ import { readdirSync } from 'node:fs'
 import { NatsServer } from '@signalbox/engine-nats/testing'
 import type { Arbitrary } from 'fast-check'
 
+import { McpClient } from '../../harness/mcp.ts'
 import { TemporaryFolder } from '../../harness/temporary.ts'
 import { textOf } from '../grammar/pieces.ts'
 import { Finding, MAX_INPUT_MS } from '../target.ts'
@@ -27,6 +28,9 @@ const HONEST_EVERY = 25
 /** Sessions until the level of the heap is taken, and what may come on top of it, in bytes. */
 const WARM_UP = 300
 const HEAP_SLACK = 32 * 1_048_576
+
+/** Events of 200 kB in one events store from the start. */
+const FILLED = 30
 
 /** How often a session that held the loop for too long is repeated: once may be the compiler or the collector. */
 const SECOND_LOOKS = 2
@@ -70,6 +74,7 @@ class OpenServer implements OpenTarget {
     const open = new OpenServer(folder, agent, await FuzzedServer.start(folder.path, engineOf(nats)), nats)
     await open.#honest.work(open.#server.http)
     await open.#registerAgents()
+    await open.#fill()
     await open.#server.loopHeldMs()
     return open
   }
@@ -168,6 +173,14 @@ class OpenServer implements OpenTarget {
     this.#sessions = 0
     await this.#registerAgents()
     await this.#server.loopHeldMs()
+  }
+
+  /** Stores more than sockets buffer, so that subscribers that read nothing hold something up. */
+  async #fill(): Promise<void> {
+    const client = await McpClient.open(this.#server.http)
+    for (let i = 0; i < FILLED; i++)
+      await client.call('events_store_publish', { channel: 'fuzz.a', body: 'x'.repeat(200_000) })
+    client.close()
   }
 
   async #registerAgents(): Promise<void> {

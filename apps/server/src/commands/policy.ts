@@ -1,8 +1,14 @@
-import { readFileSync } from 'node:fs'
 import process from 'node:process'
 
 import type { Policy, PolicyAction, PolicyPattern } from '@signalbox/broker-core'
-import { Authorization, POLICY_ACTIONS, POLICY_PATTERNS, PolicyError } from '@signalbox/broker-core'
+import {
+  Authorization,
+  messageOf,
+  POLICY_ACTIONS,
+  POLICY_PATTERNS,
+  PolicyError,
+  readSmallFile,
+} from '@signalbox/broker-core'
 
 import { ServerError } from '../errors.ts'
 import { policyParser } from '../security/policy-file.ts'
@@ -44,14 +50,13 @@ export async function policyCommand(args: readonly string[]): Promise<void> {
 async function readPolicy(file: string): Promise<Policy> {
   const parse = await policyParser()
   try {
-    return parse(readFileSync(file, 'utf8'))
+    return parse((await readSmallFile(file)).text)
   } catch (error) {
     if (error instanceof PolicyError) {
       const problems = error.problems.map((problem) => `${file}: ${problem}`)
       throw new ServerError('CONFIG_INVALID', problems, { cause: error })
     }
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    throw new ServerError('CONFIG_INVALID', [`${file}: it cannot be read (${reason})`], { cause: error })
+    throw new ServerError('CONFIG_INVALID', [messageOf(error)], { cause: error })
   }
 }
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { messageOf, readSmallFile } from '@signalbox/broker-core'
 
 import { SETTINGS } from './settings.ts'
 import { mostSimilar } from './similar.ts'
@@ -11,10 +11,9 @@ type Section = Readonly<Record<string, unknown>>
 export async function fromFile(file: string): Promise<{ given: Given[]; problems: string[] }> {
   let text: string
   try {
-    text = readFileSync(file, 'utf8')
+    text = (await readSmallFile(file)).text
   } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable'
-    return { given: [], problems: [`--config: cannot read ${JSON.stringify(file)} (${reason}); allowed: a YAML file`] }
+    return { given: [], problems: [`--config: ${messageOf(error)}; allowed: a YAML file`] }
   }
   // Only those who have a file load the parser.
   const { parseYaml } = await import('../yaml.ts')

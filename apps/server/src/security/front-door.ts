@@ -11,7 +11,7 @@ import { Refusals } from './refusals.ts'
 
 /** What both listeners share: limits of callers and of the process, trusted proxies, the names the server is reached by. */
 export interface ServerFrontDoor
-  extends Required<Omit<FrontDoor, 'publicHost'>>, Pick<FrontDoor, 'publicHost'>, Disposable {
+  extends Required<Omit<FrontDoor, 'publicHost' | 'stalledReaderMs'>>, Pick<FrontDoor, 'publicHost'>, Disposable {
   /** The limits in force. */
   readonly limits: Config['limits']
   /** Replaces the limits: for requests from then on, and what is already held stays. */

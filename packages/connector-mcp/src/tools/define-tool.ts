@@ -1,7 +1,7 @@
+import { compileArguments, JSON_RPC_CODES, JsonRpcError, problemsText } from '@signalbox/http-kit'
+import type { ArgumentProblem, ArgumentRule } from '@signalbox/http-kit'
 import type { Static, TObject } from 'typebox'
 
-import type { ArgumentRule } from './arguments.ts'
-import { compileArguments } from './arguments.ts'
 import { brokerFailure } from './broker-failures.ts'
 import type { Tool, ToolAnnotations, ToolContext, ToolNeed, ToolOutcome } from './tool.ts'
 
@@ -35,7 +35,12 @@ export function defineTool<Input extends TObject>(source: ToolSource<Input>): To
     ownTimeout = false,
     onDisconnect = 'run-on',
   } = source
-  const check = compileArguments(name, input, source.rule)
+  const check = compileArguments({
+    whose: 'tool',
+    input,
+    rule: source.rule,
+    refused: (problems) => invalidArguments(name, problems),
+  })
   return {
     definition: { name, title, description, inputSchema: { ...input }, outputSchema: { ...output }, annotations },
     needs,
@@ -43,7 +48,16 @@ export function defineTool<Input extends TObject>(source: ToolSource<Input>): To
     onDisconnect,
     async call(args, context) {
       // Not awaited in here: the frame would keep the arguments for as long as the tool takes.
-      return source.run(check(args), context).catch((error: unknown) => brokerFailure(name, error))
+      return source
+        .run(check(args === undefined ? {} : args), context)
+        .catch((error: unknown) => brokerFailure(name, error))
     },
   }
+}
+
+/** The JSON-RPC error for arguments that are not what they must be; `data.problems` lists all of them. */
+function invalidArguments(tool: string, problems: readonly ArgumentProblem[]): JsonRpcError {
+  return new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid arguments for ${tool}: ${problemsText(problems)}`, {
+    data: { problems },
+  })
 }

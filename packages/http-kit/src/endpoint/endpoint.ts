@@ -11,6 +11,7 @@ import { AuthenticationError } from '../errors.ts'
 import type { TrustedOrigins } from '../origin.ts'
 import type { ConnectionCaller } from './connection-caller.ts'
 import { callerOn } from './connection-caller.ts'
+import { STALLED_MS } from './http-exchange.ts'
 import type { HttpExchange } from './http-exchange.ts'
 import type { AllowedHosts } from './web-policy.ts'
 import { WebPolicy } from './web-policy.ts'
@@ -25,6 +26,8 @@ export interface FrontDoor {
   readonly allowedHosts?: AllowedHosts
   /** The host of the server's public URL, which `auto` allows in a Host header. @default none */
   readonly publicHost?: string
+  /** How long a reader may take nothing of an answer before it is cut off, in milliseconds; above 0. @default 30000 */
+  readonly stalledReaderMs?: number
 }
 
 export interface EndpointOptions {
@@ -53,6 +56,7 @@ export class Endpoint {
   readonly #admission: AdmissionControl
   readonly #proxies: TrustedProxies | undefined
   readonly #web: WebPolicy
+  readonly #stalledMs: number
   readonly #failed: (error: unknown, request?: IncomingMessage) => void
   #closing = false
 
@@ -63,6 +67,7 @@ export class Endpoint {
     this.#admission = frontDoor.admission ?? new AdmissionControl()
     this.#proxies = frontDoor.trustedProxies
     const { allowedHosts, publicHost } = frontDoor
+    this.#stalledMs = frontDoor.stalledReaderMs ?? STALLED_MS
     this.#web = new WebPolicy({
       trustedOrigins,
       bindHost,
@@ -131,7 +136,7 @@ export class Endpoint {
       exchange.refuse(refusal)
       return
     }
-    exchange.admit(new RequestHold(this.#admission, account))
+    exchange.admit(new RequestHold(this.#admission, account), this.#stalledMs)
     this.contain(exchange, admitted, caller)
   }
 

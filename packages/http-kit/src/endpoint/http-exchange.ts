@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 
 import type { Refusal } from '../admission/refusal.ts'
 import type { RequestHold } from '../admission/request-hold.ts'
@@ -13,7 +14,7 @@ export interface Unsettled {
 }
 
 /** How long a reader may take nothing of an answer that waits for it, in milliseconds. */
-const STALLED_MS = 30_000
+export const STALLED_MS = 30_000
 
 const HOLD = Symbol('request hold')
 
@@ -33,6 +34,7 @@ export abstract class HttpExchange {
   readonly startedAt = performance.now()
   protected readonly moreHeaders: OutgoingHttpHeaders | undefined
   #hold: RequestHold | undefined
+  #stalledMs = STALLED_MS
   #answered = false
 
   /** @param moreHeaders Go into the answer beside its own, such as CORS headers that a host has set */
@@ -68,9 +70,13 @@ export abstract class HttpExchange {
     return this.#hold
   }
 
-  /** Ties what the request holds to its response. */
-  admit(hold: RequestHold): void {
+  /**
+   * Ties what the request holds to its response.
+   * @param stalledMs How long a reader may take nothing of the answer, in milliseconds
+   */
+  admit(hold: RequestHold, stalledMs = STALLED_MS): void {
     this.#hold = hold
+    this.#stalledMs = stalledMs
     const response: HeldResponse = this.response
     response[HOLD] = hold
     if (response.closed) hold.release()
@@ -114,7 +120,7 @@ export abstract class HttpExchange {
     refuseBody(this.request, this.response, status, { ...headers, 'X-Content-Type-Options': 'nosniff' }, text)
   }
 
-  /** Counts what the reader has not taken, and cuts off one that takes nothing for {@link STALLED_MS}. */
+  /** Counts what the reader has not taken, and cuts off one that takes nothing for as long as it may. */
   #watchReader(): void {
     const { response } = this
     const hold = this.#hold
@@ -123,13 +129,27 @@ export abstract class HttpExchange {
       response.destroy()
       return
     }
+    const { socket } = this.request
+    let queued = queuedBytes(socket)
     const timer = setInterval(() => {
       const left = response.writableLength
-      if (left >= waiting) response.destroy()
+      const stillQueued = queuedBytes(socket)
+      if (left >= waiting && stillQueued === queued) response.destroy()
       waiting = left
+      queued = stillQueued
       hold?.setUnread(left)
-    }, STALLED_MS)
+    }, this.#stalledMs)
     timer.unref()
     response.once('close', () => clearInterval(timer))
   }
+}
+
+/**
+ * Returns the bytes that the system has not taken of what is being written to a socket. An answer is one write, and counts
+ * as unwritten until its last byte is taken, so only this tells a slow reader from one that takes nothing: Node's own
+ * time-out of sockets looks at the same number. Undefined where there is none.
+ */
+function queuedBytes(socket: Socket): unknown {
+  const handle: unknown = Reflect.get(socket, '_handle')
+  return typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'writeQueueSize') : undefined
 }

@@ -1,8 +1,7 @@
 import type { BrokerHandle, ChannelType } from '@signalbox/broker-core'
-import { argumentProblems } from '@signalbox/http-kit'
-import type { ArgumentProblem, Role, Settlement } from '@signalbox/http-kit'
+import { compileArguments } from '@signalbox/http-kit'
+import type { ArgumentRule, Role, Settlement } from '@signalbox/http-kit'
 import type { Static, TObject, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
 
 import type { Operator } from '../access/operator.ts'
 import type { AuditEvent } from '../audit/audit-entry.ts'
@@ -36,7 +35,7 @@ interface ActionSource<Input extends TObject, Data extends TSchema> {
   readonly data: Data
   target(args: Static<Input>): Target
   /** A rule over several arguments. */
-  rule?(args: Static<Input>): ArgumentProblem | undefined
+  readonly rule?: ArgumentRule<Static<Input>>
   run(args: Static<Input>, call: ActionCall): Promise<Static<Data>>
   /** What came of it, in a few words for the audit log. */
   detail?(data: Static<Data>): string
@@ -62,17 +61,20 @@ export interface Action {
 /** Makes an action of its parts: one schema is the type, the check and the documentation of its arguments. */
 export function defineAction<Input extends TObject, Data extends TSchema>(source: ActionSource<Input, Data>): Action {
   const { name, summary, role = 'ReadWrite', input, data } = source
-  const validator = Compile(input)
+  const check = compileArguments({
+    whose: 'action',
+    input,
+    rule: source.rule,
+    refused: (problems) => invalidArguments(name, problems),
+  })
   return {
     name,
     summary,
     role,
     input,
     data,
-    prepare(args) {
-      if (!validator.Check(args)) throw invalidArguments(name, argumentProblems(input, args, 'action'))
-      const problem = source.rule?.(args)
-      if (problem) throw invalidArguments(name, [problem])
+    prepare(given) {
+      const args = check(given)
       return {
         target: source.target(args),
         async run(call) {

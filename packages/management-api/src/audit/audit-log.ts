@@ -77,7 +77,7 @@ export class AuditLog {
     return this.#dropped
   }
 
-  /** Never waits and never throws. Of the denials of an action to a caller within a minute, all but the first are one entry. */
+  /** Never waits and never throws. Of the denials of an action to a caller within a minute, all but the first ten are one entry. */
   record(event: AuditEvent): void {
     if (event.outcome === 'denied' && !this.#closed) this.#denials.add(event)
     else this.#add(event)

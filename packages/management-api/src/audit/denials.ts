@@ -3,21 +3,26 @@ import type { AuditEvent } from './audit-entry.ts'
 /** Beyond so many callers and actions, further denials share one entry: memory must not grow with who attacks. */
 const MAX_KINDS = 1_000
 
-/** Denials of one caller and action that follow the first one. */
-interface Further {
-  /** What they have in common with the first one. */
+/** So many denials of an action to a caller are entries of their own: an operator sees what a broken client tried. */
+const FIRST = 10
+
+/** Denials of one action to one caller. */
+interface Kind {
+  /** Those with an entry of their own. */
+  recorded: number
+  /** What the others have in common. */
   event: AuditEvent
-  count: number
+  further: number
 }
 
 /**
- * Bounds the entries that denials make. The first denial of an action to a caller is recorded at once, and further ones within
- * the time are one entry with a count.
+ * Bounds the entries that denials make. The first ten denials of an action to a caller are recorded at once, and further ones
+ * within the time are one entry with a count.
  */
 export class Denials {
   readonly #gatherMs: number
   readonly #record: (event: AuditEvent) => void
-  readonly #kinds = new Map<string, Further>()
+  readonly #kinds = new Map<string, Kind>()
   #others = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -29,16 +34,21 @@ export class Denials {
   add(event: AuditEvent): void {
     this.#timer ??= setTimeout(() => this.#flush(), this.#gatherMs).unref()
     const { client, address = '', action, code = '' } = event
-    const kind = JSON.stringify([client, address, action, code])
-    const further = this.#kinds.get(kind)
-    if (further) {
-      further.event = common(further.event, event)
-      further.count++
-    } else if (this.#kinds.size < MAX_KINDS) {
-      this.#kinds.set(kind, { event, count: 0 })
+    const key = JSON.stringify([client, address, action, code])
+    const kind = this.#kinds.get(key)
+    if (kind === undefined) {
+      if (this.#kinds.size >= MAX_KINDS) {
+        this.#others++
+        return
+      }
+      this.#kinds.set(key, { recorded: 1, event, further: 0 })
+      this.#record(event)
+    } else if (kind.recorded < FIRST) {
+      kind.recorded++
       this.#record(event)
     } else {
-      this.#others++
+      kind.event = kind.further === 0 ? event : common(kind.event, event)
+      kind.further++
     }
   }
 
@@ -50,7 +60,7 @@ export class Denials {
 
   #flush(): void {
     this.#timer = undefined
-    for (const { event, count } of this.#kinds.values()) {
+    for (const { event, further: count } of this.#kinds.values()) {
       if (count > 0) this.#record({ ...event, count, detail: 'further denials' })
     }
     this.#kinds.clear()

@@ -125,12 +125,15 @@ const cloudEvents = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.tuple(streams, fc.constantFrom(20, 100)).map(([{ route, query }, patienceMs]): Shape => ({
-      method: 'GET',
-      path: `/ce/${route}?${query}`,
-      headers: [['Accept', 'text/event-stream']],
-      patienceMs,
-    })),
+    arbitrary: fc
+      .tuple(streams, fc.constantFrom(20, 100), fc.constantFrom('plain', 'stalled'))
+      .map(([{ route, query }, patienceMs, manner]): Shape => ({
+        method: 'GET',
+        path: `/ce/${route}?${query}`,
+        headers: [['Accept', 'text/event-stream']],
+        patienceMs,
+        manner,
+      })),
   },
 )
 
