@@ -21,10 +21,6 @@ import {
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 
-function bodyWithParts(parts: number): string {
-  return `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[${'{},'.repeat(parts - 11)}""]}}`
-}
-
 function bodyWithArrays(count: number): string {
   return `{"jsonrpc":"2.0","id":5,"method":"a","params":{"x":[${'[],'.repeat(count)}0]}}`
 }
