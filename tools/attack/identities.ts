@@ -62,8 +62,8 @@ export class Identities {
 
   #identity(name: string, address: string): Identity {
     if (this.#kind === 'default') return { name, address, headers: {} }
-    // Limits go by ClientID there, and not by address.
-    return { name, address: '127.0.0.1', headers: { authorization: `Bearer ${this.#tokens.get(name) ?? ''}` } }
+    // Limits go by ClientID there, but connections are counted by address.
+    return { name, address, headers: { authorization: `Bearer ${this.#tokens.get(name) ?? ''}` } }
   }
 }
 

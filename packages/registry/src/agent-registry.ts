@@ -13,6 +13,7 @@ import { accountOf, agentShares } from './directory/agent-shares.ts'
 import type { HeldIds } from './directory/held-ids.ts'
 import { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
+import type { CardMemory } from './directory/card-memory.ts'
 import type { MaxAgents } from './directory/max-agents.ts'
 import { isHeld, recordEntry, tombstone } from './discovery/discovery-entry.ts'
 import { DiscoveryLog } from './discovery/discovery-log.ts'
@@ -39,6 +40,7 @@ export class AgentRegistry implements AsyncDisposable {
   readonly #log: DiscoveryLog
   readonly #directory: LocalDirectory
   readonly #limit: MaxAgents
+  readonly #cards: CardMemory
   readonly #shares: AgentShares
   readonly #held: HeldIds
   readonly #liveness: Liveness
@@ -78,6 +80,7 @@ export class AgentRegistry implements AsyncDisposable {
     const state = new RegistryState({
       maxAgents,
       maxAgentsOf,
+      maxCardMemoryBytes: options.maxCardMemoryBytes,
       holdMs,
       liveness: this.#liveness,
       reports: this.#reports,
@@ -89,6 +92,7 @@ export class AgentRegistry implements AsyncDisposable {
     this.#limit = state.limit
     this.#shares = state.shares
     this.#held = state.held
+    this.#cards = state.cards
     this.#log = new DiscoveryLog(system, state)
     this.#writes = new AgentWrites(this.#log, state.directory, this.#liveness)
     this.#upkeep = new Upkeep({
@@ -144,6 +148,7 @@ export class AgentRegistry implements AsyncDisposable {
       const { agent_id: agentId } = submitted
       const place = this.#limit.placeFor(agentId)
       const share = this.#shares.placeFor(agentId, caller)
+      const memory = this.#cards.placeFor(agentId, submitted)
       try {
         const { written, sequence } = await this.#writes.write(agentId, (record, hold) => {
           if (record === undefined) {
@@ -155,6 +160,7 @@ export class AgentRegistry implements AsyncDisposable {
           const { registered_by = caller.clientId, registered_at = timestamp(now) } = record?.card ?? {}
           const stored: StoredCard = { ...submitted, registered_by, registered_at }
           const { since, account = accountOf(caller) } = record ?? {}
+          memory.take(account)
           const entry = {
             card: stored,
             account,
@@ -170,6 +176,7 @@ export class AgentRegistry implements AsyncDisposable {
       } finally {
         share.release()
         place.release()
+        memory.release()
       }
     })
   }

@@ -41,6 +41,8 @@ export interface RegistryOptions {
   readonly maxAgents?: number
   /** Agents that a caller may own at a time, counted by {@link RegistryCaller.account}; 0 is no limit. @default agentShares(maxAgents) */
   readonly maxAgentsOf?: (caller: RegistryCaller) => number
+  /** What the cards of all agents may take in this node's memory, in bytes; one owner's take half. @default a quarter of V8's heap limit */
+  readonly maxCardMemoryBytes?: number
   /** Which addresses agents may have (R8). @default all but those that are always refused */
   readonly addressPolicy?: AgentAddressPolicy
   /** Wait when the engine does not answer while the registry opens, for as long as it takes; otherwise ENGINE_UNAVAILABLE. @default false */

@@ -3,6 +3,7 @@ import type { Liveness } from './directory/liveness.ts'
 import { HeldIds } from './directory/held-ids.ts'
 import { LocalDirectory } from './directory/local-directory.ts'
 import { AgentShares } from './directory/agent-shares.ts'
+import { CardMemory } from './directory/card-memory.ts'
 import { MaxAgents } from './directory/max-agents.ts'
 import type { AgentRecord, DiscoveryEntry } from './discovery/discovery-entry.ts'
 import type { DiscoverySink } from './discovery/discovery-log.ts'
@@ -14,6 +15,8 @@ export interface StateContext {
   readonly maxAgents: number
   /** 0 is no limit. */
   readonly maxAgentsOf: (caller: RegistryCaller) => number
+  /** What cards may take in memory, in bytes. */
+  readonly maxCardMemoryBytes: number | undefined
   /** How long ids of expired agents are held, in milliseconds. */
   readonly holdMs: number
   readonly liveness: Liveness
@@ -28,12 +31,14 @@ export class RegistryState implements DiscoverySink {
   readonly limit: MaxAgents
   readonly shares: AgentShares
   readonly held: HeldIds
+  readonly cards: CardMemory
   readonly #context: StateContext
 
   constructor(context: StateContext) {
     this.limit = new MaxAgents(context.maxAgents, this.directory)
     const { maxAgentsOf, reports } = context
     this.shares = new AgentShares({ maxAgentsOf, limited: (account) => reports.limited(account) })
+    this.cards = new CardMemory(context.maxCardMemoryBytes)
     this.held = new HeldIds(context.holdMs, (agentId, sequence) => context.takeBack(agentId, sequence))
     this.#context = context
   }
@@ -56,6 +61,8 @@ export class RegistryState implements DiscoverySink {
     this.directory.set(agentId, entry)
     if (before !== undefined) this.shares.delete(before.record.account, agentId)
     this.shares.add(record.account, agentId)
+    // Heartbeats keep the revision, and the card with it.
+    if (before?.record.revision !== record.revision) this.cards.set(agentId, record.account, record.card)
     // After history was read the clock starts anew, for those too whom this node knew (R5).
     liveness.replicated(agentId, !live || record.lastSeenMs > (before?.lastSeenMs ?? -1))
     if (before === undefined) {
@@ -85,6 +92,7 @@ export class RegistryState implements DiscoverySink {
     liveness.forget(agentId)
     const { account } = this.directory.get(agentId)?.record ?? {}
     if (account !== undefined) this.shares.delete(account, agentId)
+    this.cards.delete(agentId)
     if (this.directory.delete(agentId)) reports.changed({ kind: 'removed', agentId })
   }
 }

@@ -26,7 +26,10 @@ async function registerMany(scene: Scene, count: number): Promise<void> {
   await inParallel(count, 16, async (index) => {
     const caller = scene.attacker(Math.floor(index / BY_ONE))
     const answer = await register(caller, `attack-card-${index}`, 'http://127.0.0.1:9/', card)
-    if (answer.status !== 200) throw new Error(`card ${index}: ${answer.status} ${answer.text.slice(0, 300)}`)
+    // Cards may take a quarter of the heap limit, and those of one caller half of that.
+    if (answer.status !== 200 && !answer.text.includes('AGENT_LIMIT')) {
+      throw new Error(`card ${index}: ${answer.status} ${answer.text.slice(0, 300)}`)
+    }
   })
 }
 

@@ -8,13 +8,16 @@ const BYTES = 9_900_000
 /** Long enough that all wait at a time. */
 const TIMEOUT_S = 15
 
-/** 70 commands of 9.9 MB that nobody answers; then their callers go away. */
+/** So that no one caller's limit is what holds. */
+const CALLERS = 3
+
+/** 70 commands of 9.9 MB that nobody answers; then their callers go away. V8 takes two bytes for each character of such a text. */
 export const waitingCommands: Attack = {
   name: 'waiting-commands',
-  about: '70 waiting commands of 9.9 MB each, through /mcp and /ce, whose callers then go away',
+  about: '70 waiting commands of 9.9 MB each, by three callers through /mcp and /ce, who then go away',
   async prepare(scene) {
     const bytes = scene.scaled(BYTES, 1_000_000)
-    const body = 'x'.repeat(bytes)
+    const body = `\u0416${'x'.repeat(bytes)}`
     const call = toolCall('command_send', { channel: 'attack.command', body, timeout_seconds: TIMEOUT_S })
     const ceHeaders = {
       'content-type': 'text/plain',
@@ -23,10 +26,12 @@ export const waitingCommands: Attack = {
       'ce-source': '/a',
       'ce-type': 't',
     }
-    const most = await scene.callerLimit('process_body_bytes', 64 * 2 ** 20)
+    const most = await scene.processLimit('process_body_bytes')
     return async () => {
-      const caller = scene.attacker()
       const waiting = Array.from({ length: COMMANDS }, async (_, index) => {
+        const caller = scene.attacker(index % CALLERS)
+        // One after the other: of those that are sent at once, each takes a part of the budget and few get through.
+        await new Promise((resolve) => setTimeout(resolve, index * scene.scaled(100, 20)))
         try {
           const answer =
             index % 2 === 0
@@ -42,7 +47,7 @@ export const waitingCommands: Attack = {
       })
       void Promise.all(waiting)
       let peak = 0
-      for (const end = performance.now() + scene.scaled(8_000, 2_000); performance.now() < end;) {
+      for (const end = performance.now() + scene.scaled(10_000, 2_000); performance.now() < end;) {
         await new Promise((resolve) => setTimeout(resolve, 250))
         peak = Math.max(peak, await scene.metric('broker_limit_use', 'limit="process_body_bytes"'))
       }

@@ -1,0 +1,92 @@
+import { getHeapStatistics } from 'node:v8'
+
+import { half, scanJson } from '@signalbox/http-kit'
+
+import type { StoredCard } from '../card/agent-card.ts'
+import { RegistryError } from '../errors.ts'
+
+const NO_MEMBERS = { member(): void {} }
+const NO_LIMITS = { maxDepth: Number.MAX_SAFE_INTEGER, maxKeys: 0, maxParts: 0 }
+
+/** Estimates what a card takes in memory, in bytes: up to twenty times its text, where that is made of empty arrays. */
+function bytesOf(card: object): number {
+  const text = JSON.stringify(card)
+  return text.length + scanJson(text, NO_LIMITS, NO_MEMBERS).valueBytes
+}
+
+/** A place for a card, held until its entry was applied or has failed. */
+interface CardPlace {
+  /** @throws RegistryError AGENT_LIMIT, CALLER_AGENT_LIMIT */
+  take(account: string): void
+  release(): void
+}
+
+interface Held {
+  readonly account: string
+  readonly bytes: number
+}
+
+/**
+ * What the cards of all agents take in this node's memory: a quarter of V8's heap limit at most, and one owner's half of
+ * that. Checked when an agent registers here; what other nodes let in is kept.
+ */
+export class CardMemory {
+  readonly #most: number
+  readonly #held = new Map<string, Held>()
+  readonly #byAccount = new Map<string, number>()
+  #bytes = 0
+
+  /** @param most @default a quarter of V8's heap limit */
+  constructor(most = Math.floor(getHeapStatistics().heap_size_limit / 4)) {
+    this.#most = most
+  }
+
+  set(agentId: string, account: string, card: StoredCard): void {
+    this.delete(agentId)
+    const bytes = bytesOf(card)
+    this.#held.set(agentId, { account, bytes })
+    this.#add(account, bytes)
+  }
+
+  delete(agentId: string): void {
+    const held = this.#held.get(agentId)
+    if (held === undefined) return
+    this.#held.delete(agentId)
+    this.#add(held.account, -held.bytes)
+  }
+
+  placeFor(agentId: string, card: object): CardPlace {
+    const bytes = bytesOf(card)
+    let taken: string | undefined
+    return {
+      take: (account) => {
+        if (taken !== undefined) return
+        // A card that is there is replaced.
+        const before = this.#held.get(agentId)?.bytes ?? 0
+        const more = bytes - before
+        if (more > 0 && this.#bytes + more > this.#most) throw refusal('AGENT_LIMIT', this.#most)
+        const most = half(this.#most)
+        if (more > 0 && (this.#byAccount.get(account) ?? 0) + more > most) throw refusal('CALLER_AGENT_LIMIT', most)
+        taken = account
+        this.#add(account, bytes)
+      },
+      release: () => {
+        if (taken !== undefined) this.#add(taken, -bytes)
+        taken = undefined
+      },
+    }
+  }
+
+  #add(account: string, bytes: number): void {
+    this.#bytes += bytes
+    const sum = (this.#byAccount.get(account) ?? 0) + bytes
+    if (sum === 0) this.#byAccount.delete(account)
+    else this.#byAccount.set(account, sum)
+  }
+}
+
+function refusal(code: 'AGENT_LIMIT' | 'CALLER_AGENT_LIMIT', most: number): RegistryError {
+  const whose = code === 'AGENT_LIMIT' ? 'the cards of all agents' : "the cards of this caller's agents"
+  const text = `${whose} would take more than ${Math.floor(most / 2 ** 20)} MiB of memory; deregister some, or register smaller cards`
+  return new RegistryError(code, text, [{ limit: 'card_bytes', most }])
+}
