@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 
 import type { Policy } from '@signalbox/broker-core'
 import {
@@ -148,6 +148,29 @@ describe('S4 - decisions', () => {
     off()
     authorization.replace(policy())
     expect(seen).toEqual(['revoked'])
+  })
+
+  test('S4 - a new policy ends 200 subscriptions without holding the event loop, new calls obey it meanwhile', async () => {
+    const rules = Array.from({ length: 2_000 }, (_, i) => ({ clients: `client-${i}-*`, channels: 'open' }))
+    const large = policy(...rules)
+    const authorization = new Authorization(policy({}))
+    const ended: string[] = []
+    const watch = (clientId: string, channel: string): (() => void) =>
+      authorization.watch({
+        allowed: () => authorization.permits({ clientId }, 'subscribe', 'events', channel),
+        revoke: () => void ended.push(clientId),
+      })
+    const clients = Array.from({ length: 200 }, (_, i) => `client-${i}-a`)
+    for (const client of clients) watch(client, 'secret')
+    watch('client-0-a', 'open')
+    const closed = watch('client-1-closed', 'secret')
+    authorization.replace(large)
+    expect(ended.length).toBeLessThan(clients.length)
+    expect(authorization.permits(alice, 'subscribe', 'events', 'secret')).toBe(false)
+    closed()
+    // A policy that takes its place meanwhile is the one that counts.
+    authorization.replace(policy(...rules.slice(1)))
+    await vi.waitFor(() => expect(ended.toSorted()).toEqual([...clients, 'client-0-a'].toSorted()))
   })
 
   test('S4 - what is remembered is bounded, and forgetting changes no decision', () => {

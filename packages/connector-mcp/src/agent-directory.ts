@@ -43,6 +43,11 @@ export interface AgentRequestOptions {
   /** Aborting it stops the waiting, and rejects with its reason. */
   readonly signal?: AbortSignal
   /**
+   * Aborted when the caller cannot get the reply any more (M5). A request that no node of the agent's has taken is dropped
+   * then, and rejects with the signal's reason; one that was taken runs on.
+   */
+  readonly callerGone?: AbortSignal
+  /**
    * Resolve as soon as the agent's node has accepted the request, without waiting for the agent (M12). The reply is then
    * `executed` with an empty body.
    * @default false

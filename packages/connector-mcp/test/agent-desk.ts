@@ -42,7 +42,11 @@ export class AgentDesk implements AgentDirectory {
 
   async register(card: AgentCard, agent?: Agent): Promise<void> {
     this.#cards.set(card.agent_id, card)
-    if (!agent) return
+    if (agent) await this.serve(card, agent)
+  }
+
+  /** Begins to take the requests of an agent that is registered. */
+  async serve(card: AgentCard, agent: Agent): Promise<void> {
     await this.#system.queries.subscribe(channelOf(card.agent_id), {}, (request) => serve(agent, request))
   }
 
@@ -61,7 +65,7 @@ export class AgentDesk implements AgentDirectory {
   async request(
     agentId: string,
     envelope: Uint8Array,
-    { caller, timeoutMs, signal, acceptOnly = false }: Parameters<AgentDirectory['request']>[2],
+    { caller, timeoutMs, signal, callerGone, acceptOnly = false }: Parameters<AgentDirectory['request']>[2],
   ): Promise<AgentReply> {
     const agentMs = Math.min(timeoutMs ?? DEFAULT_TIMEOUT_MS, MAX_TIMEOUT_MS)
     const waitMs = agentMs + GATEWAY_TIMEOUT_BUFFER_MS
@@ -74,7 +78,7 @@ export class AgentDesk implements AgentDirectory {
     const reply = await this.#system.queries.send(
       channelOf(agentId),
       { body: envelope, tags },
-      { timeoutMs: waitMs, ...(signal ? { signal } : {}) },
+      { timeoutMs: waitMs, ...(signal ? { signal } : {}), ...(callerGone ? { callerGone } : {}) },
     )
     return { executed: reply.executed, error: reply.error, status: Number(reply.tags['status'] ?? 0), body: reply.body }
   }

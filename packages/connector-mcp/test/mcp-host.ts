@@ -28,6 +28,7 @@ export interface McpHost extends AsyncDisposable {
   readonly port: number
   readonly broker: Broker
   readonly user: BrokerHandle
+  readonly system: BrokerHandle
   readonly handler: McpHandler
   /** Every finished request. */
   readonly requests: McpRequestEvent[]
@@ -49,7 +50,7 @@ export async function startHost(options: McpOptions = {}, kind: HostKind = 'fast
 export async function openHost(options: McpOptions = {}, kind: HostKind = 'fastify'): Promise<McpHost> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-mcp-'))
   const engine = await openEmbeddedEngine({ path: folder })
-  const { broker } = createBroker(engine)
+  const { broker, system } = createBroker(engine)
   const requests: McpRequestEvent[] = []
   const failures: unknown[] = []
   let told = Promise.withResolvers<void>()
@@ -80,6 +81,7 @@ export async function openHost(options: McpOptions = {}, kind: HostKind = 'fasti
     port,
     broker,
     user: broker.as(ANONYMOUS),
+    system,
     handler,
     requests,
     failures,

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 
 import { ANONYMOUS } from '@signalbox/broker-core'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -8,6 +10,12 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { AdmissionControl, Authenticator } from '../src/index.ts'
 import { AdmissionControl as Control, AuthenticationError, TrustedProxies } from '../src/index.ts'
 import { servePlain } from './support/plain-surface.ts'
+
+const certificates = new URL('../../../apps/server/test/certificates/', import.meta.url)
+const certificate = {
+  cert: readFileSync(new URL('server.crt', certificates)),
+  key: readFileSync(new URL('server.key', certificates)),
+}
 
 /** Verifies callers by a header that names them. */
 const byName: Authenticator = {
@@ -283,19 +291,21 @@ describe('endpoint - limits', () => {
     await idle(admission)
   })
 
-  test('endpoint - a reader that takes its answer slowly gets the whole of it', async () => {
-    const answer = 'x'.repeat(32_000_000)
-    const { port } = await servePlain(() => (exchange) => exchange.answer(answer), {
-      frontDoor: { stalledReaderMs: 600 },
-    })
-    const socket = connect(port, '127.0.0.1')
+  test.each([
+    ['without TLS', undefined, connect],
+    ['with TLS', certificate, (port: number) => connectTls({ port, rejectUnauthorized: false })],
+  ] as const)('endpoint - a reader that takes its answer slowly gets the whole of it, %s', async (_how, tls, open) => {
+    const answer = 'x'.repeat(24_000_000)
+    const frontDoor = { stalledReaderMs: 600 }
+    const { port } = await servePlain(() => (exchange) => exchange.answer(answer), { frontDoor }, tls)
+    const socket = open(port)
     onTestFinished(() => void socket.destroy())
     socket.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
     let received = 0
     for await (const chunk of socket) {
       if (chunk instanceof Uint8Array) received += chunk.byteLength
-      // Each chunk is 64 KiB: the whole answer takes several times as long as a reader may take nothing.
-      await delay(3)
+      // The whole answer takes several times as long as a reader may take nothing.
+      await delay(4)
     }
     expect(received).toBeGreaterThan(answer.length)
   })

@@ -162,3 +162,25 @@ test('requests - aborting stops the waiting for an agent that nobody serves', as
   controller.abort(new Error('gone'))
   await expect(waiting).rejects.toThrow('gone')
 })
+
+test('requests - a caller that has gone drops a request that no node has taken; one that was taken runs on', async () => {
+  const { system } = await openBench()
+  const requests = new AgentRequests(system, { defaultTimeoutMs: 20_000, maxTimeoutMs: 30_000 })
+  const gone = new AbortController()
+  const options = { caller: ALICE, callerGone: gone.signal }
+  const taken = Promise.withResolvers<AbortSignal>()
+  const answer = Promise.withResolvers<void>()
+  await system.queries.subscribe(agentChannel('slow'), {}, async ({ signal }) => {
+    taken.resolve(signal)
+    await answer.promise
+    return encodeAgentReply({ executed: true, error: '', status: 200, body: new Uint8Array() })
+  })
+  const waiting = requests.request('nobody', new Uint8Array(), options)
+  const running = requests.request('slow', new Uint8Array(), options)
+  const signal = await taken.promise
+  gone.abort(new Error('gone'))
+  await expect(waiting).rejects.toThrow('gone')
+  expect(signal.aborted).toBe(false)
+  answer.resolve()
+  expect(await running).toMatchObject({ executed: true, status: 200 })
+})

@@ -10,6 +10,9 @@ import { POLICY_ACTIONS, POLICY_PATTERNS } from './vocabulary.ts'
 const MAX_DECISIONS = 50_000
 const MAX_CALLERS = 10_000
 
+/** How long the event loop is held at a time when a new policy is put in force, in milliseconds. */
+const SLICE_MS = 5
+
 /** What one caller may do in one way on one pattern: the rules that speak of it, and what they said lately. */
 interface Right {
   readonly rules: readonly PolicyRule[]
@@ -20,7 +23,7 @@ interface Right {
 export interface Grant {
   /** Whether it is allowed now. */
   allowed(): boolean
-  /** Ends it: it is not allowed any more. */
+  /** Ends it: it is not allowed any more. Called once. */
   revoke(): void
 }
 
@@ -42,10 +45,35 @@ export class Authorization {
     return this.#policy
   }
 
+  /**
+   * Puts another policy in force. New calls obey it at once; what goes on is looked at in slices, so that thousands of
+   * subscriptions and rules do not hold up the event loop.
+   */
   replace(policy: Policy): void {
     this.#policy = policy
     this.#forget()
-    for (const grant of this.#grants) if (!grant.allowed()) grant.revoke()
+    this.#recheck([...this.#grants], 0)
+  }
+
+  /** Revokes what the policy in force does not allow, from one place in the list on. */
+  #recheck(grants: readonly Grant[], from: number): void {
+    const policy = this.#policy
+    const until = performance.now() + SLICE_MS
+    for (let at = from; at < grants.length; at++) {
+      if (at > from && performance.now() >= until) {
+        // Another policy looks at all of them itself.
+        setImmediate(() => policy === this.#policy && this.#recheck(grants, at))
+        return
+      }
+      const grant = grants[at]
+      if (grant === undefined || !this.#grants.has(grant) || grant.allowed()) continue
+      this.#grants.delete(grant)
+      try {
+        grant.revoke()
+      } catch {
+        // One that does not end in order must not keep the others going.
+      }
+    }
   }
 
   /** Whether the caller may do this on this channel; for agents it is the agent_id. */

@@ -158,6 +158,7 @@ async function forward(
         headers: context.traceContext,
         hops: context.hops,
         signal: context.signal,
+        callerGone: context.callerGone,
         acceptOnly: !blocking,
         ...(timeoutSeconds === undefined ? {} : { timeoutMs: milliseconds(timeoutSeconds) }),
       }),

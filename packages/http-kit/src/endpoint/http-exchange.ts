@@ -145,11 +145,20 @@ export abstract class HttpExchange {
 }
 
 /**
- * Returns the bytes that the system has not taken of what is being written to a socket. An answer is one write, and counts
- * as unwritten until its last byte is taken, so only this tells a slow reader from one that takes nothing: Node's own
- * time-out of sockets looks at the same number. Undefined where there is none.
+ * Returns the bytes that the system has not taken of what is being written to a socket yet. An answer is one write, and counts as unwritten until its last byte is taken, so only this tells a slow
+ * reader from one that takes nothing. Node's own time-out of sockets looks at the same number, but with TLS that of the
+ * connection beneath is needed. Zero where a version of Node has neither.
  */
-function queuedBytes(socket: Socket): unknown {
-  const handle: unknown = Reflect.get(socket, '_handle')
-  return typeof handle === 'object' && handle !== null ? Reflect.get(handle, 'writeQueueSize') : undefined
+function queuedBytes(socket: Socket): number {
+  const handle = memberOf(socket, '_handle')
+  return sizeOf(handle) + sizeOf(memberOf(handle, '_parent'))
+}
+
+function sizeOf(handle: unknown): number {
+  const size = memberOf(handle, 'writeQueueSize')
+  return typeof size === 'number' ? size : 0
+}
+
+function memberOf(object: unknown, name: string): unknown {
+  return typeof object === 'object' && object !== null ? Reflect.get(object, name) : undefined
 }

@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import type { TlsOptions } from 'node:tls'
 
 import { onTestFinished } from 'vitest'
 
@@ -37,6 +39,7 @@ export interface PlainServer {
 export async function servePlain(
   handle: (endpoint: Endpoint) => Admitted<PlainExchange>,
   options: Partial<EndpointOptions> = {},
+  tls?: TlsOptions,
 ): Promise<PlainServer> {
   const reported: unknown[] = []
   const endpoint = new Endpoint({
@@ -46,9 +49,10 @@ export async function servePlain(
     ...options,
   })
   const admitted = handle(endpoint)
-  const server = createServer((request: IncomingMessage, response: ServerResponse) =>
-    endpoint.admit(new PlainExchange(request, response, undefined), admitted),
-  ).listen(0, '127.0.0.1')
+  const serve = (request: IncomingMessage, response: ServerResponse): void =>
+    endpoint.admit(new PlainExchange(request, response, undefined), admitted)
+  const server = tls === undefined ? createServer(serve) : createTlsServer(tls, serve)
+  server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(() => {
     server.closeAllConnections()

@@ -26,6 +26,11 @@ export interface AgentRequestOptions {
   readonly headers?: Readonly<Record<string, string>>
   /** Aborting it stops the waiting, and rejects with its reason. */
   readonly signal?: AbortSignal
+  /**
+   * Aborted when the caller cannot get the reply any more. A request that no node has taken is dropped then, and rejects
+   * with the signal's reason; one that was taken runs on.
+   */
+  readonly callerGone?: AbortSignal
   /** Resolve as soon as the agent's node has accepted the request (M12). @default false */
   readonly acceptOnly?: boolean
   /** Stream the agent's events under this id (A10). */
@@ -50,7 +55,7 @@ export class AgentRequests {
    * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER when no answer came in time, ENGINE_UNAVAILABLE
    */
   async request(agentId: string, body: Uint8Array, options: AgentRequestOptions): Promise<AgentReply> {
-    const { caller, hops = 0, headers = NO_HEADERS, signal, acceptOnly = false, streamId } = options
+    const { caller, hops = 0, headers = NO_HEADERS, signal, callerGone, acceptOnly = false, streamId } = options
     const { defaultTimeoutMs, maxTimeoutMs } = this.#timeouts
     const timeoutMs = Math.min(options.timeoutMs ?? defaultTimeoutMs, maxTimeoutMs)
     const mode: AgentQueryMode = streamId === undefined ? (acceptOnly ? 'accept' : 'call') : 'stream'
@@ -66,6 +71,7 @@ export class AgentRequests {
     const reply = await this.#system.queries.send(agentChannel(agentId), query, {
       timeoutMs: Math.ceil(timeoutMs) + GATEWAY_TIMEOUT_BUFFER_MS,
       ...(signal === undefined ? {} : { signal }),
+      ...(callerGone === undefined ? {} : { callerGone }),
     })
     return decodeAgentReply(reply)
   }
