@@ -79,9 +79,18 @@ export function readBody(
   let first: Buffer | undefined
   let chunks: Buffer[] | undefined
   let bytes = 0
+  // All of a declared length is taken with the first byte: bodies that come at once and do not all fit would otherwise
+  // each take a part, and none would get the rest.
+  let taken = 0
+  const take = (): Refusal | undefined => {
+    if (bytes <= taken) return undefined
+    const more = Math.max(bytes, declared) - taken
+    taken += more
+    return budget?.takeBody(more) ?? budget?.refusesBody(taken)
+  }
   const onData = (chunk: Buffer): void => {
     bytes += chunk.byteLength
-    const over = bytes > limit ? tooLarge(limit) : (budget?.takeBody(chunk.byteLength) ?? budget?.refusesBody(bytes))
+    const over = bytes > limit ? tooLarge(limit) : take()
     if (over !== undefined) {
       request.off('data', onData)
       request.off('end', onEnd)

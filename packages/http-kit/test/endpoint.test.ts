@@ -205,7 +205,7 @@ describe('endpoint - limits', () => {
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'connect')
     socket.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50000\r\n\r\n${'x'.repeat(20_000)}`)
-    await vi.waitFor(() => expect(admission.use.bodyBytes).toBe(20_000))
+    await vi.waitFor(() => expect(admission.use.bodyBytes).toBe(50_000))
     socket.destroy()
     await idle(admission)
   })
@@ -308,6 +308,48 @@ describe('endpoint - limits', () => {
       await delay(4)
     }
     expect(received).toBeGreaterThan(answer.length)
+  })
+
+  test('endpoint - of bodies that come at once and do not all fit, as many as fit are taken', async () => {
+    const admission = new Control({ limits: { caller: { bodyBytes: 1_000_000 }, process: { bodyBytes: 2_000_000 } } })
+    const { url } = await servePlain(
+      (endpoint) => (exchange) => endpoint.readBody(exchange, 10_000_000, () => exchange.answer('taken')),
+      { frontDoor: { admission }, authenticator: byName },
+    )
+    const { port } = new URL(url)
+    const half = 'x'.repeat(200_000)
+    const head = `POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: one\r\nContent-Length: 400000\r\n\r\n${half}`
+    const open = Array.from({ length: 5 }, () => connect(Number(port), '127.0.0.1'))
+    onTestFinished(() => open.forEach((socket) => socket.destroy()))
+    for (const socket of open) socket.write(head)
+    await vi.waitFor(() => expect(admission.use.bodyBytes).toBe(800_000))
+    for (const socket of open) socket.write(half)
+    const answers = await Promise.all(open.map(async (socket) => String((await once(socket, 'data'))[0])))
+    expect(answers.filter((answer) => answer.startsWith('HTTP/1.1 200'))).toHaveLength(2)
+  })
+
+  test('endpoint - large bodies are taken one in a turn of the event loop, small ones at once', async () => {
+    let turn = 0
+    const count = (): void => {
+      turn++
+      counting = setImmediate(count)
+    }
+    let counting = setImmediate(count)
+    onTestFinished(() => clearImmediate(counting))
+    const turns: number[] = []
+    const { url } = await servePlain(
+      (endpoint) => (exchange) =>
+        endpoint.readBody(exchange, 10_000_000, () => {
+          turns.push(turn)
+          exchange.answer('taken')
+        }),
+    )
+    const body = 'x'.repeat(2_000_000)
+    const taken = await Promise.all(
+      Array.from({ length: 8 }, async () => (await fetch(url, { method: 'POST', body })).text()),
+    )
+    expect(taken).toEqual(Array.from({ length: 8 }, () => 'taken'))
+    expect(new Set(turns).size).toBe(8)
   })
 
   test('endpoint - limits can be replaced while requests are under way', async () => {

@@ -87,8 +87,9 @@ const MAX_TAGS = 1_000
 /** The most bytes of one answer, which has the list twice: as text, and as structured content. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 
-/** Agents that are looked at before other requests have their turn. */
+/** Agents that are looked at, and bytes that are printed, before other requests have their turn. */
 const AT_ONCE = 50
+const BYTES_AT_ONCE = 256 * 1024
 
 /** Prints the agents that the caller may see, as many as are asked for and as an answer holds; the rest is not printed. */
 async function listPage(
@@ -100,6 +101,7 @@ async function listPage(
 ): Promise<{ readonly summaries: readonly string[]; readonly next: string | undefined }> {
   const summaries: string[] = []
   let bytes = 0
+  let pauseAt = BYTES_AT_ONCE
   let last = after
   let seen = after
   for (;;) {
@@ -113,6 +115,10 @@ async function listPage(
       if (bytes > MAX_PAGE_BYTES && summaries.length > 0) return { summaries, next: last }
       summaries.push(text)
       last = seen
+      if (bytes > pauseAt) {
+        pauseAt = bytes + BYTES_AT_ONCE
+        await otherWork()
+      }
     }
     if (cards.length < filter.limit || signal.aborted) return { summaries, next: undefined }
     await otherWork()

@@ -13,6 +13,7 @@ import type { ConnectionCaller } from './connection-caller.ts'
 import { callerOn } from './connection-caller.ts'
 import { STALLED_MS } from './http-exchange.ts'
 import type { HttpExchange } from './http-exchange.ts'
+import { oneATurn } from './one-a-turn.ts'
 import type { AllowedHosts } from './web-policy.ts'
 import { WebPolicy } from './web-policy.ts'
 
@@ -43,6 +44,9 @@ export interface EndpointOptions {
 
 /** What a request is admitted to do: the rest of its way. A promise that rejects is answered like a thrown error. */
 export type Admitted<E extends HttpExchange> = (exchange: E, caller: ConnectionCaller) => void | Promise<void>
+
+/** To parse a body of this size takes milliseconds. */
+const LARGE_BODY_BYTES = 1_048_576
 
 const REFUSED_AT_SHUTDOWN = new Refusal('shutting_down', 'the server is shutting down; try again')
 
@@ -155,8 +159,9 @@ export class Endpoint {
       request,
       limit,
       (refusal, body) => {
-        if (refusal === undefined) this.contain(exchange, read, body)
-        else this.contain(exchange, refuse, refusal)
+        if (refusal !== undefined) this.contain(exchange, refuse, refusal)
+        else if (body.byteLength <= LARGE_BODY_BYTES) this.contain(exchange, read, body)
+        else oneATurn(() => this.contain(exchange, read, body))
       },
       hold,
     )
