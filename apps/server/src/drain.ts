@@ -2,6 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
 
+import { closeOtherAddresses } from './listeners/other-addresses.ts'
+
 /** How often connections that have become idle are closed, so that none keeps a shutdown waiting for its keep-alive. */
 const SWEEP_MS = 25
 
@@ -14,7 +16,7 @@ export async function drain(app: FastifyInstance, graceMs: number, finish?: () =
   const inTime = new AbortController()
   // Fastify would go on accepting until its `preClose` hooks, and so the calls in flight, are done.
   const stopped = new Promise<void>((resolve) => app.server.close(() => resolve()))
-  const closed = Promise.all([app.close(), stopped])
+  const closed = Promise.all([app.close(), stopped, closeOtherAddresses(app.server)])
   const cut = delay(graceMs, undefined, { signal: inTime.signal }).then(
     () => app.server.closeAllConnections(),
     () => {},

@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net'
 
 import { expect, onTestFinished, test } from 'vitest'
 
+import { closeOtherAddresses, listenAlso } from '../src/listeners/other-addresses.ts'
 import type { ConnectionLimitOptions } from '../src/security/connection-limit.ts'
 import { limitConnections, openFileLimit } from '../src/security/connection-limit.ts'
 import type { SecurityEvent } from '../src/security/events.ts'
@@ -59,6 +60,33 @@ test('S8 - connections beyond what the process may have open are closed at once,
   expect(events).toHaveLength(2)
   expect(events[1]).toMatchObject({ count: 1 })
 })
+
+// Other systems have only one loopback address.
+test.runIf(process.platform === 'linux')(
+  'S8 - connections by a second address, as localhost has one, count with the others, and are served',
+  async () => {
+    const { connected, events, server } = await listening(8, { isTrustedProxy: () => true })
+    await listenAlso(server, '127.0.0.2')
+    onTestFinished(() => closeOtherAddresses(server))
+    const { port } = server.address() as AddressInfo
+    const second = async () => {
+      const connection = new RawConnection(`http://127.0.0.2:${port}`)
+      await new Promise((resolve) => connection.socket.once('connect', resolve))
+      return connection
+    }
+    const kept = [await connected(), await connected(), await connected(), await second(), await second()]
+    const last = await second()
+    const refused = await second()
+    await refused.closed
+    expect(events).toMatchObject([{ count: 1, reason: expect.stringContaining('6 connections are open') }])
+    const alsoRefused = await connected()
+    await alsoRefused.closed
+    await last.write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+    await last.closed
+    expect(last.received).toContain('served')
+    for (const { socket } of kept) socket.destroy()
+  },
+)
 
 function isNine(address: string): boolean {
   return address === '127.0.0.9'

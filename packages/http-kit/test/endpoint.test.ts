@@ -1,8 +1,5 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
-import { connect as connectTls } from 'node:tls'
 
 import { ANONYMOUS } from '@signalbox/broker-core'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -10,12 +7,6 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import type { AdmissionControl, Authenticator } from '../src/index.ts'
 import { AdmissionControl as Control, AuthenticationError, TrustedProxies } from '../src/index.ts'
 import { servePlain } from './support/plain-surface.ts'
-
-const certificates = new URL('../../../apps/server/test/certificates/', import.meta.url)
-const certificate = {
-  cert: readFileSync(new URL('server.crt', certificates)),
-  key: readFileSync(new URL('server.key', certificates)),
-}
 
 /** Verifies callers by a header that names them. */
 const byName: Authenticator = {
@@ -276,38 +267,6 @@ describe('endpoint - limits', () => {
     expect(admission.use.unreadBytes).toBeLessThanOrEqual(8_000_000)
     for (const socket of sockets) socket.destroy()
     await idle(admission)
-  })
-
-  test('endpoint - a reader that takes nothing of its answer is cut off, and what it held is given back', async () => {
-    const admission = new Control()
-    const { port } = await servePlain(() => (exchange) => exchange.answer('x'.repeat(16_000_000)), {
-      frontDoor: { admission, stalledReaderMs: 50 },
-    })
-    const socket = connect(port, '127.0.0.1')
-    onTestFinished(() => void socket.destroy())
-    socket.on('error', () => {})
-    socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
-    await vi.waitFor(() => expect(admission.use.unreadBytes).toBeGreaterThan(16_000_000))
-    await idle(admission)
-  })
-
-  test.each([
-    ['without TLS', undefined, connect],
-    ['with TLS', certificate, (port: number) => connectTls({ port, rejectUnauthorized: false })],
-  ] as const)('endpoint - a reader that takes its answer slowly gets the whole of it, %s', async (_how, tls, open) => {
-    const answer = 'x'.repeat(24_000_000)
-    const frontDoor = { stalledReaderMs: 600 }
-    const { port } = await servePlain(() => (exchange) => exchange.answer(answer), { frontDoor }, tls)
-    const socket = open(port)
-    onTestFinished(() => void socket.destroy())
-    socket.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
-    let received = 0
-    for await (const chunk of socket) {
-      if (chunk instanceof Uint8Array) received += chunk.byteLength
-      // The whole answer takes several times as long as a reader may take nothing.
-      await delay(4)
-    }
-    expect(received).toBeGreaterThan(answer.length)
   })
 
   test('endpoint - of bodies that come at once and do not all fit, as many as fit are taken', async () => {

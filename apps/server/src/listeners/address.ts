@@ -3,6 +3,7 @@ import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 
 import { ServerError } from '../errors.ts'
+import { listenOnOtherAddresses } from './other-addresses.ts'
 
 /** Where a listener listens. */
 export interface Address {
@@ -25,6 +26,7 @@ interface Bind {
 export async function listen(app: FastifyInstance, section: 'http' | 'api', { host, port }: Bind): Promise<Address> {
   try {
     await app.listen({ host, port })
+    await listenOnOtherAddresses(app.server, host)
   } catch (error) {
     throw new ServerError('START_FAILED', [`${section}.${reason(error, host, port)}`], { cause: error })
   }

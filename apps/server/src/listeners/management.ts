@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+
 import type { ManagementApi } from '@signalbox/management-api'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
@@ -24,11 +26,20 @@ export function createManagementListener(options: ManagementOptions): FastifyIns
     logger: false,
     frameworkErrors: undecodablePath,
     bodyLimit: options.maxBodyBytes,
-    requestTimeout: timeoutMs,
     forceCloseConnections: 'idle',
     // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight; `drain` has the limit.
     pluginTimeout: 0,
-    http: { headersTimeout: Math.min(timeoutMs, 15_000), connectionsCheckingInterval: Math.min(timeoutMs, 5_000) },
+    // With a server of its own Fastify would listen on a second address of localhost, which no limit counts.
+    serverFactory: (handler) =>
+      createServer(
+        {
+          requestTimeout: timeoutMs,
+          headersTimeout: Math.min(timeoutMs, 15_000),
+          keepAliveTimeout: 72_000,
+          connectionsCheckingInterval: Math.min(timeoutMs, 5_000),
+        },
+        handler,
+      ),
   })
   logBrokenRequests(app, options.log)
   addPlainNotFound(app)

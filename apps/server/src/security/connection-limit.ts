@@ -53,11 +53,21 @@ export function limitConnections(
   const files = `the process may have ${openFiles} files open; raise that limit (ulimit -n)`
   const refusals = new Refusals((refusal) => tell({ kind: 'connections.refused', ...refusal }))
   server.maxConnections = most
-  server.on('drop', (dropped) => refusals.add(dropped?.remoteAddress, `${most} connections are open, and ${files}`))
+  const full = (from: string | undefined): void => refusals.add(from, `${most} connections are open, and ${files}`)
+  server.on('drop', (dropped) => full(dropped?.remoteAddress))
 
   const byNetwork = new Map<string, number>()
+  let all = 0
   server.prependListener('connection', (socket: Socket) => {
     const { remoteAddress } = socket
+    all++
+    socket.once('close', () => all--)
+    // Those that came by another address are not among those that the server itself counts.
+    if (all > most) {
+      full(remoteAddress)
+      socket.destroy()
+      return
+    }
     const network = networkOf(remoteAddress)
     const open = byNetwork.get(network) ?? 0
     byNetwork.set(network, open + 1)

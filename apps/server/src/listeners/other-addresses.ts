@@ -1,0 +1,46 @@
+import { lookup } from 'node:dns/promises'
+import type { Server as HttpServer } from 'node:http'
+import type { Server } from 'node:net'
+import { createServer } from 'node:net'
+
+/** A peer that vanished is found by TCP keepalive, as on the first address. */
+const TCP_KEEPALIVE_MS = 30_000
+
+/** Servers of further addresses, by the HTTP server that takes their connections. */
+const OTHERS = new WeakMap<HttpServer, Server[]>()
+
+/**
+ * Listens on the other addresses of `localhost`, which names one of IPv4 and one of IPv6 on many machines, and clients try
+ * either. One that cannot be bound is left out.
+ */
+export async function listenOnOtherAddresses(server: HttpServer, host: string): Promise<void> {
+  const bound = server.address()
+  if (host !== 'localhost' || typeof bound !== 'object' || bound === null) return
+  const addresses = await lookup(host, { all: true }).catch(() => [])
+  const others = new Set(addresses.map(({ address }) => address).filter((address) => address !== bound.address))
+  for (const address of others) await listenAlso(server, address).catch(() => {})
+}
+
+/**
+ * Listens on one more address, on the same port. Its connections go to the same server, so that the server's limits count
+ * those of all addresses together.
+ */
+export async function listenAlso(server: HttpServer, address: string): Promise<void> {
+  const bound = server.address()
+  const port = typeof bound === 'object' && bound !== null ? bound.port : 0
+  const options = { noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS }
+  const other = createServer(options, (socket) => server.emit('connection', socket))
+  await new Promise<void>((resolve, reject) => {
+    other.once('error', reject)
+    other.listen(port, address, resolve)
+  })
+  OTHERS.set(server, [...(OTHERS.get(server) ?? []), other])
+  server.once('close', () => other.close())
+}
+
+/** Stops listening on the other addresses. Resolves when their connections have ended. */
+export async function closeOtherAddresses(server: HttpServer): Promise<void> {
+  const others = OTHERS.get(server) ?? []
+  OTHERS.delete(server)
+  await Promise.all(others.map((other) => new Promise<void>((resolve) => other.close(() => resolve()))))
+}
