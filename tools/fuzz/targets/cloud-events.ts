@@ -36,9 +36,15 @@ function checkRoundTrip({ message: { body, tags } }: IncomingEvent): void {
   }
   const { body: bodyAgain, tags: tagsAgain } = again.message
   const { text: textAgain } = eventText('queues', { ...message, body: bodyAgain, tags: tagsAgain })
-  assertSame('what leaves the second time', textAgain, text)
+  assertSame('what leaves the second time', withoutBlanks(textAgain), withoutBlanks(text))
   assertSame('tags after a round trip', attributesIn(tagsAgain), attributesIn(tags))
   assertSame('data after a round trip', plain(bodyAgain), plain(body))
+}
+
+/** Blanks around the data are no part of it. */
+function withoutBlanks(text: string): string {
+  const at = text.indexOf('"data":') + '"data":'.length
+  return `${text.slice(0, at)}${text.slice(at, -1).trim()}}`
 }
 
 /** A line end between the parts of JSON text leaves as a blank. */
