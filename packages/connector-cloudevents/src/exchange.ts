@@ -1,9 +1,8 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import { HttpExchange, SseStream } from '@signalbox/http-kit'
+import { HttpExchange, restRefusal, SseStream } from '@signalbox/http-kit'
 import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
 
-import type { CeErrorCode } from './errors.ts'
 import { CeError } from './errors.ts'
 import type { CeOutcome } from './options.ts'
 
@@ -25,33 +24,19 @@ export function envelopeText(isError: boolean, message: string, data: string): s
   return `{"is_error":${isError},"message":${JSON.stringify(message)},"data":${data}}`
 }
 
-const REFUSED: Readonly<Record<Refusal['reason'], { readonly code: CeErrorCode; readonly outcome: CeOutcome }>> = {
-  origin: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
-  host: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
-  cross_site: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
-  unauthenticated: { code: 'UNAUTHENTICATED', outcome: 'unauthenticated' },
-  starting: { code: 'SHUTTING_DOWN', outcome: 'error' },
-  shutting_down: { code: 'SHUTTING_DOWN', outcome: 'error' },
-  limit: { code: 'TOO_MANY_REQUESTS', outcome: 'limited' },
-  body_too_large: { code: 'BODY_TOO_LARGE', outcome: 'error' },
-}
-
 /** One HTTP request below `/ce` and the one answer to it. */
 export class CeExchange extends HttpExchange {
   /** For metrics. */
   route = 'unknown'
-  readonly #maxBodyBytes: number
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
-    maxBodyBytes: number,
     onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined,
   ) {
     super(request, response, moreHeaders)
-    this.#maxBodyBytes = maxBodyBytes
     this.#onFinished = onFinished
   }
 
@@ -76,14 +61,9 @@ export class CeExchange extends HttpExchange {
     this.#onFinished?.(this, outcome)
   }
 
-  override refuse({ limit: name, maxBodyBytes, message, reason, retryAfterSeconds }: Refusal): void {
-    const limit = name ?? maxBodyBytes
-    const { code, outcome } = REFUSED[reason]
-    const headers: OutgoingHttpHeaders = {}
-    if (reason === 'unauthenticated') headers['WWW-Authenticate'] = 'Bearer realm="signalbox"'
-    if (retryAfterSeconds !== undefined) headers['Retry-After'] = String(retryAfterSeconds)
-    const details = reason === 'body_too_large' ? { limit: this.#maxBodyBytes } : limit === undefined ? {} : { limit }
-    this.fail(new CeError(code, message, details), outcome, headers)
+  override refuse(refusal: Refusal): void {
+    const { code, details, headers } = restRefusal(refusal)
+    this.fail(new CeError(code, refusal.message, details), refusal.outcome, headers)
   }
 
   override crash(cause: unknown): void {

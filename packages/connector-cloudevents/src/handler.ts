@@ -120,7 +120,7 @@ class CeEndpoint {
     headers: OutgoingHttpHeaders | undefined,
   ): void {
     if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
-    const exchange = new CeExchange(request, response, headers, this.#options.maxBodyBytes, this.#onFinished)
+    const exchange = new CeExchange(request, response, headers, this.#onFinished)
     const { url = '/', method } = request
     const mark = url.indexOf('?')
     const path = mark === -1 ? url : url.slice(0, mark)

@@ -8,7 +8,9 @@ export type { AdmissionOptions, AdmissionUse, LimitEvent } from './admission/adm
 export { DEFAULT_LIMITS, half } from './admission/limits.ts'
 export type { AdmissionLimits, CallerLimits, ProcessLimits } from './admission/limits.ts'
 export { LIMIT_NAMES, Refusal } from './admission/refusal.ts'
-export type { LimitName, RefusalReason } from './admission/refusal.ts'
+export type { LimitName, RefusalReason, RefusedOutcome } from './admission/refusal.ts'
+export { restRefusal } from './admission/rest-refusal.ts'
+export type { RestRefusal, RestRefusalCode } from './admission/rest-refusal.ts'
 export type { RequestHold } from './admission/request-hold.ts'
 export { addressOf, networkOf, TrustedProxies } from './admission/trusted-proxies.ts'
 export { bearerAuthenticator } from './authentication/bearer-authenticator.ts'
@@ -48,7 +50,6 @@ export { JSON_RPC_CODES } from './json-rpc/codes.ts'
 export type { JsonRpcCode } from './json-rpc/codes.ts'
 export { idKey, isIdText } from './json-rpc/id.ts'
 export { JsonRpcExchange } from './json-rpc/json-rpc-exchange.ts'
-export type { RefusedOutcome } from './json-rpc/json-rpc-exchange.ts'
 export { parseJsonRpc, readRequestId } from './json-rpc/message.ts'
 export type {
   JsonRpcLimits,

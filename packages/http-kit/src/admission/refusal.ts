@@ -62,6 +62,25 @@ export class Refusal {
   get status(): number {
     return STATUS[this.reason]
   }
+
+  /** How the request counts in metrics. */
+  get outcome(): RefusedOutcome {
+    return OUTCOMES[this.reason]
+  }
+}
+
+/** How a refused request counts in metrics. */
+export type RefusedOutcome = 'error' | 'limited' | 'origin_refused' | 'unauthenticated'
+
+const OUTCOMES: Readonly<Record<RefusalReason, RefusedOutcome>> = {
+  origin: 'origin_refused',
+  host: 'origin_refused',
+  cross_site: 'origin_refused',
+  unauthenticated: 'unauthenticated',
+  starting: 'error',
+  shutting_down: 'error',
+  limit: 'limited',
+  body_too_large: 'error',
 }
 
 const STATUS: Readonly<Record<RefusalReason, number>> = {

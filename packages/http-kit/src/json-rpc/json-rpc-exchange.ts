@@ -1,15 +1,12 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { Refusal } from '../admission/refusal.ts'
+import type { Refusal, RefusedOutcome } from '../admission/refusal.ts'
 import { readBody, REFUSED_BODY_BYTES } from '../body.ts'
 import { HttpExchange } from '../endpoint/http-exchange.ts'
 import { authenticationFailed, JsonRpcError } from '../errors.ts'
 import { internalError } from './answer.ts'
 import { JSON_RPC_CODES } from './codes.ts'
 import { readRequestId } from './message.ts'
-
-/** How a refused request counts in metrics. */
-export type RefusedOutcome = 'error' | 'limited' | 'origin_refused' | 'unauthenticated'
 
 /** An exchange on a surface that speaks JSON-RPC: says refusals and failures as JSON-RPC errors (J3). */
 export abstract class JsonRpcExchange extends HttpExchange {
@@ -26,7 +23,7 @@ export abstract class JsonRpcExchange extends HttpExchange {
     }
     const { retryAfterSeconds } = refusal
     const headers = retryAfterSeconds === undefined ? undefined : { 'Retry-After': String(retryAfterSeconds) }
-    this.answerError(this.refusalError(refusal), outcomeOf(refusal), headers)
+    this.answerError(this.refusalError(refusal), refusal.outcome, headers)
   }
 
   override crash(cause: unknown): void {
@@ -64,9 +61,4 @@ export abstract class JsonRpcExchange extends HttpExchange {
       }
     })
   }
-}
-
-function outcomeOf({ reason }: Refusal): RefusedOutcome {
-  if (reason === 'origin' || reason === 'host' || reason === 'cross_site') return 'origin_refused'
-  return reason === 'limit' ? 'limited' : 'error'
 }

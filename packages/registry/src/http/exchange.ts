@@ -1,6 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import { HttpExchange } from '@signalbox/http-kit'
+import { HttpExchange, restRefusal } from '@signalbox/http-kit'
 import type { Refusal } from '@signalbox/http-kit'
 
 import type { RegistryErrorCode } from '../errors.ts'
@@ -15,19 +15,6 @@ export interface Failure {
   readonly message: string
   readonly details?: readonly object[]
   readonly headers?: OutgoingHttpHeaders
-}
-
-const REFUSED: Readonly<
-  Record<Refusal['reason'], { readonly code: RegistryErrorCode; readonly outcome: RegistryOutcome }>
-> = {
-  origin: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
-  host: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
-  cross_site: { code: 'ORIGIN_REFUSED', outcome: 'origin_refused' },
-  unauthenticated: { code: 'UNAUTHENTICATED', outcome: 'unauthenticated' },
-  starting: { code: 'SHUTTING_DOWN', outcome: 'error' },
-  shutting_down: { code: 'SHUTTING_DOWN', outcome: 'error' },
-  limit: { code: 'TOO_MANY_REQUESTS', outcome: 'limited' },
-  body_too_large: { code: 'BODY_TOO_LARGE', outcome: 'error' },
 }
 
 /** One HTTP request to the registry and the one answer to it. */
@@ -59,12 +46,10 @@ export class RegistryExchange extends HttpExchange {
     this.sendRefusal(status, { ...this.#headers(), ...headers }, JSON.stringify({ error: code, message, details }))
   }
 
-  override refuse({ limit, message, reason, retryAfterSeconds, status }: Refusal): void {
-    const { code, outcome } = REFUSED[reason]
-    const headers: OutgoingHttpHeaders = {}
-    if (reason === 'unauthenticated') headers['WWW-Authenticate'] = 'Bearer realm="signalbox"'
-    if (retryAfterSeconds !== undefined) headers['Retry-After'] = String(retryAfterSeconds)
-    this.fail({ status, code, message, details: limit === undefined ? [] : [{ limit }], headers }, outcome)
+  override refuse(refusal: Refusal): void {
+    const { code, details, headers } = restRefusal(refusal)
+    const { message, outcome, status } = refusal
+    this.fail({ status, code, message, details: details.limit === undefined ? [] : [details], headers }, outcome)
   }
 
   override crash(): void {
