@@ -40,7 +40,7 @@ export class Identities {
     return this.#identity('honest', '127.0.0.2')
   }
 
-  /** Whoever scrapes the metrics. */
+  /** Scrapes the metrics. */
   get operator(): Identity {
     return this.#identity('operator', '127.0.0.1')
   }

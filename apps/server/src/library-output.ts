@@ -7,7 +7,7 @@ const MAX_TEXT = 4_096
 
 /**
  * Sends what libraries write to the console to the log. The NATS client has no logger of its own, and a line that is not
- * JSON breaks whoever reads the log.
+ * JSON breaks programs that read the log.
  */
 export function logLibraryOutput(log: Logger): void {
   const write = (...parts: unknown[]): void => {

@@ -11,7 +11,7 @@ import { callAgent, postJson, register, startAgent, withResult } from './support
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 
-/** A way to misbehave, and what callers are told of it. */
+/** A way to misbehave, and the error that callers get. */
 interface Hostility {
   readonly name: string
   readonly answer: (response: ServerResponse) => unknown
@@ -194,7 +194,7 @@ async function startHostileAgent(): Promise<{ readonly url: string; readonly ope
     response.once('close', () => open.delete(response))
     readText(request).then(
       (body) => {
-        // A cancelled stream is told of as to any agent; nobody waits for the answer.
+        // The gateway cancels the stream at the agent; nobody waits for the answer.
         if (body.includes('stream_cancel')) response.end()
         else HOSTILITIES[Number(request.url?.slice(1))]?.answer(response)
       },

@@ -91,7 +91,7 @@ describe.skipIf(NATS_SERVER === undefined)('what docs/security.md says of NATS',
     expect(await one.health()).toMatchObject({ ok: true })
     await two.close()
     await one.close()
-    // Whatever is refused is reported, whoever asked for it.
+    // Every refusal is reported, for each user.
     expect(problems.filter(({ message }) => !message.includes('one NATS server only'))).toEqual([])
 
     for (const stranger of ['signalbox:wrong', 'nobody:right']) {

@@ -249,7 +249,7 @@ export interface RequestOptions {
    * once. Makes no channel. @default false
    */
   readonly onlyIfSubscribed?: boolean
-  /** Withdraws the request, whoever has it; its handler is told. */
+  /** Withdraws the request, and aborts its handler's signal. */
   readonly signal?: AbortSignal
   /**
    * Aborted when the caller cannot get the answer any more. A request that no subscriber has taken is dropped then, and

@@ -27,7 +27,7 @@ test('CE-11 - late answers: one that comes soon after its subscriber closed the 
   expect(await post(answer, event())).toMatchObject({ status: 404 })
 })
 
-test('CE-11 - late answers: after that time the requester is told that its subscriber went away', async () => {
+test('CE-11 - late answers: after that time the requester gets the error that its subscriber went away', async () => {
   const { post, subscribe, handler } = await openCe({ answerGraceMs: 100 })
   const stream = await subscribe('commands?channel=c')
   const command = post('send/command?channel=c', event())

@@ -23,7 +23,7 @@ const SENDS: Readonly<Record<string, (server: CeServer) => Promise<unknown>>> = 
     user.commands.send('c', { body: BODY }, { timeoutMs: 10 }).catch((error: unknown) => error),
 }
 
-test('CE-17 - slow consumers: a subscriber that takes nothing is told so after its time, and its stream ends', async () => {
+test('CE-17 - slow consumers: a subscriber that takes nothing gets an error after its time, and its stream ends', async () => {
   const server = await openCe({ slowConsumerMs: 200 })
   const streams = await Promise.all(Object.keys(SENDS).map((route) => server.subscribe(route)))
   for (const stream of streams) stream.pause()

@@ -17,7 +17,7 @@ interface Route {
   readonly groups: readonly { readonly members: readonly Subscriber[]; next: number }[]
 }
 
-/** How long wildcard subscribers that leave are gathered before the channels they watched are told, in milliseconds. */
+/** Milliseconds in which departures of wildcard subscribers are gathered before they count as activity of their channels. */
 const DEPARTURES_MS = 250
 
 /** Routes remembered at once; the channels of streams come and go. */

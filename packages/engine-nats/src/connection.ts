@@ -61,7 +61,7 @@ export class Connection {
     for await (const status of this.nc.status()) {
       if (status.type === 'disconnect') this.#lost()
       if (status.type === 'reconnect') this.#found()
-      // What no call is told of: permissions that are missing, say.
+      // Errors that belong to no call, such as missing permissions.
       if (status.type === 'error') this.#refused.report(status.error.message, `NATS: ${status.error.message}`)
     }
   }

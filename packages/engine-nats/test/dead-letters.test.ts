@@ -54,7 +54,7 @@ describe.skipIf(NATS_SERVER === undefined)('dead letters', () => {
     await node.queues.send('plain', queued('x'.repeat(MAX_PAYLOAD - 1_000), { deadLetterQueue: 'd' }))
   })
 
-  test('CL-20, C2 - one that fits no dead-letter queue, as the servers take less now, stays and is told of once', async () => {
+  test('CL-20, C2 - one that fits no dead-letter queue, as the servers take less now, stays and is reported once', async () => {
     const server = await startServer()
     const large = await openNode(server)
     for (const body of ['x'.repeat(70_000), 'y'.repeat(70_000)]) await large.queues.send('q', queued(body, DEAD))

@@ -35,7 +35,7 @@ function entry(name: string, more: Record<string, unknown> = {}): string {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers', () => {
-  test('CL-19 - channels: entries that cannot be read are left out and told of once, and the others go on', async () => {
+  test('CL-19 - channels: entries that cannot be read are left out and reported once, and the others go on', async () => {
     const server = await startServer()
     const problems: EngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
@@ -57,7 +57,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
       expect((await each.channels.list()).map(({ name }) => name)).toEqual(['good'])
       expect(await each.stats()).toMatchObject({ channels: 1, queues: { waiting: 1 } })
     }
-    // Read again, as after a lost connection: nothing is told twice.
+    // Read again, as after a lost connection: nothing is reported twice.
     await server.kill()
     await server.start()
     await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)
@@ -83,7 +83,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     expect(delivery && text(delivery.message)).toBe('kept')
   })
 
-  test('CL-19 - channels: one that the servers say nothing of fails neither lists nor statistics, and is told of once', async () => {
+  test('CL-19 - channels: one that the servers say nothing of fails neither lists nor statistics, and is reported once', async () => {
     const stream = `signalbox-q-${createHash('sha256').update('bad').digest('base64url').slice(0, 22)}-AAAAAAAAAAAAAAAA`
     const denied = `permissions: { publish: { deny: ["$JS.API.STREAM.INFO.${stream}"] } }`
     const server = await startServer({

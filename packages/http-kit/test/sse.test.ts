@@ -180,7 +180,7 @@ describe('sse - text that is on the wire form', () => {
     expect(stream.writeText('data: 3\n\n')).toBe(false)
   })
 
-  test('a reader that takes nothing for the time of slow consumers is told so, and its stream ends', async () => {
+  test('a reader that takes nothing for the time of slow consumers gets an error, and its stream ends', async () => {
     const { stream, socket, until } = await open({ slowConsumerMs: 150, maxBufferedBytes: 100_000_000 })
     await until(': open')
     socket.pause()

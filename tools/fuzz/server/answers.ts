@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import { Finding } from '../target.ts'
 
-/** Internal errors that callers are told of by the specification: they are no failure of ours. */
+/** Internal errors that the specification demands: they are no failure of the server. */
 const ALLOWED_INTERNAL = [
   /^server busy/,
   /^agent response too large/,

@@ -30,7 +30,7 @@ const DEFAULT: HostileReply = {
   end: 'finish',
 }
 
-/** A real server on a socket that speaks whatever it is told to. */
+/** A real server on a socket that answers as the input says. */
 export class HostileAgent implements AsyncDisposable {
   readonly url: string
   readonly #server: Server

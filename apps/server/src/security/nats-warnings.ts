@@ -5,7 +5,7 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i
 
 /**
  * Warns, at each start, when NATS is reached over the network without credentials or TLS (S7): authentication, policy and
- * roles are the nodes', and nothing of them stands between the NATS servers and whoever can connect to them.
+ * roles are checked by the nodes; a client that connects to the NATS servers meets none of these checks.
  */
 export function warnOfOpenNats(log: Logger, { engine, nats }: Pick<Config, 'engine' | 'nats'>): void {
   if (engine !== 'nats') return

@@ -35,7 +35,7 @@ export function openSource(data: string, lenient = false): Database.Database {
   }
 }
 
-/** What an error of reading a store is told as. */
+/** The text for an error of reading a store. */
 export function sourceError(data: string, error: unknown): unknown {
   if (error instanceof EmbeddedEngineError) return error
   if (isHopeless(sqliteCode(error))) return damaged(data, messageOf(error), error)

@@ -83,7 +83,7 @@ export class LiveChannels {
     else if (!this.has(type, name) && this.#mayBe(name)) this.#add(type, name)
   }
 
-  /** Whoever reaches the servers can announce anything: no name that the Broker would refuse, and no flood of them. */
+  /** Any client of the servers can announce channels: names that the Broker would refuse, and floods of names, are ignored. */
   #mayBe(name: string): boolean {
     const problem = channelNameProblem(name)
     if (problem !== undefined) {

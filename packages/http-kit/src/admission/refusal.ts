@@ -58,7 +58,7 @@ export class Refusal {
     this.cause = cause
   }
 
-  /** The HTTP status where a protocol has none of its own for it (RFC 9110, RFC 6585). */
+  /** The HTTP status, for protocols without one of their own (RFC 9110, RFC 6585). */
   get status(): number {
     return STATUS[this.reason]
   }

@@ -38,7 +38,7 @@ export interface EndpointOptions {
   /** What `auto` trusts as an Origin beside the local hosts. */
   readonly alsoLocal?: readonly string[]
   readonly frontDoor?: FrontDoor | undefined
-  /** Something failed that no client is told about, such as a bug; on the way of a request, where that is known. */
+  /** Reports a failure that no client sees, such as a bug, with the request where it is known. */
   readonly failed: (error: unknown, request?: IncomingMessage) => void
 }
 
@@ -192,7 +192,7 @@ export class Endpoint {
     }
   }
 
-  /** Reports what no client is told about; never throws. */
+  /** Reports a failure that no client sees; never throws. */
   report(error: unknown, request?: IncomingMessage): void {
     try {
       this.#failed(error, request)

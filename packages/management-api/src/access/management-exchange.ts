@@ -16,7 +16,7 @@ const CODES: Readonly<Record<Refusal['reason'], ManagementErrorCode>> = {
   body_too_large: 'BODY_TOO_LARGE',
 }
 
-/** What the operator is told of a refusal. */
+/** Returns the error that says a refusal to the operator. */
 export function managementRefusal({ cause, limit: name, maxBodyBytes, message, reason, retryAfterSeconds }: Refusal) {
   const limit = name ?? maxBodyBytes
   const details = {

@@ -18,7 +18,7 @@ export class HeldIds {
   readonly #byOwner = new Map<string, Set<string>>()
   readonly #ends: DelayQueue
 
-  /** @param free Is told of ids whose time is over; every node is */
+  /** @param free Called with ids whose time is over, on every node */
   constructor(holdMs: number, free: (agentId: string, sequence: number) => void) {
     this.#free = free
     this.#ends = new DelayQueue(holdMs, (agentIds) => {

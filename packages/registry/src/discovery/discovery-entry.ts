@@ -9,7 +9,7 @@ import type { StoredCard } from '../card/agent-card.ts'
 /** What the discovery log holds of a registered agent. */
 export interface AgentRecord {
   readonly card: StoredCard
-  /** What the agent counts against: the account of whoever registered it first. */
+  /** What the agent counts against: the account of the caller that registered it first. */
   readonly account: string
   /** Another one after each registration; heartbeats keep it. */
   readonly revision: string
@@ -45,7 +45,7 @@ export function tombstone(agentId: string): StoredEventInput {
 
 /** An expired agent's id stays its owner's until then. */
 export interface IdHold {
-  /** The ClientID of whoever owned the agent. */
+  /** The ClientID of the agent's owner. */
   readonly owner: string
   /** Milliseconds since the epoch. */
   readonly untilMs: number

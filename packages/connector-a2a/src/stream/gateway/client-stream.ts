@@ -77,7 +77,7 @@ export class ClientStream implements AgentStream, Pulsed {
       ...(headers === undefined ? {} : { headers }),
       ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
       ...(hold === undefined ? {} : { hold }),
-      // It is told so here, by an event of its protocol (A11).
+      // Here it gets an event of its protocol (A11).
       slowConsumerMs: 0,
     })
     this.#pulse = Pulse.for(this.#limits, idleMs)
@@ -115,7 +115,7 @@ export class ClientStream implements AgentStream, Pulsed {
     } else if (this.#idleMs > 0 && now - this.#lastEvent >= this.#idleMs) this.#fail(STREAM_FAILURES.IDLE)
   }
 
-  /** @inheritdoc Whoever waits for the end of the stream is told, and the client's response is cut off. */
+  /** @inheritdoc Rejects the promise for the end of the stream, and cuts off the client's response. */
   crash(error: unknown): void {
     this.#ended.reject(error)
     this.#response?.destroy()

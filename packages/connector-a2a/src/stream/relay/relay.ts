@@ -75,7 +75,7 @@ export class Relay implements Pulsed {
     this.#sender.beat(now)
   }
 
-  /** @inheritdoc Whoever waits for the end of the stream is told, and the agent's response is cut off. */
+  /** @inheritdoc Rejects the promise for the end of the stream, and cuts off the agent's response. */
   crash(error: unknown): void {
     this.#ended.reject(error)
     try {
