@@ -118,8 +118,8 @@ interface Addressed {
 }
 
 /**
- * The channel of each event: its subject, else the query's. All are checked before the first is sent, so that a bad one
- * changes nothing.
+ * The channel of each event: its subject, else the query's. All of a batch are checked before the first is sent, so that
+ * a bad one changes nothing; a single event is checked by the Broker when it is sent.
  */
 export function addressAll(
   type: ChannelType,
@@ -134,17 +134,21 @@ export function addressAll(
         { parameter: 'channel', allowed: 'there when the event has no subject to say where it goes' },
       ])
     }
-    assertSendable(type, broker, channel)
+    if (events.length > 1) assertSendable(type, broker, channel)
+    else assertNotReserved(channel)
     return { channel, message }
   })
 }
 
 function assertSendable(type: ChannelType, broker: BrokerHandle, channel: string): void {
-  if (isReservedChannel(channel)) {
-    throw new BrokerError('CHANNEL_RESERVED', 'reserved channel name', { channel: channel.slice(0, 64) })
-  }
+  assertNotReserved(channel)
   assertChannelName(channel)
   broker.authorize('send', type, channel)
+}
+
+function assertNotReserved(channel: string): void {
+  if (!isReservedChannel(channel)) return
+  throw new BrokerError('CHANNEL_RESERVED', 'reserved channel name', { channel: channel.slice(0, 64) })
 }
 
 function sentTo(channel: string, { id, sequence, duplicate }: SendResult): Sent {
