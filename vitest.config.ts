@@ -47,6 +47,8 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     execArgv: [`--conditions=${conditions[0]}`],
     testTimeout: 30_000,
+    // On a busy machine a second is not long.
+    expect: { poll: { timeout: 10_000 } },
     hookTimeout: 30_000,
     reporters: ['default', './tools/testing/summary-reporter.ts'],
   },
