@@ -104,7 +104,7 @@ test('S6, J3, ORIGIN-1, ORIGIN-5 - security: an origin that is not trusted is 40
   expect((await list.post('agent-1', messageSend(), { origin: 'https://app.example' })).status).toBe(200)
 })
 
-test('R8 - security: an agent that is where the server itself listens is not called, whoever registered it', async () => {
+test('R8 - security: an agent that is where the server itself listens is never called', async () => {
   const agent = await startAgent()
   let own: readonly ListeningAddress[] = []
   const host = await openGateway({ addressPolicy: new AgentAddressPolicy({ ownAddresses: () => own }) })

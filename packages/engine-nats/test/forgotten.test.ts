@@ -22,7 +22,7 @@ describe.skipIf(NATS_SERVER === undefined)('deleted channels', () => {
     for (const node of [one, two, one, two]) node.channels.forgetting.look()
     const connection = await connect({ servers: server.url })
     onTestFinished(() => connection.close())
-    // A node that comes is told all that the others count.
+    // A node that joins gets all counts of the others.
     const keys = new Map<string, readonly string[]>()
     connection.subscribe('signalbox.nodes.figures', {
       callback: (_error, message) => {

@@ -34,7 +34,7 @@ export interface SseOptions {
   /** Bytes that may wait for a slow reader: what is larger is written in pieces of so many. @default 1 MiB */
   readonly maxBufferedBytes?: number
   /**
-   * Milliseconds that the reader has to take what waits, or a piece of it; then it is told `slow consumer`, and the stream
+   * Milliseconds that the reader has to take what waits, or a piece of it; then it gets `slow consumer`, and the stream
    * ends. 0 is no limit. @default 30000
    */
   readonly slowConsumerMs?: number

@@ -139,7 +139,7 @@ describe('endpoint - limits', () => {
     expect((await again).status).toBe(200)
   })
 
-  test('endpoint - anonymous callers are told apart by address, and one may take half of what the process has', async () => {
+  test('endpoint - anonymous callers are distinguished by address, and one may take half of what the process has', async () => {
     const admission = new Control({ limits: { process: { requestsInFlight: 202 } } })
     const open: (() => void)[] = []
     const { url } = await servePlain(() => (exchange) => void open.push(() => exchange.answer('in')), {

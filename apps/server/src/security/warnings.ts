@@ -54,7 +54,7 @@ function warnWhenOpen(log: Logger, { app, address: { url } }: Opened, { host, au
   if (isLoopback(app)) return
   if (authentication !== undefined) {
     log.warn(
-      `${url} can be reached from other machines, and authentication is off: whoever reaches it may do anything. ${authentication}, or set ${host} to 127.0.0.1.${tls === undefined ? '' : ` It has no TLS either. ${tls}.`}`,
+      `${url} can be reached from other machines, and authentication is off: any caller may do anything. ${authentication}, or set ${host} to 127.0.0.1.${tls === undefined ? '' : ` It has no TLS either. ${tls}.`}`,
     )
   } else if (tls !== undefined) {
     log.warn(

@@ -80,7 +80,7 @@ export class PendingRequest {
 
   readonly #onAbort = (): void => this.#reject(this.#options.signal?.reason)
 
-  /** Sent, and not known to be taken or to have found nobody: then whoever has it says so now, and it runs on. */
+  /** Sent, and its fate unknown: a node that has it reports that now, and it runs on. */
   readonly #onCallerGone = (): void => {
     if (this.#delivered) return
     if (this.#waiting || !this.#parts.connection.connected) this.#drop()
