@@ -110,7 +110,7 @@ export const RULES: readonly Rule[] = [
       passage.exported
         ? /^packages\/[^/]+\/src\//.test(path)
         : path.startsWith('docs/') && !CONTRIBUTOR_PAGES.test(path),
-    find: ({ text }) => matches(text, /\b(?:[ACEJMRS]\d{1,2}|(?:CL|CE)-\d{1,2})\b/g),
+    find: ({ text }) => matches(text, /\b(?:A|C|E|J|M|R|S|CL-|CE-)\d{1,2}\b/g),
   },
   {
     id: 'line-width',

@@ -4,10 +4,10 @@ export interface Requirement {
   readonly id: string
   /** The section of the specification, or the decision record, that says it. */
   readonly source: string
-  readonly behaviour: string
+  readonly behavior: string
 }
 
 /** Requirements of one section, numbered in the order given. */
-export function section(prefix: string, source: string, behaviours: readonly string[]): readonly Requirement[] {
-  return behaviours.map((behaviour, i) => ({ id: `${prefix}-${i + 1}`, source, behaviour }))
+export function section(prefix: string, source: string, behaviors: readonly string[]): readonly Requirement[] {
+  return behaviors.map((behavior, i) => ({ id: `${prefix}-${i + 1}`, source, behavior }))
 }
