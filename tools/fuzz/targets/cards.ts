@@ -33,7 +33,7 @@ const hosts = fc.oneof(
   word,
 )
 
-export const agentUrls = fc
+const agentUrls = fc
   .tuple(
     fc.constantFrom('http://', 'https://', 'HTTP://', 'http:/', 'ftp://', ''),
     fc.constantFrom('', '', 'a@', 'a:b@'),
