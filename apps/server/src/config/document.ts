@@ -39,7 +39,7 @@ export function helpText(): string {
   return lines.join('\n')
 }
 
-/** The text of `docs/configuration.md`. */
+/** The text of `docs/reference/configuration.md`. */
 export function configurationPage(): string {
   const lines = [
     '# Configuration',
