@@ -44,12 +44,12 @@ function toolReference({ name, description, inputSchema: { properties = {}, requ
   return [`### \`${name}\``, wrapped(text(description)), table(head, rows)].join('\n\n')
 }
 
-/** Breaks a paragraph into lines of at most 120 characters. */
+/** Breaks a paragraph into lines of at most 100 characters. */
 function wrapped(paragraph: string): string {
   const lines = ['']
   for (const word of paragraph.split(' ')) {
     const line = lines.at(-1) ?? ''
-    if (line.length + word.length + 1 > 120) lines.push(word)
+    if (line.length + word.length + 1 > 100) lines.push(word)
     else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
   }
   return lines.join('\n')

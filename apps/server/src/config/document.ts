@@ -46,8 +46,10 @@ export function configurationPage(): string {
     '',
     '<!-- Generated from apps/server/src/config/schema.ts by `npm run docs -w signalbox`. Do not edit. -->',
     '',
-    'After this page you can set everything that the server lets you set. Every setting is an environment variable, a flag and a',
-    'key of a YAML file. The same setting in each form:',
+    ...wrapped(
+      'After this page you can set every option of the server. Every setting is an environment variable, a flag and a key of a YAML file. The same setting in each form:',
+      WIDTH,
+    ),
     '',
     '```sh',
     'HTTP_PORT=9091 npm start',
@@ -63,18 +65,20 @@ export function configurationPage(): string {
     '  port: 9091',
     '```',
     '',
-    'If a setting is given more than once, a flag wins over the environment, the environment over the file, and the file over',
-    'the default.',
+    ...wrapped(
+      'If a setting is given more than once, a flag wins over the environment, the environment over the file, and the file over the default.',
+      WIDTH,
+    ),
     '',
     '- **Lists** are separated by commas. The file also accepts YAML lists.',
-    '- **`--print-config`** prints the effective settings and the source of each, in a form that `--config` reads.',
+    '- **`--print-config`** prints the effective settings and the source of each, for use with `--config`.',
     '- **`--help`** lists all settings.',
     '- **Keys** of the file may be in upper or lower case.',
     '',
-    'An invalid value, an unknown key or an unknown flag stops the start with exit code 2. stderr has one line for each, with the',
-    'value and what is allowed. Unknown environment variables with a prefix of Signalbox (`AUTHENTICATION_`, `STORE_`, `QUEUE_`,',
-    '`CORS_`, `NATS_`, `CONNECTORS…`, …) are errors too. Variables that Kubernetes sets for services (`STORE_SERVICE_HOST`) are',
-    'ignored.',
+    ...wrapped(
+      'An invalid value, an unknown key or an unknown flag stops the start with exit code 2. stderr has one line for each, with the value and the allowed values. Unknown environment variables with a prefix of Signalbox (`AUTHENTICATION_`, `STORE_`, `QUEUE_`, `CORS_`, `NATS_`, `CONNECTORS…`, …) are errors too. Variables that Kubernetes sets for services (`STORE_SERVICE_HOST`) are ignored.',
+      WIDTH,
+    ),
   ]
   for (const { title, settings } of SETTING_GROUPS) {
     lines.push('', `## ${title === 'Signalbox' ? 'General' : title}`, '')
@@ -88,7 +92,7 @@ function entry({ key, env, flag, schema }: Setting): string[] {
   return [
     `### \`${env}\``,
     '',
-    schema.description,
+    ...wrapped(schema.description, WIDTH),
     '',
     `- key \`${key}\`, flag \`--${flag}\``,
     `- default: \`${defaultText(schema.default)}\``,
