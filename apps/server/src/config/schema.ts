@@ -19,7 +19,7 @@ import {
 
 /**
  * Every setting there is. From this one schema come the types, the defaults, the checks, the names in the file, the
- * environment and the flags, `--help`, `--print-config` and `docs/configuration.md`.
+ * environment and the flags, `--help`, `--print-config` and `docs/reference/configuration.md`.
  *
  * `allowed` says in words what a pattern says in signs.
  */

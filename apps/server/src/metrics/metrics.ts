@@ -10,6 +10,8 @@ import { messageMetrics } from './messages.ts'
 import { processMetrics } from './process.ts'
 import { RequestDurations } from './requests.ts'
 import { routingMetrics } from './routing.ts'
+import type { SeriesDescription } from './series-description.ts'
+import { describeSeries } from './series-description.ts'
 
 /** The server's metrics: what feeds them, and the page that Prometheus reads. */
 export class Metrics implements Disposable {
@@ -77,6 +79,12 @@ export class Metrics implements Disposable {
   /** Streams that are open now, by connector. */
   openStreams(): Readonly<Record<string, number>> {
     return Object.fromEntries(Array.from(this.#openStreams, ([connector, open]) => [connector, open()]))
+  }
+
+  /** Every series that the page can show, for the documentation. */
+  describe(): SeriesDescription[] {
+    const own = [...this.#registry.getMetricsAsArray(), ...processMetrics().getMetricsAsArray()]
+    return [...own.map(describeSeries), this.#requests.describe()]
   }
 
   get contentType(): string {

@@ -1,3 +1,5 @@
+import type { SeriesDescription } from './series-description.ts'
+
 const NAME = 'broker_request_duration_seconds'
 const HELP =
   'From the arrival of a request to its answer, by connector and outcome. Long polls and commands count their waits.'
@@ -54,6 +56,10 @@ export class RequestDurations {
       }
       series.observe(seconds)
     }
+  }
+
+  describe(): SeriesDescription {
+    return { name: NAME, type: 'histogram', labels: ['connector', 'outcome'], help: HELP }
   }
 
   /** In Prometheus' text format. */

@@ -23,7 +23,7 @@ export function warnOfOpenNats(log: Logger, { engine, nats }: Pick<Config, 'engi
   ]
   log.warn(
     { servers: remote.map((server) => withoutScheme(server).replace(/^.*@/, '')) },
-    `NATS is on another machine and is reached without ${missing.join(' and without ')}. Authentication and policies do not hold for a client that connects to NATS itself: it can read and change every message. docs/security.md has a configuration.`,
+    `NATS is on another machine and is reached without ${missing.join(' and without ')}. Authentication and policies do not hold for a client that connects to NATS itself: it can read and change every message. docs/guides/security.md has a configuration.`,
   )
 }
 
