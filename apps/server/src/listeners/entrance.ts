@@ -4,10 +4,10 @@ import { createServer } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
-import type { Health } from '../health.ts'
+import type { Health } from '../health/health.ts'
 import type { Tls } from '../security/tls.ts'
-import { undecodablePath } from './plain-text.ts'
-import { addProbes } from './probes.ts'
+import { undecodablePath } from '../http/plain-text.ts'
+import { addProbes } from '../health/probes.ts'
 
 /**
  * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a

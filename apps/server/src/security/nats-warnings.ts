@@ -1,5 +1,5 @@
 import type { Config } from '../config/schema.ts'
-import type { Logger } from '../log.ts'
+import type { Logger } from '../logging/logger.ts'
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i
 

@@ -1,9 +1,9 @@
 import type { Engine } from '@signalbox/broker-core'
 
-import type { Config } from './config/schema.ts'
-import { ServerError } from './errors.ts'
-import type { Logger } from './log.ts'
-import type { Metrics } from './metrics/metrics.ts'
+import type { Config } from '../config/schema.ts'
+import { ServerError } from '../errors.ts'
+import type { Logger } from '../logging/logger.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 
 const DEFAULT_MAX_MESSAGE_BYTES = 67_108_864
 

@@ -4,11 +4,11 @@ import type { ManagementApi } from '@signalbox/management-api'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
-import { logBrokenRequests } from '../broken-requests.ts'
-import type { Health } from '../health.ts'
-import type { Logger } from '../log.ts'
-import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
-import { addProbes } from './probes.ts'
+import { logBrokenRequests } from '../http/broken-requests.ts'
+import type { Health } from '../health/health.ts'
+import type { Logger } from '../logging/logger.ts'
+import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
+import { addProbes } from '../health/probes.ts'
 
 export interface ManagementOptions {
   readonly maxBodyBytes: number

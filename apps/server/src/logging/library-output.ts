@@ -1,6 +1,6 @@
 import { format } from 'node:util'
 
-import type { Logger } from './log.ts'
+import type { Logger } from './logger.ts'
 
 /** Characters of one write that are logged. */
 const MAX_TEXT = 4_096

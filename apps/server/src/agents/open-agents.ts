@@ -3,11 +3,11 @@ import type { AgentRegistry, ListeningAddress } from '@signalbox/registry'
 import { AgentAddressPolicy, AgentRequests, openRegistry } from '@signalbox/registry'
 
 import type { AgentAudit } from './agent-audit.ts'
-import type { Config } from './config/schema.ts'
-import type { Logger } from './log.ts'
-import type { AgentMetrics } from './metrics/agents.ts'
-import type { Metrics } from './metrics/metrics.ts'
-import type { ServerFrontDoor } from './security/front-door.ts'
+import type { Config } from '../config/schema.ts'
+import type { Logger } from '../logging/logger.ts'
+import type { AgentMetrics } from './agent-metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { ServerFrontDoor } from '../limits/front-door.ts'
 
 /** What the listeners need to serve agents. */
 export interface Agents {

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
 
-import { closeOtherAddresses } from './listeners/other-addresses.ts'
+import { closeOtherAddresses } from '../listeners/other-addresses.ts'
 
 /** How often connections that have become idle are closed, so that none keeps a shutdown waiting for its keep-alive. */
 const SWEEP_MS = 25
