@@ -32,11 +32,10 @@ import { logSecurity } from './security/events.ts'
 import { openFrontDoor } from './limits/front-door.ts'
 import type { ConfigFile } from './limits/limits-file.ts'
 import { watchLimits } from './limits/limits-file.ts'
-import { warnOfOpenNats } from './security/nats-warnings.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
-import { openEngine } from './engine/open-engine.ts'
+import { openEngine, warnOfOpenEngine } from './engine/engines.ts'
 import { VERSION } from './version.ts'
 
 export interface ServerOptions {
@@ -158,7 +157,15 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const agentAudit = new AgentAudit(audit)
     const agents = config.connectors.a2a.enable
       ? await untilAborted(
-          openAgents(config, { system, metrics, log, audit: agentAudit, frontDoor, ownAddresses: () => listeners }),
+          openAgents(config, {
+            system,
+            engine,
+            metrics,
+            log,
+            audit: agentAudit,
+            frontDoor,
+            ownAddresses: () => listeners,
+          }),
           signal,
           ({ registry }) => registry.close(),
         )
@@ -189,7 +196,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     })
     entrance.open()
     warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
-    warnOfOpenNats(log, config)
+    warnOfOpenEngine(log, config)
 
     let closing: Promise<void> | undefined
     const close = (): Promise<void> => {

@@ -223,6 +223,7 @@ test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and hold
   const config = createConfig()
   const agents = await openAgents(config, {
     system,
+    engine,
     metrics,
     log,
     audit: new AgentAudit({ record() {} }),

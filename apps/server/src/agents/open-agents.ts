@@ -1,4 +1,4 @@
-import type { BrokerHandle } from '@signalbox/broker-core'
+import type { BrokerHandle, Engine } from '@signalbox/broker-core'
 import type { AgentRegistry, ListeningAddress } from '@signalbox/registry'
 import { AgentAddressPolicy, AgentRequests, openRegistry } from '@signalbox/registry'
 
@@ -22,6 +22,7 @@ export interface Agents {
 
 export interface AgentParts {
   readonly system: BrokerHandle
+  readonly engine: Pick<Engine, 'capabilities'>
   readonly metrics: Metrics
   readonly log: Logger
   readonly audit: AgentAudit
@@ -32,8 +33,8 @@ export interface AgentParts {
 
 /** Opens the agent registry; resolves when it knows every registered agent. Whoever opens it closes it. */
 export async function openAgents(
-  { engine, connectors: { a2a } }: Config,
-  { system, metrics, log, audit, frontDoor, ownAddresses }: AgentParts,
+  { connectors: { a2a } }: Config,
+  { system, engine, metrics, log, audit, frontDoor, ownAddresses }: AgentParts,
 ): Promise<Agents> {
   const agentMetrics = metrics.forAgents()
   const addressPolicy = new AgentAddressPolicy({ allow: a2a.agentUrlAllow, deny: a2a.agentUrlDeny, ownAddresses })
@@ -43,8 +44,8 @@ export async function openAgents(
     maxAgents: a2a.maxAgents,
     maxAgentsOf: frontDoor.maxAgentsOf,
     addressPolicy,
-    // As the engine waits for its cluster at the start; the store of one node is there or not.
-    waitForEngine: engine === 'nats',
+    // As the start waits for such an engine; a store on this machine is there or not.
+    waitForEngine: engine.capabilities.remoteStorage,
     hooks: {
       operation(op, status, detail) {
         agentMetrics.registryOperation(op, status)
