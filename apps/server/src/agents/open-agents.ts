@@ -2,12 +2,12 @@ import type { BrokerHandle, Engine } from '@signalbox/broker-core'
 import type { AgentRegistry, ListeningAddress } from '@signalbox/registry'
 import { AgentAddressPolicy, AgentRequests, openRegistry } from '@signalbox/registry'
 
-import type { AgentAudit } from './agent-audit.ts'
 import type { Config } from '../config/schema.ts'
-import type { Logger } from '../logging/logger.ts'
-import type { AgentMetrics } from './agent-metrics.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { ServerFrontDoor } from '../limits/front-door.ts'
+import type { Logger } from '../logging/logger.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { AgentAudit } from './agent-audit.ts'
+import type { AgentMetrics } from './agent-metrics.ts'
 
 /** What the listeners need to serve agents. */
 export interface Agents {

@@ -6,8 +6,8 @@ import { agentShares } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
 import type { Logger } from '../logging/logger.ts'
-import type { LimitMetrics } from './limit-metrics.ts'
 import { Refusals } from '../security/refusals.ts'
+import type { LimitMetrics } from './limit-metrics.ts'
 
 /** What both listeners share: limits of callers and of the process, trusted proxies, the names the server is reached by. */
 export interface ServerFrontDoor

@@ -5,9 +5,9 @@ import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
 import type { Health } from '../health/health.ts'
-import type { Tls } from '../security/tls.ts'
-import { undecodablePath } from '../http/plain-text.ts'
 import { addProbes } from '../health/probes.ts'
+import { undecodablePath } from '../http/plain-text.ts'
+import type { Tls } from '../security/tls.ts'
 
 /**
  * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a

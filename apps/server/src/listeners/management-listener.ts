@@ -4,11 +4,11 @@ import type { ManagementApi } from '@signalbox/management-api'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
-import { logBrokenRequests } from '../http/broken-requests.ts'
 import type { Health } from '../health/health.ts'
-import type { Logger } from '../logging/logger.ts'
-import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
 import { addProbes } from '../health/probes.ts'
+import { logBrokenRequests } from '../http/broken-requests.ts'
+import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
+import type { Logger } from '../logging/logger.ts'
 
 export interface ManagementOptions {
   readonly maxBodyBytes: number

@@ -6,11 +6,11 @@ import { maskedConfig } from '../config/masked.ts'
 import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
 import type { Health } from '../health/health.ts'
+import { requestFields } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { requestFields } from '../http/request-log.ts'
-import { sharedRoutes } from './shared-routes.ts'
 import { VERSION } from '../version.ts'
+import { sharedRoutes } from './shared-routes.ts'
 
 export interface ManagementParts {
   readonly config: Config

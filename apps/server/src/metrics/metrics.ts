@@ -2,14 +2,14 @@ import type { BrokerObserver, EngineStats } from '@signalbox/broker-core'
 import { Counter, Gauge, Registry } from 'prom-client'
 
 import { AgentMetrics } from '../agents/agent-metrics.ts'
-import { authorizationMetrics } from '../security/authorization-metrics.ts'
 import { commitMetrics, engineMetrics } from '../engine/engine-metrics.ts'
-import { eventLoopMetrics } from './event-loop.ts'
+import { RequestDurations } from '../http/request-metrics.ts'
 import { LimitMetrics } from '../limits/limit-metrics.ts'
+import { routingMetrics } from '../routing/routing-metrics.ts'
+import { authorizationMetrics } from '../security/authorization-metrics.ts'
+import { eventLoopMetrics } from './event-loop.ts'
 import { messageMetrics } from './messages.ts'
 import { processMetrics } from './process.ts'
-import { RequestDurations } from '../http/request-metrics.ts'
-import { routingMetrics } from '../routing/routing-metrics.ts'
 
 /** The server's metrics: what feeds them, and the page that Prometheus reads. */
 export class Metrics implements Disposable {
