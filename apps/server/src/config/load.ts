@@ -1,5 +1,5 @@
 import { TrustedProxies } from '@signalbox/http-kit'
-import { Value } from 'typebox/value'
+import { Parse } from 'typebox/schema'
 
 import { defaultMaxChannels } from '../engine/engines.ts'
 import { ServerError } from '../errors.ts'
@@ -122,7 +122,7 @@ function nested(values: ReadonlyMap<string, SettingValue>): Config {
     }
     section[path.at(-1) ?? key] = values.get(key)
   }
-  return Value.Parse(CONFIG_SCHEMA, root)
+  return Parse(CONFIG_SCHEMA, root)
 }
 
 function valueAt(tree: unknown, path: readonly string[]): unknown {

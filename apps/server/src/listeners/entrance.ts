@@ -6,6 +6,7 @@ import Fastify from 'fastify'
 
 import type { Health } from '../health/health.ts'
 import { addProbes } from '../health/probes.ts'
+import { NO_SCHEMAS } from '../http/no-schemas.ts'
 import { undecodablePath } from '../http/plain-text.ts'
 import type { Tls } from '../security/tls.ts'
 
@@ -55,6 +56,7 @@ export class Entrance {
     const dispatch: RequestListener = (request, response) => this.#handler?.(request, response)
     this.server = tls?.createServer(http, dispatch) ?? createServer(http, dispatch)
     this.starting = Fastify({
+      schemaController: NO_SCHEMAS,
       logger: false,
       frameworkErrors: undecodablePath,
       forceCloseConnections: 'idle',

@@ -7,6 +7,7 @@ import Fastify from 'fastify'
 import type { Health } from '../health/health.ts'
 import { addProbes } from '../health/probes.ts'
 import { logBrokenRequests } from '../http/broken-requests.ts'
+import { NO_SCHEMAS } from '../http/no-schemas.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
 import type { Logger } from '../logging/logger.ts'
 
@@ -23,6 +24,7 @@ export interface ManagementOptions {
 export function createManagementListener(options: ManagementOptions): FastifyInstance {
   const { health, api, timeoutMs = 180_000 } = options
   const app = Fastify({
+    schemaController: NO_SCHEMAS,
     logger: false,
     frameworkErrors: undecodablePath,
     bodyLimit: options.maxBodyBytes,

@@ -14,6 +14,7 @@ import type { Health } from '../health/health.ts'
 import { addProbes } from '../health/probes.ts'
 import { logBrokenRequests } from '../http/broken-requests.ts'
 import { addCors, protocolHeaders } from '../http/cors.ts'
+import { NO_SCHEMAS } from '../http/no-schemas.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
 import type { RequestLog } from '../http/request-log.ts'
 import { requestFields } from '../http/request-log.ts'
@@ -45,6 +46,7 @@ export interface SharedOptions {
 export async function createSharedListener(options: SharedOptions): Promise<FastifyInstance> {
   const { config, entrance } = options
   const app = Fastify({
+    schemaController: NO_SCHEMAS,
     // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
     logger: false,
     frameworkErrors: undecodablePath,
