@@ -43,6 +43,7 @@ export class Entrance {
   readonly server: Server
   #next: RequestListener | undefined
   #handler: RequestListener | undefined
+  readonly #dispatch: RequestListener = (request, response) => this.#handler?.(request, response)
 
   constructor({ health, tls, timeouts = TIMEOUTS }: EntranceOptions) {
     const http: ServerOptions = {
@@ -53,8 +54,7 @@ export class Entrance {
       requestTimeout: timeouts.requestMs,
       keepAliveTimeout: timeouts.keepAliveMs,
     }
-    const dispatch: RequestListener = (request, response) => this.#handler?.(request, response)
-    this.server = tls?.createServer(http, dispatch) ?? createServer(http, dispatch)
+    this.server = tls?.createServer(http, this.#dispatch) ?? createServer(http, this.#dispatch)
     this.starting = Fastify({
       schemaController: NO_SCHEMAS,
       logger: false,
@@ -84,6 +84,8 @@ export class Entrance {
 
   /** From now on the prepared handler answers. */
   open(): void {
-    this.#handler = this.#next ?? this.#handler
+    if (this.#next === undefined) return
+    this.server.off('request', this.#dispatch)
+    this.server.on('request', this.#next)
   }
 }
