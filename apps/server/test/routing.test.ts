@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
-import { openRoutingFile } from '../src/routing-file.ts'
+import { openRoutingFile } from '../src/routing/routing-file.ts'
 import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
