@@ -1,5 +1,5 @@
-import { Roster } from '@signalbox/broker-core'
-import type { Place } from '@signalbox/broker-core'
+import { OrderedSet } from '@signalbox/broker-core'
+import type { Entry } from '@signalbox/broker-core'
 import { InFlight } from '@signalbox/http-kit'
 
 import type { RouteCall } from './routes/route.ts'
@@ -75,17 +75,17 @@ const LAST_MS = 1_000
 
 /** The calls under way, for an orderly end. */
 export class Calls {
-  readonly #running = new Roster<RunningCall>()
+  readonly #running = new OrderedSet<RunningCall>()
   readonly #inFlight = new InFlight()
 
   /** What it returns is for {@link finish}. */
-  begin(call: RunningCall): Place {
+  begin(call: RunningCall): Entry {
     this.#inFlight.begin()
-    return this.#running.enter(call)
+    return this.#running.add(call)
   }
 
-  finish(place: Place): void {
-    if (place.leave()) this.#inFlight.finish()
+  finish(entry: Entry): void {
+    if (entry.remove()) this.#inFlight.finish()
   }
 
   /** Ends long polls at once, gives the other calls `graceMs` to finish, then ends those as well. */

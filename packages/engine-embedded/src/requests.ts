@@ -8,7 +8,7 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core'
-import { BrokerError, messageSize, OpenSubscription, Roster, unavailable } from '@signalbox/broker-core'
+import { BrokerError, messageSize, OpenSubscription, OrderedSet, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EngineProblem } from './options.ts'
@@ -40,7 +40,7 @@ interface Pending {
 interface Exchange {
   /** Subscribers without a group are the group of the empty name. */
   readonly groups: Map<string, Group>
-  readonly pending: Roster<Pending>
+  readonly pending: OrderedSet<Pending>
 }
 
 /** What handlers are told by their signal. One for all: making one takes a stack trace, for a reason that says nothing. */
@@ -91,7 +91,7 @@ export class EmbeddedRequests implements RequestEngine {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
       callerGone?.removeEventListener('abort', onCallerGone)
-      place.leave()
+      entry.remove()
       this.#forgetIfEmpty(type, name, exchange)
       pending.over = true
       handlers?.abort(OVER)
@@ -134,7 +134,7 @@ export class EmbeddedRequests implements RequestEngine {
     }
     signal?.addEventListener('abort', onAbort)
     callerGone?.addEventListener('abort', onCallerGone)
-    const place = exchange.pending.enter(pending)
+    const entry = exchange.pending.add(pending)
     this.#deliver(channel, exchange.groups.values(), pending)
     return promise
   }
@@ -206,7 +206,7 @@ export class EmbeddedRequests implements RequestEngine {
   #exchange(type: RequestType, name: string): Exchange {
     let exchange = this.#exchanges[type].get(name)
     if (!exchange) {
-      exchange = { groups: new Map(), pending: new Roster() }
+      exchange = { groups: new Map(), pending: new OrderedSet() }
       this.#exchanges[type].set(name, exchange)
     }
     return exchange

@@ -1,4 +1,4 @@
-import { NumberMap, Roster } from '@signalbox/broker-core'
+import { NumberMap, OrderedSet } from '@signalbox/broker-core'
 import type { QueueDelivery, QueueMessage, ReceiveOptions } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
@@ -44,7 +44,7 @@ export class Queue {
   readonly #window = new Window()
   /** On lease, or being settled: on disk, but not to be given out. */
   readonly #held = new NumberMap<Entry>()
-  readonly waiters = new Roster<Waiter>()
+  readonly waiters = new OrderedSet<Waiter>()
   #pagedTo = 0
   #complete = false
   #paused = 0
