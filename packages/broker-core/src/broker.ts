@@ -5,7 +5,7 @@ import type { CallerLimitName, LimitsOfCaller } from './caller-limits.ts'
 import { CallerLimits } from './caller-limits.ts'
 import type { Engine, EngineHealth, EngineLimits, EngineStats } from './engine.ts'
 import type { BrokerError } from './errors.ts'
-import type { Ground } from './handle/access.ts'
+import type { BrokerContext } from './handle/access.ts'
 import { Access } from './handle/access.ts'
 import { Channels } from './handle/channels.ts'
 import { EventsStore } from './handle/events-store.ts'
@@ -78,20 +78,20 @@ export class BrokerHandle {
  * engine's. It holds no way to the reserved channels; {@link createBroker} returns that separately.
  */
 export class Broker {
-  readonly #ground: Ground
+  readonly #context: BrokerContext
   readonly #authorization: Authorization | undefined
   readonly #policyOfSenders: Authorization | undefined
 
   /** @param policyOfSenders The policy that {@link onBehalfOf} applies. */
-  constructor(ground: Ground, authorization?: Authorization, policyOfSenders = authorization) {
-    this.#ground = ground
+  constructor(context: BrokerContext, authorization?: Authorization, policyOfSenders = authorization) {
+    this.#context = context
     this.#authorization = authorization
     this.#policyOfSenders = policyOfSenders
   }
 
   /** A handle bound to a caller whose identity was verified. */
   as(caller: Caller): BrokerHandle {
-    return new BrokerHandle(new Access(this.#ground, caller, false, this.#authorization))
+    return new BrokerHandle(new Access(this.#context, caller, false, this.#authorization))
   }
 
   /**
@@ -99,25 +99,25 @@ export class Broker {
    * where it does not apply to who asks for it.
    */
   onBehalfOf(sender: Caller): BrokerHandle {
-    return new BrokerHandle(new Access(this.#ground, sender, false, this.#policyOfSenders))
+    return new BrokerHandle(new Access(this.#context, sender, false, this.#policyOfSenders))
   }
 
   /** Adds an observer; the returned function removes it. */
   observe(observer: BrokerObserver): () => void {
-    return this.#ground.observers.add(observer)
+    return this.#context.observers.add(observer)
   }
 
   /** Name and declared limits of the engine beneath. */
   get engine(): { readonly name: string; readonly limits: EngineLimits } {
-    return this.#ground.engine
+    return this.#context.engine
   }
 
   health(): Promise<EngineHealth> {
-    return this.#ground.engine.health()
+    return this.#context.engine.health()
   }
 
   stats(): Promise<EngineStats> {
-    return this.#ground.engine.stats()
+    return this.#context.engine.stats()
   }
 }
 
@@ -156,10 +156,10 @@ const SYSTEM: Caller = Object.freeze({ clientId: 'signalbox' })
 export function createBroker(engine: Engine, options: BrokerOptions = {}): CreatedBroker {
   const { limitsOf, onLimit = () => {}, observers = [], routing } = options
   const limits = limitsOf && new CallerLimits(engine, { limitsOf, onLimit })
-  const ground: Ground = { engine, observers: new Observers(observers), routing, limits, limited: true }
+  const context: BrokerContext = { engine, observers: new Observers(observers), routing, limits, limited: true }
   return {
-    broker: new Broker(ground, options.authorization),
-    system: new BrokerHandle(new Access(ground, SYSTEM, true, undefined)),
-    operators: new Broker({ ...ground, limited: false }, undefined, options.authorization),
+    broker: new Broker(context, options.authorization),
+    system: new BrokerHandle(new Access(context, SYSTEM, true, undefined)),
+    operators: new Broker({ ...context, limited: false }, undefined, options.authorization),
   }
 }

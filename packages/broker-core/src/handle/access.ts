@@ -16,8 +16,8 @@ import type { Routing } from '../routing/routing.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
 
-/** What all handles of a broker share. */
-export interface Ground {
+/** Engine, observers and limits that all handles of a broker share. */
+export interface BrokerContext {
   readonly engine: Engine
   readonly observers: Observers
   /** Where accepted messages are copied to; undefined when nothing is ever routed. */
@@ -45,15 +45,15 @@ export class Access {
   /** False where the limits do not hold for the caller. */
   readonly #limited: boolean
 
-  constructor(ground: Ground, caller: Caller, internal: boolean, authorization: Authorization | undefined) {
-    this.engine = ground.engine
-    this.observers = ground.observers
-    this.routing = ground.routing
+  constructor(context: BrokerContext, caller: Caller, internal: boolean, authorization: Authorization | undefined) {
+    this.engine = context.engine
+    this.observers = context.observers
+    this.routing = context.routing
     this.caller = caller
     this.internal = internal
     this.#authorization = authorization
-    this.#limits = ground.limits
-    this.#limited = ground.limited && !internal
+    this.#limits = context.limits
+    this.#limited = context.limited && !internal
   }
 
   /** Whether the caller is subject to a policy. */
