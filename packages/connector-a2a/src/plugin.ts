@@ -11,10 +11,10 @@ export interface A2aConnectorOptions extends A2aOptions {
   /** Milliseconds that calls have to finish when the server closes. @default 5000 */
   readonly drainMs?: number
   /**
-   * Whether preValidation and preHandler hooks of the host run on these routes. Without them a request is taken over
+   * Run the preValidation and preHandler hooks of the host on these routes. Without them a request is taken over
    * right after the onRequest and preParsing hooks. @default true
    */
-  readonly lateHooks?: boolean
+  readonly runHostHooks?: boolean
 }
 
 /** A Fastify plugin; `handler` is what it runs on, for gauges and for an end before Fastify's own. */
@@ -31,7 +31,7 @@ interface AnyPath {
  * the server.
  */
 export function a2aConnector(rooms: A2aRooms, options: A2aConnectorOptions = {}): A2aConnector {
-  const { drainMs, lateHooks = true, ...a2aOptions } = options
+  const { drainMs, runHostHooks = true, ...a2aOptions } = options
   const handler = createA2aHandler(rooms, a2aOptions)
   const agent = (request: FastifyRequest, reply: FastifyReply): void => {
     const { '*': path = '' }: AnyPath = Object(request.params)
@@ -49,7 +49,7 @@ export function a2aConnector(rooms: A2aRooms, options: A2aConnectorOptions = {})
       ['/a2a/*', agent],
       [CARD_PATH, platformCard],
     ]
-    addUnreadRoutes(app, routes, { lateHooks })
+    addUnreadRoutes(app, routes, { runHostHooks })
     app.addHook('preClose', () => handler.close(drainMs))
     done()
   }
