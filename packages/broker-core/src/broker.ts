@@ -1,5 +1,5 @@
 import type { Authorization } from './authorization/authorization.ts'
-import type { PolicyAction, PolicyPattern } from './authorization/vocabulary.ts'
+import type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
 import type { CallerLimitName, LimitsOfCaller } from './caller-limits.ts'
 import { CallerLimits } from './caller-limits.ts'
@@ -41,13 +41,13 @@ export class BrokerHandle {
   }
 
   /** Whether the policy lets the caller do this on a channel; for agents it is the agent_id (S4). */
-  permits(action: PolicyAction, pattern: PolicyPattern, channel: string): boolean {
-    return this.#access.permits(action, pattern, channel)
+  permits(action: PolicyAction, type: ResourceType, channel: string): boolean {
+    return this.#access.permits(action, type, channel)
   }
 
   /** Whether there may be a channel on which the policy lets the caller do this: false only when there is none. */
-  mayPermit(action: PolicyAction, pattern: PolicyPattern): boolean {
-    return this.#access.mayPermit(action, pattern)
+  mayPermit(action: PolicyAction, type: ResourceType): boolean {
+    return this.#access.mayPermit(action, type)
   }
 
   /**
@@ -55,8 +55,8 @@ export class BrokerHandle {
    * an agent, and for checking all of a request before any of it is done.
    * @throws BrokerError FORBIDDEN
    */
-  authorize(action: PolicyAction, pattern: PolicyPattern, channel: string): void {
-    this.#access.authorize(action, pattern, channel)
+  authorize(action: PolicyAction, type: ResourceType, channel: string): void {
+    this.#access.authorize(action, type, channel)
   }
 
   /**
@@ -65,11 +65,11 @@ export class BrokerHandle {
    */
   whilePermitted(
     action: PolicyAction,
-    pattern: PolicyPattern,
+    type: ResourceType,
     channel: string,
     revoked: (refusal: BrokerError) => void,
   ): () => void {
-    return this.#access.whilePermitted(action, pattern, channel, revoked)
+    return this.#access.whilePermitted(action, type, channel, revoked)
   }
 }
 

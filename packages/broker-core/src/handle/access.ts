@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 
 import type { Authorization } from '../authorization/authorization.ts'
 import { GuardedSubscription } from '../authorization/guarded-subscription.ts'
-import type { PolicyAction, PolicyPattern } from '../authorization/vocabulary.ts'
+import type { PolicyAction, ResourceType } from '../authorization/vocabulary.ts'
 import type { Caller } from '../caller.ts'
 import type { CallerLimits } from '../caller-limits.ts'
 import type { ChannelType } from '../channel.ts'
@@ -126,19 +126,19 @@ export class Access {
   }
 
   /** Whether the policy lets this caller do it. */
-  permits(action: PolicyAction, pattern: PolicyPattern, channel: string): boolean {
-    return this.#authorization?.permits(this.caller, action, pattern, channel) ?? true
+  permits(action: PolicyAction, type: ResourceType, channel: string): boolean {
+    return this.#authorization?.permits(this.caller, action, type, channel) ?? true
   }
 
   /** Whether there may be a channel on which the policy lets this caller do it: false only when there is none. */
-  mayPermit(action: PolicyAction, pattern: PolicyPattern): boolean {
-    return this.#authorization?.mayPermit(this.caller, action, pattern) ?? true
+  mayPermit(action: PolicyAction, type: ResourceType): boolean {
+    return this.#authorization?.mayPermit(this.caller, action, type) ?? true
   }
 
   /** As {@link permits}; a denial is told to the observers. @throws BrokerError FORBIDDEN */
-  authorize(action: PolicyAction, pattern: PolicyPattern, channel: string): void {
-    if (this.permits(action, pattern, channel)) return
-    throw this.#denied(action, pattern, channel, forbidden(this.caller, action, pattern, channel))
+  authorize(action: PolicyAction, type: ResourceType, channel: string): void {
+    if (this.permits(action, type, channel)) return
+    throw this.#denied(action, type, channel, forbidden(this.caller, action, type, channel))
   }
 
   /**
@@ -147,15 +147,15 @@ export class Access {
    */
   whilePermitted(
     action: PolicyAction,
-    pattern: PolicyPattern,
+    type: ResourceType,
     channel: string,
     revoked: (refusal: BrokerError) => void,
   ): () => void {
     const unwatch = this.#authorization?.watch({
-      allowed: () => this.permits(action, pattern, channel),
+      allowed: () => this.permits(action, type, channel),
       revoke: () => {
         unwatch?.()
-        revoked(this.#denied(action, pattern, channel, forbidden(this.caller, action, pattern, channel)))
+        revoked(this.#denied(action, type, channel, forbidden(this.caller, action, type, channel)))
       },
     })
     return unwatch ?? (() => {})
@@ -171,8 +171,8 @@ export class Access {
     return forbidden(this.caller, action, type, pattern)
   }
 
-  #denied(action: PolicyAction, pattern: PolicyPattern, channel: string, refusal: BrokerError): BrokerError {
-    this.observers.denied(action, pattern, channel, this.caller)
+  #denied(action: PolicyAction, type: ResourceType, channel: string, refusal: BrokerError): BrokerError {
+    this.observers.denied(action, type, channel, this.caller)
     return refusal
   }
 
@@ -226,11 +226,11 @@ export class Access {
   }
 }
 
-function forbidden({ clientId }: Caller, action: PolicyAction, pattern: PolicyPattern, channel: string): BrokerError {
+function forbidden({ clientId }: Caller, action: PolicyAction, type: ResourceType, channel: string): BrokerError {
   return new BrokerError(
     'FORBIDDEN',
-    `the policy does not let ${JSON.stringify(clientId)} ${action} on ${pattern} ${JSON.stringify(channel)}`,
-    { action, pattern, channel },
+    `the policy does not let ${JSON.stringify(clientId)} ${action} on ${type} ${JSON.stringify(channel)}`,
+    { action, pattern: type, channel },
   )
 }
 
