@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { ChannelBucket } from './channels/channel-bucket.ts'
 import { ChannelLimit } from './channels/channel-limit.ts'
 import { Counters } from './channels/counters.ts'
-import { FigureTable } from './channels/figures.ts'
+import { CounterTable } from './channels/counter-table.ts'
 import { LiveChannels } from './channels/live-channels.ts'
 import { NatsChannels } from './channels/nats-channels.ts'
 import type { LiveChange } from './channels/peers.ts'
@@ -209,14 +209,14 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const bucket = await ChannelBucket.open(connection, subjects, publisher, messages, pulls, settings)
   const storedChannels = new StoredChannels(connection, subjects, streams, bucket, channelLimit, onProblem)
   const liveChannels = new LiveChannels(channelLimit, new ReportOnce(onProblem))
-  const figures = new FigureTable()
+  const counterTable = new CounterTable()
   const live = {
     onChange: (change: LiveChange) => liveChannels.hear(change),
     all: () => liveChannels.all,
   }
-  const peers = new Peers(connection, subjects, node, figures, live, onProblem)
+  const peers = new Peers(connection, subjects, node, counterTable, live, onProblem)
   const isStored = (key: string): boolean => storedChannels.byIncarnation(key) !== undefined
-  const counters = new Counters(connection, notes, subjects, node, figures, peers, isStored, onProblem)
+  const counters = new Counters(connection, notes, subjects, node, counterTable, peers, isStored, onProblem)
   liveChannels.start((change) => peers.announce(change))
   await storedChannels.sync()
   const parts: Parts = {
@@ -229,7 +229,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     channelLimit,
     storedChannels,
     liveChannels,
-    figures,
+    counterTable,
     counters,
     peers,
     notes,

@@ -1,6 +1,6 @@
 import type { ChannelLimit } from './channels/channel-limit.ts'
 import type { Counters } from './channels/counters.ts'
-import type { FigureTable } from './channels/figures.ts'
+import type { CounterTable } from './channels/counter-table.ts'
 import type { LiveChannels } from './channels/live-channels.ts'
 import type { Peers } from './channels/peers.ts'
 import type { StoredChannels } from './channels/stored-channels.ts'
@@ -26,7 +26,7 @@ export interface Parts {
   readonly channelLimit: ChannelLimit
   readonly storedChannels: StoredChannels
   readonly liveChannels: LiveChannels
-  readonly figures: FigureTable
+  readonly counterTable: CounterTable
   readonly counters: Counters
   readonly peers: Peers
   readonly notes: Notes

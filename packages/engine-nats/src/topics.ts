@@ -33,7 +33,7 @@ export class NatsTopics implements TopicEngine {
   }
 
   async publish(name: string, message: OutgoingMessage): Promise<void> {
-    const { connection, liveChannels, figures, subjects, publisher } = this.#parts
+    const { connection, liveChannels, counterTable, subjects, publisher } = this.#parts
     if (this.#closed) throw unavailable('it is closed')
     // Not awaited when there is nothing to wait for: events keep the order in which they were published.
     if (!connection.connected) await connection.ready()
@@ -50,7 +50,7 @@ export class NatsTopics implements TopicEngine {
     publisher.assertFits(payload)
     liveChannels.ensure('events', name)
     connection.nc.publish(subjects.event(name), payload)
-    figures.received(liveKey('events', name), 1, messageSize(message))
+    counterTable.received(liveKey('events', name), 1, messageSize(message))
     this.#unflushed += payload.byteLength
     if (this.#unflushed < FLUSH_BYTES) return
     // Who publishes faster than the servers take it waits here.
@@ -66,7 +66,7 @@ export class NatsTopics implements TopicEngine {
   }
 
   async subscribe(pattern: string, { group, signal }: SubscribeOptions, listener: Listener): Promise<Subscription> {
-    const { connection, liveChannels, figures } = this.#parts
+    const { connection, liveChannels, counterTable } = this.#parts
     signal?.throwIfAborted()
     await connection.ready()
     const named = !isWildcardPattern(pattern)
@@ -76,11 +76,11 @@ export class NatsTopics implements TopicEngine {
     const subscription: OpenSubscription = new OpenSubscription(signal, () => {
       stop()
       this.#subscriptions.delete(subscription)
-      if (named) figures.subscribers(liveKey('events', pattern), -1)
+      if (named) counterTable.subscribers(liveKey('events', pattern), -1)
       else this.#wildcards.delete(pattern, subscription)
     })
     this.#subscriptions.set(subscription, pattern)
-    if (named) figures.subscribers(liveKey('events', pattern), 1)
+    if (named) counterTable.subscribers(liveKey('events', pattern), 1)
     else this.#wildcards.add(pattern, subscription)
     // Whoever publishes after this, on whichever node, reaches it.
     await connection.call(() => connection.nc.flush())
@@ -88,11 +88,11 @@ export class NatsTopics implements TopicEngine {
   }
 
   #deliverer(listener: Listener, isOpen: () => boolean): Listener {
-    const { figures, liveChannels, settings } = this.#parts
+    const { counterTable, liveChannels, settings } = this.#parts
     return (event) => {
       if (!isOpen()) return
       liveChannels.hear({ type: 'events', name: event.channel, exists: true })
-      figures.delivered(liveKey('events', event.channel), 1, messageSize(event))
+      counterTable.delivered(liveKey('events', event.channel), 1, messageSize(event))
       try {
         listener(event)
       } catch (error) {

@@ -7,7 +7,7 @@ import type { Parts } from '../parts.ts'
 import type { NatsQueues } from '../queues/nats-queues.ts'
 import type { NatsTopics } from '../topics.ts'
 import { FailingChannels } from './failing-channels.ts'
-import type { Figures } from './figures.ts'
+import type { ChannelCounts } from './counter-table.ts'
 import { Forgetting } from './forgetting.ts'
 import { liveKey } from './live-channels.ts'
 import { Statistics } from './statistics.ts'
@@ -30,7 +30,7 @@ export class NatsChannels implements ChannelEngine {
   constructor(parts: Parts, queues: NatsQueues, logs: NatsLogs, topics: NatsTopics) {
     this.#parts = parts
     this.#failing = new FailingChannels(parts)
-    this.forgetting = new Forgetting(parts.storedChannels, parts.liveChannels, parts.figures, parts.peers)
+    this.forgetting = new Forgetting(parts.storedChannels, parts.liveChannels, parts.counterTable, parts.peers)
     this.statistics = new Statistics(parts, queues.gauges, logs.reader, this.#failing)
     this.#queues = queues
     this.#logs = logs
@@ -143,14 +143,14 @@ export class NatsChannels implements ChannelEngine {
 
   async delete(type: ChannelType, name: string): Promise<boolean> {
     await this.#ready()
-    const { storedChannels, liveChannels, counters, figures } = this.#parts
+    const { storedChannels, liveChannels, counters, counterTable } = this.#parts
     if (!isStored(type)) {
       if (!liveChannels.remove(type, name)) return false
       const key = liveKey(type, name)
-      const subscribers = figures.get(key)?.subscribers ?? 0
-      figures.forget(key)
+      const subscribers = counterTable.get(key)?.subscribers ?? 0
+      counterTable.forget(key)
       // They stay, and make the channel again when something comes.
-      if (subscribers > 0) figures.change(key, (own) => (own.subscribers = subscribers))
+      if (subscribers > 0) counterTable.change(key, (own) => (own.subscribers = subscribers))
       return true
     }
     const channel = await storedChannels.delete(type, name)
@@ -177,7 +177,7 @@ function isStored(type: ChannelType): type is StoredType {
 function stateOf(
   type: ChannelType,
   name: string,
-  { incoming, incomingBytes, outgoing, outgoingBytes, subscribers: named, lastActivity }: Figures,
+  { incoming, incomingBytes, outgoing, outgoingBytes, subscribers: named, lastActivity }: ChannelCounts,
   others: number,
   lastStoredAt = 0,
 ): ChannelState {

@@ -140,7 +140,7 @@ export class LogFollower {
       if (entry.sequence < this.#next) continue
       this.#next = entry.sequence + 1
       this.#given = entry.sequence
-      this.#parts.figures.delivered(incarnation, 1, messageSize(entry))
+      this.#parts.counterTable.delivered(incarnation, 1, messageSize(entry))
       try {
         await this.#listener(entry)
       } catch (error) {

@@ -112,7 +112,7 @@ export class LogGroupMember {
   }
 
   async #handle(message: Msg): Promise<void> {
-    const { connection, figures, settings } = this.#parts
+    const { connection, counterTable, settings } = this.#parts
     const subject = message.reply ?? ''
     const entry = this.#entryOf(message)
     if (!entry) {
@@ -127,7 +127,7 @@ export class LogGroupMember {
       if (connection.connected) connection.nc.publish(subject, '+WPI')
     }, ACK_WAIT_MS / 3).unref()
     try {
-      figures.delivered(this.#channel.incarnation, 1, messageSize(entry))
+      counterTable.delivered(this.#channel.incarnation, 1, messageSize(entry))
       const left = this.#subscription.closed.then(() => 'left')
       const outcome = await Promise.race([Promise.resolve(this.#listener(entry)).then(() => 'done'), left])
       this.#backoff = 0

@@ -49,11 +49,12 @@ export class NatsLogs implements LogEngine {
 
   /** Counts a subscription at the channel that has its name now, if any has. */
   #count(place: { readonly name: string; countedAt: string | undefined }): void {
-    const { figures, storedChannels } = this.#parts
+    const { counterTable, storedChannels } = this.#parts
     const now = storedChannels.get('events_store', place.name)?.incarnation
     if (now === place.countedAt) return
-    if (place.countedAt !== undefined && figures.get(place.countedAt)) figures.subscribers(place.countedAt, -1)
-    if (now !== undefined) figures.subscribers(now, 1)
+    if (place.countedAt !== undefined && counterTable.get(place.countedAt))
+      counterTable.subscribers(place.countedAt, -1)
+    if (now !== undefined) counterTable.subscribers(now, 1)
     place.countedAt = now
   }
 
@@ -118,7 +119,7 @@ export class NatsLogs implements LogEngine {
 
   /** The servers say the sequence, not the time; the entry itself does. */
   async #result(channel: StoredChannel, message: LogAppend, { sequence, duplicate }: Published): Promise<AppendResult> {
-    const { messages, figures, recent, subjects } = this.#parts
+    const { messages, counterTable, recent, subjects } = this.#parts
     const { deduplicationId } = message
     const stored = await messages.get(channel.stream, { seq: sequence })
     const timestamp = stored?.timestamp ?? Date.now()
@@ -127,7 +128,7 @@ export class NatsLogs implements LogEngine {
       const first = stored && decodeEntry(channel.name, stored)
       return { id: first?.id ?? (await recent.get(key))?.text ?? message.id, sequence, duplicate, timestamp }
     }
-    figures.received(channel.incarnation, 1, messageSize(message))
+    counterTable.received(channel.incarnation, 1, messageSize(message))
     if (message.tombstone === true && channel.options.compacted) {
       await this.tombstones.written(channel, sequence, timestamp)
     }
@@ -218,10 +219,10 @@ export class NatsLogs implements LogEngine {
   }
 
   #forget(subscription: OpenSubscription): void {
-    const { figures } = this.#parts
+    const { counterTable } = this.#parts
     const countedAt = this.#subscriptions.get(subscription)?.countedAt
     this.#subscriptions.delete(subscription)
-    if (countedAt !== undefined && figures.get(countedAt)) figures.subscribers(countedAt, -1)
+    if (countedAt !== undefined && counterTable.get(countedAt)) counterTable.subscribers(countedAt, -1)
   }
 
   #run(work: Promise<void>): void {

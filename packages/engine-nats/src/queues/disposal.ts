@@ -74,13 +74,13 @@ export class Disposal {
       return
     }
     await this.remove(delivery)
-    this.#parts.figures.change(delivery.channel.incarnation, (figures) => figures.deadLettered++)
+    this.#parts.counterTable.change(delivery.channel.incarnation, (counts) => counts.deadLettered++)
   }
 
   async expire(delivery: Delivery): Promise<void> {
     // Deleted, not acked: of several that come upon it, the one that removes it counts it.
     const removed = await this.#gauges.removeOne(delivery.channel, delivery.sequence)
-    if (removed) this.#parts.figures.change(delivery.channel.incarnation, (figures) => figures.expired++)
+    if (removed) this.#parts.counterTable.change(delivery.channel.incarnation, (counts) => counts.expired++)
   }
 
   /** Gives back what nobody received: it does not count. */

@@ -48,7 +48,7 @@ export class NatsQueues implements QueueEngine {
     this.gauges = new QueueGauges(parts)
     this.#sender = new QueueSender(parts, this.gauges)
     this.#disposal = new Disposal(parts, this.gauges, new DeadLetters(parts, this.#sender))
-    this.#leases = new Leases(parts.figures, (lease) => this.#lapse(lease))
+    this.#leases = new Leases(parts.counterTable, (lease) => this.#lapse(lease))
     this.#keeper = new LeaseKeeper(parts, this.#leases, receipts)
     this.#claims = new LeaseClaims(parts)
     this.#settlements = new Settlements(parts, this.#leases, this.#keeper, receipts, this.#disposal, this.#claims)

@@ -166,7 +166,7 @@ export class Queue {
       total += delivery.size
       granted.push(this.#keeper.grant(delivery, clientId, leaseMs))
     }
-    if (granted.length > 0) this.#parts.figures.delivered(this.channel.incarnation, granted.length, total)
+    if (granted.length > 0) this.#parts.counterTable.delivered(this.channel.incarnation, granted.length, total)
     return granted
   }
 

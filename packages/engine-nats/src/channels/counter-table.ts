@@ -1,5 +1,5 @@
-/** What one node counted for one channel since it started. */
-export interface Figures {
+/** Counts of one channel on one node since the node started. */
+export interface ChannelCounts {
   incoming: number
   incomingBytes: number
   outgoing: number
@@ -14,7 +14,7 @@ export interface Figures {
   subscribers: number
 }
 
-export function noFigures(): Figures {
+export function noCounts(): ChannelCounts {
   return {
     incoming: 0,
     incomingBytes: 0,
@@ -31,83 +31,83 @@ export function noFigures(): Figures {
 const SUMS = ['incoming', 'incomingBytes', 'outgoing', 'outgoingBytes', 'deadLettered', 'expired'] as const
 const GAUGES = ['leased', 'subscribers'] as const
 
-export function addFigures(into: Figures, more: Figures): void {
+export function addCounts(into: ChannelCounts, more: ChannelCounts): void {
   for (const name of SUMS) into[name] += more[name]
   for (const name of GAUGES) into[name] += more[name]
   into.lastActivity = Math.max(into.lastActivity, more.lastActivity)
 }
 
 /** Two records of one node's counting: the later one, field by field. Gauges are those of the second. */
-export function laterFigures(stored: Figures, live: Figures): Figures {
+export function laterCounts(stored: ChannelCounts, live: ChannelCounts): ChannelCounts {
   const later = { ...live, lastActivity: Math.max(stored.lastActivity, live.lastActivity) }
   for (const name of SUMS) later[name] = Math.max(stored[name], live[name])
   return later
 }
 
-/** Figures from JSON; what is missing or no count is 0. */
-export function figuresFrom(value: unknown): Figures {
-  const figures = noFigures()
-  if (typeof value !== 'object' || value === null) return figures
+/** Reads counts from JSON; what is missing or not a count is 0. */
+export function countsFrom(value: unknown): ChannelCounts {
+  const counts = noCounts()
+  if (typeof value !== 'object' || value === null) return counts
   const given = new Map<string, unknown>(Object.entries(value))
   for (const name of [...SUMS, ...GAUGES, 'lastActivity'] as const) {
     const number = given.get(name)
-    if (typeof number === 'number' && Number.isSafeInteger(number) && number > 0) figures[name] = number
+    if (typeof number === 'number' && Number.isSafeInteger(number) && number > 0) counts[name] = number
   }
-  return figures
+  return counts
 }
 
-/** What this node counted, by the keys of channels. */
-export class FigureTable {
-  readonly #figures = new Map<string, Figures>()
-  /** Changed since the peers were told, and since they were stored. */
-  readonly untold = new Set<string>()
+/** The counts of this node, by the keys of channels. */
+export class CounterTable {
+  readonly #counts = new Map<string, ChannelCounts>()
+  /** Keys whose counts changed since they were published to the peers, and since they were stored. */
+  readonly unpublished = new Set<string>()
   readonly unstored = new Set<string>()
 
-  get(key: string): Figures | undefined {
-    return this.#figures.get(key)
+  get(key: string): ChannelCounts | undefined {
+    return this.#counts.get(key)
   }
 
   keys(): Iterable<string> {
-    return this.#figures.keys()
+    return this.#counts.keys()
   }
 
-  change(key: string, apply: (figures: Figures) => void): void {
-    let figures = this.#figures.get(key)
-    if (!figures) this.#figures.set(key, (figures = noFigures()))
-    apply(figures)
-    this.untold.add(key)
+  change(key: string, apply: (counts: ChannelCounts) => void): void {
+    let counts = this.#counts.get(key)
+    if (!counts) this.#counts.set(key, (counts = noCounts()))
+    apply(counts)
+    this.unpublished.add(key)
     this.unstored.add(key)
   }
 
   /** Messages were accepted. */
   received(key: string, count: number, bytes: number): void {
-    this.change(key, (figures) => {
-      figures.incoming += count
-      figures.incomingBytes += bytes
-      figures.lastActivity = Date.now()
+    this.change(key, (counts) => {
+      counts.incoming += count
+      counts.incomingBytes += bytes
+      counts.lastActivity = Date.now()
     })
   }
 
   /** Messages were handed to somebody. */
   delivered(key: string, count: number, bytes: number): void {
-    this.change(key, (figures) => {
-      figures.outgoing += count
-      figures.outgoingBytes += bytes
-      figures.lastActivity = Date.now()
+    this.change(key, (counts) => {
+      counts.outgoing += count
+      counts.outgoingBytes += bytes
+      counts.lastActivity = Date.now()
     })
   }
 
   /** A subscriber came, or went: activity either way. */
   subscribers(key: string, change: 1 | -1): void {
-    this.change(key, (figures) => {
-      figures.subscribers += change
-      figures.lastActivity = Date.now()
+    this.change(key, (counts) => {
+      counts.subscribers += change
+      counts.lastActivity = Date.now()
     })
   }
 
   forget(key: string): void {
-    this.#figures.delete(key)
-    this.untold.delete(key)
+    this.#counts.delete(key)
+    this.unpublished.delete(key)
     this.unstored.delete(key)
   }
 }
