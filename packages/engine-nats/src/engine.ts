@@ -17,7 +17,7 @@ import { ENVELOPE_BYTES } from './envelope.ts'
 import { API, NatsEngineError } from './errors.ts'
 import { Housekeeping } from './housekeeping.ts'
 import { NatsLogs } from './logs/nats-logs.ts'
-import { Notes } from './notes.ts'
+import { KeyedRecords } from './keyed-records.ts'
 import type { NatsEngineOptions, Settings } from './options.ts'
 import { settingsOf } from './options.ts'
 import type { Parts } from './parts.ts'
@@ -201,8 +201,8 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const features = await ServerFeatures.read(connection, settings)
   const streams = new Streams(connection, subjects, settings, features)
   const publisher = new Publisher(connection, settings.requestTimeoutMs)
-  const { notes, recent } = await Notes.open(connection, publisher, settings)
-  const clock = await ServerClock.start(notes, subjects, onProblem)
+  const { keyedRecords, recent } = await KeyedRecords.open(connection, publisher, settings)
+  const clock = await ServerClock.start(keyedRecords, subjects, onProblem)
   const messages = new StoredMessages(connection)
   const channelLimit = new ChannelLimit(settings.maxChannels)
   const pulls = new Pulls(connection)
@@ -216,7 +216,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   }
   const peers = new Peers(connection, subjects, node, counterTable, live, onProblem)
   const isStored = (key: string): boolean => storedChannels.byIncarnation(key) !== undefined
-  const counters = new Counters(connection, notes, subjects, node, counterTable, peers, isStored, onProblem)
+  const counters = new Counters(connection, keyedRecords, subjects, node, counterTable, peers, isStored, onProblem)
   liveChannels.start((change) => peers.announce(change))
   await storedChannels.sync()
   const parts: Parts = {
@@ -232,7 +232,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     counterTable,
     counters,
     peers,
-    notes,
+    keyedRecords,
     recent,
     publisher,
     messages,

@@ -79,7 +79,7 @@ export class Subjects {
     return `${this.prefix}.g.${incarnation}.${hash(group)}`
   }
 
-  note(...tokens: readonly (string | number)[]): string {
+  keyedRecord(...tokens: readonly (string | number)[]): string {
     return `${this.prefix}.n.${tokens.join('.')}`
   }
 

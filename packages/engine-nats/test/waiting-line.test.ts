@@ -16,7 +16,7 @@ function delivery(sequence: number): Delivery {
     timestamp: Date.now(),
     receiveCount: 1,
     uncounted: 0,
-    noted: false,
+    recorded: false,
     size: 1,
     arrivedAt: Date.now(),
   }

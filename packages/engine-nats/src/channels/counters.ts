@@ -1,7 +1,7 @@
 import { messageOf } from '@signalbox/broker-core'
 import { reportFailure } from '../background.ts'
 import type { Connection } from '../connection.ts'
-import type { Notes } from '../notes.ts'
+import type { KeyedRecords } from '../keyed-records.ts'
 import type { EngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'
 import type { ChannelCounts, CounterTable } from './counter-table.ts'
@@ -25,7 +25,7 @@ const TRIES = 20
  */
 export class Counters {
   readonly #connection: Connection
-  readonly #notes: Notes
+  readonly #keyedRecords: KeyedRecords
   readonly #subjects: Subjects
   readonly #node: string
   readonly #table: CounterTable
@@ -37,7 +37,7 @@ export class Counters {
 
   constructor(
     connection: Connection,
-    notes: Notes,
+    keyedRecords: KeyedRecords,
     subjects: Subjects,
     node: string,
     table: CounterTable,
@@ -46,7 +46,7 @@ export class Counters {
     onProblem: (problem: EngineProblem) => void,
   ) {
     this.#connection = connection
-    this.#notes = notes
+    this.#keyedRecords = keyedRecords
     this.#subjects = subjects
     this.#node = node
     this.#table = table
@@ -95,8 +95,8 @@ export class Counters {
   }
 
   async #read(key: string): Promise<(Record_ & { revision: number }) | undefined> {
-    const note = await this.#notes.get(this.#subjects.note('c', key))
-    return note && { ...recordFrom(note.text), revision: note.revision }
+    const record = await this.#keyedRecords.get(this.#subjects.keyedRecord('c', key))
+    return record && { ...recordFrom(record.text), revision: record.revision }
   }
 
   async #store(retire: boolean): Promise<void> {
@@ -128,14 +128,14 @@ export class Counters {
       if (retire) addCounts(retired, { ...own, leased: 0, subscribers: 0 })
       else nodes[this.#node] = { figures: own, at: now }
       const text = JSON.stringify({ retired, nodes })
-      if (await this.#notes.put(this.#subjects.note('c', key), text, stored?.revision ?? 0)) return
+      if (await this.#keyedRecords.put(this.#subjects.keyedRecord('c', key), text, stored?.revision ?? 0)) return
     }
     throw new Error('other nodes were always faster')
   }
 
   async forget(key: string): Promise<void> {
     this.#table.forget(key)
-    await this.#notes.remove(this.#subjects.note('c', key))
+    await this.#keyedRecords.remove(this.#subjects.keyedRecord('c', key))
   }
 
   /** Leaves what this node counted to the others. */

@@ -26,26 +26,26 @@ export class Tombstones {
   }
 
   async written({ incarnation }: StoredChannel, sequence: number, timestamp: number): Promise<void> {
-    const { notes, subjects } = this.#parts
-    await notes.put(subjects.note('x', incarnation, sequence), String(timestamp + TOMBSTONE_MS))
+    const { keyedRecords, subjects } = this.#parts
+    await keyedRecords.put(subjects.keyedRecord('x', incarnation, sequence), String(timestamp + TOMBSTONE_MS))
   }
 
   /** Removes what was due by then. */
   async sweep(now: number): Promise<void> {
-    const { clock, connection, notes, storedChannels, subjects } = this.#parts
+    const { clock, connection, keyedRecords, storedChannels, subjects } = this.#parts
     if (!connection.connected || clock.isSkewed) return
     const logs = new Map(storedChannels.all('events_store').map((channel) => [channel.incarnation, channel]))
-    for (const key of await notes.keys(subjects.note('x', '>'))) {
+    for (const key of await keyedRecords.keys(subjects.keyedRecord('x', '>'))) {
       const [incarnation = '', sequence] = key.split('.').slice(-2)
       const channel = logs.get(incarnation)
-      const note = await notes.get(key)
-      if (channel && note && Number(note.text) > now) continue
-      // A note that is no time removes nothing.
-      if (channel && note && /^\d+$/.test(note.text)) {
+      const record = await keyedRecords.get(key)
+      if (channel && record && Number(record.text) > now) continue
+      // A record that is no time removes nothing.
+      if (channel && record && /^\d+$/.test(record.text)) {
         // An entry that took its place has removed it already.
         await connection.manager.streams.deleteMessage(channel.stream, Number(sequence)).catch(() => false)
       }
-      await notes.remove(key)
+      await keyedRecords.remove(key)
     }
   }
 

@@ -12,12 +12,12 @@ import type { QueueRecord } from './queue-record.ts'
 import { readRecord } from './queue-record.ts'
 
 /** What a message's deliveries were, this one included. */
-type Counts = Pick<Delivery, 'receiveCount' | 'uncounted' | 'noted'>
+type Counts = Pick<Delivery, 'receiveCount' | 'uncounted' | 'recorded'>
 
 /** How long a message that is not due is put off by a node whose clock is wrong, in milliseconds. */
 const SKEWED_MS = 5_000
 
-const FIRST: Counts = { receiveCount: 1, uncounted: 0, noted: false }
+const FIRST: Counts = { receiveCount: 1, uncounted: 0, recorded: false }
 
 /** Finds out which of a queue's deliveries are for a receiver, and deals with those that are not. */
 export class Admission {
@@ -63,9 +63,14 @@ export class Admission {
   async #admitAgain(ack: AckSubject, record: QueueRecord, subject: string): Promise<Delivery | undefined> {
     try {
       const { sequence, deliveries } = ack
-      const { uncounted, noted } = await this.#disposal.uncounted(this.#channel, sequence, deliveries, record.dueAt > 0)
+      const { uncounted, recorded } = await this.#disposal.uncounted(
+        this.#channel,
+        sequence,
+        deliveries,
+        record.dueAt > 0,
+      )
       const receiveCount = Math.max(1, deliveries - uncounted)
-      const delivery = this.#delivery(ack, record, subject, { receiveCount, uncounted, noted })
+      const delivery = this.#delivery(ack, record, subject, { receiveCount, uncounted, recorded })
       const { maxReceiveCount, deadLetterQueue } = record
       if (maxReceiveCount === 0 || deadLetterQueue === '' || receiveCount <= maxReceiveCount) return delivery
       // Its last receive ended with its node, or its dead-letter queue had no room.

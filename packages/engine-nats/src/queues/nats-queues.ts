@@ -59,7 +59,7 @@ export class NatsQueues implements QueueEngine {
   }
 
   static async open(parts: Parts): Promise<NatsQueues> {
-    const queues = new NatsQueues(parts, await Receipts.open(parts.notes, parts.subjects))
+    const queues = new NatsQueues(parts, await Receipts.open(parts.keyedRecords, parts.subjects))
     queues.#settlements.start()
     queues.#purge.start()
     parts.storedChannels.onChange((type) => {
@@ -167,9 +167,9 @@ export class NatsQueues implements QueueEngine {
 
   /** What the cluster keeps beside the stream of a queue that was deleted. */
   async forget(channel: StoredChannel): Promise<void> {
-    const { notes, subjects, settings } = this.#parts
+    const { keyedRecords, subjects, settings } = this.#parts
     try {
-      await notes.remove(subjects.note('q', channel.incarnation, '>'))
+      await keyedRecords.remove(subjects.keyedRecord('q', channel.incarnation, '>'))
       await this.#claims.forget(channel)
     } catch (error) {
       settings.onProblem({ kind: 'failed', message: `forgetting a deleted queue: ${messageOf(error)}`, error })

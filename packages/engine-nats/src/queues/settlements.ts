@@ -143,9 +143,9 @@ export class Settlements {
       const answer = await this.#ask(holder, receipt, read.clientId, wish)
       if (answer === 'settled' || answer === 'lost') return answer === 'settled'
       if (answer === 'moved') {
-        const noted = await this.#claims.holder(read)
-        if (!noted || noted.node === holder) return false
-        ;[holder, revision] = [noted.node, noted.revision]
+        const recorded = await this.#claims.holder(read)
+        if (!recorded || recorded.node === holder) return false
+        ;[holder, revision] = [recorded.node, recorded.revision]
         continue
       }
       // A node that is gone cannot have the say.
@@ -218,7 +218,7 @@ export class Settlements {
         timestamp: message.timestamp,
         receiveCount,
         uncounted: 0,
-        noted: true,
+        recorded: true,
         size: messageSize(record.envelope),
         arrivedAt: Date.now(),
       },

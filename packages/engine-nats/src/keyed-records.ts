@@ -10,7 +10,7 @@ import { claimOf } from './publisher.ts'
 import { millisecondsOf } from './stored-messages.ts'
 import { DEDUPLICATION_MS } from './streams.ts'
 
-export interface Note {
+export interface KeyedRecord {
   readonly text: string
   /** The sequence of this version, for a write that expects it. */
   readonly revision: number
@@ -21,8 +21,8 @@ export interface Note {
 /** How long what is remembered for deduplication is kept, in milliseconds: the window of two minutes (C5) and some. */
 const RECENT_MS = 150_000
 
-/** Small texts under keys, that outlive a node: the last one of each key is kept. Keys are subjects. */
-export class Notes {
+/** Small texts under keys that outlive a node. The stream keeps the last text of each key; keys are subjects. */
+export class KeyedRecords {
   readonly #connection: Connection
   readonly #publisher: Publisher
   readonly #stream: string
@@ -37,26 +37,26 @@ export class Notes {
     connection: Connection,
     publisher: Publisher,
     settings: Settings,
-  ): Promise<{ notes: Notes; recent: Notes }> {
+  ): Promise<{ keyedRecords: KeyedRecords; recent: KeyedRecords }> {
     const { prefix } = settings
     const { manager } = connection
     const { replicas } = settings
     await sharedSetUp(() => addStream(manager, `${prefix}-notes`, `${prefix}.n.>`, 0, replicas))
     await sharedSetUp(() => addStream(manager, `${prefix}-recent`, `${prefix}.d.>`, RECENT_MS, replicas))
     return {
-      notes: new Notes(connection, publisher, `${prefix}-notes`),
-      recent: new Notes(connection, publisher, `${prefix}-recent`),
+      keyedRecords: new KeyedRecords(connection, publisher, `${prefix}-notes`),
+      recent: new KeyedRecords(connection, publisher, `${prefix}-recent`),
     }
   }
 
-  async get(key: string): Promise<Note | undefined> {
+  async get(key: string): Promise<KeyedRecord | undefined> {
     const found = await this.#connection.call(() =>
       this.#connection.manager.streams.getMessage(this.#stream, { last_by_subj: key }),
     )
     return found ? { text: found.string(), revision: found.seq, timestamp: millisecondsOf(found.timestamp) } : undefined
   }
 
-  /** False when `expect` is given and the note has another revision by now; 0 expects that there is none. */
+  /** False when `expect` is given and the record has another revision by now; 0 expects that there is none. */
   async put(key: string, text: string, expect?: number): Promise<boolean> {
     if (expect === undefined) {
       await this.#connection.call(() => this.#connection.client.publish(key, text))
@@ -74,7 +74,7 @@ export class Notes {
     }
   }
 
-  /** Removes one note, or with a wildcard many. */
+  /** Removes one record, or with a wildcard many. */
   async remove(filter: string): Promise<void> {
     await this.#connection.call(() => this.#connection.manager.streams.purge(this.#stream, { filter }))
   }
