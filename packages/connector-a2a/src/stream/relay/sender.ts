@@ -6,7 +6,7 @@ import { streamChannel } from '../channel/channels.ts'
 import type { EndMark } from '../channel/frame.ts'
 import { encodeFrame, encodeHeartbeat } from '../channel/frame.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'
-import { firstMoment } from '../pulse.ts'
+import { firstMoment } from '../stream-timer.ts'
 import type { BudgetWaiter, NodeBudget } from './node-budget.ts'
 
 /** Text that gathers to one frame at the most, while the turn lasts. */

@@ -122,7 +122,7 @@ export class Upstream {
   }
 
   /** Cuts an agent off that does not end its response. */
-  pulse(now: number): void {
+  tick(now: number): void {
     if (now >= this.#lingerUntil) this.abort()
   }
 

@@ -1,64 +1,64 @@
 import type { ResolvedStreamLimits } from './limits.ts'
 
-/** What looks at the clock now and then. */
-export interface Pulsed {
-  /** @param now As `performance.now()` has it */
-  pulse(now: number): void
-  /** Its pulse has thrown this: it gets no more of them. */
+/** A stream that a {@link StreamTimer} ticks. */
+export interface Timed {
+  /** @param now The value of `performance.now()` */
+  tick(now: number): void
+  /** Its tick has thrown this error: it gets no more ticks. */
   crash(error: unknown): void
 }
 
 const LONGEST_MS = 250
 const SHORTEST_MS = 5
 
-/** How many times a duration is looked at within its length. */
-const LOOKS = 10
+/** Number of ticks within the shortest duration. */
+const TICKS = 10
 
-const pulses = new Map<number, Pulse>()
+const timers = new Map<number, StreamTimer>()
 
-/** One timer for all streams that look at the clock equally often, while there are any. */
-export class Pulse {
+/** One timer for all streams with the same interval; it runs while it has members. */
+export class StreamTimer {
   readonly #intervalMs: number
-  readonly #members = new Set<Pulsed>()
+  readonly #members = new Set<Timed>()
   #timer: NodeJS.Timeout | undefined
 
   private constructor(intervalMs: number) {
     this.#intervalMs = intervalMs
   }
 
-  /** The pulse that is fast enough for these limits, and for an idle time where there is one. */
-  static for(limits: ResolvedStreamLimits, idleMs = 0): Pulse {
+  /** Returns the timer whose interval suits these limits, and the idle time-out if there is one. */
+  static for(limits: ResolvedStreamLimits, idleMs = 0): StreamTimer {
     const { creditMs, heartbeatMs, silenceMs, noCreditMs, slowConsumerMs } = limits
     const shortest = Math.min(creditMs, heartbeatMs, silenceMs, noCreditMs, slowConsumerMs, idleMs || Infinity)
-    const intervalMs = Math.min(Math.max(Math.floor(shortest / LOOKS), SHORTEST_MS), LONGEST_MS)
-    const known = pulses.get(intervalMs)
+    const intervalMs = Math.min(Math.max(Math.floor(shortest / TICKS), SHORTEST_MS), LONGEST_MS)
+    const known = timers.get(intervalMs)
     if (known !== undefined) return known
-    const pulse = new Pulse(intervalMs)
-    pulses.set(intervalMs, pulse)
-    return pulse
+    const timer = new StreamTimer(intervalMs)
+    timers.set(intervalMs, timer)
+    return timer
   }
 
-  add(member: Pulsed): void {
+  add(member: Timed): void {
     this.#members.add(member)
     if (this.#timer !== undefined) return
     this.#timer = setInterval(() => {
       const now = performance.now()
-      for (const one of this.#members) this.#look(one, now)
+      for (const one of this.#members) this.#tick(one, now)
     }, this.#intervalMs)
     this.#timer.unref()
   }
 
   /** A timer's failure has nobody else to catch it. */
-  #look(member: Pulsed, now: number): void {
+  #tick(member: Timed, now: number): void {
     try {
-      member.pulse(now)
+      member.tick(now)
     } catch (error) {
       this.delete(member)
       member.crash(error)
     }
   }
 
-  delete(member: Pulsed): void {
+  delete(member: Timed): void {
     this.#members.delete(member)
     if (this.#members.size > 0) return
     clearInterval(this.#timer)
