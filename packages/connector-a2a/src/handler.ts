@@ -18,7 +18,7 @@ import { isAgentId } from '@signalbox/registry'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import { CARD_PATH, Cards } from './cards.ts'
-import { A2aExchange } from './exchange.ts'
+import { A2aExchange } from './a2a-exchange.ts'
 import { forbidden } from './gateway/forbidden.ts'
 import { assertAgentId, assertHops, Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'

@@ -18,7 +18,7 @@ import {
 } from '@signalbox/http-kit'
 
 import { callKey, Calls } from './calls.ts'
-import { McpExchange } from './exchange.ts'
+import { McpExchange } from './mcp-exchange.ts'
 import {
   readArguments,
   readCancelledId,

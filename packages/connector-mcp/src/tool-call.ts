@@ -9,7 +9,7 @@ import type { Calls, RunningCall } from './calls.ts'
 import { callKey } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
 import { CallEnded } from './errors.ts'
-import type { McpExchange } from './exchange.ts'
+import type { McpExchange } from './mcp-exchange.ts'
 import { traceContext } from './trace-context.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 

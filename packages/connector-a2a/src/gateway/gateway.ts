@@ -8,8 +8,8 @@ import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/
 import { isAgentId } from '@signalbox/registry'
 
 import type { AgentDirectory } from '../agent-directory.ts'
-import { AGENTS_OWN } from '../exchange.ts'
-import type { A2aExchange } from '../exchange.ts'
+import { AGENTS_OWN } from '../a2a-exchange.ts'
+import type { A2aExchange } from '../a2a-exchange.ts'
 import { openAgentStream } from '../stream/index.ts'
 import type { AgentStream, PipeOptions, StreamLimits } from '../stream/index.ts'
 import { agentAnswer, agentNotFound, queryFailure } from './agent-answer.ts'

@@ -6,7 +6,7 @@ import { readJson } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { eventText } from '../event/event-text.ts'
-import type { Answer } from '../exchange.ts'
+import type { Answer } from '../ce-exchange.ts'
 import { CeError } from '../errors.ts'
 import { MAX_TIMEOUT_SECONDS } from '../options.ts'
 import { eventChannel, STRICT } from './parameter-types.ts'

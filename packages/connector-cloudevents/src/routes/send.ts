@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 
 import { invalidParameters } from '../errors.ts'
 import type { IncomingEvent } from '../event/incoming-event.ts'
-import type { Answer } from '../exchange.ts'
+import type { Answer } from '../ce-exchange.ts'
 import { eventChannel, seconds, STRICT } from './parameter-types.ts'
 import { defineRoute } from './route.ts'
 
