@@ -27,7 +27,7 @@ import { openAuthentication } from './security/authentication.ts'
 import { auditSecurity } from './security/audit.ts'
 import type { ConnectionLimitOptions } from './security/connection-limit.ts'
 import { limitConnections, openFileLimit } from './security/connection-limit.ts'
-import type { TellSecurity } from './security/events.ts'
+import type { NotifySecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
 import { openFrontDoor } from './security/front-door.ts'
 import type { ConfigFile } from './security/limits-file.ts'
@@ -90,19 +90,21 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       failed: (error) => log.error({ err: error }, 'audit log: an entry was dropped'),
     })
     opened.push(() => audit.close())
-    const tellers = [logSecurity(log), auditSecurity(audit)]
-    const tell: TellSecurity = (event) => tellers.forEach((teller) => teller(event))
+    const listeners = [logSecurity(log), auditSecurity(audit)]
+    const notify: NotifySecurity = (event) => listeners.forEach((listener) => listener(event))
     const requests =
       config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log, frontDoor.trustedProxies) : undefined
     const authentication = openAuthentication(config, {
-      tell,
+      notify,
       verified: requests?.verified,
       refused: (address) => audit.authenticationFailed(address, 'shared'),
     })
     opened.push(() => authentication[Symbol.dispose]())
-    const policy = config.authorization.enable ? await openPolicyFile(config.authorization.policyFile, tell) : undefined
+    const policy = config.authorization.enable
+      ? await openPolicyFile(config.authorization.policyFile, notify)
+      : undefined
     opened.push(() => policy?.[Symbol.dispose]())
-    const tls = openTls(config.security, { log, tell })
+    const tls = openTls(config.security, { log, notify })
     opened.push(() => tls?.[Symbol.dispose]())
 
     const operatorApi = createManagementApi({
@@ -120,7 +122,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       openFiles: openFileLimit(),
       isTrustedProxy: (address) => frontDoor.trustedProxies.includes(address),
     }
-    const operatorConnections = limitConnections(management.server, tell, {
+    const operatorConnections = limitConnections(management.server, notify, {
       ...connectionLimit,
       listener: 'management',
     })
@@ -129,7 +131,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
 
     const entrance = new Entrance({ health, tls })
     opened.push(() => drain(entrance.starting, 1_000))
-    const connections = limitConnections(entrance.server, tell, connectionLimit)
+    const connections = limitConnections(entrance.server, notify, connectionLimit)
     opened.push(() => connections[Symbol.dispose]())
     const http = await listen(entrance.starting, 'http', config.http)
     const listeners = [api, http]

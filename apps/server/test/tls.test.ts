@@ -154,7 +154,7 @@ test.each([
 })
 
 test('S8 - a client that does not come to the end of its handshake is cut off', async () => {
-  const tls = openTls({ ...TLS, caFile: '' }, { log: pino({ level: 'silent' }), tell: () => {}, handshakeMs: 100 })
+  const tls = openTls({ ...TLS, caFile: '' }, { log: pino({ level: 'silent' }), notify: () => {}, handshakeMs: 100 })
   const server = tls?.createServer({}, (_request, response) => void response.end('ok'))
   await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => {

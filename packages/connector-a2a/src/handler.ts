@@ -31,8 +31,8 @@ import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
 
-/** What the gateway works with. */
-export interface A2aRooms {
+/** Dependencies of the gateway. */
+export interface A2aDependencies {
   readonly broker: Broker
   /** The handle for the broker's own channels. */
   readonly system: BrokerHandle
@@ -66,8 +66,11 @@ export interface A2aHandler {
  * Makes the agent gateway (A1–A14), and begins to serve every registered agent.
  * @throws RangeError for an option that is out of range
  */
-export function createA2aHandler(rooms: A2aRooms, options: A2aOptions = {}): A2aHandler {
-  const endpoint = new A2aEndpoint(rooms, resolveOptions(options, rooms.broker.engine.limits.maxMessageBytes))
+export function createA2aHandler(dependencies: A2aDependencies, options: A2aOptions = {}): A2aHandler {
+  const endpoint = new A2aEndpoint(
+    dependencies,
+    resolveOptions(options, dependencies.broker.engine.limits.maxMessageBytes),
+  )
   return Object.assign(
     (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
       endpoint.handle(request, response, headers),
@@ -102,7 +105,7 @@ class A2aEndpoint {
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined = undefined
   #closed: Promise<void> | undefined
 
-  constructor({ broker, system, registry, requests }: A2aRooms, options: ResolvedOptions) {
+  constructor({ broker, system, registry, requests }: A2aDependencies, options: ResolvedOptions) {
     const { hooks, bindHost, agentMaxResponseBytes, agentCa, agentProxyUrl, addressPolicy } = options
     this.#options = options
     this.#broker = broker

@@ -3,7 +3,7 @@ import type { ServeUnread } from '@signalbox/http-kit'
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 
 import { CARD_PATH } from './cards.ts'
-import type { A2aHandler, A2aRooms } from './handler.ts'
+import type { A2aHandler, A2aDependencies } from './handler.ts'
 import { createA2aHandler } from './handler.ts'
 import type { A2aOptions } from './options.ts'
 
@@ -30,9 +30,9 @@ interface AnyPath {
  * Hooks of the host (CORS, logging, its own checks) run as for any route; bodies go to the gateway unread. It closes with
  * the server.
  */
-export function a2aConnector(rooms: A2aRooms, options: A2aConnectorOptions = {}): A2aConnector {
+export function a2aConnector(dependencies: A2aDependencies, options: A2aConnectorOptions = {}): A2aConnector {
   const { drainMs, runHostHooks = true, ...a2aOptions } = options
-  const handler = createA2aHandler(rooms, a2aOptions)
+  const handler = createA2aHandler(dependencies, a2aOptions)
   const agent = (request: FastifyRequest, reply: FastifyReply): void => {
     const { '*': path = '' }: AnyPath = Object(request.params)
     const headers = takeOver(reply)

@@ -223,9 +223,9 @@ export class Gateway {
   }
 
   #fail(exchange: A2aExchange, error: unknown, id: string | undefined): void {
-    const told = error instanceof JsonRpcError ? error : queryFailure(error)
-    if (told === undefined) this.#options.failed(error, exchange.request)
-    exchange.fail(told ?? internalError(error), id)
+    const known = error instanceof JsonRpcError ? error : queryFailure(error)
+    if (known === undefined) this.#options.failed(error, exchange.request)
+    exchange.fail(known ?? internalError(error), id)
   }
 }
 

@@ -117,7 +117,7 @@ export class StoredChannels {
     this.#incarnations.set(channel.incarnation, channel)
     if (!isNew) return
     if (!isReservedChannel(channel.name)) this.#limit.added()
-    this.#tell(channel)
+    this.#notifyListeners(channel)
   }
 
   #forget(channel: StoredChannel): void {
@@ -125,10 +125,10 @@ export class StoredChannels {
     this.#channels[channel.type].delete(channel.name)
     this.#incarnations.delete(channel.incarnation)
     if (!isReservedChannel(channel.name)) this.#limit.removed()
-    this.#tell(channel)
+    this.#notifyListeners(channel)
   }
 
-  #tell({ type, name }: StoredChannel): void {
+  #notifyListeners({ type, name }: StoredChannel): void {
     for (const listener of this.#listeners) listener(type, name)
   }
 
