@@ -1,13 +1,13 @@
-// The second net under the lint: the dependency graph itself must agree with the table of rooms in docs/architecture.md.
+// The second net under the lint: the dependency graph itself must agree with the table of packages in docs/architecture.md.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-const ALL = Symbol('every room')
+const ALL = Symbol('every package')
 
-/** Which of our packages each room may depend on. */
-const ROOMS = {
+/** Which of our packages each package may depend on. */
+const PACKAGES = {
   '@signalbox/broker-core': [],
   '@signalbox/engine-embedded': ['@signalbox/broker-core'],
   '@signalbox/engine-nats': ['@signalbox/broker-core'],
@@ -34,24 +34,25 @@ try {
   execFileSync('nx', ['graph', `--file=${file}`], { stdio: ['ignore', 'ignore', 'inherit'] })
   const { nodes, dependencies } = JSON.parse(readFileSync(file, 'utf8')).graph
   const problems = []
-  for (const [room, { data }] of Object.entries(nodes)) {
-    const allowed = ROOMS[room]
-    if (allowed === undefined) problems.push(`${room} has no place in the table of rooms`)
+  for (const [name, { data }] of Object.entries(nodes)) {
+    const allowed = PACKAGES[name]
+    if (allowed === undefined) problems.push(`${name} is missing from the table of packages`)
     if (allowed === undefined || allowed === ALL) continue
     const manifest = JSON.parse(readFileSync(join(data.root, 'package.json'), 'utf8'))
     const declared = { ...manifest.dependencies, ...manifest.peerDependencies, ...manifest.optionalDependencies }
-    for (const { target, source, sourceFile } of dependencies[room]) {
+    for (const { target, source, sourceFile } of dependencies[name]) {
       if (sourceFile !== undefined && !shipped(sourceFile)) continue
       if (manifest.devDependencies?.[target] !== undefined && declared[target] === undefined) continue
       if (!allowed.includes(target)) problems.push(`${source} must not depend on ${target}`)
     }
-    for (const name of Object.keys(declared)) {
-      if (name in ROOMS && !allowed.includes(name)) problems.push(`${room} must not declare ${name}`)
+    for (const dependency of Object.keys(declared)) {
+      if (dependency in PACKAGES && !allowed.includes(dependency))
+        problems.push(`${name} must not declare ${dependency}`)
     }
   }
   for (const problem of new Set(problems)) console.error(problem)
   if (problems.length > 0) process.exitCode = 1
-  else console.log(`boundaries: ${Object.keys(nodes).length} rooms, all within the table`)
+  else console.log(`boundaries: ${Object.keys(nodes).length} packages, all within the table`)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -5,7 +5,7 @@ import { describe, randomDisaster } from './disasters.ts'
 import { AgentCallLoad } from './load/agent-calls.ts'
 import { AgentStreamLoad, STREAM_IDLE_S } from './load/agent-streams.ts'
 import { AgentProcesses } from './load/agents.ts'
-import type { Book } from './load/book.ts'
+import type { Ledger } from './load/ledger.ts'
 import { EventsStoreLoad } from './load/events-store.ts'
 import type { Load, Scene } from './load/load.ts'
 import { QueueLoad } from './load/queues.ts'
@@ -41,7 +41,7 @@ export interface Round extends Outcome {
 }
 
 export interface ChaosReport {
-  readonly books: readonly Book[]
+  readonly ledgers: readonly Ledger[]
   readonly rounds: readonly Round[]
   readonly streamEnds: Readonly<AgentStreamLoad['ends']>
   readonly seconds: number
@@ -112,7 +112,7 @@ export async function chaos({
       load.settle(nodes).catch((error: unknown) => void problems.push(`at the end: ${String(error)}`)),
     ),
   )
-  return { books: loads.flatMap(({ books }) => books), rounds: done, streamEnds: streams.ends, seconds, problems }
+  return { ledgers: loads.flatMap(({ ledgers }) => ledgers), rounds: done, streamEnds: streams.ends, seconds, problems }
 }
 
 /** Until every client has succeeded once. */

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Disaster } from '../cluster/disasters.ts'
 import { describe, kindOf, randomDisaster } from '../cluster/disasters.ts'
 import { StreamEvents } from '../cluster/load/agent-streams.ts'
-import { Book } from '../cluster/load/book.ts'
+import { Ledger } from '../cluster/load/ledger.ts'
 import { Refused } from '../cluster/load/calls.ts'
 import type { Scene } from '../cluster/load/load.ts'
 import { Clients } from '../cluster/load/load.ts'
@@ -36,25 +36,25 @@ test('chaos - the same seed gives the same disasters, which never take a majorit
 })
 
 test('chaos - a stream without fault breaks nothing', () => {
-  const book = new Book('stream')
-  const events = new StreamEvents(book, 2)
+  const ledger = new Ledger('stream')
+  const events = new StreamEvents(ledger, 2)
   for (const event of [artifact(0), artifact(1), done]) events.take(event)
-  expect([events.end, book.examples]).toEqual(['done', []])
+  expect([events.end, ledger.examples]).toEqual(['done', []])
 })
 
 test('chaos - events of a stream that are missing, come twice or come behind the end are found', () => {
-  const book = new Book('stream')
-  const gap = new StreamEvents(book, 4)
+  const ledger = new Ledger('stream')
+  const gap = new StreamEvents(ledger, 4)
   for (const event of [artifact(0), artifact(2), artifact(2), done, artifact(3)]) gap.take(event)
-  expect(['lost', 'doubled', 'outOfOrder'].map((breach) => book.broken(breach as 'lost'))).toEqual([2, 1, 1])
+  expect(['lost', 'doubled', 'outOfOrder'].map((breach) => ledger.broken(breach as 'lost'))).toEqual([2, 1, 1])
 })
 
 test('chaos - a stream that fails may end anywhere', () => {
-  const book = new Book('stream')
-  const events = new StreamEvents(book, 10)
+  const ledger = new Ledger('stream')
+  const events = new StreamEvents(ledger, 10)
   events.take(artifact(0))
   events.take({ event: 'task.error', data: '{"payload":{"code":-32603,"message":"stream interrupted"}}' })
-  expect([events.end, events.reason, book.examples]).toEqual(['error', '-32603 stream interrupted', []])
+  expect([events.end, events.reason, ledger.examples]).toEqual(['error', '-32603 stream interrupted', []])
 })
 
 test('chaos - a writer whose entries change places is found, and other writers may come between', () => {
@@ -65,29 +65,29 @@ test('chaos - a writer whose entries change places is found, and other writers m
 })
 
 test('chaos - what a client heard is told apart: done, refused, refused without a reason, and no answer', async () => {
-  const book = new Book('call')
-  const clients = new Clients(book, scene())
+  const ledger = new Ledger('call')
+  const clients = new Clients(ledger, scene())
   await clients.once('c', () => Promise.resolve())
   await clients.once('c', () => Promise.reject(new Refused('ENGINE_UNAVAILABLE', 'the servers do not answer')))
   await clients.once('c', () => Promise.reject(new Refused('INTERNAL', 'internal error')))
   await clients.once('c', () => Promise.reject(new Error('the connection is closed')))
-  const { attempted, acknowledged, refused, unknown } = book
-  expect([attempted, acknowledged, refused, unknown, book.broken('unclear')]).toEqual([4, 1, 2, 1, 1])
+  const { attempted, acknowledged, refused, unknown } = ledger
+  expect([attempted, acknowledged, refused, unknown, ledger.broken('unclear')]).toEqual([4, 1, 2, 1, 1])
 })
 
 test('chaos - silence beyond its bound is found, and the time in which a node was frozen does not count', () => {
-  const book = new Book('call')
+  const ledger = new Ledger('call')
   const place = scene()
-  const clients = new Clients(book, place)
+  const clients = new Clients(ledger, place)
   const now = performance.now()
   clients.checkBound('c', now - 20_000, 20_000)
-  expect(book.broken('hung')).toBe(0)
+  expect(ledger.broken('hung')).toBe(0)
   clients.checkBound('c', now - 40_000, 20_000)
-  expect(book.broken('hung')).toBe(1)
+  expect(ledger.broken('hung')).toBe(1)
   place.frozenNodes.begin(now - 60_000)
   place.frozenNodes.end(now - 20_000)
   clients.checkBound('c', now - 40_000, 20_000)
-  expect(book.broken('hung')).toBe(1)
+  expect(ledger.broken('hung')).toBe(1)
 })
 
 test('chaos - spells are counted where they lie in a span of time', () => {
@@ -116,10 +116,10 @@ test('chaos - a kind of load has recovered when every client of it succeeded wit
 })
 
 test('chaos - a run that breaks a promise says so, and what', () => {
-  const book = new Book('queue send')
-  book.break('lost', 'm1, m2', 2)
+  const ledger = new Ledger('queue send')
+  ledger.break('lost', 'm1, m2', 2)
   const report = {
-    books: [book],
+    ledgers: [ledger],
     rounds: [
       {
         kind: 'kill nats',

@@ -4,7 +4,7 @@ export type Breach = 'lost' | 'doubled' | 'outOfOrder' | 'hung' | 'unclear'
 const EXAMPLES = 5
 
 /** What became of one kind of load. */
-export class Book {
+export class Ledger {
   readonly kind: string
   attempted = 0
   acknowledged = 0
