@@ -90,8 +90,8 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
       failed: (error) => log.error({ err: error }, 'audit log: an entry was dropped'),
     })
     opened.push(() => audit.close())
-    const listeners = [logSecurity(log), auditSecurity(audit)]
-    const notify: NotifySecurity = (event) => listeners.forEach((listener) => listener(event))
+    const securityListeners = [logSecurity(log), auditSecurity(audit)]
+    const notify: NotifySecurity = (event) => securityListeners.forEach((listener) => listener(event))
     const requests =
       config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log, frontDoor.trustedProxies) : undefined
     const authentication = openAuthentication(config, {

@@ -55,7 +55,7 @@ export function openTls(settings: Config['security'], options: TlsOptions): Tls 
       changed(material) {
         for (const server of servers) server.setSecureContext(material)
         const { subject, validTo } = new X509Certificate(material.cert)
-        tell({ kind: 'certificates.reloaded', subject, validTo })
+        notify({ kind: 'certificates.reloaded', subject, validTo })
       },
       refused: ({ message }) => notify({ kind: 'certificates.refused', reason: message }),
       lookMs,
