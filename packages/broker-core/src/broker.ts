@@ -2,7 +2,7 @@ import type { Authorization } from './authorization/authorization.ts'
 import type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
 import type { CallerLimitName, LimitsOfCaller } from './caller-limits.ts'
-import { CallerLimits } from './caller-limits.ts'
+import { CallerUsage } from './caller-limits.ts'
 import type { Engine, EngineHealth, EngineLimits, EngineStats } from './engine.ts'
 import type { BrokerError } from './errors.ts'
 import type { BrokerContext } from './handle/access.ts'
@@ -155,7 +155,7 @@ const SYSTEM: Caller = Object.freeze({ clientId: 'signalbox' })
  */
 export function createBroker(engine: Engine, options: BrokerOptions = {}): CreatedBroker {
   const { limitsOf, onLimit = () => {}, observers = [], routing } = options
-  const limits = limitsOf && new CallerLimits(engine, { limitsOf, onLimit })
+  const limits = limitsOf && new CallerUsage(engine, { limitsOf, onLimit })
   const context: BrokerContext = { engine, observers: new Observers(observers), routing, limits, limited: true }
   return {
     broker: new Broker(context, options.authorization),

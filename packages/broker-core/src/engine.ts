@@ -115,7 +115,7 @@ export interface ReceiveOptions {
   readonly signal?: AbortSignal
 }
 
-export interface Settlement {
+export interface SettleResult {
   readonly settled: number
   /** Receipts that settled nothing: unknown, already settled, of another client, or past their lease. */
   readonly lost: readonly string[]
@@ -133,15 +133,15 @@ export interface QueueEngine {
    */
   receive(channel: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]>
   /** Removes the messages for good; resolves when that is durable. */
-  ack(receipts: readonly string[], clientId: string): Promise<Settlement>
+  ack(receipts: readonly string[], clientId: string): Promise<SettleResult>
   /**
    * Gives the messages back at once, each to its place. Counts as a receive: a message that has had its
    * `maxReceiveCount` moves to its dead-letter queue with tags `dlq_source`, `dlq_reason` and `dlq_receive_count` (C2),
    * without expiry there.
    */
-  nack(receipts: readonly string[], clientId: string): Promise<Settlement>
+  nack(receipts: readonly string[], clientId: string): Promise<SettleResult>
   /** Sets the end of the leases to `leaseMs` from now. */
-  extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<Settlement>
+  extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult>
   /** The messages that a receive would give next, without touching them. Empty for a queue that does not exist. */
   peek(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly QueueMessage[]>
   /** Removes every message that is not leased, delayed ones included; resolves with how many. */

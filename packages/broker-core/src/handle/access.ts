@@ -5,7 +5,7 @@ import type { Authorization } from '../authorization/authorization.ts'
 import { GuardedSubscription } from '../authorization/guarded-subscription.ts'
 import type { PolicyAction, ResourceType } from '../authorization/vocabulary.ts'
 import type { Caller } from '../caller.ts'
-import type { CallerLimits } from '../caller-limits.ts'
+import type { CallerUsage } from '../caller-limits.ts'
 import type { ChannelType } from '../channel.ts'
 import { assertChannelName, assertSubscriptionPattern, isReservedChannel, RESERVED_PREFIX } from '../channel.ts'
 import type { Engine, Subscription } from '../engine.ts'
@@ -23,7 +23,7 @@ export interface BrokerContext {
   /** Where accepted messages are copied to; undefined when nothing is ever routed. */
   readonly routing: Routing | undefined
   /** Counts what callers hold; undefined when nothing is limited. */
-  readonly limits: CallerLimits | undefined
+  readonly limits: CallerUsage | undefined
   /** Whether the limits hold for this broker's callers; what operators create does not count. */
   readonly limited: boolean
 }
@@ -41,7 +41,7 @@ export class Access {
   readonly internal: boolean
   /** The policy that the caller is subject to; undefined when there is none. */
   readonly #authorization: Authorization | undefined
-  readonly #limits: CallerLimits | undefined
+  readonly #limits: CallerUsage | undefined
   /** False where the limits do not hold for the caller. */
   readonly #limited: boolean
 

@@ -6,7 +6,7 @@ import type {
   QueueSend,
   ReceiveOptions,
   SendResult,
-  Settlement,
+  SettleResult,
 } from '@signalbox/broker-core'
 import { unavailable } from '@signalbox/broker-core'
 
@@ -192,17 +192,17 @@ export class EmbeddedQueues implements QueueEngine {
 
   // ── Settling ──
 
-  async ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async ack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
     this.#checkOpen()
     return this.#settlement.ack(receipts, clientId)
   }
 
-  async nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
     this.#checkOpen()
     return this.#settlement.nack(receipts, clientId)
   }
 
-  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<Settlement> {
+  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult> {
     this.#checkOpen()
     return this.#settlement.extend(receipts, clientId, leaseMs)
   }

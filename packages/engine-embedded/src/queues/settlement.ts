@@ -1,4 +1,4 @@
-import type { Settlement } from '@signalbox/broker-core'
+import type { SettleResult } from '@signalbox/broker-core'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import type { Store } from '../store/store.ts'
@@ -28,19 +28,19 @@ export class LeaseSettlement {
     this.#context = context
   }
 
-  async ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async ack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
     const { taken, lost } = this.#take(receipts, clientId)
     await this.#forEachQueue(taken, (queue, leases) => this.#acknowledge(queue, leases))
     return { settled: taken.length, lost }
   }
 
-  async nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
     const { taken, lost } = this.#take(receipts, clientId)
     await this.#forEachQueue(taken, (queue, leases) => this.#release(queue, leases))
     return { settled: taken.length, lost }
   }
 
-  extend(receipts: readonly string[], clientId: string, leaseMs: number): Settlement {
+  extend(receipts: readonly string[], clientId: string, leaseMs: number): SettleResult {
     const lost: string[] = []
     let settled = 0
     for (const receipt of new Set(receipts)) {

@@ -5,7 +5,7 @@ import type {
   QueueSend,
   ReceiveOptions,
   SendResult,
-  Settlement,
+  SettleResult,
 } from '@signalbox/broker-core'
 import { messageOf, unavailable } from '@signalbox/broker-core'
 
@@ -141,15 +141,15 @@ export class NatsQueues implements QueueEngine {
     }
   }
 
-  async ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async ack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
     return this.#settlements.settle(receipts, clientId, { what: 'ack' })
   }
 
-  async nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
     return this.#settlements.settle(receipts, clientId, { what: 'nack' })
   }
 
-  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<Settlement> {
+  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult> {
     return this.#settlements.settle(receipts, clientId, { what: 'extend', leaseMs })
   }
 

@@ -1,4 +1,4 @@
-import type { Settlement } from '@signalbox/broker-core'
+import type { SettleResult } from '@signalbox/broker-core'
 import { messageOf, messageSize } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 import type { Static } from 'typebox'
@@ -84,7 +84,7 @@ export class Settlements {
     }
   }
 
-  async settle(receipts: readonly string[], clientId: string, wish: Wish): Promise<Settlement> {
+  async settle(receipts: readonly string[], clientId: string, wish: Wish): Promise<SettleResult> {
     const all = [...new Set(receipts)]
     const settled = await Promise.all(all.map((receipt) => this.#settle(receipt, clientId, wish)))
     return { settled: settled.filter(Boolean).length, lost: all.filter((_, i) => settled[i] !== true) }
