@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 import type { QueueSend, Reply } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import type { EngineProblem, NatsEngine } from '@signalbox/engine-nats'
+import type { NatsEngineProblem, NatsEngine } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -28,7 +28,7 @@ async function startSecured(): Promise<NatsServer> {
   return nats
 }
 
-async function openNode(nats: NatsServer, user: string, problems: EngineProblem[] = []): Promise<NatsEngine> {
+async function openNode(nats: NatsServer, user: string, problems: NatsEngineProblem[] = []): Promise<NatsEngine> {
   const engine = await openNatsEngine({
     servers: [nats.url.replace('tls://', `tls://${user}@`)],
     tls: { caFile: certificate('authority.crt') },
@@ -48,7 +48,7 @@ const REPLY: Reply = { executed: true, error: '', body: encodeText('answer'), me
 describe.skipIf(NATS_SERVER === undefined)('what docs/security.md says of NATS', () => {
   test('NATS - the permissions of the page are enough for all that nodes do, and nobody else is let in', async () => {
     const nats = await startSecured()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const one = await openNode(nats, 'signalbox:right', problems)
     const two = await openNode(nats, 'signalbox:right', problems)
 

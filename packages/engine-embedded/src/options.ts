@@ -21,7 +21,7 @@ export interface EmbeddedEngineOptions {
   /** Told of every group commit: how many operations and message bytes shared it, and how long it took with its sync. */
   readonly onCommit?: (commit: CommitInfo) => void
   /** Told when something is wrong or well again, for the log. Must not throw. */
-  readonly onProblem?: (problem: EngineProblem) => void
+  readonly onProblem?: (problem: EmbeddedEngineProblem) => void
   /** The wall clock, milliseconds since the epoch. Leases do not use it: they end by a monotonic clock. @default Date.now */
   readonly now?: () => number
 }
@@ -32,7 +32,7 @@ export interface CommitInfo {
   readonly durationMs: number
 }
 
-export interface EngineProblem {
+export interface EmbeddedEngineProblem {
   /**
    * `full`: writes fail for lack of space · `failed`: the store is being reopened, or stays closed · `healed`: either is
    * over · `damaged`: something cannot be read, told once for each place · `listener`: a subscriber's listener threw.
@@ -54,7 +54,7 @@ export interface Settings {
   readonly logMaxAgeMs: number
   readonly logMaxBytes: number
   readonly onCommit: (commit: CommitInfo) => void
-  readonly onProblem: (problem: EngineProblem) => void
+  readonly onProblem: (problem: EmbeddedEngineProblem) => void
   readonly now: () => number
 }
 

@@ -11,12 +11,12 @@ import type {
 import { BrokerError, messageSize, OpenSubscription, OrderedSet, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
-import type { EngineProblem } from './options.ts'
+import type { EmbeddedEngineProblem } from './options.ts'
 
-type Handler = (request: RequestMessage) => Promise<Reply>
+type RequestHandler = (request: RequestMessage) => Promise<Reply>
 
 interface Responder {
-  readonly handler: Handler
+  readonly handler: RequestHandler
   readonly subscription: OpenSubscription
 }
 
@@ -60,14 +60,14 @@ const FAILED: Reply = Object.freeze({
 export class EmbeddedRequests implements RequestEngine {
   readonly #registry: ChannelRegistry
   readonly #now: () => number
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: EmbeddedEngineProblem) => void
   readonly #requestChannels: Record<RequestType, Map<string, RequestChannel>> = {
     commands: new Map(),
     queries: new Map(),
   }
   #closed = false
 
-  constructor(registry: ChannelRegistry, now: () => number, onProblem: (problem: EngineProblem) => void) {
+  constructor(registry: ChannelRegistry, now: () => number, onProblem: (problem: EmbeddedEngineProblem) => void) {
     this.#registry = registry
     this.#now = now
     this.#onProblem = onProblem
@@ -159,7 +159,7 @@ export class EmbeddedRequests implements RequestEngine {
   }
 
   /** Calls a handler; holds on to nothing while it works. */
-  #handle(handler: Handler, message: RequestMessage): Promise<Reply> {
+  #handle(handler: RequestHandler, message: RequestMessage): Promise<Reply> {
     const failed = (error: unknown): Reply => {
       // What the handler threw may say more than the requester should know.
       this.#onProblem({ kind: 'listener', message: 'the handler of a command or query threw', error })
@@ -176,7 +176,7 @@ export class EmbeddedRequests implements RequestEngine {
     type: RequestType,
     name: string,
     { group: groupName = '', signal }: SubscribeOptions,
-    handler: Handler,
+    handler: RequestHandler,
   ): Promise<Subscription> {
     signal?.throwIfAborted()
     if (this.#closed) throw unavailable('it is closed')

@@ -2,7 +2,7 @@ import type { Message, OutgoingMessage, SubscribeOptions, Subscription, TopicEng
 import { isWildcardPattern, messageSize, OpenSubscription, PatternIndex, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
-import type { EngineProblem } from './options.ts'
+import type { EmbeddedEngineProblem } from './options.ts'
 
 interface Subscriber {
   readonly pattern: string
@@ -12,7 +12,7 @@ interface Subscriber {
 }
 
 /** Who gets the events of one channel: everybody without a group, and one member of each group in turn. */
-interface Route {
+interface EventRoute {
   readonly each: readonly Subscriber[]
   readonly groups: readonly { readonly members: readonly Subscriber[]; next: number }[]
 }
@@ -27,7 +27,7 @@ const MAX_ROUTES = 4_096
 export class EmbeddedTopics implements TopicEngine {
   readonly #registry: ChannelRegistry
   readonly #now: () => number
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: EmbeddedEngineProblem) => void
   readonly #literal = new Map<string, Set<Subscriber>>()
   readonly #wildcard = new Set<Subscriber>()
   readonly #wildcardIndex = new PatternIndex<Subscriber>()
@@ -35,13 +35,13 @@ export class EmbeddedTopics implements TopicEngine {
   readonly #departed = new Set<string>()
   #departedAt = 0
   #departures: NodeJS.Timeout | undefined
-  readonly #routes = new Map<string, Route>()
+  readonly #routes = new Map<string, EventRoute>()
   /** Events published by a listener wait here, so that every subscriber sees the same order. */
   readonly #queue: { readonly channel: LiveChannel; readonly event: Message; readonly size: number }[] = []
   #dispatching = false
   #closed = false
 
-  constructor(registry: ChannelRegistry, now: () => number, onProblem: (problem: EngineProblem) => void) {
+  constructor(registry: ChannelRegistry, now: () => number, onProblem: (problem: EmbeddedEngineProblem) => void) {
     this.#registry = registry
     this.#now = now
     this.#onProblem = onProblem
@@ -92,7 +92,7 @@ export class EmbeddedTopics implements TopicEngine {
     return true
   }
 
-  #routeOf(channel: string): Route {
+  #routeOf(channel: string): EventRoute {
     const known = this.#routes.get(channel)
     if (known) return known
     const matching = [...(this.#literal.get(channel) ?? []), ...this.#wildcardIndex.matching(channel)]

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import Database from 'better-sqlite3'
 
 import { isBrokerError } from '@signalbox/broker-core'
-import type { EmbeddedEngine, EngineProblem } from '@signalbox/engine-embedded'
+import type { EmbeddedEngine, EmbeddedEngineProblem } from '@signalbox/engine-embedded'
 
 // The seam for faults is not part of the package's surface.
 import { openEngine } from '../src/engine.ts'
@@ -13,11 +13,11 @@ import { CLIENT, eventually, Folder, logged, queued, receive, textsOf } from './
 
 interface Opened {
   readonly engine: EmbeddedEngine
-  readonly problems: EngineProblem[]
+  readonly problems: EmbeddedEngineProblem[]
 }
 
 async function open(folder: Folder, options: Parameters<Folder['open']>[0] = {}): Promise<Opened> {
-  const problems: EngineProblem[] = []
+  const problems: EmbeddedEngineProblem[] = []
   const engine = await folder.open({ ...options, onProblem: (problem) => problems.push(problem) })
   onTestFinished(() => engine.close())
   return { engine, problems }
@@ -137,7 +137,7 @@ test('damaged store - leases of a damaged queue end, and closing takes no longer
 })
 
 /** What callers, timers and sweeps do with a store; every call may fail, and only as it should. Returns what was reported. */
-async function useAll({ engine, problems }: Opened): Promise<EngineProblem['kind'][]> {
+async function useAll({ engine, problems }: Opened): Promise<EmbeddedEngineProblem['kind'][]> {
   const calls = await Promise.allSettled([
     engine.queues.send('new', queued('x')),
     engine.queues.send('new', queued('x', { delayMs: 1, expirationMs: 2, deduplicationId: 'id' })),
@@ -197,8 +197,8 @@ test('damaged store - a list of channels that cannot be read is refused when the
 test('failed store - a store that fails again and again stays closed, and says so', async () => {
   await using folder = await Folder.make()
   const faults = new Int32Array(new SharedArrayBuffer(4))
-  const problems: EngineProblem[] = []
-  const options = { path: folder.path, onProblem: (problem: EngineProblem) => problems.push(problem) }
+  const problems: EmbeddedEngineProblem[] = []
+  const options = { path: folder.path, onProblem: (problem: EmbeddedEngineProblem) => problems.push(problem) }
   await using engine = await openEngine(options, faults, { firstMs: 1, lastMs: 4, limit: 3, steadyMs: 60_000 })
   Atomics.store(faults, 0, 2)
   await eventually(async () => {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-import type { EmbeddedEngine, EngineProblem } from '@signalbox/engine-embedded'
+import type { EmbeddedEngine, EmbeddedEngineProblem } from '@signalbox/engine-embedded'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 
 // The seam for faults is not part of the package's surface.
@@ -91,8 +91,8 @@ async function expectConsistent(engine: EmbeddedEngine, load: Load): Promise<voi
 test('full disk - writes fail and say so, reads go on, and it heals by itself, under load', async () => {
   await using folder = await Folder.make()
   const faults = new Int32Array(new SharedArrayBuffer(4))
-  const problems: EngineProblem[] = []
-  const options = { path: folder.path, onProblem: (problem: EngineProblem) => problems.push(problem) }
+  const problems: EmbeddedEngineProblem[] = []
+  const options = { path: folder.path, onProblem: (problem: EmbeddedEngineProblem) => problems.push(problem) }
   await using engine = await openEngine(options, faults)
   const load = new Load(engine, 'load')
   await load.confirms(500)
@@ -124,8 +124,8 @@ test('full disk - writes fail and say so, reads go on, and it heals by itself, u
 test('failed sync - the store is reopened and read again, and nothing confirmed is lost, under load', async () => {
   await using folder = await Folder.make()
   const faults = new Int32Array(new SharedArrayBuffer(4))
-  const problems: EngineProblem[] = []
-  const options = { path: folder.path, onProblem: (problem: EngineProblem) => problems.push(problem) }
+  const problems: EmbeddedEngineProblem[] = []
+  const options = { path: folder.path, onProblem: (problem: EmbeddedEngineProblem) => problems.push(problem) }
   await using engine = await openEngine(options, faults)
   const load = new Load(engine, 'load')
   await load.confirms(500)

@@ -13,7 +13,7 @@ import type { LiveChange } from './channels/peers.ts'
 import { Peers } from './channels/peers.ts'
 import { StoredChannels } from './channels/stored-channels.ts'
 import { Connection } from './connection.ts'
-import { ENVELOPE_BYTES } from './envelope.ts'
+import { MESSAGE_ENVELOPE_BYTES } from './envelope.ts'
 import { API, NatsEngineError } from './errors.ts'
 import { Housekeeping } from './housekeeping.ts'
 import { NatsLogs } from './logs/nats-logs.ts'
@@ -66,7 +66,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
     // As it is at the start: what servers offer later is used, and not declared any more.
     this.capabilities = Object.freeze({ ...CAPABILITIES, expiryWithoutNode: features.messageTtl })
     this.limits = {
-      maxMessageBytes: Math.min(settings.maxMessageBytes, connection.maxPayload - ENVELOPE_BYTES),
+      maxMessageBytes: Math.min(settings.maxMessageBytes, connection.maxPayload - MESSAGE_ENVELOPE_BYTES),
       maxChannels: settings.maxChannels,
     }
     this.queues = queues
@@ -259,7 +259,7 @@ function warnings({ replicas, maxMessageBytes, onProblem }: Settings, { maxPaylo
         'messages are stored by one NATS server only, which a crash of its machine may cost the last of; set 3 replicas to keep them',
     })
   }
-  if (maxPayload - ENVELOPE_BYTES < maxMessageBytes) {
+  if (maxPayload - MESSAGE_ENVELOPE_BYTES < maxMessageBytes) {
     onProblem({
       kind: 'warning',
       message: `NATS takes messages of ${maxPayload} bytes; raise max_payload in its configuration to take ${maxMessageBytes}`,

@@ -41,10 +41,10 @@ export interface NatsEngineOptions {
   /** How long servers from 2.11 on keep an expired message that no node removed, for who may still hold it, in milliseconds; they count whole seconds. @default 86400000 */
   readonly expiredKeptMs?: number
   /** Told when something is wrong or well again, for the log. Must not throw. */
-  readonly onProblem?: (problem: EngineProblem) => void
+  readonly onProblem?: (problem: NatsEngineProblem) => void
 }
 
-export interface EngineProblem {
+export interface NatsEngineProblem {
   /** `disconnected`: the connection is lost or was never there · `healed`: it is back · `warning`: it works, with less than was asked for · `listener`: a subscriber's listener threw · `failed`: something in the background did not work. */
   readonly kind: 'disconnected' | 'healed' | 'warning' | 'listener' | 'failed'
   readonly message: string
@@ -70,7 +70,7 @@ export interface Settings {
   readonly requestTimeoutMs: number
   readonly ackWaitMs: number
   readonly expiredKeptMs: number
-  readonly onProblem: (problem: EngineProblem) => void
+  readonly onProblem: (problem: NatsEngineProblem) => void
 }
 
 /** @throws NatsEngineError OPTION_INVALID */

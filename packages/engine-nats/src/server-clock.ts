@@ -2,7 +2,7 @@ import { unavailable } from '@signalbox/broker-core'
 import { performance } from 'node:perf_hooks'
 
 import type { KeyedRecords } from './keyed-records.ts'
-import type { EngineProblem } from './options.ts'
+import type { NatsEngineProblem } from './options.ts'
 import type { Subjects } from './subjects.ts'
 
 /** Clocks that differ by more are warned of, in milliseconds. */
@@ -22,7 +22,7 @@ const ASK_AGAIN_MS = 1_000
 export class ServerClock {
   readonly #keyedRecords: KeyedRecords
   readonly #key: string
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: NatsEngineProblem) => void
   /** The servers' time less that of the timer that no setting of the clock moves; undefined until it was asked for. */
   #serversAhead: number | undefined
   #measuredAt = -Infinity
@@ -30,7 +30,7 @@ export class ServerClock {
   #reported: 'right' | 'off' | 'skewed' = 'right'
   #timer: NodeJS.Timeout | undefined
 
-  private constructor(keyedRecords: KeyedRecords, subjects: Subjects, onProblem: (problem: EngineProblem) => void) {
+  private constructor(keyedRecords: KeyedRecords, subjects: Subjects, onProblem: (problem: NatsEngineProblem) => void) {
     this.#keyedRecords = keyedRecords
     this.#key = subjects.keyedRecord('clock')
     this.#onProblem = onProblem
@@ -39,7 +39,7 @@ export class ServerClock {
   static async start(
     keyedRecords: KeyedRecords,
     subjects: Subjects,
-    onProblem: (problem: EngineProblem) => void,
+    onProblem: (problem: NatsEngineProblem) => void,
   ): Promise<ServerClock> {
     const clock = new ServerClock(keyedRecords, subjects, onProblem)
     await clock.measure()

@@ -1,6 +1,6 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import { engineContract } from '@signalbox/broker-core/testing'
-import type { EngineProblem, NatsEngine, NatsEngineOptions } from '@signalbox/engine-nats'
+import type { NatsEngineProblem, NatsEngine, NatsEngineOptions } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 
@@ -63,7 +63,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
   }
 
   test('CL-17 - a start warns of servers before 2.10, and of no other', async () => {
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(unusedPrefix(), { onProblem: (problem) => void problems.push(problem) })
     const warnings = problems.filter(({ message }) => message.startsWith('nats-server 2.'))
     const { checks } = await node.health()
@@ -136,7 +136,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
   }, 180_000)
 
   test('CL-8 - a node that starts while there are fewer servers than replicas says so, and waits for them', async () => {
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const leaving = new AbortController()
     const opening = openNode(unusedPrefix(), {
       replicas: 5,

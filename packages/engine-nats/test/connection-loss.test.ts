@@ -1,6 +1,6 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import type { StoredEvent } from '@signalbox/broker-core'
-import type { EngineProblem } from '@signalbox/engine-nats'
+import type { NatsEngineProblem } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { connect } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -29,7 +29,7 @@ function sequencesInto(into: number[]): (entry: StoredEvent) => void {
 describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
   test('CL-5 - calls fail soon with ENGINE_UNAVAILABLE, health says why, and both are well again', async () => {
     const server = await startServer()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { ...QUICK, onProblem: (problem) => problems.push(problem) })
     await node.queues.send('q', queued('before'))
     await server.kill()
@@ -93,7 +93,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
 
   test('CL-5 - a frozen server is given up within seconds, so that the node can go on at another one', async () => {
     const server = await startServer()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     await openNode(server, { onProblem: (problem) => problems.push(problem) })
     const heard = performance.now()
     server.pause()
@@ -210,7 +210,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
   test('CL-8 - a node that starts while NATS is down says so, waits, and is ready when it comes', async () => {
     const server = await startServer()
     await server.stop()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const opening = openNode(server, { onProblem: (problem) => problems.push(problem) })
     await vi.waitFor(() => expect(problems.map(({ kind }) => kind)).toEqual(['disconnected']), PATIENT)
     await server.start()

@@ -1,5 +1,5 @@
 import type { StoredEvent } from '@signalbox/broker-core'
-import type { EngineProblem } from '@signalbox/engine-nats'
+import type { NatsEngineProblem } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { jetstreamManager } from '@nats-io/jetstream'
@@ -55,7 +55,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
 
   test('options - a message over the servers’ max_payload is MESSAGE_TOO_LARGE, and the start warns', async () => {
     const server = await startServer()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
     expect(node.limits.maxMessageBytes).toBe(16 * 1024 * 1024 - 4_096)
     expect(problems.map(({ kind, message }) => `${kind}: ${message}`).join('\n')).toMatch(/warning: .*max_payload/)
@@ -74,7 +74,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     const without = await startServer({ jetstream: false })
     const refused = openNatsEngine({ servers: [without.url], waitForServers: false, requestTimeoutMs: 500 })
     await expect(refused).rejects.toMatchObject({ code: 'JETSTREAM_MISSING' })
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const leaving = new AbortController()
     const waiting = openNatsEngine({
       servers: [without.url],

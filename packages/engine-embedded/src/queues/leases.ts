@@ -2,7 +2,7 @@ import { NumberMap } from '@signalbox/broker-core'
 import { randomUUID } from 'node:crypto'
 
 import type { Queue } from './queue.ts'
-import type { Entry } from './window.ts'
+import type { WindowEntry } from './window.ts'
 
 /** One delivery of one message to one client. */
 export interface Lease {
@@ -11,7 +11,7 @@ export interface Lease {
   readonly receipt: string
   readonly clientId: string
   readonly queue: Queue
-  readonly entry: Entry
+  readonly entry: WindowEntry
   /** By the monotonic clock, in milliseconds. */
   deadline: number
   /** When the timer looks at it: at its deadline, or later when its end could not be stored the first time. */
@@ -50,7 +50,7 @@ export class Leases {
     this.#onLapse = onLapse
   }
 
-  grant(queue: Queue, entry: Entry, clientId: string, leaseMs: number): Lease {
+  grant(queue: Queue, entry: WindowEntry, clientId: string, leaseMs: number): Lease {
     const deadline = performance.now() + leaseMs
     const number = ++this.#lastNumber
     const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}`

@@ -5,7 +5,7 @@ import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { QueueReader } from './queue-reader.ts'
 import { SMALL_BYTES } from './queue-reader.ts'
-import type { Entry } from './window.ts'
+import type { WindowEntry } from './window.ts'
 import { Window } from './window.ts'
 
 /** The most messages of a queue that are known in memory, leased ones not counted. */
@@ -43,7 +43,7 @@ export class Queue {
   readonly #context: QueueContext
   readonly #window = new Window()
   /** On lease, or being settled: on disk, but not to be given out. */
-  readonly #held = new NumberMap<Entry>()
+  readonly #held = new NumberMap<WindowEntry>()
   readonly waiters = new OrderedSet<Waiter>()
   #pagedTo = 0
   #complete = false
@@ -81,7 +81,7 @@ export class Queue {
   }
 
   /** Whether this very delivery is still out; not after its channel was deleted, though another has its sequence. */
-  holds(entry: Entry): boolean {
+  holds(entry: WindowEntry): boolean {
     return this.#held.get(entry.sequence) === entry
   }
 
@@ -145,7 +145,7 @@ export class Queue {
     return deliveries
   }
 
-  #load(channel: LiveChannel, entry: Entry): QueueMessage | undefined {
+  #load(channel: LiveChannel, entry: WindowEntry): QueueMessage | undefined {
     if (entry.message) return entry.message
     const read = this.#context.reader.one(channel.id, this.name, entry.sequence)
     if (!read) return undefined
@@ -154,7 +154,7 @@ export class Queue {
     return entry.message
   }
 
-  #nextPage(channel: LiveChannel): Entry | undefined {
+  #nextPage(channel: LiveChannel): WindowEntry | undefined {
     while (!this.#complete) {
       const page = this.#context.reader.page(channel, this.#pagedTo, PAGE)
       this.#complete = page.length < PAGE
@@ -182,13 +182,13 @@ export class Queue {
   // ── Putting messages in ──
 
   /** A message that was just stored, or has become due, or came from another queue. */
-  arrived(entry: Entry): void {
+  arrived(entry: WindowEntry): void {
     if (this.#held.has(entry.sequence) || this.#paused > 0) return
     if (this.cold && entry.sequence > this.#pagedTo) this.#complete = false
     else this.#place(entry)
   }
 
-  #place(entry: Entry): void {
+  #place(entry: WindowEntry): void {
     if (entry.sequence > this.#pagedTo) {
       if (!this.#complete) return
       this.#pagedTo = entry.sequence
@@ -201,7 +201,7 @@ export class Queue {
   }
 
   /** Gives held messages back to their places. */
-  giveBack(entries: readonly Entry[]): void {
+  giveBack(entries: readonly WindowEntry[]): void {
     for (const entry of entries) {
       if (!this.#held.delete(entry.sequence)) continue
       if (this.#paused === 0) this.#place(entry)

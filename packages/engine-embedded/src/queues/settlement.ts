@@ -6,7 +6,7 @@ import type { Release } from '../writer/operations.ts'
 import type { Lease, Leases } from './leases.ts'
 import { isExpired } from './queue.ts'
 import type { Queue } from './queue.ts'
-import type { Entry } from './window.ts'
+import type { WindowEntry } from './window.ts'
 
 export interface SettlementContext {
   readonly registry: ChannelRegistry
@@ -137,13 +137,16 @@ export class LeaseSettlement {
   }
 
   /** A message that expired on lease goes as expired, not to the dead-letter queue (C2); nor does it go to a damaged one. */
-  #releaseOf({ sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: Entry, now: number): Release {
+  #releaseOf(
+    { sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: WindowEntry,
+    now: number,
+  ): Release {
     const spent = maxReceiveCount > 0 && receiveCount >= maxReceiveCount && !isExpired(expiresAt, now)
     return { sequence, receiveCount, deadLetterQueue: spent && !this.#damaged(deadLetterQueue) ? deadLetterQueue : '' }
   }
 
   /** Puts messages back into their queue, unless they expired meanwhile. */
-  giveBack(queue: Queue, entries: readonly Entry[]): void {
+  giveBack(queue: Queue, entries: readonly WindowEntry[]): void {
     const now = this.#context.now()
     const expired = entries.filter(({ expiresAt }) => isExpired(expiresAt, now))
     queue.giveBack(entries.filter(({ expiresAt }) => !isExpired(expiresAt, now)))

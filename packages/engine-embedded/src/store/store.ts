@@ -7,7 +7,7 @@ import type { Settings } from '../options.ts'
 import type {
   ActivityOperation,
   GroupReply,
-  Kind,
+  OperationKind,
   OperationOf,
   ResultOf,
   WriterSettings,
@@ -176,7 +176,7 @@ export class Store {
   }
 
   /** As {@link Writer.submit}. */
-  submit<K extends Kind, T>(
+  submit<K extends OperationKind, T>(
     kind: K,
     operation: OperationOf<K>,
     bytes: number,

@@ -6,7 +6,7 @@ import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { touching } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
-import type { AppendOperation, AppendResult, NewEntry } from './operations.ts'
+import type { AppendOperation, AppendOperationResult, NewEntry } from './operations.ts'
 import { RefusedError } from './refusals.ts'
 
 export interface LogLimits {
@@ -88,7 +88,7 @@ export class LogOperations {
   }
 
   /** @throws RefusedError CONFLICT */
-  append({ channel: name, now, entry }: AppendOperation): AppendResult {
+  append({ channel: name, now, entry }: AppendOperation): AppendOperationResult {
     const existing = this.#channels.get('events_store', name)
     const { deduplicationId, columns } = entry
     const [id, , , , , key] = columns

@@ -172,8 +172,8 @@ export interface ChannelActivity {
 }
 
 export type Result =
-  | SendResult
-  | AppendResult
+  | SendOperationResult
+  | AppendOperationResult
   | SettleResult
   | ReleaseResult
   | PromoteResult
@@ -186,14 +186,14 @@ export type Result =
   | ActivityResult
 
 /** In the order of the messages; `duplicates` holds the id of the first send where a message was a duplicate. */
-export interface SendResult {
+export interface SendOperationResult {
   readonly kind: 'send'
   readonly channelId: number
   readonly sequences: readonly number[]
   readonly duplicates: readonly (string | undefined)[] | undefined
 }
 
-export interface AppendResult {
+export interface AppendOperationResult {
   readonly kind: 'append'
   readonly channelId: number
   readonly sequence: number
@@ -261,7 +261,7 @@ export interface ActivityResult {
 }
 
 /** An operation that could not be carried out; nothing of it was written. */
-export interface Refusal {
+export interface OperationRefusal {
   readonly kind: 'refused'
   readonly code: 'QUEUE_FULL' | 'CONFLICT' | 'DISK_FULL' | 'DAMAGED' | 'FAILED'
   readonly message: string
@@ -270,11 +270,11 @@ export interface Refusal {
   readonly place?: DamagedPlace
 }
 
-export type Kind = Operation['kind']
-export type OperationOf<K extends Kind> = Extract<Operation, { kind: K }>
-export type ResultOf<K extends Kind> = Extract<Result, { kind: K }>
+export type OperationKind = Operation['kind']
+export type OperationOf<K extends OperationKind> = Extract<Operation, { kind: K }>
+export type ResultOf<K extends OperationKind> = Extract<Result, { kind: K }>
 
-export function isResultOf<K extends Kind>(kind: K, result: Result): result is ResultOf<K> {
+export function isResultOf<K extends OperationKind>(kind: K, result: Result): result is ResultOf<K> {
   return result.kind === kind
 }
 

@@ -21,7 +21,7 @@ import type {
   ReleaseOperation,
   ReleaseResult,
   SendOperation,
-  SendResult,
+  SendOperationResult,
   SettleOperation,
   SettleResult,
 } from './operations.ts'
@@ -130,7 +130,7 @@ export class QueueOperations {
   }
 
   /** @throws RefusedError QUEUE_FULL */
-  send({ channel: name, now, messages }: SendOperation): SendResult {
+  send({ channel: name, now, messages }: SendOperation): SendOperationResult {
     const existing = this.#channels.get('queues', name)
     const single = messages.length === 1 ? messages[0] : undefined
     if (single && single.deduplicationId === undefined) {
@@ -151,7 +151,7 @@ export class QueueOperations {
     existing: StoredChannel | undefined,
     messages: readonly NewQueueMessage[],
     now: number,
-  ): SendResult {
+  ): SendOperationResult {
     const ids = new Set<string>()
     let count = 0
     let bytes = 0

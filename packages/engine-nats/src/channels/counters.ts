@@ -2,7 +2,7 @@ import { messageOf } from '@signalbox/broker-core'
 import { reportFailure } from '../background.ts'
 import type { Connection } from '../connection.ts'
 import type { KeyedRecords } from '../keyed-records.ts'
-import type { EngineProblem } from '../options.ts'
+import type { NatsEngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'
 import type { ChannelCounts, CounterTable } from './counter-table.ts'
 import { addCounts, countsFrom, laterCounts, noCounts } from './counter-table.ts'
@@ -30,7 +30,7 @@ export class Counters {
   readonly #node: string
   readonly #table: CounterTable
   readonly #peers: Peers
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: NatsEngineProblem) => void
   readonly #isStored: (key: string) => boolean
   #timer: NodeJS.Timeout | undefined
   #storing: Promise<void> | undefined
@@ -43,7 +43,7 @@ export class Counters {
     table: CounterTable,
     peers: Peers,
     isStored: (key: string) => boolean,
-    onProblem: (problem: EngineProblem) => void,
+    onProblem: (problem: NatsEngineProblem) => void,
   ) {
     this.#connection = connection
     this.#keyedRecords = keyedRecords

@@ -10,7 +10,7 @@ import { FailingChannels } from './failing-channels.ts'
 import type { ChannelCounts } from './counter-table.ts'
 import { Forgetting } from './forgetting.ts'
 import { liveKey } from './live-channels.ts'
-import { Statistics } from './statistics.ts'
+import { ChannelStatistics } from './channel-statistics.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
 
 /** Channels asked about at the same time. */
@@ -23,7 +23,7 @@ export class NatsChannels implements ChannelEngine {
   readonly #logs: NatsLogs
   readonly #topics: NatsTopics
   readonly #failing: FailingChannels
-  readonly statistics: Statistics
+  readonly statistics: ChannelStatistics
   readonly forgetting: Forgetting
   #closed = false
 
@@ -31,7 +31,7 @@ export class NatsChannels implements ChannelEngine {
     this.#parts = parts
     this.#failing = new FailingChannels(parts)
     this.forgetting = new Forgetting(parts.storedChannels, parts.liveChannels, parts.counterTable, parts.peers)
-    this.statistics = new Statistics(parts, queues.gauges, logs.reader, this.#failing)
+    this.statistics = new ChannelStatistics(parts, queues.gauges, logs.reader, this.#failing)
     this.#queues = queues
     this.#logs = logs
     this.#topics = topics

@@ -4,7 +4,7 @@ import { createInbox } from '@nats-io/transport-node'
 import { messageOf } from '@signalbox/broker-core'
 
 import type { Connection } from '../connection.ts'
-import type { EngineProblem } from '../options.ts'
+import type { NatsEngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'
 import type { ChannelCounts, CounterTable } from './counter-table.ts'
 import { readPeerMessage } from './peer-messages.ts'
@@ -35,7 +35,7 @@ export class Peers {
   readonly #table: CounterTable
   readonly #onLive: (change: LiveChange) => void
   readonly #liveChannels: () => readonly LiveChange[]
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: NatsEngineProblem) => void
   readonly #others = new Map<string, { seen: number; readonly counts: Map<string, ChannelCounts> }>()
   #timer: NodeJS.Timeout | undefined
   #publishedAt = 0
@@ -48,7 +48,7 @@ export class Peers {
     node: string,
     table: CounterTable,
     live: { onChange: (change: LiveChange) => void; all: () => readonly LiveChange[] },
-    onProblem: (problem: EngineProblem) => void,
+    onProblem: (problem: NatsEngineProblem) => void,
   ) {
     this.#connection = connection
     this.#subjects = subjects

@@ -13,7 +13,7 @@ import { liveKey } from '../channels/live-channels.ts'
 import type { Parts } from '../parts.ts'
 import { hash } from '../subjects.ts'
 import { Requester, SILENCE_MS } from './requester.ts'
-import type { Handler } from './responder.ts'
+import type { RequestHandler } from './responder.ts'
 import { requestSize, Responder } from './responder.ts'
 
 /** Commands and queries on NATS: core subjects, where each group of subscribers is a queue group. */
@@ -46,7 +46,7 @@ export class NatsRequests implements RequestEngine {
     type: RequestType,
     name: string,
     { group, signal }: SubscribeOptions,
-    handler: Handler,
+    handler: RequestHandler,
   ): Promise<Subscription> {
     const { connection, liveChannels, counterTable, subjects } = this.#parts
     signal?.throwIfAborted()

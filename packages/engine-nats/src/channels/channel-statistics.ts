@@ -15,7 +15,7 @@ const PARALLEL = 64
 type Totals = Omit<EngineStats, 'channels'>
 
 /** The totals over all channels. Readers at the same time share one pass, and those within a second after it its outcome. */
-export class Statistics {
+export class ChannelStatistics {
   readonly #parts: Parts
   readonly #gauges: QueueGauges
   readonly #reader: LogReader

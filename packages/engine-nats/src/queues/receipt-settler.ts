@@ -27,7 +27,7 @@ type Wish = Static<typeof WISH>
 /** A receipt that was shown to another node than the one that has its lease. */
 const SHOWN = Type.Object({ receipt: Type.String(), clientId: Type.String(), wish: WISH })
 
-type Answer = 'settled' | 'lost' | 'moved'
+type ReceiptState = 'settled' | 'lost' | 'moved'
 
 /** How often a receipt is followed from node to node, while they come and go. */
 const HOPS = 4
@@ -38,7 +38,7 @@ const ASK_MS = 1_000
  * Settles leases, wherever they were granted. The node that granted a lease decides about it as long as it can be
  * reached; then some other node takes over the say.
  */
-export class Settlements {
+export class ReceiptSettler {
   readonly #parts: Parts
   readonly #leases: Leases
   readonly #keeper: LeaseKeeper
@@ -102,7 +102,7 @@ export class Settlements {
   }
 
   /** What this node says of a receipt: `moved` when another one may have its lease by now. */
-  async #settleIfHere(receipt: string, clientId: string, wish: Wish): Promise<Answer> {
+  async #settleIfHere(receipt: string, clientId: string, wish: Wish): Promise<ReceiptState> {
     const lease = this.#leases.get(receipt)
     if (lease && (await this.#claims.isOurs(lease))) {
       return (await this.#settleHere(receipt, clientId, wish)) ? 'settled' : 'lost'
@@ -165,7 +165,7 @@ export class Settlements {
   }
 
   /** Undefined when the node does not answer any more. */
-  async #ask(holder: string, receipt: string, clientId: string, wish: Wish): Promise<Answer | undefined> {
+  async #ask(holder: string, receipt: string, clientId: string, wish: Wish): Promise<ReceiptState | undefined> {
     const { connection, peers, node } = this.#parts
     if (holder === node) return (await this.#settleHere(receipt, clientId, wish)) ? 'settled' : 'lost'
     try {

@@ -20,7 +20,7 @@ const SKEWED_MS = 5_000
 const FIRST: Counts = { receiveCount: 1, uncounted: 0, recorded: false }
 
 /** Finds out which of a queue's deliveries are for a receiver, and deals with those that are not. */
-export class Admission {
+export class DeliveryAdmission {
   readonly #parts: Parts
   readonly #channel: StoredChannel
   readonly #disposal: Disposal
