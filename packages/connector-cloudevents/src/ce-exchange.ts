@@ -7,7 +7,7 @@ import { CeError } from './errors.ts'
 import type { CeOutcome } from './options.ts'
 
 /** What a route answers with. */
-export interface Answer {
+export interface CeAnswer {
   readonly status: number
   /** For a person. */
   readonly message: string
@@ -40,7 +40,7 @@ export class CeExchange extends HttpExchange {
     this.#onFinished = onFinished
   }
 
-  answer({ status, message, data, rejected = false, settlement }: Answer, settlements: Settlements): void {
+  answer({ status, message, data, rejected = false, settlement }: CeAnswer, settlements: Settlements): void {
     if (!this.begin()) return
     if (this.abandoned) {
       if (settlement !== undefined) settlements.settle(settlement, 'rollback')

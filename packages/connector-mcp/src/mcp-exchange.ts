@@ -11,7 +11,7 @@ import {
 } from '@signalbox/http-kit'
 import type { JsonRpcError, Unsettled } from '@signalbox/http-kit'
 
-import type { Accepted } from './accept.ts'
+import type { AcceptedMediaTypes } from './accept.ts'
 import { acceptedBy } from './accept.ts'
 import type { McpOutcome } from './options.ts'
 import type { ProtocolHeaders } from './session.ts'
@@ -49,7 +49,7 @@ export class McpExchange extends JsonRpcExchange {
     checkProtocolHeaders(this.request.headers, this.#named, id)
   }
 
-  get accepted(): Accepted {
+  get accepted(): AcceptedMediaTypes {
     return acceptedBy(this.request.headers.accept)
   }
 

@@ -7,7 +7,7 @@ import { hopsOf, hopsProblem, InFlight, internalError, JSON_RPC_CODES, JsonRpcEr
 import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 
-import type { AgentDirectory } from '../agent-directory.ts'
+import type { AgentLookup } from '../agent-lookup.ts'
 import { AGENTS_OWN } from '../a2a-exchange.ts'
 import type { A2aExchange } from '../a2a-exchange.ts'
 import { openAgentStream } from '../stream/index.ts'
@@ -21,7 +21,7 @@ export interface GatewayOptions {
   /** Knows what callers may do. */
   readonly broker: Broker
   readonly system: BrokerHandle
-  readonly registry: AgentDirectory
+  readonly registry: AgentLookup
   readonly requests: AgentRequests
   readonly streamLimits: StreamLimits
   readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>

@@ -4,16 +4,16 @@ import { Type } from 'typebox'
 
 import { CallEnded } from '../calls.ts'
 import { invalidParameters } from '../errors.ts'
-import { eventText } from '../event/event-text.ts'
-import type { Answer } from '../ce-exchange.ts'
+import { cloudEventText } from '../event/event-text.ts'
+import type { CeAnswer } from '../ce-exchange.ts'
 import { channel, receipts, STRICT } from './parameter-types.ts'
-import type { RouteCall } from './route.ts'
-import { defineRoute } from './route.ts'
+import type { CeRouteCall } from './route.ts'
+import { defineCeRoute } from './route.ts'
 
 /** No further message is added to an answer past this many bytes. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
-export const queueReceive = defineRoute({
+export const queueReceive = defineCeRoute({
   name: 'queue/receive',
   method: 'POST',
   summary:
@@ -74,7 +74,7 @@ async function receive(
   maxMessages: number,
   waitSeconds: number,
   leaseMs: number,
-  { broker, signal }: RouteCall,
+  { broker, signal }: CeRouteCall,
 ): Promise<readonly QueueDelivery[]> {
   const input = { maxMessages, maxBytes: MAX_ANSWER_BYTES, waitMs: waitSeconds * 1000, leaseMs, signal }
   try {
@@ -85,9 +85,9 @@ async function receive(
   }
 }
 
-function received(deliveries: readonly { readonly message: QueueMessage; readonly receipt?: string }[]): Answer {
+function received(deliveries: readonly { readonly message: QueueMessage; readonly receipt?: string }[]): CeAnswer {
   const messages = deliveries.map(({ message, receipt }) => {
-    const { text } = eventText('queues', message)
+    const { text } = cloudEventText('queues', message)
     const withReceipt = receipt === undefined ? '' : `"receipt":${JSON.stringify(receipt)},`
     return `{"event":${text},${withReceipt}"receive_count":${message.receiveCount}}`
   })
@@ -99,7 +99,7 @@ function received(deliveries: readonly { readonly message: QueueMessage; readonl
   }
 }
 
-export const queueAck = defineRoute({
+export const queueAck = defineCeRoute({
   name: 'queue/ack',
   method: 'POST',
   summary: 'Removes leased messages for good; the answer comes when that is durable.',
@@ -108,7 +108,7 @@ export const queueAck = defineRoute({
   run: ({ receipt }, { broker }) => settle('acknowledged', receipt, () => broker.queues.ack(receipt)),
 })
 
-export const queueNack = defineRoute({
+export const queueNack = defineCeRoute({
   name: 'queue/nack',
   method: 'POST',
   summary: 'Gives leased messages back at once, each to its place; that counts as a receive.',
@@ -121,7 +121,7 @@ async function settle(
   done: string,
   receipts: readonly string[],
   call: () => Promise<{ readonly settled: number; readonly lost: readonly string[] }>,
-): Promise<Answer> {
+): Promise<CeAnswer> {
   const { settled, lost } = await call()
   const text = `${settled} of ${receipts.length} messages ${done}`
   return {
@@ -135,7 +135,7 @@ async function settle(
   }
 }
 
-export const queueAckAll = defineRoute({
+export const queueAckAll = defineCeRoute({
   name: 'queue/ack_all',
   method: 'POST',
   summary: 'Drains a queue: removes every message that is not on lease, delayed ones included.',

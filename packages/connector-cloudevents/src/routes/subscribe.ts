@@ -8,8 +8,8 @@ import { handOver } from '../sse/hand-over.ts'
 import { storeStart } from '../sse/store-start.ts'
 import type { SubscriptionInfo } from '../sse/subscriptions.ts'
 import { channel, STRICT } from './parameter-types.ts'
-import type { RouteCall } from './route.ts'
-import { defineRoute } from './route.ts'
+import type { CeRouteCall } from './route.ts'
+import { defineCeRoute } from './route.ts'
 
 function common(channelText: string) {
   return {
@@ -33,7 +33,7 @@ interface CommonQuery {
   readonly client_id?: string
 }
 
-export const subscribeEvents = defineRoute({
+export const subscribeEvents = defineCeRoute({
   name: 'subscribe/events',
   method: 'GET',
   summary: 'Streams events as they are published. A subscriber that is too slow loses some, and is told how many.',
@@ -51,7 +51,7 @@ export const subscribeEvents = defineRoute({
     }),
 })
 
-export const subscribeEventsStore = defineRoute({
+export const subscribeEventsStore = defineCeRoute({
   name: 'subscribe/events-store',
   method: 'GET',
   summary:
@@ -90,7 +90,7 @@ export const subscribeEventsStore = defineRoute({
 })
 
 function requestRoute(name: 'commands' | 'queries', what: string) {
-  return defineRoute({
+  return defineCeRoute({
     name: `subscribe/${name}`,
     method: 'GET',
     summary: `Streams ${name}; each waits for its answer by \`send/response\`.`,
@@ -126,7 +126,7 @@ export const subscribeQueries = requestRoute('queries', 'query')
 async function subscribe(
   type: SubscriptionInfo['type'],
   query: CommonQuery,
-  { account, broker, exchange, identity, signal, environment }: RouteCall,
+  { account, broker, exchange, identity, signal, environment }: CeRouteCall,
   begin: (feed: Feed, options: { group?: string; signal: AbortSignal }) => Promise<Subscription>,
 ): Promise<undefined> {
   const { options, flusher, subscriptions } = environment

@@ -4,24 +4,24 @@ import type { BrokerHandle, Subscription } from '@signalbox/broker-core'
 import { SseStream } from '@signalbox/http-kit'
 
 import { publishStreamCancel } from '../channel/control.ts'
-import type { EndMark, Frame } from '../channel/frame.ts'
+import type { EndMark, StreamFrame } from '../channel/frame.ts'
 import { STREAM_FAILURES } from '../stream-failures.ts'
 import type { StreamFailure } from '../events.ts'
-import { ENVELOPE_BYTES, failureText } from '../events.ts'
+import { EVENT_ENVELOPE_BYTES, failureText } from '../events.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'
 import type { Timed } from '../stream-timer.ts'
 import { StreamTimer } from '../stream-timer.ts'
 import type { AgentStream, PipeOptions, StreamEnd } from './agent-stream.ts'
 import { Assembly } from './assembly.ts'
 import { Credit } from './credit.ts'
-import type { Receiver } from './receiver.ts'
+import type { FrameReceiver } from './frame-receiver.ts'
 
 /** One stream on the client's side: what its channel brings is written as fast as the client takes it. */
 export class ClientStream implements AgentStream, Timed {
   readonly streamId: string
   readonly #system: BrokerHandle
   readonly #limits: ResolvedStreamLimits
-  readonly #receiver: Receiver
+  readonly #receiver: FrameReceiver
   readonly #subscription: Subscription
   readonly #credit: Credit
   readonly #assembly: Assembly
@@ -50,7 +50,7 @@ export class ClientStream implements AgentStream, Timed {
     system: BrokerHandle,
     streamId: string,
     limits: ResolvedStreamLimits,
-    receiver: Receiver,
+    receiver: FrameReceiver,
     subscription: Subscription,
   ) {
     this.streamId = streamId
@@ -59,7 +59,7 @@ export class ClientStream implements AgentStream, Timed {
     this.#receiver = receiver
     this.#subscription = subscription
     this.#credit = new Credit(system, streamId, limits)
-    this.#assembly = new Assembly(limits.maxEventBytes + ENVELOPE_BYTES)
+    this.#assembly = new Assembly(limits.maxEventBytes + EVENT_ENVELOPE_BYTES)
   }
 
   pipeTo(response: ServerResponse, options: PipeOptions): Promise<StreamEnd> {
@@ -146,7 +146,7 @@ export class ClientStream implements AgentStream, Timed {
     }
   }
 
-  #write(sse: SseStream, frame: Frame): void {
+  #write(sse: SseStream, frame: StreamFrame): void {
     this.#lastEvent = performance.now()
     this.#written = frame.number
     this.#writtenBytes += frame.body.length

@@ -9,7 +9,7 @@ import { resolveLimits } from '../limits.ts'
 import type { Timed } from '../stream-timer.ts'
 import { StreamTimer } from '../stream-timer.ts'
 import type { RelayEnd, RelayOptions } from './relay-agent-stream.ts'
-import { Sender } from './sender.ts'
+import { FrameSender } from './frame-sender.ts'
 import { Upstream } from './upstream.ts'
 
 /** One stream on the agent's side: what the agent's response brings is sent as far as the client's node gives credit. */
@@ -17,7 +17,7 @@ export class Relay implements Timed {
   readonly #options: RelayOptions
   readonly #limits: ResolvedStreamLimits
   readonly #timer: StreamTimer
-  readonly #sender: Sender
+  readonly #sender: FrameSender
   readonly #upstream: Upstream
   #control: Subscription | undefined
   #lastCredit = performance.now()
@@ -31,7 +31,7 @@ export class Relay implements Timed {
     this.#options = options
     this.#limits = limits
     this.#timer = StreamTimer.for(limits)
-    this.#sender = new Sender({
+    this.#sender = new FrameSender({
       system,
       streamId,
       limits,

@@ -33,7 +33,7 @@ export interface SenderOptions {
 }
 
 /** Sends a stream's events as numbered frames, within the credit that the client's node grants (A11). */
-export class Sender implements BudgetWaiter {
+export class FrameSender implements BudgetWaiter {
   readonly #options: SenderOptions
   readonly #channel: string
   #windowBytes: number

@@ -1,4 +1,4 @@
 import type { AgentRegistry } from '@signalbox/registry'
 
 /** What the gateway needs of the agent registry. */
-export type AgentDirectory = Pick<AgentRegistry, 'find' | 'get' | 'list' | 'onChange'>
+export type AgentLookup = Pick<AgentRegistry, 'find' | 'get' | 'list' | 'onChange'>

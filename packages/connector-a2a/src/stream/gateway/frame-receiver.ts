@@ -1,11 +1,11 @@
 import type { Message } from '@signalbox/broker-core'
 
-import type { Frame } from '../channel/frame.ts'
+import type { StreamFrame } from '../channel/frame.ts'
 import { decodeFrame } from '../channel/frame.ts'
 
 /** The frames of a stream in their order. What came and was not yet taken is bounded by the credit that was granted. */
-export class Receiver {
-  #frames: Frame[] = []
+export class FrameReceiver {
+  #frames: StreamFrame[] = []
   #last = 0
   #gap = false
   #lastHeard = performance.now()
@@ -47,7 +47,7 @@ export class Receiver {
     this.#onChange = listener
   }
 
-  next(): Frame | undefined {
+  next(): StreamFrame | undefined {
     return this.#frames.shift()
   }
 
