@@ -36,7 +36,7 @@ import { warnOfOpenNats } from './security/nats-warnings.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
-import { openEngine } from './store.ts'
+import { openConfiguredEngine } from './store.ts'
 import { VERSION } from './version.ts'
 
 export interface ServerOptions {
@@ -137,7 +137,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const listeners = [api, http]
 
     const engine = await untilAborted(
-      openEngine(config, { metrics, log, signal, waiting: (reason) => health.waiting(reason) }),
+      openConfiguredEngine(config, { metrics, log, signal, waiting: (reason) => health.waiting(reason) }),
       signal,
       (late) => late.close(),
     )

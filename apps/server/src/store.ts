@@ -22,7 +22,7 @@ export interface EngineReports {
  * client library are not loaded: some 50 ms of a start.
  * @throws ServerError START_FAILED when the store is in use, damaged or not writable, or the cluster refuses
  */
-export function openEngine(config: Config, reports: EngineReports): Promise<Engine> {
+export function openConfiguredEngine(config: Config, reports: EngineReports): Promise<Engine> {
   return config.engine === 'nats' ? openCluster(config, reports) : openStore(config, reports)
 }
 

@@ -14,7 +14,7 @@ import {
   list,
   ORIGIN,
   path,
-  trustedOrigins,
+  trustedOriginsSetting,
 } from './setting-types.ts'
 
 /**
@@ -47,7 +47,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       description: 'Address that the management listener binds to. Anything but loopback warns, as above.',
     }),
     port: integer(8080, 0, 65_535, { description: 'Port of the management listener; 0 picks a free one.' }),
-    trustedOrigins: trustedOrigins({
+    trustedOrigins: trustedOriginsSetting({
       description:
         'Browser origins that may read the management listener (the probes answer to all). `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
     }),
@@ -221,7 +221,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   connectors: group('Connectors', {
     mcp: group('The MCP connector (/mcp)', {
       enable: flag(true, { description: 'Whether `/mcp` is served.' }),
-      trustedOrigins: trustedOrigins({
+      trustedOrigins: trustedOriginsSetting({
         description:
           'Browser origins that may call `/mcp`. `auto`: localhost, 127.0.0.1, ::1, 0.0.0.0 and the bind address, on any port.',
       }),
@@ -252,7 +252,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       maxSseIdleSeconds: integer(300, 0, 2_000_000, {
         description: 'A stream ends after this long without an event of the agent, in seconds; 0 is never.',
       }),
-      trustedOrigins: trustedOrigins({
+      trustedOrigins: trustedOriginsSetting({
         description:
           'Browser origins that may call `/agents` and `/a2a`. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
       }),
@@ -289,7 +289,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     }),
     ce: group('The CloudEvents connector (/ce)', {
       enable: flag(true, { description: 'Whether `/ce/*` is served.' }),
-      trustedOrigins: trustedOrigins({
+      trustedOrigins: trustedOriginsSetting({
         description:
           'Browser origins that may call `/ce/*`. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
       }),

@@ -10,7 +10,7 @@ import type { Logger } from '../log.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
 import { addProbes } from './probes.ts'
 
-export interface ManagementOptions {
+export interface ManagementListenerOptions {
   readonly maxBodyBytes: number
   readonly health: Health
   readonly api: ManagementApi
@@ -20,7 +20,7 @@ export interface ManagementOptions {
 }
 
 /** The operators' listener: probes, and the management API. */
-export function createManagementListener(options: ManagementOptions): FastifyInstance {
+export function createManagementListener(options: ManagementListenerOptions): FastifyInstance {
   const { health, api, timeoutMs = 180_000 } = options
   const app = Fastify({
     logger: false,

@@ -20,11 +20,11 @@ export interface Authentication extends Disposable {
 }
 
 /** Told of every caller that was verified. */
-export type Verified = (request: AuthenticationRequest, identity: Identity) => void
+export type OnVerified = (request: AuthenticationRequest, identity: Identity) => void
 
 export interface AuthenticationReports {
   readonly notify: NotifySecurity
-  readonly verified?: Verified | undefined
+  readonly verified?: OnVerified | undefined
   /** Told of every refusal on the shared listener, by the address it came from; the management API audits its own. */
   readonly refused?: (address: string) => void
 }
@@ -87,7 +87,7 @@ function keysOf({ jwksUrl, jwksFile, keyFile, secret }: Config['authentication']
 /** The same authenticator, with what comes of it told. */
 function observed(
   authenticator: Authenticator,
-  verified?: Verified,
+  verified?: OnVerified,
   refuse?: (address: string, reason: string) => void,
 ): Authenticator {
   const refused = (request: AuthenticationRequest, error: unknown): unknown => {

@@ -4,7 +4,7 @@ interface Counted {
   reason: string
 }
 
-export interface Refusal {
+export interface RefusalReport {
   readonly address: string
   readonly count: number
   /** Of the last one. */
@@ -22,12 +22,12 @@ const OTHERS = 'others'
  * So a client with a wrong token is seen, and a flood of them is a line.
  */
 export class Refusals implements Disposable {
-  readonly #report: (refusal: Refusal) => void
+  readonly #report: (refusal: RefusalReport) => void
   readonly #everyMs: number
   #waiting = new Map<string, Counted>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(report: (refusal: Refusal) => void, everyMs = MINUTE_MS) {
+  constructor(report: (refusal: RefusalReport) => void, everyMs = MINUTE_MS) {
     this.#report = report
     this.#everyMs = everyMs
   }

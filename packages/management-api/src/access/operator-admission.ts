@@ -11,7 +11,7 @@ import { ManagementExchange } from './management-exchange.ts'
 import { Operator } from './operator.ts'
 
 /** The way of a request to its route: the endpoint's, then the role that the route asks for. The body is not read before that. */
-export class Admission {
+export class OperatorAdmission {
   readonly #endpoint: Endpoint
   readonly #audit: AuditLog
   readonly #exchanges = new WeakMap<FastifyRequest, ManagementExchange>()
