@@ -19,7 +19,7 @@ import { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
 import type { ManagementOptions } from './options.ts'
 import type { ManagementServices } from './ports.ts'
 import { queryOf } from './query.ts'
-import { MANAGEMENT_ROUTES } from './routes/index.ts'
+import { ROUTES } from './routes/index.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
 import { Statistics } from './statistics/statistics.ts'
 
@@ -162,7 +162,7 @@ class ManagementEndpoint {
   }
 
   #addReadingRoutes(app: FastifyInstance): void {
-    for (const route of MANAGEMENT_ROUTES) {
+    for (const route of ROUTES) {
       for (const path of route.paths) {
         app.get(path, { onRequest: this.#admission.hook(route.role, path) }, async (request, reply) => {
           const services = this.#ready()

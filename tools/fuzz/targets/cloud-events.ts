@@ -13,7 +13,7 @@ import { readEvents } from '../../../packages/connector-cloudevents/src/event/in
 import { readBatch, readStructured } from '../../../packages/connector-cloudevents/src/event/structured-mode.ts'
 import { storeStart } from '../../../packages/connector-cloudevents/src/sse/store-start.ts'
 import { JSON_UNITS, listText } from '../grammar/json.ts'
-import { cloudEventText } from '../grammar/messages.ts'
+import { cloudEventJson } from '../grammar/messages.ts'
 import { almost, phrase, textOf, word } from '../grammar/pieces.ts'
 import { assertHolds, assertSame, parserTarget } from '../parser-target.ts'
 import { Finding } from '../target.ts'
@@ -122,7 +122,7 @@ export const cloudEventTargets = [
   parserTarget({
     name: 'ce-structured',
     about: 'CloudEvents in structured mode, which leave as they came',
-    input: almost(cloudEventText, ...JSON_UNITS, '"a1":1,'),
+    input: almost(cloudEventJson, ...JSON_UNITS, '"a1":1,'),
     check(pieces) {
       const event = eventsOf(() => readStructured(Buffer.from(textOf(pieces))))
       if (event !== undefined) checkRoundTrip(event)
@@ -131,7 +131,7 @@ export const cloudEventTargets = [
   parserTarget({
     name: 'ce-batch',
     about: 'CloudEvents in batches',
-    input: almost(listText(cloudEventText), ...JSON_UNITS, '{},'),
+    input: almost(listText(cloudEventJson), ...JSON_UNITS, '{},'),
     check(pieces) {
       const events = eventsOf(() => readBatch(Buffer.from(textOf(pieces))))
       for (const event of events?.slice(0, 10) ?? []) checkRoundTrip(event)

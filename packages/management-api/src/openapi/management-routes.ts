@@ -5,7 +5,7 @@ import { ACTIONS } from '../actions/index.ts'
 import { failureSchema, successSchema } from '../envelope.ts'
 import { monitorQuery } from '../monitor/monitor-filter.ts'
 import { MONITOR_PATHS } from '../monitor/monitor-route.ts'
-import { MANAGEMENT_ROUTES } from '../routes/index.ts'
+import { ROUTES } from '../routes/index.ts'
 import type { DocumentedResponse, DocumentedRoute } from './documented-route.ts'
 
 const REFUSALS: Readonly<Record<string, DocumentedResponse>> = {
@@ -83,7 +83,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
     role: 'ReadOnly',
     responses: { 200: { description: 'OpenAPI 3.1.', schema: Type.Object({ openapi: Type.String() }) }, ...REFUSALS },
   },
-  ...MANAGEMENT_ROUTES.flatMap(({ paths, summary, role, query, data }) =>
+  ...ROUTES.flatMap(({ paths, summary, role, query, data }) =>
     paths.map((path): DocumentedRoute => ({
       method: 'GET',
       path,

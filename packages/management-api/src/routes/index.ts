@@ -11,7 +11,7 @@ import {
 } from './statistics.ts'
 
 /** The routes that read; those that act are in `actions/`, and the monitor in `monitor/`. */
-export const MANAGEMENT_ROUTES: readonly ManagementRoute[] = [
+export const ROUTES: readonly ManagementRoute[] = [
   configRoute,
   snapshotRoute,
   channelStatisticsRoute,

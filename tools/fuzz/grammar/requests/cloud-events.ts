@@ -5,7 +5,7 @@ import { CE_ROUTES } from '../../../../packages/connector-cloudevents/src/routes
 import type { CeRoute } from '../../../../packages/connector-cloudevents/src/routes/route.ts'
 
 import { JSON_UNITS, jsonText, listText } from '../json.ts'
-import { channelName, cloudEventText } from '../messages.ts'
+import { channelName, cloudEventJson } from '../messages.ts'
 import { almost, phrase, word } from '../pieces.ts'
 import type { Shape } from './step.ts'
 import { headerValue, step } from './step.ts'
@@ -74,7 +74,7 @@ const cloudEvents = fc.oneof(
   {
     weight: 4,
     arbitrary: fc
-      .tuple(sends, almost(cloudEventText, ...JSON_UNITS, '"a1":1,'))
+      .tuple(sends, almost(cloudEventJson, ...JSON_UNITS, '"a1":1,'))
       .map(([{ route, query }, body]): Shape => ({
         method: 'POST',
         path: `/ce/${route}?${query}`,
@@ -88,7 +88,7 @@ const cloudEvents = fc.oneof(
       .tuple(
         batches,
         almost(
-          listText(cloudEventText),
+          listText(cloudEventJson),
           ...JSON_UNITS,
           '{"specversion":"1.0","id":"1","source":"/a","type":"t","subject":"fuzz.a"},',
         ),
