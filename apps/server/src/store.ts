@@ -45,8 +45,8 @@ async function openCluster(config: Config, { log, signal, waiting }: EngineRepor
       maxChannels,
       queueMaxMessages: queue.maxMessages,
       queueMaxBytes: queue.maxBytes,
-      logMaxAgeMs: store.maxAgeSeconds * 1000,
-      logMaxBytes: store.maxBytes,
+      eventsStoreMaxAgeMs: store.maxAgeSeconds * 1000,
+      eventsStoreMaxBytes: store.maxBytes,
       onProblem: ({ kind, message, error }) => {
         if (kind === 'disconnected') waiting(message)
         const details = { kind, ...(error === undefined ? {} : { err: error }) }
@@ -72,8 +72,8 @@ async function openStore(config: Config, { metrics, log }: EngineReports): Promi
       maxChannels,
       queueMaxMessages: queue.maxMessages,
       queueMaxBytes: queue.maxBytes,
-      logMaxAgeMs: store.maxAgeSeconds * 1000,
-      logMaxBytes: store.maxBytes,
+      eventsStoreMaxAgeMs: store.maxAgeSeconds * 1000,
+      eventsStoreMaxBytes: store.maxBytes,
       onCommit: ({ operations, durationMs }) => metrics.commit(operations, durationMs / 1000),
       onProblem: ({ kind, message, error, channels }) => {
         const details = { kind, ...(error === undefined ? {} : { err: error }), ...(channels && { channels }) }

@@ -66,22 +66,27 @@ describe.skipIf(NATS_SERVER === undefined)('what docs/security.md says of NATS',
     expect(await two.queues.purge('dead')).toBe(1)
 
     const stored: number[] = []
-    const group = await two.logs.subscribe('log', { from: 'first' }, { group: 'g' }, ({ sequence }) => {
+    const group = await two.eventsStore.subscribe('log', { from: 'first' }, { group: 'g' }, ({ sequence }) => {
       stored.push(sequence)
     })
-    const alone = await two.logs.subscribe('log', { from: 'first' }, {}, ({ sequence }) => void stored.push(sequence))
-    await one.logs.append('log', { ...MESSAGE, key: 'k', expectLastOfKey: 0 })
+    const alone = await two.eventsStore.subscribe(
+      'log',
+      { from: 'first' },
+      {},
+      ({ sequence }) => void stored.push(sequence),
+    )
+    await one.eventsStore.append('log', { ...MESSAGE, key: 'k', expectLastOfKey: 0 })
     await vi.waitFor(() => expect(stored).toEqual([1, 1]), PATIENT)
-    expect(await one.logs.readLatest('log', { maxMessages: 1 })).toHaveLength(1)
+    expect(await one.eventsStore.readLatest('log', { maxMessages: 1 })).toHaveLength(1)
     await one.channels.create('events_store', 'log', { maxAgeMs: 60_000 })
     await one.channels.create('events_store', 'compacted', { compacted: true })
-    await one.logs.append('compacted', { ...MESSAGE, key: 'k', tombstone: true })
-    await one.logs.tombstones.sweep(Date.now() + 3_600_000)
+    await one.eventsStore.append('compacted', { ...MESSAGE, key: 'k', tombstone: true })
+    await one.eventsStore.tombstones.sweep(Date.now() + 3_600_000)
     await Promise.all([group.close(), alone.close()])
 
     const events: string[] = []
-    await two.topics.subscribe('news.*', {}, ({ channel }) => void events.push(channel))
-    await one.topics.publish('news.today', MESSAGE)
+    await two.events.subscribe('news.*', {}, ({ channel }) => void events.push(channel))
+    await one.events.publish('news.today', MESSAGE)
     await vi.waitFor(() => expect(events).toEqual(['news.today']), PATIENT)
     await two.requests.serve('queries', 'r', {}, async () => REPLY)
     expect(await one.requests.request('queries', 'r', MESSAGE, { timeoutMs: 10_000 })).toMatchObject({ executed: true })

@@ -23,8 +23,8 @@ export interface Engine {
   readonly capabilities: EngineCapabilities
   readonly limits: EngineLimits
   readonly queues: QueueEngine
-  readonly topics: TopicEngine
-  readonly logs: LogEngine
+  readonly events: EventEngine
+  readonly eventsStore: EventsStoreEngine
   readonly requests: RequestEngine
   readonly channels: ChannelEngine
   health(): Promise<EngineHealth>
@@ -157,7 +157,7 @@ export interface SubscribeOptions {
   readonly signal?: AbortSignal
 }
 
-export interface TopicEngine {
+export interface EventEngine {
   /** Hands the event to whoever is subscribed now; nothing is kept. @throws BrokerError CHANNEL_LIMIT */
   publish(channel: string, message: OutgoingMessage): Promise<void>
   /**
@@ -169,9 +169,9 @@ export interface TopicEngine {
   subscribe(pattern: string, options: SubscribeOptions, listener: (event: Message) => void): Promise<Subscription>
 }
 
-// ── Events stores (logs) ────────────────────────────────────────────────────────────────────────────────────────────
+// ── Events stores ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-export interface LogAppend extends OutgoingMessage {
+export interface EventsStoreAppend extends OutgoingMessage {
   /** As for a queue (C5). */
   readonly deduplicationId?: string
   /** What a compacted log keeps the last entry of. */
@@ -191,7 +191,7 @@ export interface AppendResult extends SendResult {
 }
 
 /** Where a subscription to an events store begins. */
-export type LogStart =
+export type EventsStoreStart =
   | { readonly from: 'new' }
   | { readonly from: 'first' }
   /** The last entry there is, then new ones. */
@@ -212,9 +212,9 @@ export interface ReadOptions {
   readonly maxBytes?: number
 }
 
-export interface LogEngine {
+export interface EventsStoreEngine {
   /** Resolves when the entry is durable. @throws BrokerError CONFLICT, CHANNEL_LIMIT */
-  append(channel: string, message: LogAppend): Promise<AppendResult>
+  append(channel: string, message: EventsStoreAppend): Promise<AppendResult>
   /** Oldest first. Empty for a channel that does not exist. */
   read(channel: string, options: ReadOptions): Promise<readonly StoredEvent[]>
   /** The newest entries, newest first. Empty for a channel that does not exist. */
@@ -231,7 +231,7 @@ export interface LogEngine {
    */
   subscribe(
     channel: string,
-    start: LogStart,
+    start: EventsStoreStart,
     options: SubscribeOptions,
     listener: (event: StoredEvent) => void | Promise<void>,
   ): Promise<Subscription>
@@ -313,7 +313,7 @@ export interface ChannelState {
     readonly deadLettered: number
     readonly expired: number
   }
-  readonly log?: {
+  readonly eventsStore?: {
     /** 0 when empty. */
     readonly firstSequence: number
     readonly lastSequence: number

@@ -9,7 +9,7 @@ import type { EmbeddedEngine, EmbeddedEngineProblem } from '@signalbox/engine-em
 // The seam for faults is not part of the package's surface.
 import { openEngine } from '../src/engine.ts'
 import { damage, PAGE, storeWith } from './support/damage.ts'
-import { CLIENT, eventually, Folder, logged, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, eventually, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
 
 interface Opened {
   readonly engine: EmbeddedEngine
@@ -42,8 +42,8 @@ async function expectWorks(engine: EmbeddedEngine, name: string): Promise<void> 
   expect(textsOf(deliveries)).toHaveLength(41)
   const receipts = deliveries.map(({ receipt }) => receipt)
   expect(await engine.queues.ack(receipts, CLIENT)).toEqual({ settled: 41, lost: [] })
-  await engine.logs.append(name, logged('new'))
-  expect(await engine.logs.read(name, { maxMessages: 100 })).toHaveLength(41)
+  await engine.eventsStore.append(name, storedEvent('new'))
+  expect(await engine.eventsStore.read(name, { maxMessages: 100 })).toHaveLength(41)
 }
 
 const DAMAGED = { code: 'ENGINE_UNAVAILABLE', message: expect.stringContaining('damaged') }
@@ -59,7 +59,7 @@ test('damaged store - a queue that cannot be read is reported once, takes nothin
   await expect(engine.queues.send('bad', queued('lost'))).rejects.toMatchObject(DAMAGED)
   await expectDamaged(opened, 'queues', 'bad')
   await expectWorks(engine, 'good')
-  await engine.logs.append('bad', logged('another channel of that name'))
+  await engine.eventsStore.append('bad', storedEvent('another channel of that name'))
   expect(opened.problems).toHaveLength(1)
 })
 
@@ -71,12 +71,12 @@ test('damaged store - an events store that cannot be read ends its subscriptions
   for (const group of [undefined, 'group']) {
     const seen: number[] = []
     const options = group === undefined ? {} : { group }
-    const subscription = await engine.logs.subscribe('bad', { from: 'first' }, options, ({ sequence }) => {
+    const subscription = await engine.eventsStore.subscribe('bad', { from: 'first' }, options, ({ sequence }) => {
       seen.push(sequence)
     })
     expect(await subscription.closed).toMatchObject(DAMAGED)
   }
-  await expect(engine.logs.append('bad', logged('lost'))).rejects.toMatchObject(DAMAGED)
+  await expect(engine.eventsStore.append('bad', storedEvent('lost'))).rejects.toMatchObject(DAMAGED)
   await expectDamaged(opened, 'events_store', 'bad')
   await expectWorks(engine, 'good')
 })
@@ -97,10 +97,10 @@ test('damaged store - damage that a write meets is that channel’s alone, and t
 test('damaged store - retention goes on for the other events stores', async () => {
   const folder = await storeWith('bad', 'good')
   await damage(folder, 'log bad 20 ')
-  const opened = await open(folder, { logMaxAgeMs: 1 })
+  const opened = await open(folder, { eventsStoreMaxAgeMs: 1 })
   const { engine } = opened
   await eventually(async () => {
-    expect((await engine.channels.info('events_store', 'good'))?.log?.entries).toBe(0)
+    expect((await engine.channels.info('events_store', 'good'))?.eventsStore?.entries).toBe(0)
     expect(opened.problems).toHaveLength(1)
   })
   await expectDamaged(opened, 'events_store', 'bad')
@@ -141,7 +141,7 @@ async function useAll({ engine, problems }: Opened): Promise<EmbeddedEngineProbl
   const calls = await Promise.allSettled([
     engine.queues.send('new', queued('x')),
     engine.queues.send('new', queued('x', { delayMs: 1, expirationMs: 2, deduplicationId: 'id' })),
-    engine.logs.append('new', logged('x', { key: 'k', deduplicationId: 'id' })),
+    engine.eventsStore.append('new', storedEvent('x', { key: 'k', deduplicationId: 'id' })),
     engine.channels.delete('queues', 'good'),
     receive(engine, 'bad').then((deliveries) =>
       engine.queues.nack(
@@ -150,7 +150,7 @@ async function useAll({ engine, problems }: Opened): Promise<EmbeddedEngineProbl
       ),
     ),
     engine.queues.peek('bad', { maxMessages: 10 }),
-    engine.logs.getLast('bad', 'k'),
+    engine.eventsStore.getLast('bad', 'k'),
     engine.queues.purge('bad'),
   ])
   const failures = calls.flatMap((call) => (call.status === 'rejected' ? [call.reason as unknown] : []))

@@ -16,7 +16,7 @@ import { Connection } from './connection.ts'
 import { MESSAGE_ENVELOPE_BYTES } from './envelope.ts'
 import { API, NatsEngineError } from './errors.ts'
 import { Housekeeping } from './housekeeping.ts'
-import { NatsLogs } from './logs/nats-logs.ts'
+import { NatsEventsStore } from './events-store/nats-events-store.ts'
 import { KeyedRecords } from './keyed-records.ts'
 import type { NatsEngineOptions, Settings } from './options.ts'
 import { settingsOf } from './options.ts'
@@ -31,7 +31,7 @@ import { ServerFeatures } from './server-features.ts'
 import { StoredMessages } from './stored-messages.ts'
 import { MAX_DELAYED, Streams } from './streams.ts'
 import { Subjects, unique } from './subjects.ts'
-import { NatsTopics } from './topics.ts'
+import { NatsEvents } from './events.ts'
 
 const CAPABILITIES = {
   fsyncBeforeAck: false,
@@ -51,8 +51,8 @@ export class NatsEngine implements Engine, AsyncDisposable {
   readonly capabilities: EngineCapabilities
   readonly limits: EngineLimits
   readonly queues: NatsQueues
-  readonly topics: NatsTopics
-  readonly logs: NatsLogs
+  readonly events: NatsEvents
+  readonly eventsStore: NatsEventsStore
   readonly requests: NatsRequests
   readonly channels: NatsChannels
   readonly housekeeping: Housekeeping
@@ -70,15 +70,15 @@ export class NatsEngine implements Engine, AsyncDisposable {
       maxChannels: settings.maxChannels,
     }
     this.queues = queues
-    this.topics = new NatsTopics(parts)
-    this.logs = new NatsLogs(parts)
+    this.events = new NatsEvents(parts)
+    this.eventsStore = new NatsEventsStore(parts)
     this.requests = new NatsRequests(parts)
-    this.channels = new NatsChannels(parts, queues, this.logs, this.topics)
+    this.channels = new NatsChannels(parts, queues, this.eventsStore, this.events)
     this.housekeeping = housekeeping
     this.#idle = setInterval(() => {
       features.refresh(() => housekeeping.start())
       liveChannels.forgetIdleReserved((type, name) =>
-        type === 'events' ? this.topics.isUsed(name) : this.requests.isUsed(type, name),
+        type === 'events' ? this.events.isUsed(name) : this.requests.isUsed(type, name),
       )
       this.channels.forgetting.look()
     }, IDLE_MS)
@@ -128,11 +128,11 @@ export class NatsEngine implements Engine, AsyncDisposable {
     clock.stop()
     this.housekeeping.stop()
     this.channels.close()
-    this.topics.close()
+    this.events.close()
     this.requests.close()
     try {
       await this.queues.close()
-      await this.logs.close()
+      await this.eventsStore.close()
       if (connection.connected) await counters.stop()
     } catch (error) {
       settings.onProblem({ kind: 'failed', message: `closing: ${messageOf(error)}`, error })

@@ -75,7 +75,7 @@ export class Subjects {
   }
 
   /** Answered as long as the group of a log has a member anywhere. */
-  logGroup(incarnation: string, group: string): string {
+  eventsStoreGroup(incarnation: string, group: string): string {
     return `${this.prefix}.g.${incarnation}.${hash(group)}`
   }
 

@@ -15,7 +15,7 @@ const PATIENT = { timeout: 30_000 }
 const REPLICATED = [
   'compaction - of many who are first one is',
   'C5 - queues: of concurrent sends with one id one is stored',
-  'logs - concurrent appends leave no gap, repeat or step back in time',
+  'events store - concurrent appends leave no gap, repeat or step back in time',
   'queues - an acked message is gone for good',
   'queues - of two receivers racing for one message one gets it',
   'C2 - dead letters: after maxReceiveCount nacks a message moves, with tags that say why',
@@ -91,7 +91,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
     let last = 0
     for (let round = 0; round < 5; round++) {
       const outcomes = await Promise.allSettled(
-        nodes.map((node) => node.logs.append('log', { ...outgoing('x'), key: 'k', expectLastOfKey: last })),
+        nodes.map((node) => node.eventsStore.append('log', { ...outgoing('x'), key: 'k', expectLastOfKey: last })),
       )
       const first = outcomes.filter((outcome) => outcome.status === 'fulfilled')
       const others = outcomes.filter((outcome) => outcome.status === 'rejected')

@@ -138,7 +138,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
       PATIENT,
     )
     expect((await node.stats()).channels).toBe(1)
-    await node.topics.publish('own', outgoing('x'))
+    await node.events.publish('own', outgoing('x'))
     announce(Array.from({ length: 5_000 }, (_, i) => `n${i}`))
     announce(['last'])
     await vi.waitFor(() => expect(problems.map(({ message }) => message).join()).toContain('announce'), PATIENT)

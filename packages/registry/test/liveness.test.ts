@@ -9,8 +9,8 @@ import { Faults } from './faults.ts'
 import { ALICE, card, openBench, until, watched } from './registry-bench.ts'
 
 async function lastSequence(system: BrokerHandle): Promise<number> {
-  const { log } = await system.channels.info('events_store', DISCOVERY_CHANNEL)
-  return log?.lastSequence ?? 0
+  const { eventsStore } = await system.channels.info('events_store', DISCOVERY_CHANNEL)
+  return eventsStore?.lastSequence ?? 0
 }
 
 test('R5, REG-7 - liveness: an agent that is not heard of is removed on every node, and counted once', async () => {

@@ -181,17 +181,17 @@ class Journey {
    * are there are told by the id of the first send, which no sender can choose. Plain events are not published again.
    */
   async #write({ type, channel }: RoutingPlace, message: OutgoingMessage): Promise<boolean> {
-    const { queues, logs, topics } = this.#sender.engine
+    const { queues, eventsStore, events } = this.#sender.engine
     const { id, duplicate, message: original } = this.#origin
     const again = original.tags['message_id'] ? { deduplicationId: `routed ${id}` } : {}
     if (type === 'events') {
-      if (!duplicate) await topics.publish(channel, message)
+      if (!duplicate) await events.publish(channel, message)
       return !duplicate
     }
     const stored =
       type === 'queues'
         ? await queues.send(channel, { ...message, ...PLAIN, ...again })
-        : await logs.append(channel, { ...message, ...again })
+        : await eventsStore.append(channel, { ...message, ...again })
     return !stored.duplicate
   }
 

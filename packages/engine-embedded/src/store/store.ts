@@ -115,15 +115,15 @@ export class Store {
   }
 
   #startWriter(recover: boolean): Writer {
-    const { queueMaxMessages, queueMaxBytes, logMaxAgeMs, logMaxBytes } = this.#settings
+    const { queueMaxMessages, queueMaxBytes, eventsStoreMaxAgeMs, eventsStoreMaxBytes } = this.#settings
     const settings: WriterSettings = {
       file: this.#files.data,
       wal: this.#files.wal,
       reserve: this.#files.reserve,
       queueMaxMessages,
       queueMaxBytes,
-      logMaxAgeMs,
-      logMaxBytes,
+      eventsStoreMaxAgeMs,
+      eventsStoreMaxBytes,
       recover,
       faults: this.#faults,
     }

@@ -1,5 +1,5 @@
 import type { ChannelTable } from './channel-table.ts'
-import type { LogOperations } from './log-operations.ts'
+import type { EventsStoreOperations } from './events-store-operations.ts'
 import type {
   ActivityOperation,
   ActivityResult,
@@ -12,11 +12,11 @@ import type {
 /** The writer's operations on channels as such. */
 export class ChannelOperations {
   readonly #channels: ChannelTable
-  readonly #logs: LogOperations
+  readonly #eventsStore: EventsStoreOperations
 
-  constructor(channels: ChannelTable, logs: LogOperations) {
+  constructor(channels: ChannelTable, eventsStore: EventsStoreOperations) {
     this.#channels = channels
-    this.#logs = logs
+    this.#eventsStore = eventsStore
   }
 
   create({ type, channel: name, options }: CreateChannelOperation): CreateChannelResult {
@@ -28,7 +28,7 @@ export class ChannelOperations {
     if (compacted !== undefined) channel.compacted = compacted
     if (maxAgeMs !== undefined) channel.maxAgeMs = maxAgeMs
     if (maxBytes !== undefined) channel.maxBytes = maxBytes
-    if (!created) this.#logs.applyOptions(channel)
+    if (!created) this.#eventsStore.applyOptions(channel)
     return { kind: 'createChannel', created }
   }
 

@@ -7,7 +7,7 @@ import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { touchingPart } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
-import type { LogOperations } from './log-operations.ts'
+import type { EventsStoreOperations } from './events-store-operations.ts'
 import type { ProbeResult, SweepOperation, SweepResult } from './operations.ts'
 
 /** Rows of deleted channels removed in one step: about 10 ms of work. */
@@ -20,7 +20,7 @@ const PROBE = Buffer.alloc(64 * 1024)
 /** What the writer does from time to time, a bounded piece at once. */
 export class Maintenance {
   readonly #channels: ChannelTable
-  readonly #logs: LogOperations
+  readonly #eventsStore: EventsStoreOperations
   readonly #deduplication: Deduplication
   readonly #leftAlone: LeftAlone
   readonly #firstGarbage
@@ -32,13 +32,13 @@ export class Maintenance {
   constructor(
     database: Database.Database,
     channels: ChannelTable,
-    logs: LogOperations,
+    eventsStore: EventsStoreOperations,
     deduplication: Deduplication,
     leftAlone: LeftAlone,
   ) {
     this.#leftAlone = leftAlone
     this.#channels = channels
-    this.#logs = logs
+    this.#eventsStore = eventsStore
     this.#deduplication = deduplication
     this.#firstGarbage = database.prepare<[string], { channel: number }>(
       'SELECT channel FROM garbage WHERE channel NOT IN (SELECT value FROM json_each(?)) LIMIT 1',
@@ -63,8 +63,8 @@ export class Maintenance {
   }
 
   sweep({ now }: SweepOperation): SweepResult {
-    const entries = this.#logs.sweep(now)
-    const tombstones = this.#part(TOMBSTONES, () => this.#logs.sweepTombstones(now))
+    const entries = this.#eventsStore.sweep(now)
+    const tombstones = this.#part(TOMBSTONES, () => this.#eventsStore.sweepTombstones(now))
     const ids = this.#part(
       DEDUPLICATION,
       () => this.#deduplication.forgetOld(now, DEDUPLICATION_STEP) === DEDUPLICATION_STEP,

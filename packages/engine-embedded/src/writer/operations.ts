@@ -287,8 +287,8 @@ export interface WriterSettings {
   readonly reserve: string
   readonly queueMaxMessages: number
   readonly queueMaxBytes: number
-  readonly logMaxAgeMs: number
-  readonly logMaxBytes: number
+  readonly eventsStoreMaxAgeMs: number
+  readonly eventsStoreMaxBytes: number
   /** True after a failure: everything in the WAL is copied back and synced anew before the first operation. */
   readonly recover: boolean
   /**

@@ -1,7 +1,7 @@
 import type { EngineStats } from '@signalbox/broker-core'
 
 import { API, isApiError } from '../errors.ts'
-import type { LogReader } from '../logs/log-reader.ts'
+import type { EventsStoreReader } from '../events-store/events-store-reader.ts'
 import type { Parts } from '../parts.ts'
 import type { QueueGauges } from '../queues/queue-gauges.ts'
 import type { FailingChannels } from './failing-channels.ts'
@@ -18,12 +18,12 @@ type Totals = Omit<EngineStats, 'channels'>
 export class ChannelStatistics {
   readonly #parts: Parts
   readonly #gauges: QueueGauges
-  readonly #reader: LogReader
+  readonly #reader: EventsStoreReader
   readonly #failing: FailingChannels
   #pass: Promise<Totals> | undefined
   #last: { readonly totals: Totals; readonly at: number } | undefined
 
-  constructor(parts: Parts, gauges: QueueGauges, reader: LogReader, failing: FailingChannels) {
+  constructor(parts: Parts, gauges: QueueGauges, reader: EventsStoreReader, failing: FailingChannels) {
     this.#parts = parts
     this.#gauges = gauges
     this.#reader = reader

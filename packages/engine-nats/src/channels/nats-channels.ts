@@ -2,10 +2,10 @@ import type { ChannelEngine, ChannelName, ChannelOptions, ChannelState, ChannelT
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core'
 
 import { API, isApiError } from '../errors.ts'
-import type { NatsLogs } from '../logs/nats-logs.ts'
+import type { NatsEventsStore } from '../events-store/nats-events-store.ts'
 import type { Parts } from '../parts.ts'
 import type { NatsQueues } from '../queues/nats-queues.ts'
-import type { NatsTopics } from '../topics.ts'
+import type { NatsEvents } from '../events.ts'
 import { FailingChannels } from './failing-channels.ts'
 import type { ChannelCounts } from './counter-table.ts'
 import { Forgetting } from './forgetting.ts'
@@ -20,21 +20,21 @@ const PARALLEL = 64
 export class NatsChannels implements ChannelEngine {
   readonly #parts: Parts
   readonly #queues: NatsQueues
-  readonly #logs: NatsLogs
-  readonly #topics: NatsTopics
+  readonly #eventsStore: NatsEventsStore
+  readonly #events: NatsEvents
   readonly #failing: FailingChannels
   readonly statistics: ChannelStatistics
   readonly forgetting: Forgetting
   #closed = false
 
-  constructor(parts: Parts, queues: NatsQueues, logs: NatsLogs, topics: NatsTopics) {
+  constructor(parts: Parts, queues: NatsQueues, eventsStore: NatsEventsStore, events: NatsEvents) {
     this.#parts = parts
     this.#failing = new FailingChannels(parts)
     this.forgetting = new Forgetting(parts.storedChannels, parts.liveChannels, parts.counterTable, parts.peers)
-    this.statistics = new ChannelStatistics(parts, queues.gauges, logs.reader, this.#failing)
+    this.statistics = new ChannelStatistics(parts, queues.gauges, eventsStore.reader, this.#failing)
     this.#queues = queues
-    this.#logs = logs
-    this.#topics = topics
+    this.#eventsStore = eventsStore
+    this.#events = events
   }
 
   exists(type: ChannelType, name: string): boolean {
@@ -88,13 +88,13 @@ export class NatsChannels implements ChannelEngine {
     const { storedChannels, liveChannels, counters } = this.#parts
     if (!isStored(type)) {
       if (!liveChannels.has(type, name)) return undefined
-      const others = type === 'events' ? this.#topics.wildcardSubscribers(name) : 0
+      const others = type === 'events' ? this.#events.wildcardSubscribers(name) : 0
       return stateOf(type, name, await counters.total(liveKey(type, name)), others)
     }
     const channel = storedChannels.get(type, name)
     if (!channel) return undefined
     try {
-      return await (type === 'queues' ? this.#queueState(channel) : this.#logState(channel))
+      return await (type === 'queues' ? this.#queueState(channel) : this.#eventsStoreState(channel))
     } catch (error) {
       if (isApiError(error, API.STREAM_NOT_FOUND)) return undefined
       throw error
@@ -115,22 +115,22 @@ export class NatsChannels implements ChannelEngine {
     }
   }
 
-  async #logState(channel: StoredChannel): Promise<ChannelState> {
+  async #eventsStoreState(channel: StoredChannel): Promise<ChannelState> {
     const [total, held] = await Promise.all([
       this.#parts.counters.total(channel.incarnation),
-      this.#logs.reader.counts(channel),
+      this.#eventsStore.reader.counts(channel),
     ])
     const { firstSequence, lastSequence, lastEver, entries, bytes, lastStoredAt } = held
     return {
       ...stateOf('events_store', channel.name, { ...total, incoming: lastEver }, 0, lastStoredAt),
-      log: { firstSequence, lastSequence, entries, bytes },
+      eventsStore: { firstSequence, lastSequence, entries, bytes },
     }
   }
 
   async create(type: ChannelType, name: string, options: ChannelOptions = {}): Promise<boolean> {
     await this.#ready()
     const { storedChannels, liveChannels } = this.#parts
-    if (type === 'events_store') return this.#logs.create(name, options)
+    if (type === 'events_store') return this.#eventsStore.create(name, options)
     if (type === 'queues') {
       const isNew = storedChannels.isMissing('queues', name)
       await storedChannels.ensure('queues', name)

@@ -1,4 +1,4 @@
-import type { Message, OutgoingMessage, SubscribeOptions, Subscription, TopicEngine } from '@signalbox/broker-core'
+import type { Message, OutgoingMessage, SubscribeOptions, Subscription, EventEngine } from '@signalbox/broker-core'
 import { isWildcardPattern, messageSize, OpenSubscription, PatternIndex, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
@@ -24,7 +24,7 @@ const DEPARTURES_MS = 250
 const MAX_ROUTES = 4_096
 
 /** Events on the embedded engine: handed from publisher to subscribers in memory. */
-export class EmbeddedTopics implements TopicEngine {
+export class EmbeddedEvents implements EventEngine {
   readonly #registry: ChannelRegistry
   readonly #now: () => number
   readonly #onProblem: (problem: EmbeddedEngineProblem) => void

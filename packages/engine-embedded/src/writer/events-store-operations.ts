@@ -9,10 +9,10 @@ import type { Deduplication } from './deduplication.ts'
 import type { AppendOperation, AppendOperationResult, NewEntry } from './operations.ts'
 import { RefusedError } from './refusals.ts'
 
-export interface LogLimits {
+export interface EventsStoreLimits {
   /** 0 keeps all. */
-  readonly logMaxAgeMs: number
-  readonly logMaxBytes: number
+  readonly eventsStoreMaxAgeMs: number
+  readonly eventsStoreMaxBytes: number
 }
 
 /** A tombstone in a compacted log is there this long for those who follow the log. */
@@ -25,14 +25,14 @@ interface EntryRow {
   readonly sequence: number
   readonly size: number
   readonly timestamp: number
-  readonly logKey: string | null
+  readonly eventKey: string | null
 }
 
 /** The writer's operations on events stores, and what removes their entries. */
-export class LogOperations {
+export class EventsStoreOperations {
   readonly #channels: ChannelTable
   readonly #deduplication: Deduplication
-  readonly #limits: LogLimits
+  readonly #limits: EventsStoreLimits
   readonly #leftAlone: LeftAlone
   /** The age of the first entry, so that a sweep over many channels reads only those that have something to give up. */
   readonly #firstEntry = new WeakMap<StoredChannel, { sequence: number; timestamp: number }>()
@@ -50,7 +50,7 @@ export class LogOperations {
     database: Database.Database,
     channels: ChannelTable,
     deduplication: Deduplication,
-    limits: LogLimits,
+    limits: EventsStoreLimits,
     leftAlone: LeftAlone,
   ) {
     this.#channels = channels
@@ -69,7 +69,7 @@ export class LogOperations {
     this.#deleteLastOfKey = database.prepare<[number, string, number]>(
       'DELETE FROM log_keys WHERE channel = ? AND log_key = ? AND sequence = ?',
     )
-    const columns = `${SEQUENCE} AS sequence, size, timestamp, log_key AS logKey`
+    const columns = `${SEQUENCE} AS sequence, size, timestamp, log_key AS eventKey`
     this.#entry = database.prepare<[number, number], EntryRow>(`SELECT ${columns} FROM log_entries WHERE key = ${KEY}`)
     this.#oldest = database.prepare<[number, number, number, number, number], EntryRow>(
       `SELECT ${columns} FROM log_entries WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
@@ -139,9 +139,9 @@ export class LogOperations {
 
   #removeRows(channel: StoredChannel, rows: readonly EntryRow[]): void {
     this.#channels.edit(channel)
-    for (const { sequence, size, logKey } of rows) {
+    for (const { sequence, size, eventKey } of rows) {
       this.#delete.run(channel.id, sequence)
-      if (logKey !== null) this.#deleteLastOfKey.run(channel.id, logKey, sequence)
+      if (eventKey !== null) this.#deleteLastOfKey.run(channel.id, eventKey, sequence)
       channel.entries--
       channel.bytes -= size
     }
@@ -155,7 +155,7 @@ export class LogOperations {
 
   /** The oldest entries go until the rest fits; the newest always stays. */
   #trimBytes(channel: StoredChannel): void {
-    const limit = channel.maxBytes ?? this.#limits.logMaxBytes
+    const limit = channel.maxBytes ?? this.#limits.eventsStoreMaxBytes
     if (limit === 0) return
     while (channel.bytes > limit && channel.entries > 1) {
       const excess: EntryRow[] = []
@@ -184,7 +184,7 @@ export class LogOperations {
   sweep(now: number): boolean {
     let more = false
     for (const channel of this.#channels.all('events_store')) {
-      const age = channel.maxAgeMs ?? this.#limits.logMaxAgeMs
+      const age = channel.maxAgeMs ?? this.#limits.eventsStoreMaxAgeMs
       if (age === 0 || channel.entries === 0 || this.#leftAlone.hasId(channel.id)) continue
       if (touching(channel, () => this.#trimAge(channel, now - age))) more = true
     }

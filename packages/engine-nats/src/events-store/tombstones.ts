@@ -34,10 +34,10 @@ export class Tombstones {
   async sweep(now: number): Promise<void> {
     const { clock, connection, keyedRecords, storedChannels, subjects } = this.#parts
     if (!connection.connected || clock.isSkewed) return
-    const logs = new Map(storedChannels.all('events_store').map((channel) => [channel.incarnation, channel]))
+    const eventsStore = new Map(storedChannels.all('events_store').map((channel) => [channel.incarnation, channel]))
     for (const key of await keyedRecords.keys(subjects.keyedRecord('x', '>'))) {
       const [incarnation = '', sequence] = key.split('.').slice(-2)
-      const channel = logs.get(incarnation)
+      const channel = eventsStore.get(incarnation)
       const record = await keyedRecords.get(key)
       if (channel && record && Number(record.text) > now) continue
       // A record that is no time removes nothing.

@@ -1,21 +1,21 @@
-import type { LogStart, OpenSubscription } from '@signalbox/broker-core'
+import type { EventsStoreStart, OpenSubscription } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 
-import type { Follower, LogFeed } from './log-feed.ts'
-import { LogCursor } from './log-feed.ts'
-import type { LogItem } from './log-reader.ts'
-import type { LogListener } from './log-subscriber.ts'
-import { toError } from './log-subscriber.ts'
+import type { Follower, EventsStoreFeed } from './events-store-feed.ts'
+import { EventsStoreCursor } from './events-store-feed.ts'
+import type { EventsStoreItem } from './events-store-reader.ts'
+import type { StoredEventListener } from './events-store-subscriber.ts'
+import { toError } from './events-store-subscriber.ts'
 
 /** A sole member whose listener rejected gets the entry again after this long, then after twice that, up to the last. */
 const FIRST_RETRY_MS = 100
 const LAST_RETRY_MS = 5_000
 
 interface Member {
-  readonly listener: LogListener
+  readonly listener: StoredEventListener
   readonly subscription: OpenSubscription
   /** What its listener is busy with. */
-  item: LogItem | undefined
+  item: EventsStoreItem | undefined
   /** How often in a row its listener rejected. */
   failures: number
   /** Until then, by the monotonic clock, it gets nothing: its listener has just rejected. */
@@ -24,29 +24,29 @@ interface Member {
 
 /** An entry that must be delivered again, and who could not handle it. */
 interface Returned {
-  readonly item: LogItem
+  readonly item: EventsStoreItem
   readonly from: Member
 }
 
 /** Members that share one position: each entry goes to one of them. */
-export class LogGroup implements Follower {
-  readonly cursor: LogCursor
-  readonly #feed: LogFeed
+export class EventsStoreGroup implements Follower {
+  readonly cursor: EventsStoreCursor
+  readonly #feed: EventsStoreFeed
   readonly #members = new Set<Member>()
   #returned: Returned[] = []
   #scheduled = false
   #retry: NodeJS.Timeout | undefined
 
-  constructor(feed: LogFeed, start: LogStart) {
+  constructor(feed: EventsStoreFeed, start: EventsStoreStart) {
     this.#feed = feed
-    this.cursor = new LogCursor(feed, start)
+    this.cursor = new EventsStoreCursor(feed, start)
   }
 
   get size(): number {
     return this.#members.size
   }
 
-  join(listener: LogListener, subscription: OpenSubscription): void {
+  join(listener: StoredEventListener, subscription: OpenSubscription): void {
     this.#members.add({ listener, subscription, item: undefined, failures: 0, restsUntil: 0 })
     this.pump()
   }
@@ -94,7 +94,7 @@ export class LogGroup implements Follower {
   }
 
   /** Entries that came back go first, to another member than the one they came from if there is another. */
-  #nextFor(member: Member): LogItem | undefined {
+  #nextFor(member: Member): EventsStoreItem | undefined {
     const at = this.#returned.findIndex(({ from }) => from !== member || this.#members.size === 1)
     if (at !== -1) return this.#returned.splice(at, 1)[0]?.item
     return this.#returned.length > 0 && this.#members.size === 1 ? undefined : this.cursor.next()
@@ -105,7 +105,7 @@ export class LogGroup implements Follower {
     return idle && (this.#returned.length > 0 || this.cursor.hasMore)
   }
 
-  #deliver(member: Member, item: LogItem): void {
+  #deliver(member: Member, item: EventsStoreItem): void {
     // Served last, it comes last in the next round.
     this.#members.delete(member)
     this.#members.add(member)
@@ -127,7 +127,7 @@ export class LogGroup implements Follower {
     }
   }
 
-  #settle(member: Member, item: LogItem): boolean {
+  #settle(member: Member, item: EventsStoreItem): boolean {
     // Its subscription was closed meanwhile: the entry has gone to another member already.
     if (member.item !== item || !this.#members.has(member)) return false
     member.item = undefined
@@ -135,11 +135,11 @@ export class LogGroup implements Follower {
     return true
   }
 
-  #handled(member: Member, item: LogItem): void {
+  #handled(member: Member, item: EventsStoreItem): void {
     if (this.#settle(member, item) && !this.#scheduled) this.#deliverAll()
   }
 
-  #rejected(member: Member, item: LogItem): void {
+  #rejected(member: Member, item: EventsStoreItem): void {
     const { failures } = member
     if (!this.#settle(member, item)) return
     const rest = Math.min(FIRST_RETRY_MS * 2 ** failures, LAST_RETRY_MS)
@@ -151,7 +151,7 @@ export class LogGroup implements Follower {
     this.pump()
   }
 
-  #giveBack(item: LogItem, from: Member): void {
+  #giveBack(item: EventsStoreItem, from: Member): void {
     this.#returned.push({ item, from })
     this.#returned.sort((a, b) => a.item.event.sequence - b.item.event.sequence)
   }

@@ -14,19 +14,19 @@ async function listen(
   options: SubscribeOptions = {},
 ): Promise<{ inbox: Inbox<Message>; subscription: Subscription }> {
   const inbox = new Inbox<Message>()
-  const subscription = await engine.topics.subscribe(pattern, options, inbox.push)
+  const subscription = await engine.events.subscribe(pattern, options, inbox.push)
   return { inbox, subscription }
 }
 
 async function publishAll(engine: Engine, channel: string, bodies: readonly string[]): Promise<void> {
-  for (const body of bodies) await engine.topics.publish(channel, outgoing(body))
+  for (const body of bodies) await engine.events.publish(channel, outgoing(body))
 }
 
 /** Events: whoever is subscribed gets them. */
-export const topicCases: readonly ContractCase[] = [
-  contractCase('topics - a subscriber gets an event as it was published', async ({ engine, channel }) => {
-    const topic = channel('whole')
-    const { inbox } = await listen(engine, topic)
+export const eventCases: readonly ContractCase[] = [
+  contractCase('events - a subscriber gets an event as it was published', async ({ engine, channel }) => {
+    const name = channel('whole')
+    const { inbox } = await listen(engine, name)
     const id = randomUUID()
     const body = Uint8Array.from({ length: 256 }, (_, i) => i)
     const tags = Object.fromEntries([
@@ -35,11 +35,11 @@ export const topicCases: readonly ContractCase[] = [
       ['ключ', '🙂\n'],
     ])
     const before = Date.now()
-    await engine.topics.publish(topic, outgoing(body, { id, metadata: 'größe\u0000', tags }))
+    await engine.events.publish(name, outgoing(body, { id, metadata: 'größe\u0000', tags }))
     const [event] = await inbox.take(1)
     assert.ok(event)
     assert.equal(event.id, id)
-    assert.equal(event.channel, topic)
+    assert.equal(event.channel, name)
     assert.equal(event.clientId, PRODUCER)
     assertBytes(event.body, body)
     assert.equal(event.metadata, 'größe\u0000')
@@ -47,42 +47,42 @@ export const topicCases: readonly ContractCase[] = [
     assert.ok(Math.abs(event.timestamp - before) < 5_000)
   }),
 
-  contractCase('topics - events of 0 bytes and of 1 MiB arrive', async ({ engine, channel }) => {
-    const topic = channel('sizes')
-    const { inbox } = await listen(engine, topic)
+  contractCase('events - events of 0 bytes and of 1 MiB arrive', async ({ engine, channel }) => {
+    const name = channel('sizes')
+    const { inbox } = await listen(engine, name)
     const large = new Uint8Array(Math.min(1024 * 1024, engine.limits.maxMessageBytes)).map((_, i) => i % 251)
-    await engine.topics.publish(topic, outgoing(new Uint8Array(0)))
-    await engine.topics.publish(topic, outgoing(large))
+    await engine.events.publish(name, outgoing(new Uint8Array(0)))
+    await engine.events.publish(name, outgoing(large))
     const [first, second] = await inbox.take(2)
     assert.ok(first && second)
     assertBytes(first.body, new Uint8Array(0))
     assertBytes(second.body, large)
   }),
 
-  contractCase('topics - events come in the order of publishing', async ({ engine, channel }) => {
-    const topic = channel('order')
-    const { inbox } = await listen(engine, topic)
-    await publishAll(engine, topic, numbered(100))
-    await Promise.all(numbered(100, 'n').map((body) => engine.topics.publish(topic, outgoing(body))))
+  contractCase('events - events come in the order of publishing', async ({ engine, channel }) => {
+    const name = channel('order')
+    const { inbox } = await listen(engine, name)
+    await publishAll(engine, name, numbered(100))
+    await Promise.all(numbered(100, 'n').map((body) => engine.events.publish(name, outgoing(body))))
     assert.deepEqual(texts(await inbox.take(200)), [...numbered(100), ...numbered(100, 'n')])
   }),
 
-  contractCase('topics - a pattern without wildcards is one channel', async ({ engine, channel }) => {
-    const topic = channel('exact')
-    const { inbox } = await listen(engine, topic)
-    for (const other of [`${topic}.more`, `${topic}x`, topic.toUpperCase(), `a.${topic}`]) {
-      await engine.topics.publish(other, outgoing(other))
+  contractCase('events - a pattern without wildcards is one channel', async ({ engine, channel }) => {
+    const name = channel('exact')
+    const { inbox } = await listen(engine, name)
+    for (const other of [`${name}.more`, `${name}x`, name.toUpperCase(), `a.${name}`]) {
+      await engine.events.publish(other, outgoing(other))
     }
-    await engine.topics.publish(topic, outgoing('mine'))
+    await engine.events.publish(name, outgoing('mine'))
     assert.deepEqual(texts(await inbox.take(1)), ['mine'])
   }),
 
-  contractCase('topics - * stands for one token, wherever it is', async ({ engine, channel }) => {
+  contractCase('events - * stands for one token, wherever it is', async ({ engine, channel }) => {
     const root = channel('star')
     const { inbox: last } = await listen(engine, `${root}.*`)
     const { inbox: middle } = await listen(engine, `${root}.*.end`)
     for (const name of ['', '.a', '.a.end', '.b', '.b.end', '.a.b.end', '.a.other']) {
-      await engine.topics.publish(`${root}${name}`, outgoing(name))
+      await engine.events.publish(`${root}${name}`, outgoing(name))
     }
     await publishAll(engine, `${root}.last`, ['last'])
     await publishAll(engine, `${root}.x.end`, ['end'])
@@ -90,19 +90,19 @@ export const topicCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await middle.take(3)), ['.a.end', '.b.end', 'end'])
   }),
 
-  contractCase('topics - > stands for one token or more', async ({ engine, channel }) => {
+  contractCase('events - > stands for one token or more', async ({ engine, channel }) => {
     const root = channel('rest')
     const { inbox } = await listen(engine, `${root}.>`)
     const { inbox: mixed } = await listen(engine, `${root}.*.x.>`)
     for (const name of ['', '.a', '.a.x', '.a.x.b', '.a.x.b.c', 'y.z']) {
-      await engine.topics.publish(`${root}${name}`, outgoing(name))
+      await engine.events.publish(`${root}${name}`, outgoing(name))
     }
     await publishAll(engine, `${root}.b.x.end`, ['end'])
     assert.deepEqual(texts(await inbox.take(5)), ['.a', '.a.x', '.a.x.b', '.a.x.b.c', 'end'])
     assert.deepEqual(texts(await mixed.take(3)), ['.a.x.b', '.a.x.b.c', 'end'])
   }),
 
-  contractCase('topics - a star inside a token is a character like any other', async ({ engine, channel }) => {
+  contractCase('events - a star inside a token is a character like any other', async ({ engine, channel }) => {
     const root = channel('literal')
     const { inbox } = await listen(engine, `${root}.a*`)
     const { inbox: arrow } = await listen(engine, `${root}.b>c`)
@@ -114,14 +114,14 @@ export const topicCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await arrow.take(1)), ['arrow'])
   }),
 
-  isolatedCase('M8 - topics: wildcards never match the broker’s own channels', async ({ engine, channel }) => {
+  isolatedCase('M8 - events: wildcards never match the broker’s own channels', async ({ engine, channel }) => {
     const own = `_AGENTS_.${channel('own')}`
     const inboxes = []
     for (const pattern of ['>', '*.*', '*.>', '*']) inboxes.push((await listen(engine, pattern)).inbox)
-    await engine.topics.publish(own, outgoing('internal'))
+    await engine.events.publish(own, outgoing('internal'))
     const user = channel('user')
-    await engine.topics.publish(user, outgoing('single'))
-    await engine.topics.publish(`${user}.two`, outgoing('double'))
+    await engine.events.publish(user, outgoing('single'))
+    await engine.events.publish(`${user}.two`, outgoing('double'))
     const [all, two, rest, one] = inboxes
     assert.ok(all && two && rest && one)
     const mine = (inbox: Inbox<Message>) =>
@@ -137,25 +137,25 @@ export const topicCases: readonly ContractCase[] = [
   }),
 
   isolatedCase(
-    'M8 - topics: a pattern that names them reaches the broker’s own channels',
+    'M8 - events: a pattern that names them reaches the broker’s own channels',
     async ({ engine, channel }) => {
       const own = `_AGENTS_.${channel('own')}`
       const { inbox } = await listen(engine, own)
       const { inbox: wide } = await listen(engine, '_AGENTS_.>')
-      await engine.topics.publish(own, outgoing('internal'))
+      await engine.events.publish(own, outgoing('internal'))
       assert.deepEqual(texts(await inbox.take(1)), ['internal'])
       await wide.until((events) => events.some((event) => event.channel === own), 'the internal event')
     },
   ),
 
-  contractCase('topics - every subscriber without a group gets every event', async ({ engine, channel }) => {
-    const topic = channel('all')
-    const listeners = await Promise.all([1, 2, 3].map(() => listen(engine, topic)))
-    await publishAll(engine, topic, numbered(10))
+  contractCase('events - every subscriber without a group gets every event', async ({ engine, channel }) => {
+    const name = channel('all')
+    const listeners = await Promise.all([1, 2, 3].map(() => listen(engine, name)))
+    await publishAll(engine, name, numbered(10))
     for (const { inbox } of listeners) assert.deepEqual(texts(await inbox.take(10)), numbered(10))
   }),
 
-  contractCase('topics - an exact and a wildcard subscription get an event each', async ({ engine, channel }) => {
+  contractCase('events - an exact and a wildcard subscription get an event each', async ({ engine, channel }) => {
     const root = channel('both')
     const exact = await listen(engine, `${root}.x`)
     const wild = await listen(engine, `${root}.*`)
@@ -164,15 +164,15 @@ export const topicCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await wild.inbox.take(5)), numbered(5))
   }),
 
-  contractCase('topics - each event goes to one member of a group', async ({ engine, channel }) => {
-    const topic = channel('group')
+  contractCase('events - each event goes to one member of a group', async ({ engine, channel }) => {
+    const name = channel('group')
     const shared = new Inbox<string>()
     for (let member = 0; member < 3; member += 1) {
-      await engine.topics.subscribe(topic, { group: 'workers' }, (event) => shared.push(text(event)))
+      await engine.events.subscribe(name, { group: 'workers' }, (event) => shared.push(text(event)))
     }
-    const alone = await listen(engine, topic)
-    const other = await listen(engine, topic, { group: 'others' })
-    await publishAll(engine, topic, numbered(60))
+    const alone = await listen(engine, name)
+    const other = await listen(engine, name, { group: 'others' })
+    await publishAll(engine, name, numbered(60))
     await alone.inbox.take(60)
     await other.inbox.take(60)
     await shared.take(60)
@@ -181,107 +181,107 @@ export const topicCases: readonly ContractCase[] = [
     assert.deepEqual(texts(other.inbox.items), numbered(60))
   }),
 
-  contractCase('topics - a group goes on when a member leaves', async ({ engine, channel }) => {
-    const topic = channel('group-leaves')
-    const leaving = await listen(engine, topic, { group: 'g' })
-    const staying = await listen(engine, topic, { group: 'g' })
-    await publishAll(engine, topic, numbered(10))
+  contractCase('events - a group goes on when a member leaves', async ({ engine, channel }) => {
+    const name = channel('group-leaves')
+    const leaving = await listen(engine, name, { group: 'g' })
+    const staying = await listen(engine, name, { group: 'g' })
+    await publishAll(engine, name, numbered(10))
     await eventually(() => assert.equal(leaving.inbox.items.length + staying.inbox.items.length, 10))
     await leaving.subscription.close()
     const before = staying.inbox.items.length
-    await publishAll(engine, topic, numbered(10, 'n'))
+    await publishAll(engine, name, numbered(10, 'n'))
     assert.deepEqual(texts((await staying.inbox.take(before + 10)).slice(before)), numbered(10, 'n'))
   }),
 
-  contractCase('topics - members of a wildcard group share', async ({ engine, channel }) => {
+  contractCase('events - members of a wildcard group share', async ({ engine, channel }) => {
     const root = channel('wild-group')
     const shared = new Inbox<string>()
     for (let member = 0; member < 2; member += 1) {
-      await engine.topics.subscribe(`${root}.*`, { group: 'g' }, (event) => shared.push(text(event)))
+      await engine.events.subscribe(`${root}.*`, { group: 'g' }, (event) => shared.push(text(event)))
     }
-    for (const body of numbered(20)) await engine.topics.publish(`${root}.${body}`, outgoing(body))
+    for (const body of numbered(20)) await engine.events.publish(`${root}.${body}`, outgoing(body))
     await shared.take(20)
     await pause(50)
     assert.deepEqual(shared.items.toSorted(), numbered(20).toSorted())
   }),
 
-  contractCase('topics - nothing is kept for those who come later', async ({ engine, channel }) => {
-    const topic = channel('nothing-kept')
-    await publishAll(engine, topic, ['before'])
-    const { inbox } = await listen(engine, topic)
-    await publishAll(engine, topic, ['after'])
+  contractCase('events - nothing is kept for those who come later', async ({ engine, channel }) => {
+    const name = channel('nothing-kept')
+    await publishAll(engine, name, ['before'])
+    const { inbox } = await listen(engine, name)
+    await publishAll(engine, name, ['after'])
     assert.deepEqual(texts(await inbox.take(1)), ['after'])
   }),
 
-  contractCase('topics - a closed subscription gets nothing more', async ({ engine, channel }) => {
-    const topic = channel('close')
-    const closing = await listen(engine, topic)
-    const staying = await listen(engine, topic)
-    await publishAll(engine, topic, ['before'])
+  contractCase('events - a closed subscription gets nothing more', async ({ engine, channel }) => {
+    const name = channel('close')
+    const closing = await listen(engine, name)
+    const staying = await listen(engine, name)
+    await publishAll(engine, name, ['before'])
     await closing.inbox.take(1)
     await closing.subscription.close()
     await closing.subscription.close()
     assert.equal(await within(closing.subscription.closed, 'the subscription to end'), undefined)
-    await publishAll(engine, topic, ['after'])
+    await publishAll(engine, name, ['after'])
     assert.deepEqual(texts(await staying.inbox.take(2)), ['before', 'after'])
     assert.deepEqual(texts(closing.inbox.items), ['before'])
   }),
 
-  contractCase('topics - await using closes a subscription', async ({ engine, channel }) => {
-    const topic = channel('dispose')
+  contractCase('events - await using closes a subscription', async ({ engine, channel }) => {
+    const name = channel('dispose')
     const inbox = new Inbox<Message>()
     {
-      await using subscription = await engine.topics.subscribe(topic, {}, inbox.push)
+      await using subscription = await engine.events.subscribe(name, {}, inbox.push)
       assert.ok(subscription.closed instanceof Promise)
-      await publishAll(engine, topic, ['inside'])
+      await publishAll(engine, name, ['inside'])
       await inbox.take(1)
     }
-    const { inbox: staying } = await listen(engine, topic)
-    await publishAll(engine, topic, ['outside'])
+    const { inbox: staying } = await listen(engine, name)
+    await publishAll(engine, name, ['outside'])
     await staying.take(1)
     assert.deepEqual(texts(inbox.items), ['inside'])
   }),
 
-  contractCase('topics - aborting the signal closes the subscription', async ({ engine, channel }) => {
-    const topic = channel('abort')
+  contractCase('events - aborting the signal closes the subscription', async ({ engine, channel }) => {
+    const name = channel('abort')
     const leaving = new AbortController()
-    const { inbox, subscription } = await listen(engine, topic, { signal: leaving.signal })
-    const { inbox: staying } = await listen(engine, topic)
+    const { inbox, subscription } = await listen(engine, name, { signal: leaving.signal })
+    const { inbox: staying } = await listen(engine, name)
     leaving.abort(new Error('gone'))
     assert.equal(await within(subscription.closed, 'the subscription to end'), undefined)
-    await publishAll(engine, topic, ['after'])
+    await publishAll(engine, name, ['after'])
     await staying.take(1)
     assert.deepEqual(texts(inbox.items), [])
     const reason = new Error('gone before it began')
-    await rejectsBecause(reason, engine.topics.subscribe(topic, { signal: AbortSignal.abort(reason) }, inbox.push))
+    await rejectsBecause(reason, engine.events.subscribe(name, { signal: AbortSignal.abort(reason) }, inbox.push))
   }),
 
-  contractCase('topics - a listener may close its own subscription', async ({ engine, channel }) => {
-    const topic = channel('close-inside')
+  contractCase('events - a listener may close its own subscription', async ({ engine, channel }) => {
+    const name = channel('close-inside')
     const closed = new Inbox<string>()
-    const subscription: Subscription = await engine.topics.subscribe(topic, {}, (event) => {
+    const subscription: Subscription = await engine.events.subscribe(name, {}, (event) => {
       closed.push(text(event))
       void subscription.close()
     })
-    const { inbox: staying } = await listen(engine, topic)
-    await publishAll(engine, topic, ['one'])
+    const { inbox: staying } = await listen(engine, name)
+    await publishAll(engine, name, ['one'])
     await within(subscription.closed, 'the subscription to end')
-    await publishAll(engine, topic, ['two'])
+    await publishAll(engine, name, ['two'])
     await staying.take(2)
     assert.deepEqual(closed.items, ['one'])
   }),
 
-  contractCase('topics - a listener that throws disturbs nobody', async ({ engine, channel }) => {
-    const topic = channel('throws')
-    await engine.topics.subscribe(topic, {}, () => {
+  contractCase('events - a listener that throws disturbs nobody', async ({ engine, channel }) => {
+    const name = channel('throws')
+    await engine.events.subscribe(name, {}, () => {
       throw new Error('of the listener')
     })
-    const { inbox } = await listen(engine, topic)
-    await publishAll(engine, topic, numbered(3))
+    const { inbox } = await listen(engine, name)
+    await publishAll(engine, name, numbered(3))
     assert.deepEqual(texts(await inbox.take(3)), numbered(3))
   }),
 
-  contractCase('topics - publishing to nobody is fine', async ({ engine, channel }) => {
+  contractCase('events - publishing to nobody is fine', async ({ engine, channel }) => {
     await publishAll(engine, channel('nobody'), numbered(3))
   }),
 ]

@@ -1,4 +1,4 @@
-import type { Message, OutgoingMessage, SubscribeOptions, Subscription, TopicEngine } from '@signalbox/broker-core'
+import type { Message, OutgoingMessage, SubscribeOptions, Subscription, EventEngine } from '@signalbox/broker-core'
 import { isWildcardPattern, messageSize, OpenSubscription, PatternIndex, unavailable } from '@signalbox/broker-core'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 
@@ -19,7 +19,7 @@ interface Shared {
 const FLUSH_BYTES = 1024 * 1024
 
 /** Events on NATS: core subjects, one token for each of the channel's, so that wildcards are the servers' work. */
-export class NatsTopics implements TopicEngine {
+export class NatsEvents implements EventEngine {
   readonly #parts: Parts
   readonly #shared = new Map<string, Shared>()
   readonly #subscriptions = new Map<OpenSubscription, string>()

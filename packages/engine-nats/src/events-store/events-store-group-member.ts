@@ -9,8 +9,8 @@ import type { Parts } from '../parts.ts'
 import { ACK, NAK, parseAckSubject } from '../queues/ack-subject.ts'
 import { hash } from '../subjects.ts'
 import { FollowLoop } from './follow-loop.ts'
-import { decodeEntry } from './log-entry.ts'
-import type { LogListener } from './log-listener.ts'
+import { decodeEntry } from './stored-entry.ts'
+import type { StoredEventListener } from './stored-event-listener.ts'
 
 const PULL_MS = 30_000
 const NANOS = 1_000_000
@@ -21,13 +21,13 @@ const FIRST_BACKOFF_MS = 100
 const LAST_BACKOFF_MS = 5_000
 
 /** A member of a group: takes one entry at a time from a consumer that the whole group shares, on all nodes. */
-export class LogGroupMember {
+export class EventsStoreGroupMember {
   readonly #parts: Parts
   readonly #name: string
   readonly #consumer: string
   readonly #group: string
   readonly #subscription: OpenSubscription
-  readonly #listener: LogListener
+  readonly #listener: StoredEventListener
   readonly #loop: FollowLoop
   #channel: StoredChannel
   #interest: Interest | undefined
@@ -41,7 +41,7 @@ export class LogGroupMember {
     group: string,
     start: number,
     subscription: OpenSubscription,
-    listener: LogListener,
+    listener: StoredEventListener,
   ) {
     this.#parts = parts
     this.#name = channel.name
@@ -58,7 +58,7 @@ export class LogGroupMember {
   async join(): Promise<void> {
     const { connection, subjects } = this.#parts
     this.#interest?.unsubscribe()
-    this.#interest = connection.listen(subjects.logGroup(this.#channel.incarnation, this.#group), (message) => {
+    this.#interest = connection.listen(subjects.eventsStoreGroup(this.#channel.incarnation, this.#group), (message) => {
       message.respond()
     })
     await connection.call(async () => {
@@ -163,7 +163,7 @@ export class LogGroupMember {
     this.#interest?.unsubscribe()
     if (!connection.connected || !engineStays) return
     try {
-      await connection.request(subjects.logGroup(this.#channel.incarnation, this.#group))
+      await connection.request(subjects.eventsStoreGroup(this.#channel.incarnation, this.#group))
     } catch (error) {
       if (!isNoResponders(error)) return
       await connection.manager.consumers.delete(this.#channel.stream, this.#consumer).catch(() => {})

@@ -1,32 +1,37 @@
-import type { LogStart, OpenSubscription, StoredEvent } from '@signalbox/broker-core'
+import type { EventsStoreStart, OpenSubscription, StoredEvent } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 
-import type { Follower, LogFeed } from './log-feed.ts'
-import { LogCursor } from './log-feed.ts'
-import type { LogItem } from './log-reader.ts'
+import type { Follower, EventsStoreFeed } from './events-store-feed.ts'
+import { EventsStoreCursor } from './events-store-feed.ts'
+import type { EventsStoreItem } from './events-store-reader.ts'
 
-export type LogListener = (event: StoredEvent) => void | Promise<void>
+export type StoredEventListener = (event: StoredEvent) => void | Promise<void>
 
 /** Entries given to a listener that does not wait, before others get their turn. */
 const BURST = 256
 
 /** A subscription of its own: every entry, one after the other, each when the listener is done with the one before. */
-export class LogSubscriber implements Follower {
-  readonly cursor: LogCursor
-  readonly #feed: LogFeed
-  readonly #listener: LogListener
+export class EventsStoreSubscriber implements Follower {
+  readonly cursor: EventsStoreCursor
+  readonly #feed: EventsStoreFeed
+  readonly #listener: StoredEventListener
   readonly #subscription: OpenSubscription
   #busy = false
   #scheduled = false
 
-  constructor(feed: LogFeed, start: LogStart, listener: LogListener, subscription: OpenSubscription) {
+  constructor(
+    feed: EventsStoreFeed,
+    start: EventsStoreStart,
+    listener: StoredEventListener,
+    subscription: OpenSubscription,
+  ) {
     this.#feed = feed
-    this.cursor = new LogCursor(feed, start)
+    this.cursor = new EventsStoreCursor(feed, start)
     this.#listener = listener
     this.#subscription = subscription
   }
 
-  appended(item: LogItem): void {
+  appended(item: EventsStoreItem): void {
     if (this.#busy || this.#scheduled) return
     if (this.cursor.takes(item)) this.#deliver(item)
     else this.pump()
@@ -61,7 +66,7 @@ export class LogSubscriber implements Follower {
     this.#subscription.end(toError(error))
   }
 
-  #deliver(item: LogItem): void {
+  #deliver(item: EventsStoreItem): void {
     this.#feed.count(item)
     let done: void | Promise<void>
     try {

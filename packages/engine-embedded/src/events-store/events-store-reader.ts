@@ -8,13 +8,13 @@ import type { Store } from '../store/store.ts'
 import { parseTags } from '../store/tags.ts'
 
 /** An entry with its size in bytes, as counters go by it. */
-export interface LogItem {
+export interface EventsStoreItem {
   readonly event: StoredEvent
   readonly size: number
 }
 
 /** An events store that is read. What lies past its last known sequence is written, but not synced yet. */
-type StoredLog = Pick<LiveChannel, 'id' | 'name' | 'lastSequence'>
+type OpenEventsStore = Pick<LiveChannel, 'id' | 'name' | 'lastSequence'>
 
 interface EntryRow {
   readonly sequence: number
@@ -24,7 +24,7 @@ interface EntryRow {
   readonly size: number
   readonly metadata: string
   readonly tags: string
-  readonly logKey: string | null
+  readonly eventKey: string | null
   readonly tombstone: number
   readonly body: Uint8Array
 }
@@ -40,12 +40,12 @@ interface Statements {
   readonly lastOfKey: Database.Statement<[number, string], { sequence: number }>
 }
 
-const COLUMNS = `${SEQUENCE} AS sequence, id, client_id AS clientId, timestamp, size, metadata, tags, log_key AS logKey,
+const COLUMNS = `${SEQUENCE} AS sequence, id, client_id AS clientId, timestamp, size, metadata, tags, log_key AS eventKey,
   tombstone, body`
 const WITHIN = `FROM log_entries WHERE key >= ${KEY} AND key <= ${KEY} ORDER BY key`
 
 /** Reads entries of events stores on the main thread, each call one statement run to its end. */
-export class LogReader {
+export class EventsStoreReader {
   readonly #store: Store
   #connection: Database.Database | undefined
   #statements: Statements | undefined
@@ -75,36 +75,41 @@ export class LogReader {
   }
 
   /** Entries from a sequence on, in order; at least one if there is one, then none past `maxBytes` of bodies. */
-  from(log: StoredLog, sequence: number, max: number, maxBytes?: number): LogItem[] {
-    return this.#store.reading('events_store', log.name, () => this.#from(log, sequence, max, maxBytes))
+  from(eventsStore: OpenEventsStore, sequence: number, max: number, maxBytes?: number): EventsStoreItem[] {
+    return this.#store.reading('events_store', eventsStore.name, () => this.#from(eventsStore, sequence, max, maxBytes))
   }
 
-  #from({ id, name, lastSequence }: StoredLog, sequence: number, max: number, maxBytes?: number): LogItem[] {
+  #from(
+    { id, name, lastSequence }: OpenEventsStore,
+    sequence: number,
+    max: number,
+    maxBytes?: number,
+  ): EventsStoreItem[] {
     const { range, rangeSizes } = this.#prepared()
     const limit = maxBytes === undefined ? max : fitting(rangeSizes, [id, sequence, id, lastSequence, max], maxBytes)
     return range.all(id, sequence, id, lastSequence, limit).map((row) => itemOf(row, name))
   }
 
   /** The newest entries, newest first. */
-  latest(log: StoredLog, max: number, maxBytes?: number): LogItem[] {
-    return this.#store.reading('events_store', log.name, () => this.#latest(log, max, maxBytes))
+  latest(eventsStore: OpenEventsStore, max: number, maxBytes?: number): EventsStoreItem[] {
+    return this.#store.reading('events_store', eventsStore.name, () => this.#latest(eventsStore, max, maxBytes))
   }
 
-  #latest({ id, name, lastSequence }: StoredLog, max: number, maxBytes?: number): LogItem[] {
+  #latest({ id, name, lastSequence }: OpenEventsStore, max: number, maxBytes?: number): EventsStoreItem[] {
     const { latest, latestSizes } = this.#prepared()
     const limit = maxBytes === undefined ? max : fitting(latestSizes, [id, 0, id, lastSequence, max], maxBytes)
     return latest.all(id, 0, id, lastSequence, limit).map((row) => itemOf(row, name))
   }
 
-  read(log: StoredLog, options: ReadOptions): LogItem[] {
+  read(eventsStore: OpenEventsStore, options: ReadOptions): EventsStoreItem[] {
     const { fromSequence = 1, fromTimestamp, maxMessages, maxBytes } = options
-    const first = fromTimestamp === undefined ? fromSequence : this.firstSince(log, fromTimestamp)
+    const first = fromTimestamp === undefined ? fromSequence : this.firstSince(eventsStore, fromTimestamp)
     if (first === undefined || first > LAST_SEQUENCE) return []
-    return this.from(log, first, maxMessages, maxBytes)
+    return this.from(eventsStore, first, maxMessages, maxBytes)
   }
 
   /** Alone of the reads it may show an entry in the moment before its sync: the one it replaces may be gone already. */
-  lastOfKey({ id, name }: StoredLog, key: string): StoredEvent | undefined {
+  lastOfKey({ id, name }: OpenEventsStore, key: string): StoredEvent | undefined {
     const sequence = this.#store.reading('events_store', name, () => this.#prepared().lastOfKey.get(id, key)?.sequence)
     if (sequence === undefined) return undefined
     const [item] = this.from({ id, name, lastSequence: sequence }, sequence, 1)
@@ -115,11 +120,11 @@ export class LogReader {
    * The sequence of the first entry at or after a time. Timestamps never fall within a channel, so this halves the
    * range of sequences, some 40 look-ups at most, and appending needs no index by time.
    */
-  firstSince(log: StoredLog, timestamp: number): number | undefined {
-    return this.#store.reading('events_store', log.name, () => this.#firstSince(log, timestamp))
+  firstSince(eventsStore: OpenEventsStore, timestamp: number): number | undefined {
+    return this.#store.reading('events_store', eventsStore.name, () => this.#firstSince(eventsStore, timestamp))
   }
 
-  #firstSince({ id, lastSequence }: StoredLog, timestamp: number): number | undefined {
+  #firstSince({ id, lastSequence }: OpenEventsStore, timestamp: number): number | undefined {
     const { at } = this.#prepared()
     let low = 1
     let high = lastSequence + 1
@@ -144,8 +149,8 @@ function fitting(sizes: Database.Statement<Range, { bytes: number }>, range: Ran
   return count
 }
 
-function itemOf(row: EntryRow, channel: string): LogItem {
-  const { id, clientId, metadata, timestamp, sequence, logKey, tombstone, size } = row
+function itemOf(row: EntryRow, channel: string): EventsStoreItem {
+  const { id, clientId, metadata, timestamp, sequence, eventKey, tombstone, size } = row
   const event: StoredEvent = {
     id,
     clientId,
@@ -155,7 +160,7 @@ function itemOf(row: EntryRow, channel: string): LogItem {
     channel,
     timestamp,
     sequence,
-    ...(logKey === null ? {} : { key: logKey }),
+    ...(eventKey === null ? {} : { key: eventKey }),
     ...(tombstone === 1 ? { tombstone: true as const } : {}),
   }
   return { event, size }

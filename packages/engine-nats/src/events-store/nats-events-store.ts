@@ -1,9 +1,9 @@
 import type {
   AppendResult,
   ChannelOptions,
-  LogAppend,
-  LogEngine,
-  LogStart,
+  EventsStoreAppend,
+  EventsStoreEngine,
+  EventsStoreStart,
   ReadOptions,
   StoredEvent,
   SubscribeOptions,
@@ -17,18 +17,18 @@ import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
 import { claimOf, StreamGone } from '../publisher.ts'
 import { hash } from '../subjects.ts'
-import { decodeEntry, encodeEntry } from './log-entry.ts'
-import { LogFollower } from './log-follower.ts'
-import { LogGroupMember } from './log-group-member.ts'
-import type { LogListener } from './log-listener.ts'
-import { LogReader } from './log-reader.ts'
+import { decodeEntry, encodeEntry } from './stored-entry.ts'
+import { EventsStoreFollower } from './events-store-follower.ts'
+import { EventsStoreGroupMember } from './events-store-group-member.ts'
+import type { StoredEventListener } from './stored-event-listener.ts'
+import { EventsStoreReader } from './events-store-reader.ts'
 import { Tombstones } from './tombstones.ts'
 
 const TRIES = 3
 
 /** Events stores on NATS: a stream each, whose sequences are the channel's. */
-export class NatsLogs implements LogEngine {
-  readonly reader: LogReader
+export class NatsEventsStore implements EventsStoreEngine {
+  readonly reader: EventsStoreReader
   readonly tombstones: Tombstones
   readonly #parts: Parts
   /** With the incarnation that each is counted at. */
@@ -38,7 +38,7 @@ export class NatsLogs implements LogEngine {
 
   constructor(parts: Parts) {
     this.#parts = parts
-    this.reader = new LogReader(parts)
+    this.reader = new EventsStoreReader(parts)
     this.tombstones = new Tombstones(parts)
     this.tombstones.start()
     parts.storedChannels.onChange((type, name) => {
@@ -58,7 +58,7 @@ export class NatsLogs implements LogEngine {
     place.countedAt = now
   }
 
-  async append(name: string, message: LogAppend): Promise<AppendResult> {
+  async append(name: string, message: EventsStoreAppend): Promise<AppendResult> {
     this.#checkOpen()
     const payload = encodeEntry(name, message)
     this.#parts.publisher.assertFits(payload)
@@ -74,7 +74,7 @@ export class NatsLogs implements LogEngine {
     throw unavailable('the events store comes and goes')
   }
 
-  async #publish(channel: StoredChannel, message: LogAppend, payload: Uint8Array): Promise<Published> {
+  async #publish(channel: StoredChannel, message: EventsStoreAppend, payload: Uint8Array): Promise<Published> {
     const { subjects, publisher } = this.#parts
     const { key, deduplicationId, expectLastOfKey } = message
     const { incarnation, options } = channel
@@ -90,7 +90,7 @@ export class NatsLogs implements LogEngine {
 
   async #publishExpecting(
     channel: StoredChannel,
-    message: LogAppend,
+    message: EventsStoreAppend,
     payload: Uint8Array,
     key: string,
     expected: number,
@@ -118,7 +118,11 @@ export class NatsLogs implements LogEngine {
   }
 
   /** The servers say the sequence, not the time; the entry itself does. */
-  async #result(channel: StoredChannel, message: LogAppend, { sequence, duplicate }: Published): Promise<AppendResult> {
+  async #result(
+    channel: StoredChannel,
+    message: EventsStoreAppend,
+    { sequence, duplicate }: Published,
+  ): Promise<AppendResult> {
     const { messages, counterTable, recent, subjects } = this.#parts
     const { deduplicationId } = message
     const stored = await messages.get(channel.stream, { seq: sequence })
@@ -161,9 +165,9 @@ export class NatsLogs implements LogEngine {
 
   async subscribe(
     name: string,
-    start: LogStart,
+    start: EventsStoreStart,
     { group, signal }: SubscribeOptions,
-    listener: LogListener,
+    listener: StoredEventListener,
   ): Promise<Subscription> {
     signal?.throwIfAborted()
     this.#checkOpen()
@@ -174,9 +178,14 @@ export class NatsLogs implements LogEngine {
     return this.#join(channel, group, first, signal, listener)
   }
 
-  #follow(channel: StoredChannel, first: number, signal: AbortSignal | undefined, listener: LogListener): Subscription {
+  #follow(
+    channel: StoredChannel,
+    first: number,
+    signal: AbortSignal | undefined,
+    listener: StoredEventListener,
+  ): Subscription {
     const subscription = this.#open(channel, signal)
-    this.#run(new LogFollower(this.#parts, channel, first, subscription, listener).run())
+    this.#run(new EventsStoreFollower(this.#parts, channel, first, subscription, listener).run())
     return subscription
   }
 
@@ -185,10 +194,10 @@ export class NatsLogs implements LogEngine {
     group: string,
     first: number,
     signal: AbortSignal | undefined,
-    listener: LogListener,
+    listener: StoredEventListener,
   ): Promise<Subscription> {
     const subscription = this.#open(channel, signal)
-    const member = new LogGroupMember(this.#parts, channel, group, first, subscription, listener)
+    const member = new EventsStoreGroupMember(this.#parts, channel, group, first, subscription, listener)
     try {
       await member.join()
     } catch (error) {

@@ -1,7 +1,7 @@
-import type { LogStart } from '@signalbox/broker-core'
+import type { EventsStoreStart } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
-import type { LogItem, LogReader } from './log-reader.ts'
+import type { EventsStoreItem, EventsStoreReader } from './events-store-reader.ts'
 import type { Turns } from './turns.ts'
 
 /** Entries a follower reads from disk at once. */
@@ -13,9 +13,9 @@ const RECENT_BYTES = 1024 * 1024
 
 /** Somebody who gets every entry of a channel in order: a subscription, or a group of them. */
 export interface Follower {
-  readonly cursor: LogCursor
+  readonly cursor: EventsStoreCursor
   /** A new entry; the follower may take it from here, or come to it later by its cursor. */
-  appended(item: LogItem): void
+  appended(item: EventsStoreItem): void
   /** There may be entries to deliver. */
   pump(): void
   /** The channel was deleted. */
@@ -24,17 +24,17 @@ export interface Follower {
 
 export interface FeedContext {
   readonly registry: ChannelRegistry
-  readonly reader: LogReader
+  readonly reader: EventsStoreReader
   readonly turns: Turns
   readonly now: () => number
 }
 
 /** What is in memory of an events store that somebody follows. */
-export class LogFeed {
+export class EventsStoreFeed {
   readonly name: string
   readonly context: FeedContext
   readonly followers = new Set<Follower>()
-  readonly #recent: LogItem[] = []
+  readonly #recent: EventsStoreItem[] = []
   #recentBytes = 0
 
   constructor(name: string, context: FeedContext) {
@@ -50,7 +50,7 @@ export class LogFeed {
     return this.context.reader.damaged(this.name)
   }
 
-  append(item: LogItem): void {
+  append(item: EventsStoreItem): void {
     this.#recent.push(item)
     this.#recentBytes += item.size
     while (this.#recent.length > RECENT || (this.#recentBytes > RECENT_BYTES && this.#recent.length > 1)) {
@@ -60,13 +60,13 @@ export class LogFeed {
   }
 
   /** An entry that is still in memory. */
-  recent(sequence: number): LogItem | undefined {
+  recent(sequence: number): EventsStoreItem | undefined {
     const first = this.#recent[0]?.event.sequence
     const item = first === undefined ? undefined : this.#recent[sequence - first]
     return item?.event.sequence === sequence ? item : undefined
   }
 
-  count(item: LogItem): void {
+  count(item: EventsStoreItem): void {
     const { channel } = this
     if (channel) this.context.registry.delivered(channel, 1, item.size)
   }
@@ -84,16 +84,16 @@ export class LogFeed {
 }
 
 /** A position in an events store, and how to go on from it: from memory when near the end, by pages from disk before. */
-export class LogCursor {
-  readonly #feed: LogFeed
+export class EventsStoreCursor {
+  readonly #feed: EventsStoreFeed
   /** The last sequence taken. */
   #position: number
   /** Entries before this time are passed over, milliseconds since the epoch. */
   #notBefore: number
-  #page: LogItem[] = []
+  #page: EventsStoreItem[] = []
   #next = 0
 
-  constructor(feed: LogFeed, start: LogStart) {
+  constructor(feed: EventsStoreFeed, start: EventsStoreStart) {
     this.#feed = feed
     const { position, notBefore } = startOf(feed, start)
     this.#position = position
@@ -101,14 +101,14 @@ export class LogCursor {
   }
 
   /** Whether this entry is the very next; if so it is taken. */
-  takes({ event }: LogItem): boolean {
+  takes({ event }: EventsStoreItem): boolean {
     if (this.#next < this.#page.length || event.sequence !== this.#position + 1) return false
     this.#position = event.sequence
     return this.#wanted(event.timestamp)
   }
 
   /** The next entry, taken; undefined when there is none. */
-  next(): LogItem | undefined {
+  next(): EventsStoreItem | undefined {
     for (;;) {
       const item = this.#read()
       if (!item) return undefined
@@ -131,7 +131,7 @@ export class LogCursor {
     return this.#position < (this.#feed.channel?.lastSequence ?? 0)
   }
 
-  #read(): LogItem | undefined {
+  #read(): EventsStoreItem | undefined {
     const read = this.#page[this.#next]
     if (read) {
       this.#next++
@@ -162,7 +162,7 @@ export class LogCursor {
   }
 }
 
-function startOf(feed: LogFeed, start: LogStart): { position: number; notBefore: number } {
+function startOf(feed: EventsStoreFeed, start: EventsStoreStart): { position: number; notBefore: number } {
   const { channel, context } = feed
   const last = channel?.lastSequence ?? 0
   const since = (timestamp: number): { position: number; notBefore: number } => {

@@ -1,13 +1,13 @@
-import type { LogStart, ReadOptions, StoredEvent } from '@signalbox/broker-core'
+import type { EventsStoreStart, ReadOptions, StoredEvent } from '@signalbox/broker-core'
 import { messageSize } from '@signalbox/broker-core'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import { decodeEnvelope, textField } from '../envelope.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
-import { decodeEntry } from './log-entry.ts'
+import { decodeEntry } from './stored-entry.ts'
 
-export interface LogCounts {
+export interface EventsStoreCounts {
   /** 0 when empty. */
   readonly firstSequence: number
   readonly lastSequence: number
@@ -19,14 +19,14 @@ export interface LogCounts {
 }
 
 /** Reads what events stores keep. */
-export class LogReader {
+export class EventsStoreReader {
   readonly #parts: Parts
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  async counts(channel: StoredChannel): Promise<LogCounts> {
+  async counts(channel: StoredChannel): Promise<EventsStoreCounts> {
     const { connection } = this.#parts
     const { state } = await connection.call(
       () => connection.manager.streams.info(channel.stream),
@@ -80,7 +80,7 @@ export class LogReader {
   }
 
   /** The first sequence that a subscription delivers. */
-  async startOf(channel: StoredChannel, start: LogStart): Promise<number> {
+  async startOf(channel: StoredChannel, start: EventsStoreStart): Promise<number> {
     if (start.from === 'first') return 1
     if (start.from === 'sequence') return Math.max(1, start.sequence)
     const { lastSequence, lastEver, firstSequence, entries } = await this.counts(channel)

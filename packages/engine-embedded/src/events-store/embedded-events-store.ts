@@ -1,8 +1,8 @@
 import type {
   AppendResult,
-  LogAppend,
-  LogEngine,
-  LogStart,
+  EventsStoreAppend,
+  EventsStoreEngine,
+  EventsStoreStart,
   ReadOptions,
   StoredEvent,
   SubscribeOptions,
@@ -15,26 +15,26 @@ import { ownBody } from '../bytes.ts'
 import type { Store } from '../store/store.ts'
 import { tagsJson } from '../store/tags.ts'
 import type { NewEntry } from '../writer/operations.ts'
-import { LogFeed } from './log-feed.ts'
-import { LogGroup } from './log-group.ts'
-import type { LogItem } from './log-reader.ts'
-import { LogReader } from './log-reader.ts'
-import type { LogListener } from './log-subscriber.ts'
-import { LogSubscriber } from './log-subscriber.ts'
+import { EventsStoreFeed } from './events-store-feed.ts'
+import { EventsStoreGroup } from './events-store-group.ts'
+import type { EventsStoreItem } from './events-store-reader.ts'
+import { EventsStoreReader } from './events-store-reader.ts'
+import type { StoredEventListener } from './events-store-subscriber.ts'
+import { EventsStoreSubscriber } from './events-store-subscriber.ts'
 import { Turns } from './turns.ts'
 
 interface Followed {
-  readonly feed: LogFeed
-  readonly groups: Map<string, LogGroup>
+  readonly feed: EventsStoreFeed
+  readonly groups: Map<string, EventsStoreGroup>
   readonly subscriptions: Set<OpenSubscription>
 }
 
 /** Events stores on the embedded engine: entries on disk, subscribers fed from memory when they are up to date. */
-export class EmbeddedLogs implements LogEngine {
+export class EmbeddedEventsStore implements EventsStoreEngine {
   readonly #store: Store
   readonly #registry: ChannelRegistry
   readonly #now: () => number
-  readonly #reader: LogReader
+  readonly #reader: EventsStoreReader
   readonly #turns = new Turns()
   readonly #followed = new Map<string, Followed>()
   #closed = false
@@ -43,10 +43,10 @@ export class EmbeddedLogs implements LogEngine {
     this.#store = store
     this.#registry = registry
     this.#now = now
-    this.#reader = new LogReader(store)
+    this.#reader = new EventsStoreReader(store)
   }
 
-  append(channel: string, message: LogAppend): Promise<AppendResult> {
+  append(channel: string, message: EventsStoreAppend): Promise<AppendResult> {
     const refusal = this.#store.damage.refusal('events_store', channel)
     if (refusal) return Promise.reject(refusal)
     const now = this.#now()
@@ -93,7 +93,7 @@ export class EmbeddedLogs implements LogEngine {
     return this.#registry.get('events_store', name)
   }
 
-  #given(channel: LiveChannel, items: readonly LogItem[]): StoredEvent[] {
+  #given(channel: LiveChannel, items: readonly EventsStoreItem[]): StoredEvent[] {
     const bytes = items.reduce((sum, { size }) => sum + size, 0)
     if (items.length > 0) this.#registry.delivered(channel, items.length, bytes)
     return items.map(({ event }) => event)
@@ -101,9 +101,9 @@ export class EmbeddedLogs implements LogEngine {
 
   async subscribe(
     name: string,
-    start: LogStart,
+    start: EventsStoreStart,
     { group: groupName, signal }: SubscribeOptions,
-    listener: LogListener,
+    listener: StoredEventListener,
   ): Promise<Subscription> {
     signal?.throwIfAborted()
     if (!this.#channel(name)) {
@@ -119,16 +119,16 @@ export class EmbeddedLogs implements LogEngine {
 
   #subscribeAlone(
     followed: Followed,
-    start: LogStart,
+    start: EventsStoreStart,
     signal: AbortSignal | undefined,
-    listener: LogListener,
+    listener: StoredEventListener,
   ): Subscription {
     const { feed } = followed
     const subscription = new OpenSubscription(signal, () => {
       feed.followers.delete(subscriber)
       this.#unfollow(followed, subscription)
     })
-    const subscriber = new LogSubscriber(feed, start, listener, subscription)
+    const subscriber = new EventsStoreSubscriber(feed, start, listener, subscription)
     feed.followers.add(subscriber)
     this.#count(followed, subscription)
     subscriber.pump()
@@ -138,12 +138,12 @@ export class EmbeddedLogs implements LogEngine {
   #join(
     followed: Followed,
     groupName: string,
-    start: LogStart,
+    start: EventsStoreStart,
     signal: AbortSignal | undefined,
-    listener: LogListener,
+    listener: StoredEventListener,
   ): Subscription {
     const { feed, groups } = followed
-    const group = groups.get(groupName) ?? new LogGroup(feed, start)
+    const group = groups.get(groupName) ?? new EventsStoreGroup(feed, start)
     groups.set(groupName, group)
     feed.followers.add(group)
     const subscription = new OpenSubscription(signal, () => {
@@ -163,7 +163,7 @@ export class EmbeddedLogs implements LogEngine {
     let followed = this.#followed.get(name)
     if (!followed) {
       const context = { registry: this.#registry, reader: this.#reader, turns: this.#turns, now: this.#now }
-      followed = { feed: new LogFeed(name, context), groups: new Map(), subscriptions: new Set() }
+      followed = { feed: new EventsStoreFeed(name, context), groups: new Map(), subscriptions: new Set() }
       this.#followed.set(name, followed)
     }
     return followed
@@ -220,7 +220,7 @@ export class EmbeddedLogs implements LogEngine {
   }
 }
 
-function newEntry(message: LogAppend): NewEntry {
+function newEntry(message: EventsStoreAppend): NewEntry {
   const { id, clientId, metadata, tags, key, expectLastOfKey, tombstone = false, deduplicationId } = message
   const size = messageSize(message)
   const body = ownBody(message.body)
@@ -233,7 +233,7 @@ function newEntry(message: LogAppend): NewEntry {
 
 function storedEvent(
   channel: string,
-  { id, clientId, metadata, tags, key, tombstone }: LogAppend,
+  { id, clientId, metadata, tags, key, tombstone }: EventsStoreAppend,
   body: Uint8Array,
   sequence: number,
   timestamp: number,

@@ -1,4 +1,4 @@
-import type { LogAppend, StoredEvent } from '@signalbox/broker-core'
+import type { EventsStoreAppend, StoredEvent } from '@signalbox/broker-core'
 
 import { decodeEnvelope, encodeEnvelope, numberField } from '../envelope.ts'
 import { hash } from '../subjects.ts'
@@ -6,7 +6,7 @@ import { hash } from '../subjects.ts'
 /** An entry as its stream keeps it. */
 export function encodeEntry(
   channel: string,
-  { id, clientId, metadata, tags, body, key, tombstone, deduplicationId }: LogAppend,
+  { id, clientId, metadata, tags, body, key, tombstone, deduplicationId }: EventsStoreAppend,
 ): Uint8Array {
   const fields: Record<string, string | number> = {}
   if (key !== undefined) fields['key'] = key

@@ -8,9 +8,9 @@ import type { Parts } from '../parts.ts'
 import { parseAckSubject } from '../queues/ack-subject.ts'
 import { unique } from '../subjects.ts'
 import { FollowLoop } from './follow-loop.ts'
-import { decodeEntry } from './log-entry.ts'
-import type { LogListener } from './log-listener.ts'
-import { LogReader } from './log-reader.ts'
+import { decodeEntry } from './stored-entry.ts'
+import type { StoredEventListener } from './stored-event-listener.ts'
+import { EventsStoreReader } from './events-store-reader.ts'
 
 /** Entries and bytes fetched at once. */
 const BATCH = 100
@@ -27,13 +27,13 @@ const BEHIND_MS = 3_000
  * One subscription to an events store: a position, and a short-lived consumer that is made anew from it whenever the
  * servers lose the one before.
  */
-export class LogFollower {
+export class EventsStoreFollower {
   readonly #parts: Parts
   readonly #name: string
   readonly #subscription: OpenSubscription
-  readonly #listener: LogListener
+  readonly #listener: StoredEventListener
   readonly #loop: FollowLoop
-  readonly #reader: LogReader
+  readonly #reader: EventsStoreReader
   #channel: StoredChannel
   #next: number
   #consumer: string | undefined
@@ -50,7 +50,7 @@ export class LogFollower {
     channel: StoredChannel,
     next: number,
     subscription: OpenSubscription,
-    listener: LogListener,
+    listener: StoredEventListener,
   ) {
     this.#parts = parts
     this.#name = channel.name
@@ -59,7 +59,7 @@ export class LogFollower {
     this.#subscription = subscription
     this.#listener = listener
     this.#loop = new FollowLoop(parts, channel.name, subscription)
-    this.#reader = new LogReader(parts)
+    this.#reader = new EventsStoreReader(parts)
   }
 
   /** Runs until the subscription ends. */
