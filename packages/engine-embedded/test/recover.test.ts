@@ -60,13 +60,13 @@ test('recover - what lies on good pages is copied, and what is left out is said'
     messages: 80 + queue.length + eventsStore.length,
     leftOut: [
       `queues "bad": ${40 - queue.length} of 40 messages`,
-      `events_store "bad": ${40 - log.length} of 40 messages`,
+      `events_store "bad": ${40 - eventsStore.length} of 40 messages`,
     ],
   })
   expect((await stat(folder.file('signalbox.db'))).mtimeMs).toBe(before.mtimeMs)
   // The copy is a store like any other: counters, sequences, and what is sent to it.
   expect((await engine.channels.info('events_store', 'bad'))?.eventsStore).toMatchObject({
-    entries: log.length,
+    entries: eventsStore.length,
     firstSequence: 1,
   })
   expect((await engine.eventsStore.append('bad', storedEvent('new'))).sequence).toBe(41)
