@@ -1,5 +1,5 @@
 import { quantile } from '../bench/statistics.ts'
-import type { ChaosReport, Round } from './chaos.ts'
+import type { ChaosReport, Round } from './chaos-report.ts'
 import type { Ledger, Breach } from './load/ledger.ts'
 
 const BREACHES: readonly Breach[] = ['lost', 'doubled', 'outOfOrder', 'hung', 'unclear']

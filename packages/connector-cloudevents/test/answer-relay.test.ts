@@ -10,7 +10,8 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import type { CeHandler, CeOptions } from '../src/index.ts'
 import { createCeHandler } from '../src/index.ts'
-import type { CeServer, Loose } from './ce-server.ts'
+import type { CeServer } from './ce-server.ts'
+import type { Loose } from './loose.ts'
 import { event, openCe, until } from './ce-server.ts'
 
 /** Whoever says its name is believed. */

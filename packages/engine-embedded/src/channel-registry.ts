@@ -2,7 +2,8 @@ import type { ChannelState, ChannelType } from '@signalbox/broker-core'
 import { BrokerError, isReservedChannel } from '@signalbox/broker-core'
 
 import type { StoredChannel, StoredType } from './store/stored-channel.ts'
-import type { ActivityOperation, ChannelActivity, GroupReply } from './writer/operations.ts'
+import type { ActivityOperation, ChannelActivity } from './writer/operations.ts'
+import type { GroupReply } from './writer/thread-messages.ts'
 
 /** A channel as the main thread knows it: for stored types a mirror of its row, kept current by every group commit. */
 export interface LiveChannel {

@@ -13,7 +13,8 @@ import { DELAYED } from './store/damage.ts'
 import { RETRIES, Store } from './store/store.ts'
 import { loadChannels } from './store/stored-channel.ts'
 import { EmbeddedEvents } from './events.ts'
-import type { ActivityOperation, GroupReply } from './writer/operations.ts'
+import type { ActivityOperation } from './writer/operations.ts'
+import type { GroupReply } from './writer/thread-messages.ts'
 
 /** Delivery counts are stored with the next write, and at the latest after this long. */
 const ACTIVITY_MS = 1_000

@@ -9,7 +9,7 @@ import { contentMode } from '../../../packages/connector-cloudevents/src/event/c
 import { FORMS_TAG } from '../../../packages/connector-cloudevents/src/event/event-tags.ts'
 import { cloudEventText } from '../../../packages/connector-cloudevents/src/event/event-text.ts'
 import type { IncomingEvent } from '../../../packages/connector-cloudevents/src/event/incoming-event.ts'
-import { readEvents } from '../../../packages/connector-cloudevents/src/event/incoming-event.ts'
+import { readEvents } from '../../../packages/connector-cloudevents/src/event/read-events.ts'
 import { readBatch, readStructured } from '../../../packages/connector-cloudevents/src/event/structured-mode.ts'
 import { storeStart } from '../../../packages/connector-cloudevents/src/sse/store-start.ts'
 import { JSON_UNITS, listText } from '../grammar/json.ts'

@@ -32,7 +32,7 @@ export class EmbeddedQueues implements QueueEngine {
   readonly #registry: ChannelRegistry
   readonly #now: () => number
   readonly #reader: QueueReader
-  readonly #leases: Leases
+  readonly #leases: Leases<Queue>
   readonly #settlement: LeaseSettlement
   readonly #clock: QueueClock
   readonly #receivers: WaitingReceivers
@@ -45,7 +45,7 @@ export class EmbeddedQueues implements QueueEngine {
     this.#now = now
     this.#reader = new QueueReader(store)
     this.#receivers = new WaitingReceivers(registry)
-    this.#leases = new Leases((leases) => this.#settlement.lapse(leases))
+    this.#leases = new Leases<Queue>((leases) => this.#settlement.lapse(leases))
     this.#settlement = new LeaseSettlement({
       registry,
       store,

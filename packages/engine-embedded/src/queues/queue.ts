@@ -25,7 +25,7 @@ export interface Waiter {
 export interface QueueContext {
   readonly registry: ChannelRegistry
   readonly reader: QueueReader
-  readonly leases: Leases
+  readonly leases: Leases<Queue>
   readonly now: () => number
   /** Messages that were found past their expiry; to be removed for good. */
   expire(queue: Queue, sequences: number[]): void
@@ -88,11 +88,11 @@ export class Queue {
   // ── Taking messages out ──
 
   /** Leases what can be had now. */
-  take(options: ReceiveOptions): Lease[] {
+  take(options: ReceiveOptions): Lease<Queue>[] {
     this.#lastReceive = performance.now()
     const channel = this.channel
     if (!channel || this.#paused > 0) return []
-    const leases: Lease[] = []
+    const leases: Lease<Queue>[] = []
     const expired: number[] = []
     try {
       this.#takeInto(leases, expired, channel, options)
@@ -106,7 +106,7 @@ export class Queue {
     return leases
   }
 
-  #takeInto(leases: Lease[], expired: number[], channel: LiveChannel, options: ReceiveOptions): void {
+  #takeInto(leases: Lease<Queue>[], expired: number[], channel: LiveChannel, options: ReceiveOptions): void {
     const { maxMessages, maxBytes, leaseMs, clientId } = options
     const now = this.#context.now()
     let bytes = 0
@@ -129,7 +129,7 @@ export class Queue {
   }
 
   /** The deliveries of leases just taken, counted as delivered. */
-  deliver(leases: readonly Lease[]): QueueDelivery[] {
+  deliver(leases: readonly Lease<Queue>[]): QueueDelivery[] {
     const channel = this.channel
     const deliveries: QueueDelivery[] = []
     let bytes = 0

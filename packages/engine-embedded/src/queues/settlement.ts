@@ -11,7 +11,7 @@ import type { WindowEntry } from './window.ts'
 export interface SettlementContext {
   readonly registry: ChannelRegistry
   readonly store: Store
-  readonly leases: Leases
+  readonly leases: Leases<Queue>
   readonly now: () => number
   /** A message stands in this queue now, and may be waited for. */
   arrived(channel: string, channelId: number, sequence: number): void
@@ -56,7 +56,7 @@ export class LeaseSettlement {
   }
 
   /** Leases whose time has passed: as a nack, and tried again while the disk does not take it. */
-  lapse(leases: readonly Lease[]): void {
+  lapse(leases: readonly Lease<Queue>[]): void {
     const held = leases.filter(({ queue, entry }) => queue.holds(entry))
     this.#forEachQueue(held, (queue, some) => this.#release(queue, some)).catch(() => {
       // The leases were restored; with their deadlines past they lapse again. In a damaged queue they would for ever.
@@ -68,7 +68,7 @@ export class LeaseSettlement {
     return this.#context.store.damage.has('queues', queue)
   }
 
-  #giveUp(lease: Lease): void {
+  #giveUp(lease: Lease<Queue>): void {
     this.#context.leases.drop(lease)
     if (lease.queue.holds(lease.entry)) lease.queue.letGo([lease.entry.sequence])
   }
@@ -79,8 +79,8 @@ export class LeaseSettlement {
     await this.#forEachQueue(held, (queue, leases) => this.#release(queue, leases)).catch(() => {})
   }
 
-  #take(receipts: readonly string[], clientId: string): { taken: Lease[]; lost: string[] } {
-    const taken: Lease[] = []
+  #take(receipts: readonly string[], clientId: string): { taken: Lease<Queue>[]; lost: string[] } {
+    const taken: Lease<Queue>[] = []
     const lost: string[] = []
     for (const receipt of receipts) {
       const lease = this.#context.leases.take(receipt, clientId)
@@ -91,8 +91,8 @@ export class LeaseSettlement {
   }
 
   async #forEachQueue(
-    leases: readonly Lease[],
-    settle: (queue: Queue, leases: readonly Lease[]) => Promise<void>,
+    leases: readonly Lease<Queue>[],
+    settle: (queue: Queue, leases: readonly Lease<Queue>[]) => Promise<void>,
   ): Promise<void> {
     const first = leases[0]
     if (!first) return
@@ -103,7 +103,7 @@ export class LeaseSettlement {
     if (failed) throw failed.reason
   }
 
-  #acknowledge(queue: Queue, leases: readonly Lease[]): Promise<void> {
+  #acknowledge(queue: Queue, leases: readonly Lease<Queue>[]): Promise<void> {
     const { store } = this.#context
     const sequences = leases.map(({ entry }) => entry.sequence)
     return this.#restoring(leases, () =>
@@ -116,7 +116,7 @@ export class LeaseSettlement {
     )
   }
 
-  #release(queue: Queue, leases: readonly Lease[]): Promise<void> {
+  #release(queue: Queue, leases: readonly Lease<Queue>[]): Promise<void> {
     const { store } = this.#context
     const now = this.#context.now()
     const entries = leases.map(({ entry }) => entry)
@@ -158,7 +158,7 @@ export class LeaseSettlement {
   }
 
   /** A settlement that did not come about leaves the leases as they were. */
-  async #restoring(leases: readonly Lease[], settle: () => Promise<void>): Promise<void> {
+  async #restoring(leases: readonly Lease<Queue>[], settle: () => Promise<void>): Promise<void> {
     try {
       await settle()
     } catch (error) {

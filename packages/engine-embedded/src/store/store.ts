@@ -4,14 +4,8 @@ import type Database from 'better-sqlite3'
 import { stat } from 'node:fs/promises'
 
 import type { Settings } from '../options.ts'
-import type {
-  ActivityOperation,
-  GroupReply,
-  OperationKind,
-  OperationOf,
-  ResultOf,
-  WriterSettings,
-} from '../writer/operations.ts'
+import type { ActivityOperation, OperationKind, OperationOf, ResultOf } from '../writer/operations.ts'
+import type { GroupReply, WriterSettings } from '../writer/thread-messages.ts'
 import { Writer } from '../writer/writer.ts'
 import { openReadConnection } from './connections.ts'
 import type { DamagedChannel, DamagedPlace } from './damage.ts'

@@ -2,11 +2,11 @@ import type { ChannelTable } from './channel-table.ts'
 import type { EventsStoreOperations } from './events-store-operations.ts'
 import type {
   ActivityOperation,
-  ActivityResult,
+  ActivityOperationResult,
   CreateChannelOperation,
-  CreateChannelResult,
+  CreateChannelOperationResult,
   DeleteChannelOperation,
-  DeleteChannelResult,
+  DeleteChannelOperationResult,
 } from './operations.ts'
 
 /** The writer's operations on channels as such. */
@@ -19,7 +19,7 @@ export class ChannelOperations {
     this.#eventsStore = eventsStore
   }
 
-  create({ type, channel: name, options }: CreateChannelOperation): CreateChannelResult {
+  create({ type, channel: name, options }: CreateChannelOperation): CreateChannelOperationResult {
     const created = this.#channels.get(type, name) === undefined
     const { compacted, maxAgeMs, maxBytes } = options
     const changes = compacted !== undefined || maxAgeMs !== undefined || maxBytes !== undefined
@@ -32,13 +32,13 @@ export class ChannelOperations {
     return { kind: 'createChannel', created }
   }
 
-  delete({ type, channel: name }: DeleteChannelOperation): DeleteChannelResult {
+  delete({ type, channel: name }: DeleteChannelOperation): DeleteChannelOperationResult {
     const channel = this.#channels.get(type, name)
     if (channel) this.#channels.remove(channel)
     return { kind: 'deleteChannel', deleted: channel !== undefined }
   }
 
-  activity({ channels }: ActivityOperation): ActivityResult {
+  activity({ channels }: ActivityOperation): ActivityOperationResult {
     for (const { type, name, id, outgoing, outgoingBytes, lastActivity } of channels) {
       const channel = this.#channels.get(type, name)
       if (channel?.id !== id) continue

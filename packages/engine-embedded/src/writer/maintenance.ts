@@ -8,7 +8,7 @@ import type { LeftAlone } from './damaged.ts'
 import { touchingPart } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
 import type { EventsStoreOperations } from './events-store-operations.ts'
-import type { ProbeResult, SweepOperation, SweepResult } from './operations.ts'
+import type { ProbeOperationResult, SweepOperation, SweepOperationResult } from './operations.ts'
 
 /** Rows of deleted channels removed in one step: about 10 ms of work. */
 const GARBAGE_STEP = 2_000
@@ -62,7 +62,7 @@ export class Maintenance {
     this.#clearProbe = database.prepare<[]>('DELETE FROM probe')
   }
 
-  sweep({ now }: SweepOperation): SweepResult {
+  sweep({ now }: SweepOperation): SweepOperationResult {
     const entries = this.#eventsStore.sweep(now)
     const tombstones = this.#part(TOMBSTONES, () => this.#eventsStore.sweepTombstones(now))
     const ids = this.#part(
@@ -87,7 +87,7 @@ export class Maintenance {
     return true
   }
 
-  probe(): ProbeResult {
+  probe(): ProbeOperationResult {
     this.#writeProbe.run(PROBE)
     this.#clearProbe.run()
     return { kind: 'probe' }

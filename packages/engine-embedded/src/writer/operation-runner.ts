@@ -6,7 +6,8 @@ import type { LeftAlone } from './damaged.ts'
 import { Deduplication } from './deduplication.ts'
 import { EventsStoreOperations } from './events-store-operations.ts'
 import { Maintenance } from './maintenance.ts'
-import type { Operation, Result, WriterSettings } from './operations.ts'
+import type { Operation, Result } from './operations.ts'
+import type { WriterSettings } from './thread-messages.ts'
 import { QueueOperations } from './queue-operations.ts'
 
 /** Carries out one operation inside a transaction that somebody else begins and commits. */

@@ -5,7 +5,7 @@ import type {
   Result,
   SendOperation,
   SettleOperation,
-  SettleResult,
+  SettleOperationResult,
 } from './operations.ts'
 
 /**
@@ -197,7 +197,7 @@ export interface PackedResults {
 const SETTLED = 0
 const LISTED = -1
 
-const settled: SettleResult = { kind: 'settle' }
+const settled: SettleOperationResult = { kind: 'settle' }
 
 export function packResults(results: readonly (Result | OperationRefusal)[]): PackedResults {
   const numbers = new Float64Array(results.length * 2)

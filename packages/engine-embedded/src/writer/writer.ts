@@ -6,17 +6,14 @@ import type { CommitInfo } from '../options.ts'
 import type { DamagedPlace } from '../store/damage.ts'
 import type {
   ActivityOperation,
-  GroupReply,
   OperationKind,
   Operation,
   OperationOf,
   OperationRefusal,
   Result,
   ResultOf,
-  WriterReply,
-  WriterRequest,
-  WriterSettings,
 } from './operations.ts'
+import type { GroupReply, WriterReply, WriterRequest, WriterSettings } from './thread-messages.ts'
 import { isResultOf } from './operations.ts'
 import { packOperations, unpackResults } from './post.ts'
 import { startWriterThread } from './worker-entry.ts'

@@ -1,7 +1,7 @@
 import { channelNameProblem, isReservedChannel } from '@signalbox/broker-core'
 
 import type { ChannelLimit } from './channel-limit.ts'
-import type { LiveChange, LiveType } from './peers.ts'
+import type { LiveChange, LiveType } from './live-change.ts'
 import type { ReportOnce } from '../report-once.ts'
 
 /** The key of a channel in memory in the counter table. */

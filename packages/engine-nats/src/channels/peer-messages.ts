@@ -4,7 +4,7 @@ import { Check } from 'typebox/value'
 import { jsonOf } from '../json.ts'
 import type { ChannelCounts } from './counter-table.ts'
 import { countsFrom } from './counter-table.ts'
-import type { LiveChange } from './peers.ts'
+import type { LiveChange } from './live-change.ts'
 
 const MESSAGE = Type.Object({ node: Type.String({ pattern: '^[A-Za-z0-9_-]{16}$' }) })
 

@@ -1,4 +1,3 @@
-import type { ChannelType } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 import { messageOf } from '@signalbox/broker-core'
@@ -7,16 +6,8 @@ import type { Connection } from '../connection.ts'
 import type { NatsEngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'
 import type { ChannelCounts, CounterTable } from './counter-table.ts'
+import type { LiveChange } from './live-change.ts'
 import { readPeerMessage } from './peer-messages.ts'
-
-export type LiveType = Exclude<ChannelType, 'queues' | 'events_store'>
-
-/** A channel of a type that is not stored came into being or was deleted on some node. */
-export interface LiveChange {
-  readonly type: LiveType
-  readonly name: string
-  readonly exists: boolean
-}
 
 const TELL_MS = 1_000
 /** Told even when nothing changed, so that a silent node is known to be gone. */

@@ -8,7 +8,7 @@ import type { ResolvedStreamLimits } from '../limits.ts'
 import { resolveLimits } from '../limits.ts'
 import type { Timed } from '../stream-timer.ts'
 import { StreamTimer } from '../stream-timer.ts'
-import type { RelayEnd, RelayOptions } from './relay-agent-stream.ts'
+import type { RelayEnd, RelayOptions } from './relay-options.ts'
 import { FrameSender } from './frame-sender.ts'
 import { Upstream } from './upstream.ts'
 
