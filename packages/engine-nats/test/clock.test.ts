@@ -55,8 +55,8 @@ describe.skipIf(NATS_SERVER === undefined)('clocks', () => {
     expect(await states()).toMatchObject({ delayed: 1, expired: 0 })
     const deliveries = await node.queues.receive('q', { ...RECEIVE, maxMessages: 5 })
     expect(deliveries.map(({ message }) => text(message))).toEqual(['a', 'b'])
-    const told = problems.filter(({ message }) => message.includes('clock'))
-    expect(told.map(({ kind }) => kind)).toEqual(['warning', 'healed'])
+    const reported = problems.filter(({ message }) => message.includes('clock'))
+    expect(reported.map(({ kind }) => kind)).toEqual(['warning', 'healed'])
   })
 
   test('CL-18 - clock: a node that starts with its clock behind is not ready from the start', async () => {

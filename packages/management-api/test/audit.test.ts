@@ -326,12 +326,12 @@ test('AUDIT-6 - closing does not wait for a store that never answers', async () 
 
 test('AUDIT-6 - entries that the store did not take before the end are counted, and told', async () => {
   const { system } = await manage()
-  const told: string[] = []
-  const log = new AuditLog({ failed: (error) => void told.push(String(error)) })
+  const reported: string[] = []
+  const log = new AuditLog({ failed: (error) => void reported.push(String(error)) })
   const stuck = { create: () => new Promise(() => {}) }
   log.open(Object.assign(Object.create(system), { channels: stuck }))
   for (let n = 0; n < 300; n++) log.record({ client: 'a', action: 'x', outcome: 'success' })
   await log.close(50)
   expect(log.dropped).toBe(300)
-  expect(told).toEqual(['Error: the store did not take 300 entries before the end'])
+  expect(reported).toEqual(['Error: the store did not take 300 entries before the end'])
 })
