@@ -1,4 +1,4 @@
-import { ENGINE_PREFIXES } from '../engine/engines.ts'
+import { ENGINE_PREFIXES } from '../engine/engine-settings.ts'
 import { SETTINGS } from './settings.ts'
 import { mostSimilar } from './similar.ts'
 import type { Given } from './value.ts'

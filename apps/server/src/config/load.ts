@@ -1,7 +1,7 @@
 import { TrustedProxies } from '@signalbox/http-kit'
 import { Parse } from 'typebox/schema'
 
-import { defaultMaxChannels } from '../engine/engines.ts'
+import { defaultMaxChannels } from '../engine/engine-settings.ts'
 import { ServerError } from '../errors.ts'
 import { fromEnvironment } from './environment.ts'
 import { fromFile } from './file.ts'

@@ -2,7 +2,7 @@ import { CORS_DEFAULTS, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
-import { ENGINE_SETTINGS, MAX_CHANNELS, STORE_PATH } from '../engine/engines.ts'
+import { ENGINE_SETTINGS, MAX_CHANNELS, STORE_PATH } from '../engine/engine-settings.ts'
 import { LIMITS } from './limits.ts'
 import {
   count,
