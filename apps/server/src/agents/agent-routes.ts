@@ -5,14 +5,14 @@ import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { RegistryRoutes } from '@signalbox/registry'
 import { registryRoutes } from '@signalbox/registry'
 
-import { agentAuthorities } from '../agent-certificates.ts'
-import type { Agents } from '../agents.ts'
 import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
-import type { Logger } from '../log.ts'
+import { requestFields } from '../http/request-log.ts'
+import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { requestFields } from '../request-log.ts'
 import { VERSION } from '../version.ts'
+import { agentAuthorities } from './agent-authorities.ts'
+import type { Agents } from './open-agents.ts'
 
 export interface AgentRouteParts {
   readonly config: Config

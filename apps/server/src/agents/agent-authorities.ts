@@ -3,7 +3,7 @@ import { getCACertificates } from 'node:tls'
 
 import { readSmallFileSync } from '@signalbox/broker-core'
 
-import { ServerError } from './errors.ts'
+import { ServerError } from '../errors.ts'
 
 /**
  * The certificate authorities that agents' certificates are checked against: those of the file, beside the well-known ones.

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import pino from 'pino'
 
-import type { Config } from './config/schema.ts'
+import type { Config } from '../config/schema.ts'
 import type { FlushedStream } from './standard-output.ts'
 import { standardOutput } from './standard-output.ts'
 

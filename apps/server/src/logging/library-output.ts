@@ -1,13 +1,13 @@
 import { format } from 'node:util'
 
-import type { Logger } from './log.ts'
+import type { Logger } from './logger.ts'
 
 /** Characters of one write that are logged. */
 const MAX_TEXT = 4_096
 
 /**
- * Sends what libraries write to the console to the log. The NATS client has no logger of its own, and a line that is not
- * JSON breaks programs that read the log.
+ * Sends what libraries write to the console to the log. Some have no logger of their own, and a line that is not JSON breaks
+ * programs that read the log.
  */
 export function logLibraryOutput(log: Logger): void {
   const write = (...parts: unknown[]): void => {

@@ -4,7 +4,7 @@ import { watchFiles } from '@signalbox/http-kit'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
-import type { Logger } from '../log.ts'
+import type { Logger } from '../logging/logger.ts'
 import type { ServerFrontDoor } from './front-door.ts'
 
 /** The configuration file of a running server. */

@@ -2,15 +2,15 @@ import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { AuditLog, ManagementApi } from '@signalbox/management-api'
 import { managementApi } from '@signalbox/management-api'
 
-import { maskedConfig } from './config/masked.ts'
-import type { Config } from './config/schema.ts'
-import { trustedOrigins } from './config/trusted-origins.ts'
-import type { Health } from './health.ts'
-import type { Logger } from './log.ts'
-import type { Metrics } from './metrics/metrics.ts'
-import { requestFields } from './request-log.ts'
+import { maskedConfig } from '../config/masked.ts'
+import type { Config } from '../config/schema.ts'
+import { trustedOrigins } from '../config/trusted-origins.ts'
+import type { Health } from '../health/health.ts'
+import { requestFields } from '../http/request-log.ts'
+import type { Logger } from '../logging/logger.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { VERSION } from '../version.ts'
 import { sharedRoutes } from './shared-routes.ts'
-import { VERSION } from './version.ts'
 
 export interface ManagementParts {
   readonly config: Config

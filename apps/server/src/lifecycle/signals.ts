@@ -1,8 +1,8 @@
 import { constants } from 'node:os'
 import process from 'node:process'
 
-import type { Logger } from './log.ts'
-import type { RunningServer } from './server.ts'
+import type { Logger } from '../logging/logger.ts'
+import type { RunningServer } from '../server.ts'
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 

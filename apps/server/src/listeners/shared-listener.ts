@@ -5,22 +5,23 @@ import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
-import { agentDirectory } from '../agent-directory.ts'
-import type { Agents } from '../agents.ts'
-import { logBrokenRequests } from '../broken-requests.ts'
+import { agentDirectory } from '../agents/agent-directory.ts'
+import { agentRoutes } from '../agents/agent-routes.ts'
+import type { Agents } from '../agents/open-agents.ts'
 import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
-import type { Health } from '../health.ts'
-import type { Logger } from '../log.ts'
+import type { Health } from '../health/health.ts'
+import { addProbes } from '../health/probes.ts'
+import { logBrokenRequests } from '../http/broken-requests.ts'
+import { addCors, protocolHeaders } from '../http/cors.ts'
+import { NO_SCHEMAS } from '../http/no-schemas.ts'
+import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
+import type { RequestLog } from '../http/request-log.ts'
+import { requestFields } from '../http/request-log.ts'
+import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { RequestLog } from '../request-log.ts'
-import { requestFields } from '../request-log.ts'
 import { VERSION } from '../version.ts'
-import { agentRoutes } from './agents.ts'
-import { addCors, protocolHeaders } from './cors.ts'
 import type { Entrance } from './entrance.ts'
-import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
-import { addProbes } from './probes.ts'
 
 export interface SharedOptions {
   readonly config: Config
@@ -41,21 +42,11 @@ export interface SharedOptions {
   readonly log: Logger
 }
 
-/** The listener for tools and agents: the connectors, and the probes. */
-export async function createSharedListener({
-  config,
-  broker,
-  system,
-  agents,
-  authenticator,
-  frontDoor = {},
-  entrance,
-  requests,
-  health,
-  metrics,
-  log,
-}: SharedOptions): Promise<FastifyInstance> {
+/** The listener for tools and agents: the connectors, and the probes. When one of them cannot be made, the others are closed. */
+export async function createSharedListener(options: SharedOptions): Promise<FastifyInstance> {
+  const { config, entrance } = options
   const app = Fastify({
+    schemaController: NO_SCHEMAS,
     // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
     logger: false,
     frameworkErrors: undecodablePath,
@@ -65,6 +56,19 @@ export async function createSharedListener({
     pluginTimeout: 0,
     serverFactory: (handler) => entrance.prepare(handler),
   })
+  try {
+    await addRoutes(app, options)
+  } catch (error) {
+    await app.close()
+    throw error
+  }
+  return app
+}
+
+async function addRoutes(
+  app: FastifyInstance,
+  { config, broker, system, agents, authenticator, frontDoor = {}, requests, health, metrics, log }: SharedOptions,
+): Promise<void> {
   requests?.addTo(app)
   logBrokenRequests(app, log)
   await addCors(app, config.cors, protocolHeaders(config.connectors))
@@ -138,5 +142,4 @@ export async function createSharedListener({
     await app.register(gateway)
     await app.register(routes)
   }
-  return app
 }

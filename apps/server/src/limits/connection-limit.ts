@@ -3,8 +3,8 @@ import type { Server, Socket } from 'node:net'
 
 import { networkOf } from '@signalbox/http-kit'
 
-import type { TellSecurity } from './events.ts'
-import { Refusals } from './refusals.ts'
+import type { TellSecurity } from '../security/events.ts'
+import { Refusals } from '../security/refusals.ts'
 
 /** Open files that connections of clients are never given: the store, operators, agents and key servers need some. */
 const MOST_KEPT_BACK = 4_096

@@ -2,9 +2,9 @@ import type { BrokerObserver } from '@signalbox/broker-core'
 import { parseRoutingTable, parseRoutingTableSteps, Routing, RoutingTableError } from '@signalbox/broker-core'
 import { watchFiles } from '@signalbox/http-kit'
 
-import { ServerError } from './errors.ts'
-import { inSlices } from './in-slices.ts'
-import type { Logger } from './log.ts'
+import { ServerError } from '../errors.ts'
+import { inSlices } from '../files/in-slices.ts'
+import type { Logger } from '../logging/logger.ts'
 
 /** The routing table of a file: read at the start, and again whenever the file changes. */
 export interface RoutingFile extends Disposable {

@@ -5,9 +5,9 @@ import type { RegistryCaller } from '@signalbox/registry'
 import { agentShares } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
-import type { Logger } from '../log.ts'
-import type { LimitMetrics } from '../metrics/limits.ts'
-import { Refusals } from './refusals.ts'
+import type { Logger } from '../logging/logger.ts'
+import { Refusals } from '../security/refusals.ts'
+import type { LimitMetrics } from './limit-metrics.ts'
 
 /** What both listeners share: limits of callers and of the process, trusted proxies, the names the server is reached by. */
 export interface ServerFrontDoor

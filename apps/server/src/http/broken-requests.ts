@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { addressOf } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
 
-import type { Logger } from './log.ts'
+import type { Logger } from '../logging/logger.ts'
 import { pathOf } from './request-log.ts'
 
 /** Logs each request whose connection was closed before its answer was taken, for those who look for the reason. */

@@ -4,11 +4,12 @@ import type { ManagementApi } from '@signalbox/management-api'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
-import { logBrokenRequests } from '../broken-requests.ts'
-import type { Health } from '../health.ts'
-import type { Logger } from '../log.ts'
-import { addPlainErrors, addPlainNotFound, undecodablePath } from './plain-text.ts'
-import { addProbes } from './probes.ts'
+import type { Health } from '../health/health.ts'
+import { addProbes } from '../health/probes.ts'
+import { logBrokenRequests } from '../http/broken-requests.ts'
+import { NO_SCHEMAS } from '../http/no-schemas.ts'
+import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
+import type { Logger } from '../logging/logger.ts'
 
 export interface ManagementOptions {
   readonly maxBodyBytes: number
@@ -23,6 +24,7 @@ export interface ManagementOptions {
 export function createManagementListener(options: ManagementOptions): FastifyInstance {
   const { health, api, timeoutMs = 180_000 } = options
   const app = Fastify({
+    schemaController: NO_SCHEMAS,
     logger: false,
     frameworkErrors: undecodablePath,
     bodyLimit: options.maxBodyBytes,

@@ -4,8 +4,8 @@ import type { AuthenticationRequest, Identity, TrustedProxies } from '@signalbox
 import { addressOf } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
 
-import type { Logger } from './log.ts'
-import { peerName } from './security/tls.ts'
+import type { Logger } from '../logging/logger.ts'
+import { peerName } from '../security/tls.ts'
 
 /** The longest path that is logged, in characters. */
 const MAX_PATH = 256

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 
-import type { Health } from '../health.ts'
+import type { Health } from './health.ts'
 
 const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 

@@ -1,13 +1,13 @@
-import type { BrokerHandle } from '@signalbox/broker-core'
+import type { BrokerHandle, Engine } from '@signalbox/broker-core'
 import type { AgentRegistry, ListeningAddress } from '@signalbox/registry'
 import { AgentAddressPolicy, AgentRequests, openRegistry } from '@signalbox/registry'
 
+import type { Config } from '../config/schema.ts'
+import type { ServerFrontDoor } from '../limits/front-door.ts'
+import type { Logger } from '../logging/logger.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { AgentAudit } from './agent-audit.ts'
-import type { Config } from './config/schema.ts'
-import type { Logger } from './log.ts'
-import type { AgentMetrics } from './metrics/agents.ts'
-import type { Metrics } from './metrics/metrics.ts'
-import type { ServerFrontDoor } from './security/front-door.ts'
+import type { AgentMetrics } from './agent-metrics.ts'
 
 /** What the listeners need to serve agents. */
 export interface Agents {
@@ -22,6 +22,7 @@ export interface Agents {
 
 export interface AgentParts {
   readonly system: BrokerHandle
+  readonly engine: Pick<Engine, 'capabilities'>
   readonly metrics: Metrics
   readonly log: Logger
   readonly audit: AgentAudit
@@ -32,8 +33,8 @@ export interface AgentParts {
 
 /** Opens the agent registry; resolves when it knows every registered agent. Whoever opens it closes it. */
 export async function openAgents(
-  { engine, connectors: { a2a } }: Config,
-  { system, metrics, log, audit, frontDoor, ownAddresses }: AgentParts,
+  { connectors: { a2a } }: Config,
+  { system, engine, metrics, log, audit, frontDoor, ownAddresses }: AgentParts,
 ): Promise<Agents> {
   const agentMetrics = metrics.forAgents()
   const addressPolicy = new AgentAddressPolicy({ allow: a2a.agentUrlAllow, deny: a2a.agentUrlDeny, ownAddresses })
@@ -43,8 +44,8 @@ export async function openAgents(
     maxAgents: a2a.maxAgents,
     maxAgentsOf: frontDoor.maxAgentsOf,
     addressPolicy,
-    // As the engine waits for its cluster at the start; the store of one node is there or not.
-    waitForEngine: engine === 'nats',
+    // As the start waits for such an engine; a store on this machine is there or not.
+    waitForEngine: engine.capabilities.remoteStorage,
     hooks: {
       operation(op, status, detail) {
         agentMetrics.registryOperation(op, status)

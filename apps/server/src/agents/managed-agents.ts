@@ -2,7 +2,7 @@ import type { AgentsPort } from '@signalbox/management-api'
 import { RegistryError } from '@signalbox/registry'
 
 import type { AgentAudit } from './agent-audit.ts'
-import type { Agents } from './agents.ts'
+import type { Agents } from './open-agents.ts'
 
 /**
  * What the management API sees of the registered agents, and does to them.
