@@ -1,10 +1,10 @@
-// Sizes of the published packages against the committed table (package-budgets.json).
+// Compares the sizes of the published packages with the committed table (package-budgets.json).
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 const TABLE = join(import.meta.dirname, 'package-budgets.json')
 
-/** How far a figure may pass its budget, as a share of it. Third-party packages grow without a change of ours. */
+/** The allowed excess over a budget, as a share of it. Third-party packages grow without a change in Signalbox. */
 const TOLERANCE = 0.1
 
 const COLUMNS = [
@@ -13,7 +13,7 @@ const COLUMNS = [
   { key: 'packages', title: 'packages' },
 ]
 
-/** The bytes of a folder's files, without what is installed below it. */
+/** Returns the bytes of a folder's files, without packages installed below it. */
 function folderBytes(folder) {
   let bytes = 0
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -41,7 +41,7 @@ function findInstalled(name, from, root) {
   return undefined
 }
 
-/** The folders of everything that installing a package brings, itself included. */
+/** Returns the folders of a package and of everything that its installation adds. */
 function closure(name, root) {
   const folders = new Set()
   const visit = (folder) => {
@@ -57,7 +57,10 @@ function closure(name, root) {
   return folders
 }
 
-/** Measures a package in a folder where all of ours are installed. `packages` counts what comes with it, itself not included. */
+/**
+ * Measures a package in a folder with all Signalbox packages installed. `packages` counts the added packages without
+ * itself.
+ */
 export function measure(name, packedBytes, root) {
   const folders = closure(name, root)
   const installedBytes = [...folders].reduce((sum, folder) => sum + folderBytes(folder), 0)
@@ -73,7 +76,7 @@ function describe(name, figures, budget) {
   return name.padEnd(32) + cells.join('')
 }
 
-/** Prints the table and returns a line for each figure that is over its budget. */
+/** Prints the table and returns a line for each value that is over its budget. */
 export function compareWithBudgets(measured) {
   const budgets = JSON.parse(readFileSync(TABLE, 'utf8'))
   const problems = []
@@ -87,12 +90,12 @@ export function compareWithBudgets(measured) {
     }
   }
   for (const name of Object.keys(budgets)) {
-    if (measured[name] === undefined) problems.push(`${name} has a budget and is not published`)
+    if (measured[name] === undefined) problems.push(`${name} has a budget, but is not published: remove the budget`)
   }
   return problems
 }
 
-/** Makes what was measured the new budgets. */
+/** Makes the measured sizes the new budgets. */
 export function writeBudgets(measured) {
   writeFileSync(TABLE, `${JSON.stringify(measured, undefined, 2)}\n`)
 }

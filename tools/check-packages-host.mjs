@@ -1,4 +1,5 @@
-// Runs in an empty folder outside the workspace (see check-packages.mjs): a host with an engine of its own, so that no storage package is needed.
+// Runs in an empty folder outside the workspace (see check-packages.mjs): a host with its own engine, which needs no
+// storage package.
 import assert from 'node:assert/strict'
 import { createServer } from 'node:http'
 

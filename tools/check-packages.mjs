@@ -1,6 +1,7 @@
-// What a user of npm gets must work: every published package is packed, linted, and held against its budgets, and connector-mcp is installed from its
-// tarball in an empty folder outside the workspace, where a host of its own answers the official MCP client. Nothing in that folder may be native code.
-// With --write-budgets the sizes measured now become the budgets.
+// Checks the packages as a user of npm gets them: packs and lints every published package and compares it with its
+// budgets. Installs connector-mcp from its tarball in an empty folder outside the workspace, where a host answers the
+// official MCP client. No file in that folder may be native code. With --write-budgets the measured sizes become the
+// budgets.
 import { execFileSync } from 'node:child_process'
 import {
   cpSync,
@@ -37,7 +38,7 @@ function pack(packageFolder) {
   const stray = files
     .map(({ path }) => path)
     .filter((path) => /(^|\/)(test|out-tsc)\/|\.tsbuildinfo$|\.test\./.test(path))
-  if (stray.length > 0) throw new Error(`${packageFolder} packs files that nobody needs: ${stray.join(', ')}`)
+  if (stray.length > 0) throw new Error(`${packageFolder} packs needless files: ${stray.join(', ')}`)
   return join(folder, filename)
 }
 

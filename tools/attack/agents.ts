@@ -5,7 +5,7 @@ import { text as readText } from 'node:stream/consumers'
 
 import type { Answer, Caller } from './caller.ts'
 
-/** An agent in this process, for as long as the attack lasts. */
+/** An agent in this process that runs until the end of the attack. */
 export class HostileAgent implements Disposable {
   readonly url: string
   readonly #close: () => void
@@ -41,7 +41,7 @@ export class HostileAgent implements Disposable {
   }
 }
 
-/** Reads a request's body; what broke off is empty. */
+/** Reads a request's body; an aborted body is empty. */
 export async function consume(request: IncomingMessage): Promise<string> {
   try {
     return await readText(request)

@@ -6,7 +6,7 @@ import type { Watched } from './watch.ts'
 export interface AttackReport {
   readonly attack: string
   readonly kind: ServerKind
-  /** What the attacker got, by status and code. */
+  /** The attacker's answers, by status and code. */
   readonly got: string
   /** Refusals by limit. */
   readonly refusals: string
@@ -16,6 +16,6 @@ export interface AttackReport {
   readonly before: MemoryUse
   readonly after: MemoryUse
   readonly lives: boolean
-  /** What did not hold. */
+  /** The failed expectations. */
   readonly problems: readonly string[]
 }

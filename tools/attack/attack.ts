@@ -4,15 +4,15 @@ import type { ServerKind } from './server-kind.ts'
 export interface Attack {
   readonly name: string
   readonly about: string
-  /** The servers that it is run against. @default all */
+  /** The kinds of server that the attack runs against. @default all */
   readonly servers?: readonly ServerKind[]
-  /** Settings of the server beyond its kind's. */
+  /** Settings of the server, in addition to its kind's. */
   readonly settings?: Readonly<Record<string, string>>
-  /** How many files the server may have open. @default as many as this process */
+  /** The number of files that the server may have open. @default this process's limit */
   readonly openFiles?: number
   /**
-   * Makes ready, which is not measured; resolves with the attack itself, which is. What it holds open when it is over is
-   * broken off afterwards.
+   * Prepares the attack, without measurement; resolves with the attack itself, which is measured. Everything that the
+   * attack holds open at its end is closed afterwards.
    */
   prepare(scene: Scene): Promise<() => Promise<void>>
 }

@@ -18,12 +18,12 @@ export interface AskOptions {
   readonly timeoutMs?: number
 }
 
-/** What is open and can be given up at once. */
+/** The open requests and connections, each of which can be aborted. */
 interface Open {
   destroy(): unknown
 }
 
-/** How a caller shows who it is. */
+/** The identity that a caller presents. */
 export interface Identity {
   readonly name: string
   /** The local address of its connections. */
@@ -33,7 +33,7 @@ export interface Identity {
 
 const JSON_TYPE = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
 
-/** A client of the server under attack, from an address of its own, with as many connections as it wants. */
+/** A client of the server under attack, with its own address and any number of connections. */
 export class Caller implements Disposable {
   readonly identity: Identity
   readonly http: string
@@ -67,14 +67,17 @@ export class Caller implements Disposable {
     return this.post('/mcp', toolCall(name, args))
   }
 
-  /** Opens a response and reads nothing of it but its head, until it is resumed. */
+  /** Opens a response and reads only its head, until it is resumed. */
   async stream(path: string, options: AskOptions & { readonly method?: string } = {}): Promise<HeldResponse> {
     const headers = { accept: 'text/event-stream', ...options.headers }
     const response = await this.#send(options.method ?? 'GET', path, { ...options, headers }, false)
     return new HeldResponse(response)
   }
 
-  /** Opens a bare connection to the shared listener; resolves when it is connected, or with undefined when it was refused. */
+  /**
+   * Opens a bare connection to the shared listener; resolves when it is connected, or with `undefined` if it was
+   * refused.
+   */
   socket(): Promise<Socket | undefined> {
     const { hostname, port } = new URL(this.http)
     return new Promise((resolve) => {
@@ -85,7 +88,7 @@ export class Caller implements Disposable {
     })
   }
 
-  /** Breaks off everything that is open. */
+  /** Breaks every open connection. */
   [Symbol.dispose](): void {
     for (const open of this.#open) open.destroy()
     this.#agent.destroy()
@@ -120,7 +123,7 @@ export class Caller implements Disposable {
   }
 }
 
-/** A response whose body is not read until somebody asks for it. */
+/** A response whose body is not read until a caller asks for it. */
 export class HeldResponse {
   readonly status: number
   readonly #response: IncomingMessage
@@ -128,16 +131,16 @@ export class HeldResponse {
   constructor(response: IncomingMessage) {
     this.#response = response
     this.status = response.statusCode ?? 0
-    // A connection that breaks is what many attacks are for.
+    // Many attacks break connections on purpose.
     response.on('error', () => {})
   }
 
-  /** Whether it is a stream of events. */
+  /** True if the response is a stream of events. */
   get isStream(): boolean {
     return this.status === 200 && this.#response.headers['content-type']?.startsWith('text/event-stream') === true
   }
 
-  /** Reads what is left; resolves with its text when it has ended or broken. */
+  /** Reads the rest of the body; resolves with its text when it has ended or broken. */
   async rest(): Promise<string> {
     let text = ''
     this.#response.setEncoding('utf8')
@@ -147,7 +150,7 @@ export class HeldResponse {
     return text
   }
 
-  /** Reads and drops what comes from now on. */
+  /** Reads and drops all further data. */
   drain(): void {
     this.#response.resume()
   }
@@ -164,7 +167,7 @@ interface Said {
   readonly data?: { readonly code?: string } | null
 }
 
-/** Says in a word what an answer is: its status, and the code of an error. */
+/** Summarizes an answer in a word: its status, and the code of an error. */
 export function outcomeOf({ status, text }: Pick<Answer, 'status' | 'text'>): string {
   const code = text.length > 100_000 || !/^\s*\{/.test(text) ? undefined : codeIn(text)
   return code === undefined ? String(status) : `${status} ${code}`
@@ -183,7 +186,7 @@ function codeIn(text: string): string | undefined {
   return undefined
 }
 
-/** Says in a word why a request got no answer. */
+/** Summarizes in a word why a request got no answer. */
 export function failureOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return 'code' in error && typeof error.code === 'string' ? error.code : error.message

@@ -1,11 +1,11 @@
 import type { Scene } from './scene.ts'
 import { inParallel } from './tally.ts'
 
-/** Channels that one attacker makes, where many are needed: below the limit of one caller. */
+/** The channels that one attacker creates if an attack needs many: fewer than the limit of one caller. */
 const BY_ONE = 800
 
 /**
- * Makes event channels, by as many attackers as it takes.
+ * Creates event channels, with as many attackers as needed.
  * @param nameOf The name of each; they begin with the prefix of the attackers
  */
 export async function makeChannels(scene: Scene, count: number, nameOf: (index: number) => string): Promise<void> {
@@ -13,7 +13,7 @@ export async function makeChannels(scene: Scene, count: number, nameOf: (index: 
     const caller = scene.attacker(1 + Math.floor(index / BY_ONE))
     const { status, text } = await caller.tool('events_publish', { channel: nameOf(index), body: 'x' })
     if (status !== 200 || text.includes('"isError":true')) {
-      throw new Error(`a channel was not made: ${status} ${text.slice(0, 300)}`)
+      throw new Error(`a channel was not created: ${status} ${text.slice(0, 300)}`)
     }
   })
 }

@@ -1,5 +1,5 @@
-// The other caller, in a process of its own so that the attacker's work does not show in its figures: it sends a queue
-// message and receives it, at a steady pace.
+// The other caller, in a separate process so that the attacker's work does not affect its measurements: it sends a
+// queue message and receives it, at a steady pace.
 import { Agent, request } from 'node:http'
 import { text as readText } from 'node:stream/consumers'
 
@@ -13,7 +13,7 @@ export interface HonestOrder {
   readonly http: string
   readonly identity: Identity
   readonly channel: string
-  /** Between two rounds, in milliseconds. */
+  /** Pause between two rounds, in milliseconds. */
   readonly pauseMs: number
 }
 
@@ -22,14 +22,14 @@ export interface HonestFigures {
   readonly p50Ms: number
   readonly p99Ms: number
   readonly maxMs: number
-  /** What went wrong, and how often. */
+  /** The errors, with the number of occurrences of each. */
   readonly errors: Readonly<Record<string, number>>
 }
 
-/** After so many rounds it connects anew. */
+/** The number of rounds after which it reconnects. */
 const ROUNDS_BY_CONNECTION = 10
 
-/** An honest client gives up after this long. */
+/** The time-out of the honest client. */
 const TIMEOUT_MS = 30_000
 
 class Honest {

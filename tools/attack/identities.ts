@@ -8,10 +8,10 @@ import type { Identity } from './caller.ts'
 
 const SECRET = 'a secret of the attack tool, of 32 bytes or more'
 
-/** What attackers may use, where there is a policy. */
+/** The channels and agents that attackers may use under the policy. */
 const ATTACK_PREFIX = 'attack'
 
-/** Who callers are: tokens on the guarded server, addresses on the other. */
+/** The identities of callers: tokens on the guarded server, addresses on the default one. */
 export class Identities {
   readonly #kind: ServerKind
   readonly #tokens = new Map<string, string>()
@@ -20,7 +20,7 @@ export class Identities {
     this.#kind = kind
   }
 
-  /** @param attackers How many of them there will be at most */
+  /** @param attackers The largest number of attackers */
   static async create(kind: ServerKind, attackers: number): Promise<Identities> {
     const identities = new Identities(kind)
     if (kind === 'default') return identities
@@ -40,17 +40,17 @@ export class Identities {
     return this.#identity('honest', '127.0.0.2')
   }
 
-  /** Scrapes the metrics. */
+  /** The caller that scrapes the metrics. */
   get operator(): Identity {
     return this.#identity('operator', '127.0.0.1')
   }
 
-  /** An attacker who may look at the management listener. */
+  /** An attacker with read permission on the management listener. */
   get viewer(): Identity {
     return this.#identity('viewer', '127.4.0.1')
   }
 
-  /** A caller with a valid token that the policy allows nothing. On the default server, any other attacker. */
+  /** A caller with a valid token and no permission in the policy. On the default server, any other attacker. */
   get nobody(): Identity {
     return this.#identity('nobody', '127.2.0.1')
   }
@@ -62,12 +62,12 @@ export class Identities {
 
   #identity(name: string, address: string): Identity {
     if (this.#kind === 'default') return { name, address, headers: {} }
-    // Limits go by ClientID there, but connections are counted by address.
+    // Limits count by ClientID there, but connections count by address.
     return { name, address, headers: { authorization: `Bearer ${this.#tokens.get(name) ?? ''}` } }
   }
 }
 
-/** The settings of the guarded server: attackers may use what is named after them, the honest caller what is its own. */
+/** The settings of the guarded server: attackers may use the names with their prefix, the honest caller its own. */
 export function guardedSettings(folder: string): Readonly<Record<string, string>> {
   const policyFile = join(folder, 'policy.json')
   const everything = { actions: '*', patterns: '*', effect: 'allow' }

@@ -8,10 +8,10 @@ import { attack } from './run.ts'
 
 const HELP = `npm run attack -- [options]
 
-Attacks real servers while another caller sends and receives, and shows what both of them get. Exits with 1 when a
-process died, the other caller saw an error, or a limit did not hold.
+Attacks real servers while another caller sends and receives, and reports the answers of both. Exits with 1 if a
+process died, the other caller got an error, or a limit did not hold.
 
-  --attack A,…   only these; a prefix such as "limit" will do
+  --attack A,…   only these attacks; a prefix such as "limit" selects several
   --server K     only this kind: default, or guarded (tokens, a policy, a heap of 512 MB)
   --quick        smaller counts and shorter floods
 
@@ -38,7 +38,7 @@ if (values.help) {
 } else {
   const prefixes = values.attack?.split(',') ?? ['']
   const attacks = ATTACKS.filter(({ name }) => prefixes.some((prefix) => name.startsWith(prefix)))
-  if (attacks.length === 0) throw new Error(`--attack ${values.attack}: there is none; --help lists them`)
+  if (attacks.length === 0) throw new Error(`--attack ${values.attack}: no such attack; --help lists them`)
   const kinds = SERVER_KINDS.filter((kind) => values.server === undefined || values.server === kind)
   if (kinds.length === 0) throw new Error(`--server ${values.server}: it must be ${SERVER_KINDS.join(' or ')}`)
   const reports = await attack({ attacks, kinds, quick: values.quick, log })

@@ -3,10 +3,10 @@ import type { ServerKind } from './server-kind.ts'
 import { SERVER_KINDS } from './server-kind.ts'
 import type { AttackReport } from './attack-report.ts'
 
-/** Above these a figure is marked; it fails nothing, as the machine may be busy. */
+/** Above these a measurement is marked. It does not fail the run, because the machine may be busy. */
 const MOST_P99_MS = 100
 const MOST_TURN_MS = 100
-/** What memory may have grown by when everything is given back, in bytes. */
+/** The allowed growth of memory after every release, in bytes. */
 const MOST_GROWTH = 64 * 2 ** 20
 
 const HEAD = [
@@ -18,7 +18,7 @@ const HEAD = [
   'max ms',
   'errors',
   'loop max ms',
-  'turn CPU ms',
+  'tick CPU ms',
   'heap MB before',
   'peak',
   'after',
@@ -28,17 +28,17 @@ const HEAD = [
   'lives',
 ]
 
-/** A table for each server, and under each row what the attacker got. */
+/** Returns a table for each server, and under each row the attacker's answers. */
 export function summary(reports: readonly AttackReport[]): string {
   const lines = SERVER_KINDS.flatMap((kind) => tableOf(kind, reports))
   const problems = reports.flatMap(({ attack, kind, problems }) =>
     problems.map((problem) => `! ${kind}, ${attack}: ${problem}`),
   )
-  const last = problems.length === 0 ? 'everything held' : `${problems.length} things did not hold`
-  return [...lines, 'A figure with a ! is high; it fails nothing.', '', ...problems, last, ''].join('\n')
+  const last = problems.length === 0 ? 'every expectation held' : `${problems.length} expectations failed`
+  return [...lines, 'A ! marks a high value; it does not fail the run.', '', ...problems, last, ''].join('\n')
 }
 
-/** The figures of one row in a line, for those who wait for the table. */
+/** Returns the measurements of one row as a line, for people who wait for the table. */
 export function figuresOf(report: AttackReport): string {
   const [, ...figures] = cells(report)
   const named = figures.map((figure, index) => `${HEAD[index + 1]} ${figure}`)

@@ -24,10 +24,10 @@ export interface AttackOptions {
 
 const NO_MEMORY: MemoryUse = { rssBytes: 0, heapBytes: 0 }
 
-/** How many callers an attack may have. */
+/** The largest number of callers of an attack. */
 const MOST_ATTACKERS = 64
 
-/** How long everything that attackers held may take to be given back, in milliseconds. */
+/** The time within which the server must release everything that attackers held, in milliseconds. */
 const RELEASE_MS = 30_000
 
 /** Runs each attack against a new server of each kind. */
@@ -83,7 +83,7 @@ async function attackOnce(
     await strike()
     seconds = (performance.now() - begin) / 1000
   } catch (error) {
-    if (!process.exited) tally.problems.push(`the attack broke off: ${failureOf(error)}`)
+    if (!process.exited) tally.problems.push(`the attack failed: ${failureOf(error)}`)
   }
   scene.release()
   await untilReleased(scene)
@@ -92,7 +92,7 @@ async function attackOnce(
   const lives = !process.exited
   if (!lives) tally.problems.push(`the process died\n${process.output.slice(-2_000)}`)
   for (const [error, times] of Object.entries(figures.errors)) {
-    tally.problems.push(`the other caller saw ${times} times: ${error}`)
+    tally.problems.push(`the other caller got errors ${times} times: ${error}`)
   }
   const refusals = lives ? await refusalsOf(scene) : ''
   const after = lives ? await process.call<MemoryUse>('memory') : NO_MEMORY
@@ -114,7 +114,10 @@ async function attackOnce(
 
 const NOT_STARTED: HonestFigures = { requests: 0, p50Ms: 0, p99Ms: 0, maxMs: 0, errors: {} }
 
-/** Waits until nothing of the attackers is counted any more: the other caller has one request under way, the scrape is one too. */
+/**
+ * Waits until the server counts nothing of the attackers any more. The other caller has one request in flight, and the
+ * scrape is one too.
+ */
 async function untilReleased(scene: Scene): Promise<void> {
   const end = performance.now() + RELEASE_MS
   let held = ''
@@ -131,7 +134,7 @@ async function untilReleased(scene: Scene): Promise<void> {
     }
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
-  if (!scene.process.exited) scene.tally.problems.push(`not given back after ${RELEASE_MS / 1000} s: ${held}`)
+  if (!scene.process.exited) scene.tally.problems.push(`not released after ${RELEASE_MS / 1000} s: ${held}`)
 }
 
 async function refusalsOf(scene: Scene): Promise<string> {

@@ -16,7 +16,7 @@ export interface SceneOptions {
   readonly quick: boolean
 }
 
-/** A server under attack, and who is there. */
+/** A server under attack, with its attackers and other callers. */
 export class Scene {
   readonly kind: ServerKind
   readonly http: string
@@ -39,22 +39,22 @@ export class Scene {
     this.operator = new Caller(http, api, identities.operator)
   }
 
-  /** One of the attackers: each is a caller of its own to the limits. */
+  /** Returns one of the attackers: the limits count each as a separate caller. */
   attacker(index = 0): Caller {
     return this.#caller(this.#identities.attacker(index))
   }
 
-  /** An attacker with a valid token and no right at all. */
+  /** Returns an attacker with a valid token and no permission. */
   get nobody(): Caller {
     return this.#caller(this.#identities.nobody)
   }
 
-  /** An attacker without a token. */
+  /** Returns an attacker without a token. */
   get stranger(): Caller {
     return this.#caller(this.#identities.stranger)
   }
 
-  /** An attacker who may look at the management listener. */
+  /** Returns an attacker with read permission on the management listener. */
   get viewer(): Caller {
     return this.#caller(this.#identities.viewer)
   }
@@ -63,17 +63,17 @@ export class Scene {
     return this.kind === 'guarded'
   }
 
-  /** A count, or a smaller one where the run is a quick one. */
+  /** Returns a count, or a smaller one in a quick run. */
   scaled(full: number, quick: number): number {
     return this.#quick ? quick : full
   }
 
-  /** How long a flood lasts, in milliseconds. */
+  /** Duration of a flood, in milliseconds. */
   get floodMs(): number {
     return this.scaled(5_000, 1_000)
   }
 
-  /** Keeps something until the attack is over. */
+  /** Keeps a resource until the end of the attack. */
   use<T extends Disposable>(held: T): T {
     return this.#held.use(held)
   }
@@ -86,17 +86,17 @@ export class Scene {
     return valueOf(await this.metrics(), name, label)
   }
 
-  /** A limit of the process, as the server says it is. */
+  /** Returns a limit of the process, as the server reports it. */
   processLimit(limit: string): Promise<number> {
     return this.metric('broker_limit_max', `limit="${limit}"`)
   }
 
-  /** What one attacker may have where that is half of the process's, and a ClientID has a limit of its own. */
+  /** Returns the share of one attacker for a limit of which an address has half and a ClientID has a separate limit. */
   async callerLimit(limit: string, ofClientId: number): Promise<number> {
     return this.guarded ? ofClientId : Math.floor((await this.processLimit(limit)) / 2)
   }
 
-  /** Waits until this holds, for at most a minute. */
+  /** Waits until the condition holds, for at most a minute. */
   async until(holds: () => Promise<boolean>): Promise<void> {
     for (const end = performance.now() + 60_000; !this.process.exited && performance.now() < end;) {
       if (await holds()) return
@@ -104,7 +104,7 @@ export class Scene {
     }
   }
 
-  /** Breaks off everything that attackers hold. */
+  /** Closes everything that attackers hold. */
   release(): void {
     for (const caller of this.#callers.values()) caller[Symbol.dispose]()
     this.#held.dispose()

@@ -1,7 +1,7 @@
 import type { Answer } from './caller.ts'
 import { failureOf, outcomeOf } from './caller.ts'
 
-/** Counts what the attacker got, by status and code, and remembers what should not have been. */
+/** Counts the attacker's answers, by status and code, and collects the failed expectations. */
 export class Tally {
   readonly #counts = new Map<string, number>()
   readonly problems: string[] = []
@@ -10,7 +10,7 @@ export class Tally {
     this.#counts.set(outcome, (this.#counts.get(outcome) ?? 0) + times)
   }
 
-  /** Awaits an answer and counts it, or how it failed; resolves with it. */
+  /** Awaits an answer and counts it or its failure; resolves with it. */
   async of(answer: Promise<Answer>): Promise<Answer | undefined> {
     try {
       const got = await answer
@@ -22,12 +22,12 @@ export class Tally {
     }
   }
 
-  /** Something that must hold. */
+  /** Records a problem if the condition is false. */
   expect(holds: boolean, otherwise: string): void {
     if (!holds) this.problems.push(otherwise)
   }
 
-  /** How often an outcome that begins with this came. */
+  /** Returns the number of outcomes that begin with the text. */
   countOf(beginning: string): number {
     let sum = 0
     for (const [outcome, times] of this.#counts) if (outcome.startsWith(beginning)) sum += times
@@ -54,7 +54,7 @@ export async function inParallel(
   await Promise.all(Array.from({ length: Math.min(width, count) }, worker))
 }
 
-/** Calls `work` again and again, `width` at a time, until the time is over. */
+/** Calls `work` repeatedly, `width` at a time, until the time is over. */
 export async function during(
   milliseconds: number,
   width: number,

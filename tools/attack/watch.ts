@@ -8,7 +8,7 @@ const EVERY_MS = 200
 export interface Watched {
   /** The longest delay of the event loop, in milliseconds. */
   readonly loopMs: number
-  /** The CPU time of its longest turn, in milliseconds: what of the delay was the server's own doing. */
+  /** The CPU time of its longest tick, in milliseconds: the part of the delay that the server itself caused. */
   readonly turnMs: number
   readonly peakHeapBytes: number
   readonly peakRssBytes: number
@@ -21,14 +21,14 @@ export async function metricsOf(operator: Caller): Promise<readonly Sample[]> {
   return parseSamples(text)
 }
 
-/** The value of a metric with this label, or the sum over its labels. */
+/** Returns the value of a metric with this label, or the sum over its labels. */
 export function valueOf(samples: readonly Sample[], name: string, label = ''): number {
   let sum = 0
   for (const sample of samples) if (sample.name === name && sample.labels.includes(label)) sum += sample.value
   return sum
 }
 
-/** Looks at a server's metrics again and again, and keeps the worst. */
+/** Reads a server's metrics repeatedly and keeps the worst values. */
 export class Watch {
   readonly #process: MeasuredProcess
   readonly #operator: Caller
@@ -46,13 +46,13 @@ export class Watch {
   }
 
   static async start(process: MeasuredProcess, operator: Caller): Promise<Watch> {
-    // Each look begins the event loop's figures anew.
+    // Each read resets the maximum of the event loop.
     await metricsOf(operator)
     await process.call('startTurns')
     return new Watch(process, operator)
   }
 
-  /** Ends with one more look; a server that is gone has nothing to add. */
+  /** Reads the metrics once more and stops; a server that has died adds no values. */
   async stop(): Promise<Watched> {
     this.#stopped = true
     await this.#ended

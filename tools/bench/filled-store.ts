@@ -5,23 +5,23 @@ import type { Subject } from './subject.ts'
 
 export const FILLED_CHANNEL = 'bench.depth'
 
-/** The most that wait at once before the baseline is taken. */
+/** The largest number of waiting messages before the baseline is taken. */
 const WARM_UP_MESSAGES = 20_000
 
-/** How many messages of 1 KiB wait in the store. */
+/** The number of messages of 1 KiB in the store. */
 export function depth(context: BenchContext): number {
   return context.quick ? 50_000 : 1_000_000
 }
 
 export interface FilledStore {
   readonly path: string
-  /** What the process that filled it grew by, in bytes, after collecting garbage. */
+  /** The growth of the process that filled it, in bytes, after a collection. */
   readonly rssAddedBytes: number
 }
 
 const filled = new WeakMap<Subject, Promise<FilledStore>>()
 
-/** A closed store with {@link depth} waiting messages; made once for each subject and shared by the rows. */
+/** A closed store with {@link depth} waiting messages; created once for each subject and shared by the rows. */
 export function filledStore(context: BenchContext, subject: Subject): Promise<FilledStore> {
   const store = filled.get(subject) ?? fill(context, subject)
   filled.set(subject, store)
@@ -33,8 +33,8 @@ async function fill(context: BenchContext, subject: Subject): Promise<FilledStor
   const path = newFolder(context)
   await using worker = startWorker(context, 'broker', subject)
   await worker.call('open', { path })
-  // As much traffic first, for V8's young generation grows with it; but few messages at a time, so that memory which
-  // waiting messages take, and the allocator keeps, is not in the baseline already.
+  // The same traffic runs first, because V8's young generation grows with it; but with few messages at a time, so that
+  // the baseline excludes the memory of waiting messages, which the allocator keeps.
   for (let stored = 0; stored < depth(context); stored += WARM_UP_MESSAGES) {
     await worker.call('fill', { channel: FILLED_CHANNEL, count: WARM_UP_MESSAGES, bytes: 1024 })
     await worker.call('purge', { channel: FILLED_CHANNEL })
@@ -43,7 +43,6 @@ async function fill(context: BenchContext, subject: Subject): Promise<FilledStor
   await worker.call('fill', { channel: FILLED_CHANNEL, count: depth(context), bytes: 1024 })
   const rssAddedBytes = (await worker.rssBytes()) - before
   const waiting = await worker.call<number>('waiting', { channel: FILLED_CHANNEL })
-  if (waiting !== depth(context))
-    throw new Error(`the store should hold ${depth(context)} messages, it holds ${waiting}`)
+  if (waiting !== depth(context)) throw new Error(`the store must hold ${depth(context)} messages, it holds ${waiting}`)
   return { path, rssAddedBytes }
 }

@@ -7,7 +7,7 @@ import { SignJWT } from 'jose'
 import { newFolder } from './processes.ts'
 import type { BenchContext } from './row.ts'
 
-/** Settings of a server that verifies a token, asks a policy and writes a line for each request; and such a token. */
+/** Settings of a server that verifies a token, applies a policy and logs a line for each request; and such a token. */
 export interface Guard {
   readonly env: Readonly<Record<string, string>>
   readonly headers: Readonly<Record<string, string>>
@@ -18,7 +18,7 @@ export async function guard(context: BenchContext): Promise<Guard> {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const keyFile = join(folder, 'public.pem')
   writeFileSync(keyFile, publicKey.export({ type: 'spki', format: 'pem' }))
-  // Some rules that speak of others, and then the one that decides.
+  // A few rules for other clients, and then the one that decides.
   const others = Array.from({ length: 20 }, (_, i) => ({ clients: `other-${i}`, effect: 'deny' }))
   const anything = { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }
   const policyFile = join(folder, 'policy.json')

@@ -19,16 +19,19 @@ Measures the goals of the performance budget; prints a table and writes it, with
 
   --only ROW        one row (repeatable): ${ROWS.map(({ id }) => id).join(', ')}
   --rounds N        rounds of each alternative (default 5; 3 with --quick)
-  --quick           short rounds and a small backlog: shows that it works, not what it costs
+  --quick           short rounds and a small backlog: checks that it works; the values mean nothing
   --against COMMIT  measures that commit too, interleaved with the working tree
-  --profile         writes CPU profiles of what is measured and prints where the time went; figures are then not to be used
+  --profile         writes CPU profiles of the measured processes and prints the hottest functions; do not use the measurements
   --must            exit with 1 when a goal's "must" is missed
 `
 
 const CORE = 0
 const LOAD_CORE = 1
 
-/** Pins the load, which is this process, away from what is measured. Undefined where that cannot be done. */
+/**
+ * Pins the load, which is this process, to another core than the measured processes. Returns `undefined` if it cannot
+ * pin.
+ */
 function pin(): number | undefined {
   if (cpus().length < 2) return undefined
   try {
@@ -66,7 +69,8 @@ async function main(): Promise<number> {
   }
   const rows = chosenRows(values.only)
   const rounds = Number(values.rounds ?? (values.quick ? 3 : 5))
-  if (!Number.isInteger(rounds) || rounds < 1) throw new Error(`--rounds ${values.rounds}: a whole number from 1 on`)
+  if (!Number.isInteger(rounds) || rounds < 1)
+    throw new Error(`--rounds ${values.rounds}: it must be a whole number of at least 1`)
   await using folder = await TemporaryFolder.create('bench')
   using stack = new DisposableStack()
   const subjects: Subject[] = [WORKING_TREE]

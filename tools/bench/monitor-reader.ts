@@ -5,11 +5,11 @@ interface Frame {
   readonly count?: number
 }
 
-/** An operator who watches, and counts what comes, or reads nothing at all. */
+/** An operator's monitor that counts messages, or reads nothing at all. */
 export class MonitorReader implements Disposable {
   readonly #socket: WebSocket
   messages = 0
-  /** Messages that it was told were left out. */
+  /** The number of messages that the monitor reported as dropped. */
   dropped = 0
 
   private constructor(socket: WebSocket) {
@@ -28,13 +28,13 @@ export class MonitorReader implements Disposable {
     })
   }
 
-  /** Reads nothing from here on. */
+  /** Stops reading. */
   stall(): void {
     this.#socket.pause()
   }
 
   #count(data: Buffer): void {
-    // Counting must not be what is measured: only what is no message is taken apart.
+    // The reader must not dominate the measurement, so it parses only frames that are not messages.
     if (data.subarray(0, MESSAGE.length).equals(MESSAGE)) {
       this.messages++
       return

@@ -15,12 +15,12 @@ function profilesOf(context: BenchContext, name: string): string | undefined {
   return context.profiles === undefined ? undefined : join(context.profiles, name)
 }
 
-/** A new folder of its own for a store or a log. */
+/** Creates a new folder for a store or a log. */
 export function newFolder(context: BenchContext): string {
   return mkdtempSync(join(context.folder, 'store-'))
 }
 
-/** The subject's server on the measured core, quiet (one line a request is off), metrics on. */
+/** Starts the subject's server on the measured core, with metrics and without the log line per request. */
 export function startServer(
   context: BenchContext,
   subject: Subject,
@@ -35,7 +35,7 @@ export function startServer(
   })
 }
 
-/** A worker of `workers/` on the measured core, with the subject's packages. */
+/** Starts a worker of `workers/` on the measured core, with the subject's packages. */
 export function startWorker(context: BenchContext, name: string, subject: Subject): MeasuredProcess {
   return new MeasuredProcess({
     script: fileURLToPath(new URL(`workers/${name}.ts`, import.meta.url)),
@@ -46,7 +46,7 @@ export function startWorker(context: BenchContext, name: string, subject: Subjec
   })
 }
 
-/** A process that sends to NATS, through an engine or bare, on the measured core. */
+/** Starts a process on the measured core that sends to NATS, through an engine or directly. */
 export function startNatsSender(context: BenchContext, url: string): MeasuredProcess {
   return new MeasuredProcess({
     script: fileURLToPath(new URL('workers/nats-sender.ts', import.meta.url)),
@@ -56,7 +56,7 @@ export function startNatsSender(context: BenchContext, url: string): MeasuredPro
   })
 }
 
-/** A yardstick of `yardsticks/` on the measured core. */
+/** Starts a yardstick of `yardsticks/` on the measured core. */
 export function startYardstick(context: BenchContext, name: string, args: readonly string[] = []): MeasuredProcess {
   return new MeasuredProcess({
     script: fileURLToPath(new URL(`yardsticks/${name}.ts`, import.meta.url)),
@@ -66,7 +66,7 @@ export function startYardstick(context: BenchContext, name: string, args: readon
   })
 }
 
-/** An MCP host with the server's metrics on or off; resolves with it and its URL. */
+/** Starts an MCP host with the server's metrics on or off; resolves with it and its URL. */
 export async function startMetricsHost(
   context: BenchContext,
   subject: Subject,
@@ -86,7 +86,7 @@ export async function startMetricsHost(
   return { process, url: await listening(process) }
 }
 
-/** A host of the CloudEvents connector; resolves with it and its URL. */
+/** Starts a host of the CloudEvents connector; resolves with it and its URL. */
 export async function startCeHost(
   context: BenchContext,
   subject: Subject,
@@ -107,19 +107,19 @@ function listening(process: MeasuredProcess): Promise<string> {
   return process.line((line) => /^listening on (\S+)$/.exec(line)?.[1])
 }
 
-/** The Fastify echo server; resolves with it and its URL. */
+/** Starts the Fastify echo server; resolves with it and its URL. */
 export async function startEcho(context: BenchContext): Promise<{ process: MeasuredProcess; url: string }> {
   const process = startYardstick(context, 'fastify-echo')
   return { process, url: `${await listening(process)}/echo` }
 }
 
-/** An agent beside the load, off the measured core; resolves with it and its URL. */
+/** Starts an agent on the load's core; resolves with it and its URL. */
 export async function startAgent(): Promise<{ process: MeasuredProcess; url: string }> {
   const process = new MeasuredProcess({ script: fileURLToPath(new URL('workers/agent.ts', import.meta.url)) })
   return { process, url: await listening(process) }
 }
 
-/** A yardstick in front of an agent; resolves with it and its URL. */
+/** Starts a yardstick in front of an agent; resolves with it and its URL. */
 export async function startForwarder(
   context: BenchContext,
   name: 'http-proxy' | 'node-forwarder',
@@ -129,12 +129,12 @@ export async function startForwarder(
   return { process, url: await listening(process) }
 }
 
-/** Requests after which V8 has compiled what is hot. */
+/** The number of requests after which V8 has compiled the hot code. */
 const WARM_REQUESTS = 40_000
 
 export type RequestFigures = { readonly 'CPU µs/request': number; readonly 'requests/s': number }
 
-/** Posts the same JSON over 64 connections, and reckons what a request costs the process that answers. */
+/** Posts the same JSON over 64 connections, and computes the CPU per request of the process that answers. */
 export async function openLoad(
   context: BenchContext,
   process: MeasuredProcess,
@@ -143,7 +143,8 @@ export async function openLoad(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<{ run: () => Promise<RequestFigures>; close: () => void }> {
   const loop = await ClosedLoop.open(url, postBytes(url, json, headers))
-  // By count, not by time: on a busy machine few requests come through in a second, and compiling is what is waited for.
+  // The warm-up counts requests, not time: on a busy machine few requests complete in a second, and the compiler needs
+  // a number of calls.
   const enough = context.quick ? WARM_REQUESTS / 4 : WARM_REQUESTS
   for (let done = 0; done < enough;) done += (await loop.run(context.warmUpMs / 3)).requests
   const run = async () => {

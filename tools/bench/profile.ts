@@ -12,7 +12,7 @@ interface CpuProfile {
 
 const IDLE = new Set(['(idle)', '(program)'])
 
-/** Where a CPU profile of V8 spent its time: the functions with the most self time, as lines of text. */
+/** Returns the functions of a V8 CPU profile with the most self time, as lines of text. */
 export function topSelfTime(profile: CpuProfile, entries = 25): string[] {
   const selfMicros = new Map<string, number>()
   const names = new Map(
@@ -31,12 +31,12 @@ export function topSelfTime(profile: CpuProfile, entries = 25): string[] {
   }
   const top = [...selfMicros].filter(([name]) => !IDLE.has(name)).toSorted(([, a], [, b]) => b - a)
   return [
-    `busy in JavaScript, natives called by it and garbage collection: ${(busy / 1e6).toFixed(2)} s; (program) is left out`,
+    `busy in JavaScript, natives called by it and garbage collection: ${(busy / 1e6).toFixed(2)} s; (program) is excluded`,
     ...top.slice(0, entries).map(([name, micros]) => `${((micros / busy) * 100).toFixed(1).padStart(5)} %  ${name}`),
   ]
 }
 
-/** Reads every profile below a folder, one for each thread that ran, and says where each spent its time. */
+/** Reads every profile below a folder, one for each thread, and returns the hottest functions of each. */
 export async function describeProfiles(folder: string): Promise<string> {
   const parts: string[] = []
   for (const name of (await readdir(folder, { recursive: true })).toSorted()) {

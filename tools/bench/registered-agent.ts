@@ -15,7 +15,10 @@ export function agentCall(method: 'message/send' | 'message/stream'): string {
   })
 }
 
-/** An agent, off the measured core, that the subject's server knows as `bench`; resolves with both, and its address at the server. */
+/**
+ * Starts an agent off the measured core and registers it at the subject's server as `bench`; resolves with both, and
+ * its address at the server.
+ */
 export async function startWithAgent(
   context: BenchContext,
   subject: Subject,

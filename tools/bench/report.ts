@@ -8,7 +8,7 @@ import { WORKSPACE } from '../harness/signalbox-server.ts'
 import type { Goal, Measure } from './row.ts'
 import { median, quantile } from './statistics.ts'
 
-/** `–` is that of a figure without a goal. */
+/** `–` is the verdict of a value without a goal. */
 export type Verdict = 'aim' | 'must' | 'missed' | '–'
 
 export interface Machine {
@@ -68,7 +68,7 @@ export function figure(value: number): string {
   return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2)
 }
 
-/** The table that people read; the JSON beside it holds every round. */
+/** Returns the table for people; the JSON file holds every round. */
 export function markdown(report: Report): string {
   const { machine: box } = report
   const several = new Set(report.measures.map(({ subject }) => subject)).size > 1
@@ -102,7 +102,7 @@ export function markdown(report: Report): string {
   return lines.join('\n')
 }
 
-/** Writes the JSON and the table; resolves with the path without its ending. */
+/** Writes the JSON and the table; resolves with the path without its extension. */
 export async function writeReport(report: Report): Promise<string> {
   await mkdir(RESULTS, { recursive: true })
   const path = join(RESULTS, report.at.replaceAll(':', '-').slice(0, 19))

@@ -1,14 +1,14 @@
 import { median } from './statistics.ts'
 
-/** Something that is run once a round and returns its figures by name. */
+/** An alternative that runs once a round and returns its measurements by name. */
 export interface Alternative<Figures extends Readonly<Record<string, number>>> {
   readonly label: string
   readonly run: () => Promise<Figures>
 }
 
 /**
- * Runs the alternatives in turn, round after round, forwards and backwards by turns, so that whatever else the machine
- * does meets all of them alike. Returns each one's figures, round by round.
+ * Runs the alternatives in turn, round after round, in alternating order, so that other load on the machine affects all
+ * of them alike. Returns each one's measurements, round by round.
  */
 export async function interleave<Figures extends Readonly<Record<string, number>>>(
   rounds: number,
@@ -25,7 +25,7 @@ export async function interleave<Figures extends Readonly<Record<string, number>
   return results
 }
 
-/** The medians of each figure over the rounds, with `prefix` before its name. */
+/** Returns the medians of each measurement over the rounds, with `prefix` before its name. */
 export function medians(prefix: string, rounds: readonly Readonly<Record<string, number>>[]): Record<string, number> {
   const names = Object.keys(rounds[0] ?? {})
   return Object.fromEntries(
@@ -33,7 +33,7 @@ export function medians(prefix: string, rounds: readonly Readonly<Record<string,
   )
 }
 
-/** One ratio a round: of the same round's figures, so that slow rounds of the machine cancel out. */
+/** Returns one ratio a round, from measurements of the same round, so that slow rounds of the machine cancel out. */
 export function ratios<Figures>(
   above: readonly Figures[],
   below: readonly Figures[],

@@ -5,13 +5,13 @@ import { connect } from 'node:net'
 export interface SseReadersOptions {
   readonly url: string
   readonly count: number
-  /** The request that each sends, as bytes. */
+  /** The request that each reader sends, as bytes. */
   readonly request: Buffer
-  /** What every event holds once. */
+  /** A text that every event contains once. */
   readonly mark: string
 }
 
-/** Readers of event streams over bare sockets, which count what they get and do nothing else. */
+/** Readers of event streams over bare sockets that only count events. */
 export class SseReaders implements Disposable {
   readonly #mark: Buffer
   readonly #sockets: Socket[] = []
@@ -26,14 +26,14 @@ export class SseReaders implements Disposable {
   /** Resolves when each stream has begun. */
   static async open({ url, count, request, mark }: SseReadersOptions): Promise<SseReaders> {
     const readers = new SseReaders(mark)
-    // In portions, so that no backlog of connections overflows.
+    // Opens connections in batches, so that the listener's backlog does not overflow.
     for (let open = 0; open < count; open += 100) {
       await Promise.all(Array.from({ length: Math.min(100, count - open) }, () => readers.#open(url, request)))
     }
     return readers
   }
 
-  /** Resolves when they have got so many events more, all together. */
+  /** Resolves when all readers together have received this many more events. */
   receive(events: number): Promise<void> {
     return new Promise((resolve) => {
       this.#target = this.#received + events
@@ -53,7 +53,7 @@ export class SseReaders implements Disposable {
       if (text.startsWith('HTTP/1.1 200') && /\r\ncontent-type: text\/event-stream/i.test(text)) resolve()
       else reject(new Error(`not a stream:\n${text.slice(0, 500)}`))
     })
-    // An event's mark may be cut by the end of a chunk: what could be its beginning waits for the next one.
+    // A chunk can end inside an event's mark, so a possible beginning of one waits for the next chunk.
     let rest: Buffer = Buffer.alloc(0)
     socket.on('data', (chunk: Buffer) => {
       const bytes = rest.byteLength === 0 ? chunk : Buffer.concat([rest, chunk])

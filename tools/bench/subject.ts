@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 
 import { WORKSPACE } from '../harness/signalbox-server.ts'
 
-/** A checkout of the workspace that is measured. */
+/** A checkout of the workspace to measure. */
 export interface Subject {
   readonly label: string
   readonly root: string
@@ -13,7 +13,10 @@ export interface Subject {
 
 export const WORKING_TREE: Subject = { label: 'working tree', root: WORKSPACE }
 
-/** The URL of a package's source in a checkout, for a worker to import: a name would lead to this checkout's own. */
+/**
+ * Returns the URL of a package's source in a checkout, for a worker to import: a package name would resolve to this
+ * checkout.
+ */
 export function packageEntry(subject: Subject, name: string): string {
   return pathToFileURL(join(subject.root, 'packages', name, 'src/index.ts')).href
 }
@@ -22,14 +25,14 @@ function git(...args: string[]): string {
   return execFileSync('git', args, { cwd: WORKSPACE, encoding: 'utf8' }).trim()
 }
 
-/** The commit of the working tree, with `+` when files differ from it. */
+/** Returns the commit of the working tree, with `+` if files differ from it. */
 export function workingCommit(): string {
   return git('rev-parse', '--short', 'HEAD') + (git('status', '--porcelain') === '' ? '' : '+')
 }
 
 /**
- * Checks a commit out into a temporary git worktree below `folder`. It uses this checkout's installed dependencies; only
- * the workspace's own packages are its own.
+ * Checks a commit out into a temporary git worktree below `folder`. It uses this checkout's installed dependencies;
+ * only the workspace's packages come from the commit.
  */
 export function checkOut(commit: string, folder: string): Subject & Disposable {
   const root = join(folder, 'worktree')
@@ -65,7 +68,7 @@ function linkDependencies(root: string): void {
   }
 }
 
-/** A name for files: the subject's label without blanks. */
+/** Returns a name for files: the subject's label without blanks. */
 export function fileLabel(subject: Subject): string {
   return basename(subject.label.replaceAll(' ', '-'))
 }

@@ -50,7 +50,7 @@ export function problemsOf(
   return [...problems]
 }
 
-/** Tests may use a real engine, a real server and the testkit; the table binds only the code that is published. */
+/** Tests may use a real engine, a real server and the testkit; the table binds only published code. */
 function isShipped(file: string | undefined): boolean {
   return file === undefined || !/(?:^|\/)test\//.test(file)
 }

@@ -1,4 +1,4 @@
-// Checks the dependency graph that Nx sees against the table. The lint checks the imports alone.
+// Checks Nx's dependency graph against the table. The lint checks the imports alone.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

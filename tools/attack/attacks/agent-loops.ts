@@ -15,8 +15,8 @@ function ownUrls(base: string): readonly string[] {
 }
 
 /**
- * An agent that calls itself through the gateway. With the hop count it is stopped after a few; an agent that leaves it
- * out is held by its own limit of concurrency and by the limits of its caller.
+ * An agent that calls itself through the gateway. The hop count stops the loop after a few calls. An agent that omits
+ * the count is bounded by its own concurrency limit and by its caller's limits.
  */
 export const agentLoops: Attack = {
   name: 'agent-loops',

@@ -4,7 +4,7 @@ import { inParallel } from '../tally.ts'
 const OPEN_FILES = 1_024
 const CONNECTIONS = 1_000
 
-/** Connections of one address, silent or with half a head, up to what the process may have open and beyond. */
+/** Connections of one address, silent or with half a head, up to the process's open-file limit and beyond it. */
 export const connections: Attack = {
   name: 'connections',
   about: '1,000 connections of one address to a server with 1,024 open files',
@@ -28,7 +28,7 @@ export const connections: Attack = {
       })
       await new Promise((resolve) => setTimeout(resolve, 1_000))
       scene.tally.count('open', open)
-      // A quarter of the open files is kept back, and an address may have half of the rest.
+      // A quarter of the open files is reserved; an address may use half of the rest.
       const most = (OPEN_FILES * 3) / 4 / 2
       scene.tally.expect(open <= most, `${open} connections of one address are open, and ${most} are allowed`)
     }),

@@ -10,7 +10,7 @@ const REPLIES = [
   `${'{"a":'.repeat(LEVELS)}1${'}'.repeat(LEVELS)}`,
 ]
 
-/** Replies of agents, nested 5,000 levels deep, on every way to an agent. */
+/** Replies of agents, nested 5,000 levels deep, on every route to an agent. */
 export const deepAgentReplies: Attack = {
   name: 'deep-agent-replies',
   about: 'replies of agents nested 5,000 levels deep, through agent_send, agent_query and /a2a',

@@ -1,7 +1,7 @@
 import type { Attack } from '../attack.ts'
 import { during } from '../tally.ts'
 
-/** A flood of a few seconds is a few entries for each caller, action and minute. */
+/** A flood of a few seconds makes a few entries for each caller, action and minute. */
 const MOST_ENTRIES = 50
 
 interface AuditPage {

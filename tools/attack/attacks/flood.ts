@@ -6,7 +6,9 @@ import { failureOf, outcomeOf } from '../caller.ts'
 import type { Scene } from '../scene.ts'
 import { during } from '../tally.ts'
 
-/** Sends the same request over and over, on many connections, and counts the answers; resolves with how long it took in seconds. */
+/**
+ * Sends the same request repeatedly on many connections and counts the answers; resolves with the duration, in seconds.
+ */
 export async function floodWith(scene: Scene, caller: Caller, body: string, connections: number): Promise<number> {
   const request = postBytes(`${scene.http}/mcp`, body, caller.identity.headers)
   const open = await Promise.all(
@@ -29,10 +31,10 @@ export async function floodWith(scene: Scene, caller: Caller, body: string, conn
   return (performance.now() - begin) / 1000
 }
 
-/** No limit is set for the rate: the others share the processor with one who sends as fast as it can. */
+/** There is no rate limit: the other callers share the processor with one that sends at full speed. */
 export const flood: Attack = {
   name: 'flood',
-  about: 'one caller that sends queue messages over 64 connections as fast as it can',
+  about: 'one caller that sends queue messages over 64 connections at full speed',
   prepare: (scene) =>
     Promise.resolve(async () => {
       await floodWith(scene, scene.attacker(), toolCall('queue_send', { channel: 'attack.flood', body: 'x' }), 64)

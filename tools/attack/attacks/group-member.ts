@@ -3,10 +3,10 @@ import type { Attack } from '../attack.ts'
 const EVENT_BYTES = 8_000_000
 const PATH = '/ce/subscribe/events-store?channel=attack.group&group=g&events_store_type=2'
 
-/** Members of a group that get 8 MB, read nothing and break off; the one who comes after them gets the event. */
+/** Subscribers of a group that receive 8 MB, read nothing and disconnect; the next subscriber gets the event. */
 export const groupMember: Attack = {
   name: 'group-member',
-  about: 'group members that disconnect with 8 MB unread',
+  about: 'subscribers of a group that disconnect with 8 MB unread',
   async prepare(scene) {
     const caller = scene.attacker()
     await caller.tool('events_store_publish', { channel: 'attack.group', body: 'x'.repeat(EVENT_BYTES) })
@@ -22,7 +22,7 @@ export const groupMember: Attack = {
       const last = await caller.stream(PATH)
       setTimeout(() => last.close(), scene.scaled(5_000, 2_000))
       const text = await last.rest()
-      scene.tally.expect(text.length > EVENT_BYTES, `the member that read got ${text.length} bytes of the event`)
+      scene.tally.expect(text.length > EVENT_BYTES, `the subscriber that read got ${text.length} bytes of the event`)
     }
   },
 }

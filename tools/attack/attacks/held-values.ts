@@ -3,7 +3,10 @@ import { HostileAgent, registered } from '../agents.ts'
 import type { Attack } from '../attack.ts'
 import { failureOf, outcomeOf } from '../caller.ts'
 
-/** Texts of JSON whose values take twenty times their bytes: as large as a body may be, and as many as are read. */
+/**
+ * JSON texts whose values take twenty times the memory of their text, as large as a body may be, as many as the server
+ * reads.
+ */
 const FILLS: readonly (readonly [fill: string, bytes: number, calls: number])[] = [
   ['{}', 9_900_000, 6],
   ['[[[[]]]]', 9_900_000, 6],
@@ -17,7 +20,7 @@ function manyOf(fill: string, bytes: number): string {
   return `[${Array.from({ length: count }, () => fill).join(',')}]`
 }
 
-/** Calls that wait for an agent that does not answer, with arguments that are small as text and large as values. */
+/** Calls that wait for a silent agent, with arguments that are small as text and large as values. */
 export const heldValues: Attack = {
   name: 'held-values',
   about: 'waiting calls of 9.9 MB whose JSON is millions of empty objects and arrays',

@@ -15,7 +15,7 @@ interface Hostile {
   readonly name: string
   readonly type: string
   readonly body: string
-  /** Whether it must be refused. */
+  /** True if the server must refuse the event. */
   readonly refused: boolean
 }
 
@@ -80,7 +80,7 @@ function hostilities(large: number): readonly Hostile[] {
 export const hostileEvents: Attack = {
   name: 'hostile-events',
   about:
-    'CloudEvents that are deep, have attributes, keys or companions without end; by a caller without any right too',
+    'CloudEvents with deep nesting, endless attributes or keys, and huge batches; also from a caller without permissions',
   async prepare(scene) {
     const bodies = hostilities(scene.scaled(LARGE, 2_000_000))
     const callers: readonly Caller[] = scene.guarded ? [scene.attacker(), scene.nobody] : [scene.attacker()]
@@ -95,7 +95,7 @@ export const hostileEvents: Attack = {
             scene.tally.expect(!refused || status >= 400, `${name}: answered with ${status}`)
             scene.tally.expect(
               caller !== scene.nobody || status >= 400,
-              `${name}: ${status} for a caller without a right`,
+              `${name}: ${status} for a caller without permission`,
             )
           })
         }

@@ -1,10 +1,10 @@
 import type { Attack } from '../attack.ts'
 import { inParallel } from '../tally.ts'
 
-/** Node takes 16 KiB of headers. */
+/** Node accepts 16 KiB of headers. */
 const LONG = 15_000
 
-/** Values that patterns of headers are slow with. */
+/** Values on which header patterns are slow. */
 const HEADERS: readonly Readonly<Record<string, string>>[] = [
   { origin: `http://[${':'.repeat(LONG)}` },
   { origin: `http://[${'1:'.repeat(LONG / 2)}x` },
@@ -35,10 +35,10 @@ const HEADERS: readonly Readonly<Record<string, string>>[] = [
 
 const PATHS = ['/mcp', '/a2a/attack', '/agents/register', '/ce/send/event', '/ce/send/event?channel=attack']
 
-/** Headers that are read before anybody is asked who they are. */
+/** Headers that the server reads before authentication. */
 export const hostileHeaders: Attack = {
   name: 'hostile-headers',
-  about: 'Origin, Content-Type and other headers that slow patterns dwell on, without a token',
+  about: 'Origin, Content-Type and other headers with values on which patterns are slow, without a token',
   prepare: (scene) =>
     Promise.resolve(async () => {
       const caller = scene.stranger

@@ -6,10 +6,10 @@ import { during, inParallel } from '../tally.ts'
 /** A card may be 64 KiB. */
 const CARD_BYTES = 60_000
 
-/** Agents that one attacker registers: below the limit of one caller. */
+/** The agents that one attacker registers: fewer than the limit of one caller. */
 const BY_ONE = 900
 
-/** The most bytes of a list of agents, with what JSON-RPC and the text of the tool add to it: quotes escaped, twice. */
+/** The largest list of agents in bytes, including JSON-RPC and the tool's text, which escape quotes twice. */
 const MOST_LIST_BYTES = 4 * 2 ** 20 * 2.5
 
 export function largeCard(): object {
@@ -26,7 +26,7 @@ async function registerMany(scene: Scene, count: number): Promise<void> {
   await inParallel(count, 16, async (index) => {
     const caller = scene.attacker(Math.floor(index / BY_ONE))
     const answer = await register(caller, `attack-card-${index}`, 'http://127.0.0.1:9/', card)
-    // Cards may take a quarter of the heap limit, and those of one caller half of that.
+    // Cards may take a quarter of the heap limit, those of one caller half of that.
     if (answer.status !== 200 && !answer.text.includes('AGENT_LIMIT')) {
       throw new Error(`card ${index}: ${answer.status} ${answer.text.slice(0, 300)}`)
     }

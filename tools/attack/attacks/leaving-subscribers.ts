@@ -6,12 +6,12 @@ import { inParallel } from '../tally.ts'
 const CHANNELS = 9_000
 const SUBSCRIBERS = 2_000
 
-/** Subscriptions that one attacker opens: below the limit of one caller. */
+/** The subscriptions that one attacker opens: fewer than the limit of one caller. */
 const BY_ONE = 200
 
 export const leavingSubscribers: Attack = {
   name: 'leaving-subscribers',
-  about: '2,000 wildcard subscribers that leave at once, with 9,000 channels',
+  about: '2,000 wildcard subscribers that disconnect at once, with 9,000 channels',
   settings: { MAX_CHANNELS: '20000' },
   async prepare(scene) {
     await makeChannels(scene, scene.scaled(CHANNELS, 600), (index) => `attack.${index % 100}.${index}`)

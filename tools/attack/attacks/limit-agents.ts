@@ -8,7 +8,7 @@ const MORE = 200
 export const limitAgents: Attack = {
   name: 'limit-agents',
   about: 'agents of one caller, beyond its 1,000; another caller registers one afterwards',
-  // An address has half.
+  // A network address may own half.
   settings: { CONNECTORSA2_A_MAX_AGENTS: String(2 * LIMIT) },
   prepare: (scene) =>
     Promise.resolve(async () => {
@@ -19,6 +19,6 @@ export const limitAgents: Attack = {
       const made = scene.tally.countOf('200')
       scene.tally.expect(made <= LIMIT, `one caller registered ${made} agents, and ${LIMIT} are allowed`)
       const other = await scene.tally.of(register(scene.attacker(1), 'attack-other', url))
-      scene.tally.expect(other?.status === 200, 'another caller could register no agent')
+      scene.tally.expect(other?.status === 200, 'another caller could not register an agent')
     }),
 }

@@ -7,7 +7,7 @@ const UPLOADS = 40
 const BYTES = 9_900_000
 const LIMIT = 64 * 2 ** 20
 
-/** Sends all of a body but its last byte. */
+/** Sends a body without its last byte. */
 function upload(socket: Socket, head: string, bytes: number): Promise<void> {
   return new Promise((resolve) => {
     socket.once('close', () => resolve())
@@ -18,8 +18,8 @@ function upload(socket: Socket, head: string, bytes: number): Promise<void> {
 
 export const limitBodies: Attack = {
   name: 'limit-bodies',
-  about: '40 bodies of 9.9 MB of one caller, each but for its last byte, beyond its 64 MiB',
-  // An address has half.
+  about: '40 bodies of 9.9 MB of one caller, each without its last byte, beyond its 64 MiB',
+  // A network address may use half.
   settings: { LIMITS_PROCESS_BODY_BYTES: String(2 * LIMIT) },
   prepare: (scene) =>
     Promise.resolve(async () => {

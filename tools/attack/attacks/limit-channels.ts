@@ -8,8 +8,8 @@ const TOOLS = ['queue_send', 'events_publish', 'events_store_publish'] as const
 
 export const limitChannels: Attack = {
   name: 'limit-channels',
-  about: 'new channels of one caller, beyond its 1,000; the other caller makes one afterwards',
-  // An address has half.
+  about: 'new channels of one caller, beyond its 1,000; the other caller creates one afterwards',
+  // A network address may use half.
   settings: { MAX_CHANNELS: String(2 * LIMIT) },
   prepare: (scene) =>
     Promise.resolve(async () => {
@@ -21,6 +21,6 @@ export const limitChannels: Attack = {
       const made = scene.tally.countOf('200') - scene.tally.countOf('200 ')
       scene.tally.expect(made <= LIMIT, `one caller made ${made} channels, and ${LIMIT} are allowed`)
       const other = await scene.tally.of(scene.attacker(1).tool('queue_send', { channel: 'attack.other', body: 'x' }))
-      scene.tally.expect(other?.text.includes('"isError":false') === true, 'another caller could make no channel')
+      scene.tally.expect(other?.text.includes('"isError":false') === true, 'another caller could not create a channel')
     }),
 }

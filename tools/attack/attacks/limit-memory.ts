@@ -5,10 +5,10 @@ import { largeCard } from './large-cards.ts'
 
 const CARDS = 6_000
 
-/** Agents that one attacker registers: its limit. */
+/** The agents that one attacker registers: its limit. */
 const BY_ONE = 1_000
 
-/** Cards are in memory for as long as their agents are registered, and nothing else that a caller leaves is. */
+/** Cards stay in memory while their agents are registered; no other data of a caller does. */
 export const limitMemory: Attack = {
   name: 'limit-memory',
   about: '6,000 cards of 60 KB by six callers, half of them of empty arrays: more than the heap of the guarded server',

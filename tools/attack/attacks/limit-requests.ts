@@ -3,11 +3,11 @@ import { failureOf, outcomeOf } from '../caller.ts'
 
 const LIMIT = 1_024
 
-/** What the limits allow, and more, at a time; then everything is broken off. */
+/** Concurrent requests up to the limits and beyond; then all connections are broken. */
 export const limitRequests: Attack = {
   name: 'limit-requests',
   about: 'long polls of one caller, beyond its 1,024 requests in flight',
-  // An address has half.
+  // A network address may use half.
   settings: { LIMITS_PROCESS_REQUESTS_IN_FLIGHT: String(2 * LIMIT) },
   prepare: (scene) =>
     Promise.resolve(async () => {

@@ -9,14 +9,14 @@ import { inParallel } from '../tally.ts'
 const LIMIT = 256
 const MORE = 50
 
-/** An address has half of what the process has. */
+/** A network address may use half of the process's limit. */
 const SETTINGS = { LIMITS_PROCESS_STREAMS: String(2 * LIMIT) }
 
 function expectLimit(scene: Scene, opened: number): void {
   scene.tally.expect(opened === LIMIT, `${opened} streams of one caller were opened, and ${LIMIT} are allowed`)
 }
 
-/** Opens streams beyond the limit; what the honest caller needs is no stream. */
+/** Opens streams beyond the limit; the honest caller needs no stream. */
 function streams(name: string, about: string, path: (index: number) => string): Attack {
   return {
     name,

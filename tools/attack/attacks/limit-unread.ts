@@ -6,11 +6,14 @@ const MOST = 32 * 2 ** 20
 const EVENT_BYTES = 4_000_000
 const READERS = 40
 
-/** A reader may take nothing for 30 s, and has 30 more for what was written before; then, or a little later, it is cut off. */
+/** A reader that reads nothing is cut off after 30 s, and after 30 s more for data that was written before. */
 const SLOW_MS = 60_000
 const LATE_MS = 15_000
 
-/** With unread bytes of 64 MiB in all, a caller has 32. What is over is cut off; the rest is when it took nothing for a minute. */
+/**
+ * With 64 MiB of unread bytes in total, a caller has 32. Streams beyond that are cut off at once, the others after a
+ * minute without a read.
+ */
 export const limitUnread: Attack = {
   name: 'limit-unread',
   about: 'readers of one caller that leave 4 MB each unread, beyond its 32 MiB; all are cut off after a minute',
@@ -45,7 +48,7 @@ export const limitUnread: Attack = {
         await new Promise((resolve) => setTimeout(resolve, 250))
       }
       scene.tally.count(`at most ${Math.round(peak / 2 ** 20)} MiB unread`)
-      // The event that went beyond is written already.
+      // The event that exceeded the limit is already written.
       const allowed = MOST + 2 * EVENT_BYTES
       scene.tally.expect(peak <= allowed, `${peak} bytes were unread, and ${allowed} are allowed`)
       scene.tally.expect(scene.scaled(left, 0) === 0, `${left} bytes are unread after ${(SLOW_MS + LATE_MS) / 1_000} s`)

@@ -5,8 +5,8 @@ const LIMIT = 1_024
 
 export const limitWaiting: Attack = {
   name: 'limit-waiting',
-  about: 'commands and queries of one caller that nobody answers, beyond its 1,024',
-  // So that this limit is met before the one of requests in flight.
+  about: 'unanswered commands and queries of one caller, beyond its 1,024',
+  // Reaches this limit before the limit of requests in flight.
   settings: { LIMITS_CALLER_REQUESTS_IN_FLIGHT: '4096' },
   servers: ['guarded'],
   prepare: (scene) =>

@@ -3,7 +3,7 @@ import { outcomeOf } from '../caller.ts'
 
 const PING = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
 
-/** Requests that a page of another site, or of a name that leads here, makes a browser send. */
+/** Requests that a page of another site, or of a rebound name, makes a browser send. */
 const FOREIGN: readonly Readonly<Record<string, string>>[] = [
   { host: 'evil.example:9090' },
   { host: '127.0.0.1.evil.example' },

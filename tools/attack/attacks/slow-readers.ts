@@ -6,7 +6,7 @@ import { inParallel } from '../tally.ts'
 const READERS = 200
 const EVENT_BYTES = 2_000_000
 
-/** Readers of large events that read nothing. What the kernel buffers for each comes on top. */
+/** Readers of large events that read nothing. The kernel's buffer of each connection is not counted. */
 export const slowReaders: Attack = {
   name: 'slow-readers',
   about: '200 subscribers of events of 2 MB that read nothing',
@@ -35,7 +35,7 @@ export const slowReaders: Attack = {
         await scene.tally.of(caller.tool('events_publish', { channel: 'attack.live', body }))
         peak = Math.max(peak, await scene.metric('broker_limit_use', 'limit="process_unread_bytes"'))
       }
-      // One event that is larger than what is left may be written.
+      // One event that is larger than the remaining space may be written.
       const allowed = most / 2 + 2 * EVENT_BYTES
       scene.tally.expect(peak <= allowed, `${peak} bytes were unread, and ${allowed} are allowed`)
     }

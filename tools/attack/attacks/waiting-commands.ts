@@ -5,16 +5,19 @@ import { failureOf, outcomeOf } from '../caller.ts'
 const COMMANDS = 70
 const BYTES = 9_900_000
 
-/** Long enough that all wait at a time. */
+/** Long enough that all commands wait at the same time. */
 const TIMEOUT_S = 15
 
-/** So that no one caller's limit is what holds. */
+/** Several callers, so that the limit of one caller does not apply. */
 const CALLERS = 3
 
-/** 70 commands of 9.9 MB that nobody answers; then their callers go away. V8 takes two bytes for each character of such a text. */
+/**
+ * 70 unanswered commands of 9.9 MB; then their callers disconnect. V8 takes two bytes for each character of such a
+ * text.
+ */
 export const waitingCommands: Attack = {
   name: 'waiting-commands',
-  about: '70 waiting commands of 9.9 MB each, by three callers through /mcp and /ce, who then go away',
+  about: '70 waiting commands of 9.9 MB each, by three callers through /mcp and /ce, which then disconnect',
   async prepare(scene) {
     const bytes = scene.scaled(BYTES, 1_000_000)
     const body = `\u0416${'x'.repeat(bytes)}`
@@ -30,7 +33,7 @@ export const waitingCommands: Attack = {
     return async () => {
       const waiting = Array.from({ length: COMMANDS }, async (_, index) => {
         const caller = scene.attacker(index % CALLERS)
-        // One after the other: of those that are sent at once, each takes a part of the budget and few get through.
+        // In sequence: concurrent bodies each take a part of the budget, and few complete.
         await new Promise((resolve) => setTimeout(resolve, index * scene.scaled(100, 20)))
         try {
           const answer =
@@ -51,7 +54,7 @@ export const waitingCommands: Attack = {
         await new Promise((resolve) => setTimeout(resolve, 250))
         peak = Math.max(peak, await scene.metric('broker_limit_use', 'limit="process_body_bytes"'))
       }
-      // The other caller has a body of some bytes.
+      // The other caller's body has a few bytes.
       scene.tally.expect(peak <= most + 4_096, `bodies of ${peak} bytes were held, and ${most} are allowed`)
     }
   },

@@ -6,7 +6,7 @@ import { interleave, medians, ratios } from '../rounds.ts'
 import type { Row } from '../row.ts'
 import { atMost } from './goals.ts'
 
-/** What a call to an agent costs by way of the broker, against a proxy that only forwards it. */
+/** The cost of a call to an agent through the broker, against a proxy that only forwards it. */
 export const row: Row = {
   id: 'a2a-send',
   title: 'A2A `message/send` through the broker vs @fastify/http-proxy in front of the same agent',

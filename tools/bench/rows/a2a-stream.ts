@@ -11,7 +11,10 @@ import { atMost } from './goals.ts'
 const STREAMS = 50
 const PER_SECOND = 100
 
-/** Streams from an agent by way of what is measured; each run sends events on all of them, and waits until all came. */
+/**
+ * Streams from an agent through the measured process; each run sends events on all of them and waits until all have
+ * arrived.
+ */
 async function relayed(context: BenchContext, between: MeasuredProcess, agent: MeasuredProcess, url: string) {
   const request = postBytes(url, agentCall('message/stream'))
   const readers = await SseReaders.open({ url, count: STREAMS, request, mark: 'data: {' })
@@ -32,7 +35,7 @@ async function relayed(context: BenchContext, between: MeasuredProcess, agent: M
   return { readers, run }
 }
 
-/** What relaying one event of an agent's stream costs, against passing its bytes on. */
+/** The cost of relaying one event of an agent's stream, against relaying its bytes. */
 export const row: Row = {
   id: 'a2a-stream',
   title: 'stream events relayed: CPU per event vs a bare SSE relay',

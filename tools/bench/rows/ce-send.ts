@@ -11,7 +11,7 @@ const CHANNEL = 'bench.send'
 const BODY = 'a'.repeat(1024)
 const ATTRIBUTES = { specversion: '1.0', id: 'bench-1', source: '/bench', type: 'bench.event' }
 
-/** The same durable send of 1 KiB in each way that a client has. The first one is what the others are compared with. */
+/** The same durable send of 1 KiB in every form that a client can use. The others are compared with the first one. */
 const SENDS = [
   { label: 'MCP', path: '/mcp', json: toolCall('queue_send', { channel: CHANNEL, body: BODY }), headers: {} },
   {
@@ -52,7 +52,7 @@ async function sends(
   return alternatives
 }
 
-/** What a durable send over `/ce` costs compared with the same send over `/mcp`. */
+/** The cost of a durable send over `/ce` compared with the same send over `/mcp`. */
 export const row: Row = {
   id: 'ce-send',
   title: 'durable send 1 KiB over CloudEvents vs the same over MCP',

@@ -5,7 +5,7 @@ import type { BenchContext, Measure, Row } from '../row.ts'
 import type { Subject } from '../subject.ts'
 import { atMost } from './goals.ts'
 
-/** From starting the process to the first answer of `/ready` that says yes. */
+/** The time from starting the process to the first positive answer of `/ready`. */
 async function start(context: BenchContext, subject: Subject, storePath: string) {
   const begin = performance.now()
   await using server = await startServer(context, subject, { storePath, instrumented: false })
@@ -35,7 +35,7 @@ async function measureSubject(context: BenchContext, subject: Subject): Promise<
   ]
 }
 
-/** How long a restart keeps everybody waiting. From source: an installed build has no types to strip. */
+/** The downtime of a restart. The row runs from source; an installed build has no types to strip. */
 export const row: Row = {
   id: 'cold-start',
   title: 'cold start to ready, empty store and 1 M messages stored',

@@ -9,7 +9,7 @@ import { atLeast, atMost } from './goals.ts'
 const MEMBERS = 64
 const MIB = 1024 * 1024
 
-/** A worker on a store that sends for a round and then takes as many from the queue's head. */
+/** A worker on a store that sends for a round and then receives as many messages from the queue's head. */
 async function traffic(context: BenchContext, subject: Subject, path: string) {
   const worker = startWorker(context, 'broker', subject)
   await worker.call('open', { path })
@@ -58,7 +58,7 @@ async function measureSubject(context: BenchContext, subject: Subject): Promise<
   ]
 }
 
-/** Whether a long queue is as quick as a short one, and what it takes of memory. */
+/** Speed and memory of a long queue compared with a short one. */
 export const row: Row = {
   id: 'depth',
   title: 'rate at depth 1 M vs depth 0; RSS added by 1 M waiting messages',

@@ -36,7 +36,7 @@ async function rawLog(context: BenchContext): Promise<{ worker: MeasuredProcess;
   return { worker, run: async () => figures(await append(context.roundMs)) }
 }
 
-/** What durability costs beyond the bytes themselves. Both wait for the same disk, so here it is the rate that counts. */
+/** The cost of durability beyond the bytes. Both sides wait for the same disk, so this row compares rates. */
 export const row: Row = {
   id: 'enqueue',
   title: 'in-process durable enqueue 1 KiB, 64 producers, vs async raw append + fdatasync',

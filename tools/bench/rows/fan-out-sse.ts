@@ -31,7 +31,7 @@ async function fanOut(context: BenchContext, subject: Subject, stack: AsyncDispo
   return run
 }
 
-/** What one more subscriber of a channel costs over server-sent events. */
+/** The cost of one more subscriber of a channel over server-sent events. */
 export const row: Row = {
   id: 'fan-out-sse',
   title: 'fan-out over server-sent events to 500 subscribers: CPU per delivery',

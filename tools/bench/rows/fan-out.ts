@@ -20,7 +20,7 @@ async function fanOut(context: BenchContext, subject: Subject, subscribe: string
   return { worker, run }
 }
 
-/** What one more subscriber costs. */
+/** The cost of one more subscriber. */
 export const row: Row = {
   id: 'fan-out',
   title: 'fan-out in process to 500 subscribers: CPU per delivery',

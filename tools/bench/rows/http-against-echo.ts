@@ -5,14 +5,14 @@ import { openLoad, startEcho, startServer } from '../processes.ts'
 import type { Guard } from '../guarded.ts'
 import type { BenchContext, Goal, Measure } from '../row.ts'
 
-/** How the CPU of one `tools/call` compares with that of a Fastify echo of the very same JSON. */
+/** Compares the CPU of one `tools/call` with that of a Fastify echo of the same JSON. */
 export async function againstEcho(
   context: BenchContext,
   options: {
     readonly name: string
     readonly goal: Goal
     readonly json: string
-    /** For the servers; the echo stays as it is. @default no authentication, no authorization, no line for a request */
+    /** Settings of the servers; the echo has none. @default no authentication, no authorization, no request log */
     readonly guard?: Guard
     /** Run once on the server before it is measured. */
     readonly prepare?: (url: string, headers: Guard['headers']) => Promise<void>

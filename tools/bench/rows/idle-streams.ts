@@ -9,10 +9,10 @@ import { median } from '../statistics.ts'
 import { atMost } from './goals.ts'
 
 const KIB = 1024
-/** Opened and closed once before it counts: what code, pools and caches take is not what a stream takes. */
+/** The number of streams opened and closed before the measurement, so that it excludes code, pools and caches. */
 const WARM_UP = 200
 
-/** What each of many open streams adds to the server's memory, in KiB, after collecting garbage. */
+/** The memory that each of many open streams adds to the server, in KiB, after a collection. */
 async function kibPerStream(context: BenchContext, subject: Subject, kind: 'a2a' | 'mcp'): Promise<number> {
   const count = context.quick ? 500 : 4_000
   await using stack = new AsyncDisposableStack()
@@ -36,7 +36,7 @@ async function kibPerStream(context: BenchContext, subject: Subject, kind: 'a2a'
 
 async function measure(context: BenchContext, subject: Subject, kind: 'a2a' | 'mcp'): Promise<Measure> {
   const samples: number[] = []
-  // Each in a new process, and the memory of a process settles: three tell as much as more.
+  // Each round runs in a new process, whose memory is stable: three rounds are enough.
   for (let round = 0; round < Math.min(3, context.rounds); round++) {
     samples.push(await kibPerStream(context, subject, kind))
   }
@@ -49,7 +49,7 @@ async function measure(context: BenchContext, subject: Subject, kind: 'a2a' | 'm
   }
 }
 
-/** What a stream costs on which nothing happens. */
+/** The memory of an idle stream. */
 export const row: Row = {
   id: 'idle-streams',
   title: 'idle SSE stream; idle A2A stream (both sides)',

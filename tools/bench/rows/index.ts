@@ -18,7 +18,7 @@ import { row as queueSend } from './queue-send.ts'
 import { row as receiveAck } from './receive-ack.ts'
 import { row as toolCall } from './tool-call.ts'
 
-/** Every goal of the performance budget that exists so far, in its order. */
+/** Every implemented goal of the performance budget, in its order. */
 export const ROWS: readonly Row[] = [
   toolCall,
   queueSend,

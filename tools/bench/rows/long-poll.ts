@@ -10,18 +10,21 @@ import { atMost } from './goals.ts'
 const CHANNEL = 'bench.long-poll'
 const PER_SECOND = 1000
 /**
- * Messages after which V8 has compiled most of what is hot. Its helper threads share the measured core: after 3,000
- * messages they took some 10 % of it for another ten seconds and more.
+ * Messages after which V8 has compiled most of the hot code. Its helper threads share the measured core: after 3,000
+ * messages they took about 10 % of it for another ten seconds and more.
  */
 const WARM_MESSAGES = 20_000
 const WARM_PER_SECOND = 4 * PER_SECOND
 const POLLS = 48
 const SENDERS = 16
 
-/** The moment a message's send was written to the socket, by its body. Sender and receiver share one clock. */
+/** The time at which a message's send was written to the socket, by its body. Sender and receiver share one clock. */
 type Sent = Map<string, number>
 
-/** Polls until the signal closes its connection. (Racing each answer against one long promise would keep them all alive.) */
+/**
+ * Polls until the signal closes its connection. (Racing each answer against one long promise would keep them all
+ * alive.)
+ */
 async function poll(url: string, sent: Sent, latencies: number[], end: AbortSignal): Promise<void> {
   const connection = await KeepAliveConnection.open(url)
   end.addEventListener('abort', () => connection.close())
@@ -40,7 +43,7 @@ async function poll(url: string, sent: Sent, latencies: number[], end: AbortSign
     if (isError) throw new Error(text)
     for (const { body: id } of JSON.parse(text) as { body: string }[]) {
       const at = sent.get(id)
-      if (at === undefined) throw new Error(`a message came that was not sent, or came twice: ${id}`)
+      if (at === undefined) throw new Error(`a message arrived that was not sent, or arrived twice: ${id}`)
       sent.delete(id)
       latencies.push(now - at)
     }
@@ -52,7 +55,7 @@ interface Pace {
   readonly total: number
 }
 
-/** Sends at a fixed pace whatever the answers take: an open loop, as the world is. */
+/** Sends at a fixed pace, independently of the answers: an open loop. */
 async function sendAtPace(connections: KeepAliveConnection[], url: string, sent: Sent, { perSecond, total }: Pace) {
   const idle = [...connections]
   const answers: Promise<void>[] = []
@@ -105,7 +108,7 @@ async function subjectRun(context: BenchContext, subject: Subject) {
   return { server, run: () => run({ perSecond: PER_SECOND, total: Math.round((context.roundMs / 1000) * PER_SECOND) }) }
 }
 
-/** How long a message takes from its sender's socket to a waiting receiver's, through the disk. */
+/** The time of a message from its sender's socket to a waiting receiver's, through the disk. */
 export const row: Row = {
   id: 'long-poll',
   title: 'send → a waiting long poll’s response, p99 at 1,000/s',

@@ -12,7 +12,7 @@ function delays({ p50Ms, p99Ms, maxMs }: LoopDelay) {
   return { 'p50 ms': p50Ms, 'p99 ms': p99Ms, 'max ms': maxMs }
 }
 
-/** 64 producers in process, as fast as they are acknowledged. */
+/** 64 producers in process; each sends again after its acknowledgement. */
 async function inProcess(context: BenchContext, subject: Subject) {
   const worker = startWorker(context, 'broker', subject)
   await worker.call('open', { path: newFolder(context) })
@@ -22,7 +22,7 @@ async function inProcess(context: BenchContext, subject: Subject) {
   return { process: worker, run }
 }
 
-/** 64 MCP clients, as fast as they are acknowledged. */
+/** 64 MCP clients; each sends again after its acknowledgement. */
 async function overMcp(context: BenchContext, subject: Subject) {
   const server = await startServer(context, subject)
   const json = toolCall('queue_send', { channel: CHANNEL, body: 'a'.repeat(1024) })
@@ -31,7 +31,7 @@ async function overMcp(context: BenchContext, subject: Subject) {
   return { process: server, run }
 }
 
-/** Whether durable writes leave the event loop free. */
+/** The delay that durable writes cause in the event loop. */
 export const row: Row = {
   id: 'loop-delay',
   title: 'event-loop delay p99 under durable load',

@@ -8,7 +8,7 @@ import { atMost } from './goals.ts'
 
 async function measureSubject(context: BenchContext, subject: Subject): Promise<Measure> {
   await using stack = new AsyncDisposableStack()
-  // Passes every meter, a message and a request each time, and touches no disk.
+  // Passes every meter with one message and one request per call, without the disk.
   const json = toolCall('events_publish', { channel: 'bench.metrics', body: 'a'.repeat(64) })
   const { env, headers } = await guard(context)
   const alternatives = []
@@ -44,7 +44,7 @@ async function measureSubject(context: BenchContext, subject: Subject): Promise<
   }
 }
 
-/** What protecting and watching costs: metrics on a bare host with and without, the rest on the server with and without. */
+/** The cost of protection and metrics: metrics on a bare host, the rest on the server, each with and without. */
 export const row: Row = {
   id: 'metrics',
   title: 'authentication (cached) + metrics + log + authorization per request, together',

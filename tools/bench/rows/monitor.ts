@@ -9,14 +9,17 @@ import type { BenchContext, Measure, Row } from '../row.ts'
 import type { Subject } from '../subject.ts'
 import { atLeast, atMost } from './goals.ts'
 
-/** Each message is larger than what a monitor shows of it. Events are the cheapest to send: a monitor weighs most there. */
+/**
+ * Each message is larger than the part that a monitor shows. Events are the cheapest to send, so a monitor has its
+ * largest share there.
+ */
 const MESSAGE = { channel: 'bench.watched', body: 'x'.repeat(4_096) }
 const QUERY = '?direction=in&max_body_size=1024'
 
 const PACED_PER_SECOND = 1_000
 const SENDERS = 10
 
-/** Sends at a fixed pace; resolves with how many of them a reader was not shown. */
+/** Sends at a fixed pace; resolves with the number of messages that a reader was not shown. */
 async function missedAtPace({ http, api }: SignalboxServer, seconds: number): Promise<number> {
   using reader = await MonitorReader.open(api, QUERY)
   const intervalMs = (SENDERS / PACED_PER_SECOND) * 1000
@@ -33,7 +36,7 @@ async function missedAtPace({ http, api }: SignalboxServer, seconds: number): Pr
   }
   await Promise.all(Array.from({ length: SENDERS }, send))
   const sent = each * SENDERS
-  // What was sent last is still on its way.
+  // The last messages are still in transit.
   for (let waits = 0; reader.messages + reader.dropped < sent && waits < 200; waits++) {
     await new Promise((resolve) => setTimeout(resolve, 10))
   }
@@ -49,7 +52,7 @@ async function measureSubject(context: BenchContext, subject: Subject): Promise<
     using reader = await MonitorReader.open(server.api, QUERY)
     if (stalled) {
       reader.stall()
-      // Until what the system and the server keep for it is full it takes all that comes, as one that reads does.
+      // Until the buffers of the system and the server are full, a stalled reader receives messages like a reading one.
       await load.run()
     }
     return await load.run()
@@ -81,7 +84,7 @@ async function measureSubject(context: BenchContext, subject: Subject): Promise<
     },
     {
       ...common,
-      name: 'with one that reads, by CPU',
+      name: 'with a reading one, by CPU',
       goal: atLeast(0.5, 0.7),
       samples: ratios(none, reading, (figures) => figures['CPU µs/request']),
     },
@@ -95,7 +98,7 @@ async function measureSubject(context: BenchContext, subject: Subject): Promise<
   ]
 }
 
-/** What watching costs those who send. */
+/** The cost of a monitor for senders. */
 export const row: Row = {
   id: 'monitor',
   title: 'a live monitor: send rate with a stalled reader vs none; 1,000 messages/s followed',

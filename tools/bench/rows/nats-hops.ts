@@ -12,13 +12,13 @@ import { WORKING_TREE } from '../subject.ts'
 import type { Work } from '../workers/work.ts'
 
 const BYTES = 1024
-/** In process as over HTTP, so that as much is under way at the same time. */
+/** The same in process as over HTTP, so that the concurrency is equal. */
 const PRODUCERS = 64
 /** The worker's own queue. */
 const CHANNEL = 'bench'
-/** More than a node receives while it is warmed up and measured, so that no receive finds the queue empty. */
+/** More messages than a node receives during warm-up and measurement, so that no receive finds the queue empty. */
 const BACKLOG = 100_000
-/** Messages after which V8 has compiled what is hot. */
+/** Messages after which V8 has compiled the hot code. */
 const WARM_MESSAGES = 20_000
 
 type Costs = { readonly 'node CPU µs': number; readonly 'nats-server CPU µs': number; readonly 'messages/s': number }
@@ -64,7 +64,7 @@ async function overHttp(
   }
 }
 
-/** Sends of a Broker without HTTP, which also fill the queue that the receives empty. */
+/** Sends of a Broker without HTTP, which also fill the queue for the receives. */
 async function inProcess(worker: MeasuredProcess, context: BenchContext, natsCpu: () => number): Promise<Hop> {
   await worker.call('openBroker', {})
   const send = (durationMs: number) => worker.call<Work>('send', { members: PRODUCERS, bytes: BYTES, durationMs })
@@ -86,15 +86,15 @@ async function inProcess(worker: MeasuredProcess, context: BenchContext, natsCpu
 }
 
 /**
- * Where the CPU of a message goes on its way through a node and NATS. What HTTP and MCP take is the difference between a
- * node that is sent to over HTTP and one that is sent to in process. nats-server has the load's core.
+ * The CPU of a message on each hop through a node and NATS. The share of HTTP and MCP is the difference between a node
+ * that gets sends over HTTP and one that gets them in process. nats-server runs on the load's core.
  */
 export const row: Row = {
   id: 'nats-hops',
   title: 'CPU of a 1 KiB message on each hop: client → node → NATS → node → client',
   run: async (context): Promise<readonly Measure[]> => {
     if (NATS_SERVER === undefined) {
-      context.log('   left out: nats-server is not installed')
+      context.log('   skipped: nats-server is not installed')
       return []
     }
     await using stack = new AsyncDisposableStack()

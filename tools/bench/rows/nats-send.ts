@@ -20,7 +20,7 @@ async function startSender(context: BenchContext, url: string, open: string): Pr
   return worker
 }
 
-/** All of them send at the same time; their rates add up. */
+/** All nodes send at the same time; their rates add up. */
 async function sendTogether(workers: readonly MeasuredProcess[], durationMs: number): Promise<WorkFigures> {
   const members = Math.ceil(PRODUCERS / workers.length)
   const works = await Promise.all(
@@ -32,7 +32,7 @@ async function sendTogether(workers: readonly MeasuredProcess[], durationMs: num
   return figures({ operations, cpuMicros, wallMs })
 }
 
-/** The embedded engine does the same work, beside it: its CPU compares, while its rate is the disk's. */
+/** The embedded engine does the same work for comparison: its CPU compares, but its rate depends on the disk. */
 async function startEmbedded(context: BenchContext): Promise<MeasuredProcess> {
   const worker = startWorker(context, 'broker', WORKING_TREE)
   await worker.call('open', { path: newFolder(context) })
@@ -43,13 +43,16 @@ async function sendEmbedded(worker: MeasuredProcess, durationMs: number): Promis
   return figures(await worker.call<Work>('send', { channel: 'bench', members: PRODUCERS, bytes: BYTES, durationMs }))
 }
 
-/** What the engine adds to JetStream's own publisher; the server has the load's core. Nodes share the measured one. */
+/**
+ * The cost of the engine over JetStream's own publisher. The server runs on the load's core; the nodes share the
+ * measured one.
+ */
 export const row: Row = {
   id: 'nats-send',
   title: 'engine-nats: send rate of one node, 1 KiB, 256 producers, vs a bare nats.js JetStream publisher',
   run: async (context): Promise<readonly Measure[]> => {
     if (NATS_SERVER === undefined) {
-      context.log('   left out: nats-server is not installed')
+      context.log('   skipped: nats-server is not installed')
       return []
     }
     await using stack = new AsyncDisposableStack()

@@ -3,7 +3,7 @@ import type { Row } from '../row.ts'
 import { atLeast } from './goals.ts'
 import { againstEcho } from './http-against-echo.ts'
 
-/** The cost of a durable send as an MCP client sees it. */
+/** The cost of a durable send for an MCP client. */
 export const row: Row = {
   id: 'queue-send',
   title: 'durable `queue_send` 1 KiB over MCP vs Fastify echo of the same body',

@@ -30,7 +30,7 @@ async function consumer(context: BenchContext, subject: Subject) {
   return { worker, run: () => fillAndDrain(context.roundMs) }
 }
 
-/** Whether consumers keep up with producers: 64 of each, one message at a time, each ack durable. */
+/** The rate of consumers against producers: 64 of each, one message at a time, each ack durable. */
 export const row: Row = {
   id: 'receive-ack',
   title: 'receive + ack rate vs enqueue rate',

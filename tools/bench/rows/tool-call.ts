@@ -7,7 +7,7 @@ import { againstEcho } from './http-against-echo.ts'
 
 const CHANNEL = 'bench.empty'
 
-/** Leaves a queue that exists and is empty. */
+/** Creates an empty queue. */
 async function emptyQueue(url: string, headers: Readonly<Record<string, string>>): Promise<void> {
   const connection = await KeepAliveConnection.open(url)
   for (const call of [
@@ -24,7 +24,7 @@ async function emptyQueue(url: string, headers: Readonly<Record<string, string>>
 
 const JSON_TEXT = toolCall('queue_peek', { channel: CHANNEL, max_messages: 1 })
 
-/** The cost of the protocol itself: a call that hardly does anything, open to all and as a server on duty makes it. */
+/** The cost of the protocol alone: a call with almost no work, on an open server and on a guarded one. */
 export const row: Row = {
   id: 'tool-call',
   title: 'cheap `tools/call` vs Fastify echo; metrics on',

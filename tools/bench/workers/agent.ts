@@ -1,5 +1,5 @@
-// An agent in a process of its own, for the rows about agents: it answers calls with a prepared response, keeps streams
-// open, and sends events on all of them when told to.
+// An agent in a separate process, for the rows about agents: it answers calls with a prepared response, keeps streams
+// open, and sends events on all of them on request.
 import { Buffer } from 'node:buffer'
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
@@ -42,7 +42,7 @@ export interface Emission {
 
 answerCalls({
   openStreams: () => streams.size,
-  /** Sends so many events on each stream, at an even rate; resolves after the last one. */
+  /** Sends this many events on each stream, at an even rate; resolves after the last one. */
   emit: async ({ events, perSecond, bytes }: Emission) => {
     const status = { kind: 'status-update', taskId: 't', contextId: 'c', status: { state: 'working' }, final: false }
     const result = { ...status, metadata: { text: 'a'.repeat(Math.max(0, bytes - 200)) } }
@@ -55,7 +55,7 @@ answerCalls({
     }
   },
 })
-// Connections wait while the others have their turn.
+// Keeps connections open while the other alternatives run.
 server.keepAliveTimeout = 600_000
 server.listen(0, '127.0.0.1', () => {
   const { port } = server.address() as AddressInfo

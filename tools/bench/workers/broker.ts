@@ -1,5 +1,5 @@
-// A broker over the embedded engine in a process of its own, driven in process by the calls below. The packages come
-// from the checkout whose entries are its arguments.
+// A broker over the embedded engine in a separate process, driven by the calls below. The packages come from the
+// checkout whose entries are its arguments.
 import { randomUUID } from 'node:crypto'
 
 import type * as Core from '@signalbox/broker-core'
@@ -17,12 +17,12 @@ let engine: Core.Engine | undefined
 let broker: Core.BrokerHandle | undefined
 
 function handle(): Core.BrokerHandle {
-  if (broker === undefined) throw new Error('open comes first')
+  if (broker === undefined) throw new Error('call open first')
   return broker
 }
 
 function port(): Core.Engine {
-  if (engine === undefined) throw new Error('open comes first')
+  if (engine === undefined) throw new Error('call open first')
   return engine
 }
 
@@ -32,7 +32,9 @@ interface Load {
   readonly durationMs: number
 }
 
-/** Runs a step that delivers to subscribers, and waits until `deliveries` grew by `subscribers` for each publish. */
+/**
+ * Runs a step that delivers to subscribers, and waits until `deliveries` has grown by `subscribers` for each publish.
+ */
 async function fanOut(publishes: number, subscribers: number, publish: () => Promise<unknown>): Promise<Work> {
   const target = delivered + publishes * subscribers
   const arrived = new Promise<void>((resolve) => {
@@ -67,7 +69,7 @@ serveCalls({
     engine = opened
     broker = core.createBroker(opened).broker.as(core.ANONYMOUS)
   },
-  /** Through the Broker, as anybody in process sends: rules, ids and observers included. */
+  /** Sends through the Broker as any caller in process does, with rules, ids and observers. */
   send: ({ channel, members, durationMs, bytes }: Load & { bytes: number }): Promise<Work> => {
     const { queues } = handle()
     const body = new Uint8Array(bytes).fill(0x61)
@@ -76,7 +78,7 @@ serveCalls({
       return 1
     })
   },
-  /** The same, at the port: the engine alone. */
+  /** Sends at the port, through the engine alone. */
   enginePut: ({ channel, members, durationMs, bytes }: Load & { bytes: number }): Promise<Work> => {
     const { queues } = port()
     const body = new Uint8Array(bytes).fill(0x61)
@@ -86,7 +88,7 @@ serveCalls({
       return 1
     })
   },
-  /** Receives and acknowledges one message at a time until the queue is empty or the time is up. */
+  /** Receives and acknowledges one message at a time until the queue is empty or the time is over. */
   receiveAndAck: ({ channel, members, durationMs }: Load): Promise<Work> => {
     const { queues } = handle()
     return measure(members, durationMs, async () => {
@@ -110,7 +112,7 @@ serveCalls({
     })
   },
   purge: ({ channel }: { channel: string }) => handle().queues.purge(channel),
-  /** Stores `count` messages as fast as batches go. */
+  /** Stores `count` messages in batches, at full speed. */
   fill: async ({ channel, count, bytes }: { channel: string; count: number; bytes: number }) => {
     const { queues } = handle()
     const batch = Array.from({ length: 500 }, () => ({ body: new Uint8Array(bytes).fill(0x61) }))

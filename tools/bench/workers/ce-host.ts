@@ -1,5 +1,5 @@
-// A host of the CloudEvents connector in a process of its own, which publishes to its own subscribers when told to. The
-// packages come from the checkout whose entries are its arguments; the last one is the folder of its store.
+// A host of the CloudEvents connector in a separate process, which publishes to its own subscribers on request. The
+// packages come from the checkout whose entries are its arguments; the last argument is the folder of its store.
 import type * as Core from '@signalbox/broker-core'
 import type * as CloudEvents from '@signalbox/connector-cloudevents'
 import type * as Embedded from '@signalbox/engine-embedded'

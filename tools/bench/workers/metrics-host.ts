@@ -1,11 +1,11 @@
-// An MCP host of the bench's own, once with the server's metrics and once without: the server itself cannot switch them
-// off. Arguments: the entries of the checkout's packages, and `on` or `off`.
+// An MCP host of the benchmark, once with the server's metrics and once without: the server itself cannot disable them.
+// Arguments: the entries of the checkout's packages, and `on` or `off`.
 import type * as Core from '@signalbox/broker-core'
 import type * as Mcp from '@signalbox/connector-mcp'
 import type * as Embedded from '@signalbox/engine-embedded'
 import fastify from 'fastify'
 
-/** What the bench needs to know of the server's metrics. */
+/** The part of the server's metrics that the benchmark needs. */
 interface MetricsModule {
   readonly Metrics: new () => {
     readonly observer: Core.BrokerObserver
@@ -26,7 +26,7 @@ const observe = metrics?.requestsOf('mcp')
 const app = fastify()
 await app.register(
   mcpConnector(broker, {
-    // As the server does.
+    // The server sets this too.
     runHostHooks: false,
     ...(observe === undefined
       ? {}

@@ -1,4 +1,4 @@
-// Sends to JetStream in a process of its own: through the engine, through a Broker over it, or bare.
+// Sends to JetStream in a separate process: through the engine, through a Broker over it, or directly.
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
@@ -21,7 +21,7 @@ interface Load {
 let step: ((body: Uint8Array) => Promise<unknown>) | undefined
 
 serveCalls({
-  /** What the publisher of nats.js does by itself, a bare work queue beneath it. */
+  /** Measures the publisher of nats.js on a plain work queue. */
   openBare: async () => {
     const connection = await connect({ servers: server })
     const manager = await jetstreamManager(connection)

@@ -1,4 +1,4 @@
-/** What a piece of in-process work took. CPU is that of all threads of the process. */
+/** The cost of a piece of in-process work. CPU is that of all threads of the process. */
 export interface Work {
   readonly operations: number
   readonly wallMs: number

@@ -1,4 +1,4 @@
-// The yardstick of every HTTP row: Fastify as it comes, a POST of JSON, the same JSON back.
+// The yardstick of every HTTP row: Fastify with default settings, a POST of JSON, the same JSON as the answer.
 import fastify from 'fastify'
 
 const app = fastify()

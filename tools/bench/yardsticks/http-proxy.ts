@@ -1,4 +1,4 @@
-// The yardstick of calls to agents: Fastify with @fastify/http-proxy as it comes, in front of the agent it is given.
+// The yardstick of calls to agents: Fastify with @fastify/http-proxy and default settings, in front of an agent.
 import proxy from '@fastify/http-proxy'
 import fastify from 'fastify'
 

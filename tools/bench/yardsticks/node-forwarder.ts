@@ -1,5 +1,5 @@
-// The least a forwarder can do: node:http on both sides, bytes passed on as they come. It forwards calls, and relays
-// streams of server-sent events.
+// A minimal forwarder: node:http on both sides, bytes passed on as they arrive. It forwards calls, and relays streams
+// of server-sent events.
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
@@ -11,7 +11,7 @@ const server = createServer((incoming, response) => {
   const { method, url, headers } = incoming
   const outgoing = request({ hostname, port, method, path: url, headers, agent }, (answer) => {
     response.writeHead(answer.statusCode ?? 502, answer.headers)
-    // The head of a stream must not wait for its first event; that of an answer goes out with it.
+    // The head of a stream must not wait for its first event; the head of an answer is sent with it.
     if (answer.headers['content-length'] === undefined) response.flushHeaders()
     answer.pipe(response)
   })
@@ -19,7 +19,7 @@ const server = createServer((incoming, response) => {
   response.on('close', () => outgoing.destroy())
   incoming.pipe(outgoing)
 })
-// Connections wait while the others have their turn.
+// Keeps connections open while the other alternatives run.
 server.keepAliveTimeout = 600_000
 server.listen(0, '127.0.0.1', () => {
   const { port: own } = server.address() as AddressInfo

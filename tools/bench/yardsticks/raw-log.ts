@@ -1,5 +1,5 @@
-// The yardstick of durable writes: an append-only file, written and synced asynchronously, all records that wait when a
-// write begins sharing it (group commit). It stores nothing but the bytes.
+// The yardstick of durable writes: an append-only file, written and synced asynchronously. All records that wait when a
+// write begins share it (group commit). It stores only the bytes.
 import { fdatasync, openSync, writev } from 'node:fs'
 import { promisify } from 'node:util'
 
@@ -22,7 +22,7 @@ class RawLog {
       this.#waiting.push({ record, stored })
       if (!this.#flushing) {
         this.#flushing = true
-        // Whoever appends in this turn of the loop shares the first write.
+        // Appends of the same tick share the first write.
         setImmediate(() => void this.#flush())
       }
     })
