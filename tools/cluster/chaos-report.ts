@@ -3,7 +3,7 @@ import type { Ledger } from './load/ledger.ts'
 import type { Outcome } from './round.ts'
 
 export interface Round extends Outcome {
-  /** Messages that came to receivers once more in this round. */
+  /** The number of messages that were delivered again in this round. */
   readonly again: number
 }
 
@@ -12,6 +12,6 @@ export interface ChaosReport {
   readonly rounds: readonly Round[]
   readonly streamEnds: Readonly<AgentStreamLoad['ends']>
   readonly seconds: number
-  /** What did not come back in time, or could not be checked. */
+  /** The recoveries that took too long, and the checks that could not run. */
   readonly problems: readonly string[]
 }

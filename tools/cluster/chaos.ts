@@ -19,26 +19,26 @@ import { Spells } from './spells.ts'
 
 export interface ChaosOptions {
   readonly seed: number
-  /** No further disaster after so many, if given. */
+  /** The largest number of disasters, if given. */
   readonly rounds?: number | undefined
-  /** No further disaster after so many minutes, if given. */
+  /** The time after which no further disaster begins, in minutes, if given. */
   readonly minutes?: number | undefined
-  /** Strike on before the nats-servers are in step again, which NATS itself does not promise to survive. @default false */
+  /** Strike again before the nats-servers are in step, which NATS does not promise to survive. @default false */
   readonly hasty?: boolean
-  /** Freeze nats-servers, and not only kill them. @default true */
+  /** Freeze nats-servers in addition to killing them. @default true */
   readonly freezeServers?: boolean
-  /** A folder for what nodes and nats-servers say. */
+  /** A folder for the output of nodes and nats-servers. */
   readonly logs?: string | undefined
-  /** @default the installed one */
+  /** The nats-server to run. @default the installed one */
   readonly natsServer?: string | undefined
   readonly log: (line: string) => void
 }
 
-/** As long as it may take until the load has come up, in milliseconds. */
+/** The time-out for the load to start, in milliseconds. */
 const WARM_UP_MS = 60_000
 const CALM_MS = [500, 2_000] as const
 
-/** Kills and freezes nodes and nats-servers under mixed load, and holds what came of it against what was acknowledged. */
+/** Kills and freezes nodes and nats-servers under mixed load, and compares the results with the acknowledged calls. */
 export async function chaos({
   seed,
   rounds,
@@ -100,10 +100,10 @@ export async function chaos({
   return { ledgers: loads.flatMap(({ ledgers }) => ledgers), rounds: done, streamEnds: streams.ends, seconds, problems }
 }
 
-/** Until every client has succeeded once. */
+/** Waits until every client has succeeded once. */
 async function warmUp(watch: RecoveryWatch): Promise<void> {
   watch.begin()
   watch.end()
   const { missing } = await watch.recovered(WARM_UP_MS)
-  if (missing.length > 0) throw new Error(`the load does not come up: ${missing.join(', ')}`)
+  if (missing.length > 0) throw new Error(`the load did not start: ${missing.join(', ')}`)
 }

@@ -2,21 +2,21 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Git ignores it; nothing is installed. */
+/** Git ignores this folder; nothing is installed. */
 const FOLDER = join(import.meta.dirname, '../../.nats-server')
 
-/** Where {@link fetchDebianServer} puts it. */
+/** The folder to which {@link fetchDebianServer} fetches. */
 const FETCHED = join(FOLDER, 'usr/sbin/nats-server')
 
-/** The nats-server that was fetched before; undefined when none was. */
+/** Returns the fetched nats-server, or `undefined` if none was fetched. */
 export function fetchedServer(): string | undefined {
   return existsSync(FETCHED) ? FETCHED : undefined
 }
 
 /**
- * Fetches the newest nats-server that Debian has, that of `unstable`, from where this machine has its packages from. Apt
- * checks its signature. Needs no rights, installs nothing, and leaves the machine's own lists of packages alone.
- * @throws Error where there is no apt, or it does not reach its packages
+ * Fetches Debian's newest nats-server (`unstable`) from the package source of this machine. Apt checks its signature.
+ * It needs no root, installs nothing, and does not change the machine's package lists.
+ * @throws Error if apt is missing or cannot reach its packages
  */
 export function fetchDebianServer(): string {
   const format = '$(ORIGIN) $(REPO_URI)'
@@ -24,7 +24,7 @@ export function fetchDebianServer(): string {
     encoding: 'utf8',
   })
   const archive = /^Debian (\S+)$/m.exec(known)?.[1]
-  if (archive === undefined) throw new Error('this machine has no packages of Debian')
+  if (archive === undefined) throw new Error('this machine has no source of Debian packages')
   rmSync(FOLDER, { recursive: true, force: true })
   for (const folder of ['lists/partial', 'cache/archives/partial']) mkdirSync(join(FOLDER, folder), { recursive: true })
   writeFileSync(join(FOLDER, 'sources.list'), `deb ${archive} unstable main\n`)
@@ -34,7 +34,7 @@ export function fetchDebianServer(): string {
     `Dir::State::Lists=${join(FOLDER, 'lists')}`,
     `Dir::Cache=${join(FOLDER, 'cache')}`,
     'Acquire::Languages=none',
-    // Root would otherwise hand the download to a user who cannot write here.
+    // As root, apt would otherwise download as a user that cannot write here.
     'APT::Sandbox::User=root',
   ].flatMap((setting) => ['-o', setting])
   const apt = (...command: string[]): unknown =>

@@ -6,9 +6,11 @@ import type { LocalCluster } from './local-cluster.ts'
 
 const MEANS = ['kill', 'pause'] as const
 const TARGETS = ['node', 'nats'] as const
-/** In how many of the rounds a node and a nats-server are struck at once. */
+/** The share of the rounds that strike a node and a nats-server at once. */
 const BOTH_SHARE = 0.25
-/** How long something is down, in milliseconds: frozen ones also longer than it takes to give them up (15 s). */
+/**
+ * The outage, in milliseconds. Frozen processes also stay frozen for longer than their connections' time-out (15 s).
+ */
 const KILLED_MS = [300, 8_000] as const
 const PAUSED_MS = [500, 20_000] as const
 
@@ -18,13 +20,13 @@ export interface Blow {
   readonly which: number
 }
 
-/** One nats-server, one node, or one of each: a majority of the servers is always there, and two nodes are. */
+/** One nats-server, one node, or one of each: a majority of the servers always runs, and so do two nodes. */
 export interface Disaster {
   readonly blows: readonly Blow[]
   readonly downMs: number
 }
 
-/** `freezeServers` false only kills nats-servers. */
+/** @param freezeServers False to kill nats-servers only */
 export function randomDisaster(random: Random, freezeServers = true): Disaster {
   const targets = random.chance(BOTH_SHARE) ? TARGETS : [random.pick(TARGETS)]
   const blows = targets.map((target) => {
@@ -46,7 +48,7 @@ export function describe({ blows, downMs }: Disaster): string {
   return `${what} for ${(downMs / 1000).toFixed(1)} s`
 }
 
-/** Strikes, waits, and makes an end of it. Resolves when what was killed is being started, and runs what was frozen. */
+/** Strikes, waits, and ends the disaster. Resolves when killed processes are starting and frozen ones run. */
 export async function strike({ blows, downMs }: Disaster, cluster: LocalCluster, scene: Scene): Promise<Started> {
   await Promise.all(blows.map((blow) => hit(blow, cluster, scene)))
   await pause(downMs)
@@ -55,7 +57,7 @@ export async function strike({ blows, downMs }: Disaster, cluster: LocalCluster,
 }
 
 export interface Started {
-  /** Resolves when everything that was killed says that it is there. */
+  /** Resolves when every killed process reports that it is ready. */
   readonly up: Promise<void>
 }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { connect, createServer } from 'node:net'
 
-/** A balancer: each connection goes to the next node that takes it, and is cut when its node is gone. */
+/** A balancer: each connection goes to the next node that accepts it, and is cut when its node dies. */
 export class Front implements AsyncDisposable {
   readonly #server: Server
   readonly #nodes: () => readonly string[]
@@ -19,7 +19,7 @@ export class Front implements AsyncDisposable {
     })
   }
 
-  /** `nodes` gives the addresses, `http://host:port`, of those that are there. */
+  /** `nodes` returns the addresses of the running nodes, `http://host:port`. */
   static async start(nodes: () => readonly string[]): Promise<Front> {
     const front = new Front(nodes)
     await once(front.#server.listen(0, '127.0.0.1'), 'listening')

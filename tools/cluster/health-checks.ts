@@ -1,8 +1,8 @@
-/** How often nodes are asked, and how long their answer may take, in milliseconds. */
+/** Interval and time-out of the checks, in milliseconds. */
 const EVERY_MS = 250
 const ANSWER_MS = 500
 
-/** Resolves when the node with this management address says that it is ready. */
+/** Resolves when the node with this management address reports that it is ready. */
 export async function assertReady(api: string, milliseconds: number): Promise<void> {
   const signal = AbortSignal.timeout(milliseconds)
   const response = await fetch(`${api}/ready`, { headers: { connection: 'close' }, signal })
@@ -10,13 +10,13 @@ export async function assertReady(api: string, milliseconds: number): Promise<vo
   if (!response.ok) throw new Error(`not ready: HTTP ${response.status}`)
 }
 
-/** Asks nodes for their `/ready` again and again, as a balancer does. */
+/** Checks the `/ready` of the nodes periodically, as a balancer does. */
 export class HealthChecks implements Disposable {
   readonly #apis: () => readonly string[]
   readonly #unready = new Set<string>()
   readonly #timer: NodeJS.Timeout
 
-  /** `apis` gives the management addresses of the nodes that there are. */
+  /** `apis` returns the management addresses of the existing nodes. */
   constructor(apis: () => readonly string[]) {
     this.#apis = apis
     this.#timer = setInterval(() => {
@@ -24,7 +24,7 @@ export class HealthChecks implements Disposable {
     }, EVERY_MS).unref()
   }
 
-  /** A node counts as ready until it was found not to be. */
+  /** A node counts as ready until a check fails. */
   isReady(api: string): boolean {
     return !this.#unready.has(api)
   }

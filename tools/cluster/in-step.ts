@@ -5,7 +5,7 @@ import type { NatsServer } from '@signalbox/engine-nats/testing'
 const ANSWER_MS = 2_000
 const AGAIN_MS = 200
 
-/** What `/jsz` says of the streams that a server holds itself. */
+/** The part of `/jsz` about the streams that a server stores. */
 interface Jsz {
   readonly account_details?: readonly {
     readonly stream_detail?: readonly { readonly name: string; readonly state: { readonly last_seq: number } }[]
@@ -13,8 +13,8 @@ interface Jsz {
 }
 
 /**
- * Resolves when every server is healthy by its own word and holds what any of them held when it was asked: only then may
- * the next one be struck. Rejects when that takes longer than `milliseconds`.
+ * Resolves when every server reports that it is healthy and stores the newest data of any server at the time of the
+ * call; only then may the next one be struck. Rejects after `milliseconds`.
  */
 export async function inStep(servers: readonly NatsServer[], milliseconds: number): Promise<void> {
   const until = performance.now() + milliseconds
@@ -31,7 +31,7 @@ export async function inStep(servers: readonly NatsServer[], milliseconds: numbe
   })
 }
 
-/** The last sequence of each stream that there is now, wherever. */
+/** Returns the last sequence of each existing stream, on any server. */
 async function furthest(servers: readonly NatsServer[]): Promise<ReadonlyMap<string, number>> {
   const most = new Map<string, number>()
   for (const server of servers) {

@@ -12,15 +12,15 @@ import { HealthChecks } from './health-checks.ts'
 export interface LocalClusterOptions {
   /** @default 3 */
   readonly nodes?: number
-  /** More settings of the nodes. */
+  /** Additional settings of the nodes. */
   readonly env?: Readonly<Record<string, string>>
-  /** A folder for what nodes and nats-servers say. */
+  /** A folder for the output of nodes and nats-servers. */
   readonly logs?: string | undefined
-  /** @default the installed one */
+  /** The nats-server to run. @default the installed one */
   readonly natsServer?: string | undefined
 }
 
-/** Three nats-servers, some Signalbox nodes as processes of their own, and a balancer before them, all on loopback. */
+/** Three nats-servers, some Signalbox nodes in separate processes, and a balancer in front of them, all on loopback. */
 export class LocalCluster implements AsyncDisposable {
   readonly nats: NatsCluster
   readonly front: Front
@@ -58,7 +58,7 @@ export class LocalCluster implements AsyncDisposable {
     const health = new HealthChecks(() => there().map(({ api }) => api))
     const front = await Front.start(() => {
       const ready = there().filter(({ api }) => health.isReady(api))
-      // With none ready any may be the next to be.
+      // If no node is ready, any node may be the next one.
       return (ready.length > 0 ? ready : there()).map(({ http }) => http)
     })
     const cluster = new LocalCluster(nats, nodes, front, health, { env, logs })
@@ -89,7 +89,6 @@ export class LocalCluster implements AsyncDisposable {
     }
   }
 
-  /** kill -9 */
   async killNode(i: number): Promise<void> {
     const node = this.#nodes[i]
     this.#nodes[i] = undefined
@@ -101,7 +100,7 @@ export class LocalCluster implements AsyncDisposable {
     if (this.#logs !== undefined && node) await appendFile(join(this.#logs, `node-${i}.log`), node.process.output)
   }
 
-  /** Freezes a node: its connections stay, nothing answers. */
+  /** Freezes a node: its connections stay open, and it does not answer. */
   pauseNode(i: number): void {
     this.#nodes[i]?.process.child.kill('SIGSTOP')
   }

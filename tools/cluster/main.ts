@@ -13,20 +13,20 @@ import { aloneSummary, serversAlone } from './servers-alone.ts'
 const HELP = `npm run cluster -- [chaos | servers-alone | fetch-server] [options]
 
 Without a command: three nats-servers, three Signalbox nodes and a balancer on loopback, until it is interrupted.
-chaos: mixed load, while nodes and servers are killed and frozen; ends with 1 when a promise was broken.
-servers-alone: whether nats-servers that freeze keep what they acknowledge to a bare JetStream client, without Signalbox; ends
-with 1 when they do not.
-fetch-server: fetches Debian's newest nats-server and does not install it. Where the installed one is older than 2.10, or there
-is none, the others fetch it by themselves.
+chaos: runs mixed load while it kills and freezes nodes and servers; exits with 1 if a promise was broken.
+servers-alone: checks, without Signalbox, that nats-servers that freeze keep every message that they acknowledge; exits
+with 1 if they lose one.
+fetch-server: fetches Debian's newest nats-server and does not install it. The other commands fetch it automatically if none
+is installed, or only one older than 2.10.
 
   --server FILE  the nats-server to run
 
-  --minutes N    for how long something is killed or frozen (default 10, unless --rounds is given)
-  --rounds N     how often
+  --minutes N    the duration of the disasters (default 10, unless --rounds is given)
+  --rounds N     the number of disasters
   --seed N       repeats the choices of an earlier run
-  --kill-servers only kills nats-servers, and freezes none
-  --hasty        strikes on before the nats-servers are in step again, which NATS does not promise to survive
-  --logs FOLDER  keeps what nodes and nats-servers say
+  --kill-servers kills nats-servers, and never freezes them
+  --hasty        strikes again before the nats-servers are in step, which NATS does not promise to survive
+  --logs FOLDER  keeps the output of nodes and nats-servers
 `
 
 function log(line: string): void {
@@ -38,10 +38,10 @@ function positive(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const value = Number(text)
   if (value > 0 && Number.isFinite(value)) return value
-  throw new RangeError(`--${name}: ${JSON.stringify(text)}; allowed is a number above 0`)
+  throw new RangeError(`--${name}: ${JSON.stringify(text)}; it must be a number above 0`)
 }
 
-/** Servers before 2.10 lose what they acknowledged when they freeze (docs/guides/clustering.md). */
+/** Servers before 2.10 lose acknowledged messages when they freeze (docs/guides/clustering.md). */
 function isSafe(server: string | undefined): boolean {
   return server !== undefined && !/^2\.\d\./.test(natsServerVersion(server))
 }
@@ -51,7 +51,7 @@ function safeServer(): string | undefined {
   try {
     return fetchedServer() ?? fetchDebianServer()
   } catch (error) {
-    log(`no newer nats-server than the installed one: ${messageOf(error)}`)
+    log(`could not fetch a newer nats-server than the installed one: ${messageOf(error)}`)
     return NATS_SERVER
   }
 }
@@ -91,7 +91,7 @@ if (values.help) {
   log(`seed ${seed}, nats-server ${natsServerVersion(natsServer)}`)
   if (!isSafe(natsServer) && !onlyKill) {
     log(
-      'servers before 2.10 lose what they acknowledged when they freeze (docs/guides/clustering.md): take a newer one, or --kill-servers',
+      'servers before 2.10 lose acknowledged messages when they freeze (docs/guides/clustering.md): use a newer one, or --kill-servers',
     )
   }
   const report = await chaos({ seed, rounds, minutes, hasty, freezeServers: !onlyKill, logs, natsServer, log })

@@ -1,6 +1,6 @@
-/** How one kind of load came through a disaster, in milliseconds. */
+/** The recovery of one kind of load after a disaster, in milliseconds. */
 export interface Recovery {
-  /** The longest time from the disaster's start on in which no client of the kind succeeded. */
+  /** The longest time since the start of the disaster in which no client of the kind succeeded. */
   readonly outageMs: number
   /** From the disaster's end until every client of the kind had succeeded with a call begun after it. */
   readonly everyoneMs: number
@@ -16,18 +16,18 @@ interface Round {
   changed: PromiseWithResolvers<void>
 }
 
-/** Hears of every success of the load, and says how long it took until all went again. */
+/** Observes every success of the load, and measures the time until all clients succeed again. */
 export class RecoveryWatch {
   readonly #clients = new Map<string, Set<string>>()
   #round: Round | undefined
 
-  /** Every client of a kind says so before its first call. */
+  /** Every client of a kind registers before its first call. */
   join(kind: string, client: string): void {
     const clients = this.#clients.get(kind) ?? new Set()
     this.#clients.set(kind, clients.add(client))
   }
 
-  /** `begunAt` is when the call that succeeded now began. */
+  /** `begunAt` is the start of the call that has now succeeded. */
   succeeded(kind: string, client: string, begunAt: number): void {
     const round = this.#round
     if (round === undefined) return
@@ -41,7 +41,7 @@ export class RecoveryWatch {
     round.changed.resolve()
   }
 
-  /** A disaster begins. */
+  /** Starts a disaster. */
   begin(): void {
     this.#round = {
       startedAt: performance.now(),
@@ -54,12 +54,15 @@ export class RecoveryWatch {
     }
   }
 
-  /** The disaster is over: what was killed is being started, what was frozen runs. */
+  /** Ends the disaster: killed processes are starting, frozen ones run. */
   end(): void {
     if (this.#round !== undefined) this.#round.endedAt = performance.now()
   }
 
-  /** Resolves when every client has succeeded again, or the time is over. Who has not recovered is in `missing`. */
+  /**
+   * Resolves when every client has succeeded again, or the time is over. `missing` lists the clients that have not
+   * recovered.
+   */
   async recovered(milliseconds: number): Promise<{ recoveries: Map<string, Recovery>; missing: readonly string[] }> {
     const round = this.#round
     if (round === undefined) throw new Error('begin() comes first')

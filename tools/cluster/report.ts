@@ -6,22 +6,22 @@ const BREACHES: readonly Breach[] = ['lost', 'doubled', 'outOfOrder', 'hung', 'u
 
 const seconds = (ms: number | undefined): string => (ms === undefined ? '–' : (ms / 1000).toFixed(1))
 
-/** What one disaster cost each kind of load. */
+/** The effects of one disaster on each kind of load. */
 export function roundLines({ recoveries, itselfMs, inStepMs, again }: Round): readonly string[] {
   const each = [...recoveries].map(
     ([kind, { outageMs, everyoneMs }]) => `${kind} ${seconds(outageMs)}/${seconds(everyoneMs)}`,
   )
   return [
-    `  outage/everybody, s: ${each.join(', ')}; at itself ${seconds(itselfMs)}; servers in step ${seconds(inStepMs)}; messages again ${again}`,
+    `  outage/all clients, s: ${each.join(', ')}; at itself ${seconds(itselfMs)}; servers in step ${seconds(inStepMs)}; messages again ${again}`,
   ]
 }
 
-/** Everything that was promised and not kept, in words. */
+/** Every broken promise, as text. */
 export function breaches({ ledgers, problems }: ChaosReport): readonly string[] {
   return [...problems, ...ledgers.flatMap(({ examples }) => examples)]
 }
 
-/** The tables at the end of a run. */
+/** Returns the tables at the end of a run. */
 export function summary(report: ChaosReport): string {
   const { streamEnds: ends, rounds, ledgers } = report
   const broken = breaches(report)
@@ -29,9 +29,9 @@ export function summary(report: ChaosReport): string {
     `${rounds.length} disasters in ${Math.round(report.seconds)} s`,
     '',
     'Recovery by kind of disaster, in seconds (median / p99 / max).',
-    'outage: nobody was served, from the start of the disaster; everybody: from its end until every client of every kind was served;',
-    'itself: from its end until the struck node (after a nats-server: every node) served every kind itself;',
-    'in step: from its end until all nats-servers held the same again.',
+    'outage: no client served, from the start of the disaster; all clients: from its end until every client of every kind was served;',
+    'itself: from its end until the struck node (after a nats-server: every node) served every kind directly;',
+    'in step: from its end until all nats-servers held the same data again.',
     ...table([['disaster', 'times', 'outage', 'everybody', 'itself', 'in step'], ...disasterRows(rounds)]),
     '',
     'Recovery by kind of load, over all disasters.',
@@ -100,7 +100,7 @@ function ledgerRow(ledger: Ledger): string[] {
   return [kind, ...counts.map(String)]
 }
 
-/** Lines of columns, the first one to the left and the others to the right. */
+/** Returns lines of columns; the first column is left-aligned, the others right-aligned. */
 function table(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
   return rows.map((row) =>

@@ -9,16 +9,19 @@ import type { Load, Scene } from './load/load.ts'
 import type { LocalCluster } from './local-cluster.ts'
 import type { Recovery } from './recovery-watch.ts'
 
-/** How one disaster went. */
+/** The result of one disaster. */
 export interface Outcome {
-  /** Of the disaster, such as `kill node`. */
+  /** The kind of the disaster, such as `kill node`. */
   readonly kind: string
   readonly recoveries: ReadonlyMap<string, Recovery>
-  /** From the end until the struck node, or every node after a nats-server, served every kind of load itself, in milliseconds. */
+  /**
+   * From the end until the struck node (after a nats-server: every node) served every kind of load directly, in
+   * milliseconds.
+   */
   readonly itselfMs: number | undefined
-  /** From the end until all nats-servers held the same again, in milliseconds; undefined where none was struck. */
+  /** From the end until all nats-servers held the same data again, in milliseconds; `undefined` if none was struck. */
   readonly inStepMs: number | undefined
-  /** What did not come back in time. */
+  /** The recoveries that took too long. */
   readonly problems: readonly string[]
 }
 
@@ -29,11 +32,11 @@ interface Place {
   readonly hasty: boolean
 }
 
-/** As long as it may take until everything goes again, and until the nats-servers are in step, in milliseconds. */
+/** The time-outs for full recovery, and for the nats-servers to be in step, in milliseconds. */
 const RECOVERY_MS = 60_000
 const IN_STEP_MS = 120_000
 
-/** Strikes once, and waits until all is well again. */
+/** Strikes once, and waits until the cluster has recovered. */
 export async function strikeOnce(disaster: Disaster, { cluster, scene, loads, hasty }: Place): Promise<Outcome> {
   const problems: string[] = []
   scene.watch.begin()
@@ -59,7 +62,10 @@ export async function strikeOnce(disaster: Disaster, { cluster, scene, loads, ha
   return { kind: kindOf(disaster), recoveries, itselfMs, inStepMs, problems }
 }
 
-/** Until the struck node serves every kind of load itself; after a nats-server was struck, until every node does. */
+/**
+ * Waits until the struck node serves every kind of load directly; after a nats-server was struck, until every node
+ * does.
+ */
 async function served(
   { blows }: Disaster,
   { up }: Started,
@@ -72,7 +78,7 @@ async function served(
   const nodes = cluster.nodes.filter((_, i) => all || blows.some(({ which }) => which === i))
   await Promise.all(
     nodes.map(async (node) => {
-      if (node === undefined) throw new Error('a node is not there')
+      if (node === undefined) throw new Error('a node is not running')
       await untilDone('/ready', until, () => assertReady(node.api, 5_000))
       await Promise.all(loads.map((load) => untilDone(load.ledgers[0]?.kind ?? '', until, () => load.probe(node.http))))
     }),

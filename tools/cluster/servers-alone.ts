@@ -1,5 +1,5 @@
-// Whether nats-servers by themselves keep what they acknowledge: a bare JetStream client, one stream with three replicas,
-// and servers that freeze. No Signalbox anywhere.
+// Checks, without Signalbox, that nats-servers that freeze keep every acknowledged message: a bare JetStream client,
+// one stream with three replicas, and servers that freeze.
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { JetStreamManager } from '@nats-io/jetstream'
@@ -14,14 +14,16 @@ import { Random } from '@signalbox/testkit/random'
 import { inStep } from './in-step.ts'
 
 const STREAM = 'alone'
-/** Messages a second of each of the three writers, each at a server of its own. */
+/** Messages a second of each of the three writers; each writes to a different server. */
 const WRITER_RATE = 80
 const PUBLISH_TIMEOUT_MS = 5_000
-/** An outcome that is unknown is asked for again under the same message id, well within the servers' window for those. */
+/**
+ * A write with an unknown outcome is repeated with the same message id, well within the servers' deduplication window.
+ */
 const WINDOW_MS = 120_000
 const NEW_LEADER_MS = 15_000
 const FROZEN_MS = [5_000, 12_000] as const
-/** From waking the old leader to freezing the new one. */
+/** The time between waking the old leader and freezing the new one. */
 const BETWEEN_MS = 800
 const IN_STEP_MS = 120_000
 
@@ -33,13 +35,13 @@ export interface AloneOptions {
   readonly log: (line: string) => void
 }
 
-/** What one server's copy of the stream differs in from what was acknowledged, in messages. */
+/** The differences between one server's copy of the stream and the acknowledged messages, in messages. */
 export interface Copy {
   readonly server: string
   readonly messages: number
   readonly missing: number
   readonly doubled: number
-  /** At another sequence than the acknowledged one. */
+  /** Messages at another sequence than the acknowledged one. */
   readonly moved: number
 }
 
@@ -49,12 +51,12 @@ export interface AloneReport {
   readonly kept: boolean
 }
 
-/** Message id → the sequence that was acknowledged. */
+/** The acknowledged sequence of each message id. */
 type Acknowledged = ReadonlyMap<string, number>
 
 /**
- * In each round the stream's leader freezes until there is another, wakes, and the new one freezes within a second. At the
- * end every server's copy is held against what was acknowledged.
+ * In each round the stream's leader freezes until another is elected, wakes, and the new one freezes within a second.
+ * At the end every server's copy is compared with the acknowledged messages.
  */
 export async function serversAlone({ seed, rounds, natsServer, log }: AloneOptions): Promise<AloneReport> {
   const random = new Random(seed)
@@ -77,7 +79,7 @@ export async function serversAlone({ seed, rounds, natsServer, log }: AloneOptio
     next.resume()
   }
   const acknowledged = await writers.end()
-  // They may stay apart for good; what each holds is read all the same.
+  // The copies may differ permanently; each one is read in any case.
   await inStep(cluster.servers, IN_STEP_MS).catch((error: unknown) => log(messageOf(error)))
   const copies: Copy[] = []
   for (const [i, server] of cluster.servers.entries()) {
@@ -96,11 +98,11 @@ export function aloneSummary({ acknowledged, copies, kept }: AloneReport): strin
     ({ server, messages, missing, doubled, moved }) =>
       `${server} holds ${messages}: ${missing} missing, ${doubled} doubled, ${moved} at another sequence than acknowledged`,
   )
-  const verdict = kept ? 'every copy is whole' : 'acknowledged messages were not kept'
+  const verdict = kept ? 'every copy is complete' : 'acknowledged messages were lost'
   return [`${acknowledged} messages acknowledged`, ...lines, verdict, ''].join('\n')
 }
 
-/** Number what they write, and repeat what they do not know the outcome of. */
+/** Writers number their messages, and repeat those with an unknown outcome. */
 class Writers implements AsyncDisposable {
   readonly #connections: readonly NatsConnection[]
   readonly #acknowledged = new Map<string, number>()
@@ -147,13 +149,13 @@ class Writers implements AsyncDisposable {
           timeout: PUBLISH_TIMEOUT_MS,
           retries: 0,
         })
-        // Some servers name no sequence while the first of an id is still being stored.
+        // Some servers return no sequence while they still store the first message of an id.
         if (seq > 0) {
           this.#acknowledged.set(id, seq)
           return
         }
       } catch {
-        // No leader, or one that froze: what became of it is asked at another server.
+        // No leader, or a frozen one: the writer repeats the message at another server.
       }
       await pause(200)
     }
@@ -185,7 +187,7 @@ interface Jsz {
   }[]
 }
 
-/** The server that says of itself that it leads the stream; the servers are called n0, n1 and n2. */
+/** Returns the server that reports itself as the stream's leader; the servers are called n0, n1 and n2. */
 async function leader(servers: readonly NatsServer[], milliseconds = IN_STEP_MS): Promise<NatsServer> {
   const until = performance.now() + milliseconds
   while (performance.now() < until) {
@@ -213,7 +215,7 @@ async function nameOf(server: NatsServer): Promise<string> {
   return name
 }
 
-/** What a server's own copy holds: read by a consumer without replicas, made again until it lives there. */
+/** Reads a server's own copy with a consumer without replicas, which is created again until it is placed there. */
 async function readCopy(
   server: NatsServer,
   name: string,
@@ -233,7 +235,7 @@ async function readCopy(
       if (made.cluster?.leader === name) return await readAll(connection, made.name, state.messages)
       await manager.consumers.delete(STREAM, made.name)
     }
-    throw new Error(`no consumer came to live at ${name}`)
+    throw new Error(`no consumer was placed on ${name}`)
   } finally {
     await connection.close()
   }

@@ -1,4 +1,4 @@
-/** What a broker under the harness tells it: each step after it was confirmed; `acking` and `nacking` before they are asked for. */
+/** The reports of a broker to the harness: each step after its confirmation; `acking` and `nacking` before the call. */
 export type CoreReport =
   | { readonly step: 'ready' | 'drained' }
   | { readonly step: 'sent' | 'acking' | 'acked' | 'nacking'; readonly id: string }

@@ -10,7 +10,7 @@ export interface CoreFigures {
   readonly killedStarting: number
   readonly sent: number
   readonly acked: number
-  /** Leased again after a kill, a nack or a lapse. */
+  /** The number of messages leased again after a kill, a nack or an expiry. */
   readonly redelivered: number
 }
 
@@ -26,13 +26,13 @@ export interface CoreRoundsOptions {
 const WORKER = fileURLToPath(new URL('core-worker.ts', import.meta.url))
 const KILLED_STARTING = 0.1
 
-/** What the harness knows of leased receive: confirmations reach it over a pipe that outlives the worker. */
+/** The harness's record of leased receive: confirmations reach it over a pipe that outlives the worker. */
 class CoreLedger {
   readonly #violations: Violations
   readonly sent = new Set<string>()
   readonly acked = new Set<string>()
   readonly #delivered = new Set<string>()
-  /** An ack was asked for; whether it came to pass is not known. */
+  /** An ack was requested; its outcome is unknown. */
   readonly #acking = new Set<string>()
   #held = new Set<string>()
   redelivered = 0
@@ -86,12 +86,12 @@ class CoreLedger {
   }
 }
 
-/** Starts a worker; `ready` resolves when its engine is open or it has ended. */
+/** Starts a worker; `ready` resolves when its engine is open or the worker has ended. */
 function startWorker(options: CoreRoundsOptions, ledger: CoreLedger, seed: number, mode: string) {
   const worker = new MeasuredProcess({ script: WORKER, args: [options.path, String(seed), mode] })
   const ready = Promise.withResolvers<undefined>()
   const drained = Promise.withResolvers<undefined>()
-  // It disconnects when the pipe is read to its end: confirmations that were on their way at the kill count.
+  // The worker disconnects after the last byte of the pipe, so confirmations that were in transit at the kill count.
   const closed = new Promise<void>((resolve) => worker.child.once('disconnect', resolve))
   worker.child.on('message', (message) => {
     const report = message as CoreReport
@@ -109,7 +109,7 @@ function startWorker(options: CoreRoundsOptions, ledger: CoreLedger, seed: numbe
   return { worker, ready: ready.promise, drained: drained.promise, closed }
 }
 
-/** Kills a broker again and again while messages are leased, acknowledged, given back and let lapse in it. */
+/** Kills a broker repeatedly while it leases, acknowledges and rejects messages and lets leases expire. */
 export async function coreRounds(options: CoreRoundsOptions): Promise<CoreFigures> {
   const { random, violations, log } = options
   const ledger = new CoreLedger(violations)

@@ -1,5 +1,5 @@
-// A broker in a process of its own, to be killed: producers and consumers at work in it, every step reported to the
-// harness once it is confirmed. With `drain` as argument it only empties the queue and ends.
+// A broker in a separate process, to be killed: its producers and consumers report every step to the harness after its
+// confirmation. With the argument `drain` it only empties the queue and ends.
 import { ANONYMOUS, createBroker, encodeText } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { Random } from '@signalbox/testkit/random'
@@ -10,7 +10,7 @@ const [path = '', seed = '0', mode = 'work'] = process.argv.slice(2)
 const QUEUE = 'crash.core'
 const PRODUCERS = 8
 const CONSUMERS = 8
-/** Long enough to outlive any life under load. */
+/** Long enough to outlive every life under load. */
 const LEASE_MS = 60_000
 const SHORT_LEASE_MS = 30
 
@@ -22,7 +22,7 @@ function report(message: CoreReport): void {
   process.send?.(message)
 }
 
-/** Resolves when the harness has it for certain, whatever becomes of this process. */
+/** Resolves when the harness certainly has the report, even if this process dies. */
 function reported(message: CoreReport): Promise<void> {
   return new Promise((resolve, reject) => {
     process.send?.(message, undefined, undefined, (error) => (error === null ? resolve() : reject(error)))
@@ -37,7 +37,7 @@ async function produce(producer: number): Promise<void> {
   }
 }
 
-/** Leases a batch and does with each message one of the things that can be done with a lease. */
+/** Leases a batch and does a random lease operation with each message. */
 async function consume(): Promise<void> {
   for (;;) {
     const lapse = random.chance(0.05)
@@ -54,7 +54,7 @@ async function consume(): Promise<void> {
         continue
       }
       if (choice < 0.2) await queues.extend([receipt], LEASE_MS)
-      // An ack may be durable without its confirmation having come through: the harness must know that it was asked for.
+      // An ack can be durable although its confirmation was lost, so the harness must know of the request.
       await reported({ step: 'acking', id })
       const { settled } = await queues.ack([receipt])
       if (settled === 1) report({ step: 'acked', id })

@@ -12,12 +12,12 @@ import type { Ledgers, Life } from './traffic.ts'
 import { afterRestart, MAX_DELAY_MS, mixedLoad, QUEUES, readAll, receive } from './traffic.ts'
 import type { Violations } from './violations.ts'
 
-/** The count of the histogram of commits, one observation for each group. */
+/** The count of the commit histogram: one observation for each group. */
 const COMMITS = 'broker_commit_duration_seconds_count'
 const STORES = ['crash.store.a', 'crash.store.b']
-/** How often the server is killed while it starts instead of while it works. */
+/** The share of kills while the server starts. */
 const KILLED_STARTING = 0.1
-/** The server's grace for settling what it answered, and as much again for the timer, the commit and our own clock. */
+/** The server's grace for settling its answers, and as much again for the timer, the commit and the harness's clock. */
 const SETTLE_WINDOW_MS = 250 + 250
 
 export interface HttpFigures {
@@ -28,7 +28,7 @@ export interface HttpFigures {
   readonly again: number
   readonly duplicatesRefused: number
   readonly published: number
-  /** Lives whose syncs were held against their commits; both are sums. */
+  /** Lives whose syncs were compared with their commits; both are sums. */
   readonly syncChecks: number
   readonly commits: number
   readonly syncs: number
@@ -36,7 +36,7 @@ export interface HttpFigures {
 
 export interface HttpRoundsOptions {
   readonly rounds: number
-  /** The longest life under load. */
+  /** The longest life under load, in milliseconds. */
   readonly maxLifeMs: number
   readonly countSyncs: boolean
   readonly folder: TemporaryFolder
@@ -49,7 +49,7 @@ function pause(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds))
 }
 
-/** Kills the real server again and again under mixed MCP load, on one store, and holds what it says against the ledgers. */
+/** Kills the real server repeatedly under mixed MCP load, on one store, and compares its answers with the ledgers. */
 export async function httpRounds(options: HttpRoundsOptions): Promise<HttpFigures> {
   const { folder, random, violations, log } = options
   const storePath = folder.join('http-store')
@@ -75,7 +75,7 @@ export async function httpRounds(options: HttpRoundsOptions): Promise<HttpFigure
     await afterRestart(life, ledgers)
     const load = mixedLoad(life, ledgers, random)
     await pause(random.integer(20, options.maxLifeMs))
-    // Asking for the count takes a moment of the server's, so only some lives end right after an answer.
+    // The request for the count delays the kill, so only some lives end right after an answer.
     const commits = options.countSyncs && random.chance(0.5) ? total(await scrape(server.api), COMMITS) : undefined
     life.ended = true
     queues.killed(number, performance.now())
@@ -105,7 +105,7 @@ export async function httpRounds(options: HttpRoundsOptions): Promise<HttpFigure
   }
 }
 
-/** Nobody is killed any more: everything that is left must come, and everything that was read must be there. */
+/** The kills are over: every remaining message must arrive, and every entry that was read must exist. */
 async function lastLife(server: SignalboxServer, number: number, ledgers: Ledgers): Promise<void> {
   const life: Life = { number, http: server.http, ended: false }
   await afterRestart(life, ledgers)

@@ -11,7 +11,7 @@ Kills the real server (kill -9) at random moments under mixed load and checks th
   --core-rounds N   kills with leased receive, on the broker in process (default 50)
   --seed N          repeats the choices of an earlier run
   --max-life MS     the longest time under load between kills (default 1500)
-  --no-sync-check   do not hold fsync calls against commits (needs strace otherwise)
+  --no-sync-check   do not compare fsync calls with commits (the comparison needs strace)
 `
 
 function log(line: string): void {
@@ -20,7 +20,7 @@ function log(line: string): void {
 
 function number(name: string, text: string | undefined, fallback: number): number {
   const value = text === undefined ? fallback : Number(text)
-  if (!Number.isInteger(value) || value < 0) throw new Error(`--${name} ${text}: a whole number`)
+  if (!Number.isInteger(value) || value < 0) throw new Error(`--${name} ${text}: it must be a whole number`)
   return value
 }
 

@@ -1,10 +1,10 @@
 import type { Violations } from './violations.ts'
 
-/** What a producer asked for, beside storing it. */
+/** The options of a producer, in addition to storing the message. */
 export interface SendKind {
   readonly delayMs: number
   readonly expirationMs: number
-  /** Sent with a `message_id` tag, so that it may be sent again when no answer came. */
+  /** The `message_id` tag, with which a send without an answer may be repeated. */
   readonly retried: boolean
 }
 
@@ -18,12 +18,12 @@ interface Sent {
   last: { readonly attempt: number; readonly at: number; readonly life: number } | undefined
 }
 
-/** The server counts in whole milliseconds and so may cut a delay by one. */
+/** The server counts in whole milliseconds, so it may shorten a delay by one. */
 const CLOCK_MS = 2
 
 /**
- * What was sent to queues, acknowledged and received, over all lives of the server, and whether that keeps every
- * promise. Times are milliseconds of one clock, the harness's.
+ * The messages sent to queues, acknowledged and received, over all lives of the server, and the broken promises. Times
+ * are milliseconds of the harness's clock.
  */
 export class QueueLedger {
   readonly #violations: Violations
@@ -33,11 +33,11 @@ export class QueueLedger {
   #next = 1
   acknowledged = 0
   received = 0
-  /** Deliveries that came again because the server was killed inside the settle window: allowed, and counted. */
+  /** Second deliveries because the server was killed inside the settle window: permitted, and counted. */
   again = 0
   duplicatesRefused = 0
 
-  /** `windowMs`: how long after an answer its messages may still be unsettled when the server dies. */
+  /** `windowMs`: the time after an answer in which its messages may still be unsettled when the server dies. */
   constructor(violations: Violations, windowMs: number) {
     this.#violations = violations
     this.#windowMs = windowMs
@@ -59,12 +59,12 @@ export class QueueLedger {
     }
   }
 
-  /** Sends with a `message_id` that got no answer: to be sent again. */
+  /** Returns the sends with a `message_id` and without an answer, to be repeated. */
   unanswered(): readonly Sent[] {
     return [...this.#sent.values()].filter(({ kind, acknowledgedAt }) => kind.retried && acknowledgedAt === undefined)
   }
 
-  /** The body tells attempts apart, so that two of them cannot pass for one message delivered twice. */
+  /** The body distinguishes attempts, so that two of them cannot look like one message delivered twice. */
   body(sent: Sent): string {
     return `${sent.id}#${sent.attempts}`
   }
@@ -105,7 +105,9 @@ export class QueueLedger {
     sent.last = { attempt, at: now, life }
   }
 
-  /** After everything was drained: what was acknowledged and never came is lost, unless it had an end. */
+  /**
+   * Call this after everything was drained: an acknowledged message that never arrived is lost, unless it could expire.
+   */
   finish(): void {
     for (const { id, channel, acknowledgedAt, last, kind } of this.#sent.values()) {
       if (acknowledgedAt === undefined || last !== undefined || kind.expirationMs > 0) continue

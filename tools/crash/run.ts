@@ -13,7 +13,7 @@ export interface CrashOptions {
   readonly rounds: number
   readonly coreRounds: number
   readonly maxLifeMs: number
-  /** Counting syncs needs strace; not counting them must be asked for. */
+  /** Counting syncs needs strace; skipping the count needs an explicit option. */
   readonly syncCheck: boolean
   readonly log: (line: string) => void
 }
@@ -24,7 +24,7 @@ export interface CrashReport {
   readonly violations: Violations
 }
 
-/** Both kinds of round. The seed fixes the choices; what the machine does between them it cannot fix. */
+/** Runs both kinds of rounds. The seed determines the choices, but not the machine's timing. */
 export async function crash(options: CrashOptions): Promise<CrashReport> {
   const { log, maxLifeMs } = options
   const violations = new Violations()
@@ -48,7 +48,7 @@ export function crashSummary(seed: number, { http, core, violations }: CrashRepo
       ? '  syncs not counted'
       : `  ${http.syncs} syncs for ${http.commits} commit groups in ${http.syncChecks} lives`,
     `leased receive: ${core.rounds} times kill -9 (${core.killedStarting} while starting)`,
-    `  ${core.sent} sends and ${core.acked} acks confirmed, ${core.redelivered} messages leased again after a kill, nack or lapse`,
+    `  ${core.sent} sends and ${core.acked} acks confirmed, ${core.redelivered} messages leased again after a kill, nack or expiry`,
     'broken promises:',
     ...violations.lines(),
     ...violations.examples.map((example) => `  ! ${example}`),

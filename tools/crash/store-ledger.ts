@@ -1,17 +1,17 @@
 import type { Violations } from './violations.ts'
 
-/** An entry as `events_store_read` gives it. */
+/** An entry in the answer of `events_store_read`. */
 export interface StoredEntry {
   readonly body: string
   readonly sequence: number
   readonly timestamp: string
 }
 
-/** What one events store was told and what it said, over all lives of the server. */
+/** The writes to one events store and its answers, over all lives of the server. */
 export class StoreLedger {
   readonly channel: string
   readonly #violations: Violations
-  /** What readers saw; the entry with sequence 1 is at 0. */
+  /** The entries that readers saw; the entry with sequence 1 is at index 0. */
   readonly #seen: StoredEntry[] = []
   readonly #sequenceOf = new Map<string, number>()
   readonly #acknowledged = new Map<string, number>()
@@ -34,12 +34,12 @@ export class StoreLedger {
     return this.#acknowledged.size
   }
 
-  /** How far readers have come. */
+  /** Returns the last sequence that readers have seen. */
   get read(): number {
     return this.#seen.length
   }
 
-  /** Takes what a read from `from` gave. It may overlap what was seen before, which must not have changed. */
+  /** Records the result of a read from `from`. It may overlap earlier reads, whose entries must not have changed. */
   take(from: number, entries: readonly StoredEntry[]): void {
     let expected = from
     for (const entry of entries) {
@@ -69,7 +69,7 @@ export class StoreLedger {
     this.#seen.push(entry)
   }
 
-  /** After everything was read again from the start: `last` is the last sequence that there is now. */
+  /** Call this after a complete read from the start: `last` is the last sequence of the store. */
   finish(last: number): void {
     if (last < this.#seen.length) {
       this.#violations.add('storeChanged', `${this.channel}: ended at ${this.#seen.length}, now at ${last}`)

@@ -6,19 +6,19 @@ import type { StoredEntry, StoreLedger } from './store-ledger.ts'
 import type { Violations } from './violations.ts'
 
 export const QUEUES = ['crash.a', 'crash.b', 'crash.c'] as const
-/** The longest delay that traffic asks for. */
+/** The longest delay in the traffic, in milliseconds. */
 export const MAX_DELAY_MS = 2000
 const SENDERS = 12
 const RECEIVERS = 6
 const PUBLISHERS = 6
-/** How much of a store is read again after each restart. */
+/** The part of a store that is read again after each restart. */
 const REREAD = 300
 
-/** One life of the server as its clients see it. */
+/** One life of the server, from its clients' view. */
 export interface Life {
   readonly number: number
   readonly http: string
-  /** True from the moment before it is killed: whatever fails then is no fault. */
+  /** True from the moment before the kill: failures from then on are no fault. */
   ended: boolean
 }
 
@@ -49,21 +49,23 @@ async function send(client: McpClient, ledger: QueueLedger, sent: Sent): Promise
   ledger.acknowledge(sent, performance.now(), structured['duplicate'] === true)
 }
 
-/** Runs `step` on a connection of its own until the server's life ends; failures before that are the server's fault. */
+/**
+ * Runs `step` on a separate connection until the end of the server's life; failures before that are the server's fault.
+ */
 async function client(life: Life, { violations }: Ledgers, step: (client: McpClient) => Promise<void>): Promise<void> {
   let mcp: McpClient | undefined
   try {
     mcp = await McpClient.open(life.http)
     while (!life.ended) await step(mcp)
   } catch (error) {
-    // An answer that says "failed" is a fault at any time; a broken connection is none once the server was killed.
+    // An answer with an error is always a fault; a broken connection is none once the server was killed.
     if (!life.ended || error instanceof ToolError) violations.add('failed', `life ${life.number}: ${String(error)}`)
   } finally {
     mcp?.close()
   }
 }
 
-/** Receives once and notes what came. Resolves with how many. */
+/** Receives once and records the messages. Resolves with their number. */
 export async function receive(mcp: McpClient, life: Life, { queues }: Ledgers, channel: string, max: number) {
   const callStartedAt = performance.now()
   const { text } = await mcp.call('queue_receive', { channel, max_messages: max, wait_timeout_seconds: 1 })
@@ -93,7 +95,7 @@ export async function readAll(mcp: McpClient, store: StoreLedger, from: number):
   }
 }
 
-/** What must hold right after a restart: what was read is still there, and unanswered sends may be sent again. */
+/** Checks the state right after a restart: entries that were read still exist, and unanswered sends may be repeated. */
 export async function afterRestart(life: Life, ledgers: Ledgers): Promise<void> {
   const mcp = await McpClient.open(life.http)
   try {
@@ -111,7 +113,7 @@ export async function afterRestart(life: Life, ledgers: Ledgers): Promise<void> 
   }
 }
 
-/** Producers, consumers, publishers and readers, all at once, until the life ends. */
+/** Runs producers, consumers, publishers and readers at once, until the end of the life. */
 export async function mixedLoad(life: Life, ledgers: Ledgers, random: Random): Promise<void> {
   const { queues, stores } = ledgers
   const clients: Promise<void>[] = []
@@ -138,7 +140,7 @@ export async function mixedLoad(life: Life, ledgers: Ledgers, random: Random): P
   for (const store of stores) {
     const step = async (mcp: McpClient) => {
       const count = await readOn(mcp, store, store.read + 1)
-      // Nothing new: leave the publishers a moment.
+      // Without new entries, the publishers need a moment.
       if (count === 0) await new Promise((resolve) => setTimeout(resolve, 5))
     }
     clients.push(client(life, ledgers, step))

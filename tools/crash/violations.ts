@@ -1,4 +1,4 @@
-/** Every way a broker can break its word that the harness looks for. */
+/** Every kind of broken promise that the harness detects. */
 export const PROMISES = {
   lost: 'acknowledged messages lost',
   doubled: 'messages delivered twice outside the settle window',
@@ -7,7 +7,7 @@ export const PROMISES = {
   dedupDouble: 'message_id retries stored twice',
   early: 'delayed messages delivered before their time',
   expired: 'messages delivered after they expired',
-  unknown: 'messages delivered that nobody sent',
+  unknown: 'messages delivered that were never sent',
   storeLost: 'acknowledged events missing from their store',
   storeGap: 'sequence gaps in events stores',
   storeRepeat: 'events twice in a store',
@@ -21,7 +21,7 @@ export type PromiseKind = keyof typeof PROMISES
 
 const EXAMPLES = 5
 
-/** Broken promises: how many of each kind, and a few examples. */
+/** The broken promises: the number of each kind, and a few examples. */
 export class Violations {
   readonly #counts = new Map<PromiseKind, number>()
   readonly #examples: string[] = []

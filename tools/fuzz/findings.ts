@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { Finding } from './target.ts'
 import type { FindingKind, Target } from './target.ts'
 
-/** An input that broke a promise, as a file holds it. */
+/** A stored input that broke a promise. */
 export interface StoredInput {
   readonly target: string
-  /** What is wrong, or what was: the name of the regression. */
+  /** A description of the fault; the name of the regression. */
   readonly name: string
   readonly input: unknown
   readonly kind?: FindingKind
@@ -16,8 +16,8 @@ export interface StoredInput {
 }
 
 /**
- * The same for two findings of one cause, most likely: what was thrown and where; otherwise the promise, without the
- * values.
+ * Returns a key that is equal for two findings of probably one cause: the error and its origin, otherwise the promise
+ * without its values.
  */
 export function signatureOf(target: string, { kind, message, cause }: Finding): string {
   const place = cause instanceof Error ? `${cause.name} ${ownFrame(cause)}` : ''
@@ -25,7 +25,7 @@ export function signatureOf(target: string, { kind, message, cause }: Finding): 
   return `${target} ${kind} ${place === '' ? plain.replaceAll(/\d+/g, '0').slice(0, 160) : place}`
 }
 
-/** The innermost function of ours in a stack. */
+/** Returns the innermost Signalbox function in a stack. */
 function ownFrame({ stack = '' }: Error): string {
   return /at (\S+) \([^)]*\/(?:packages|apps)\/[^)]*\)/.exec(stack)?.[1] ?? ''
 }
@@ -45,13 +45,13 @@ export function readInput(file: string): StoredInput {
   throw new Error(`${file} holds no input; it must be {target, name, input}`)
 }
 
-/** Gives a stored input to its target. @returns what it breaks, or undefined */
+/** Runs a stored input against its target. @returns the broken promise, or `undefined` */
 export async function replay(
   targets: readonly Target[],
   { target: name, input }: StoredInput,
 ): Promise<Finding | undefined> {
   const target = targets.find((candidate) => candidate.name === name)
-  if (target === undefined) throw new Error(`there is no target ${name}`)
+  if (target === undefined) throw new Error(`no such target: ${name}`)
   await using open = await target.open()
   try {
     await open.check(input)

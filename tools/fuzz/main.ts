@@ -8,15 +8,15 @@ import { TARGETS } from './targets/index.ts'
 
 const HELP = `npm run fuzz -- [options]
 
-Feeds every parser, and a running server over sockets, with inputs made of grammars, and watches that every promise holds.
+Sends inputs from grammars to every parser, and to a running server over sockets, and checks every promise.
 
-  --minutes N      how long, all targets together (default 1)
+  --minutes N      the total duration of all targets (default 1)
   --seed S         repeats the inputs of an earlier run
-  --target T,…     only these; a prefix such as "server" will do
-  --out DIR        where findings are written (default fuzz-findings)
-  --replay FILE    gives one stored input to its target, and nothing else
+  --target T,…     only these targets; a prefix such as "server" selects several
+  --out DIR        the folder for findings (default fuzz-findings)
+  --replay FILE    runs only one stored input against its target
 
-Exits with 1 when something was found. Targets:
+Exits with 1 if it found a violation. Targets:
 
 ${TARGETS.map(({ name, about }) => `  ${name.padEnd(20)} ${about}`).join('\n')}
 `
@@ -53,7 +53,7 @@ if (values.help) {
 } else {
   const wanted = values.target?.split(',') ?? ['']
   const targets = TARGETS.filter(({ name }) => wanted.some((prefix) => name.startsWith(prefix)))
-  if (targets.length === 0) throw new Error(`--target ${values.target}: there is none; --help lists them`)
+  if (targets.length === 0) throw new Error(`--target ${values.target}: no such target; --help lists them`)
   const seed = positive('seed', values.seed, Date.now() % 2 ** 31)
   log(`seed ${seed}`)
   const milliseconds = positive('minutes', values.minutes, 1) * 60_000

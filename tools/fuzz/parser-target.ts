@@ -7,16 +7,20 @@ export interface ParserSource<Input> {
   readonly name: string
   readonly about: string
   readonly input: Arbitrary<Input>
-  /** What one input may cost, in milliseconds of CPU time. @default 100 */
+  /** The CPU time limit of one input, in milliseconds. @default 100 */
   readonly maxMs?: number
-  /** Reads the input; throws what the parser does not declare, or a Finding. */
+  /** Reads the input; throws an error that the parser does not declare, or a Finding. */
   check(input: Input): void | Promise<void>
 }
 
-/** How often an input that took too long is read again: a first time pays for the compiler and the collector too. */
+/**
+ * The number of repeated reads of an input that took too long: the first read includes the compiler and the collector.
+ */
 const SECOND_LOOKS = 3
 
-/** A parser that is called in process. Counts the CPU time of the thread, so that a busy machine finds nothing. */
+/**
+ * A parser that is called in process. It counts the CPU time of the thread, so that a busy machine causes no finding.
+ */
 export function parserTarget<Input>(source: ParserSource<Input>): Target {
   const { name, about, input, maxMs = MAX_INPUT_MS } = source
   async function check(given: unknown): Promise<void> {
@@ -24,7 +28,7 @@ export function parserTarget<Input>(source: ParserSource<Input>): Target {
     for (let look = 0; look <= SECOND_LOOKS; look++) {
       const before = process.threadCpuUsage()
       try {
-        // What is replayed from a file was written by this target.
+        // This target wrote the inputs that are replayed from files.
         await source.check(given as Input)
       } catch (error) {
         throw error instanceof Finding ? error : new Finding('threw', text(error), { cause: error })
@@ -44,7 +48,7 @@ function text(error: unknown): string {
 
 type ErrorClass = abstract new (...args: never) => Error
 
-/** The result of a parser, or undefined when it refuses with one of its declared errors. */
+/** Returns the result of a parser, or `undefined` if it refuses the input with one of its declared errors. */
 export function resultOf<T>(parse: () => T, ...declared: readonly ErrorClass[]): T | undefined {
   try {
     return parse()
@@ -62,7 +66,7 @@ export function assertSame(what: string, got: unknown, wanted: unknown): void {
   }
 }
 
-/** @throws Finding unless it holds */
+/** @throws Finding unless the condition holds */
 export function assertHolds(what: string, holds: boolean): void {
   if (!holds) throw new Finding('wrong', what)
 }

@@ -1,6 +1,6 @@
 import type { TargetReport } from './run.ts'
 
-/** The table that a run ends with: target, inputs, findings. */
+/** Returns the table at the end of a run: target, inputs, findings. */
 export function summary(reports: readonly TargetReport[]): string {
   const rows = reports.map(({ target, inputs, seconds, findings }) => [
     target,

@@ -8,7 +8,7 @@ export interface FuzzOptions {
   readonly targets: readonly Target[]
   readonly milliseconds: number
   readonly seed: number
-  /** Where findings are written. */
+  /** The folder for findings. */
   readonly out: string
   readonly log: (line: string) => void
 }
@@ -25,13 +25,13 @@ export interface TargetReport {
   readonly findings: readonly FoundInput[]
 }
 
-/** Inputs between two looks at the clock and at the event loop. */
+/** The number of inputs between two checks of the clock and the event loop. */
 const BATCH = 500
 
-/** What the search for a smaller input may take. */
+/** The time limit of the search for a smaller input, in milliseconds. */
 const SHRINK_MS = 20_000
 
-/** Gives every target its share of the time. Targets are asked one after the other. */
+/** Gives every target its share of the time. Targets run in sequence. */
 export async function fuzz({ targets, milliseconds, seed, out, log }: FuzzOptions): Promise<readonly TargetReport[]> {
   const weights = targets.reduce((sum, { weight }) => sum + weight, 0)
   const reports: TargetReport[] = []
@@ -50,7 +50,7 @@ async function fuzzTarget(
   out: string,
   log: (line: string) => void,
 ): Promise<TargetReport> {
-  // Before the clock starts: a server takes a second or more to be there.
+  // The clock starts later, because a server needs a second or more to start.
   await using open = await target.open()
   const startedAt = performance.now()
   const deadline = startedAt + milliseconds
@@ -75,7 +75,7 @@ async function fuzzTarget(
     )
     inputs += search.inputs
     if (search.found !== undefined) report(search.found.finding, search.found.input)
-    // A turn of the loop, so that signals are heard.
+    // One tick of the event loop, so that signals are handled.
     await new Promise(setImmediate)
   }
   try {
@@ -87,7 +87,7 @@ async function fuzzTarget(
   return { target: target.name, inputs, seconds: (performance.now() - startedAt) / 1000, findings }
 }
 
-/** One batch: up to the first new finding, and from there to the smallest input that has it too. */
+/** Runs one batch, up to the first new finding, and then searches for the smallest input with the same finding. */
 class Search {
   found: { readonly finding: Finding; readonly input: unknown } | undefined
   inputs = 0

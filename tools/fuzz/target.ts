@@ -1,8 +1,8 @@
 import type { Arbitrary } from 'fast-check'
 
-/** Which promise an input broke. */
+/** The promise that an input broke. */
 export type FindingKind =
-  /** A parser threw something that is none of its declared errors. */
+  /** A parser threw an error that it does not declare. */
   | 'threw'
   /** One input took more than {@link MAX_INPUT_MS} of CPU time. */
   | 'slow'
@@ -14,16 +14,16 @@ export type FindingKind =
   | 'died'
   /** The server logged an error. */
   | 'logged'
-  /** The server's event loop was held for longer than {@link MAX_INPUT_MS}. */
+  /** The server's event loop was blocked for longer than {@link MAX_INPUT_MS}. */
   | 'blocked'
-  /** Memory did not come back after a collection. */
+  /** Memory was not released after a collection. */
   | 'heap'
-  /** A message that was acknowledged is gone. */
+  /** An acknowledged message is lost. */
   | 'lost'
   /** A file appeared outside the store. */
   | 'file'
 
-/** What one input may cost, in milliseconds of CPU time of one thread. */
+/** The CPU time limit of one input, in milliseconds of one thread. */
 export const MAX_INPUT_MS = 100
 
 /** A broken promise. */
@@ -37,21 +37,21 @@ export class Finding extends Error {
   }
 }
 
-/** A target that is ready to take inputs. */
+/** A target that is ready for inputs. */
 export interface OpenTarget extends AsyncDisposable {
-  /** @throws Finding when the input breaks a promise */
+  /** @throws Finding if the input breaks a promise */
   check(input: unknown): Promise<void>
-  /** Checks what shows only over many inputs. @throws Finding */
+  /** Checks the properties that show only over many inputs. @throws Finding */
   settle?(): Promise<void>
 }
 
-/** Something that takes input from strangers. */
+/** A part of the product that accepts input from strangers. */
 export interface Target {
   readonly name: string
   readonly about: string
-  /** Its share of a run's time; a parser in process has 1. */
+  /** The target's share of a run's time; a parser in process has 1. */
   readonly weight: number
-  /** Inputs are plain JSON values, so that a file can hold them. */
+  /** Inputs are plain JSON values, so that a file can store them. */
   readonly input: Arbitrary<unknown>
   open(): Promise<OpenTarget>
 }

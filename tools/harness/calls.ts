@@ -1,4 +1,4 @@
-/** Calls from the harness to a process it started, over Node's IPC channel. */
+/** Calls from the harness to a process that it started, over Node's IPC channel. */
 export interface CallMessage {
   readonly signalboxCall: string
   readonly id: number
@@ -11,7 +11,7 @@ export interface AnswerMessage {
   readonly error?: string
 }
 
-/** What a measured process can be asked, by name. Arguments and results are plain data. */
+/** The calls that a measured process answers, by name. Arguments and results are plain data. */
 export type CallTable = Readonly<Record<string, (args: never) => unknown>>
 
 function isCall(message: unknown): message is CallMessage {
@@ -22,7 +22,7 @@ export function isAnswer(message: unknown): message is AnswerMessage {
   return typeof message === 'object' && message !== null && 'signalboxAnswer' in message
 }
 
-/** Answers the calls named in `table`, and leaves others to whoever else listens. */
+/** Answers the calls named in `table`, and leaves others to other listeners. */
 export function answerCalls(table: CallTable): void {
   process.on('message', (message) => {
     if (!isCall(message)) return
@@ -40,7 +40,7 @@ export function answerCalls(table: CallTable): void {
   })
 }
 
-/** As {@link answerCalls}, for a process that lives by its calls: it stays until it is told to end. */
+/** Like {@link answerCalls}, for a process that exists for its calls: it runs until the harness ends it. */
 export function serveCalls(table: CallTable): void {
   answerCalls(table)
   process.channel?.ref()

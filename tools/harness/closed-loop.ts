@@ -10,8 +10,8 @@ export interface LoadResult {
 }
 
 /**
- * Keep-alive connections that each send the same prepared request again as soon as it is answered. Any answer that is
- * not a success throws: a benchmark of errors is worth nothing.
+ * Keep-alive connections that each send the same prepared request again as soon as it is answered. An answer that is
+ * not a success throws: a benchmark of errors is worthless.
  */
 export class ClosedLoop {
   readonly #connections: readonly KeepAliveConnection[]

@@ -9,12 +9,12 @@ export interface EventStreamOptions {
   /** JSON text. */
   readonly body?: string
   readonly headers?: Readonly<Record<string, string>>
-  /** How long the head of the answer may take, in milliseconds. */
+  /** The time-out of the answer's head, in milliseconds. */
   readonly headMs: number
   readonly onEvent: (event: EventSourceMessage) => void
 }
 
-/** The answer was no stream. */
+/** The answer was not a stream. */
 export class NoStream extends Error {
   override readonly name = 'NoStream'
   readonly status: number
@@ -27,7 +27,7 @@ export class NoStream extends Error {
   }
 }
 
-/** A stream of server-sent events on a connection of its own. */
+/** A stream of server-sent events on a separate connection. */
 export class EventStream {
   /** Resolves when the stream has ended, or broke. */
   readonly closed: Promise<void>

@@ -1,16 +1,16 @@
-// Preloaded (`--import`) into every measured process: it answers what the process has used, whatever it runs.
+// Preloaded (`--import`) into every measured process: it reports the resources that the process has used.
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { isMainThread } from 'node:worker_threads'
 
 import { answerCalls } from './calls.ts'
 import { Profiler } from './profiler.ts'
 
-/** How often the loop is looked at, in milliseconds. Node's histogram includes it, so it is taken off again. */
+/** The interval of loop samples, in milliseconds. Node's histogram includes it, so it is subtracted. */
 const RESOLUTION_MS = 10
 
 export interface MemoryUse {
   readonly rssBytes: number
-  /** V8's heap and what it holds outside, buffers say. */
+  /** V8's heap and its external memory, such as buffers. */
   readonly heapBytes: number
 }
 
@@ -21,7 +21,7 @@ export interface LoopDelay {
   readonly samples: number
 }
 
-/** Collects garbage where the process was started with --expose-gc, and lets what that frees go. */
+/** Collects garbage if the process was started with --expose-gc, and waits until the memory is released. */
 async function collectGarbage(): Promise<void> {
   for (let i = 0; i < 3; i++) {
     globalThis.gc?.()
@@ -32,7 +32,7 @@ async function collectGarbage(): Promise<void> {
 let turns: { timer: NodeJS.Timeout; longestMicros: number } | undefined
 
 /**
- * Measures the CPU time of the event loop's turns: unlike its delay, that does not grow when other processes take the
+ * Measures the CPU time of the event loop's ticks: unlike the delay, it does not grow when other processes use the
  * processor.
  */
 function startTurns(): void {
@@ -53,7 +53,9 @@ function milliseconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS)
 }
 
-/** Set, with a folder, to profile the process from its start until it is told to write what it saw. */
+/**
+ * The folder for profiles. If it is set, the process is profiled from its start until the harness requests the files.
+ */
 const profiles = process.env['SIGNALBOX_PROFILES']
 
 if (isMainThread && process.send !== undefined) {
@@ -65,7 +67,7 @@ if (isMainThread && process.send !== undefined) {
       const { user, system } = process.cpuUsage()
       return user + system
     },
-    /** Resident memory in bytes, after collecting garbage where the process was started with --expose-gc. */
+    /** Resident memory in bytes, after a collection if the process was started with --expose-gc. */
     rssBytes: async () => {
       await collectGarbage()
       return process.memoryUsage().rss
@@ -78,7 +80,7 @@ if (isMainThread && process.send !== undefined) {
     },
     writeProfiles: () => profiler?.stop(profiles ?? ''),
     startTurns,
-    /** The CPU time of the longest turn since the start, in milliseconds. */
+    /** The CPU time of the longest tick since the start, in milliseconds. */
     longestTurn: () => (turns?.longestMicros ?? 0) / 1000,
     startLoopDelay: () => {
       delay ??= monitorEventLoopDelay({ resolution: RESOLUTION_MS })
@@ -86,7 +88,7 @@ if (isMainThread && process.send !== undefined) {
       delay.enable()
     },
     stopLoopDelay: (): LoopDelay => {
-      if (delay === undefined) throw new Error('startLoopDelay comes first')
+      if (delay === undefined) throw new Error('call startLoopDelay first')
       delay.disable()
       return {
         p50Ms: milliseconds(delay.percentile(50)),
@@ -96,6 +98,6 @@ if (isMainThread && process.send !== undefined) {
       }
     },
   })
-  // The channel to the harness must not keep a server alive that is done.
+  // The channel to the harness must not keep a finished server alive.
   process.channel?.unref()
 }

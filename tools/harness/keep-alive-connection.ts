@@ -8,9 +8,9 @@ export interface HttpAnswer {
 }
 
 export interface ConnectionOptions {
-  /** Who vouches for the server; with one, the connection speaks TLS. */
+  /** The certificate authority of the server; if it is set, the connection uses TLS. */
   readonly ca?: string
-  /** The address that the connection comes from. */
+  /** The local address of the connection. */
   readonly localAddress?: string
 }
 
@@ -18,8 +18,8 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i
 
 /**
- * One keep-alive connection that sends prepared bytes and reads answers with a Content-Length: as little as a client
- * can do, so that the load generator is never what is measured. One request at a time.
+ * One keep-alive connection that sends prepared bytes and reads answers with a Content-Length. It does the minimum of a
+ * client, so that the load generator never limits a measurement. One request at a time.
  */
 export class KeepAliveConnection {
   readonly #socket: Socket
@@ -59,7 +59,7 @@ export class KeepAliveConnection {
     })
   }
 
-  /** A request that still waits is rejected. */
+  /** Rejects a waiting request. */
   close(): void {
     this.#socket.destroy()
   }
@@ -91,7 +91,7 @@ export class KeepAliveConnection {
   }
 }
 
-/** The bytes of a POST request; the body is JSON unless a header says otherwise. */
+/** Returns the bytes of a POST request; the body is JSON unless a header states otherwise. */
 export function postBytes(url: string, json: string, headers: Readonly<Record<string, string>> = {}): Buffer {
   const { host, pathname, search } = new URL(url)
   const all = {

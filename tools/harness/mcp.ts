@@ -1,11 +1,11 @@
 import { KeepAliveConnection, postBytes } from './keep-alive-connection.ts'
 
-/** The JSON-RPC text of a `tools/call`. */
+/** Returns the JSON-RPC text of a `tools/call`. */
 export function toolCall(name: string, args: Readonly<Record<string, unknown>>, id: number | string = 1): string {
   return JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } })
 }
 
-/** The parts of a tool's answer that the harnesses look at. */
+/** The parts of a tool's answer that the harnesses use. */
 export interface ToolResult {
   readonly isError: boolean
   readonly text: string
@@ -46,7 +46,7 @@ export class McpClient {
     return new McpClient(await KeepAliveConnection.open(http), `${http}/mcp`)
   }
 
-  /** Rejects when the connection breaks, and with the tool's text when it fails. */
+  /** Rejects when the connection breaks, or with the tool's text when the tool fails. */
   async call(name: string, args: Readonly<Record<string, unknown>>): Promise<ToolResult> {
     const { status, body } = await this.#connection.request(postBytes(this.#url, toolCall(name, args)))
     if (status !== 200) throw new ToolError(`HTTP ${status}: ${body.toString().slice(0, 500)}`)
@@ -60,7 +60,7 @@ export class McpClient {
   }
 }
 
-/** The server answered, and the answer is not a success. */
+/** The server answered, but not with a success. */
 export class ToolError extends Error {
   override readonly name = 'ToolError'
 }

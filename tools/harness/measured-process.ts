@@ -11,14 +11,14 @@ export interface ProcessOptions {
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** The core it is pinned to; undefined leaves it to the scheduler. */
+  /** The core to which it is pinned; `undefined` leaves the choice to the scheduler. */
   readonly core?: number | undefined
   readonly nodeArgs?: readonly string[]
-  /** False to run it as anybody would, without anything preloaded; it then takes no calls. @default true */
+  /** False to run it without the preloaded instrument; it then answers no calls. @default true */
   readonly instrumented?: boolean
   /** A folder for CPU profiles of all its threads, written when it is stopped. */
   readonly profiles?: string | undefined
-  /** A command that runs it, such as strace; it must replace itself by the process or run beside it. */
+  /** A command that runs it, such as strace; the command must replace itself by the process or run next to it. */
   readonly wrapper?: readonly string[]
 }
 
@@ -29,7 +29,7 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** A Node process that the harness started, runs from source, and can ask what it has used. */
+/** A Node process that the harness started from source, and that reports its use of resources. */
 export class MeasuredProcess implements AsyncDisposable {
   readonly child: ChildProcess
   readonly #waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>()
@@ -63,7 +63,8 @@ export class MeasuredProcess implements AsyncDisposable {
     this.#profiled = options.profiles !== undefined && options.instrumented !== false
     running.add(this.child)
     const take = (chunk: Buffer) => {
-      // Enough to find the ready line and to show why it did not come; a long run must not be kept.
+      // Enough to find the ready line and to show the reason if it is missing; the output of a long run must not be
+      // kept.
       if (this.#output.length < 65_536) this.#output += chunk.toString()
       this.#onOutput?.()
     }
@@ -94,7 +95,7 @@ export class MeasuredProcess implements AsyncDisposable {
     return this.child.pid
   }
 
-  /** What it has printed so far, cut. */
+  /** Its output so far, truncated. */
   get output(): string {
     return this.#output
   }
@@ -103,7 +104,7 @@ export class MeasuredProcess implements AsyncDisposable {
     return this.child.exitCode !== null || this.child.signalCode !== null
   }
 
-  /** Resolves with the first line of its output that `find` returns something for. */
+  /** Resolves with the result of `find` for the first line of output for which it returns one. */
   async line<T>(find: (line: string) => T | undefined): Promise<T> {
     for (;;) {
       for (const line of this.#output.split('\n')) {
@@ -125,7 +126,7 @@ export class MeasuredProcess implements AsyncDisposable {
         return
       }
       this.#waiting.set(id, { resolve: (result) => resolve(result as T), reject })
-      // Without a callback, a channel that has just closed ends the harness.
+      // Without a callback, a channel that has just closed would end the harness.
       this.child.send({ signalboxCall: name, id, args } satisfies CallMessage, (error) => {
         if (error !== null && this.#waiting.delete(id)) reject(error)
       })
@@ -146,18 +147,18 @@ export class MeasuredProcess implements AsyncDisposable {
     return { delay: await this.call<LoopDelay>('stopLoopDelay'), result }
   }
 
-  /** Resolves when it has ended, however that was. */
+  /** Resolves when it has ended, for any reason. */
   get ended(): Promise<void> {
     return this.#exited
   }
 
-  /** kill -9; resolves when it is gone. */
+  /** Kills it with `kill -9`; resolves when it has ended. */
   async kill(): Promise<void> {
     this.child.kill('SIGKILL')
     await this.#exited
   }
 
-  /** Ends it politely; resolves with its exit code (null when a signal ended it). */
+  /** Stops it with SIGTERM; resolves with its exit code (`null` if a signal ended it). */
   async stop(): Promise<number | null> {
     if (this.#profiled && !this.exited) await this.call('writeProfiles')
     if (!this.exited) this.child.kill('SIGTERM')

@@ -1,13 +1,16 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 
-/** What a tick of `/proc/PID/stat` is, in microseconds. */
+/** The duration of a tick of `/proc/PID/stat`, in microseconds. */
 const TICK_MICROS = 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
 
-/** CPU that a process which cannot be asked has used, all its threads, in microseconds; to the tick, mostly 10 ms. Linux only. */
+/**
+ * Returns the CPU time of a process without instrument, with all its threads, in microseconds. The resolution is one
+ * tick, mostly 10 ms. Linux only.
+ */
 export function cpuMicrosOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // The name, in parentheses, may hold anything. User and system time are fields 14 and 15.
+  // The name, in parentheses, may contain any character. User and system time are fields 14 and 15.
   const [user = Number.NaN, system = Number.NaN] = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')

@@ -13,8 +13,8 @@ interface WorkerAttached {
 }
 
 /**
- * Profiles every thread of this process, from inside: `--cpu-prof` does not reach worker threads that are given
- * arguments of their own.
+ * Profiles every thread of this process from inside: `--cpu-prof` does not reach worker threads with their own
+ * arguments.
  */
 export class Profiler {
   readonly #session = new Session()

@@ -22,7 +22,7 @@ export function parseSamples(text: string): readonly Sample[] {
   return samples
 }
 
-/** The sum of a metric over its labels. Throws when the server does not have it. */
+/** Returns the sum of a metric over its labels. Throws if the server does not have it. */
 export function total(samples: readonly Sample[], name: string): number {
   const found = samples.filter((sample) => sample.name === name)
   if (found.length === 0) throw new Error(`the server has no metric ${name}`)

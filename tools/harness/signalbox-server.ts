@@ -3,12 +3,12 @@ import { fileURLToPath } from 'node:url'
 
 import { MeasuredProcess } from './measured-process.ts'
 
-/** The workspace these tools stand in. */
+/** The workspace of these tools. */
 export const WORKSPACE = fileURLToPath(new URL('../..', import.meta.url))
 
 export interface ServerOptions {
   readonly storePath: string
-  /** The workspace whose server runs. @default the one these tools stand in */
+  /** The workspace whose server runs. @default the workspace of these tools */
   readonly root?: string
   readonly core?: number | undefined
   readonly env?: Readonly<Record<string, string>>
@@ -59,12 +59,12 @@ export function spawnSignalbox(options: ServerOptions): MeasuredProcess {
   })
 }
 
-/** Resolves when the server has said that it is ready. */
+/** Resolves when the server reports that it is ready. */
 export function startSignalbox(options: ServerOptions): Promise<SignalboxServer> {
   return readySignalbox(spawnSignalbox(options))
 }
 
-/** As {@link startSignalbox}, of a process that was started before. */
+/** Like {@link startSignalbox}, for a process that was started before. */
 export async function readySignalbox(process: MeasuredProcess): Promise<SignalboxServer> {
   const { http, api } = await process.line(readyLine)
   return { process, http, api, [Symbol.asyncDispose]: () => process[Symbol.asyncDispose]() }

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 
 const SYNC_CALLS = 'fsync,fdatasync'
 
-/** Whether strace is here and may trace. */
+/** Returns `true` if strace is installed and may trace. */
 export function canCountSyncs(): boolean {
   try {
     execFileSync('strace', ['-o', '/dev/null', '-e', `trace=${SYNC_CALLS}`, 'true'], { stdio: 'ignore' })
@@ -14,18 +14,18 @@ export function canCountSyncs(): boolean {
 }
 
 /**
- * A wrapper for a process whose fsync and fdatasync calls are to be counted, over all its threads. The process keeps its
- * own id (strace stays beside it), so that kill -9 hits it and not strace.
+ * A wrapper that counts the fsync and fdatasync calls of a process, over all its threads. The process keeps its own id
+ * (strace runs next to it), so that kill -9 hits it and not strace.
  */
 export function countingSyncs(file: string): readonly string[] {
   return ['strace', '-D', '-f', '--seccomp-bpf', '-qq', '-c', '-e', `trace=${SYNC_CALLS}`, '-o', file]
 }
 
-/** The number of calls, once the process has ended. Where there were none strace writes nothing: 0, after 10 s. */
+/** Returns the number of calls, after the process has ended. Without calls strace writes nothing: 0, after 10 s. */
 export async function syncsCounted(file: string): Promise<number> {
   for (let attempt = 0; attempt < 1000; attempt++) {
     const text = await readFile(file, 'utf8').catch(() => '')
-    // The summary is written when strace has seen the end of the last thread, a moment after it.
+    // Strace writes the summary after the end of the last thread, with a short delay.
     if (/^\s*100\.00.* total$/m.test(text)) {
       return [...text.matchAll(/^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s.*\bf(?:data)?sync$/gm)].reduce(
         (sum, [, calls]) => sum + Number(calls),

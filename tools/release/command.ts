@@ -7,18 +7,18 @@ export interface CommandOptions {
   readonly env: NodeJS.ProcessEnv
 }
 
-/** Longest time of one command. A registry that does not answer must not hold the rehearsal for ever. */
+/** The time-out of one command, in milliseconds. A registry that does not answer must not block the rehearsal. */
 const TIMEOUT_MS = 10 * 60_000
 
 const running = new Set<ChildProcess>()
 
-/** Ends a command and what it started: each command leads a process group of its own. */
+/** Ends a command and its children: each command leads a separate process group. */
 function killGroup({ pid }: ChildProcess): void {
   if (pid === undefined) return
   try {
     process.kill(-pid, 'SIGKILL')
   } catch {
-    // The group is gone already.
+    // The group has already ended.
   }
 }
 
@@ -26,7 +26,7 @@ process.once('exit', () => {
   for (const child of running) killGroup(child)
 })
 
-/** Starts a command that is killed, with what it started, when the rehearsal ends. */
+/** Starts a command that is killed, with its children, when the rehearsal ends. */
 export function start(command: string, args: readonly string[], { cwd, env }: CommandOptions): ChildProcess {
   const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   running.add(child)
@@ -34,7 +34,7 @@ export function start(command: string, args: readonly string[], { cwd, env }: Co
   return child
 }
 
-/** Runs a command to its end. Returns its standard output; throws with all of its output when it fails. */
+/** Runs a command to its end. Returns its standard output; throws with all of its output if it fails. */
 export async function run(command: string, args: readonly string[], options: CommandOptions): Promise<string> {
   const child = start(command, args, options)
   let stdout = ''

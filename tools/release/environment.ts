@@ -3,17 +3,17 @@ import { writeFileSync } from 'node:fs'
 import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { run } from './command.ts'
 
-/** What npm and Nx hand down to the commands that they run, and the tokens of real registries. */
+/** Variables that npm and Nx pass to their commands, and the tokens of real registries. */
 const INHERITED = /^(npm_|nx_|NPM_|NX_|INIT_CWD$|NODE_AUTH_TOKEN$|NODE_OPTIONS$)/
 
-/** The caller's environment without the settings of the npm or Nx run that the rehearsal was started from. */
+/** Returns the caller's environment without the settings of the npm or Nx run that started the rehearsal. */
 export function ordinaryEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !INHERITED.test(name)))
 }
 
 /**
- * An environment that knows no registry but the given one: the caller's `.npmrc`, with its tokens, is not read,
- * and what is downloaded goes into a cache of the rehearsal.
+ * Returns an environment that uses only the given registry: it ignores the caller's `.npmrc` with its tokens, and
+ * downloads go into a cache of the rehearsal.
  */
 export function isolatedEnvironment(folder: TemporaryFolder, registry: string): NodeJS.ProcessEnv {
   const userconfig = folder.join('npmrc')
@@ -27,7 +27,7 @@ export function isolatedEnvironment(folder: TemporaryFolder, registry: string): 
   return {
     ...ordinaryEnvironment(),
     npm_config_userconfig: userconfig,
-    // The machine's own settings could send the scope elsewhere.
+    // The machine's settings could redirect the scope.
     npm_config_globalconfig: folder.join('no-global-npmrc'),
     npm_config_registry: registry,
     npm_config_cache: folder.join('npm-cache'),

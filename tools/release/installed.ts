@@ -13,7 +13,7 @@ interface Installation {
   readonly folder: TemporaryFolder
   readonly env: NodeJS.ProcessEnv
   readonly report: RehearsalReport
-  /** The version of Node that is installed and runs. */
+  /** The version of Node to install and run. */
   readonly node: string
 }
 
@@ -22,7 +22,7 @@ interface Installed {
   readonly env: NodeJS.ProcessEnv
 }
 
-/** Installs packages from the local registry into an empty folder, with a Node of its own. */
+/** Installs packages from the local registry into an empty folder, with a separate Node. */
 async function install(installation: Installation, name: string, wanted: readonly string[]): Promise<Installed> {
   const { folder, node, report } = installation
   const cwd = folder.join(`${name}-on-${node}`)

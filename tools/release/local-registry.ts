@@ -7,8 +7,8 @@ import { run, start } from './command.ts'
 import { ordinaryEnvironment } from './environment.ts'
 
 /**
- * Installed into the temporary folder, not into the workspace: it brings 321 packages and 65 MB that nothing else needs.
- * Its audit plug-in asks for node-fetch by the tag `cjs`, which mirrors do not have.
+ * Installed into the temporary folder, not into the workspace: it has 321 packages and 65 MB for this purpose only. Its
+ * audit plug-in requires node-fetch by the tag `cjs`, which mirrors do not have.
  */
 const MANIFEST = {
   private: true,
@@ -17,7 +17,7 @@ const MANIFEST = {
   overrides: { 'node-fetch': '2.7.0' },
 }
 
-/** Our own packages come from this registry alone; all others from the configured one. */
+/** Signalbox packages come from this registry only; all others from the configured one. */
 function configuration(storage: string, uplink: string): string {
   const own = `    access: $all\n    publish: $all\n    unpublish: $all\n`
   return `storage: ${JSON.stringify(storage)}

@@ -6,11 +6,11 @@ interface LockEntry {
   readonly link?: boolean
 }
 
-/** The facts about `package-lock.json` that npm changes without a word. */
+/** The parts of `package-lock.json` that npm changes without a message. */
 export interface LockFile {
   /** Every folder below a `node_modules` that is not a link. */
   readonly installed: ReadonlySet<string>
-  /** Entries that name a registry, or any other URL. */
+  /** Entries with the address of a registry, or any other URL. */
   readonly urls: readonly string[]
 }
 
@@ -27,11 +27,11 @@ export function readLockFile(workspace: string): LockFile {
   }
 }
 
-/** Returns a line for each way in which a lock file written by a release differs from the one before. */
+/** Returns a line for each difference between a lock file written by a release and the one before. */
 export function lockFileProblems(before: LockFile, after: LockFile): readonly string[] {
   return [
     ...[...before.installed].filter((path) => !after.installed.has(path)).map((path) => `${path} was dropped`),
     ...[...after.installed].filter((path) => !before.installed.has(path)).map((path) => `${path} was added`),
-    ...after.urls.map((path) => `${path} names a registry`),
+    ...after.urls.map((path) => `${path} contains the address of a registry`),
   ]
 }

@@ -7,9 +7,9 @@ import { rehearse } from './rehearsal.ts'
 const HELP = `npm run release:rehearse -- [options]
 
 Releases a clean clone of HEAD into a local registry (verdaccio): everything, then a fix and a breaking change of one package each.
-Installs what was published into empty folders and runs it. Touches neither the working copy nor any other registry.
+Installs the published packages into empty folders and runs them. Changes neither the working copy nor any other registry.
 
-  --node LINES   the lines of Node to run on, besides the oldest supported version (default 22,24,26)
+  --node LINES   the lines of Node to run on, in addition to the oldest supported version (default 22,24,26)
 `
 
 const { values } = parseArgs({
@@ -25,6 +25,6 @@ if (values.help) {
     log: (line) => process.stdout.write(`${line}\n`),
   })
   process.stdout.write(report.summary())
-  // The registry's process is killed on the way out.
+  // An exit handler kills the registry's process.
   process.exit(report.failures.length === 0 ? 0 : 1)
 }

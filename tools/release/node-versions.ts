@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { run } from './command.ts'
 import { ordinaryEnvironment } from './environment.ts'
 
-/** npm's package of Node for this machine. */
+/** Npm's package of Node for this machine. */
 export function nodePackage(platform: string = process.platform, arch: string = process.arch): string {
   return `node-${platform === 'win32' ? 'win' : platform}-${arch}`
 }
@@ -34,7 +34,7 @@ export function oldestSupported(workspace: string): string {
   return engines.node.replace('>=', '')
 }
 
-/** The Node versions to run on: the oldest supported, and the newest of each line. */
+/** Returns the Node versions to run on: the oldest supported, and the newest of each line. */
 export async function nodeVersions(workspace: string, lines: readonly string[]): Promise<readonly string[]> {
   const options = { cwd: workspace, env: ordinaryEnvironment() }
   const available = JSON.parse(await run('npm', ['view', nodePackage(), 'versions', '--json'], options)) as string[]

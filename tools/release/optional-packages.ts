@@ -5,7 +5,7 @@ interface LockEntry {
   readonly optionalDependencies?: Readonly<Record<string, string>>
 }
 
-/** The entry that Node would find for a package's dependency: the nearest one above. */
+/** Returns the entry that Node would find for a package's dependency: the nearest one above. */
 function isLocked(name: string, from: string, packages: Readonly<Record<string, LockEntry>>): boolean {
   for (let folder = from; ; folder = dirname(folder)) {
     const path = folder === '.' || folder === '' ? `node_modules/${name}` : `${folder}/node_modules/${name}`
@@ -14,7 +14,7 @@ function isLocked(name: string, from: string, packages: Readonly<Record<string, 
   }
 }
 
-/** Returns the optional packages that the lock file lacks: npm drops those of other platforms without a word. */
+/** Returns the optional packages that the lock file lacks: npm drops those of other platforms without a message. */
 export function missingOptionalPackages(workspace: string): readonly string[] {
   const { packages } = JSON.parse(readFileSync(join(workspace, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, LockEntry>

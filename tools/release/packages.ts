@@ -31,14 +31,14 @@ export function publishedPackages(workspace: string): ReadonlyMap<string, Publis
   return new Map(packages.filter(({ manifest }) => manifest.private !== true).map((one) => [one.manifest.name, one]))
 }
 
-/** The versions of packages, by name. */
+/** Versions of packages, by name. */
 export type Versions = ReadonlyMap<string, string>
 
 export function versions(workspace: string): Versions {
   return new Map([...publishedPackages(workspace)].map(([name, { manifest }]) => [name, manifest.version]))
 }
 
-/** Every range that a manifest gives for a package. A development dependency counts for Nx as much as any other. */
+/** Returns every range of a manifest for a package. Nx treats a development dependency like any other. */
 export function rangesFor(name: string, manifest: Manifest): readonly string[] {
   const { dependencies, devDependencies, peerDependencies, optionalDependencies } = manifest
   return [dependencies, devDependencies, peerDependencies, optionalDependencies]
@@ -49,7 +49,7 @@ export function rangesFor(name: string, manifest: Manifest): readonly string[] {
 /** Returns a package and everything that depends on it, directly or not. */
 export function withDependents(name: string, packages: ReadonlyMap<string, PublishedPackage>): ReadonlySet<string> {
   const found = new Set([name])
-  // A set hands out what is added while it is iterated.
+  // A set iterates over elements that are added during the iteration.
   for (const dependency of found) {
     for (const [dependent, { manifest }] of packages) {
       if (rangesFor(dependency, manifest).length > 0) found.add(dependent)

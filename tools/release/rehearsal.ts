@@ -13,19 +13,25 @@ import { RehearsalReport } from './report.ts'
 
 export interface RehearsalOptions {
   readonly workspace: string
-  /** Lines of Node, such as 24, whose newest version runs what was released. The oldest supported version always does. */
+  /** Lines of Node, such as 24, whose newest version runs the release. The oldest supported version always runs it. */
   readonly nodeLines: readonly string[]
   readonly log: (line: string) => void
 }
 
-/** What a release changes in a repository, and people seldom do meanwhile: tags, manifests, the lock file, changelogs. */
+/**
+ * The parts of a repository that a release changes: tags, manifests, the lock file, changelogs. Contributors rarely
+ * change them during a rehearsal.
+ */
 async function releasedState(workspace: string): Promise<string> {
   const tags = await run('git', ['tag', '--list'], { cwd: workspace, env: ordinaryEnvironment() })
   const files = globSync(['package*.json', '{packages,apps}/*/{package.json,CHANGELOG.md}'], { cwd: workspace })
   return [tags, ...files.sort().map((file) => `${file}\n${readFileSync(join(workspace, file), 'utf8')}`)].join('\n')
 }
 
-/** Releases HEAD into a local registry three times and runs what was published. Resolves with the report also when it failed. */
+/**
+ * Releases HEAD into a local registry three times and runs the published packages. Resolves with the report also after
+ * a failure.
+ */
 export async function rehearse(options: RehearsalOptions): Promise<RehearsalReport> {
   const report = new RehearsalReport(options.log)
   try {
@@ -75,8 +81,8 @@ async function runSteps({ workspace, nodeLines, log }: RehearsalOptions, report:
     await clone.npm('ci', '--dry-run', '--loglevel=error')
     report.expect('the lock file fits the manifests', true)
     await run('npx', ['oxfmt', '--check'], { cwd: clone.path, env })
-    report.expect('manifests and changelogs are formatted as the check wants it', true)
-    report.expect('nothing is left uncommitted', (await clone.git('status', '--porcelain')) === '')
+    report.expect('manifests and changelogs pass the format check', true)
+    report.expect('no change is uncommitted', (await clone.git('status', '--porcelain')) === '')
   })
 
   const released = clone.versions().get('signalbox') ?? ''
@@ -86,5 +92,5 @@ async function runSteps({ workspace, nodeLines, log }: RehearsalOptions, report:
       await tryConnector({ folder, env, report, node })
     })
   }
-  report.expect('the working copy is untouched', (await releasedState(workspace)) === stateBefore)
+  report.expect('the working copy is unchanged', (await releasedState(workspace)) === stateBefore)
 }

@@ -7,7 +7,7 @@ import type { Versions } from './packages.ts'
 import { publishedPackages, versions } from './packages.ts'
 
 export interface Change {
-  /** The package that changes. */
+  /** The package to change. */
   readonly name: string
   /** Its folder in the workspace. */
   readonly folder: string
@@ -15,7 +15,7 @@ export interface Change {
   readonly subject: string
 }
 
-/** A clean clone of the workspace's HEAD, in which releases are made for real. It has no remote: nothing can be pushed. */
+/** A clean clone of the workspace's HEAD, for real releases. It has no remote, so nothing can be pushed. */
 export class ReleaseClone {
   readonly path: string
   readonly #env: NodeJS.ProcessEnv
@@ -25,7 +25,7 @@ export class ReleaseClone {
     this.#env = env
   }
 
-  /** Clones and installs. `env` is what releases run with; the installation reads the registry that the caller uses. */
+  /** Clones and installs. Releases run with `env`; the installation uses the caller's registry. */
   static async create(workspace: string, path: string, env: NodeJS.ProcessEnv): Promise<ReleaseClone> {
     await run('git', ['clone', '--quiet', '--no-local', workspace, path], { cwd: workspace, env })
     const clone = new ReleaseClone(path, env)

@@ -7,15 +7,15 @@ import type { RehearsalReport } from './report.ts'
 interface Rehearsal {
   readonly clone: ReleaseClone
   readonly report: RehearsalReport
-  /** The URL of the registry that is published to. */
+  /** The URL of the target registry. */
   readonly registry: string
 }
 
 interface ChangeRelease {
-  /** The package that changes. */
+  /** The package to change. */
   readonly name: string
   readonly subject: string
-  /** The version part that the changed package moves. Its dependents move their patch number. */
+  /** The part of the version that must increase in the changed package. Its dependents increase their patch number. */
   readonly moves: 'minor' | 'patch'
 }
 
@@ -31,12 +31,12 @@ function printVersions({ clone, report }: Rehearsal, before: Versions): void {
   }
 }
 
-/** The section of a changelog that the last release wrote. */
+/** Returns the section of a changelog that the last release wrote. */
 function newest(changelog: string): string {
   return `${changelog.split(/\n(?=## )/)[0]?.trim() ?? ''}\n`
 }
 
-/** Expects every version of the manifests to be in the registry, and to be its newest. */
+/** Expects the registry to have every version of the manifests as its newest. */
 async function expectPublished({ clone, report, registry }: Rehearsal): Promise<void> {
   const published = [...clone.versions().keys()].map(async (name) => {
     const response = await fetch(`${registry}${encodeURIComponent(name)}`)
@@ -48,8 +48,8 @@ async function expectPublished({ clone, report, registry }: Rehearsal): Promise<
 }
 
 /**
- * Releases every package as HEAD has it. Before the first tag this is the first release, of the versions that the manifests
- * hold; later it is an ordinary one, and packages that did not change are published with it, so that the empty registry has them.
+ * Releases every package at HEAD. Before the first tag this is the first release, with the versions in the manifests.
+ * Later it is an ordinary one, which also publishes unchanged packages, so that the empty registry has them.
  */
 export async function releaseEverything(rehearsal: Rehearsal): Promise<void> {
   const { clone, report } = rehearsal
@@ -76,7 +76,11 @@ export async function releaseEverything(rehearsal: Rehearsal): Promise<void> {
   }
   await expectPublished(rehearsal)
   const problems = lockFileProblems(lockBefore, readLockFile(clone.path))
-  report.expect('the lock file keeps its packages and names no registry', problems.length === 0, problems.join(', '))
+  report.expect(
+    'the lock file keeps its packages and contains no address of a registry',
+    problems.length === 0,
+    problems.join(', '),
+  )
 }
 
 /** Commits a change of one package, releases, and expects that only this package and its dependents have new versions. */
@@ -92,10 +96,10 @@ export async function releaseChange(rehearsal: Rehearsal, change: ChangeRelease)
   await clone.commit({ name, folder, subject })
 
   await clone.nx('release', '--skip-publish')
-  // A publish that failed half-way has published some packages; the next one publishes the rest.
+  // A publish that fails half-way has published some packages; the next one publishes the others.
   await clone.nx('release', 'publish', `--projects=${name}`)
   const resumed = await clone.nx('release', 'publish')
-  report.expect('a repeated publish skips what is published', resumed.includes(`Skipped package "${name}"`), resumed)
+  report.expect('a repeated publish skips published versions', resumed.includes(`Skipped package "${name}"`), resumed)
 
   printVersions(rehearsal, before)
   const after = clone.versions()
@@ -132,5 +136,9 @@ export async function releaseChange(rehearsal: Rehearsal, change: ChangeRelease)
   }
   await expectPublished(rehearsal)
   const problems = lockFileProblems(lockBefore, readLockFile(clone.path))
-  report.expect('the lock file keeps its packages and names no registry', problems.length === 0, problems.join(', '))
+  report.expect(
+    'the lock file keeps its packages and contains no address of a registry',
+    problems.length === 0,
+    problems.join(', '),
+  )
 }

@@ -1,4 +1,4 @@
-/** What the rehearsal expected and how long its steps took. */
+/** The expectations of the rehearsal, and the durations of its steps. */
 export class RehearsalReport {
   readonly #log: (line: string) => void
   readonly #steps: { readonly name: string; readonly seconds: number }[] = []
@@ -13,7 +13,7 @@ export class RehearsalReport {
     return this.#failures
   }
 
-  /** Runs a step and notes its duration. A step that throws ends the rehearsal. */
+  /** Runs a step and records its duration. A step that throws ends the rehearsal. */
   async step<T>(name: string, work: () => T | Promise<T>): Promise<T> {
     this.#log(`\n== ${name}`)
     const started = performance.now()
@@ -30,7 +30,7 @@ export class RehearsalReport {
     this.#log(`   ${text}`)
   }
 
-  /** Notes an expectation; `found` says what is there instead. The rehearsal goes on either way. */
+  /** Records an expectation; `found` is the actual state. The rehearsal continues in both cases. */
   expect(what: string, holds: boolean, found = ''): void {
     this.#expectations += 1
     this.#log(`   ${holds ? 'ok  ' : 'FAIL'} ${what}${holds || found === '' ? '' : `: ${found}`}`)

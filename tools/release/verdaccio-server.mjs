@@ -1,4 +1,4 @@
-// Runs in the folder that verdaccio was installed in (see local-registry.ts), and prints the port that it listens on.
+// Runs in the folder of the verdaccio installation (see local-registry.ts), and prints the port that it listens on.
 import { join } from 'node:path'
 
 import { runServer } from 'verdaccio'

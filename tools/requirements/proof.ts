@@ -2,13 +2,16 @@ import { citedByName } from './citation.ts'
 import type { Need } from './needs.ts'
 import type { Requirement } from './requirement.ts'
 
-/** A test of a finished run: its own name, the names of the groups around it, and how it ended. */
+/** A test of a finished run: its own name, the names of the groups around it, and its result. */
 export interface FinishedTest {
   readonly names: readonly string[]
   readonly state: 'passed' | 'failed' | 'skipped' | 'pending'
 }
 
-/** Returns a line for each requirement that no passed test of the run cites. `missing` are the needs this machine does not meet. */
+/**
+ * Returns a line for each requirement that no passed test of the run cites. `missing` lists the needs that this machine
+ * does not meet.
+ */
 export function unproven(
   requirements: readonly Requirement[],
   tests: readonly FinishedTest[],

@@ -2,16 +2,16 @@ import type { Requirement } from './requirement.ts'
 import { section } from './requirement.ts'
 
 const REGISTRY_DECISIONS: Readonly<Record<string, string>> = {
-  R1: '400, 403, 404 and 409 are {error, message, details}; all problems of a card are told at once; a card over 64 KiB is 400',
+  R1: '400, 403, 404 and 409 are {error, message, details}; an answer lists all problems of a card; a card over 64 KiB is 400',
   R2: 'timestamps are ISO 8601 UTC with milliseconds; unknown fields are kept, server-set fields of a caller ignored',
   R3: 'skill_tags matches any of the tags, limit is 1 or more or 400, the order is by agent_id',
   R4: 'only the owner or an Admin registers again, deregisters or heartbeats; an Admin keeps registered_by; heartbeat for an unknown agent is 400',
-  R5: 'an agent of which nothing is heard for the TTL is removed everywhere, once, and counted; a restart begins the clock anew',
+  R5: 'an agent that is silent for the TTL is removed everywhere, once, and counted; a restart restarts the clock',
   R6: 'heartbeats replicate at most every fifth of the TTL, and start-up follows the number of agents',
-  R7: 'MaxAgents holds over the cluster: the later of two that race past it is removed',
+  R7: 'MaxAgents applies to the cluster: the later of two registrations that exceed it is removed',
   R8: 'agent addresses are checked at registration and when connecting; link-local and metadata are always refused',
-  R9: 'a lookup that misses locally asks the engine before it says no; AgentMaxConcurrency is per serving node',
-  R10: 'with A2A disabled there is neither /a2a nor /agents nor an agent tool',
+  R9: 'a lookup that misses locally asks the engine before it answers; AgentMaxConcurrency is per serving node',
+  R10: 'with A2A disabled, /a2a, /agents and the agent tools do not exist',
   R11: 'a caller owns a bounded number of agents',
 }
 

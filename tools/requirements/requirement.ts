@@ -1,17 +1,17 @@
 import type { Need } from './needs.ts'
 
-/** One normative statement: what must hold, and where it is written. Tests cite its id at the start of their names. */
+/** A normative statement and its source. Tests cite its id at the start of their names. */
 export interface Requirement {
   /** Short and stable: `TOOL-3` for the specification, `M7` for a decision. */
   readonly id: string
-  /** The section of the specification, or the decision record, that says it. */
+  /** The section of the specification, or the decision record, with the statement. */
   readonly source: string
   readonly behavior: string
-  /** Its tests may be skipped on a machine without this program. Without a need, a skipped test shows nothing. */
+  /** The program without which its tests may be skipped. Without a need, a skipped test proves nothing. */
   readonly needs?: Need
 }
 
-/** Requirements of one section, numbered in the order given. */
+/** Returns the requirements of one section, numbered in the given order. */
 export function section(
   prefix: string,
   source: string,

@@ -14,22 +14,22 @@ import type { Order } from './pushing-agent.ts'
 
 const HELP = `node --conditions=@signalbox/source tools/soak/agent-streams.ts [options]
 
-Agents' streams through the real server: an agent that pushes far more than its client reads, many idle streams, and
-clients that go away. Exits with 1 when memory grew, something was lost, or something stayed behind.
+Agents' streams through the real server: an agent that sends far more than its client reads, many idle streams, and
+clients that disconnect. Exits with 1 if memory grew, an event was lost, or a stream was not released.
 
-  --mebibytes N  how much the agent pushes (default 640)
+  --mebibytes N  MiB that the agent sends (default 640)
   --rate N       MiB a second that the client reads (default 1)
-  --seconds N    how long it reads at that rate; then it reads as fast as it can (default: to the end)
+  --seconds N    duration of reading at that rate; then it reads at full speed (default: to the end)
   --streams N    idle streams, half of whose clients are cut (default 1000)
 `
 
 const MIB = 1_048_576
 const EVENT_BYTES = 65_536
-/** How much either process may grow while the client is slow. */
+/** The allowed growth of either process while the client is slow, in MiB. */
 const GROWTH_MIB = 32
-/** What an idle stream may take, both sides. */
+/** The allowed memory of an idle stream, both sides, in KiB. */
 const IDLE_KIB = 70
-/** How soon nothing may be left of clients that went away, in milliseconds. */
+/** The time within which streams of disconnected clients must be released, in milliseconds. */
 const GONE_MS = 2_000
 const TICK_MS = 50
 const WARM_UP: Order = { events: 500, bytes: EVENT_BYTES }
@@ -38,7 +38,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 const problems: string[] = []
 
-/** Resident memory of a process, in MiB, as the kernel counts it. */
+/** Returns the resident memory of a process, in MiB, as the kernel counts it. */
 function residentMib(pid: number): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024
@@ -59,7 +59,7 @@ function openStream(server: SignalboxServer, text: string): Promise<IncomingMess
   })
 }
 
-/** Counts events, and whether they came in order with one end. */
+/** Counts events, and checks their order and their single end. */
 class Counter {
   #rest = ''
   events = 0
@@ -84,7 +84,7 @@ class Counter {
   }
 }
 
-/** Reads at most so many bytes a second, for so long, and what is left then as fast as it comes. */
+/** Reads at a limited rate for a limited time, and then the rest at full speed. */
 async function readAt(
   response: IncomingMessage,
   bytesPerSecond: number,
@@ -116,7 +116,7 @@ async function readAt(
   await ended
 }
 
-/** An agent that pushes far more than its client reads. */
+/** Runs an agent that sends far more than its client reads. */
 async function slowClient(
   server: SignalboxServer,
   agent: MeasuredProcess,
@@ -162,10 +162,10 @@ async function slowClient(
   )
   if (grown.server > GROWTH_MIB || grown.agent > GROWTH_MIB) problems.push('memory grew')
   if (counter.events !== events || counter.ends !== 1 || counter.disorder > 0)
-    problems.push('events lost, doubled or out of order')
+    problems.push('events lost, duplicated or out of order')
 }
 
-/** Streams on which nothing happens, half of whose clients then go away. */
+/** Opens idle streams and disconnects half of their clients. */
 async function idleStreams(server: SignalboxServer, agent: MeasuredProcess, count: number): Promise<void> {
   const open = async (streams: number): Promise<IncomingMessage[]> => {
     const opened: IncomingMessage[] = []
@@ -200,8 +200,8 @@ async function idleStreams(server: SignalboxServer, agent: MeasuredProcess, coun
   print(`${count} idle streams: ${kib.toFixed(1)} KiB each, both sides`)
   print(`${cut} clients cut: gauge and the agent's streams back after ${taken.toFixed(0)} ms, ${cancels} stream_cancel`)
   if (kib > IDLE_KIB) problems.push('idle streams are too large')
-  if (taken > GONE_MS) problems.push('streams stayed behind')
-  if (cancels !== cut) problems.push('the agent was not told of each cancelled stream once')
+  if (taken > GONE_MS) problems.push('streams were not released')
+  if (cancels !== cut) problems.push('the agent did not get one notification for each cancelled stream')
   for (const response of streams) response.destroy()
   await leftWithin(0)
 }

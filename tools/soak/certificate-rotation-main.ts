@@ -7,11 +7,11 @@ import { rotationProblems, rotationText } from './rotation.ts'
 const HELP = `npm run soak -- certificate-rotation [options]
 
 Certificates are replaced while clients call the real server over TLS, half of them on a new connection for each request.
-Exits with 1 when a request failed, or when a certificate was not taken up.
+Exits with 1 if a request failed, or if the server did not load a certificate.
 
-  --seconds N   how long (default 30)
+  --seconds N   duration (default 30)
   --clients N   concurrent clients (default 64)
-  --interval N  milliseconds from one certificate taken up to the next (default 500)
+  --interval N  milliseconds from one loaded certificate to the next (default 500)
 `
 
 exitOnSignals()

@@ -7,7 +7,7 @@ import { startSignalbox } from '../harness/signalbox-server.ts'
 import type { RotationOptions, RotationReport } from './rotation.ts'
 import { replaceFile, RotationLoad, testCertificate } from './rotation.ts'
 
-/** How soon a new certificate must be taken up, in milliseconds: the server reads the files each second. */
+/** The time within which the server must load a new certificate, in milliseconds: it reads the files each second. */
 const PATIENCE_MS = 10_000
 
 const CERTIFICATES = ['server', 'next-server'].map((name) => ({
@@ -15,7 +15,7 @@ const CERTIFICATES = ['server', 'next-server'].map((name) => ({
   key: testCertificate(`${name}.key`),
 }))
 
-/** The certificate that the server shows to a new connection. */
+/** Returns the certificate that the server shows to a new connection. */
 function shown(url: string, ca: string): Promise<string> {
   const { hostname, port } = new URL(url)
   return new Promise((resolve, reject) => {
@@ -28,8 +28,8 @@ function shown(url: string, ca: string): Promise<string> {
 }
 
 /**
- * Certificates are replaced while clients call the real server over TLS: half of them on one connection each, half on a
- * new one for each request.
+ * Replaces certificates while clients call the real server over TLS: half of them on one connection each, half on a new
+ * one for each request.
  */
 export async function rotateCertificates(options: RotationOptions): Promise<RotationReport> {
   await using stack = new AsyncDisposableStack()
@@ -38,7 +38,7 @@ export async function rotateCertificates(options: RotationOptions): Promise<Rota
   const use = async (index: number): Promise<void> => {
     const { cert = '', key = '' } = CERTIFICATES[index % CERTIFICATES.length] ?? {}
     replaceFile(files.key, key)
-    // As two writes are: for a moment key and certificate do not go together.
+    // Two separate writes, so for a moment key and certificate do not match.
     await pause(Math.random() * 50)
     replaceFile(files.cert, cert)
   }

@@ -8,21 +8,21 @@ import { startSignalbox } from '../harness/signalbox-server.ts'
 
 export interface FileLimitReport {
   readonly openFiles: number
-  /** Of so many connections, so many were closed at once. */
+  /** The number of connections, and of those that were closed at once. */
   readonly tried: number
   readonly refused: number
-  /** Whether somebody who was there before was answered meanwhile, and could store a message. */
+  /** True if an existing connection got answers meanwhile, and could store a message. */
   readonly othersServed: boolean
   /** The status of a probe of the operators' listener meanwhile. */
   readonly operatorStatus: number
-  /** Lines of the log that tell it. */
+  /** The lines of the log about the limit. */
   readonly lines: readonly string[]
-  /** Whether a new connection was served when those were gone. */
+  /** True if a new connection was served after the others were closed. */
   readonly servedAfter: boolean
   readonly exitCode: number | null
 }
 
-/** More connections than the process may have open files. */
+/** Opens more connections than the process may have open files. */
 export async function atFileLimit(openFiles: number): Promise<FileLimitReport> {
   await using folder = await TemporaryFolder.create('file-limit')
   await using server = await startSignalbox({
@@ -47,7 +47,7 @@ export async function atFileLimit(openFiles: number): Promise<FileLimitReport> {
     return socket.resume()
   })
   await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => {})))
-  // A connection that is refused is made by the system first.
+  // The system first accepts a connection that the server then refuses.
   for (let before = -1; before !== closed.size;) {
     before = closed.size
     await new Promise((resolve) => setTimeout(resolve, 500))
@@ -70,15 +70,15 @@ export async function atFileLimit(openFiles: number): Promise<FileLimitReport> {
   return { openFiles, tried, refused, othersServed, operatorStatus, lines, servedAfter, exitCode }
 }
 
-/** What must hold at the limit; empty when it did. */
+/** Returns the failed expectations at the limit; empty if all were met. */
 export function fileLimitProblems(report: FileLimitReport): string[] {
   const problems: string[] = []
   if (report.refused === 0) problems.push('no connection was refused')
   if (report.refused === report.tried) problems.push('every connection was refused')
-  if (!report.othersServed) problems.push('who was there before was not served')
+  if (!report.othersServed) problems.push('an existing connection was not served')
   if (report.operatorStatus !== 200) problems.push(`/health answered ${report.operatorStatus}`)
-  if (report.lines.length === 0) problems.push('the log says nothing')
-  if (!report.servedAfter) problems.push('nobody was served afterwards')
+  if (report.lines.length === 0) problems.push('the log does not report the limit')
+  if (!report.servedAfter) problems.push('no connection was served afterwards')
   if (report.exitCode !== 0) problems.push(`the server ended with exit code ${report.exitCode}`)
   return problems
 }

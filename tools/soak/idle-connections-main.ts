@@ -6,12 +6,12 @@ import { IDLE_KINDS, idleConnections } from './idle-connections.ts'
 
 const HELP = `npm run soak -- idle-connections [options]
 
-Connections to the real server that do nothing, or stop after half a head or a whole request: others are answered
+Idle connections to the real server, some after half a head or a whole request: other clients get answers
 meanwhile, the memory of each is printed, and the server closes them in time. Then more connections than the server may
-have files open. Exits with 1 when one of these did not hold. It takes two minutes; both ends need that many open files
+have files open. Exits with 1 if a check failed. It takes two minutes; both ends need that many open files
 (ulimit -n).
 
-  --connections N  how many (default 10000)
+  --connections N  number of connections (default 10000)
   --files N        open files of the server in the second part (default 512)
 `
 

@@ -7,37 +7,42 @@ import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
 import { quantile } from '../bench/statistics.ts'
 
-/** What an idle client did before it stopped: nothing, half a head of a request, or a whole request. */
+/** The last action of an idle client: nothing, half a head of a request, or a whole request. */
 export const IDLE_KINDS = ['silent', 'half a head', 'used once'] as const
 
 type IdleKind = (typeof IDLE_KINDS)[number]
 
-/** How long after its last byte the server closes each, in seconds: the time for a head, and for the next request. */
+/**
+ * The time after its last byte at which the server closes each, in seconds: the time-outs for a head and for the next
+ * request.
+ */
 const CLOSED_AFTER_S: Readonly<Record<IdleKind, number>> = { silent: 15, 'half a head': 15, 'used once': 75 }
 
-/** How much later a busy server may be. It looks every 5 seconds. */
+/** The allowed delay of a busy server, in seconds. It checks every 5 seconds. */
 const LATE_S = 15
 
-/** So many are opened at once, so that no backlog overflows. */
+/** The number of connections that are opened at once, so that no backlog overflows. */
 const PORTION = 200
 
 export interface IdleOptions {
   readonly connections: number
-  /** Whether to wait until the server has closed them all, a minute and a half. */
+  /** True to wait until the server has closed them all, a minute and a half. */
   readonly untilClosed: boolean
   readonly log: (line: string) => void
 }
 
 export interface IdleReport {
   readonly connections: number
-  /** Connections that could not be made. */
+  /** The number of connections that could not be opened. */
   readonly lost: number
   readonly openSeconds: number
-  /** Memory of the server for each connection. */
+  /** The server's memory for each connection, in KiB. */
   readonly kib: number
-  /** Of calls that others make meanwhile, each on a new connection. */
+  /** The latencies of other calls meanwhile, each on a new connection, in milliseconds. */
   readonly callMs: { readonly p50: number; readonly p99: number; readonly max: number }
-  /** By kind, how old the first and the last were when the server closed them; not all did where that was not waited for. */
+  /**
+   * By kind, the ages of the first and the last connection when the server closed them; incomplete without the wait.
+   */
   readonly closedAfter: Readonly<Partial<Record<IdleKind, { readonly first: number; readonly last: number }>>>
   readonly open: number
   readonly problems: readonly string[]
@@ -48,13 +53,13 @@ class IdleConnection {
   readonly opened: Promise<boolean>
   readonly #socket: Socket
   #since = performance.now()
-  /** Seconds after its last byte at which the server closed it. */
+  /** The seconds after its last byte at which the server closed it. */
   closedAfter: number | undefined
 
   constructor(base: string, index: number) {
     this.kind = IDLE_KINDS[index % IDLE_KINDS.length] ?? 'silent'
     const { hostname: host, port } = new URL(base)
-    // An address has 28,000 ports for clients, and others need some.
+    // An address has 28,000 ports for clients, and other clients need some.
     const socket = connect({ host, port: Number(port), localAddress: `127.0.0.${2 + (index % 8)}` })
     this.#socket = socket
     this.opened = new Promise((resolve) => {
@@ -82,7 +87,7 @@ class IdleConnection {
   }
 }
 
-/** How long others wait for an answer, each on a new connection, in milliseconds. */
+/** Measures the latencies of other clients, each on a new connection, in milliseconds. */
 async function callTimes(http: string, calls: number): Promise<number[]> {
   const request = postBytes(`${http}/mcp`, '{"jsonrpc":"2.0","id":1,"method":"ping"}')
   const times: number[] = []
@@ -134,12 +139,12 @@ function closings(idle: readonly IdleConnection[]): IdleReport['closedAfter'] {
 
 function problemsOf(lost: number, open: number, closedAfter: IdleReport['closedAfter']): string[] {
   const problems: string[] = []
-  if (lost > 0) problems.push(`${lost} connections could not be made`)
+  if (lost > 0) problems.push(`${lost} connections could not be opened`)
   if (open > 0) problems.push(`${open} connections were not closed`)
   for (const kind of IDLE_KINDS) {
     const { first, last } = closedAfter[kind] ?? {}
     if (first === undefined || last === undefined) continue
-    // The clock of the client begins a little after that of the server.
+    // The client's clock starts a little after the server's.
     if (first < CLOSED_AFTER_S[kind] - 1) problems.push(`${kind}: one was closed after ${first.toFixed(1)} s already`)
     if (last > CLOSED_AFTER_S[kind] + LATE_S) problems.push(`${kind}: one was closed after ${last.toFixed(1)} s only`)
   }
@@ -170,11 +175,11 @@ async function measure(server: SignalboxServer, options: IdleOptions): Promise<I
   }
 }
 
-/** Thousands of connections to the real server that do nothing, while others make calls. */
+/** Holds thousands of idle connections to the real server, while other clients make calls. */
 export async function idleConnections(options: IdleOptions): Promise<IdleReport> {
   await using folder = await TemporaryFolder.create('idle-connections')
   const env = { NODE_OPTIONS: '--expose-gc' }
   await using server = await startSignalbox({ storePath: folder.join('store'), env })
-  // Awaited here: the server is gone when this returns.
+  // Awaited here, because the server ends when this function returns.
   return await measure(server, options)
 }

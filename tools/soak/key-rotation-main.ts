@@ -7,12 +7,12 @@ import { rotationProblems, rotationText } from './rotation.ts'
 const HELP = `npm run soak -- key-rotation [options]
 
 Keys of tokens rotate while clients call the real server with tokens that they renew: a new key is published before it
-signs, an old one withdrawn when its last token is over. Exits with 1 when a request failed.
+signs, an old one withdrawn when its last token has expired. Exits with 1 if a request failed.
 
-  --seconds N   how long (default 30)
-  --clients N   concurrent clients, each on a connection of its own (default 64)
+  --seconds N   duration (default 30)
+  --clients N   concurrent clients, each with its own connection (default 64)
   --interval N  milliseconds from one rotation to the next (default 1000)
-  --source S    where the server has the keys from: url or file (default: one after the other)
+  --source S    the source of the server's keys: url or file (default: both in sequence)
 `
 
 exitOnSignals()

@@ -12,15 +12,17 @@ import type { RotationOptions, RotationReport } from './rotation.ts'
 import { isResult, replaceFile, RotationLoad } from './rotation.ts'
 
 export interface KeyRotationOptions extends RotationOptions {
-  /** Where the server has the keys from: a URL, or a file. */
+  /** The source of the server's keys: a URL, or a file. */
   readonly source: 'url' | 'file'
 }
 
-/** How old a token may be before its client has it renewed, and how long after its key's last one it is good, in milliseconds. */
+/**
+ * The age at which a client renews its token, and the validity of a token after its key's last use, in milliseconds.
+ */
 const RENEW_MS = 1_000
 const LIFETIME_MS = 5_000
 
-/** The server reads a file each second: a key must be published that much before it is used. */
+/** The server reads a file each second, so the issuer publishes a key this much before its first use. */
 const FILE_LEAD_MS = 3_000
 
 const PING = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
@@ -31,7 +33,10 @@ interface Key {
   readonly jwk: JWK
 }
 
-/** An issuer as providers are: a key is published before it signs, and withdrawn when no token is good any more that it signed. */
+/**
+ * An issuer that behaves like a provider: it publishes a key before it signs with it, and withdraws the key when its
+ * last token has expired.
+ */
 class Issuer {
   readonly #publish: (keySet: string) => void
   readonly #published: Key[] = []
@@ -42,7 +47,7 @@ class Issuer {
     this.#publish = publish
   }
 
-  /** Takes a new key, after it has been public for so many milliseconds. */
+  /** Switches to a new key, after it has been public for this many milliseconds. */
   async rotate(leadMs: number): Promise<void> {
     const { publicKey, privateKey } = await generateKeyPair('ES256', { extractable: true })
     const kid = `key-${++this.#made}`
@@ -75,7 +80,7 @@ class Issuer {
   }
 }
 
-/** A client that renews its token, on one connection. `accepted` gets the keys whose tokens were let in. */
+/** A client that renews its token, on one connection. `accepted` gets the keys whose tokens the server accepted. */
 async function openClient(issuer: Issuer, http: string, name: string, accepted: Set<string>) {
   const url = `${http}/mcp`
   const connection = await KeepAliveConnection.open(url)
@@ -87,7 +92,7 @@ async function openClient(issuer: Issuer, http: string, name: string, accepted: 
       const renewed = await issuer.token(name)
       request = postBytes(url, PING, { Authorization: `Bearer ${renewed.token}` })
       kid = renewed.kid
-      // Not all at the same moment.
+      // The clients renew at different moments.
       renewAt = performance.now() + RENEW_MS * (0.5 + Math.random() / 2)
     }
     const answer = await connection.request(request)
@@ -97,7 +102,7 @@ async function openClient(issuer: Issuer, http: string, name: string, accepted: 
   return { call, close: () => connection.close() }
 }
 
-/** Publishes over HTTP what it is given last. */
+/** Publishes its latest value over HTTP. */
 async function openProvider() {
   let keySet = '{"keys":[]}'
   const server = createServer((_request, response) => {
@@ -112,7 +117,7 @@ async function openProvider() {
   return { url: `http://127.0.0.1:${port}/jwks.json`, publish: (text: string) => void (keySet = text), close }
 }
 
-/** Keys rotate while clients call the real server with tokens that they renew. */
+/** Rotates keys while clients call the real server with tokens that they renew. */
 export async function rotateKeys(options: KeyRotationOptions): Promise<RotationReport> {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(await TemporaryFolder.create('key-rotation'))
@@ -146,7 +151,7 @@ export async function rotateKeys(options: KeyRotationOptions): Promise<RotationR
     await pause(options.intervalMs)
   }
   await Promise.all(rotating)
-  // Until every client has renewed its token, and a little longer.
+  // Waits until every client has renewed its token, and a little longer.
   await pause(2 * RENEW_MS)
   load.ended = true
   await calls
@@ -157,7 +162,7 @@ export async function rotateKeys(options: KeyRotationOptions): Promise<RotationR
     requests: load.requests,
     failures: load.failures,
     rotations: rotating.length,
-    // The first key was there before.
+    // The first key existed before the load.
     takenUp: accepted.size - 1,
     exitCode: await server.process.stop(),
   }

@@ -1,12 +1,12 @@
 const HELP = `npm run soak -- [subject] [options]
 
   messages               long polls and senders at once (the default)
-  agent-streams          agents' streams: slow readers, many idle ones, clients that go away
+  agent-streams          agents' streams: slow readers, many idle ones, clients that disconnect
   key-rotation           keys of tokens that rotate under load
   certificate-rotation   certificates that are replaced under load
-  idle-connections       thousands of connections that do nothing
+  idle-connections       thousands of idle connections
 
-Each tells its options with --help, and exits with 1 when what it looks after did not hold.
+Each lists its options with --help, and exits with 1 if a check failed.
 `
 
 const SUBJECTS: ReadonlyMap<string, () => Promise<unknown>> = new Map([
@@ -24,7 +24,7 @@ if (subject === undefined || first === '--help') {
   process.stdout.write(HELP)
   process.exitCode = first === '--help' ? 0 : 2
 } else {
-  // What is left is the subject's own.
+  // The other arguments belong to the subject.
   if (named) process.argv.splice(2, 1)
   await subject()
 }

@@ -7,15 +7,15 @@ import { soak, soakProblems } from './run.ts'
 
 const HELP = `npm run soak -- [options]
 
-Long polls and senders at once against the real server, over HTTP. Exits with 1 on an error, a message lost or doubled,
-or an event loop that is late beyond its budget.
+Long polls and senders at once against the real server, over HTTP. Exits with 1 on an error, a lost or duplicated message,
+or an event-loop delay over the budget.
 
-  --seconds N    how long (default 60)
+  --seconds N    duration (default 60)
   --warm-up N    seconds of the same load before that, in which delays are not counted (default 10)
   --polls N      concurrent long polls (default 200)
   --senders N    concurrent senders (default 64)
   --queues N     queues they share (default 20)
-  --rate N       sends a second of all senders together; 0, the default, is as fast as they are acknowledged
+  --rate N       sends a second of all senders together; 0, the default, sends after each acknowledgement
   --budget MS    event-loop delay p99 (default 5)
 `
 
@@ -32,7 +32,7 @@ const { values } = parseArgs({
   },
 })
 
-/** The clients on one core, the server on the other, as in the benchmarks. */
+/** The clients run on one core, the server on the other, as in the benchmarks. */
 function pin(): number | undefined {
   if (cpus().length < 2) return undefined
   try {

@@ -1,12 +1,12 @@
-// An agent in a process of its own, for the soak of agents' streams: it pushes what it is asked for as fast as it is read,
-// or keeps a stream open, and remembers which streams it was told are cancelled.
+// An agent in a separate process, for the soak of agents' streams: it sends the requested bytes at the reader's speed,
+// or keeps a stream open, and records the streams whose cancellation it was notified of.
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 import { answerCalls } from '../harness/calls.ts'
 
-/** What the text of a message asks for. */
+/** The request in the text of a message. */
 export interface Order {
   readonly events: number
   readonly bytes: number

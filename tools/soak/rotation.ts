@@ -7,17 +7,17 @@ import { WORKSPACE } from '../harness/signalbox-server.ts'
 export interface RotationOptions {
   readonly seconds: number
   readonly clients: number
-  /** From one rotation to the next, in milliseconds. */
+  /** The time between two rotations, in milliseconds. */
   readonly intervalMs: number
 }
 
 export interface RotationReport {
   readonly seconds: number
   readonly requests: number
-  /** What went wrong, each time it did. */
+  /** The failures, one entry each. */
   readonly failures: readonly string[]
   readonly rotations: number
-  /** How many of them the server was seen to take up. */
+  /** The number of rotations that the server was seen to apply. */
   readonly takenUp: number
   readonly exitCode: number | null
 }
@@ -26,13 +26,13 @@ export function isResult({ status, body }: HttpAnswer): boolean {
   return status === 200 && body.includes('"result":')
 }
 
-/** What clients do while something rotates, and what came of it. */
+/** The clients' load during rotations, and its results. */
 export class RotationLoad {
   readonly failures: string[] = []
   requests = 0
   ended = false
 
-  /** Calls again and again until the load has ended; anything but a result is a failure. */
+  /** Calls repeatedly until the load has ended; anything except a result is a failure. */
   async client(call: () => Promise<HttpAnswer>): Promise<void> {
     while (!this.ended) {
       try {
@@ -48,12 +48,12 @@ export class RotationLoad {
   }
 }
 
-/** Why a rotation failed; empty when it did not. */
+/** Returns the reasons why a rotation failed; empty if it succeeded. */
 export function rotationProblems({ requests, failures, rotations, takenUp, exitCode }: RotationReport): string[] {
   const problems: string[] = []
-  if (requests === 0) problems.push('nothing was asked')
+  if (requests === 0) problems.push('no request was sent')
   if (rotations === 0) problems.push('nothing rotated')
-  if (takenUp < rotations) problems.push(`the server took up ${takenUp} of ${rotations} rotations`)
+  if (takenUp < rotations) problems.push(`the server applied ${takenUp} of ${rotations} rotations`)
   if (failures.length > 0) problems.push(`${failures.length} requests failed: ${failures.slice(0, 3).join(' · ')}`)
   if (exitCode !== 0) problems.push(`the server ended with exit code ${exitCode}`)
   return problems

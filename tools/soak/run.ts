@@ -9,18 +9,21 @@ import { quantile } from '../bench/statistics.ts'
 
 export interface SoakOptions {
   readonly seconds: number
-  /** How long before that under the same load: until V8 has compiled what is hot. Delays and latencies then do not count; all else does. */
+  /**
+   * The duration of the same load before the measurement, until V8 has compiled the hot code. Its delays and latencies
+   * do not count; everything else does.
+   */
   readonly warmUpSeconds: number
   /** Concurrent long polls. */
   readonly polls: number
   readonly senders: number
-  /** Queues that polls and senders share. */
+  /** The number of queues that polls and senders share. */
   readonly queues: number
-  /** Sends a second of all senders together; 0 is as fast as they are acknowledged. */
+  /** Sends a second of all senders together; 0 sends after each acknowledgement. */
   readonly rate: number
-  /** The most that the server's event loop may be late, 99 times out of 100, in milliseconds. */
+  /** The allowed delay of the server's event loop, p99, in milliseconds. */
   readonly delayBudgetMs: number
-  /** The core for the server; undefined leaves it to the scheduler. */
+  /** The core for the server; `undefined` leaves the choice to the scheduler. */
   readonly core: number | undefined
   readonly log: (line: string) => void
 }
@@ -32,7 +35,7 @@ export interface SoakReport {
   readonly doubled: number
   readonly unknown: number
   readonly errors: readonly string[]
-  /** After the warm-up: from the moment a send was written to a socket to the moment its message was received. */
+  /** After the warm-up: the times from the socket write of a send to the receipt of its message. */
   readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number }
   readonly loopDelayMs: { readonly p50: number; readonly p99: number; readonly max: number }
   readonly exitCode: number | null
@@ -40,7 +43,7 @@ export interface SoakReport {
   readonly withinBudget: boolean
 }
 
-/** What is on its way, by message body; shared by all clients, which live in this process. */
+/** The messages in transit, by body; shared by all clients, which are in this process. */
 class Traffic {
   readonly #onWay = new Map<string, number>()
   readonly #received = new Set<number>()
@@ -90,7 +93,7 @@ async function poll(http: string, channel: string, traffic: Traffic, stop: Promi
     const call = client.call('queue_receive', { channel, max_messages: 10, wait_timeout_seconds: 60 })
     const result = await Promise.race([call, stop])
     if (result === undefined) {
-      // The client goes away in the middle of its long poll; that must be no error either.
+      // The client disconnects in the middle of its long poll, which must not be an error.
       call.catch(() => undefined)
       break
     }
@@ -135,7 +138,7 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
     send(server.http, channel(i), traffic, intervalMs).catch(failed('sender')),
   )
   await new Promise((resolve) => setTimeout(resolve, options.warmUpSeconds * 1000))
-  // The quantiles of a scrape are those since the scrape before: this one begins the measurement.
+  // The quantiles of a scrape cover the time since the previous scrape, so this one starts the measurement.
   await scrape(server.api)
   traffic.latencies.length = 0
   const ticker = setInterval(() => options.log(`${traffic.sent} sent, ${traffic.received} received`), 10_000)
@@ -145,7 +148,7 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
   clearInterval(ticker)
   const samples = await scrape(server.api)
   const seconds = (performance.now() - begin) / 1000
-  // What was acknowledged last is still on its way to a poll.
+  // The last acknowledged messages are still in transit to a poll.
   for (let i = 0; traffic.onWay > 0 && i < 500; i++) await new Promise((resolve) => setTimeout(resolve, 10))
   stop.resolve(undefined)
   await Promise.all(polls)
@@ -166,7 +169,10 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
   }
 }
 
-/** Many long polls and many senders at once over HTTP: nothing lost, nothing doubled, no error, a free event loop. */
+/**
+ * Runs many long polls and senders at once over HTTP and checks for lost and duplicated messages, errors, and a slow
+ * event loop.
+ */
 export async function soak(options: SoakOptions): Promise<SoakReport> {
   await using folder = await TemporaryFolder.create('soak')
   await using server = await startSignalbox({ storePath: folder.join('store'), core: options.core })
@@ -174,16 +180,16 @@ export async function soak(options: SoakOptions): Promise<SoakReport> {
   return { ...figures, exitCode: await server.process.stop() }
 }
 
-/** Why a soak failed; empty when it did not. */
+/** Returns the reasons why a soak failed; empty if it succeeded. */
 export function soakProblems(report: SoakReport): string[] {
   const problems: string[] = []
-  if (report.received === 0) problems.push('nothing was received')
+  if (report.received === 0) problems.push('no message was received')
   if (report.lost > 0) problems.push(`${report.lost} messages lost`)
-  if (report.doubled > 0) problems.push(`${report.doubled} messages doubled`)
-  if (report.unknown > 0) problems.push(`${report.unknown} messages that nobody sent`)
+  if (report.doubled > 0) problems.push(`${report.doubled} messages duplicated`)
+  if (report.unknown > 0) problems.push(`${report.unknown} messages that were never sent`)
   if (report.errors.length > 0)
     problems.push(`${report.errors.length} errors: ${report.errors.slice(0, 3).join(' · ')}`)
   if (report.exitCode !== 0) problems.push(`the server ended with exit code ${report.exitCode}`)
-  if (!report.withinBudget) problems.push('the event loop was late beyond its budget')
+  if (!report.withinBudget) problems.push('the event-loop delay exceeded its budget')
   return problems
 }

@@ -7,10 +7,10 @@ import { PARTS, secondsOf } from './plan.ts'
 
 const HELP = `npm run test:stress -- [options]
 
-Runs what is too long for \`npm test\`, one part after the other, and exits with 1 when one of them failed.
+Runs the checks that are too long for \`npm test\`, in sequence, and exits with 1 if one failed.
 
-  --minutes N      how long, all parts together (default 20); the attacks and the idle connections end on their own
-  --only PART,…    only these: ${PARTS.map(({ name }) => name).join(', ')}
+  --minutes N      duration of all parts together (default 20); the attacks and the idle connections have their own duration
+  --only PART,…    only these parts: ${PARTS.map(({ name }) => name).join(', ')}
 `
 
 const { values } = parseArgs({
@@ -39,7 +39,7 @@ if (values.help) {
   if (!(minutes > 0)) throw new Error(`--minutes is ${values.minutes}; it must be a number above 0`)
   const names = values.only?.split(',') ?? PARTS.map(({ name }) => name)
   const unknown = names.find((name) => !PARTS.some((part) => part.name === name))
-  if (unknown !== undefined) throw new Error(`--only ${unknown}: there is no such part; --help lists them`)
+  if (unknown !== undefined) throw new Error(`--only ${unknown}: no such part; --help lists them`)
   const parts = PARTS.filter(({ name }) => names.includes(name))
   const failed: string[] = []
   for (const [part, seconds] of secondsOf(parts, minutes)) {

@@ -10,7 +10,7 @@ export interface StressPart {
 /** The duration of one kill of `npm run crash` with its start and load, in seconds. */
 const CRASH_ROUND_SECONDS = 3
 
-/** Every long run there is. A part that ends on its own, such as the attacks, may take less or more than its share. */
+/** Every long run. A part with its own duration, such as the attacks, may take less or more than its share. */
 export const PARTS: readonly StressPart[] = [
   { name: 'files', share: 3, command: () => ['test:stress:files'] },
   { name: 'fuzz', share: 2, command: (seconds) => ['fuzz', '--', '--minutes', String(seconds / 60)] },
@@ -23,7 +23,7 @@ export const PARTS: readonly StressPart[] = [
     },
   },
   { name: 'chaos', share: 3, command: (seconds) => ['cluster', '--', 'chaos', '--minutes', String(seconds / 60)] },
-  // Delays are judged by hand on a quiet machine: here the budget is wide.
+  // Delays are judged manually on a quiet machine, so the budget is wide here.
   {
     name: 'messages',
     share: 2,

@@ -61,7 +61,7 @@ test('chaos - a writer whose entries change places is found, and other writers m
   const order = new WriterOrder()
   for (const [i, body] of ['a#0', 'b#0', 'a#1', 'b#2', 'b#1'].entries()) order.take(i + 1, body)
   order.take(3, 'a#1')
-  expect(order.problems).toEqual(['b#1 at 5 stands behind b#2 at 4'])
+  expect(order.problems).toEqual(['b#1 at 5 comes after b#2 at 4'])
 })
 
 test('chaos - what a client heard is told apart: done, refused, refused without a reason, and no answer', async () => {

@@ -81,7 +81,7 @@ test('release - a lock file that lost, gained or located packages is reported', 
   expect(lockFileProblems(before, after)).toEqual([
     'node_modules/a was dropped',
     'node_modules/c was added',
-    'node_modules/c names a registry',
+    'node_modules/c contains the address of a registry',
   ])
 })
 

@@ -13,14 +13,14 @@ export interface Block {
   readonly text: string
 }
 
-/** The fenced blocks of one section of a page, in order. */
+/** Returns the fenced blocks of one section of a page, in order. */
 export function blocks(page: string, heading: string): readonly Block[] {
   const [, section = ''] = readFileSync(join(ROOT, page), 'utf8').split(`\n## ${heading}\n`)
   const [own = ''] = section.split('\n## ')
   return [...own.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', text = '']) => ({ language, text }))
 }
 
-/** What a block shows, as a pattern: `…` stands for anything. */
+/** Returns a pattern for the text of a block: `…` matches any text. */
 export function shown(text: string): RegExp {
   const parts = text.trim().split('…')
   return new RegExp(`^${parts.map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`)).join('[^]*')}$`)
@@ -31,7 +31,7 @@ export interface Addresses {
   readonly api: string
 }
 
-/** Starts a server as `npm start` does, on free ports and with a store of its own, until the stack is disposed of. */
+/** Starts a server as `npm start` does, on free ports and with a separate store, until the stack is disposed of. */
 export async function startServer(stack: AsyncDisposableStack, env: NodeJS.ProcessEnv = {}): Promise<Addresses> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-page-'))
   stack.defer(() => rmSync(folder, { recursive: true, force: true }))
@@ -51,7 +51,7 @@ export async function startServer(stack: AsyncDisposableStack, env: NodeJS.Proce
   throw new Error('the server ended before it was ready')
 }
 
-/** A broker of its own for what a page shows, in which the default addresses stand for its. */
+/** A separate broker for the examples of a page, which replaces the default addresses by its own. */
 export class PageServer implements AsyncDisposable {
   readonly #stack: AsyncDisposableStack
   readonly addresses: Addresses
@@ -67,13 +67,13 @@ export class PageServer implements AsyncDisposable {
     return new PageServer(stack.move(), addresses)
   }
 
-  /** The text with this broker's addresses. */
+  /** Returns the text with this broker's addresses. */
   here(text: string): string {
     const { http, api } = this.addresses
     return text.replaceAll('http://127.0.0.1:9090', http).replaceAll('http://127.0.0.1:8080', api)
   }
 
-  /** Runs a block of shell, and returns what it wrote. */
+  /** Runs a shell block, and returns its output. */
   async run({ text }: Block): Promise<string> {
     const { stdout } = await promisify(execFile)('bash', ['-euo', 'pipefail', '-c', this.here(text)])
     return stdout.trim()

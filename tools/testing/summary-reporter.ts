@@ -6,12 +6,12 @@ import type { FinishedTest } from '../requirements/proof.ts'
 import { unproven } from '../requirements/proof.ts'
 import type { Requirement } from '../requirements/requirement.ts'
 
-/** What the tests of a package need beside the package, for those who run them without. */
+/** The programs outside npm that a package's tests need, for users who run them without. */
 const NEEDS: Readonly<Record<string, string>> = {
   '@signalbox/engine-nats': 'nats-server is not installed; on Debian `apt-get install nats-server` brings it',
 }
 
-/** Ends a run with one line that people and CI can read alike: `N passed, N failed`. */
+/** Ends a run with one line for people and CI: `N passed, N failed`. */
 export default class SummaryReporter implements Reporter {
   readonly #requirements: readonly Requirement[]
   #vitest: Vitest | undefined

@@ -5,13 +5,13 @@ import { CALL_MS, Clients } from './load.ts'
 
 const CLIENTS = 4
 const PAUSE_MS = 200
-/** `params.configuration.timeout`, and what the gateway adds to it, in seconds. */
+/** `params.configuration.timeout`, and the time that the gateway adds to it, in seconds. */
 const TIMEOUT_S = 5
 const GATEWAY_BUFFER_S = 10
-/** A node that is frozen is waited for, so that what hangs can be told from what is only late, in milliseconds. */
+/** The client waits for a frozen node, to distinguish calls that hang from late ones; in milliseconds. */
 const GIVE_UP_MS = 60_000
 
-/** `message/send` to agents, one after the other. */
+/** Calls `message/send` of agents in sequence. */
 export class AgentCallLoad implements Load {
   readonly ledger = new Ledger('agent call')
   readonly ledgers = [this.ledger]

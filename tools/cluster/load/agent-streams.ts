@@ -15,19 +15,19 @@ const ORDERS: readonly Order[] = [
   { events: 60, everyMs: 100 },
   { events: 20, everyMs: 250 },
 ]
-/** The nodes run with this as `CONNECTORSA2_A_MAX_SSE_IDLE_SECONDS`: after it a stream on which nothing comes is ended. */
+/** The `CONNECTORSA2_A_MAX_SSE_IDLE_SECONDS` of the nodes: the time after which an idle stream ends. */
 export const STREAM_IDLE_S = 30
-/** How long the agent may take until its stream begins, and what the gateway adds to it, in seconds. */
+/** The time-out for the agent's headers, and the time that the gateway adds to it, in seconds. */
 const TIMEOUT_S = 5
 const GATEWAY_BUFFER_S = 10
-/** A node that is frozen is waited for, so that what hangs can be told from what is only late, in milliseconds. */
+/** The client waits for a frozen node, to distinguish calls that hang from late ones; in milliseconds. */
 const GIVE_UP_MS = 90_000
 
 /** Streams of numbered events from agents; each must end with a terminal event or a closed connection. */
 export class AgentStreamLoad implements Load {
   readonly ledger = new Ledger('agent stream')
   readonly ledgers = [this.ledger]
-  /** Of the streams that began: how they ended. */
+  /** The ends of the streams that began. */
   readonly ends = { done: 0, error: 0, closed: 0, hung: 0 }
   readonly #scene: Scene
   readonly #clients: Clients
@@ -45,7 +45,7 @@ export class AgentStreamLoad implements Load {
     }
   }
 
-  /** One stream to its end. */
+  /** Reads one stream to its end. */
   async #follow(client: string, order: Order, base = this.#scene.front): Promise<void> {
     const agent = AGENTS[this.#next++ % AGENTS.length] ?? AGENTS[0]
     const seen = new StreamEvents(this.ledger, order.events)
@@ -101,7 +101,7 @@ interface Envelope {
   readonly payload: { readonly n?: number; readonly at?: number; readonly message?: string; readonly code?: number }
 }
 
-/** What comes on one stream: events in order, none twice, all of them if it is done, and nothing behind the end. */
+/** The events of one stream: in order, no duplicates, complete if the stream is done, and none after the end. */
 export class StreamEvents {
   readonly #ledger: Ledger
   readonly #wanted: number
@@ -114,10 +114,13 @@ export class StreamEvents {
     this.#wanted = wanted
   }
 
-  /** When the agent sent this numbered event, by this process's clock; undefined for the others. */
+  /**
+   * Returns the time at which the agent sent this numbered event, by this process's clock; `undefined` for other
+   * events.
+   */
   take({ event, data }: Pick<EventSourceMessage, 'event' | 'data'>): number | undefined {
     const { payload } = JSON.parse(data) as Envelope
-    if (this.end !== undefined) this.#ledger.break('outOfOrder', `${event} behind the terminal event`)
+    if (this.end !== undefined) this.#ledger.break('outOfOrder', `${event} after the terminal event`)
     if (event === 'task.done') {
       this.end = 'done'
       const missing = this.#wanted - this.#expected

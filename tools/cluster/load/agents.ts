@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url'
 import { MeasuredProcess } from '../../harness/measured-process.ts'
 import { ask, Refused } from './calls.ts'
 
-/** The agents that streams and calls go to. */
+/** The agents for streams and calls. */
 export const AGENTS = ['chaos-one', 'chaos-two'] as const
 
-/** The agents' processes, which nobody strikes. */
+/** The agents' processes, which no disaster strikes. */
 export class AgentProcesses implements AsyncDisposable {
   readonly urls: readonly string[]
   readonly #processes: readonly MeasuredProcess[]
@@ -28,7 +28,7 @@ export class AgentProcesses implements AsyncDisposable {
   }
 }
 
-/** The JSON-RPC request for a message of one text. */
+/** Returns the JSON-RPC request for a message of one text. */
 export function agentRequest(method: 'message/send' | 'message/stream', text: string, timeoutSeconds: number) {
   const message = { kind: 'message', role: 'user', messageId: 'm', parts: [{ kind: 'text', text }] }
   return { jsonrpc: '2.0', id: 1, method, params: { message, configuration: { timeout: timeoutSeconds } } }
@@ -46,7 +46,7 @@ export function rpcResult(answer: unknown): unknown {
   return result
 }
 
-/** A call to an agent through the gateway at this address. @throws Refused, or another Error when there was no answer */
+/** Calls an agent through the gateway at this address. @throws Refused, or another Error if there was no answer */
 export async function callAgent(base: string, agent: string, text: string, timeoutSeconds: number, giveUpMs: number) {
   return rpcResult(await ask(`${base}/a2a/${agent}`, giveUpMs, agentRequest('message/send', text, timeoutSeconds)))
 }

@@ -1,10 +1,10 @@
 import type { ToolResult } from '../../harness/mcp.ts'
 import { McpClient, ToolError } from '../../harness/mcp.ts'
 
-/** The server answered with an error. Whatever else a call rejects with is no answer. */
+/** The server answered with an error. Any other rejection of a call means that there was no answer. */
 export class Refused extends Error {
   override readonly name = 'Refused'
-  /** The product's code, or the HTTP status where there is none. */
+  /** The product's code, or the HTTP status if there is none. */
   readonly code: string
 
   constructor(code: string, message: string) {
@@ -13,7 +13,7 @@ export class Refused extends Error {
   }
 }
 
-/** Rejects when the work is not done in time; the work goes on. */
+/** Rejects when the time is over; the work continues. */
 export async function within<T>(work: Promise<T>, milliseconds: number): Promise<T> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new Error(`no answer in ${milliseconds} ms`)), milliseconds)
@@ -25,7 +25,7 @@ export async function within<T>(work: Promise<T>, milliseconds: number): Promise
   }
 }
 
-/** A tool's call on a connection of its own, at this address. */
+/** Calls a tool on a new connection to this address. */
 export async function callTool(
   base: string,
   name: string,
@@ -40,10 +40,13 @@ export async function callTool(
   }
 }
 
-/** How many calls go over one connection before another node is asked. */
+/** The number of calls on one connection before the client reconnects. */
 const CALLS = 20
 
-/** An MCP client behind a balancer: another connection after some calls, after each failure, and for a call beside another. */
+/**
+ * An MCP client behind a balancer: it reconnects after a number of calls, after each failure, and for a concurrent
+ * call.
+ */
 export class RovingMcp {
   readonly #base: string
   readonly #idle: { readonly client: McpClient; left: number }[] = []
@@ -53,7 +56,7 @@ export class RovingMcp {
     this.#base = base
   }
 
-  /** @throws Refused, or another Error when there was no answer */
+  /** @throws Refused, or another Error if there was no answer */
   async call(name: string, args: Readonly<Record<string, unknown>>, milliseconds: number): Promise<ToolResult> {
     const { client, left } = this.#idle.pop() ?? { client: await McpClient.open(this.#base), left: CALLS }
     try {
@@ -67,7 +70,7 @@ export class RovingMcp {
     }
   }
 
-  /** Calls under way come to their end. */
+  /** Calls in flight complete. */
   close(): void {
     this.#closed = true
     for (const { client } of this.#idle.splice(0)) client.close()
@@ -85,7 +88,7 @@ interface ErrorBody {
   readonly data?: { readonly code?: string } | null
 }
 
-/** A POST or GET on a connection of its own. @throws Refused, or another Error when there was no answer */
+/** Sends a POST or GET on a new connection. @throws Refused, or another Error if there was no answer */
 export async function ask(url: string, milliseconds: number, body?: object, type = 'application/json') {
   const response = await fetch(url, {
     method: body === undefined ? 'GET' : 'POST',

@@ -17,12 +17,17 @@ const WRITERS = 4
 const WRITE_PAUSE_MS = 30
 const FOLLOWERS = 3
 const PAGE = 100
-/** An entry is repeated with its `message_id` until it is acknowledged, as long as the broker knows ids (C5: two minutes). */
+/**
+ * The writer repeats an entry with its `message_id` until it is acknowledged, within the broker's deduplication window
+ * (C5: two minutes).
+ */
 const REPEAT_MS = 110_000
-/** How long followers may take to catch up once nothing is written any more, in milliseconds. */
+/** The time for followers to catch up after the last write, in milliseconds. */
 const CATCH_UP_MS = 60_000
 
-/** Writers that append to one events store and repeat what was not acknowledged, and followers that check every sequence. */
+/**
+ * Writers that append to one events store and repeat unacknowledged entries, and followers that check every sequence.
+ */
 export class EventsStoreLoad implements Load {
   readonly appends = new Ledger('store append')
   readonly follows = new Ledger('store follow')
@@ -72,7 +77,7 @@ export class EventsStoreLoad implements Load {
     return sequence
   }
 
-  /** One subscription, from where this follower is. */
+  /** Subscribes once, from the follower's current position. */
   async #follow(i: number): Promise<void> {
     const { stopped } = this.#followers
     const from = `channel=${STORE}&events_store_type=4&events_store_value=${this.#positions[i]}`
@@ -101,7 +106,7 @@ export class EventsStoreLoad implements Load {
   }
 
   async probe(node: string): Promise<void> {
-    // A writer of its own each time, as several nodes may be asked at once, and one that does not repeat.
+    // Uses a new writer id each time, because several nodes may be checked at once, and never repeats.
     const call: RovingMcpCall = (args) => callTool(node, 'events_store_publish', args, CALL_MS)
     const sequence = await this.#append(`probe-${this.#probes++}#0`, call)
     const [latest] = await readPage(node, { from_sequence: sequence })
@@ -126,7 +131,7 @@ export class EventsStoreLoad implements Load {
     this.#close()
   }
 
-  /** The whole store again at every node; resolves with its last sequence. */
+  /** Reads the whole store again at every node; resolves with its last sequence. */
   async #readAll(nodes: readonly string[]): Promise<number> {
     let last = 0
     for (const node of nodes) {

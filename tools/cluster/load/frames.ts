@@ -1,8 +1,8 @@
-/** A message that a tool has sent, as `/ce` shows it: its body is text that is no JSON. */
+/** A message from a tool, as `/ce` shows it: its body is text that is not JSON. */
 export interface Frame {
   readonly data: string
   readonly time: string
-  /** On commands and queries. */
+  /** Present on commands and queries. */
   readonly brokerrequestid?: string
 }
 

@@ -1,20 +1,20 @@
-/** Ways to break a promise. */
+/** The kinds of broken promises. */
 export type Breach = 'lost' | 'doubled' | 'outOfOrder' | 'hung' | 'unclear'
 
 const EXAMPLES = 5
 
-/** What became of one kind of load. */
+/** The results of one kind of load. */
 export class Ledger {
   readonly kind: string
   attempted = 0
   acknowledged = 0
-  /** Answered with an error that says what is wrong. */
+  /** Calls answered with an error that states its reason. */
   refused = 0
-  /** No answer: it may have been done, once for each of these at the most. */
+  /** Calls without an answer: each may have taken effect, at most once. */
   unknown = 0
-  /** Delivered once more where that is allowed. */
+  /** Permitted second deliveries. */
   again = 0
-  /** How often each error code came. */
+  /** The number of occurrences of each error code. */
   readonly refusals = new Map<string, number>()
   readonly #breaches = new Map<Breach, number>()
   readonly #examples: string[] = []
@@ -39,7 +39,7 @@ export class Ledger {
     return this.#breaches.get(breach) ?? 0
   }
 
-  /** Some of the broken promises, in words. */
+  /** Returns some of the broken promises as text. */
   get examples(): readonly string[] {
     return this.#examples
   }

@@ -5,52 +5,55 @@ import type { Spells } from '../spells.ts'
 import type { Ledger } from './ledger.ts'
 import { Refused } from './calls.ts'
 
-/** What the load knows of the run. */
+/** The load's view of the run. */
 export interface Scene {
   /** The balancer's address. */
   readonly front: string
   readonly watch: RecoveryWatch
-  /** When a node was frozen: who waits for it then waits for the disaster, not for the broker. */
+  /** The times in which a node was frozen: a client of that node then waits for the disaster, not for the broker. */
   readonly frozenNodes: Spells
-  /** When a nats-server was killed or frozen. */
+  /** The times in which a nats-server was killed or frozen. */
   readonly struckServers: Spells
 }
 
-/** One kind of load, or some that belong together, with their ledgers. */
+/** One or several related kinds of load, with their ledgers. */
 export interface Load {
   readonly ledgers: readonly Ledger[]
-  /** Begins. */
+  /** Starts the clients. */
   start(): Promise<void>
-  /** Once through the node at this address; rejects when that does not go. */
+  /** Runs once through the node at this address; rejects on failure. */
   probe(node: string): Promise<void>
-  /** Ends all clients. */
+  /** Stops all clients. */
   stop(): Promise<void>
-  /** Waits for what is still to come, and closes the ledgers. `nodes` are the addresses of all nodes. */
+  /** Waits for outstanding messages and closes the ledgers. `nodes` are the addresses of all nodes. */
   settle(nodes: readonly string[]): Promise<void>
 }
 
-/** A client that gives a call up after so long, in milliseconds; the broker answers before. */
+/** The time-out of a client, in milliseconds; the broker answers earlier. */
 export const CALL_MS = 10_000
-/** A client that need not wait for its call begins another beside it after this long, in milliseconds: users keep coming. */
+/**
+ * The time after which a client with independent calls starts a concurrent one, in milliseconds: new users keep
+ * arriving.
+ */
 const BESIDE_MS = 1_000
 const MAX_BESIDE = 10
-/** A failed client tries again after this long, in milliseconds. */
+/** The pause after a failure, in milliseconds. */
 const RETRY_MS = 100
-/** How much later than its time-out an answer may come on a busy machine, in milliseconds. */
+/** The allowed excess over the time-out of an answer, for a busy machine, in milliseconds. */
 const LATE_MS = 5_000
 const UNCLEAR = /\binternal\b|^no code\b|^HTTP \d/i
 
-/** How a client goes about its calls. */
+/** Pace and limits of the calls of a client. */
 export interface ClientOptions {
-  /** Between a call and the next, in milliseconds. */
+  /** The pause between two calls, in milliseconds. */
   readonly pauseMs: number
-  /** How soon there must be an answer or a closed connection, in milliseconds. @default not checked */
+  /** The time within which there must be an answer or a closed connection, in milliseconds. @default not checked */
   readonly boundMs?: number
-  /** Each call waits for the one before, however long that takes. @default false */
+  /** True if each call waits for the previous one, without a limit. @default false */
   readonly patient?: boolean
 }
 
-/** Clients that repeat a call each, and keep the ledger. */
+/** Clients that each repeat a call and keep the ledger. */
 export class Clients {
   readonly #ledger: Ledger
   readonly #scene: Scene
@@ -67,7 +70,7 @@ export class Clients {
     this.#run(this.#repeat(name, options, call))
   }
 
-  /** Runs again and again until the clients are stopped; no client, and not in the ledger. */
+  /** Repeats the step until the clients are stopped; it is not a client, and not in the ledger. */
   beside(step: () => Promise<void>): void {
     const repeat = async (): Promise<void> => {
       while (!this.stopped.aborted) await step().catch(() => pause(RETRY_MS))
@@ -96,7 +99,7 @@ export class Clients {
     }
   }
 
-  /** One call in the ledger. Resolves with whether it succeeded. */
+  /** Runs one call and records it in the ledger. Resolves with `true` if it succeeded. */
   async once(name: string, call: () => Promise<void>, boundMs?: number): Promise<boolean> {
     const ledger = this.#ledger
     const begunAt = performance.now()
@@ -118,12 +121,12 @@ export class Clients {
     return done
   }
 
-  /** Breaks the ledger's word if nothing came for longer than the bound, the time in which a node was frozen apart. */
+  /** Records a broken promise if the silence exceeded the bound, not counting the time in which a node was frozen. */
   checkBound(what: string, since: number, boundMs: number): void {
     const now = performance.now()
     const silentMs = now - since - this.#scene.frozenNodes.overlapMs(since, now)
     if (silentMs > boundMs + LATE_MS) {
-      this.#ledger.break('hung', `${what}: nothing for ${Math.round(silentMs)} ms, ${boundMs} are allowed`)
+      this.#ledger.break('hung', `${what}: silent for ${Math.round(silentMs)} ms, ${boundMs} are allowed`)
     }
   }
 

@@ -1,10 +1,11 @@
-// An agent in a process of its own: it answers calls at once, and streams as many numbered events as it is asked for, at a pace.
+// An agent in a separate process: it answers calls at once, and streams the requested number of events at a steady
+// pace.
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** What the text of a message asks for. */
+/** The request in the text of a message. */
 export interface Order {
   readonly events: number
   readonly everyMs: number
@@ -20,7 +21,7 @@ async function stream(response: ServerResponse, { events, everyMs }: Order): Pro
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.flushHeaders()
   for (let n = 0; n < events && !response.destroyed; n++) {
-    // When it was sent, so that what comes of an older stream shows that the way is free again.
+    // The time of sending, so that an event of an older stream shows that the path works again.
     const at = performance.timeOrigin + performance.now()
     response.write(`event: task.artifact\ndata: {"type":"artifact","payload":{"n":${n},"at":${at}}}\n\n`)
     await pause(everyMs)

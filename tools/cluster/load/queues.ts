@@ -11,16 +11,16 @@ const QUEUE = 'chaos.work'
 const SENDERS = 4
 const SEND_PAUSE_MS = 25
 const RECEIVERS = 6
-/** A lease, in seconds; what a dead node has leased may take until the ack wait, 35 s. */
+/** A lease, in seconds; messages leased by a dead node return after the ack wait, 35 s at most. */
 const LEASE_S = 20
-/** With nothing coming for so long everything has come: longer than the ack wait, in milliseconds. */
+/** After this silence every message has arrived: longer than the ack wait, in milliseconds. */
 const QUIET_MS = 45_000
-/** A server that crashes may forget acks of so long before, in milliseconds. */
+/** The age of acks that a server may lose in a crash, in milliseconds. */
 const FORGETS_MS = 15_000
 
 type Send = (args: Readonly<Record<string, unknown>>) => Promise<unknown>
 
-/** A leased message, as `/ce/queue/receive` hands it out. */
+/** A leased message in the answer of `/ce/queue/receive`. */
 interface Delivery {
   readonly event: Frame
   readonly receipt: string
@@ -31,7 +31,7 @@ interface Answer<T> {
   readonly data: T
 }
 
-/** Sends to a queue by MCP, and receives on leases at `/ce` with acks. */
+/** Sends to a queue by MCP, and receives with leases and acks at `/ce`. */
 export class QueueLoad implements Load {
   readonly sends = new Ledger('queue send')
   readonly receives = new Ledger('queue receive')
@@ -41,7 +41,7 @@ export class QueueLoad implements Load {
   readonly #receivers: Clients
   readonly #acknowledged = new Set<string>()
   readonly #received = new Set<string>()
-  /** When the ack of a message was confirmed. */
+  /** The time at which the ack of a message was confirmed. */
   readonly #settledAt = new Map<string, number>()
   #lastReceivedAt = 0
   #next = 0
@@ -63,7 +63,7 @@ export class QueueLoad implements Load {
     for (let i = 0; i < RECEIVERS; i++) this.#receivers.add(`${i}`, { pauseMs: 0 }, () => this.#receive(front))
   }
 
-  /** Each attempt is a message of its own, so one without an answer may be there once. */
+  /** Each attempt sends a new message, so an attempt without an answer may be stored once. */
   async #send(call: Send): Promise<void> {
     const id = `m${this.#next++}`
     await call({ channel: QUEUE, body: id })

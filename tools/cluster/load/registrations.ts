@@ -6,20 +6,20 @@ import { ask, Refused } from './calls.ts'
 import type { Load, Scene } from './load.ts'
 import { CALL_MS, Clients } from './load.ts'
 
-/** The nodes run with this as `CONNECTORSA2_A_AGENT_TTL_SECONDS`. */
+/** The `CONNECTORSA2_A_AGENT_TTL_SECONDS` of the nodes. */
 export const AGENT_TTL_S = 120
 const CLIENTS = 3
 const PAUSE_MS = 150
-/** How often one more agent is registered, in heartbeats. */
+/** The number of heartbeats between two registrations. */
 const NEWCOMER_EVERY = 40
-/** How long the nodes may take to tell each other at the end, in milliseconds. */
+/** The time for the nodes to synchronize at the end, in milliseconds. */
 const AGREE_MS = 30_000
 
 interface Listed {
   readonly agent_id: string
 }
 
-/** Agents that register, heartbeat, and must be known at every node from then on. */
+/** Agents that register and heartbeat; every node must know each one from then on. */
 export class RegistrationLoad implements Load {
   readonly ledger = new Ledger('registration')
   readonly ledgers = [this.ledger]
@@ -48,7 +48,7 @@ export class RegistrationLoad implements Load {
     else await this.#heartbeat(this.#scene.front, this.#nextAgent())
   }
 
-  /** Each in its turn, however many come: none may be silent for so long that it expires. */
+  /** Heartbeats run in sequence, for any number of agents: no agent may be silent until it expires. */
   #nextAgent(): string {
     this.#turn = (this.#turn + 1) % this.#registered.length
     return this.#registered[this.#turn] ?? AGENTS[0]
@@ -64,7 +64,7 @@ export class RegistrationLoad implements Load {
       await ask(`${base}/agents/heartbeat`, CALL_MS, { agent_id: agent })
     } catch (error) {
       if (error instanceof Refused && error.code === 'AGENT_NOT_FOUND') {
-        this.ledger.break('lost', `a heartbeat of ${agent}, which is registered, found nobody`)
+        this.ledger.break('lost', `a heartbeat of ${agent}failed, although the agent is registered`)
       }
       throw error
     }

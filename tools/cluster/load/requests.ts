@@ -9,14 +9,14 @@ import { CALL_MS, Clients } from './load.ts'
 const CLIENTS = 4
 const SUBSCRIBERS = 3
 const PAUSE_MS = 120
-/** What the callers ask for, in seconds. */
+/** The time-out of the callers, in seconds. */
 const TIMEOUT_S = 8
-/** A node that is frozen is waited for, so that what hangs can be told from what is only late, in milliseconds. */
+/** The client waits for a frozen node, to distinguish calls that hang from late ones; in milliseconds. */
 const GIVE_UP_MS = 60_000
 
 type RequestType = 'commands' | 'queries'
 
-/** Commands or queries by MCP, answered by subscribers at `/ce`. */
+/** Commands or queries by MCP, which subscribers at `/ce` answer. */
 export class RequestLoad implements Load {
   readonly ledger: Ledger
   readonly ledgers: readonly Ledger[]
@@ -51,13 +51,13 @@ export class RequestLoad implements Load {
     const id = `r${this.#next++}`
     const tool = this.#type === 'commands' ? 'command_send' : 'query_send'
     const { text } = await call(tool, { channel: CHANNELS[this.#type], body: id, timeout_seconds: TIMEOUT_S })
-    if (!this.#done.has(id)) this.ledger.break('lost', `${id} is said to be done, and no subscriber had it`)
+    if (!this.#done.has(id)) this.ledger.break('lost', `${id} was reported as done, but no subscriber received it`)
     if (this.#type === 'queries' && text !== JSON.stringify({ echo: id })) {
       this.ledger.break('lost', `${id} got the answer ${text.slice(0, 100)}`)
     }
   }
 
-  /** One subscription, which answers what comes. */
+  /** Subscribes once and answers every request. */
   async #subscribe(): Promise<void> {
     const { front } = this.#scene
     const { stopped } = this.#subscribers
@@ -76,11 +76,11 @@ export class RequestLoad implements Load {
 
   #answer(frame: Frame): void {
     const data = bodyOf(frame)
-    if (this.#done.has(data)) this.ledger.break('doubled', `${data} came to subscribers twice`)
+    if (this.#done.has(data)) this.ledger.break('doubled', `${data} reached subscribers twice`)
     this.#done.add(data)
     const event = { specversion: '1.0', id: data, source: '/chaos', type: 'answer', data: { echo: data } }
     const url = `${this.#scene.front}/ce/send/response?request_id=${frame.brokerrequestid}`
-    // An answer that does not get through is for the requester to find out.
+    // The requester detects an answer that fails.
     ask(url, CALL_MS, event, 'application/cloudevents+json').catch(() => {})
   }
 

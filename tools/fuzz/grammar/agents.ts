@@ -18,7 +18,7 @@ const states = quoted(
 )
 const statusText = objectText({ state: states, message: jsonText })
 
-/** What agents put into `result`, in the dialects of A2A 0.3 and 1.0. */
+/** Values that agents put into `result`, in the dialects of A2A 0.3 and 1.0. */
 const result: Arbitrary<string> = fc.oneof(
   objectText({
     kind: quoted(fc.constantFrom('status-update', 'artifact-update', 'task', 'message')),

@@ -21,8 +21,8 @@ const number = fc.oneof(
 )
 
 /**
- * JSON strings, some with escapes where there need be none. Not those of one character, because V8 misreads such a key
- * once it has parsed an object with a backslash for a key in the same place: after `{"x":1,"\\":1}` the second key of
+ * JSON strings, some with needless escapes. Not those of one character, because V8 misreads such a key once it has
+ * parsed an object with a backslash for a key in the same place: after `{"x":1,"\\":1}` the second key of
  * `{"x":1,"\u0079":1}` is a backslash too (Node 24.21; Node 20 is right).
  */
 const jsonString: Arbitrary<string> = fc.oneof(
@@ -64,7 +64,7 @@ export const jsonText: Arbitrary<string> = fc.letrec<{ value: string; array: str
 /** Members of an object by their names, as source text. */
 export type Fields = Readonly<Record<string, Arbitrary<string>>>
 
-/** What is wrong with a member of an object. */
+/** The faults of a member of an object. */
 type Fault = 'missing' | 'twice' | 'renamed' | 'other value' | 'stranger'
 
 const fault: Arbitrary<Fault | undefined> = fc.oneof(
@@ -73,9 +73,9 @@ const fault: Arbitrary<Fault | undefined> = fc.oneof(
 )
 
 /**
- * Source text of an object with these members. Most objects are right: they lack what may be missing. The others have
+ * Source text of an object with these members. Most objects are correct and omit some optional members. The others have
  * one fault.
- * @param required Which members are there unless they are the fault. @default all of them
+ * @param required The members that only a fault removes. @default all of them
  */
 export function objectText(fields: Fields, required: readonly string[] = Object.keys(fields)): Arbitrary<string> {
   const names = Object.keys(fields)
@@ -108,7 +108,7 @@ function faulty(wrong: Fault, name: string, text: string, key: string, value: st
   }
 }
 
-/** Source text of a string that the arbitrary makes. */
+/** Source text of a string that the arbitrary produces. */
 export function quoted(text: Arbitrary<string>): Arbitrary<string> {
   return text.map((value) => JSON.stringify(value))
 }

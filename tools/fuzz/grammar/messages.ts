@@ -4,7 +4,7 @@ import type { Arbitrary } from 'fast-check'
 import { jsonText, listText, objectText, oneOfTexts, quoted } from './json.ts'
 import { anyText, phrase, word } from './pieces.ts'
 
-/** A few channels, so that inputs meet each other; now and then anything. */
+/** A few channels, so that inputs interact; sometimes any text. */
 export const channelName: Arbitrary<string> = fc.oneof(
   { weight: 16, arbitrary: fc.constantFrom('fuzz.a', 'fuzz.b', 'fuzz.c', 'fuzz.d') },
   { weight: 1, arbitrary: phrase },
@@ -30,7 +30,7 @@ export function jsonRpc(method: Arbitrary<string>, params: Arbitrary<string>): A
   )
 }
 
-/** Mostly one of the first, which are right wherever they are used. */
+/** Mostly one of the first values, which are always valid. */
 function mostly(right: readonly string[], ...wrong: readonly string[]): Arbitrary<string> {
   return fc.oneof({ weight: 8, arbitrary: oneOfTexts(...right) }, { weight: 1, arbitrary: oneOfTexts(...wrong) })
 }
@@ -110,7 +110,7 @@ const REQUIRED = new Set([
   'params',
 ])
 
-/** Arguments that fit a list of names, most of the time. */
+/** Arguments that usually match a list of names. */
 export function argumentsText(names: readonly string[]): Arbitrary<string> {
   return objectText(
     Object.fromEntries(names.map((name) => [name, ARGUMENTS[name] ?? jsonText])),
@@ -171,7 +171,7 @@ const DATA_TYPES = [
   'application/octet-stream',
 ]
 
-/** Members that say what the data is, and the data. */
+/** Members that describe the data, and the data. */
 const eventData = fc.oneof(
   { weight: 4, arbitrary: jsonText.map((text) => `"data":${text}`) },
   {

@@ -1,13 +1,13 @@
 import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
-/** A text as a file holds it: parts, and parts that come many times. */
+/** A text in its stored form: parts, and repeated parts. */
 export type Pieces = readonly (string | readonly [part: string, times: number])[]
 
-/** The longest text that is made of pieces, in UTF-16 units: a linear parser reads it within the time that an input has. */
+/** The longest text made of pieces, in UTF-16 units: a linear parser reads it within an input's time. */
 const MAX_TEXT = 262_144
 
-/** The longest head of a request that Node takes, in bytes. */
+/** The largest head of a request that Node accepts, in bytes. */
 export const MAX_HEAD = 16_384
 
 export function textOf(pieces: Pieces, max = MAX_TEXT): string {
@@ -23,7 +23,10 @@ export function textOf(pieces: Pieces, max = MAX_TEXT): string {
   return grown(text, max).slice(0, max)
 }
 
-/** What JSON can have very much of, by the name of its placeholder: whole, so that parsers do not stop before it. */
+/**
+ * The JSON structures that can be very large, by the name of their placeholder: complete, so that parsers reach the
+ * end.
+ */
 const GROWTHS: Readonly<Record<string, (times: number) => string>> = {
   arrays: (times) => '['.repeat(times) + ']'.repeat(times),
   objects: (times) => `${'{"a":'.repeat(times)}1${'}'.repeat(times)}`,
@@ -33,10 +36,10 @@ const GROWTHS: Readonly<Record<string, (times: number) => string>> = {
   characters: (times) => `"${'a\\n'.repeat(times)}"`,
 }
 
-/** Placeholders past these stay, so that a text is not larger than it may be by far. */
+/** Placeholders past this size stay, so that a text stays near its limit. */
 const MAX_GROWN = 3
 
-/** Fills in placeholders such as `{{arrays:5000}}`: the grown text stands in files as its number. */
+/** Fills in placeholders such as `{{arrays:5000}}`: stored files hold the number instead of the long text. */
 function grown(text: string, max: number): string {
   if (!text.includes('{{')) return text
   let grownTexts = 0
@@ -52,7 +55,7 @@ export const grownJson: Arbitrary<string> = fc
   .tuple(fc.constantFrom(...Object.keys(GROWTHS)), fc.constantFrom(20, 126, 130, 1_000, 5_000, 20_000, 60_000))
   .map(([name, times]) => `{{${name}:${times}}}`)
 
-/** Text that parsers are known to stumble over. */
+/** Text that is known to cause faults in parsers. */
 const NASTY = [
   '',
   ' ',
@@ -120,7 +123,7 @@ const NASTY = [
   '_AGENTS_.discovery',
 ]
 
-/** A short text: a word, something nasty, or any characters. */
+/** A short text: a word, a hostile text, or any characters. */
 export const word: Arbitrary<string> = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom('a', 'b', 'orders', 'orders.eu', 'x-1', 'agent-one', '1', '0') },
   { weight: 3, arbitrary: fc.constantFrom(...NASTY) },
@@ -130,14 +133,14 @@ export const word: Arbitrary<string> = fc.oneof(
 
 export const phrase: Arbitrary<string> = fc.array(word, { maxLength: 6 }).map((words) => words.join(''))
 
-/** Text that may stand where any text may: most of it is harmless. */
+/** Text for any place that accepts text: most of it is harmless. */
 export const anyText: Arbitrary<string> = fc.oneof(
   { weight: 6, arbitrary: phrase.map((text) => text.toWellFormed()) },
   { weight: 2, arbitrary: fc.constantFrom('some text', '{"a":1}', '[1,2]') },
   { weight: 1, arbitrary: phrase },
 )
 
-/** A number of repetitions: mostly small, now and then enough to show what grows faster than its input. */
+/** A number of repetitions: mostly small, sometimes large enough to show growth faster than linear. */
 const times = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: 0, max: 40 }) },
   { weight: 3, arbitrary: fc.integer({ min: 100, max: 3_000 }) },
@@ -153,8 +156,8 @@ const untouched = fc.constant(undefined)
 const edits = fc.array(edit, { minLength: 1, maxLength: 3, size: 'small' })
 
 /**
- * Texts of a grammar: most of them as they are, so that inputs get past the parser; the others edited in some places, or
- * with a part that comes many times.
+ * Texts of a grammar: most of them unchanged, so that inputs pass the parser; the others edited in some places, or with
+ * a repeated part.
  * @param units Parts that are worth repeating in this grammar
  */
 export function almost(grammar: Arbitrary<string>, ...units: readonly string[]): Arbitrary<Pieces> {

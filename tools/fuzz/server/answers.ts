@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import { Finding } from '../target.ts'
 
-/** Internal errors that the specification demands: they are no failure of the server. */
+/** Internal errors that the specification requires: they are not a fault of the server. */
 const ALLOWED_INTERNAL = [
   /^server busy/,
   /^agent response too large/,
@@ -11,15 +11,15 @@ const ALLOWED_INTERNAL = [
   /^slow consumer/,
 ]
 
-/** Codes that the specification wants status 500 for. */
+/** Codes for which the specification requires status 500. */
 const ALLOWED_500 = /"code":"(?:UPGRADE_FAILED|MONITOR_LIMIT)"/
 
-/** @throws Finding for an answer that no input should get */
+/** @throws Finding for an answer that no input may get */
 export function checkAnswer(what: string, received: Buffer): void {
   if (received.length === 0) return
   const text = received.toString('utf8')
   if (!text.startsWith('HTTP/1.1 '))
-    throw new Finding('answer', `${what} is answered with no HTTP: got ${text.slice(0, 200)}`)
+    throw new Finding('answer', `${what} got an answer that is not HTTP: got ${text.slice(0, 200)}`)
   for (const [, status = ''] of text.matchAll(/^HTTP\/1\.1 (\d{3})/gm)) {
     if (status === '500' && !ALLOWED_500.test(text))
       throw new Finding('answer', `${what} is answered with 500: got ${text.slice(-1_000)}`)
@@ -32,7 +32,7 @@ export function checkAnswer(what: string, received: Buffer): void {
   checkJson(what, text)
 }
 
-/** A whole answer that says it is JSON must be. */
+/** A complete answer with a JSON content type must be valid JSON. */
 function checkJson(what: string, text: string): void {
   const headEnd = text.indexOf('\r\n\r\n')
   const head = text.slice(0, headEnd)
@@ -43,7 +43,7 @@ function checkJson(what: string, text: string): void {
   try {
     JSON.parse(body)
   } catch (error) {
-    throw new Finding('answer', `${what} is answered with JSON that is none: got ${body.slice(0, 500)}`, {
+    throw new Finding('answer', `${what} got invalid JSON: got ${body.slice(0, 500)}`, {
       cause: error,
     })
   }

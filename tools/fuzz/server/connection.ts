@@ -6,19 +6,19 @@ export interface Sending {
   readonly pauseMs: number
   readonly end: 'finish' | 'reset' | 'wait'
   readonly patienceMs: number
-  /** False to take nothing of the answer, and to break off when patience ends. @default true */
+  /** False to read nothing of the answer, and to disconnect when the time is over. @default true */
   readonly reads?: boolean
-  /** Whether what has come so far is the whole answer; left out, it is when nothing more comes for a while. */
+  /** Returns `true` if the bytes so far are the whole answer. Without it the answer is complete after a silence. */
   readonly complete?: (received: Buffer) => boolean
 }
 
-/** How long nothing may come before what has come is taken for all, in milliseconds. */
+/** The silence after which the answer counts as complete, in milliseconds. */
 const QUIET_MS = 10
 
-/** More of an answer is not kept. */
+/** The largest part of an answer that is kept. */
 const MAX_KEPT = 1_048_576
 
-/** Writes bytes to a server, and resolves with what came back until the answer was complete, or patience at an end. */
+/** Writes bytes to a server, and resolves with the answer when it is complete or the time is over. */
 export async function exchange(url: string, sending: Sending): Promise<Buffer> {
   const { hostname: host, port } = new URL(url)
   const socket = connect({ host, port: Number(port) })
@@ -47,7 +47,7 @@ export async function exchange(url: string, sending: Sending): Promise<Buffer> {
     socket.write(bytes)
   }
   if (sending.end === 'reset') {
-    // What was written is to be on its way first.
+    // Waits until the bytes are sent.
     await after(1)
     socket.resetAndDestroy()
   } else if (sending.end === 'finish') socket.end()
@@ -61,7 +61,7 @@ export async function exchange(url: string, sending: Sending): Promise<Buffer> {
 
 const HEAD_END = Buffer.from('\r\n\r\n')
 
-/** Whether the bytes are one whole answer with a Content-Length, or without a body. */
+/** Returns `true` if the bytes are one whole answer with a Content-Length, or without a body. */
 export function isWholeAnswer(received: Buffer): boolean {
   const headEnd = received.indexOf(HEAD_END)
   if (headEnd === -1) return false

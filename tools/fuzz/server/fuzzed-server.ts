@@ -8,7 +8,7 @@ import type { SignalboxServer } from '../../harness/signalbox-server.ts'
 import { readySignalbox, WORKSPACE } from '../../harness/signalbox-server.ts'
 import type { LoopUse } from './watch.ts'
 
-/** Small, so that limits are met and memory that stays shows. */
+/** Small limits, so that inputs reach them and leaked memory shows. */
 const ENVIRONMENT = {
   HTTP_PORT: '0',
   API_PORT: '0',
@@ -40,7 +40,7 @@ const HEAP_MIB = 256
 /** Level `error` of pino. */
 const ERROR_LEVEL = 50
 
-/** The real server in a folder of its own, which it may not write to but for its store. */
+/** The real server in a separate folder, in which it may write only to its store. */
 export class FuzzedServer implements AsyncDisposable {
   readonly #server: SignalboxServer
   #errors: string[] = []
@@ -85,7 +85,7 @@ export class FuzzedServer implements AsyncDisposable {
     return this.#server.process.exited
   }
 
-  /** How it ended: the error that it logged last, and what it said. */
+  /** Returns the end of the server: the last error that it logged, and its output. */
   get lastWords(): string {
     const { exitCode, signalCode } = this.#server.process.child
     const fatal = this.#tail.findLast((line) => line.startsWith('{'))
@@ -93,19 +93,19 @@ export class FuzzedServer implements AsyncDisposable {
     return `exit ${exitCode ?? signalCode} ${cause}: got ${this.#tail.join('\n').slice(-2_000)}`
   }
 
-  /** The errors that it logged since this was last asked. */
+  /** Returns the errors that it logged since the previous call. */
   takeErrors(): readonly string[] {
     const errors = this.#errors
     this.#errors = []
     return errors
   }
 
-  /** How long its event loop was held since this was last asked; undefined when it has ended. */
+  /** Returns the longest time that its event loop was blocked since the previous call; `undefined` if it has ended. */
   async loopHeldMs(): Promise<number | undefined> {
     try {
       return (await this.#server.process.call<LoopUse>('loopUse')).heldMs
     } catch {
-      // The channel closes before the process is gone.
+      // The channel closes before the process has ended.
       await this.#server.process.ended
       return undefined
     }
@@ -137,7 +137,7 @@ export class FuzzedServer implements AsyncDisposable {
   }
 }
 
-/** What a logged error says, and where of ours it was thrown. */
+/** Returns the text of a logged error, and the Signalbox function that threw it. */
 export function causeIn(line: string): string {
   const { msg = '', err } = JSON.parse(line) as { msg?: string; err?: { message?: string; stack?: string } }
   const frame = /at (\S+) \([^)]*\/(?:packages|apps)\//.exec(err?.stack ?? '')?.[1] ?? ''

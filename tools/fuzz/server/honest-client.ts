@@ -7,17 +7,17 @@ const STORE = 'honest.store'
 /** Few enough for one receive. */
 const OUTSTANDING = 60
 
-/** Sends, receives and reads as anybody would, beside what is done to the server, and keeps a ledger. */
+/** A client that sends, receives and reads normally during the attack, and keeps a ledger. */
 export class HonestClient {
-  /** Bodies whose send was acknowledged and that have not come yet. */
+  /** Bodies whose send was acknowledged and that have not arrived yet. */
   readonly #outstanding = new Set<string>()
   /** Bodies in the events store, by sequence. */
   readonly #stored = new Map<number, string>()
   #sent = 0
-  /** The call that was under way when a connection broke may have been carried out. */
+  /** The call in flight on a broken connection may have been executed. */
   readonly #unsure = new Set<string>()
 
-  /** Some calls, each of which must succeed. @throws Finding */
+  /** Makes some calls, each of which must succeed. @throws Finding */
   async work(http: string): Promise<void> {
     const client = await this.#open(http)
     try {
@@ -37,7 +37,7 @@ export class HonestClient {
     }
   }
 
-  /** Receives and reads all that there should be. @throws Finding */
+  /** Receives and reads all expected messages. @throws Finding */
   async settle(http: string): Promise<void> {
     const client = await this.#open(http)
     try {
@@ -52,7 +52,7 @@ export class HonestClient {
     if (first !== undefined) {
       const count = this.#outstanding.size
       this.#outstanding.clear()
-      throw new Finding('lost', `acknowledged messages are gone: got ${count}, such as ${first}`)
+      throw new Finding('lost', `acknowledged messages are lost: got ${count}, such as ${first}`)
     }
   }
 
@@ -72,7 +72,7 @@ export class HonestClient {
     })
     const messages = structured['messages'] as readonly { readonly body: string }[]
     for (const { body } of messages) {
-      if (!this.#unsure.has(body)) throw new Finding('wrong', `a message comes that nobody sent: got ${body}`)
+      if (!this.#unsure.has(body)) throw new Finding('wrong', `a message arrived that was never sent: got ${body}`)
       this.#outstanding.delete(body)
     }
     return messages.length
@@ -92,8 +92,7 @@ export class HonestClient {
       from = (events.at(-1)?.sequence ?? from) + 1
     }
     for (const [sequence, body] of this.#stored) {
-      if (found.get(sequence) !== body)
-        throw new Finding('lost', `a stored event is not there: got ${sequence} ${body}`)
+      if (found.get(sequence) !== body) throw new Finding('lost', `a stored event is missing: got ${sequence} ${body}`)
     }
   }
 }
@@ -101,5 +100,5 @@ export class HonestClient {
 function refused(error: unknown): Finding {
   if (error instanceof Finding) return error
   const text = error instanceof Error ? error.message : String(error)
-  return new Finding('answer', `an honest call fails: got ${text}`)
+  return new Finding('answer', `an honest call failed: got ${text}`)
 }

@@ -6,19 +6,19 @@ import { setTimeout as after } from 'node:timers/promises'
 import { textOf } from '../grammar/pieces.ts'
 import type { Pieces } from '../grammar/pieces.ts'
 
-/** What an agent answers with, byte for byte. */
+/** An agent's answer, byte for byte. */
 export interface HostileReply {
   readonly status: string
   readonly headers: readonly string[]
-  /** How the end of the body is said, rightly or not. */
+  /** The way in which the answer marks the end of the body, correctly or not. */
   readonly framing: 'length' | 'longer' | 'shorter' | 'chunked' | 'broken-chunks' | 'close' | 'none'
   readonly body: Pieces
-  /** Milliseconds between the parts of the body. */
+  /** The delay between the parts of the body, in milliseconds. */
   readonly pauses: readonly number[]
   readonly end: 'finish' | 'reset' | 'hang'
 }
 
-/** What a request says to get one of the replies that were laid out. */
+/** The text of a request that selects one of the prepared replies. */
 const REPLY_KEY = /reply-key-(\d+)/
 
 const DEFAULT: HostileReply = {
@@ -30,7 +30,7 @@ const DEFAULT: HostileReply = {
   end: 'finish',
 }
 
-/** A real server on a socket that answers as the input says. */
+/** A real server on a socket that answers as the input specifies. */
 export class HostileAgent implements AsyncDisposable {
   readonly url: string
   readonly #server: Server
@@ -49,7 +49,7 @@ export class HostileAgent implements AsyncDisposable {
     return new HostileAgent(server)
   }
 
-  /** Lays out replies by key, instead of those before. */
+  /** Prepares replies by key, in place of the previous ones. */
   layOut(replies: ReadonlyMap<string, HostileReply>): void {
     this.#replies.clear()
     for (const [key, reply] of replies) this.#replies.set(key, reply)
@@ -61,7 +61,7 @@ export class HostileAgent implements AsyncDisposable {
     await once(this.#server, 'close')
   }
 
-  /** One request on each connection; its head and as much of its body as comes at once is looked at for the key. */
+  /** One request on each connection; the key is in its head or in the first part of its body. */
   #serve(socket: Socket): void {
     this.#sockets.add(socket)
     socket.on('close', () => this.#sockets.delete(socket))
@@ -100,7 +100,7 @@ async function answer(socket: Socket, { status, headers, framing, body, pauses, 
 
 const CRLF = Buffer.from('\r\n')
 
-/** Parts of which none is empty: an empty chunk would end the body. */
+/** Returns the parts without empty ones: an empty chunk would end the body. */
 function split(bytes: Buffer, cuts: number): readonly Buffer[] {
   const size = Math.max(1, Math.ceil(bytes.length / (cuts + 1)))
   return Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => bytes.subarray(i * size, (i + 1) * size))

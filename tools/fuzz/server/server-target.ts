@@ -19,28 +19,31 @@ import { HonestClient } from './honest-client.ts'
 import type { HttpStep, Places, RawStep, Session, Step } from './session.ts'
 import { filled, learned } from './session.ts'
 
-/** A server is worth more time than a parser. */
+/** A server gets more time than a parser. */
 const WEIGHT = 10
 
-/** Sessions between two looks at what honest clients get. */
+/** The number of sessions between two checks of the honest client. */
 const HONEST_EVERY = 25
 
-/** Sessions until the level of the heap is taken, and what may come on top of it, in bytes. */
+/** The number of sessions before the heap's level is measured, and the allowed growth after it, in bytes. */
 const WARM_UP = 300
 const HEAP_SLACK = 32 * 1_048_576
 
 /** Events of 200 kB in one events store from the start. */
 const FILLED = 30
 
-/** How often a session that held the loop for too long is repeated: once may be the compiler or the collector. */
+/**
+ * The number of repetitions of a session that blocked the loop for too long: a single case may be the compiler or the
+ * collector.
+ */
 const SECOND_LOOKS = 2
 
-/** A running server, by one kind of sessions. */
+/** A running server, with one kind of sessions. */
 export function serverTarget(name: string, about: string, input: Arbitrary<Session>): Target {
   return { name, about, weight: WEIGHT, input, open: () => OpenServer.open() }
 }
 
-/** A server over a real nats-server, which is reached by nobody else. */
+/** A server over a real nats-server without other clients. */
 export function natsTarget(name: string, about: string, input: Arbitrary<Session>): Target {
   return { name, about, weight: WEIGHT, input, open: async () => OpenServer.open(await NatsServer.start()) }
 }
@@ -80,7 +83,7 @@ class OpenServer implements OpenTarget {
   }
 
   async check(input: unknown): Promise<void> {
-    // What is replayed from a file was written by this target.
+    // This target wrote the inputs that are replayed from files.
     const session = input as Session
     if (this.#server.ended) await this.#restart()
     if (this.#sessions++ % HONEST_EVERY === 0) {
@@ -91,7 +94,10 @@ class OpenServer implements OpenTarget {
     await this.#run(session)
   }
 
-  /** What shows only in the end: nothing lost, memory back, nothing written elsewhere, and a store that opens again. */
+  /**
+   * Checks the properties that show only at the end: no lost message, no leaked memory, no file elsewhere, and a store
+   * that opens again.
+   */
   async settle(): Promise<void> {
     if (this.#server.ended) await this.#restart()
     await this.#honest.settle(this.#server.http)
@@ -150,13 +156,13 @@ class OpenServer implements OpenTarget {
 
   async #checkHeap(level: number): Promise<void> {
     let kept = await this.#server.bytesKept()
-    // Calls to agents that nobody waits for any more run on for a second.
+    // Calls to agents whose callers have disconnected continue for a second.
     for (let look = 0; look < 10 && kept > level + HEAP_SLACK; look++) {
       await new Promise((resolve) => setTimeout(resolve, 500))
       kept = await this.#server.bytesKept()
     }
     if (kept > level + HEAP_SLACK) {
-      throw new Finding('heap', `memory does not come back: got ${kept} bytes, ${level} after the start`)
+      throw new Finding('heap', `memory is not released: got ${kept} bytes, ${level} after the start`)
     }
   }
 
@@ -175,7 +181,7 @@ class OpenServer implements OpenTarget {
     await this.#server.loopHeldMs()
   }
 
-  /** Stores more than sockets buffer, so that subscribers that read nothing hold something up. */
+  /** Stores more than sockets buffer, so that subscribers that read nothing block. */
   async #fill(): Promise<void> {
     const client = await McpClient.open(this.#server.http)
     for (let i = 0; i < FILLED; i++)
@@ -191,7 +197,7 @@ class OpenServer implements OpenTarget {
         body: JSON.stringify({ agent_id: id, name: id, url: this.#agent.url }),
       })
       const text = await response.text()
-      // As many as may be are there: the ones that inputs have registered.
+      // The limit of agents is reached: inputs have registered them.
       if (!response.ok && !text.includes('AGENT_LIMIT'))
         throw new Finding('answer', `an agent is refused: got ${text.slice(0, 500)}`)
     }
@@ -239,7 +245,7 @@ function rawSending({ writes, pauseMs, end, patienceMs }: RawStep, places: Place
   return { writes: bytes, pauseMs, end, patienceMs }
 }
 
-/** Enough of a path to tell findings apart. */
+/** Enough of a path to distinguish findings. */
 function routeOf(path: string): string {
   return path.split('?', 1)[0]?.split('/').slice(0, 4).join('/').slice(0, 60) ?? ''
 }

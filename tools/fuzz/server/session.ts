@@ -1,42 +1,42 @@
 import type { HostileReply } from './hostile-agent.ts'
 import type { Pieces } from '../grammar/pieces.ts'
 
-/** A request with a head and a length that fit, whatever they say. */
+/** A request whose head and length are correct for any content. */
 export interface HttpStep {
   readonly kind: 'http'
   readonly listener: 'http' | 'api'
   readonly method: string
-  /** May hold the placeholders of {@link Places}. */
+  /** May contain the placeholders of {@link Places}. */
   readonly path: string
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: Pieces
   readonly encoding: 'utf8' | 'latin1'
-  /** How long an answer is waited for, and a stream read, in milliseconds. */
+  /** The time-out of an answer, and the time to read a stream, in milliseconds. */
   readonly patienceMs: number
-  /** What the agent answers with, when the request leads to it. */
+  /** The agent's answer, if the request leads to the agent. */
   readonly reply: HostileReply | null
   readonly manner: Manner
 }
 
-/** How a client behaves that sends a right request. */
+/** The behavior of a client that sends a correct request. */
 export type Manner =
-  /** Writes at once, reads all, and goes. */
+  /** Writes at once, reads everything, and disconnects. */
   | 'plain'
-  /** Reads nothing, and breaks off. */
+  /** Reads nothing, and disconnects. */
   | 'stalled'
   /** Writes in two parts. */
   | 'halting'
-  /** Breaks off in the middle of its request. */
+  /** Disconnects in the middle of its request. */
   | 'aborting'
-  /** Closes its side once it has written. */
+  /** Closes its side after the write. */
   | 'half-closed'
 
-/** Bytes on a socket. */
+/** Raw bytes on a socket. */
 export interface RawStep {
   readonly kind: 'raw'
   readonly listener: 'http' | 'api'
   readonly writes: readonly Pieces[]
-  /** Milliseconds between two writes. */
+  /** The delay between two writes, in milliseconds. */
   readonly pauseMs: number
   readonly end: 'finish' | 'reset' | 'wait'
   readonly patienceMs: number
@@ -44,13 +44,13 @@ export interface RawStep {
 
 export type Step = HttpStep | RawStep
 
-/** What happens on connections of their own, all at once or one after the other. */
+/** Requests on separate connections, concurrent or in sequence. */
 export interface Session {
   readonly parallel: boolean
   readonly steps: readonly Step[]
 }
 
-/** What placeholders in inputs stand for: addresses, and what the server said last, differ from run to run. */
+/** The values of the placeholders in inputs: addresses, and the server's latest values, which differ between runs. */
 export interface Places {
   readonly http: string
   readonly api: string
@@ -61,14 +61,14 @@ export interface Places {
   readonly cursor: string
 }
 
-/** Where an answer has what a later request may give back. */
+/** The places in an answer with values for later requests. */
 const GIVEN_BACK = {
   receipt: /"receipt":"([^"\\]+)"/g,
   request: /"brokerrequestid":"([^"\\]+)"/g,
   cursor: /"next_?[cC]ursor":"([^"\\]+)"/g,
 }
 
-/** Remembers what an answer holds for later requests. */
+/** Stores the values of an answer for later requests. */
 export function learned(places: Places, answer: string): Places {
   const last = (pattern: RegExp, before: string): string => Array.from(answer.matchAll(pattern)).at(-1)?.[1] ?? before
   return {

@@ -1,11 +1,11 @@
-// Preloaded (`--import`) into the server that is fuzzed: it answers how long its event loop was held, and what it keeps.
+// Preloaded (`--import`) into the fuzzed server: it reports the longest block of its event loop, and its memory.
 import { isMainThread } from 'node:worker_threads'
 
 import { answerCalls } from '../../harness/calls.ts'
 
-/** How the main thread spent its time since it was last asked. */
+/** The main thread's use of time since the previous call. */
 export interface LoopUse {
-  /** The most CPU time between two turns of the loop, in milliseconds: waiting for a busy machine does not count. */
+  /** The most CPU time between two ticks of the loop, in milliseconds: waiting for a busy machine does not count. */
   readonly heldMs: number
 }
 
@@ -26,7 +26,7 @@ if (isMainThread && process.send !== undefined) {
       worst = 0
       return use
     },
-    /** Bytes in use after a collection: of the heap, and of buffers beside it. */
+    /** Bytes in use after a collection: the heap, and the buffers outside it. */
     bytesKept: async () => {
       for (let i = 0; i < 4; i++) {
         globalThis.gc?.()

@@ -20,7 +20,7 @@ import { JSON_UNITS, jsonText } from '../grammar/json.ts'
 import { almost, MAX_HEAD, phrase, textOf, word } from '../grammar/pieces.ts'
 import { assertHolds, assertSame, parserTarget, resultOf } from '../parser-target.ts'
 
-/** As much as a socket gives at a time, in bytes: longer streams are read in several turns of the loop. */
+/** The size of one read from a socket, in bytes: a longer stream is read in several ticks of the loop. */
 const MAX_CHUNK = 65_536
 
 const STREAM_ID = '00000000-0000-4000-8000-000000000000'
@@ -43,7 +43,7 @@ function checkStream(text: string, cuts: readonly number[], limit: number): void
   }
   chunks.push(bytes.subarray(from))
   const whole = events([bytes], limit)
-  // Past the limit, how far the reader came hangs on the chunks.
+  // Past the limit, the position of the reader depends on the chunks.
   if (bytes.length < limit) assertSame('events of the same bytes in other chunks', events(chunks, limit), whole)
   const agentEvents = new AgentEvents(STREAM_ID)
   for (const event of whole) {
@@ -61,7 +61,7 @@ const status = fc.oneof(fc.constantFrom(200, 201, 204, 400, 500, 302, 404, 418, 
 export const agentTargets = [
   parserTarget({
     name: 'agent-reply',
-    about: 'replies of agents on their way to /a2a and to the agent tools',
+    about: 'replies of agents to /a2a and to the agent tools',
     input: fc.record({
       status,
       pieces: almost(agentReplyText, ...JSON_UNITS),
@@ -70,14 +70,14 @@ export const agentTargets = [
     check({ status, pieces, encoding }) {
       const reply = { executed: true, error: '', status, body: Buffer.from(textOf(pieces), encoding) }
       const answer = resultOf(() => agentAnswer('a', reply), JsonRpcError)
-      // Whatever is passed on stands in an answer of ours, which must stay JSON.
+      // Every forwarded text becomes part of a Signalbox answer, which must stay JSON.
       if (answer !== undefined) JSON.parse(`{"a":${'result' in answer ? answer.result : answer.error}}`)
       JSON.parse(resultText(agentOutcome('a', reply)))
     },
   }),
   parserTarget({
     name: 'sse',
-    about: "agents' event streams: the same events whatever the chunks, one terminal event",
+    about: "agents' event streams: the same events for any chunks, one terminal event",
     input: fc.record({
       pieces: almost(eventStreamText, 'data: a\n', '\n', 'event: task.done\n', ':', 'data:', '\r', 'id: 1\n'),
       cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 }),
@@ -113,7 +113,7 @@ export const agentTargets = [
   }),
   parserTarget({
     name: 'agent-request',
-    about: 'what callers say of a request to an agent: query, timeout, headers',
+    about: 'options of a request to an agent: query, timeout, headers',
     input: fc.record({
       query: almost(
         fc.tuple(phrase, word).map(([message, timeout]) => `message=${message}&timeout=${timeout}`),

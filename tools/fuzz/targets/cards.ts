@@ -43,7 +43,7 @@ const agentUrls = fc
   )
   .map(([scheme, user, host, port, path]) => `${scheme}${user}${host}${port}/${path}`)
 
-/** Answers at once, with an address that may be called for half of the names. */
+/** Answers at once; the address is allowed for half of the names. */
 const addresses = new AgentAddressPolicy({
   resolve: (name) =>
     Promise.resolve(
@@ -60,9 +60,9 @@ async function checkCard(text: string): Promise<void> {
   }
   try {
     const card = await validateCard(given, (url) => addresses.check(url))
-    assertHolds('a card has an id that is none', isAgentId(card.agent_id))
+    assertHolds('a card has an invalid id', isAgentId(card.agent_id))
     assertHolds('a card is too large', JSON.stringify(card).length <= MAX_CARD_BYTES + 64)
-    assertHolds('a card keeps what the server sets', !('registered_by' in card) && !('last_seen' in card))
+    assertHolds('a card keeps the fields that the server sets', !('registered_by' in card) && !('last_seen' in card))
     const url = agentUrl(card.url)
     assertHolds('a card leads to a host that is always refused', url !== undefined && !refusesAtConnect(url))
   } catch (error) {
@@ -76,7 +76,7 @@ function refusesAtConnect(url: Pick<URL, 'hostname' | 'port' | 'protocol'>): boo
   return !addresses.hostCheck(url)()
 }
 
-/** Where a connection to such an address ends, by the operating system's own rules. */
+/** Returns the real target of a connection to such an address, by the operating system's rules. */
 const FORBIDDEN = [/^169\.254\./, /^0\./, /^22[4-9]\./, /^255\.255\.255\.255$/]
 
 export const cardTargets = [

@@ -20,7 +20,7 @@ import { Finding } from '../target.ts'
 
 const INTERNAL: ReadonlySet<string> = new Set(['INTERNAL', 'CONFLICT'])
 
-/** An event leaves as it came: its JSON form, read again, is the same event. */
+/** An event keeps its form: its JSON form, read again, is the same event. */
 function checkRoundTrip({ message: { body, tags } }: IncomingEvent): void {
   const message = { id: 'i', clientId: 'c', channel: 'c', metadata: '', timestamp: 0, body, tags }
   const { text, isEvent } = cloudEventText('queues', message)
@@ -36,18 +36,18 @@ function checkRoundTrip({ message: { body, tags } }: IncomingEvent): void {
   }
   const { body: bodyAgain, tags: tagsAgain } = again.message
   const { text: textAgain } = cloudEventText('queues', { ...message, body: bodyAgain, tags: tagsAgain })
-  assertSame('what leaves the second time', withoutBlanks(textAgain), withoutBlanks(text))
+  assertSame('the event after a second round trip', withoutBlanks(textAgain), withoutBlanks(text))
   assertSame('tags after a round trip', attributesIn(tagsAgain), attributesIn(tags))
   assertSame('data after a round trip', plain(bodyAgain), plain(body))
 }
 
-/** Blanks around the data are no part of it. */
+/** Blanks around the data are not part of it. */
 function withoutBlanks(text: string): string {
   const at = text.indexOf('"data":') + '"data":'.length
   return `${text.slice(0, at)}${text.slice(at, -1).trim()}}`
 }
 
-/** A line end between the parts of JSON text leaves as a blank. */
+/** A line end between the parts of JSON text becomes a blank. */
 function plain(bytes: Uint8Array): string {
   return Buffer.from(bytes)
     .toString('latin1')
@@ -55,14 +55,14 @@ function plain(bytes: Uint8Array): string {
     .trim()
 }
 
-/** Without the tag for forms, which says what follows from the rest, or does not. */
+/** Removes the tag for forms, which the other tags may or may not imply. */
 function attributesIn(tags: Readonly<Record<string, string>>): unknown {
   return Object.entries(tags)
     .filter(([name]) => name !== FORMS_TAG)
     .toSorted(([a], [b]) => (a < b ? -1 : 1))
 }
 
-/** The events, or undefined when they are refused with an error of a client's. */
+/** Returns the events, or `undefined` if they are refused with a client error. */
 function eventsOf<T>(read: () => T): T | undefined {
   try {
     return read()
@@ -83,7 +83,7 @@ function requestWith(headers: readonly (readonly [name: string, value: string])[
   return request
 }
 
-/** What Node lets through as the value of a header. */
+/** Characters that Node accepts in the value of a header. */
 const headerValue = phrase.map((text) =>
   Buffer.from(text)
     .toString('latin1')
@@ -121,7 +121,7 @@ const BINARY_BASE: readonly (readonly [string, string])[] = [
 export const cloudEventTargets = [
   parserTarget({
     name: 'ce-structured',
-    about: 'CloudEvents in structured mode, which leave as they came',
+    about: 'CloudEvents in structured mode, which keep their form',
     input: almost(cloudEventJson, ...JSON_UNITS, '"a1":1,'),
     check(pieces) {
       const event = eventsOf(() => readStructured(Buffer.from(textOf(pieces))))
@@ -139,7 +139,7 @@ export const cloudEventTargets = [
   }),
   parserTarget({
     name: 'ce-binary',
-    about: 'CloudEvents in binary mode, in any content mode their headers ask for',
+    about: 'CloudEvents in binary mode, in every content mode that their headers select',
     input: fc.record({
       complete: fc.boolean(),
       headers: ceHeaders,
@@ -226,7 +226,7 @@ export const cloudEventTargets = [
   }),
   parserTarget({
     name: 'ce-store-start',
-    about: 'where a subscription to an events store begins',
+    about: 'the start of a subscription to an events store',
     input: fc.record({
       type: fc.integer({ min: 0, max: 7 }),
       value: fc.option(word, { nil: null }),

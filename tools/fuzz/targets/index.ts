@@ -9,7 +9,7 @@ import { serverTargets } from './server.ts'
 import { storedTargets } from './stored.ts'
 import { toolTargets } from './tools.ts'
 
-/** Everything that takes input from strangers, operators and other nodes. */
+/** Every part that accepts input from strangers, operators and other nodes. */
 export const TARGETS: readonly Target[] = [
   ...jsonTargets,
   ...toolTargets,

@@ -18,7 +18,7 @@ import { almost, textOf } from '../grammar/pieces.ts'
 import type { Pieces } from '../grammar/pieces.ts'
 import { assertHolds, assertSame, parserTarget, resultOf } from '../parser-target.ts'
 
-/** The value of a JSON text that is not too deep to be printed again; undefined for all others. */
+/** Returns the value of a JSON text that can be printed again; `undefined` for deeper ones. */
 function shallowValue(text: string): { readonly value: unknown } | undefined {
   try {
     const value: unknown = JSON.parse(text)
@@ -35,7 +35,7 @@ function checkParse(text: string): void {
   if ('value' in parsed) {
     assertSame('parseJson', parsed.value, reference?.value)
   } else if (parsed.problem === 'not valid JSON') {
-    assertHolds('parseJson refuses what JSON.parse takes', reference === undefined)
+    assertHolds('parseJson refuses text that JSON.parse accepts', reference === undefined)
   }
   if (reference === undefined) return
   const { value } = reference
@@ -65,9 +65,9 @@ function checkRpc(pieces: Pieces, encoding: 'utf8' | 'latin1'): void {
   readRequestId(body)
   if (message === undefined) return
   const envelope: unknown = JSON.parse(body.toString('utf8'))
-  if (!isJsonObject(envelope)) throw new TypeError('a message that is no object was taken')
+  if (!isJsonObject(envelope)) throw new TypeError('a message that is no object was accepted')
   if (message.kind === 'response') {
-    assertHolds('an id that is none was taken', isIdText(message.id) || message.id === 'null')
+    assertHolds('an invalid id was accepted', isIdText(message.id) || message.id === 'null')
     return
   }
   assertSame('method', message.method, envelope['method'])

@@ -39,7 +39,7 @@ const name = fc.oneof(
   channelName,
 )
 
-/** Matching by its definition: slow, and plainly right. */
+/** Matches by definition: slow, and plainly correct. */
 function matchesSlowly(glob: readonly string[], text: readonly string[]): boolean {
   let row = Array.from({ length: text.length + 1 }, (_, i) => i === 0)
   for (const symbol of glob) {
@@ -98,7 +98,7 @@ function checkPolicy(text: string, client: string, channel: string): void {
       const permitted = authorization.permits(caller, action, pattern, channel)
       assertSame('explain and permits', authorization.explain(caller, action, pattern, channel).allowed, permitted)
       assertHolds(
-        'mayPermit denies what permits allows',
+        'mayPermit denies a call that permits allows',
         !permitted || authorization.mayPermit(caller, action, pattern),
       )
     }
@@ -107,7 +107,7 @@ function checkPolicy(text: string, client: string, channel: string): void {
       authorization.permitsAll(caller, 'subscribe', pattern, `${channel}.*`)
     ) {
       assertHolds(
-        'permitsAll allows what permits denies',
+        'permitsAll allows a call that permits denies',
         authorization.permits(caller, 'subscribe', pattern, `${channel}.x`),
       )
     }
@@ -235,8 +235,8 @@ export const ruleTargets = [
   }),
   parserTarget({
     name: 'policy',
-    about: 'policies in JSON and YAML: refused with reasons, or one answer however it is asked',
-    // YAML takes its time, and who writes a policy may take it.
+    about: 'policies in JSON and YAML: refused with reasons, or consistent answers',
+    // YAML is slow to parse, and only operators write policies.
     maxMs: 1_000,
     input: fc.record({ pieces: almost(yaml, ...JSON_UNITS, '- ', '  ', '*a, ', '&a '), client: name, channel: name }),
     check: ({ pieces, client, channel }) => checkPolicy(textOf(pieces, MAX_FILE), client, channel),
@@ -274,13 +274,13 @@ export const ruleTargets = [
         tags: { ce_type: 't', ce_x: '_AGENTS_.x' },
       }
       for (const { matches, targets, keyType } of table?.rules ?? []) {
-        // Regular expressions are the operator's own, and may be slow.
+        // Regular expressions come from the operator, and may be slow.
         if (keyType === 'cesql') matches('queues', 'orders.eu', message)
         for (const { channel } of targets) {
           const resolved = channel.resolve(message.tags)
           if ('channel' in resolved)
             assertHolds(
-              'a route leads to a channel that is none',
+              'a route leads to an invalid channel',
               channelNameProblem(resolved.channel) === undefined && !resolved.channel.startsWith('_AGENTS_.'),
             )
         }
@@ -289,7 +289,7 @@ export const ruleTargets = [
   }),
   parserTarget({
     name: 'cesql',
-    about: 'CESQL: evaluation never throws, and gives what the type says',
+    about: 'CESQL: evaluation never throws, and returns a value of its type',
     input: fc.record({
       pieces: almost(cesql, '(', 'NOT ', ' AND a', "'", 'a + ', 'LOWER(', '-', '%', "a LIKE '%"),
       attributes,

@@ -25,12 +25,12 @@ export const serverTargets = [
   ),
   serverTarget(
     'server-agents',
-    'a running server: agents that answer with anything',
+    'a running server: agents with arbitrary answers',
     sessions(fc.oneof({ weight: 8, arbitrary: a2aStep }, { weight: 1, arbitrary: registryStep })),
   ),
   serverTarget(
     'server-management',
-    'a running server: the management listener, and what it shows of the other',
+    'a running server: the management listener, and its view of the shared one',
     sessions(fc.oneof({ weight: 3, arbitrary: managementStep }, mcpStep, cloudEventStep)),
   ),
   serverTarget(
@@ -38,7 +38,7 @@ export const serverTargets = [
     'a running server: bytes that are hardly HTTP',
     sessions(fc.oneof({ weight: 4, arbitrary: rawStep }, mcpStep)),
   ),
-  // Where there is none, its targets are left out.
+  // Without a nats-server its targets are skipped.
   ...(NATS_SERVER === undefined
     ? []
     : [

@@ -121,7 +121,7 @@ export const settingTargets = [
   parserTarget({
     name: 'config-file',
     about: 'configuration files',
-    // The server starts with it, and nobody waits.
+    // The server reads this file at its start, without a client that waits.
     maxMs: 2_000,
     input: almost(yamlText, ...JSON_UNITS, '- ', 'a: ', '&a ', '*a ', '  ', '\n'),
     check: (pieces) => checkConfig(pieces, {}, []),

@@ -18,7 +18,7 @@ const wellFormed = phrase.filter((text) => text.isWellFormed())
 export const storedTargets = [
   parserTarget({
     name: 'envelope',
-    about: 'messages in the NATS cluster: they come out as they went in',
+    about: 'messages in the NATS cluster: read as they were written',
     input: fc.record({
       id: wellFormed,
       channel: wellFormed,

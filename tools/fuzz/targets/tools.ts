@@ -13,7 +13,7 @@ import { argumentsText } from '../grammar/messages.ts'
 import { almost, MAX_HEAD, phrase, textOf, word } from '../grammar/pieces.ts'
 import { assertHolds, parserTarget, resultOf } from '../parser-target.ts'
 
-/** Only the schemas of its tools are looked at. */
+/** Only the schemas of its tools are used. */
 const NO_AGENTS: AgentDirectory = {
   list: () => Promise.resolve([]),
   get: () => Promise.resolve(undefined),
@@ -22,7 +22,7 @@ const NO_AGENTS: AgentDirectory = {
 
 const schemas = new Map<string, TObject>()
 for (const [name, { definition }] of createTools({ agents: NO_AGENTS })) {
-  // The definition is a copy of the schema, and still one.
+  // The definition is a copy of the schema, and still a schema.
   schemas.set(name, definition.inputSchema as unknown as TObject)
 }
 
@@ -94,7 +94,7 @@ const readStatistics = compileQuery(
 export const toolTargets = [
   parserTarget({
     name: 'tool-arguments',
-    about: 'arguments of every tool: what is refused is explained, briefly',
+    about: 'arguments of every tool: refusals have short explanations',
     input: toolInput,
     check: ({ tool, pieces }) => checkArguments(tool, textOf(pieces)),
   }),

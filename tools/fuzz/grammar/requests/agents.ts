@@ -114,7 +114,7 @@ const agentQuery = objectText({
   }),
 })
 
-/** Calls that lead to an agent, and what that answers. */
+/** Calls that lead to an agent, and the agent's answers. */
 const a2a = fc
   .tuple(
     fc.oneof(

@@ -10,7 +10,7 @@ import { almost, phrase, word } from '../pieces.ts'
 import type { Shape } from './step.ts'
 import { headerValue, step } from './step.ts'
 
-/** What a parameter may be, by its name. */
+/** The values of a parameter, by its name. */
 const PARAMETERS: Readonly<Record<string, Arbitrary<string>>> = {
   channel: channelName,
   group: fc.constantFrom('g', 'h'),
@@ -31,7 +31,7 @@ interface Query {
   readonly query: string
 }
 
-/** A route with a query of its own parameters, now and then with a stranger. */
+/** A route with its own query parameters, sometimes with an unknown one. */
 function queryOf(routes: readonly CeRoute[]): Arbitrary<Query> {
   return fc.constantFrom(...routes).chain(({ name, method, query }) => {
     const required: readonly string[] = query.required ?? []

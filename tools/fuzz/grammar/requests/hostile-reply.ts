@@ -9,7 +9,7 @@ import { headerValue } from './step.ts'
 
 const pauses = fc.array(fc.constantFrom(0, 1, 5, 40), { maxLength: 3, size: 'small' })
 
-/** A reply of a hostile agent: right or wrong in what it says and in how it says it. */
+/** A reply of a hostile agent, with right or wrong contents in a right or wrong form. */
 export const hostileReply: Arbitrary<HostileReply> = fc.record({
   status: fc.oneof(
     { weight: 6, arbitrary: fc.constant('200 OK') },

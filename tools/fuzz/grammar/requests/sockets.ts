@@ -102,7 +102,7 @@ const rawRequest = fc
     return `${[start, ...head].join('\r\n')}\r\n\r\n${Buffer.from(body).toString('latin1')}`
   })
 
-/** Requests as bytes: several on one connection, cut in parts, with lengths that lie. */
+/** Requests as bytes: several on one connection, cut into parts, with false lengths. */
 export const rawStep: Arbitrary<RawStep> = fc.record({
   kind: fc.constant('raw' as const),
   listener: fc.constantFrom('http' as const, 'http' as const, 'api' as const),

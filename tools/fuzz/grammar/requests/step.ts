@@ -4,7 +4,7 @@ import type { Arbitrary } from 'fast-check'
 import type { HttpStep, Manner } from '../../server/session.ts'
 import { phrase } from '../pieces.ts'
 
-/** What may stand in a path or a header as it is. */
+/** Characters that a path or a header can hold unencoded. */
 export function plain(text: Arbitrary<string>): Arbitrary<string> {
   return text.map((value) => encodeURIComponent(value.toWellFormed()).slice(0, 2_000))
 }
@@ -66,7 +66,7 @@ const strangeHeaders = fc.array(
   { maxLength: 3, size: 'small' },
 )
 
-/** Mostly none, so that most requests come through. */
+/** Mostly no such header, so that most requests pass. */
 const moreHeaders = fc.oneof(
   { weight: 3, arbitrary: fc.constant<[string, string][]>([]) },
   { weight: 1, arbitrary: strangeHeaders },
@@ -79,7 +79,7 @@ const manner: Arbitrary<Manner> = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom('stalled', 'halting', 'aborting', 'half-closed') },
 )
 
-/** What is particular of a request. */
+/** The individual parts of a request. */
 export type Shape = Partial<HttpStep> & Pick<HttpStep, 'method' | 'path'>
 
 const DEFAULTS = {
@@ -90,7 +90,7 @@ const DEFAULTS = {
   reply: null,
 }
 
-/** Steps of a route, some with headers that have no business there. */
+/** Steps of a route, some with unrelated headers. */
 export function step(shape: Arbitrary<Shape>): Arbitrary<HttpStep> {
   return fc
     .tuple(shape, moreHeaders, encoding, manner)
