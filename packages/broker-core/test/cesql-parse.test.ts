@@ -66,7 +66,7 @@ describe('what is no expression', () => {
     expect(run(`${'('.repeat(63)}1${')'.repeat(63)}`).value).toBe(1)
   })
 
-  test('cesql - the type of what an expression gives is known beforehand', () => {
+  test("cesql - the type of an expression's result is known before evaluation", () => {
     expect(compileCesql('id = 1').type).toBe('boolean')
     expect(compileCesql('1 + id').type).toBe('integer')
     expect(compileCesql('LOWER(id)').type).toBe('string')

@@ -73,7 +73,7 @@ describe('subscription patterns', () => {
     )
   })
 
-  test('M8 - an index of patterns finds what matches one by one, whatever was added and removed', () => {
+  test('M8 - channels: an index of patterns finds the same matches as one by one, after any additions and removals', () => {
     const steps = fc.array(fc.record({ pattern, id: fc.nat({ max: 3 }), add: fc.boolean() }), { maxLength: 30 })
     fc.assert(
       fc.property(steps, channel, (all, c) => {

@@ -15,7 +15,7 @@ function ascending(a: number, b: number): number {
   return a - b
 }
 
-test('number map - any order of set and delete leaves what a Map would hold', () => {
+test('number map - any order of set and delete leaves the entries of a Map', () => {
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.boolean(), key), { maxLength: 400 }), (steps) => {
       const map = new NumberMap<{ readonly step: number }>()
@@ -38,7 +38,7 @@ test('number map - any order of set and delete leaves what a Map would hold', ()
   )
 })
 
-test('number map - it grows and shrinks with what it holds', () => {
+test('number map - it grows and shrinks with its entries', () => {
   const map = new NumberMap<{ readonly n: number }>()
   for (let n = 0; n < 20_000; n++) map.set(n, { n })
   for (let n = 0; n < 20_000; n += 1) if (n % 1_000 !== 0) map.delete(n)
@@ -54,7 +54,7 @@ test('number map - it grows and shrinks with what it holds', () => {
   assert.deepEqual([map.size, map.keys(), map.has(0)], [0, [], false])
 })
 
-test('number map - what is no number finds nothing', () => {
+test('number map - a key that is not a number is not found', () => {
   const map = new NumberMap<object>()
   map.set(0, {})
   assert.equal(map.get(Number.NaN), undefined)

@@ -74,7 +74,7 @@ describe('S4 - reading a policy', () => {
     expect(problemsOf(input).join('\n')).toContain(problem)
   })
 
-  test('S4 - every problem is told, not only the first', () => {
+  test('S4 - policy: an error lists every problem, not only the first', () => {
     const bad = { rules: [{ ...ANYTHING, actions: 'x', patterns: 'y', z: 1 }, 'no rule'] }
     expect(problemsOf(bad)).toHaveLength(4)
   })
@@ -134,7 +134,7 @@ describe('S4 - decisions', () => {
     expect(subscribed('a*', { channels: 'a?' })).toBe(true)
   })
 
-  test('S4 - a new policy counts at once, whatever was decided before', () => {
+  test('S4 - policy: a new policy applies at once, also to cached decisions', () => {
     const authorization = new Authorization(policy({}))
     const seen: string[] = []
     const off = authorization.watch({
@@ -173,7 +173,7 @@ describe('S4 - decisions', () => {
     await vi.waitFor(() => expect(ended.toSorted()).toEqual([...clients, 'client-0-a'].toSorted()))
   })
 
-  test('S4 - what is remembered is bounded, and forgetting changes no decision', () => {
+  test('S4 - policy: the cache of decisions is bounded, and its eviction changes no decision', () => {
     const authorization = new Authorization(policy({ channels: '*7' }))
     for (let i = 0; i < 120_000; i++) {
       expect(authorization.permits({ clientId: `c${i % 12_000}` }, 'send', 'queues', String(i))).toBe(i % 10 === 7)

@@ -142,7 +142,7 @@ describe('routing table', () => {
     ])
   })
 
-  test('routing table - all problems are told at once', () => {
+  test('routing table - an error lists all problems', () => {
     expect(
       problems([
         { key: 'ok', routes: 'queues:a' },

@@ -26,7 +26,7 @@ test("CARD-1 - card: the platform's own has the platform's name, and is public",
   })
 })
 
-test("CARD-2 - card: an agent's is the registry's, with what the server set and what the registry does not know; 404 if absent", async () => {
+test("CARD-2 - card: an agent's card is the registry's, with the server's fields and unknown ones; 404 if absent", async () => {
   const host = await openGateway({ authenticator: nobody })
   const url = `${host.base}/a2a/agent-1/.well-known/agent-card.json`
   const absent = await fetch(url)
@@ -55,7 +55,7 @@ test("CARD-2 - card: an agent's is the registry's, with what the server set and 
   expect(host.finished).toEqual([])
 })
 
-test('CARD-3 - card: who has it already is told 304 by its ETag, until it changes', async () => {
+test('CARD-3 - card: a request with the current ETag gets 304, until the card changes', async () => {
   const host = await openGateway()
   await host.register('agent-1', 'http://127.0.0.1:1/')
   for (const path of ['/.well-known/agent-card.json', '/a2a/agent-1/.well-known/agent-card.json']) {

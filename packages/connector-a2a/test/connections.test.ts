@@ -124,7 +124,7 @@ const says =
   ({ socket }) =>
     socket.end(text)
 
-test('A9 - connections: a stream that is cut is told from one that ends, with and without chunks', async () => {
+test('A9 - connections: an aborted stream is distinguished from a complete one, with and without chunks', async () => {
   const head = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n'
   const event = 'event: task.done\ndata: {"type":"done","payload":{}}\n'
   const chunk = `${event.length.toString(16)}\r\n${event}\r\n`

@@ -14,7 +14,7 @@ async function openWithAgent(): Promise<GatewayHost & { asked(): number }> {
 const code = ({ text }: { text: string }): unknown => (JSON.parse(text) as RpcAnswer).error?.code
 const id = ({ text }: { text: string }): unknown => (JSON.parse(text) as RpcAnswer).id
 
-test('J3, RPC-6, RPC-7 - envelope: what cannot be parsed is -32700 with status 200, and reaches no agent', async () => {
+test('J3, RPC-6, RPC-7 - envelope: a body that cannot be parsed is -32700 with status 200, and reaches no agent', async () => {
   const host = await openWithAgent()
   for (const body of ['', '{', 'null x', '{"jsonrpc":"2.0","id":1,"method":"m",}', "{'a':1}"]) {
     const answer = await host.post('agent-1', body)
@@ -30,7 +30,7 @@ test('J3, RPC-6, RPC-7 - envelope: what cannot be parsed is -32700 with status 2
   expect(host.asked()).toBe(1)
 })
 
-test('J1, J2, J3, J4, RPC-1, RPC-3, GW-2 - envelope: what breaks the rules is -32600 with status 200, and reaches no agent', async () => {
+test('J1, J2, J3, J4, RPC-1, RPC-3, GW-2 - envelope: an invalid request is -32600 with status 200, and reaches no agent', async () => {
   const host = await openWithAgent()
   const rows: [string, unknown][] = [
     ['[]', null],
@@ -126,7 +126,7 @@ test('A13, CODE-5 - envelope: an empty or invalid agent_id in the path is -32600
   expect(new Set(host.finished.map(({ agentId }) => agentId))).toEqual(new Set(['unknown', 'agent-1']))
 })
 
-test('A1, GW-3 - envelope: every method but POST is 405 with Allow: POST, before anybody is authenticated', async () => {
+test('A1, GW-3 - envelope: every method except POST is 405 with Allow: POST, before authentication', async () => {
   const host = await openGateway({
     authenticator: {
       authenticate() {

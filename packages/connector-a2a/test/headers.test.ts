@@ -53,7 +53,7 @@ const KEPT_BACK = {
   x_anything: 'x',
 }
 
-test("A5, GW-4, GW-5 - headers: the caller's go along as tags and to the agent; what is the broker's or this hop's does not", async () => {
+test("A5, GW-4, GW-5 - headers: the caller's headers reach the agent, as tags too; those of the broker and of this hop do not", async () => {
   const { host, agent } = await openWithAgent()
   const kept = {
     'X-Trace': 'a b',

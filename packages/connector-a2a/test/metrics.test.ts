@@ -4,7 +4,7 @@ import { until } from '@signalbox/testkit/until'
 import { always, json, result, startAgent } from './agents.ts'
 import { openGateway } from './gateway-host.ts'
 
-test('A14, GW-7 - metrics: each request is told with its agent, method, status, code and times', async () => {
+test('A14, GW-7 - metrics: each request is reported with its agent, method, status, code and times', async () => {
   const host = await openGateway()
   const agent = await startAgent((_asked, response) => void setTimeout(() => json(response, '1'), 30))
   await host.register('agent-1', agent.url)
@@ -35,7 +35,7 @@ test('A14, GW-7 - metrics: each request is told with its agent, method, status, 
   ])
 })
 
-test('A14 - metrics: hooks that throw disturb nobody', async () => {
+test('A14 - metrics: hooks that throw affect no request', async () => {
   const host = await openGateway({
     hooks: {
       requestFinished() {

@@ -9,7 +9,7 @@ import { RawConnection } from './raw-connection.ts'
 
 const NOTE = '{"jsonrpc":"2.0","method":"tasks/note","params":{"n":1}}'
 
-test("A6, GW-6 - notification: it is forwarded, and answered 202 and empty, whatever the agent's state", async () => {
+test('A6, GW-6 - notification: it is forwarded, and answered 202 and empty, in every state of the agent', async () => {
   const host = await openGateway({ agentMaxConcurrency: 1 })
   const agent = await startAgent()
   await host.register('good', agent.url)

@@ -49,7 +49,7 @@ const failed = (code: number, message: string | RegExp, data?: unknown): object 
   },
 })
 
-test('OUT-1, A3 - outcome: nobody listens at the url, or its name is nowhere', async () => {
+test('OUT-1, A3 - outcome: no server listens at the url, or its name does not resolve', async () => {
   const { host, outcome, agent } = await openBench()
   await agent.close()
   const refused = await outcome(echo)
@@ -100,7 +100,7 @@ test('OUT-2, A3, A2 - outcome: an agent that never begins, or never ends, its an
   expect(host.handler.inFlight('agent-1')).toBe(0)
 })
 
-test('OUT-3, A3 - outcome: 502, 503 and 504 are unavailable, whatever their body', async () => {
+test('OUT-3, A3 - outcome: 502, 503 and 504 are unavailable, with any body', async () => {
   const { outcome } = await openBench()
   for (const status of [502, 503, 504]) {
     for (const body of [
@@ -258,7 +258,7 @@ test('A3, R8 - outcome: redirects are never followed, and other statuses are -32
   expect(agent.asked).toHaveLength(28)
 })
 
-test('A17 - outcome: compressed answers are unpacked, though nobody asked for them', async () => {
+test('A17 - outcome: compressed answers are decompressed, although the request asked for none', async () => {
   const { outcome, agent } = await openBench()
   const text = '{"jsonrpc":"2.0","id":1,"result":"ok"}'
   const ok = { jsonrpc: '2.0', id: 1, result: 'ok' }

@@ -32,7 +32,7 @@ test('GW-8 - registration: an agent is served from the moment it is registered, 
   await until(async () => (await subscribers()) === 0)
 })
 
-test('GW-8, A3 - registration: a request that was on its way when its agent went is told so at once', async () => {
+test('GW-8, A3 - registration: a request in flight gets an error at once when its agent deregisters', async () => {
   const host = await openGateway()
   const agent = await startAgent(result('1'))
   await host.register('agent-1', agent.url)
@@ -65,7 +65,7 @@ test('GW-8 - registration: agents that were there before the gateway are served,
     expect(await host.call(id)).toMatchObject({ result: `/${id}` })
 })
 
-test('A18 - shutdown: calls under way finish, new ones are 503, and what does not finish is told so', async () => {
+test('A18 - shutdown: calls in flight finish, new ones are 503, and unfinished ones get an error', async () => {
   const host = await openGateway()
   let answer: (() => void) | undefined
   const agent = await startAgent((_asked, response) => {

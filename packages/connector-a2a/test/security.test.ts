@@ -59,7 +59,7 @@ test('A1 - security: GET on a stream without a valid token is 200 with -32010 as
   expect(await response.json()).toEqual(refused(null))
 })
 
-test('S5, RPC-8 - security: an authenticator that fails by itself is -32603, and nobody is told why', async () => {
+test('S5, RPC-8 - security: an authenticator that fails is -32603, without the reason', async () => {
   const host = await openGateway({
     authenticator: {
       authenticate() {

@@ -47,7 +47,7 @@ test('A12, GW-9 - streams: message/stream opens a stream of events, which the ag
   expect(host.handler.activeStreams()).toBe(0)
 })
 
-test('A9, A12 - streams: what goes wrong before the headers of the agent is a JSON-RPC error', async () => {
+test('A9, A12 - streams: a failure before the headers of the agent is a JSON-RPC error', async () => {
   const host = await openGateway({ timeouts: { defaultTimeoutMs: 300, maxTimeoutMs: 1_000 } })
   const agent = await startAgent()
   await host.register('agent-1', agent.url)
@@ -127,7 +127,7 @@ test('A12, LIMIT-3 - streams: they count towards the concurrency of their agent 
   expect(await host.call('agent-1')).toMatchObject({ result: 'ok' })
 })
 
-test('A10 - streams: of a client that goes the agent is told, before its headers as well as after', async () => {
+test('A10 - streams: the agent is notified when a client disconnects, before its headers as well as after', async () => {
   const host = await openGateway()
   const agent = await startAgent(opens)
   await host.register('agent-1', agent.url)

@@ -27,7 +27,7 @@ const UNTRUSTED = {
   error: { code: -32003, message: 'agent unreachable: its certificate is not trusted, or TLS failed' },
 }
 
-test('A3 - TLS: a certificate that nobody vouches for is refused, before the agent is told anything', async () => {
+test('A3 - TLS: a certificate of an unknown authority is refused, before the agent gets any data', async () => {
   const { port } = await startTlsAgent()
   const host = await openGateway()
   await host.register('by-address', `https://127.0.0.1:${port}/`)

@@ -84,7 +84,7 @@ test('A4 - verbatim: any JSON in any envelope of the agent comes back as the age
   )
 })
 
-test("A4, RPC-2 - verbatim: the caller's id is the one echoed, whatever the agent put there", async () => {
+test("A4, RPC-2 - verbatim: the response has the caller's id, with any id from the agent", async () => {
   const host = await openGateway()
   const agent = await startAgent()
   await host.register('agent-1', agent.url)
@@ -97,7 +97,7 @@ test("A4, RPC-2 - verbatim: the caller's id is the one echoed, whatever the agen
   }
 })
 
-test("A4, A3 - verbatim: an agent's own error keeps code, message and data, whatever its status", async () => {
+test("A4, A3 - verbatim: an agent's own error keeps code, message and data, with any status", async () => {
   const host = await openGateway()
   const agent = await startAgent()
   await host.register('agent-1', agent.url)

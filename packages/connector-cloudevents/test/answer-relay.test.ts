@@ -81,7 +81,7 @@ test('CE-11 - answers across nodes: one that reaches another node counts, whole 
   expect(await rejected).toMatchObject({ is_error: true, message: 'rejected by the subscriber: {"n":1}' })
 })
 
-test('CE-11 - answers across nodes: only of the principal that was handed the request, with one text for all others', async () => {
+test('CE-11 - answers across nodes: only the principal that received the request may answer; all others get one text', async () => {
   const one = await openCe({ relays: true, authenticator: byName })
   const two = await openOther(one, { system: one.system, authenticator: byName })
   const ann = { authorization: 'ann' }
@@ -94,7 +94,7 @@ test('CE-11 - answers across nodes: only of the principal that was handed the re
   expect(await command).toMatchObject({ status: 202, is_error: false })
 })
 
-test('CE-11 - answers across nodes: who made up an id, or outlived its node, is told so at once, and leaves no channel', async () => {
+test('CE-11 - answers across nodes: an invented id, or one of a dead node, is 404 at once and creates no channel', async () => {
   const one = await openCe({ relays: true })
   const two = await openOther(one, { system: one.system })
   const stream = await one.subscribe('queries?channel=q')
@@ -141,7 +141,7 @@ test('CE-11 - answers across nodes: a node that shuts down takes them for the re
   await until(async () => (await subscribers()) === 0)
 })
 
-test('CE-11 - answers across nodes: who cannot be brought answers is not subscribed, and may try again', async () => {
+test('CE-11 - answers across nodes: a subscriber that cannot receive answers is not subscribed, and may retry', async () => {
   const one = await openCe()
   let away = true
   const queries = Object.create(one.system.queries, {

@@ -7,7 +7,7 @@ import { event, openCe } from './ce-server.ts'
 
 const JSON_EVENT = { 'content-type': 'application/cloudevents+json' }
 
-test('CE-7 - parameters: unknown, repeated, missing, mistyped and out-of-range ones are named, with what is allowed', async () => {
+test('CE-7 - parameters: unknown, repeated, missing, mistyped and out-of-range ones are named, with the allowed values', async () => {
   const { base, post, user } = await openCe()
   const cases: readonly [method: string, route: string, message: string][] = [
     ['POST', 'send/event?channel=c&chanel=d', 'chanel is unknown; it must be one of channel'],
@@ -111,7 +111,7 @@ test('CE-7 - parameters: unknown, repeated, missing, mistyped and out-of-range o
   expect(await user.channels.list()).toEqual([])
 })
 
-test('CE-8 - events: what is not a valid CloudEvent is 400, and the message says why', async () => {
+test('CE-8 - events: an invalid CloudEvent is 400, and the message has the reason', async () => {
   const { post, user } = await openCe()
   const cases: readonly [body: string | Uint8Array | object, message: string][] = [
     ['', 'the body is not JSON'],
@@ -161,7 +161,7 @@ test('CE-8 - events: what is not a valid CloudEvent is 400, and the message says
   expect(await user.channels.list()).toEqual([])
 })
 
-test('CE-4 - binary mode: header values are unquoted and percent-decoded once; what is not UTF-8 is 400', async () => {
+test('CE-4 - binary mode: header values are unquoted and percent-decoded once; invalid UTF-8 is 400', async () => {
   const { post, subscribe } = await openCe()
   const stream = await subscribe('events?channel=c')
   const head = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/t', 'ce-type': 't' }

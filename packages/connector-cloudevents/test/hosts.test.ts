@@ -31,7 +31,7 @@ function send(url: string): Promise<Response> {
   })
 }
 
-test('CE-8 - hosts: the handler runs on a bare node server, and answers 404 for what is not its own', async () => {
+test('CE-8 - hosts: the handler runs on a bare node server, and answers 404 for other paths', async () => {
   const handler = createCeHandler(await openBroker(), { path: '/events/ce' })
   const server = createServer((request, response) => handler(request, response, { 'X-Host': 'bare' }))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -53,7 +53,7 @@ test('CE-8 - hosts: the handler runs on a bare node server, and answers 404 for 
   }
 })
 
-test('CE-8 - hosts: the plugin works below a prefix, and keeps what the hooks of its host set', async () => {
+test("CE-8 - hosts: the plugin works below a prefix, and keeps headers that the host's hooks set", async () => {
   const app = Fastify({ forceCloseConnections: true })
   app.addHook('onRequest', (request, reply, done) => {
     void reply.header('access-control-allow-origin', '*').header('x-request-id', request.headers['x-request-id'] ?? '-')

@@ -44,7 +44,7 @@ const time = fc
       `${year}-${month}-${day}T${hour}:${minute}:${second}${fraction}${zone}`,
   )
 
-test('attributes - what passes the quick check of formats passes the check of the official SDK', () => {
+test('attributes - a value that passes the quick check of formats passes the check of the official SDK', () => {
   for (const attribute of ['source', 'dataschema'] as const) {
     fc.assert(
       fc.property(uri, (text) => !isPlain({ [attribute]: text }) || isValid({ [attribute]: text })),

@@ -19,7 +19,7 @@ function ids({ data }: { data: Loose }): string[] {
   return data.messages.map((message: Loose) => message.event.id)
 }
 
-test('CE-12 - queues: a destructive receive removes what it returns, a peek nothing', async () => {
+test('CE-12 - queues: a destructive receive removes the messages that it returns, a peek none', async () => {
   const server = await openCe({ settleGraceMs: 0 })
   const { post, user } = server
   await fill(server, 'q', 5)
@@ -126,7 +126,7 @@ test('CE-12 - queues: ack_all drains and says how many', async () => {
   )
 })
 
-test('CE-12 - queues: what a killed consumer held on lease is all delivered again, with its receive count', async () => {
+test('CE-12 - queues: every message that a killed consumer leased is delivered again, with its receive count', async () => {
   const server = await openCe()
   await fill(server, 'q', 50)
   const url = `${server.base}/ce/queue/receive?channel=q&max_messages=50&visibility_seconds=2`

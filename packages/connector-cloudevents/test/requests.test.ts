@@ -151,7 +151,7 @@ test('CE-10 - requests: send/command is 202 and send/query 200 with the answer a
   })
 })
 
-test('CE-10 - requests: nobody subscribed, or nobody answering, is 503 after the time that was given', async () => {
+test('CE-10 - requests: no subscriber, or no answer, is 503 after the time-out', async () => {
   const { post, subscribe } = await openCe({ timeoutSeconds: 0.3 })
   expect(await post('send/command?channel=nobody', event())).toMatchObject({
     status: 503,
@@ -197,7 +197,7 @@ const byName: Authenticator = {
   },
 }
 
-test('CE-11 - responses: only by the principal that was handed the request; others are not told of it', async () => {
+test('CE-11 - responses: only the principal that received the request may answer; for others it does not exist', async () => {
   const { post, subscribe } = await openCe({ authenticator: byName })
   const stream = await subscribe('commands?channel=c', as('alice'))
   const command = post('send/command?channel=c', event(), as('carol'))
@@ -211,7 +211,7 @@ test('CE-11 - responses: only by the principal that was handed the request; othe
   expect(await command).toMatchObject({ status: 202, is_error: false })
 })
 
-test('CE-11, CE-18 - requests: nothing waits on when the requester or the subscriber is gone', async () => {
+test('CE-11, CE-18 - requests: no wait remains when the requester or the subscriber disconnects', async () => {
   const { base, post, subscribe, handler, user } = await openCe({ answerGraceMs: 0 })
   const stream = await subscribe('queries?channel=q')
   const aborter = new AbortController()
@@ -251,7 +251,7 @@ test('CE-11 - requests: those under way at shutdown can still be answered', asyn
   expect(await post(`send/response?request_id=${brokerrequestid}`, event())).toMatchObject({ status: 503 })
 })
 
-test('CE-17 - requests: a subscriber that does not take them is not handed more than may wait for it', async () => {
+test('CE-17 - requests: a subscriber that does not read gets no more requests than may wait for it', async () => {
   const { post, subscribe, handler } = await openCe({ maxBufferedBytes: 65_536, answerGraceMs: 0 })
   const stream = await subscribe('commands?channel=c')
   stream.pause()

@@ -38,7 +38,7 @@ test('CE-20, S5 - security: without valid credentials every route is 401, and no
   expect(await user.queues.peek('c')).toMatchObject([{ clientId: 'alice' }])
 })
 
-test('CE-20 - security: a failure of the verifier is an internal error that tells nothing of it', async () => {
+test('CE-20 - security: a failure of the verifier is an internal error without details', async () => {
   const failures: unknown[] = []
   const { post } = await openCe({ authenticator, hooks: { failed: (error) => failures.push(error) } })
   const answer = await post('queue/ack_all?channel=c', undefined, { authorization: 'Bearer broken' })

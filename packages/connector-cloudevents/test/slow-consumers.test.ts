@@ -43,7 +43,7 @@ test('CE-17 - slow consumers: a subscriber that takes nothing gets an error afte
   }
 })
 
-test('CE-17 - slow consumers: what waits for one is bounded, and counts against its caller until it is gone', async () => {
+test('CE-17 - slow consumers: the waiting data of one is bounded, and counts against its caller until it is released', async () => {
   const admission = new AdmissionControl()
   const server = await openCe({ frontDoor: { admission } })
   const stream = await server.subscribe('events?channel=c')

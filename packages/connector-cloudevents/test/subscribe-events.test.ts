@@ -6,7 +6,7 @@ import { event, openCe } from './ce-server.ts'
 
 const TEXT = { body: Buffer.from('hello') }
 
-test('CE-15 - events: what is no CloudEvent comes as one all the same, under another event name', async () => {
+test('CE-15 - events: a message that is no CloudEvent is delivered as one, under another event name', async () => {
   const { subscribe, user, post } = await openCe()
   const stream = await subscribe('events?channel=orders.*')
   expect(stream.headers).toMatchObject({
@@ -40,7 +40,7 @@ test('CE-15 - events: what is no CloudEvent comes as one all the same, under ano
   expect((await stream.next()).event).toBe('cloudevent')
 })
 
-test('CE-15 - events: tags that somebody made up do no harm', async () => {
+test('CE-15 - events: forged tags have no effect', async () => {
   const { subscribe, user } = await openCe()
   const stream = await subscribe('events?channel=c')
   const tags = {
@@ -66,7 +66,7 @@ test('CE-15 - events: tags that somebody made up do no harm', async () => {
   })
 })
 
-test('CE-13 - events: members of a group share, everybody else gets all', async () => {
+test('CE-13 - events: subscribers of a group share events, all others get every event', async () => {
   const { subscribe, user } = await openCe()
   const shared = [await subscribe('events?channel=c&group=g'), await subscribe('events?channel=c&group=g')]
   const other = await subscribe('events?channel=c&group=h&client_id=other')
@@ -218,7 +218,7 @@ test('CE-18 - streams: a client that goes leaves nothing behind', async () => {
   expect(timers()).toBeLessThanOrEqual(before)
 })
 
-test('CE-18 - streams: they end politely at shutdown, with what was published before', async () => {
+test('CE-18 - streams: a shutdown ends them with all events published before', async () => {
   const { subscribe, handler, user, base } = await openCe()
   const stream = await subscribe('events?channel=c')
   for (let i = 0; i < 100; i++) void user.events.publish('c', { body: Buffer.from(`${i}`) })

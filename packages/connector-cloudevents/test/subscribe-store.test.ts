@@ -58,7 +58,7 @@ test('CE-14 - events store: a subscription begins where it is asked to, and ids 
   }
 })
 
-test('CE-14 - events store: Last-Event-ID goes on right behind, whatever the query says', async () => {
+test('CE-14 - events store: Last-Event-ID continues after that event, with any query', async () => {
   const server = await openCe()
   await store(server, 5)
   for (const [query, id, expected] of [
@@ -114,7 +114,7 @@ test('CE-14 - events store: a subscriber cut off 100 times at random while 10,00
   await until(() => server.handler.openStreams() === 0)
 })
 
-test('CE-14 - events store: members of a group share one position; what a lost one was not handed goes to another', async () => {
+test('CE-14 - events store: subscribers of a group share one position; another one gets the events that a lost one did not', async () => {
   const server = await openCe()
   const route = 'events-store?channel=s&group=g&events_store_type=2'
   const [first, second] = [await server.subscribe(route), await server.subscribe(route)]
@@ -148,7 +148,7 @@ test('CE-17 - slow subscribers: one of an events store gets backpressure and los
   expect(slow.waiting.map(({ id }) => Number(id))).toEqual(range(1, total))
 })
 
-test('CE-17 - slow subscribers: one of events loses counted events, and is told where and how many', async () => {
+test('CE-17 - slow subscribers: one of events loses events, and gets their count at the place of the gap', async () => {
   const dropped: number[] = []
   const server = await openCe({ maxBufferedBytes: 65_536, hooks: { eventsDropped: (count) => dropped.push(count) } })
   const { user } = server

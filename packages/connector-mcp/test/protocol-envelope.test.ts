@@ -151,7 +151,7 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
     }
   })
 
-  test('405 - other methods are refused with what is allowed', async () => {
+  test('405 - other methods are refused with the allowed ones', async () => {
     for (const method of ['PUT', 'PATCH', 'OPTIONS', 'HEAD']) {
       const response = await fetch(host.url, { method })
       expect(response.status, method).toBe(405)

@@ -73,7 +73,7 @@ describe('M1 versions', () => {
     },
   )
 
-  test('M1 - what the server calls itself follows the revision', async () => {
+  test("M1 - the server's name follows the revision", async () => {
     const serverInfo = { name: 's', version: '9', title: 'S', description: 'd', websiteUrl: 'https://s.example' }
     const host = await startHost({ serverInfo, instructions: 'Be good.' })
     const infos = await Promise.all(

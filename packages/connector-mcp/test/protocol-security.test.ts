@@ -143,7 +143,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('authentication on %s', 
     expect(seen).toEqual(['crm-42'])
   })
 
-  test('authentication - an authenticator that breaks lets nobody in and says nothing', async () => {
+  test('authentication - an authenticator that fails admits no caller and reveals no reason', async () => {
     const host = await startHost(
       {
         authenticator: {

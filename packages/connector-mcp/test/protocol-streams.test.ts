@@ -62,7 +62,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('M3 streams on %s', (kin
 })
 
 describe.each(['fastify', 'node'] satisfies HostKind[])('shutdown on %s', (kind) => {
-  test('shutdown - waiting receives end with an empty result, streams end, late requests are told', async () => {
+  test('shutdown - waiting receives end with an empty result, streams end, late requests get an error', async () => {
     const host = await startHost({}, kind)
     const streams = await Promise.all([1, 2, 3].map(() => fetch(host.url, { headers: STREAM })))
     const late = await RawConnection.open(host.port)
@@ -100,7 +100,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('shutdown on %s', (kind)
     await closed
   })
 
-  test('shutdown - a query that takes longer is ended with a result that says so', async () => {
+  test('shutdown - a query that takes longer ends with a result that names the shutdown', async () => {
     const host = await startHost({}, kind)
     const slow = host.call('query_send', { channel: 'nobody', body: 'x', timeout_seconds: 60 })
     const { answer: receive } = await waitingReceive(host)

@@ -185,7 +185,7 @@ describe('M5 notifications/cancelled', () => {
     expect(host.requests.find(({ tool }) => tool === 'queue_receive')).toMatchObject({ outcome: 'cancelled' })
   })
 
-  test('M5 - a cancelled call that tells of its progress ends without an answer', async () => {
+  test('M5 - a cancelled call with progress ends without an answer', async () => {
     const host = await startHost()
     const { answer } = await waitingReceive(host, { id: 7, headers: SESSION })
     await host.post(cancel('7'), SESSION)
@@ -208,7 +208,7 @@ describe('M5 notifications/cancelled', () => {
     expect(resultText(await answer)).toContain('for the one who waits')
   })
 
-  test('M5 - without a session nobody can cancel by an id alone', async () => {
+  test('M5 - without a session a caller cannot cancel by an id alone', async () => {
     const host = await startHost()
     const { answer } = await waitingReceive(host, { id: 7 })
     await host.post(cancel('7'))
@@ -251,7 +251,7 @@ describe('M6 progress', () => {
 })
 
 describe('M13 tool timeout', () => {
-  test('M13 - a tool without a timeout of its own is bounded, and what it says later is dropped', async () => {
+  test('M13 - a tool without its own timeout is bounded, and its late result is dropped', async () => {
     const listed = Promise.withResolvers<readonly []>()
     const host = await startHost({ agents: slowDirectory(listed.promise), toolTimeoutSeconds: 0.05 })
     const answer = await host.call('agent_list', {})

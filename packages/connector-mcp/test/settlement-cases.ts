@@ -57,7 +57,7 @@ export function hostSettlementCases(kind: HostKind): void {
     expect(await counts(host)()).toMatchObject({ waiting: 0, inFlight: 0 })
   })
 
-  test('M14 - at shutdown everything that was handed over is settled', async () => {
+  test('M14 - a shutdown settles every message that the socket has accepted', async () => {
     const host = await startHost({ settleGraceMs: LONG_MS }, kind)
     await sendTwo(host)
     await received(host)
@@ -156,7 +156,7 @@ export function settlementCases(kind: HostKind): void {
     await expect.poll(counts(host), POLL).toMatchObject({ waiting, inFlight: 0 })
   })
 
-  test('M14 - what was never taken over goes back at shutdown', async () => {
+  test('M14 - a shutdown rejects every message that the socket has not accepted', async () => {
     const host = await startHost({ settleGraceMs: LONG_MS }, kind)
     await host.user.queues.send('q', { body: Buffer.alloc(20_000_000, 'x') })
     const connection = await RawConnection.open(host.port)

@@ -86,7 +86,7 @@ describe('tools - agent_list', () => {
 })
 
 describe('tools - agent_list in pages', () => {
-  test('M10 - limit and cursor page through the list, whatever the directory holds by then', async () => {
+  test('M10 - limit and cursor page through the list while the directory changes', async () => {
     const first = await bench.call('agent_list', { limit: 2 })
     expect(first.structuredContent).toEqual({ agents: JSON.parse(first.text), next_cursor: 'maths' })
     expect((JSON.parse(first.text) as { agent_id: string }[]).map(({ agent_id }) => agent_id)).toEqual([
@@ -135,7 +135,7 @@ describe('tools - agent_list in pages', () => {
 })
 
 describe('tools - agent_info', () => {
-  test('TOOL-25 - the card as it was registered, fields of its own included', async () => {
+  test('TOOL-25 - the card is the registered one, with its additional fields', async () => {
     const { text, structuredContent } = await bench.call('agent_info', { agent_id: 'weather' })
     expect(JSON.parse(text)).toEqual(CARD)
     expect(structuredContent).toEqual(CARD)
@@ -217,7 +217,7 @@ describe('tools - agent_send', () => {
     expect({ text, isError }).toEqual({ text: 'null', isError: false })
   })
 
-  test('M12 - without blocking it returns when the request is accepted, and says so', async () => {
+  test('M12 - without blocking it returns when the request is accepted, and states this', async () => {
     const done = Promise.withResolvers<AgentAnswer>()
     const args = { ...SEND, blocking: false }
     const { text, isError, structuredContent } = await withAnswer(() => done.promise, 'agent_send', args)
@@ -229,7 +229,7 @@ describe('tools - agent_send', () => {
     done.resolve({ body: '{}' })
   })
 
-  test('M6 - tells what it waits for', async () => {
+  test('M6 - reports the reason of its wait', async () => {
     await withAnswer({ body: '{}' }, 'agent_send', SEND)
     expect(bench.progress.at(-1)).toBe('waiting for the reply of agent "weather"')
   })
@@ -292,7 +292,7 @@ describe.each([
     expect(text.length).toBeLessThan(3000)
   })
 
-  test('an answer that is not JSON is told as such', async () => {
+  test('an answer that is not JSON is a specific error', async () => {
     for (const body of ['<html>', '', Uint8Array.of(0xff)]) {
       const { text, isError } = await withAnswer({ body }, tool, args)
       expect(isError).toBe(true)
@@ -300,13 +300,13 @@ describe.each([
     }
   })
 
-  test('what the agent never processed says why', async () => {
+  test('a request that the agent never processed is an error with the reason', async () => {
     const { text, isError } = await withAnswer(unreachable, tool, args)
     expect(isError).toBe(true)
     expect(text).toMatch(/^AGENT_UNAVAILABLE: .*agent unreachable: connection refused/)
   })
 
-  test('TOOL-28 - an agent that does not exist, whatever its id looks like', async () => {
+  test('TOOL-28 - an agent that does not exist is a tool error, with any form of id', async () => {
     for (const agent_id of [
       'nobody',
       '',
@@ -346,7 +346,7 @@ describe.each([
 })
 
 describe('tools - agent_info', () => {
-  test('TOOL-25 - an agent that does not exist is a tool error that says what to do', async () => {
+  test('TOOL-25 - an agent that does not exist is a tool error with the remedy', async () => {
     for (const agent_id of ['nobody', '', '__proto__']) {
       const { text, isError } = await bench.call('agent_info', { agent_id })
       expect(isError).toBe(true)

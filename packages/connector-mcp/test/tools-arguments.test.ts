@@ -193,7 +193,7 @@ describe('M7 - arguments are strict', () => {
     },
   )
 
-  test('every problem is listed, and what was given is cut', async () => {
+  test('every problem is listed, and long values are truncated', async () => {
     const error = await bench.refused('queue_send', {
       channel: 'x'.repeat(10_000),
       delay_seconds: -1,
@@ -344,7 +344,7 @@ const GOOD_NAMES = [
 ]
 
 describe('C1, M7 - channel names', () => {
-  test.each(CHANNEL_ARGUMENTS)('$tool names what is wrong with a bad $argument', async ({ tool, argument }) => {
+  test.each(CHANNEL_ARGUMENTS)('$tool names the problem of a bad $argument', async ({ tool, argument }) => {
     const bad = argument === 'channel' ? [['nothing', '', /empty/] as const, ...BAD_NAMES] : BAD_NAMES
     for (const [what, name, reason] of bad) {
       const error = await bench.refused(tool, { ...VALID[tool], [argument]: name })
@@ -387,7 +387,7 @@ describe('M8 - the reserved prefix', () => {
     },
   )
 
-  test('a reserved name is refused as one, whatever else is wrong with it', async () => {
+  test('a reserved name is refused as reserved, also if it has other problems', async () => {
     const names = [`_AGENTS_.${'x'.repeat(10_000)}`, '_AGENTS_.*', '_AGENTS_.a..b']
     for (const channel of names) {
       const { text, isError } = await bench.call('queue_send', { channel, body: '', dead_letter_queue: channel })
@@ -397,7 +397,7 @@ describe('M8 - the reserved prefix', () => {
     }
   })
 
-  test('nothing was created under the prefix, and lists do not show what is there', async () => {
+  test('no channel is created under the prefix, and lists hide existing ones', async () => {
     const reserved = (await bench.engine.channels.list()).filter(({ name }) => name.startsWith('_AGENTS_.'))
     expect(reserved.map(({ type, name }) => `${type} ${name}`)).toEqual(['queries _AGENTS_.agents/echo'])
     for (const pattern of ['_AGENTS_.', '_AGENTS_.*', '*', '']) {

@@ -120,7 +120,7 @@ describe('tools - channel_info', () => {
     expect(structuredContent).toMatchObject(JSON.parse(text))
   })
 
-  test('TOOL-23 - counts what was delivered', async () => {
+  test('TOOL-23 - counts delivered messages', async () => {
     await bench.call('queue_send', { channel: 'counted', body: 'a' })
     await bench.json('queue_receive', { channel: 'counted', max_messages: 1 })
     expect(await bench.json('channel_info', { channel: 'counted', type: 'queues' })).toMatchObject({
@@ -129,7 +129,7 @@ describe('tools - channel_info', () => {
     })
   })
 
-  test('TOOL-23, M10 - the structured content tells what a queue holds, the text does not', async () => {
+  test('TOOL-23, M10 - the structured content shows the contents of a queue, the text does not', async () => {
     const channel = 'held'
     for (const body of ['a', 'b', 'c', 'd']) await bench.call('queue_send', { channel, body })
     await bench.call('queue_send', { channel, body: 'later', delay_seconds: 60 })
@@ -145,7 +145,7 @@ describe('tools - channel_info', () => {
     })
   })
 
-  test('TOOL-23, M10 - the structured content of a queue counts what it has dead-lettered', async () => {
+  test('TOOL-23, M10 - the structured content of a queue counts its dead-lettered messages', async () => {
     const channel = 'failing'
     await bench.call('queue_send', { channel, body: 'a', max_receive_count: 1, dead_letter_queue: 'failed' })
     const [delivery] = await bench.user.queues.receive(channel, { maxMessages: 1 })
@@ -154,7 +154,7 @@ describe('tools - channel_info', () => {
     expect(structuredContent).toMatchObject({ waiting: 0, delayed: 0, in_flight: 0, dead_lettered: 1 })
   })
 
-  test('TOOL-23, M10 - the structured content tells which events a store has', async () => {
+  test('TOOL-23, M10 - the structured content shows the range of events of a store', async () => {
     const channel = 'log'
     for (const body of ['a', 'b', 'c']) await bench.call('events_store_publish', { channel, body })
     const { text, structuredContent } = await bench.call('channel_info', { channel, type: 'events_store' })

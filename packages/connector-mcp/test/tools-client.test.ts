@@ -176,7 +176,7 @@ describe('tools - over HTTP with the official client', () => {
     await expect(call('no_such_tool', {})).rejects.toMatchObject({ code: -32602 })
   })
 
-  test('M6 - a client that asks for progress learns what is waited for', async () => {
+  test('M6 - a client that asks for progress gets the reason of the wait', async () => {
     const progress: Progress[] = []
     const waiting = client.callTool(
       { name: 'queue_receive', arguments: { channel: 'http.progress', max_messages: 1, wait_timeout_seconds: 60 } },

@@ -141,14 +141,14 @@ describe('tools - definitions', () => {
     expect(JSON.parse(JSON.stringify(definition)), 'it is plain JSON').toEqual(definition)
   })
 
-  test('M10 - the annotations say who only looks, who removes, and who reaches beyond the broker', () => {
+  test('M10 - the annotations mark the tools that only read, that remove, and that act outside the broker', () => {
     const readers = ['queue_peek', 'events_store_read', 'events_store_read_latest', 'channel_list', 'channel_info']
     expect(having('readOnlyHint')).toEqual([...readers, 'agent_list', 'agent_info'])
     expect(having('destructiveHint')).toEqual(['queue_receive', 'command_send', 'agent_send', 'agent_query'])
     expect(having('openWorldHint')).toEqual(['command_send', 'query_send', 'agent_send', 'agent_query'])
   })
 
-  test('M5, M13 - who has a time-out of its own, and who ends with its client', () => {
+  test('M5, M13 - the definitions mark the tools with their own time-out, and those that end with their client', () => {
     expect(NAMES.filter((name) => all.get(name)!.ownTimeout)).toEqual([
       'queue_receive',
       'command_send',

@@ -31,7 +31,7 @@ async function latest(args: object): Promise<readonly Stored[]> {
 const bodies = (events: readonly Stored[]) => events.map(({ body }) => body)
 
 describe('tools - events_publish', () => {
-  test('TOOL-12 - confirms naming the channel, and reaches whoever is subscribed', async () => {
+  test('TOOL-12 - confirms naming the channel, and reaches every subscriber', async () => {
     const arrived = Promise.withResolvers<Message>()
     await bench.user.events.subscribe('news.*', {}, arrived.resolve)
     const args = { channel: 'news.today', body: 'hello', metadata: 'm', tags: { k: 'v' } }
@@ -42,7 +42,7 @@ describe('tools - events_publish', () => {
     expect({ ...event, body: decodeText(event.body) }).toMatchObject({ ...args, clientId: 'anonymous' })
   })
 
-  test('nobody subscribed is a success, and nothing is kept', async () => {
+  test('without a subscriber it succeeds, and stores nothing', async () => {
     const { isError } = await bench.call('events_publish', { channel: 'unheard', body: 'b' })
     expect(isError).toBe(false)
     expect(await read({ channel: 'unheard', max_messages: 1 })).toEqual([])
@@ -59,7 +59,7 @@ describe('tools - events_store_publish', () => {
     }
   })
 
-  test('C5 - a repeated message_id is told as a duplicate and stored once', async () => {
+  test('C5 - a repeated message_id is reported as a duplicate and stored once', async () => {
     const args = { channel: 'log.once', body: 'b', tags: { message_id: 'e-1' } }
     const first = await bench.call('events_store_publish', args)
     const second = await bench.call('events_store_publish', args)
@@ -136,7 +136,7 @@ describe('tools - events_store_read', () => {
     expect(bodies(await latest({ channel: 'five', count: 100 }))).toEqual(['e5', 'e4', 'e3', 'e2', 'e1'])
   })
 
-  test('M10 - a body that is not UTF-8 comes as base64 and says so', async () => {
+  test('M10 - a body that is not UTF-8 is base64, with body_encoding', async () => {
     await bench.user.eventsStore.publish('binary', { body: Uint8Array.of(0xff, 0xfe) })
     const [event] = await read({ channel: 'binary', max_messages: 1 })
     expect(event).toMatchObject({ body: '//4=', body_encoding: 'base64' })

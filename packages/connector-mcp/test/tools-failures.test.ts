@@ -27,7 +27,7 @@ describe('tools - Broker errors', () => {
     expect(() => brokerFailure('queue_send', error)).toThrow('invalid arguments for queue_send: it is not right')
   })
 
-  test('what is no tool error stays an internal one', () => {
+  test('an error that is not a tool error stays an internal one', () => {
     for (const error of [new Error('bug'), new BrokerError('CONFLICT', 'lost')]) {
       expect(() => brokerFailure('queue_send', error)).toThrow(error)
     }

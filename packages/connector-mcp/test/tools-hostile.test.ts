@@ -53,7 +53,7 @@ function valueFor(schema: object): fc.Arbitrary<unknown> {
 }
 
 describe('tools - hostile arguments', () => {
-  test.each(NAMES)('M7 - %s answers whatever it is given with a result or -32602', async (name) => {
+  test.each(NAMES)('M7 - %s answers any arguments with a result or -32602', async (name) => {
     const { properties, required = [] } = toolNamed(bench.tools, name).definition.inputSchema
     const values = Object.entries(properties).map(([argument, schema]) => [argument, valueFor(schema)] as const)
     const args = fc.oneof(

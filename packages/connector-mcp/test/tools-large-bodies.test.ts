@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 afterAll(() => bench[Symbol.asyncDispose]())
 
-test('M10 - bodies that would make an answer of over 64 KiB are in its text alone, and it says so', async () => {
+test('M10 - bodies of an answer over 64 KiB are only in its text, and the structured content states this', async () => {
   for (const body of [LARGE, SMALL]) {
     const large = body === LARGE
     const channel = large ? 'large' : 'small'
@@ -66,7 +66,7 @@ test('M10 - bodies that would make an answer of over 64 KiB are in its text alon
   }
 })
 
-test('M10 - a client that takes nothing of a large answer is cut off, and what it held is given back', async () => {
+test('M10 - a client that does not read a large answer is cut off, and its messages are rejected', async () => {
   const admission = new AdmissionControl()
   const host = await startHost({ frontDoor: { admission, stalledReaderMs: 100 } })
   const part = encodeText('x'.repeat(4_000_000))

@@ -24,7 +24,7 @@ describe('tools - queue_send', () => {
     expect(structuredContent).toEqual({ channel: 'orders.eu', id: expect.any(String), sequence: 1, duplicate: false })
   })
 
-  test('TOOL-2 - a delayed message is not visible before, and the confirmation says so', async () => {
+  test('TOOL-2 - a delayed message is invisible until its time, and the confirmation states this', async () => {
     const { text } = await bench.call('queue_send', { channel: 'delayed', body: 'later', delay_seconds: 3600 })
     expect(text).toContain('3600 s')
     expect(await bench.json('queue_peek', { channel: 'delayed', max_messages: 1 })).toEqual([])
@@ -39,7 +39,7 @@ describe('tools - queue_send', () => {
     expect(Date.now() - sent).toBeGreaterThanOrEqual(990)
   })
 
-  test('TOOL-3 - an expired message is gone', async () => {
+  test('TOOL-3 - an expired message is removed', async () => {
     await bench.call('queue_send', { channel: 'expiring', body: 'short', expiration_seconds: 1 })
     await bench.call('queue_send', { channel: 'expiring', body: 'long', expiration_seconds: 3600 })
     await expect
@@ -93,7 +93,7 @@ describe('tools - queue_send', () => {
     }
   })
 
-  test('C5 - a repeated message_id is told as a duplicate, and stored once for each channel', async () => {
+  test('C5 - a repeated message_id is reported as a duplicate, and stored once for each channel', async () => {
     const args = { channel: 'twice', body: 'b', tags: { message_id: 'order-1' } }
     const first = await bench.call('queue_send', args)
     const second = await bench.call('queue_send', args)
@@ -142,14 +142,14 @@ describe('tools - queue_receive', () => {
     expect((await bench.engine.channels.info('queues', 'work'))?.queue).toMatchObject({ waiting: 0, inFlight: 0 })
   })
 
-  test('M14 - what an answer held is in its place again after a rollback', async () => {
+  test('M14 - the messages of an answer return to their place after a rollback', async () => {
     for (const body of ['a', 'b', 'c']) await bench.call('queue_send', { channel: 'back', body })
     const { settlement } = await bench.call('queue_receive', { channel: 'back', max_messages: 2 })
     await settlement?.rollback()
     expect(bodies(await bench.json('queue_receive', { channel: 'back', max_messages: 3 }))).toEqual(['a', 'b', 'c'])
   })
 
-  test('M14 - the lease outlasts the settlement by far, and the caller is who may settle', async () => {
+  test('M14 - the lease is much longer than the settlement, and only the caller may settle', async () => {
     await bench.call('queue_send', { channel: 'leased', body: 'a' })
     const receive = vi.spyOn(bench.engine.queues, 'receive')
     await bench.json('queue_receive', { channel: 'leased', max_messages: 7, wait_timeout_seconds: 3 })
@@ -208,7 +208,7 @@ describe('tools - queue_receive', () => {
     }
   })
 
-  test('M5 - a call whose client is gone already takes nothing', async () => {
+  test('M5 - a call whose client has already disconnected receives nothing', async () => {
     await bench.call('queue_send', { channel: 'late', body: 'kept' })
     const { text } = await bench.call('queue_receive', { channel: 'late', max_messages: 1 }, AbortSignal.abort())
     expect(text).toBe('[]')
@@ -222,7 +222,7 @@ describe('tools - queue_receive', () => {
     expect((await both).flatMap(bodies)).toEqual(['only'])
   })
 
-  test('M10 - a body that is not UTF-8 comes as base64 and says so', async () => {
+  test('M10 - a body that is not UTF-8 is base64, with body_encoding', async () => {
     const bytes = Uint8Array.of(0xff, 0, 0x61, 0xc3)
     await bench.user.queues.send('binary', { body: bytes })
     const base64 = { body: Buffer.from(bytes).toString('base64'), body_encoding: 'base64', metadata: '', tags: {} }

@@ -57,7 +57,7 @@ describe('tools - query_send', () => {
     })
   })
 
-  test('M10 - a reply that is not UTF-8 comes as base64 and says so', async () => {
+  test('M10 - a reply that is not UTF-8 is base64, with body_encoding', async () => {
     await bench.user.queries.subscribe('bytes', {}, () => ({ body: Uint8Array.of(0xff, 0xfe) }))
     const { text, structuredContent } = await bench.call('query_send', { channel: 'bytes', body: '' })
     expect(text).toBe('//4=')
@@ -86,7 +86,7 @@ describe.each([
     expect(text).not.toContain('secret')
   })
 
-  test('TOOL-19, TOOL-21, M11 - nobody was subscribed', async () => {
+  test('TOOL-19, TOOL-21, M11 - without a subscriber the error names the cause', async () => {
     const started = performance.now()
     const { text, isError } = await bench.call(tool, { channel: 'nobody', body: '', timeout_seconds: 1 })
     expect(performance.now() - started).toBeGreaterThan(990)
@@ -95,7 +95,7 @@ describe.each([
     expect(text).toContain('safe to send it again')
   })
 
-  test('TOOL-19, TOOL-21, M11 - somebody was subscribed, and nobody answered', async () => {
+  test('TOOL-19, TOOL-21, M11 - a subscriber that does not answer is a different error', async () => {
     const answered = Promise.withResolvers<object>()
     await bench.user[type].subscribe('silent', {}, () => answered.promise)
     const { text, isError } = await bench.call(tool, { channel: 'silent', body: '', timeout_seconds: 1 })
@@ -105,7 +105,7 @@ describe.each([
     expect(text).toContain('timeout_seconds')
   })
 
-  test('waits as long as its table says, or as it is told to', async () => {
+  test('waits for the default time-out, or for the given one', async () => {
     const waits: number[] = []
     await bench.user[type].subscribe('timed', {}, ({ deadline, timestamp }) => {
       waits.push(deadline - timestamp)
@@ -122,7 +122,7 @@ describe.each([
     expect((await call).isError).toBe(false)
   })
 
-  test('M6 - tells what it waits for', async () => {
+  test('M6 - reports the reason of its wait', async () => {
     await bench.user[type].subscribe('progress', {}, () => ({}))
     await bench.call(tool, { channel: 'progress', body: '' })
     const what = type === 'commands' ? 'command' : 'query'

@@ -56,18 +56,21 @@ const CALLS: readonly [string, string, (handle: BrokerHandle, channel: string) =
   ['manage', 'events', (handle, channel) => handle.channels.delete('events', channel)],
 ]
 
-test.each(CALLS)('S4 - without the right to %s on %s a call is FORBIDDEN, and told', async (action, pattern, call) => {
-  const told: unknown[] = []
-  const guarded = await openGuarded(policy({ actions: action, patterns: pattern, effect: 'deny' }, {}), {
-    denied: (...what) => void told.push(what),
-    failed: (...what) => void told.push(what.at(-1)),
-  })
-  const error = await failure(call(guarded.broker.as(ALICE), 'orders'))
-  expect(error).toMatchObject({ code: 'FORBIDDEN', details: { action, pattern, channel: 'orders' } })
-  expect(error.message).toBe(`the policy does not let "alice" ${action} on ${pattern} "orders"`)
-  expect(told).toEqual([[action, pattern, 'orders', ALICE], 'FORBIDDEN'])
-  expect((await guarded.system.channels.list()).filter(({ name }) => name === 'orders')).toEqual([])
-})
+test.each(CALLS)(
+  'S4 - without permission to %s on %s a call is FORBIDDEN, and reported',
+  async (action, pattern, call) => {
+    const told: unknown[] = []
+    const guarded = await openGuarded(policy({ actions: action, patterns: pattern, effect: 'deny' }, {}), {
+      denied: (...what) => void told.push(what),
+      failed: (...what) => void told.push(what.at(-1)),
+    })
+    const error = await failure(call(guarded.broker.as(ALICE), 'orders'))
+    expect(error).toMatchObject({ code: 'FORBIDDEN', details: { action, pattern, channel: 'orders' } })
+    expect(error.message).toBe(`the policy does not let "alice" ${action} on ${pattern} "orders"`)
+    expect(told).toEqual([[action, pattern, 'orders', ALICE], 'FORBIDDEN'])
+    expect((await guarded.system.channels.list()).filter(({ name }) => name === 'orders')).toEqual([])
+  },
+)
 
 test.each(CALLS)('S4 - the right to %s on %s alone is enough for it', async (action, pattern, call) => {
   const { broker } = await openGuarded(policy({ actions: action, patterns: pattern, channels: 'orders' }))
@@ -113,7 +116,7 @@ test('S4 - a list shows the channels that the caller may list, and no others', a
   expect(await names(broker.as(BOB))).toEqual([])
 })
 
-test('S4 - info tells nothing of a channel that may not be listed, not even whether there is one', async () => {
+test('S4 - info reveals nothing about a channel that may not be listed, not even its existence', async () => {
   const { broker, system } = await openGuarded(policy())
   await system.queues.send('there', text('x'))
   const errors = await Promise.all(
@@ -184,7 +187,7 @@ test('S4 - a receive that waits ends when a new policy does not allow it, and ta
   expect(told).toHaveLength(1)
 })
 
-test('S4 - what was leased at the very moment that a new policy forbids it goes back to its place', async () => {
+test('S4 - a message leased in the moment in which a new policy forbids it returns to its place', async () => {
   const { engine } = await (shared ??= harness.open())
   onTestFinished(() => engine.channels.delete('queues', 'orders').then(() => {}))
   const authorization = new Authorization(policy({}))
@@ -206,7 +209,7 @@ test('S4 - what was leased at the very moment that a new policy forbids it goes 
   expect(await broker.as(BOB).queues.receive('orders')).toHaveLength(1)
 })
 
-test('S4 - what a handle is asked for is answered without doing it, and only a refusal is told', async () => {
+test('S4 - a permission query performs no action, and only a refusal is reported', async () => {
   const told: unknown[] = []
   const { broker } = await openGuarded(policy({ actions: 'call', patterns: 'agents', channels: 'planner' }), {
     denied: (action, pattern, channel, { clientId }) => void told.push([action, pattern, channel, clientId]),

@@ -27,7 +27,7 @@ test.each([
   expect(existsSync(target)).toBe(false)
 })
 
-test('backup - within the process of the engine, which goes on; what a crash left of another is replaced', async () => {
+test("backup - runs in the engine's process without stopping it, and replaces the remains of a crashed one", async () => {
   await using folder = await Folder.make()
   await using other = await Folder.make()
   await using engine = await folder.open()

@@ -55,7 +55,7 @@ test.each(Object.entries(SENDS))(
   },
 )
 
-test('broker - numbers out of range are refused, naming the argument and what is allowed', async () => {
+test('broker - numbers out of range are refused, with the argument and the allowed range', async () => {
   const { broker, engine } = await openBroker()
   const { queues, eventsStore, queries } = broker.as(ALICE)
   const wrong: readonly (readonly [string, () => Promise<unknown>])[] = [

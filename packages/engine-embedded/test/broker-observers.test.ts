@@ -34,7 +34,7 @@ function recorder(): { readonly seen: Seen; readonly observer: BrokerObserver } 
   return { seen, observer }
 }
 
-test('observers - what is accepted is seen once, duplicates not at all', async () => {
+test('observers - an accepted message is seen once, a duplicate never', async () => {
   const { broker } = await openBroker()
   const { seen, observer } = recorder()
   broker.observe(observer)
@@ -56,7 +56,7 @@ test('observers - what is accepted is seen once, duplicates not at all', async (
   ])
 })
 
-test('observers - what is delivered is seen with who got it', async () => {
+test('observers - a delivered message is seen with its receiver', async () => {
   const { broker } = await openBroker()
   const { seen, observer } = recorder()
   broker.observe(observer)

@@ -65,7 +65,7 @@ test('limits - a channel counts for the account that was the first to use it, ho
   }
 })
 
-test('limits - what was refused or deleted does not count, and a route is no way around', async () => {
+test('limits - refused and deleted messages do not count, and a route does not bypass the limit', async () => {
   const { broker, engine, refused } = await openLimited(2)
   const { queues, events, channels } = broker.as(ALICE)
   expect((await failure(queues.send('q', { ...text('x'), delayMs: -1 }))).code).toBe('ARGUMENT_INVALID')

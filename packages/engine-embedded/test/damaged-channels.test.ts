@@ -177,7 +177,7 @@ async function withDamagedRoot(folder: Folder, name: string): Promise<Folder> {
   return copy
 }
 
-test('damaged store - damage to what channels share is reported, and ends nothing', async () => {
+test('damaged store - damage to shared data is reported, and ends no channel', async () => {
   const folder = await storeWith('bad', 'good')
   const names = ['queue_messages', 'log_entries', 'delayed_messages_due', 'queue_messages_expiry', 'deduplication_age']
   const reported = await Promise.all(names.map(async (name) => useAll(await open(await withDamagedRoot(folder, name)))))
@@ -195,7 +195,7 @@ test('damaged store - a list of channels that cannot be read is refused when the
   await expect(folder.open()).rejects.toMatchObject({ code: 'STORE_DAMAGED' })
 })
 
-test('failed store - a store that fails again and again stays closed, and says so', async () => {
+test('failed store - a store that fails repeatedly stays closed, with a report', async () => {
   await using folder = await Folder.make()
   const faults = new Int32Array(new SharedArrayBuffer(4))
   const problems: EmbeddedEngineProblem[] = []

@@ -62,7 +62,7 @@ test.each([
   expect(await refusal(folder)).toMatchObject(namingTheDataFile(folder, 'STORE_DAMAGED'))
 })
 
-test('damaged store - a data file that is gone while its WAL is there is refused', async () => {
+test('damaged store - a WAL without its data file is refused', async () => {
   await using folder = await storeWithMessages()
   await rm(folder.file('signalbox.db'))
   await writeFile(folder.file('signalbox.db-wal'), Buffer.alloc(100, 1))

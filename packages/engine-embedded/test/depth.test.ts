@@ -46,7 +46,7 @@ test('depth - a deep queue comes out in order, each message once, over a restart
   expect(order).toEqual([...expected, ...Array.from({ length: late }, (_, i) => `late ${i}`)])
 })
 
-test('depth - messages given back from far ahead take their places before the rest', async () => {
+test('depth - rejected messages from far behind the head return to their places before the rest', async () => {
   await using folder = await Folder.make()
   await using engine = await folder.open()
   const texts = Array.from({ length: 9_000 }, (_, i) => String(i))

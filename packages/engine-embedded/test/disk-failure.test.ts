@@ -89,7 +89,7 @@ async function expectConsistent(engine: EmbeddedEngine, load: Load): Promise<voi
   expect(state?.queue).toMatchObject({ waiting: 0, inFlight: 0, bytes: 0 })
 }
 
-test('full disk - writes fail and say so, reads go on, and it heals by itself, under load', async () => {
+test('full disk - writes fail with an error, reads continue, and writes resume automatically, under load', async () => {
   await using folder = await Folder.make()
   const faults = new Int32Array(new SharedArrayBuffer(4))
   const problems: EmbeddedEngineProblem[] = []
@@ -205,7 +205,7 @@ test('full disk - a file system that is really full', async ({ skip }) => {
   }
 }, 60_000)
 
-test('full disk - what is acknowledged stays removed, without any room, and the room that it gives is used again', async ({
+test('full disk - acknowledged messages stay removed without any space, and their space is used again', async ({
   skip,
 }) => {
   const tiny = tinyDisk('24m') ?? skip('it takes root to mount one')

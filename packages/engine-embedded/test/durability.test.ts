@@ -29,7 +29,7 @@ function told(lines: readonly string[], verb: string): string[] {
   return lines.filter((line) => line.startsWith(`${verb} `)).map((line) => line.slice(verb.length + 1))
 }
 
-test('durability - what was confirmed before kill -9 is there, what was acknowledged is gone', async () => {
+test('durability - after kill -9 every confirmed message exists, and every acknowledged one is removed', async () => {
   await using folder = await Folder.make()
   const [sent, acked, appended] = [new Set<string>(), new Set<string>(), new Map<string, string>()]
   for (const lines of [200, 1_001, 2_500]) {

@@ -20,7 +20,7 @@ test('group commit - operations that come together share a sync', async () => {
   }
 })
 
-test('group commit - what several callbacks of one turn of the event loop send shares a sync', async () => {
+test('group commit - sends of several callbacks in one event-loop tick share a sync', async () => {
   await using folder = await Folder.make()
   const commits: CommitInfo[] = []
   await using engine = await folder.open({ onCommit: (commit) => commits.push(commit) })
@@ -91,7 +91,7 @@ test('group commit - when SQLite rejects an operation, the others of its group a
   expect(state).toMatchObject({ incoming: 2, queue: { inFlight: 2, bytes: 'before'.length + 'after'.length } })
 })
 
-test('group commit - messages of every shape, and acks in any order, leave what they should on disk', async () => {
+test('group commit - messages of every shape, and acks in any order, leave the correct data on disk', async () => {
   await using folder = await Folder.make()
   const sent = Array.from({ length: 43 }, (_, i) =>
     queued(`text ${i}`, i % 5 === 4 ? { metadata: 'm', tags: { i: String(i) }, maxReceiveCount: 3 } : {}),

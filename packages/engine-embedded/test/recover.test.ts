@@ -39,7 +39,7 @@ async function numbers({ engine }: Recovered, name: string): Promise<{ queue: nu
 
 const ALL = Array.from({ length: 40 }, (_, i) => i)
 
-test('recover - what lies on good pages is copied, and what is left out is said', async () => {
+test('recover - data on intact pages is copied, and omitted data is reported', async () => {
   const folder = await storeWith('bad', 'good')
   await damage(folder, 'queue bad 10 ')
   await damage(folder, 'queue bad 30 ')

@@ -21,7 +21,7 @@ test('routing - copies are routed on', async () => {
   ])
 })
 
-test('routing - a message does not come back to where it was, and the cycle is told', async () => {
+test('routing - a message never returns to a channel that it has passed, and the cycle is reported', async () => {
   const { alice, copies, failures } = await openRouted([
     { key: 'a', routes: 'queues:b' },
     { key: 'b', routes: 'queues:c' },
@@ -49,7 +49,7 @@ test('routing - an archive of everything is no cycle', async () => {
   expect(failures).toEqual([])
 })
 
-test('routing - a message sent to a target of its own rule is no cycle', async () => {
+test('routing - a message sent to a target of its own rule is not a cycle', async () => {
   const { alice, copies, failures } = await openRouted([
     { key: "type = 'signalbox.message'", keyType: 'cesql', routes: 'events_store:archive;queues:work' },
   ])
@@ -58,7 +58,7 @@ test('routing - a message sent to a target of its own rule is no cycle', async (
   expect(failures).toEqual([])
 })
 
-test('routing - a rule that fails on the way is told once for each message', async () => {
+test('routing - a rule that fails in a chain is reported once for each message', async () => {
   const { alice, copies, failures } = await openRouted([
     { key: 'ttl > 3', keyType: 'cesql', routes: 'queues:never' },
     { key: 'INT(subject) > 3', keyType: 'cesql', routes: 'queues:big' },
@@ -90,7 +90,7 @@ test('routing - a channel that several rules lead to gets one copy', async () =>
   expect(failures).toEqual([])
 })
 
-test('routing - a chain ends after 16 copies in a row, and that is told', async () => {
+test('routing - a chain ends after 16 copies in a row, with a report', async () => {
   const { alice, copies, failures } = await openRouted(
     Array.from({ length: MAX_HOPS + 4 }, (_, i) => ({ key: `c${i}`, routes: `queues:c${i + 1}` })),
   )
@@ -101,7 +101,7 @@ test('routing - a chain ends after 16 copies in a row, and that is told', async 
   expect(failures.map(toldFailure)).toEqual(['16: queues:c16 > queues:c17 hops'])
 })
 
-test('routing - a message has at most 256 copies, and that is told', async () => {
+test('routing - a message has at most 256 copies, and the excess is reported', async () => {
   const { alice, copies, failures } = await openRouted(
     Array.from({ length: 5 }, (_, rule) => ({ key: 'in', routes: targets(rule) })),
   )

@@ -95,7 +95,7 @@ test('routing - placeholders take their values from the tags', async () => {
   ])
 })
 
-test('routing - a rule whose condition fails is skipped and told, and the others go on', async () => {
+test('routing - a rule whose condition fails is skipped and reported, and the others continue', async () => {
   const { alice, failures } = await openRouted([
     { key: 'priority > 3', keyType: 'cesql', routes: 'queues:urgent' },
     { key: 'in', routes: 'queues:all' },
@@ -211,7 +211,7 @@ test('C5 - routing: a duplicate completes the copies that its first send had no 
   expect(copies.map(({ to }) => to.channel)).toEqual(['a', 'b.1'])
 })
 
-test('C5 - routing: nobody can take the place of a copy', async () => {
+test('C5 - routing: no sender can take the place of a copy', async () => {
   const { alice, broker } = await openRouted([{ key: 'in', routes: 'queues:a' }])
   await broker.as(BOB).queues.send('a', { ...text('bob'), tags: { message_id: 'once' } })
   await alice.queues.send('in', { ...text('alice'), tags: { message_id: 'once' } })
@@ -245,7 +245,7 @@ test('routing - a tombstone is not copied', async () => {
   expect(copies.map(told)).toEqual(['0: events_store:in > events_store:log (1)'])
 })
 
-test('routing - whoever sends, the copy carries that name, and nothing else is told of them', async () => {
+test("routing - a copy carries its sender's name, and no other data about the sender", async () => {
   const { broker, copies, accepted } = await openRouted([{ key: 'in', routes: 'queues:a' }])
   await broker.as(BOB).queues.send('in', text('x'))
   await broker.as(ALICE).queues.send('in', text('y'))

@@ -36,7 +36,7 @@ async function collected(...refs: readonly WeakRef<object>[]): Promise<void> {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('requests whose caller is gone', () => {
-  test('requests - one that nobody has taken is dropped at once, on whichever node somebody subscribes later', async () => {
+  test('requests - a request that no node has accepted is dropped at once, also if a node subscribes later', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     const leaving = new AbortController()
@@ -61,7 +61,7 @@ describe.skipIf(NATS_SERVER === undefined)('requests whose caller is gone', () =
     expect(seen).toEqual(['later'])
   })
 
-  test('requests - one that a subscriber has taken runs on, and keeps neither node its body', async () => {
+  test('requests - a request that a subscriber has accepted continues, and neither node keeps its body', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     const leaving = new AbortController()
@@ -82,7 +82,7 @@ describe.skipIf(NATS_SERVER === undefined)('requests whose caller is gone', () =
     expect(signals.map(({ aborted }) => aborted)).toEqual([false])
   })
 
-  test('requests - one that is just being taken as its caller goes runs on', async () => {
+  test('requests - a request that is accepted while its caller disconnects continues', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     const leaving = new AbortController()

@@ -26,7 +26,7 @@ async function clockOf(node: NatsEngine) {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('clocks', () => {
-  test('CL-18 - clock: a node whose clock is set a day ahead says so, and deletes nothing as expired', async () => {
+  test('CL-18 - clock: a node whose clock is a day ahead reports it, and deletes no message as expired', async () => {
     const server = await startServer()
     const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })

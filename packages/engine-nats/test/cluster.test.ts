@@ -135,7 +135,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
     )
   }, 180_000)
 
-  test('CL-8 - a node that starts while there are fewer servers than replicas says so, and waits for them', async () => {
+  test('CL-8 - a node that starts with fewer servers than replicas reports it, and waits for them', async () => {
     const problems: NatsEngineProblem[] = []
     const leaving = new AbortController()
     const opening = openNode(unusedPrefix(), {

@@ -103,7 +103,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     await vi.waitFor(() => expect(problems.map(({ kind }) => kind)).toContain('healed'), PATIENT)
   })
 
-  test('CL-6 - who waits and who is subscribed goes on by itself after a crash of the server', async () => {
+  test('CL-6 - waits and subscriptions continue automatically after a crash of the server', async () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
     await node.channels.create('queues', 'q')
@@ -207,7 +207,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect([...storedEvent].filter((body) => !entries.has(body))).toEqual([])
   })
 
-  test('CL-8 - a node that starts while NATS is down says so, waits, and is ready when it comes', async () => {
+  test('CL-8 - a node that starts while NATS is down reports it, waits, and is ready when NATS returns', async () => {
     const server = await startServer()
     await server.stop()
     const problems: NatsEngineProblem[] = []
@@ -219,7 +219,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(problems.map(({ kind }) => kind).slice(0, 2)).toEqual(['disconnected', 'healed'])
   })
 
-  test('CL-8 - a node that is told not to wait fails, and a wait can be ended', async () => {
+  test('CL-8 - a node with waiting disabled fails, and a wait can be aborted', async () => {
     const server = await startServer()
     await server.stop()
     await expect(openNatsEngine({ servers: [server.url], waitForServers: false })).rejects.toMatchObject({

@@ -46,7 +46,7 @@ describe.skipIf(NATS_SERVER === undefined)('a node that is cut off', () => {
     expect(await here.queues.ack([extended], CLIENT)).toEqual({ settled: 1, lost: [] })
   })
 
-  test('CL-3 - a lease that nobody took over meanwhile is settled as before, and ends in its time', async () => {
+  test('CL-3 - a lease that no node took over meanwhile is settled as before, and ends in its time', async () => {
     const { here, away, cut, restore } = await twoNodes()
     for (const body of ['acked', 'lapsed']) await away.queues.send('q', queued(body))
     const deliveries = await away.queues.receive('q', { ...RECEIVE, maxMessages: 2, leaseMs: 3_000 })

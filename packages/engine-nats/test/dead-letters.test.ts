@@ -21,7 +21,7 @@ async function rejectAll(node: NatsEngine, queue: string): Promise<void> {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('dead letters', () => {
-  test('CL-20, C2 - whatever a queue takes fits its dead-letter queue too, with the tags that say why', async () => {
+  test('CL-20, C2 - every message that a queue accepts fits its dead-letter queue too, with the tags for the reason', async () => {
     const server = await startServer({ config: `max_payload: ${MAX_PAYLOAD}` })
     const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })

@@ -147,7 +147,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     expect(problems.filter(({ message }) => message.includes('announce')).length).toBeLessThanOrEqual(2)
   })
 
-  test('CL-19 - nodes: garbage where nodes talk to each other costs nobody the connection', async () => {
+  test("CL-19 - nodes: garbage on the nodes' subjects costs no node its connection", async () => {
     const server = await startServer()
     const problems: NatsEngineProblem[] = []
     const said = vi.spyOn(console, 'log')
@@ -194,7 +194,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     expect(problems.filter(({ kind }) => kind === 'disconnected')).toEqual([])
   })
 
-  test('CL-4 - a key of receipts that was garbled is not used: by an empty one anybody could write receipts', async () => {
+  test('CL-4 - a damaged key of receipts is not used: with an empty one every client could write receipts', async () => {
     const server = await startServer()
     await (await openNode(server)).close()
     const connection = await stranger(server.url)

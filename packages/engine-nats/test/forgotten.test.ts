@@ -6,7 +6,7 @@ import { CLIENT, queued, RECEIVE } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
 describe.skipIf(NATS_SERVER === undefined)('deleted channels', () => {
-  test('channels - nodes forget what they counted for queues that were deleted, on whichever node', async () => {
+  test('channels - nodes drop the counts of queues that any node deleted', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     for (let i = 0; i < 5; i++) {

@@ -70,7 +70,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     expect(await node.channels.list()).toEqual([])
   })
 
-  test('start - without JetStream, or with more replicas than servers, it says what is missing', async () => {
+  test('start - without JetStream, or with more replicas than servers, the error names the cause', async () => {
     const without = await startServer({ jetstream: false })
     const refused = openNatsEngine({ servers: [without.url], waitForServers: false, requestTimeoutMs: 500 })
     await expect(refused).rejects.toMatchObject({ code: 'JETSTREAM_MISSING' })

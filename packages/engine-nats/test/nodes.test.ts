@@ -35,7 +35,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     }
   })
 
-  test('CL-1 - who waits on one node for a queue that another one makes is served', async () => {
+  test('CL-1 - a receive that waits on one node for a queue that another one creates is served', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     const waiting = two.queues.receive('not-yet', RECEIVE)
@@ -59,7 +59,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     expect([again?.message.receiveCount, again && text(again.message)]).toEqual([2, 'nacked'])
   })
 
-  test('CL-3 - the lease of a node that is gone is settled by one of the others', async () => {
+  test('CL-3 - another node settles the lease of a dead node', async () => {
     const server = await startServer()
     const [one, two, three] = [await openNode(server), await openNode(server), await openNode(server)]
     for (const body of ['a', 'b', 'c']) await one.queues.send('q', queued(body))
@@ -89,7 +89,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     expect(again?.message.receiveCount).toBe(2)
   })
 
-  test('CL-2 - purge leaves what another node leases', async () => {
+  test('CL-2 - purge keeps the messages that another node leases', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     for (const body of ['kept', 'gone', 'gone too']) await one.queues.send('q', queued(body))
@@ -137,7 +137,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     await vi.waitFor(async () => expect(await names(one)).toHaveLength(3), PATIENT)
   })
 
-  test('events - a subscriber on one node gets what is published at another, in order', async () => {
+  test('events - a subscriber on one node gets the events published at another, in order', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     const seen: string[] = []
@@ -222,7 +222,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     expect(await one.queues.ack([receipt], CLIENT)).toEqual({ settled: 1, lost: [] })
   })
 
-  test('requests - one for who is subscribed only is refused at once, by what all nodes say', async () => {
+  test('requests - a request for existing subscribers only is refused at once, when all nodes have reported', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     const only = { timeoutMs: 20_000, onlyIfSubscribed: true }
@@ -235,7 +235,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     expect(text(await one.requests.request('queries', 'q0', outgoing('x'), only))).toBe('there')
   })
 
-  test('requests - one for who is subscribed only waits for a node that is cut off just now', async () => {
+  test('requests - a request for existing subscribers only waits for a node that is cut off', async () => {
     const server = await startServer()
     const network = await cuttable(server.url)
     const [one, two] = [await openNode(server), await openNode(server, { servers: [network.url] })]

@@ -21,7 +21,7 @@ describe.skipIf(NATS_SERVER === undefined)('receive counts', () => {
     expect(dead?.message.tags['dlq_receive_count']).toBe('1')
   })
 
-  test('C2 - a delayed message that nobody asked for early counts its receives from one', async () => {
+  test('C2 - a delayed message without an early receive counts its receives from one', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     await one.queues.send('q', queued('x', { delayMs: 200, maxReceiveCount: 2, deadLetterQueue: 'dead' }))
@@ -38,7 +38,7 @@ describe.skipIf(NATS_SERVER === undefined)('receive counts', () => {
     expect(await one.queues.receive('q', { ...RECEIVE, waitMs: 200 })).toEqual([])
   })
 
-  test('C2 - what was given back unreceived does not count, on whichever node it is received then', async () => {
+  test('C2 - a rejected message without a receive does not count, on any node', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     await one.channels.create('queues', 'q')
@@ -65,7 +65,7 @@ describe.skipIf(NATS_SERVER === undefined)('receive counts', () => {
     expect(await waiting).toEqual([])
   })
 
-  test('C2 - a message tells how often it was received, however long its dead-letter queue had no room', async () => {
+  test('C2 - a message has its number of receives, also after a long wait for a full dead-letter queue', async () => {
     const server = await startServer()
     const node = await openNode(server, { queueMaxMessages: 1 })
     await node.queues.send('dead', queued('in the way'))

@@ -8,7 +8,7 @@ import { openNode, startServer } from './support/nodes.ts'
 const MESSAGES = 600
 
 describe.skipIf(NATS_SERVER === undefined)('receivers', () => {
-  test('queues - what came in the moment in which its receiver left is others’, and not counted', async () => {
+  test('queues - a message that arrives while its receiver leaves goes to another one, without a counted receive', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     await one.channels.create('queues', 'q')

@@ -44,7 +44,7 @@ async function administer(url: string) {
   }
 }
 
-test('time to live - it is whole seconds, never ends before the expiry and what is kept, and fits what servers count', () => {
+test("time to live - whole seconds, never before the expiry and the retention, within the servers' range", () => {
   const now = 1_800_000_000_000
   expect(timeToLive(0, now, 1_000)).toBeUndefined()
   expect(timeToLive(now - 60_000, now, 0)).toBe(1)
@@ -72,7 +72,7 @@ describe.skipIf(NATS_SERVER === undefined || OFFERS_TTL)('servers that offer not
 })
 
 describe.skipIf(!OFFERS_TTL)('servers that remove messages by themselves', () => {
-  test('CL-17 - what expired is gone while no node runs, and nothing else is', async () => {
+  test('CL-17 - only expired messages are removed while no node runs', async () => {
     const server = await startServer()
     const node = await openNode(server, KEPT)
     expect(node.capabilities.expiryWithoutNode).toBe(true)
@@ -91,7 +91,7 @@ describe.skipIf(!OFFERS_TTL)('servers that remove messages by themselves', () =>
     expect(received.flat().map(({ message }) => text(message))).toEqual(['stays', 'delayed'])
   })
 
-  test('CL-17 - nodes remove and count what expired, as ever, long before the servers would', async () => {
+  test('CL-17 - nodes remove and count expired messages long before the servers do', async () => {
     const server = await startServer()
     const node = await openNode(server)
     const { sequence } = await node.queues.send('q', queued('x', { expirationMs: 3_000 }))
@@ -105,7 +105,7 @@ describe.skipIf(!OFFERS_TTL)('servers that remove messages by themselves', () =>
     }, PATIENT)
   })
 
-  test('CL-17 - who holds a message settles it, expired or gone', async () => {
+  test('CL-17 - the holder of a message settles it, also if it is expired or removed', async () => {
     const server = await startServer()
     const node = await openNode(server, { expiredKeptMs: 0 })
     for (const body of ['acked', 'nacked']) await node.queues.send('q', queued(body, { expirationMs: 3_000 }))

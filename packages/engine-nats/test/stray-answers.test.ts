@@ -86,7 +86,7 @@ describe.skipIf(NATS_SERVER === undefined)('answers that are late or lost', () =
     await vi.waitFor(() => expect(seen).toEqual(['1', '2', '3', '4']), { timeout: 15_000 })
   })
 
-  test('CL-6 - a queue’s message in the answer to a subscriber’s request is given back', async () => {
+  test('CL-6 - a queue’s message in the answer to a subscriber’s request is rejected', async () => {
     const { node, inboxes, asked, follow, ask } = await nodeAndEavesdropper()
     const eventsStore = await follow('log')
     await node.queues.send('q', queued('zeroth'))

@@ -33,7 +33,7 @@ function sequences(deliveries: readonly Delivery[]): number[] {
   return deliveries.map(({ sequence }) => sequence)
 }
 
-test('queues - a waiting line hands messages to who came first, and to each receiver one', () => {
+test('queues - a waiting line delivers messages in order of arrival, one to each receiver', () => {
   const line = lineInto([])
   const [first, second] = [new WaitingReceiver(), new WaitingReceiver()]
   line.join(first)
@@ -44,7 +44,7 @@ test('queues - a waiting line hands messages to who came first, and to each rece
   expect(sequences(line.takeStash())).toEqual([1])
 })
 
-test('queues - what a receiver was handed and did not take goes to the next, or back', async () => {
+test('queues - a message that its receiver does not accept goes to the next one, or returns', async () => {
   const returned: number[] = []
   const line = lineInto(returned)
   const [first, second] = [new WaitingReceiver(), new WaitingReceiver()]
@@ -60,7 +60,7 @@ test('queues - what a receiver was handed and did not take goes to the next, or 
   expect(returned).toEqual([2])
 })
 
-test('queues - nobody is handed anything of a queue that closes', async () => {
+test('queues - no receiver gets a message of a closing queue', async () => {
   const returned: number[] = []
   const line = lineInto(returned)
   const receiver = new WaitingReceiver()

@@ -9,7 +9,7 @@ import { openHost } from './host.ts'
 const silent = () => startAgent((response) => void beginStream(response).write(taskEvent('status', 1)))
 
 describe('A10 - clients that go away', () => {
-  test('A10 - in mid-stream: the agent is cut off at once and told, and the gauge is back', async () => {
+  test("A10 - in mid-stream: the agent's connection is aborted and the agent notified at once, and the gauge returns to 0", async () => {
     const agent = await silent()
     const host = await openHost(agent.url)
     const client = await StreamClient.open(host.base)
@@ -70,7 +70,7 @@ describe('A10 - clients that go away', () => {
 })
 
 describe('A11 - clients that do not read', () => {
-  test('A11 - a client that takes nothing gets task.error slow consumer; the agent is cut off and told', async () => {
+  test("A11 - a client that reads nothing gets task.error slow consumer; the agent's connection is aborted and the agent notified", async () => {
     let pushed = 0
     const agent = await startAgent(async (response) => {
       beginStream(response)

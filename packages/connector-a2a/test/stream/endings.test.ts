@@ -94,7 +94,7 @@ describe('A9 - one terminal event, the last', () => {
     }
   })
 
-  test('A9 - an event over AgentMaxResponseBytes is an error, and the agent is cut off and told', async () => {
+  test("A9 - an event over AgentMaxResponseBytes is an error; the agent's connection is aborted and the agent notified", async () => {
     let closed = false
     const told = bench.agent().cancelled.length
     const events = await ending((response) => {
@@ -124,7 +124,7 @@ describe('A9 - an agent that answers with plain JSON', () => {
     for (const [body, event, payload] of rows) expect(await ending(json(body))).toEqual([[event, payload]])
   })
 
-  test('A9 - what is not JSON, or too large, is an error', async () => {
+  test('A9 - an event that is not JSON, or too large, is an error', async () => {
     const invalid = [['task.error', { code: -32004, message: 'invalid response from agent' }]]
     expect(await ending(answering('<html>', 'text/html'))).toEqual(invalid)
     expect(await ending(answering('', 'application/json'))).toEqual(invalid)
@@ -136,7 +136,7 @@ describe('A9 - an agent that answers with plain JSON', () => {
 })
 
 describe('A9 - idle streams and refusals', () => {
-  test('A9 - an idle stream ends with an error, and the agent is told', async () => {
+  test('A9 - an idle stream ends with an error, and the agent is notified', async () => {
     const agent = await startAgent((response) => void beginStream(response).write(taskEvent('status', 1)))
     const host = await openHost(agent.url, { idleMs: 100, keepAliveMs: 10 })
     const client = await StreamClient.open(host.base)
@@ -159,7 +159,7 @@ describe('A9 - idle streams and refusals', () => {
     client.cut()
   })
 
-  test('A9, A12 - what the agent refuses before its headers is refused, not a stream', async () => {
+  test('A9, A12 - a refusal of the agent before its headers is a refusal, not a stream', async () => {
     const agent = await startAgent((response) => {
       response.writeHead(409, { 'content-type': 'application/json' }).end('{"busy":true}')
     })

@@ -37,7 +37,7 @@ async function steered(): Promise<{
 }
 
 describe('A11 - the channel', () => {
-  test('A11 - frames are numbered from 1; credit comes by the clock and names what was consumed; heartbeats too', async () => {
+  test('A11 - frames are numbered from 1; credit is sent on a timer and names the consumed frames; heartbeats too', async () => {
     const agent = await steered()
     const host = await openHost(agent.url, { limits: { creditMs: 30, heartbeatMs: 30 } })
     const client = await StreamClient.open(host.base)
@@ -89,7 +89,7 @@ describe('A11 - the channel', () => {
     await until(() => host.budget.usedBytes === 0)
   })
 
-  test('A11 - bytes on the way stay within the window, whoever is slow', async () => {
+  test('A11 - bytes in transit stay within the window, with a slow agent or a slow client', async () => {
     const agent = await startAgent(async (response) => {
       beginStream(response)
       for (let n = 0; n < 400; n++)
@@ -128,7 +128,7 @@ describe('A11 - the channel', () => {
     expect(mostFrames).toBeLessThanOrEqual(64)
   })
 
-  test('A11 - the budget of the node bounds all streams together, and stops none for good', async () => {
+  test('A11 - the budget of the node bounds all streams together, and stops none permanently', async () => {
     const agent = await startAgent(async (response) => {
       beginStream(response)
       const event = taskEvent('artifact', 'x'.repeat(50_000))
@@ -180,7 +180,7 @@ describe('A11 - what goes wrong on the channel', () => {
     await until(() => agent.cancelled.length === 1)
   })
 
-  test('A11 - a frame that comes twice is taken once, and what is no frame is ignored', async () => {
+  test('A11 - a repeated frame is used once, and an invalid one is ignored', async () => {
     const agent = await steered()
     const host = await openHost(agent.url)
     const client = await StreamClient.open(host.base)
@@ -217,7 +217,7 @@ describe('A11 - what goes wrong on the channel', () => {
     expect((await client.all()).map(({ event }) => event)).toEqual(['task.done'])
   })
 
-  test('A11 - without credit the agent is cut off and told', async () => {
+  test("A11 - without credit the agent's connection is aborted and the agent notified", async () => {
     const agent = await steered()
     const limits = { creditMs: 60_000, noCreditMs: 100, heartbeatMs: 20, silenceMs: 300 }
     const host = await openHost(agent.url, { limits })
