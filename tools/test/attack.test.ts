@@ -14,7 +14,7 @@ test('attack - the tool attacks a server, and the other caller is served', async
   expect(report?.got).toContain('403')
 })
 
-test('attack - a server that dies, and an attack that gets what it must not, are problems', async () => {
+test('attack - a server that dies, and an attack that exceeds a limit, are problems', async () => {
   const deadly: Attack = {
     name: 'deadly',
     about: 'is served, and ends the server',

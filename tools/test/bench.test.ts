@@ -47,7 +47,7 @@ test('bench - alternatives take turns, and ratios are of the same round', async 
   expect(ratios(a, b, ({ cost }) => cost)).toEqual([2, 0.5])
 })
 
-test('bench - every row has an id of its own', () => {
+test('bench - every row has a unique id', () => {
   expect(new Set(ROWS.map(({ id }) => id)).size).toBe(ROWS.length)
 })
 

@@ -64,7 +64,7 @@ test('chaos - a writer whose entries change places is found, and other writers m
   expect(order.problems).toEqual(['b#1 at 5 comes after b#2 at 4'])
 })
 
-test('chaos - what a client heard is told apart: done, refused, refused without a reason, and no answer', async () => {
+test('chaos - the outcomes of a call are distinguished: done, refused, refused without a reason, and no answer', async () => {
   const ledger = new Ledger('call')
   const clients = new Clients(ledger, scene())
   await clients.once('c', () => Promise.resolve())
@@ -115,7 +115,7 @@ test('chaos - a kind of load has recovered when every client of it succeeded wit
   expect(early.missing).toEqual(['send two'])
 })
 
-test('chaos - a run that breaks a promise says so, and what', () => {
+test('chaos - a run that breaks a promise reports it', () => {
   const ledger = new Ledger('queue send')
   ledger.break('lost', 'm1, m2', 2)
   const report = {

@@ -19,7 +19,7 @@ async function answering(text: string): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-test('cluster - the balancer goes on to another node when one is not there', async () => {
+test('cluster - the balancer uses another node when one is unavailable', async () => {
   const there = [await answering('one'), await answering('two')]
   await using front = await Front.start(() => ['http://127.0.0.1:1', ...there])
   const seen = new Set<string>()

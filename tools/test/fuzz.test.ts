@@ -34,7 +34,7 @@ test('fuzz - every parser takes inputs of its grammar, and nothing is found', as
 })
 
 // One server for all, because each is started, killed and started again.
-test('fuzz - a running server takes what once broke one, and more of the kind', { timeout: 60_000 }, async () => {
+test('fuzz - a running server handles inputs that once broke one, and similar ones', { timeout: 60_000 }, async () => {
   const target = TARGETS.find(({ name }) => name === 'server-http')
   expect(target).toBeDefined()
   if (target === undefined) return

@@ -9,7 +9,7 @@ const SESSIONS = [
   { page: 'docs/guides/publish-and-subscribe.md', section: 'Stored events', commands: 2 },
 ] as const
 
-test.each(SESSIONS)('docs - the commands of $page print what it shows', async ({ page, section, commands }) => {
+test.each(SESSIONS)('docs - the commands of $page print the documented output', async ({ page, section, commands }) => {
   const server = await PageServer.start()
   onTestFinished(() => server[Symbol.asyncDispose]())
   const session = blocks(page, section)

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { blocks, PageServer, shown } from '../testing/shown-session.ts'
 
-test('docs - the operator finds the deepest queue, looks into it, purges it, and reads in the audit log who did', async () => {
+test('docs - the operator finds the deepest queue, inspects and purges it, and finds the purge in the audit log', async () => {
   const server = await PageServer.start()
   onTestFinished(() => server[Symbol.asyncDispose]())
   const session = blocks('docs/reference/management.md', 'A session')

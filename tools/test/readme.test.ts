@@ -55,13 +55,13 @@ describe.each(BROKERS.filter(({ runs }) => runs))('$name', ({ open }) => {
 
   afterAll(() => server[Symbol.asyncDispose]())
 
-  test('the tour answers what it shows when pasted', async () => {
+  test('the tour prints its documented answers when pasted', async () => {
     const tour = blocks('README.md', 'A five-minute tour')
     expect(tour.length).toBeGreaterThan(6)
     await answersAsShown(tour)
   })
 
-  test('the walk with an agent answers what it shows when pasted', async () => {
+  test('the example with an agent prints its documented answers when pasted', async () => {
     const [start, registered, ...calls] = blocks('README.md', 'Call an agent')
     const [, program = '', base = ''] = /^npx node (\S+) (\S+)\n$/.exec(server.here(start?.text ?? '')) ?? []
     const agent = spawn(process.execPath, [program, base], { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
@@ -78,7 +78,7 @@ describe.each(BROKERS.filter(({ runs }) => runs))('$name', ({ open }) => {
     expect(await (await fetch(`${server.addresses.http}/agents`)).json()).toEqual([])
   })
 
-  test('the walk of the CloudEvents example shows what it says', async () => {
+  test('the CloudEvents example prints its documented output', async () => {
     const walk = join(ROOT, 'examples/cloudevents/walk.sh')
     const { stdout } = await promisify(execFile)('bash', [walk, server.addresses.http])
     const [stored = '', queued = '', leased = '', acked = '', read = '', refused = ''] = stdout

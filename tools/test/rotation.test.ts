@@ -15,7 +15,7 @@ test('S8 - soak: certificates rotate under load without a dropped request', { ti
   expect(rotationProblems(report)).toEqual([])
 })
 
-test('soak - a failed request, a rotation that is not taken up, and a run of nothing are problems', () => {
+test('soak - a failed request, a rotation without effect, and a run without requests are problems', () => {
   const good = { seconds: 1, requests: 5, failures: [], rotations: 1, takenUp: 2, exitCode: 0 }
   expect(rotationProblems(good)).toEqual([])
   expect(rotationProblems({ ...good, failures: ['ECONNRESET'] })).toEqual(['1 requests failed: ECONNRESET'])

@@ -17,7 +17,7 @@ const snippets = globSync(['docs/**/*.md', 'packages/*/README.md', 'apps/*/READM
   })),
 )
 
-test.each(snippets)('docs - program $number of $page runs as it stands', async ({ program }) => {
+test.each(snippets)('docs - program $number of $page runs unchanged', async ({ program }) => {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-snippet-'))
   // Among the tools, so that the workspace's packages are found; the store is in the folder the program runs in.
   const file = join(root, 'tools', `snippet-${process.pid}-${Math.random().toString(36).slice(2)}.mts`)

@@ -8,7 +8,7 @@ const { scripts } = JSON.parse(readFileSync(`${import.meta.dirname}/../../packag
   scripts: Readonly<Record<string, string>>
 }
 
-test('stress - every part is a script of the workspace, and has a name of its own', () => {
+test('stress - every part is a script of the workspace, and has a unique name', () => {
   expect(PARTS.map(({ command }) => command(60)[0]).filter((script) => !(`${script}` in scripts))).toEqual([])
   expect(new Set(PARTS.map(({ name }) => name)).size).toBe(PARTS.length)
 })

@@ -59,7 +59,7 @@ function documented(): readonly (readonly string[])[] {
     )
 }
 
-test('S3, S5 - every route lets in whom docs/reference/http.md says, and nobody else', async () => {
+test('S3, S5 - every route admits exactly the callers that docs/reference/http.md lists', async () => {
   const server = await serve(trusting(one))
   const columns = await callers()
   const owner = columns.at(-1)?.[1]
@@ -84,7 +84,7 @@ function card(agent_id: string): object {
   return { agent_id, name: agent_id, url: 'http://127.0.0.1:9/' }
 }
 
-test('S4 - what the policy says of agents holds for their routes, the gateway and the tools', async () => {
+test('S4 - the policy on agents applies to their routes, the gateway and the tools', async () => {
   const server = await serve({
     ...trusting(one),
     ...governed(

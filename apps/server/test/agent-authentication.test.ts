@@ -114,7 +114,7 @@ test('S1 - without a valid token /agents says 401 with a challenge; cards and pr
   expect(await (await owner.get('/agents')).json()).toMatchObject([{ agent_id: 'agent-1' }])
 })
 
-test('S2, A5 - the ClientID of the token is what registered_by and X-Broker-Caller-ID say, whichever way a call takes', async () => {
+test('S2, A5 - registered_by and X-Broker-Caller-ID are the ClientID of the token, on every route', async () => {
   const { http } = await serve(trusting(one))
   const agent = await startAgent((asked, response) => {
     if (asked.method !== 'message/stream') return withResult('yes')(asked, response)
@@ -184,7 +184,7 @@ test("R4, S3 - an agent is its owner's: others are 403, an Admin may act for the
   expect(await (await next.post('/agents/register', card('agent-1'))).json()).toMatchObject({ registered_by: 'other' })
 })
 
-test('S9 - streams of /a2a end when the token that opened them does, and the agent is told', async () => {
+test('S9 - streams of /a2a end when the token that opened them expires, and the agent is notified', async () => {
   const { http } = await serve(trusting(one))
   const agent = await startAgent((asked, response) => {
     if (asked.method !== 'message/stream') return withResult('noted')(asked, response)
@@ -215,7 +215,7 @@ test('S9 - streams of /a2a end when the token that opened them does, and the age
   await stays.body?.cancel()
 })
 
-test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and hold nobody up', async () => {
+test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and block no other client', async () => {
   const engine = await openEmbeddedEngine({ path: testFolder() })
   const metrics = new Metrics()
   const log = pino({ level: 'silent' })
@@ -272,7 +272,7 @@ test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and hold
   expect(await callAgent(base, 'agent-1', 'message/send')).toMatchObject({ result: 'quick' })
 })
 
-test('S8 - two thousand idle connections, half of them with half a head, keep nobody from agents and tools', async () => {
+test('S8 - two thousand idle connections, half of them with half a head, block no access to agents and tools', async () => {
   const { http } = await serve()
   const { port } = new URL(http.url)
   const idle: Socket[] = []

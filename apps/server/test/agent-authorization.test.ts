@@ -186,7 +186,7 @@ function expected(rules: readonly Rule[], caller: string, action: string, agent:
   return first?.effect === 'allow' ? 'done' : 'forbidden'
 }
 
-test('S4 - whatever the policy, no way to an agent through /a2a, /agents and the tools does what it forbids, and none is shut that it allows', async () => {
+test('S4 - with any policy, /a2a, /agents and the tools allow exactly the calls to agents that it allows', async () => {
   const cases = fc.sample(fc.array(rule, { minLength: 1, maxLength: 4 }), { seed: 11, numRuns: 12 })
   // Many policies in one: each case has agents of its own, under a prefix that no other case has.
   const rules = cases.flatMap((some, i) => some.map((one) => ({ ...one, channels: `case${i}-${one.channels}` })))

@@ -54,7 +54,7 @@ test('A19 - agents: X-Broker-Hops counts the brokers on the way, and over 8 is r
   expect(agent.asked).toHaveLength(4)
 })
 
-test("R8 - agents: the server's own listeners are never agents, and registering them says so", async () => {
+test("R8 - agents: the server's own listeners are never agents, and registering them is an error", async () => {
   const { http, api } = await serve()
   for (const { port } of [http, api]) {
     for (const host of ['127.0.0.1', 'localhost', '127.1', '[::ffff:127.0.0.1]']) {

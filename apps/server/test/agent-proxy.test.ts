@@ -139,7 +139,7 @@ function unreachable(reason: string): object {
   return { error: { code: -32003, message: `agent unreachable: ${reason}` } }
 }
 
-test("R8, A3 - a proxy that is not there, refuses or breaks off makes agents unreachable, and no answer of its own is the agent's", async () => {
+test("R8, A3 - a proxy that is down, refuses or disconnects makes agents unreachable, and its own answer is never the agent's", async () => {
   const refused = unreachable('connection refused')
   // Nobody listens on the port for discarding.
   expect(await callsThrough(9)).toMatchObject([refused, refused])
@@ -176,7 +176,7 @@ test('R8, A2 - a proxy that says nothing is bounded by the deadline of the call,
   await expect.poll(() => proxy.sockets.size, { timeout: 20_000 }).toBe(0)
 })
 
-test('R8 - behind a proxy the deny list still holds, for addresses and for what names stand for, at each call', async () => {
+test('R8 - behind a proxy the deny list still applies at each call, to addresses and to the addresses of names', async () => {
   const proxy = await startForwardProxy()
   const agentProxyUrl = `http://127.0.0.1:${proxy.port}`
   const path = testFolder()

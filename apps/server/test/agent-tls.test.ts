@@ -39,7 +39,7 @@ async function calledWith(a2a: object): Promise<unknown> {
   return callAgent(http.url, 'secret', 'message/send')
 }
 
-test("agents over TLS - a certificate that nobody vouches for is refused, and not the caller's to see", async () => {
+test('agents over TLS - a certificate of an unknown authority is refused, and the caller does not see it', async () => {
   expect(await calledWith({})).toMatchObject({
     error: { code: -32003, message: 'agent unreachable: its certificate is not trusted, or TLS failed' },
   })

@@ -33,7 +33,7 @@ async function call(
   return { text: block.text, isError: result.isError === true }
 }
 
-test('TOOL-24, TOOL-25 - agent_list and agent_info show what is registered', async () => {
+test('TOOL-24, TOOL-25 - agent_list and agent_info show registered agents', async () => {
   const { base, client } = await connected()
   const skills = [{ id: 'sum', name: 'Sums', tags: ['numbers'] }]
   const card = await register(base, { agent_id: 'sums', name: 'Sums', url: 'http://127.0.0.1:1/', skills, 'x-own': 1 })
@@ -48,7 +48,7 @@ test('TOOL-24, TOOL-25 - agent_list and agent_info show what is registered', asy
   expect(await call(client, 'agent_info', { agent_id: 'nobody' })).toMatchObject({ isError: true })
 })
 
-test('TOOL-26, M15, A4 - agent_send talks to an agent on bare node:http, and returns its result as it stands', async () => {
+test('TOOL-26, M15, A4 - agent_send calls an agent on bare node:http, and returns its result unchanged', async () => {
   const { base, client } = await connected()
   const result = '{"b":12345678901234567890.10,"a":"ü","a":1}'
   const agent = await startAgent((_asked, response) => void response.end(`{"jsonrpc":"2.0","result":${result},"id":7}`))
@@ -116,7 +116,7 @@ test('M12 - agent_send without blocking returns when the request is accepted', a
   expect(agent.asked[0]?.params).toMatchObject({ configuration: { blocking: false } })
 })
 
-test('M6 - agent_send tells its progress while the agent works', async () => {
+test('M6 - agent_send reports progress while the agent works', async () => {
   const { base, client } = await connected()
   const reported = Promise.withResolvers<void>()
   const agent = await startAgent(async (asked, response) => {

@@ -35,7 +35,7 @@ test('agents - one that registers is on every surface', async () => {
   )
 })
 
-test('R5, A14 - an agent that misses its time-to-live is gone from every surface, and counted as expired', async () => {
+test('R5, A14 - an agent that misses its time-to-live is removed from every surface, and counted as expired', async () => {
   const { http, api } = await serve({ connectors: { a2a: { agentTtlSeconds: 1 } } })
   const agent = await startAgent(withResult('yes'))
   await register(http.url, { agent_id: 'brief', name: 'Brief', url: agent.url })

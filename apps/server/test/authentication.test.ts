@@ -104,7 +104,7 @@ test('S9 - streams of /mcp and /ce end when the token that opened them does', as
   )
 })
 
-test('S1 - a provider that is not there lets the server start, and lets nobody in', async () => {
+test('S1 - the server starts without its key provider, and admits no caller', async () => {
   const { http } = await serve({ authentication: { enable: true, jwksUrl: 'http://127.0.0.1:9/jwks' } })
   expect(await ping(http.url, await one.bearer('alice'))).toEqual(REFUSED)
   expect((await fetch(`${http.url}/ready`)).status).toBe(200)

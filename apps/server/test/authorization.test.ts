@@ -40,7 +40,7 @@ async function toolNames(base: string, authorization: string): Promise<string[]>
   return answer.result.tools.map(({ name }) => name)
 }
 
-test('S4 - a denied call is isError from a tool and 403 on REST, with what was denied', async () => {
+test('S4 - a denied call is isError from a tool and 403 on REST, with the denied action', async () => {
   const { http, api } = await serve(governed({ channels: 'open' }))
   expect(await callTool(http.url, 'queue_send', { channel: 'closed', body: 'x' })).toMatchObject({
     isError: true,
@@ -60,7 +60,7 @@ test('S4 - a denied call is isError from a tool and 403 on REST, with what was d
   )
 })
 
-test('S4, S1 - callers who share a connection, as behind a proxy, have each their own name and rights', async () => {
+test('S4, S1 - callers that share a connection, as behind a proxy, each have their own name and permissions', async () => {
   const one = issuer()
   const { http } = await serve({
     ...trusting(one),
@@ -155,7 +155,7 @@ test('S4 - a stream that a new policy does not allow ends with the reason', asyn
   expect(text).toContain('FORBIDDEN')
 })
 
-test('S4 - a changed policy is taken up; a broken one is told of, and the one before stays', async () => {
+test('S4 - a changed policy is applied; a broken one is reported, and the previous one stays', async () => {
   const events: SecurityEvent[] = []
   const path = file(policyText({ channels: 'a' }))
   const policy = await openPolicyFile(path, (event) => void events.push(event), 20)
@@ -265,7 +265,7 @@ const WAYS: readonly Way[] = [
   byCe('respond', 'queries', 'GET', 'subscribe/queries'),
 ]
 
-test('S4 - whatever the policy, no way through MCP or CloudEvents does what it forbids, and none is shut that it allows', async () => {
+test('S4 - with any policy, MCP and CloudEvents allow exactly the actions that it allows', async () => {
   const one = issuer()
   const path = file(policyText())
   const { http } = await serve({ ...trusting(one), authorization: { enable: true, policyFile: path } })

@@ -89,7 +89,7 @@ test('backup - of a stopped server; the store and the copy are stores afterwards
   }
 })
 
-test('backup - what cannot be done is one line and exit code 1, and leaves nothing behind', async () => {
+test('backup - a failure is one line and exit code 1, and leaves no file', async () => {
   const path = testFolder()
   await (await serve({ store: { path } })).close()
   const folder = testFolder()
@@ -119,7 +119,7 @@ test('backup - what cannot be done is one line and exit code 1, and leaves nothi
   expect(readdirSync(folder)).toEqual(['taken'])
 }, 60_000)
 
-test('backup - a wrong call is exit code 2, and says what is allowed', async () => {
+test('backup - a wrong call is exit code 2, with the allowed arguments', async () => {
   const usage = 'signalbox: backup: allowed is signalbox backup FILE [--store-path FOLDER] [--config FILE]\n'
   expect(await backup('x')).toEqual({ code: 2, stdout: '', stderr: usage })
   expect(await backup('x', 'a', 'b')).toEqual({ code: 2, stdout: '', stderr: usage })

@@ -79,7 +79,7 @@ async function answerTo(base: string, request: string, body: string, lines: read
   return connection.received
 }
 
-test('S1, S2 - no credential of the list lets anybody in, by any way, and each says no as its protocol does', async () => {
+test('S1, S2 - no credential of the list admits a caller on any route, and each protocol answers with its own error', async () => {
   const { http, api } = await serve({
     authentication: { enable: true, jwksFile: file(keySet(one)), ...SETTINGS },
     api: { authentication: { enable: true } },
@@ -106,7 +106,7 @@ function orTooLarge(no: RegExp): RegExp {
   return new RegExp(`${no.source}|^HTTP/1\\.1 431 |^$`, 's')
 }
 
-test('S1 - while the keys cannot be had anew, those at hand stay in force, whatever their server says', async () => {
+test('S1 - while new keys are unavailable, the current ones stay valid, for any answer of their server', async () => {
   const provider = { status: 200, text: keySet(one), asked: 0 }
   const server = createServer((_request, response) => {
     provider.asked++

@@ -13,7 +13,7 @@ test.each(['--version', '-v'])('command line - %s prints the version alone', asy
   expect(await runCli({ args: [flag] })).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
-test.each(['--help', '-h'])('command line - %s prints every flag, whatever the environment holds', async (flag) => {
+test.each(['--help', '-h'])('command line - %s prints every flag, in any environment', async (flag) => {
   const { code, stdout, stderr } = await runCli({ args: [flag], env: { HTTP_PORT: 'nonsense' } })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toContain('Usage: signalbox [flags]')
@@ -56,7 +56,7 @@ test('command line - bad settings: exit code 2, a line for each on stderr, nothi
   expect(stderr).not.toContain('secret')
 })
 
-test('command line - under a Node that is too old it says so in one line', async () => {
+test('command line - an outdated Node is reported in one line', async () => {
   const preload = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '22.18.0' } })`
   const { code, stdout, stderr } = await runCli({ preload })
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
@@ -70,7 +70,7 @@ test('command line - the entry loads nothing but node itself before it knows the
   expect(imports).toEqual(['node:module', 'node:process', 'node:v8'])
 })
 
-test('command line - an error that nobody handles ends the process with one last line that says so', async () => {
+test('command line - an uncaught error ends the process with one last line that reports it', async () => {
   const cli = new Cli({
     env: { HTTP_PORT: '0', API_PORT: '0', STORE_PATH: testFolder(), LOG_LEVEL: 'silent', LOG_FORMAT: 'pretty' },
     preload: `process.once('SIGUSR2', () => { throw new Error('the sky is falling') })`,
@@ -83,7 +83,7 @@ test('command line - an error that nobody handles ends the process with one last
   expect(cli.stderr).toBe('')
 })
 
-test('command line - a rejection that nobody handles is logged with its stack and counted, and the server goes on', async () => {
+test('command line - an unhandled rejection is logged with its stack and counted, and the server continues', async () => {
   const cli = new Cli({
     env: { HTTP_PORT: '0', API_PORT: '0', STORE_PATH: testFolder() },
     preload: `process.on('SIGUSR2', () => { void Promise.reject(new Error('forgotten')) })`,

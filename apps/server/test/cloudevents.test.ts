@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 
-test('cloudevents - what an application publishes at /ce an MCP client reads, and the metrics know both', async () => {
+test('cloudevents - an MCP client reads events that an application publishes at /ce, and the metrics count both', async () => {
   const { http, api } = await serve()
   const sent = await fetch(`${http.url}/ce/send/event-store`, {
     method: 'POST',

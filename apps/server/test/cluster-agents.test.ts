@@ -21,7 +21,7 @@ async function heartbeat(base: string, id: string): Promise<number> {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('agents across nodes', () => {
-  test('CL-12, STATE-1 - what registers at one node is at every surface of all, and so is its going', async () => {
+  test('CL-12, STATE-1 - an agent that registers at one node is at every surface of all nodes, until it deregisters', async () => {
     const nodes = await serveNodes(3)
     const [one, two, three] = nodes.map(({ http }) => http.url) as [string, string, string]
     const agent = await startAgent(withResult('yes'))
@@ -63,7 +63,7 @@ describe.skipIf(NATS_SERVER === undefined)('agents across nodes', () => {
     }
   })
 
-  test('R9, CL-11 - who registers through a front may be called at once, whichever node is next', async () => {
+  test('R9, CL-11 - an agent that registers through a balancer can be called at once, at any node', async () => {
     const front = await startFront(await serveNodes(3))
     const agent = await startAgent(withResult('there'))
     for (let i = 0; i < 8; i++) {

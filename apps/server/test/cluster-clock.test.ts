@@ -6,7 +6,7 @@ import { callTool } from './support/mcp.ts'
 import { serveNode, startNats } from './support/nodes.ts'
 
 describe.skipIf(NATS_SERVER === undefined)('ENGINE=nats', () => {
-  test('CL-18 - clock: a node a day ahead is not ready, and does not delete what the others still have to deliver', async () => {
+  test('CL-18 - clock: a node a day ahead is not ready, and does not delete messages that the others must still deliver', async () => {
     const nats = await startNats()
     const right = await serveNode(nats)
     const ahead = startCli({

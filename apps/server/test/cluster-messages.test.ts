@@ -57,7 +57,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
     }
   })
 
-  test('CL-11 - a queue_receive that waits at one node gets what is sent at another, also for a queue nobody made', async () => {
+  test('CL-11 - a queue_receive that waits at one node gets messages sent at another, also for a queue that does not exist yet', async () => {
     const [one, two] = await serveNodes(2)
     const waiting = callTool(one!.http.url, 'queue_receive', {
       channel: 'new',
@@ -120,7 +120,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
     expect(await query).toMatchObject({ is_error: false })
   })
 
-  test('CL-3, CE-12 - what one node leased is acked and given back at another, also when the first is gone', async () => {
+  test('CL-3, CE-12 - messages that one node leased are acknowledged and rejected at another, also when the first has died', async () => {
     const [one, two, three] = await serveNodes(3)
     for (let i = 0; i < 3; i++) await post(two!.http.url, 'queue/send?channel=q', { id: `m${i}` })
     const taken = await post(one!.http.url, 'queue/receive?channel=q&max_messages=3&visibility_seconds=60')

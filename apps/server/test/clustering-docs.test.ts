@@ -77,7 +77,7 @@ describe('what docs/guides/clustering.md shows to be copied', () => {
     expect(frontConf).toContain(`listen ${published?.split(':')[1]};`)
   })
 
-  test('manifests - selectors, ports and probes name what is there, and the environment is texts of settings', () => {
+  test('manifests - selectors, ports and probes name existing things, and the environment holds texts of settings', () => {
     expect([deployment.apiVersion, deployment.kind, service.apiVersion, service.kind]).toEqual([
       'apps/v1',
       'Deployment',

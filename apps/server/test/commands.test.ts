@@ -97,7 +97,7 @@ async function check(...args: readonly string[]): Promise<string> {
   return stderr
 }
 
-test('S4 - policy check tells every problem of a call and of a file', async () => {
+test('S4 - policy check lists every problem of a call and of a file', async () => {
   const call = ['--client', 'x', '--action', 'send', '--pattern', 'queues', '--channel', 'y']
   expect(await check()).toMatch(/^signalbox: policy: allowed is signalbox policy check FILE --client/)
   expect(await check('check', '/nowhere', ...call)).toBe('signalbox: cannot read "/nowhere" (ENOENT)\n')

@@ -184,7 +184,7 @@ describe('sources', () => {
     expect((await load(['--config', yamlFile('http:\n  # port: 1\n')])).config).toEqual(createConfig())
   })
 
-  test('configuration - what --print-config prints reads back as the same configuration', async () => {
+  test('configuration - the output of --print-config reads back as the same configuration', async () => {
     const first = await load(['--http-port=0', '--log-level=debug'], {
       CONNECTORSMCP_TRUSTED_ORIGINS: 'https://a.example:8443,http://[::1]:3000',
       STORE_PATH: "./it's: a # path",
@@ -416,14 +416,14 @@ describe('mistakes', () => {
     expect(problem!.length).toBeLessThan(300)
   })
 
-  test('configuration - a program that names an unknown setting is told so', () => {
+  test('configuration - a program that names an unknown setting gets an error', () => {
     expect(() => createConfig({ http: { prot: 1 } } as object)).toThrow(/^http\.prot: unknown setting/)
     expect(() => createConfig({ http: { port: -1 } })).toThrow(/^http\.port: -1 \(program\) is not allowed/)
   })
 })
 
 describe('documents', () => {
-  test('configuration - docs/reference/configuration.md is what the schema says (npm run docs -w signalbox)', () => {
+  test('configuration - docs/reference/configuration.md matches the schema (npm run docs -w signalbox)', () => {
     const page = readFileSync(new URL('../../../docs/reference/configuration.md', import.meta.url), 'utf8')
     expect(page).toBe(configurationPage())
   })

@@ -29,7 +29,7 @@ async function listening(openFiles: number | undefined, options: Partial<Connect
   return { connected, events, close: () => limit[Symbol.dispose](), server }
 }
 
-test('S8 - connections beyond what the process may have open are closed at once, told, and held against nobody later', async () => {
+test("S8 - connections over the process's limit are closed at once and reported, and do not count later", async () => {
   const { connected, events, close } = await listening(8, { isTrustedProxy: () => true })
   const kept = [
     await connected(),

@@ -28,7 +28,7 @@ test('teardown - a part that fails does not keep the others open', async () => {
   expect(closed).toEqual(['third', 'first'])
 })
 
-test('teardown - several failures are told together', async () => {
+test('teardown - several failures are reported together', async () => {
   const stack = new DisposalStack()
   stack.defer(() => Promise.reject(new Error('one')))
   stack.defer(() => Promise.reject(new Error('two')))

@@ -80,7 +80,7 @@ describe('front door - names of the server', () => {
     expect((await ask(`${http.url}/agents`, { 'sec-fetch-site': 'none' })).status).toBe(200)
   })
 
-  test('front door - PUBLIC_URL and a list beside auto name the server too', async () => {
+  test('front door - PUBLIC_URL, and a list in addition to auto, name the server too', async () => {
     const { http } = await serve({
       publicUrl: 'https://broker.example/x',
       http: { allowedHosts: ['auto', 'broker.internal'] },
@@ -149,7 +149,7 @@ function address(lines: readonly Record<string, unknown>[]): unknown {
   return lines.find(({ path }) => path === '/agents')?.['address']
 }
 
-test('front door - a trusted proxy names the client in the log, anybody else does not', async () => {
+test('front door - only a trusted proxy names the client in the log', async () => {
   const { server, lines } = await logged({ trustedProxies: ['127.0.0.0/8'] })
   await ask(`${server.http.url}/agents`, { 'x-forwarded-for': '203.0.113.7' })
   const other = await logged({})
@@ -157,7 +157,7 @@ test('front door - a trusted proxy names the client in the log, anybody else doe
   await vi.waitFor(() => expect([address(lines), address(other.lines)]).toEqual(['203.0.113.7', '127.0.0.1']))
 })
 
-test('front door - TRUSTED_PROXIES takes addresses and ranges, and says what is wrong with anything else', () => {
+test('front door - TRUSTED_PROXIES takes addresses and ranges, and reports any other value', () => {
   expect(() => createConfig({ trustedProxies: ['10.0.0.0/33'] })).toThrow(/trustedProxies: "10.0.0.0\/33" is not/)
 })
 

@@ -221,7 +221,7 @@ async function streamed(base: string, agentId: string): Promise<unknown> {
   return (JSON.parse(data) as { payload: unknown }).payload
 }
 
-test('agents - whatever an agent does wrong, each of its callers gets a clear error and nobody else notices', async () => {
+test('agents - for any fault of an agent, each of its callers gets a clear error and no other caller is affected', async () => {
   const { http, api } = await serve({
     connectors: { a2a: { agentMaxResponseBytes: MAX_RESPONSE_BYTES, maxSseIdleSeconds: 1 } },
   })

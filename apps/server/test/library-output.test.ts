@@ -33,7 +33,7 @@ async function garblingProxy(target: URL): Promise<{ readonly url: string; garbl
 }
 
 describe.skipIf(NATS_SERVER === undefined)('log', () => {
-  test('log - what the NATS client writes on the console is a line of the log like any other', async () => {
+  test('log - console output of the NATS client becomes ordinary lines of the log', async () => {
     const nats = await startNats()
     const proxy = await garblingProxy(new URL(nats.url))
     const server = startCli({ env: { ENGINE: 'nats', NATS_SERVERS: proxy.url } })

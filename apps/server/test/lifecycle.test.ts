@@ -194,7 +194,7 @@ test('lifecycle - acknowledged messages survive kill -9', async () => {
   expect(found.sort()).toEqual(bodies.sort())
 })
 
-test('M14 - what was received is settled by a shutdown within the grace, and does not come again', async () => {
+test('M14 - a shutdown within the grace settles received messages, which are not delivered again', async () => {
   const env = { STORE_PATH: testFolder(), SETTLE_GRACE_MS: '10000' }
   const first = startCli({ env })
   const before = await first.ready()

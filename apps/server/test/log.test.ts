@@ -51,7 +51,7 @@ test('log - secrets are left out wherever headers or credentials are logged', ()
   })
 })
 
-test.each(['json', 'pretty'])('log - what was logged just before an end or a crash is written (%s)', async (format) => {
+test.each(['json', 'pretty'])('log - lines logged just before an end or a crash are written (%s)', async (format) => {
   const lines = `for (let i = 0; i < 100; i++) log.info('line ' + i)\n`
   const all = Array.from({ length: 100 }, (_, i) => i)
   const ends = await Promise.all(

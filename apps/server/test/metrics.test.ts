@@ -17,7 +17,7 @@ async function scrape(api: string): Promise<Series> {
   return Object.fromEntries(samples.map(([series, value]) => [series, Number(value)]))
 }
 
-test('PROBE-4 - the names and types of our series are what they are', async () => {
+test("PROBE-4 - the names and types of the product's series are fixed", async () => {
   const { api } = await serve()
   const response = await fetch(`${api.url}/metrics`)
   expect(response.status).toBe(200)
@@ -110,7 +110,7 @@ test('metrics - requests by connector and outcome', async () => {
   expect(series['broker_request_duration_seconds_bucket{le="+Inf",connector="mcp",outcome="success"}']).toBe(1)
 })
 
-test('metrics - durations stand in every bucket whose bound they do not pass, and in the sum', () => {
+test('metrics - a duration counts in every bucket up to its bound, and in the sum', () => {
   const durations = new RequestDurations()
   const observe = durations.of('mcp')
   for (const seconds of [0.0005, 0.001, 0.002, 7, 4000]) observe('success', seconds)
@@ -129,7 +129,7 @@ test('metrics - durations stand in every bucket whose bound they do not pass, an
   )
 })
 
-test('metrics - what is in the queues, the store and its commits', async () => {
+test('metrics - the contents of the queues, the store and its commits', async () => {
   const { http, api } = await serve({ settleGraceMs: 10_000 })
   await callTool(http.url, 'queue_send', { channel: 'q', body: 'a' })
   await callTool(http.url, 'queue_send', { channel: 'q', body: 'b' })
@@ -247,7 +247,7 @@ test("A14 - an agent's series go when it goes, and a request that ends later doe
   expect(after['broker_a2a_requests_total{agent_id="unknown",method="tasks/send",status="success"}']).toBe(1)
 })
 
-test('metrics - the delay of the event loop shows what blocks it', async () => {
+test('metrics - the delay of the event loop shows a block', async () => {
   const { api } = await serve()
   const longestWhileBlocked = async () => {
     const until = performance.now() + 100

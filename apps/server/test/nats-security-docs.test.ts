@@ -46,7 +46,7 @@ const RECEIVE = { maxMessages: 1, waitMs: 10_000, leaseMs: 60_000, clientId: CLI
 const REPLY: Reply = { executed: true, error: '', body: encodeText('answer'), metadata: '', tags: {} }
 
 describe.skipIf(NATS_SERVER === undefined)('what docs/guides/security.md says of NATS', () => {
-  test('NATS - the permissions of the page are enough for all that nodes do, and nobody else is let in', async () => {
+  test('NATS - the permissions of the page are enough for all actions of nodes, and admit no other client', async () => {
     const nats = await startSecured()
     const problems: NatsEngineProblem[] = []
     const one = await openNode(nats, 'signalbox:right', problems)

@@ -87,7 +87,7 @@ test('MGMT-14 - the document has the REST routes of both listeners', async () =>
   expect(Object.keys(fewer).filter((path) => /^\/(?:ce|agents|a2a|\.well-known)/.test(path))).toEqual([])
 })
 
-test('MGMT-14 - what the routes of agents answer is what the document says', async () => {
+test("MGMT-14 - the answers of the agents' routes match the document", async () => {
   const { http } = await serve()
   const card = { agent_id: 'probe', name: 'Probe', url: 'http://127.0.0.1:9/', skills: [{ id: 'a', name: 'A' }] }
   const calls: readonly (readonly [string, number, unknown?])[] = [
@@ -117,7 +117,7 @@ test('MGMT-14 - what the routes of agents answer is what the document says', asy
   }
 })
 
-test('MGMT-12 - the configuration in effect, and what other listeners have open', async () => {
+test('MGMT-12 - the configuration in effect, and the open connections of other listeners', async () => {
   const { http, api } = await serve({ queue: { maxMessages: 7 } })
   const ended = new AbortController()
   await fetch(`${http.url}/mcp`, { headers: { accept: 'text/event-stream' }, signal: ended.signal })
@@ -178,7 +178,7 @@ test('MGMT-10, AUDIT-2 - agents are listed and removed by operators, and changes
     ])
 })
 
-test('AUDIT-3 - AUDIT_MESSAGES has every message in the log, and the tools see nothing of it', async () => {
+test('AUDIT-3 - AUDIT_MESSAGES logs every message, and the tools do not show the log', async () => {
   const { http, api } = await serve({ audit: { messages: true } })
   await callTool(http.url, 'queue_send', { channel: 'orders', body: 'secret' })
   await expect.poll(() => audited(api.url, '?action=send')).toHaveLength(1)

@@ -40,7 +40,7 @@ async function damagedStore(): Promise<string> {
   return path
 }
 
-test('damaged store - probes fail and name the queue, sends to it are refused, and what can be read is recovered', async () => {
+test('damaged store - probes fail and name the queue, sends to it are refused, and readable data is recovered', async () => {
   const path = await damagedStore()
   const server = await serve({ store: { path } })
   const { http, api } = server
@@ -76,7 +76,7 @@ test('damaged store - probes fail and name the queue, sends to it are refused, a
   expect(Number(lost)).toBeLessThan(10)
 })
 
-test('recover - what cannot be done is one line, with exit code 1 or 2', async () => {
+test('recover - a failure is one line, with exit code 1 or 2', async () => {
   const folder = testFolder()
   const usage = 'signalbox: recover: allowed is signalbox recover FOLDER NEW_FOLDER\n'
   expect(await recover(folder)).toEqual({ code: 2, stdout: '', stderr: usage })

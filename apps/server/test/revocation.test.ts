@@ -57,7 +57,7 @@ const streaming: Answer = (asked, response) => {
   response.write('event: task.status\ndata: {"type":"status_update","payload":{"state":"working"}}\n\n')
 }
 
-test('S4, A10 - streams of an agent that its caller may not call any more end with -32011, and the agent is told', async () => {
+test('S4, A10 - streams of an agent that its caller may no longer call end with -32011, and the agent is notified', async () => {
   const { base, alice, bob, forbid, denials } = await governed()
   const agent = await registered(base, bob, streaming)
   const post = (headers: Record<string, string>) =>
@@ -85,7 +85,7 @@ test('S4, A10 - streams of an agent that its caller may not call any more end wi
   expect(await denials()).toEqual(['{action="call",pattern="agents"} 2'])
 })
 
-test('S4 - a stream that its agent has not opened yet is refused, and the agent is told', async () => {
+test('S4 - a stream that its agent has not opened yet is refused, and the agent is notified', async () => {
   const { base, alice, bob, forbid } = await governed()
   const asked = Promise.withResolvers<void>()
   const agent = await registered(base, bob, (call, response) => {
@@ -195,7 +195,7 @@ test('S4 - long polls that are not allowed any more end with the refusal, and ta
   expect(await denials()).toContain('{action="receive",pattern="queues"} 3')
 })
 
-test('S3, S4 - what goes by no channel stays: the stream of /mcp, and the monitor, which goes by roles', async () => {
+test('S3, S4 - streams without a channel stay: the stream of /mcp, and the monitor, which depends on roles', async () => {
   const { base, api, alice, forbid } = await governed()
   const mcp = await openEvents(`${base}/mcp`, alice)
   const monitor = new WebSocket(`${api.replace('http', 'ws')}/api/monitor`)

@@ -25,7 +25,7 @@ function replace(file: string, text: string): void {
   renameSync(`${file}.new`, file)
 }
 
-test('routing - ROUTING_FILE copies what MCP clients send, and the metrics count it', async () => {
+test('routing - ROUTING_FILE copies messages of MCP clients, and the metrics count the copies', async () => {
   const { http, api } = await serve({ routing: { file: routingFile(ARCHIVE) } })
   await callTool(http.url, 'queue_send', { channel: 'orders', body: 'two coffees' })
   const { text } = await callTool(http.url, 'events_store_read', { channel: 'archive', max_messages: 10 })
@@ -35,7 +35,7 @@ test('routing - ROUTING_FILE copies what MCP clients send, and the metrics count
   expect(page).toContain('broker_routing_failures_total{reason="cycle"} 0\n')
 })
 
-test('routing - a changed file is taken up, a bad one is reported and changes nothing', async () => {
+test('routing - a changed file is applied, a bad one is reported and changes nothing', async () => {
   const file = routingFile(ARCHIVE)
   const lines: { msg: string; problems?: string[] }[] = []
   const told = async (count: number) => {

@@ -18,7 +18,7 @@ async function audit(api: string, query: string, headers: Record<string, string>
 
 const EVENT = JSON.stringify({ specversion: '1.0', id: '1', source: '/test', type: 'test', data: 'x' })
 
-test('AUDIT-2, S4 - what the policy denies, by every way in, is read back from the audit log', async () => {
+test('AUDIT-2, S4 - denials of the policy, on every route, are in the audit log', async () => {
   const { http, api } = await serve(
     governed({ actions: 'register', patterns: 'agents', channels: 'writer' }, { channels: 'open' }),
   )
@@ -107,7 +107,7 @@ test('AUDIT-2 - each event of the protection is one entry, or is counted elsewhe
   ])
 })
 
-test('AUDIT-4 - refused callers are one entry for each listener, whatever they called', async () => {
+test('AUDIT-4 - refused callers are one entry for each listener, for any calls', async () => {
   const one = issuer()
   const store = { path: testFolder() }
   const first = await serve({ ...trusting(one), store })

@@ -47,7 +47,7 @@ test('S1, S4, S8 - the hardened configuration of docs/guides/security.md starts,
   expect((await fetch(`${api.url}/metrics`)).status).toBe(401)
 })
 
-test('S4 - the policy of docs/guides/security.md does what its comments say', async () => {
+test('S4 - the policy of docs/guides/security.md matches its comments', async () => {
   const parse = await policyParser()
   const authorization = new Authorization(parse(yamlWith('rules:')))
   const permits = (clientId: string, action: PolicyAction, pattern: ResourceType, channel: string) =>

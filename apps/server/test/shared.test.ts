@@ -67,7 +67,7 @@ test('CORS - an answer to a browser can be read by it, and shows the exposed hea
   })
 })
 
-test('CORS - requests without an Origin get none of it', async () => {
+test('CORS - requests without an Origin get no CORS headers', async () => {
   const { http } = await serve()
   const response = await fetch(`${http.url}/mcp`, {
     method: 'POST',

@@ -10,7 +10,7 @@ async function storeBytes(api: string): Promise<number> {
   return data.store.bytes
 }
 
-test('MGMT-9 - space of a queue that an operator purges is given back, and they see it', async () => {
+test('MGMT-9 - space of a queue that an operator purges is released, and the operator sees it', async () => {
   const { api, broker } = await serve()
   const { queues } = broker.as({ clientId: 'shop' })
   const body = new Uint8Array(MIB)

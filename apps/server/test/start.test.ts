@@ -43,7 +43,7 @@ function fingerprint(folder: string): Record<string, string> {
   )
 }
 
-test('start - one JSON line on stdout says where it is ready, whatever the log settings', async () => {
+test('start - one JSON line on stdout reports the addresses, with any log settings', async () => {
   const cli = startCli({ env: { LOG_LEVEL: 'silent', LOG_FORMAT: 'pretty' } })
   const { http, api } = await cli.ready()
   expect(http).toMatch(/^http:\/\/127\.0\.0\.1:[0-9]+$/)
@@ -147,7 +147,7 @@ test.each<[string, (file: string) => void]>([
   expect(fingerprint(store)[file.slice(store.length + 1)]).toBe(before[file.slice(store.length + 1)])
 })
 
-test('start - what was opened before a failure is closed again', async () => {
+test('start - a failure closes everything that was opened before', async () => {
   const store = testFolder()
   const port = await takenPort()
   const config = createConfig({ http: { port }, api: { port: 0 }, store: { path: store }, log: { level: 'silent' } })

@@ -62,7 +62,7 @@ test('S8 - versions before TLS 1.2 are refused', async () => {
   }
 })
 
-test('S8 - with mutual TLS only clients with a certificate of the authority get in; its CN is logged, and names nobody', async () => {
+test('S8 - with mutual TLS only clients with a certificate of the authority are admitted; the log shows the CN, which is no ClientID', async () => {
   const { server, lines } = await logged(MTLS)
   const { url } = server.http
   const senders: string[] = []
@@ -181,7 +181,7 @@ test('S8 - a client that does not come to the end of its handshake is cut off', 
   expect((await fetchTls(`https://127.0.0.1:${port}/`, tlsClient())).text).toBe('ok')
 })
 
-test('S8 - many idle connections keep nobody out, over TLS as without', async () => {
+test('S8 - many idle connections block no other client, with and without TLS', async () => {
   for (const security of [{}, TLS]) {
     const { http } = await serve({ security })
     const { port } = new URL(http.url)

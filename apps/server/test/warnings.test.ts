@@ -72,7 +72,7 @@ test('S7 - a policy does not take the place of authentication', async () => {
   expect(await warnings({ http: EVERYWHERE, authorization })).toEqual([expect.stringMatching(/authentication is off/)])
 })
 
-test('S1, S4 - keys and policies that nothing looks at are told of', async () => {
+test('S1, S4 - unused keys and policies are reported', async () => {
   expect(await warnings({ authentication: { keyFile: file(issuer().pem) } })).toEqual([
     expect.stringMatching(/^keys for tokens are set/),
   ])

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { anonymousAuthenticator, AuthenticationError, authenticationFailed } from '../src/index.ts'
 
-test('authentication - while it is off, everybody is anonymous, token or not', () => {
+test('authentication - while it is off, every caller is anonymous, with or without a token', () => {
   expect(anonymousAuthenticator.authenticate({ headers: {}, rawHeaders: [] })).toBe(ANONYMOUS)
   expect(
     anonymousAuthenticator.authenticate({

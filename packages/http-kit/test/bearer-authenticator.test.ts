@@ -38,7 +38,7 @@ function encode(value: unknown): string {
 }
 
 describe('the Authorization header', () => {
-  test('S1 - one Bearer header is taken, whatever the case of its scheme', async () => {
+  test('S1 - one Bearer header is accepted, in any case of its scheme', async () => {
     const authenticator = open()
     const bearer = await token(KEY)
     for (const scheme of ['Bearer', 'bearer', 'BEARER', 'Bearer ']) {
@@ -46,7 +46,7 @@ describe('the Authorization header', () => {
     }
   })
 
-  test('S1 - without a header, with two, or with something else in it, nobody is let in', async () => {
+  test('S1 - no caller is admitted without a header, with two, or with another scheme', async () => {
     const authenticator = open()
     const bearer = await token(KEY)
     expect(await refusal(authenticator)).toBe('there is no Authorization header')
@@ -115,7 +115,7 @@ describe('the token', () => {
     }
   })
 
-  test('S1 - only the listed algorithms count, whatever the key could verify', async () => {
+  test('S1 - only the listed algorithms count, also if the key could verify others', async () => {
     const strict = open({ keys: { keyFile: file(pem(RSA)) }, algorithms: ['PS256'] })
     expect(await refusal(strict, `Bearer ${await token(RSA)}`)).toMatch(/"alg"/)
     const { clientId } = await identity(strict, await token({ ...RSA, alg: 'PS256' }))
@@ -221,7 +221,7 @@ describe('keys', () => {
     expect(await refusal(authenticator, `Bearer ${await token(ecKey('unknown'))}`)).toMatch(/key/)
   })
 
-  test('S1 - keys that cannot be used are refused at once, with what is allowed', () => {
+  test('S1 - unusable keys are refused at once, with the allowed ones', () => {
     const privatePem = KEY.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
     const wrong: readonly [BearerAuthenticatorOptions['keys'], readonly string[], RegExp][] = [
       [{ keyFile: '/nowhere/key.pem' }, [], /^keyFile: cannot read "\/nowhere\/key.pem" \(ENOENT\)/],
@@ -246,11 +246,11 @@ describe('keys', () => {
     }
   })
 
-  test('S1 - what a refusal of a secret says does not hold the secret', () => {
+  test('S1 - the refusal of a secret does not contain the secret', () => {
     expect(() => bearerAuthenticator({ keys: { secret: 'hunter2' } })).toThrow(/^(?!.*hunter2)/)
   })
 
-  test('S1 - a key file that changes is read again, and what the old key verified counts no more', async () => {
+  test('S1 - a changed key file is read again, and tokens verified with the old key no longer count', async () => {
     const path = file(pem(KEY))
     const events: string[] = []
     const authenticator = open({
@@ -302,7 +302,7 @@ describe('verified tokens', () => {
     for (let i = 0; i < 3; i++) expect(await refusal(authenticator, `Bearer ${bad}`)).toMatch(/signature/)
   })
 
-  test('S1 - on one connection each request counts by its own header, whatever came before', async () => {
+  test('S1 - on one connection each request counts by its own header', async () => {
     const authenticator = open()
     const socket = {}
     const on = (...authorization: readonly string[]) => ({ ...request(...authorization), socket })

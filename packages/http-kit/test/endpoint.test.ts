@@ -63,7 +63,7 @@ describe('endpoint - admission', () => {
     expect([response.status, await response.text()]).toEqual([403, 'origin: origin not allowed'])
   })
 
-  test('endpoint - after close only what may finish is admitted', async () => {
+  test('endpoint - after close only requests that may finish are admitted', async () => {
     const { url } = await servePlain((endpoint) => {
       endpoint.close()
       return (exchange) => exchange.answer('in')
@@ -139,7 +139,7 @@ describe('endpoint - limits', () => {
     expect((await again).status).toBe(200)
   })
 
-  test('endpoint - anonymous callers are distinguished by address, and one may take half of what the process has', async () => {
+  test("endpoint - anonymous callers are distinguished by address, and one may use half of the process's limits", async () => {
     const admission = new Control({ limits: { process: { requestsInFlight: 202 } } })
     const open: (() => void)[] = []
     const { url } = await servePlain(() => (exchange) => void open.push(() => exchange.answer('in')), {
@@ -166,7 +166,7 @@ describe('endpoint - limits', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(90)
   })
 
-  test('endpoint - bytes of bodies are counted as they come, and given back when the answer is out', async () => {
+  test('endpoint - bytes of bodies are counted as they arrive, and released when the answer is sent', async () => {
     const admission = new Control({ limits: { caller: { bodyBytes: 10_000 } } })
     const seen: number[] = []
     const { url } = await servePlain(
@@ -201,7 +201,7 @@ describe('endpoint - limits', () => {
     await idle(admission)
   })
 
-  test('endpoint - what works on after its client has gone stays counted until it is done', async () => {
+  test('endpoint - work that continues after its client has disconnected stays counted until it is done', async () => {
     const admission = new Control()
     const working: (() => void)[] = []
     const { port } = await servePlain(
@@ -287,7 +287,7 @@ describe('endpoint - limits', () => {
     expect(answers.filter((answer) => answer.startsWith('HTTP/1.1 200'))).toHaveLength(2)
   })
 
-  test('endpoint - large bodies are taken one in a turn of the event loop, small ones at once', async () => {
+  test('endpoint - large bodies are parsed one per tick of the event loop, small ones at once', async () => {
     let turn = 0
     const count = (): void => {
       turn++
@@ -367,7 +367,7 @@ describe('endpoint - web pages', () => {
     expect(await ask({ Host: 'node-1' }, { frontDoor, bindHost: 'node-1' })).toBe('200 in')
   })
 
-  test('endpoint - with authentication any Host will do, and what other sites make a browser ask as well', async () => {
+  test('endpoint - with authentication any Host is allowed, and requests that other sites cause are too', async () => {
     const options = { frontDoor, authenticator: byName }
     expect(await ask({ Host: 'evil.example', Authorization: 'a', 'Sec-Fetch-Site': 'cross-site' }, options)).toBe(
       '200 in',

@@ -91,7 +91,7 @@ describe('J1', () => {
     },
   )
 
-  test('J1 - blanks around the id are not part of it, wherever it stands', () => {
+  test('J1 - blanks around the id are not part of it, in any position', () => {
     expect(parseJsonRpc(bytes(' {\n"id" :\t 42 \r\n, "method":"a","jsonrpc":"2.0"} '))).toMatchObject({ id: '42' })
     expect(parseJsonRpc(bytes('{"method":"a","jsonrpc":"2.0","id": "x" }'))).toMatchObject({ id: '"x"' })
   })
@@ -232,7 +232,7 @@ describe('text', () => {
     expect(refusal(Buffer.from([0xed, 0xa0, 0x80]))).toMatchObject({ code: -32700 })
   })
 
-  test('RPC-6 - a U+FFFD that somebody wrote is no error', () => {
+  test("RPC-6 - a U+FFFD in the client's text is no error", () => {
     expect(parseJsonRpc(bytes('{"jsonrpc":"2.0","id":"\ufffd","method":"a"}'))).toMatchObject({ id: '"\ufffd"' })
   })
 
@@ -301,7 +301,7 @@ describe('text', () => {
     )
   })
 
-  test('property - whatever the bytes, there is a message or a JSON-RPC error', () => {
+  test('property - any bytes give a message or a JSON-RPC error', () => {
     const fragment = fc.constantFrom(
       '{',
       '}',

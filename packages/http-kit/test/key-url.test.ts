@@ -66,7 +66,7 @@ test('S1 - after the cooldown an unknown key id is looked for again', async () =
   await expect.poll(() => lets(authenticator, NEW), { timeout: 20_000 }).toBe(true)
 })
 
-test('S1 - a key that left the set counts no more, and what it verified is forgotten', async () => {
+test('S1 - a key that was removed from the set no longer counts, and tokens verified with it are forgotten', async () => {
   const server = await keyServer(keySet(OLD))
   const authenticator = open(server.url, { maxAgeMs: 20, cooldownMs: 0 })
   const bearer = await token(OLD)
@@ -77,7 +77,7 @@ test('S1 - a key that left the set counts no more, and what it verified is forgo
   await expect(async () => authenticator.authenticate(request(`Bearer ${bearer}`))).rejects.toThrow(AuthenticationError)
 })
 
-test('S1 - while the server is down at the start nobody is let in; once it is there, it goes on', async () => {
+test('S1 - while the provider is down at the start no caller is admitted; requests succeed once it is up', async () => {
   const server = await keyServer(keySet(OLD))
   server.serve('', 503)
   const authenticator = open(server.url)
@@ -87,7 +87,7 @@ test('S1 - while the server is down at the start nobody is let in; once it is th
   await expect.poll(() => lets(authenticator, OLD), { timeout: 20_000 }).toBe(true)
 })
 
-test('S1 - nobody there at all is told as such', async () => {
+test('S1 - a provider that does not answer is reported as such', async () => {
   const free = createServer()
   await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve))
   const address = free.address()

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import { elementTexts } from '../src/index.ts'
 
-test('scan - the elements of an array are its source texts, whatever is in them', () => {
+test('scan - the elements of an array are its source texts, with any contents', () => {
   expect(elementTexts('[ ]')).toEqual([])
   expect(elementTexts(' [1.0, "a,]\\"[" ,{"b":[1 ,2]},[[],[,]],null ] ')).toEqual([
     '1.0',

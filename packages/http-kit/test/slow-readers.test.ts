@@ -14,7 +14,7 @@ const certificate = {
   key: readFileSync(new URL('server.key', certificates)),
 }
 
-test('endpoint - a reader that takes nothing of its answer is cut off, and what it held is given back', async () => {
+test('endpoint - a reader that does not read its answer is cut off, and its resources are released', async () => {
   const admission = new AdmissionControl()
   const { port } = await servePlain(() => (exchange) => exchange.answer('x'.repeat(16_000_000)), {
     frontDoor: { admission, stalledReaderMs: 50 },

@@ -124,7 +124,7 @@ describe('SSE', () => {
     expect(await ended(stream)).toBe('slow')
   })
 
-  test('SSE - one event larger than the buffer still goes to a reader who is not behind', async () => {
+  test('SSE - one event larger than the buffer is still sent to a reader that is not behind', async () => {
     const { stream, until } = await open({ maxBufferedBytes: 1000 })
     await until(': open')
     stream.write({ data: `${'x'.repeat(5000)}!` })
@@ -223,7 +223,7 @@ describe('sse - text that is on the wire form', () => {
     expect((await until('0\r\n\r\n')).slice(-60)).toMatch(/x!\n\n(?:\r\n[0-9a-f]+\r\n)?data: last\n\n/)
   })
 
-  test('what the producer keeps for a slow reader counts as unread with what was written', async () => {
+  test('data that the producer keeps for a slow reader counts as unread, like written data', async () => {
     const counted: number[] = []
     const hold = { setUnread: (bytes: number) => counted.push(bytes) > 0 && bytes < 9_000_000 }
     const { stream, socket, until } = await open({ hold, maxBufferedBytes: 100_000_000 })

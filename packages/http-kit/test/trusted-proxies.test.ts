@@ -38,7 +38,7 @@ test.each([
   expect(await addressBy(proxies, headers)).toBe(address)
 })
 
-test('trusted proxies - nobody else is believed', async () => {
+test('trusted proxies - headers of other addresses are ignored', async () => {
   const headers = { 'x-forwarded-for': '192.0.2.1', forwarded: 'for=192.0.2.1' }
   expect(await addressBy(new TrustedProxies(), headers)).toBe('127.0.0.1')
   expect(await addressBy(new TrustedProxies(['10.0.0.0/8']), headers)).toBe('127.0.0.1')

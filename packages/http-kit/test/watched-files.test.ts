@@ -22,7 +22,7 @@ function watch(...files: readonly string[]) {
   return { watched, told }
 }
 
-test('files - a change is seen, and what is refused changes nothing', async () => {
+test('files - a change is applied, and a refused file changes nothing', async () => {
   const [a, b] = [file('1'), file('2')]
   const { watched, told } = watch(a, b)
   expect(watched.value).toBe('1+2')
@@ -39,7 +39,7 @@ test('files - a change is seen, and what is refused changes nothing', async () =
   await expect.poll(() => watched.value).toBe('4+5')
 })
 
-test('files - what is wrong is said once, and again when it comes back', async () => {
+test('files - a problem is reported once, and again when it returns', async () => {
   const path = file('1')
   const { told } = watch(path)
   replace(path, 'bad')

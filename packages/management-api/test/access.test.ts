@@ -66,7 +66,7 @@ test('S3, MGMT-2, MGMT-3 - each route with each role', async () => {
   })
 }, 60_000)
 
-test('S3 - without control-plane authentication everybody acts as Admin', async () => {
+test('S3 - without control-plane authentication every caller is Admin', async () => {
   const { act } = await manage()
   expect(await act('deregister_agent', { agent_id: 'x' })).toMatchObject({
     status: 200,

@@ -56,7 +56,7 @@ test('MGMT-9 - queue messages are sent, shown and taken as by the tools', async 
   })
 })
 
-test('M14 - what was received is settled after the answer, and given back when nobody takes it', async () => {
+test('M14 - received messages are settled after the answer, and rejected if the client does not read it', async () => {
   const { act, broker, url } = await manage({ settleGraceMs: 60_000 })
   const { queues, channels } = broker.as(SENDER)
   const inFlight = async () => (await channels.info('queues', 'q')).queue?.inFlight
@@ -299,7 +299,7 @@ test('MGMT-11 - dead letters go back to where they came from, as they were', asy
   })
 })
 
-test('MGMT-11 - a redrive loses nothing: what its queue refuses stays a dead letter', async () => {
+test('MGMT-11 - a redrive loses nothing: a message that its queue refuses stays a dead letter', async () => {
   const server = await manage()
   const { act, broker } = server
   const { queues } = broker.as(SENDER)

@@ -22,7 +22,7 @@ async function entries(
   return read()
 }
 
-test('AUDIT-1 - management actions: who, what, on what, from where, and how it ended', async () => {
+test('AUDIT-1 - management actions: caller, action, object, address and outcome', async () => {
   const server = await manage({ authenticator: tokens(), audit: { node: 'n1' } })
   const { act } = server
   await act('create_channel', { channel: 'orders', type: 'queues' }, bearer('alice:ReadWrite'))
@@ -86,7 +86,7 @@ test('AUDIT-2 - channels that others create, delete and purge, and nothing of th
   ])
 })
 
-test('AUDIT-2 - what the policy denies', async () => {
+test('AUDIT-2 - denials of the policy are audited', async () => {
   const server = await manage()
   const audit = brokerAudit(server.api.audit, { messages: false })
   const app = { clientId: 'app' }
@@ -233,7 +233,7 @@ test('AUDIT-5 - the log is filtered by client, action, channel, outcome and time
   })
 })
 
-test('AUDIT-5 - entries past their age are gone', async () => {
+test('AUDIT-5 - entries past their age are removed', async () => {
   let now = Date.now()
   const server = await manage({ audit: { maxAgeSeconds: 60 }, now: () => now })
   server.api.audit.record({ client: 'a', action: 'x', outcome: 'success' })
@@ -242,7 +242,7 @@ test('AUDIT-5 - entries past their age are gone', async () => {
   expect(await entries(server, 0)).toEqual([])
 })
 
-test('AUDIT-6 - what the buffer cannot hold is dropped and counted, and the log says so', async () => {
+test('AUDIT-6 - entries beyond the buffer are dropped and counted, and the log reports the count', async () => {
   const server = await manage({ audit: { maxBuffered: 50 }, started: false })
   const { audit } = server.api
   for (let n = 0; n < 80; n++) audit.record({ client: 'a', action: `x${n}`, outcome: 'success' })
@@ -283,7 +283,7 @@ function flaky(engine: Engine, down: () => boolean): Engine {
   }
 }
 
-test('AUDIT-6 - a store that fails neither blocks nor fails anybody; entries are written once it works, and once', async () => {
+test('AUDIT-6 - a store that fails neither blocks nor fails a caller; entries are written once when it works again', async () => {
   const server = await manage({ started: false })
   let down = true
   const { broker, system } = createBroker(flaky(server.engine, () => down))
@@ -302,7 +302,7 @@ test('AUDIT-6 - a store that fails neither blocks nor fails anybody; entries are
   expect(log.dropped).toBe(0)
 })
 
-test('AUDIT-6 - what waits is written when the server closes', async () => {
+test('AUDIT-6 - waiting entries are written when the server closes', async () => {
   const server = await manage()
   const recorded: string[] = []
   server.broker.observe({ accepted: (_type, channel) => recorded.push(channel) })
@@ -324,7 +324,7 @@ test('AUDIT-6 - closing does not wait for a store that never answers', async () 
   expect(log.dropped).toBe(1)
 })
 
-test('AUDIT-6 - entries that the store did not take before the end are counted, and told', async () => {
+test('AUDIT-6 - entries that the store did not accept before the end are counted and reported', async () => {
   const { system } = await manage()
   const reported: string[] = []
   const log = new AuditLog({ failed: (error) => void reported.push(String(error)) })

@@ -38,7 +38,7 @@ test('limits - a monitor counts as a stream of its caller until it is closed', a
   await vi.waitFor(() => expect(admission.use.requests).toBe(0))
 })
 
-test('limits - bytes of bodies are counted against the operator, and given back', async () => {
+test('limits - bytes of bodies are counted against the operator, and released', async () => {
   const admission = new AdmissionControl({ limits: { caller: { bodyBytes: 1_000 } } })
   const { act } = await manage({ authenticator, frontDoor: { admission } })
   const send = (body: string) => act('send_queue_message', { channel: 'q', body }, bearer('a:Admin'))
@@ -63,7 +63,7 @@ test.each([
   ])
 })
 
-test('limits - while everybody is Admin, a page that reaches the listener under a foreign name is refused', async () => {
+test('limits - while every caller is Admin, a page that reaches the listener under a foreign name is refused', async () => {
   const { url } = await manage({ frontDoor: { allowedHosts: ['operators.example'] } })
   const answer = await fetch(`${url}/api/config`)
   expect([answer.status, await answer.json()]).toMatchObject([

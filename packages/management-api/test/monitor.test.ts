@@ -74,7 +74,7 @@ test('MGMT-5 - the filters choose, and bodies are cut between characters', async
   expect(four?.messages[2]).toMatchObject({ body: '//4AAQ==', body_encoding: 'base64', body_size: 5, truncated: true })
 })
 
-test('M8, MGMT-5 - a channel of the broker is never shown, not even to those who name it', async () => {
+test('M8, MGMT-5 - an internal channel is never shown, not even to a monitor that names it', async () => {
   const { url, broker, system } = await manage()
   const watches = await Promise.all(
     ['', '?channel=_AGENTS_.audit', '?channel=_AGENTS_.>'].map((query) => monitor(url, query)),
@@ -86,7 +86,7 @@ test('M8, MGMT-5 - a channel of the broker is never shown, not even to those who
   expect(watches.map(({ messages }) => messages.length)).toEqual([1, 0, 0])
 })
 
-test('MGMT-5 - stop and start, and other commands are told what is allowed', async () => {
+test('MGMT-5 - stop and start work, and other commands get an error with the allowed ones', async () => {
   const { url, broker } = await manage()
   const watch = await monitor(url)
   const publish = (body: string) => broker.as(SENDER).events.publish('a', { body: text(body) })
@@ -107,7 +107,7 @@ test('MGMT-5 - stop and start, and other commands are told what is allowed', asy
   expect(await watch.closed).toBe(1009)
 })
 
-test('MGMT-4, MGMT-5 - it opens before the server is ready, and shows what comes once it is', async () => {
+test('MGMT-4, MGMT-5 - it opens before the server is ready, and then shows messages as they arrive', async () => {
   const { url, broker, start } = await manage({ started: false })
   const watch = await monitor(url)
   start()
@@ -164,7 +164,7 @@ test('MGMT-6 - a request to upgrade anything else is answered as if it had not a
   expect(await answer('/nope', 'websocket')).toMatch(/^HTTP\/1.1 404 /)
 })
 
-test('MGMT-7 - a reader that takes nothing never slows the senders, and is told what it lost', async () => {
+test('MGMT-7 - a reader that does not read never slows the senders, and gets the count of its lost messages', async () => {
   const { url, broker } = await manage({ monitors: { maxBufferedBytes: 65_536 } })
   const stalled = await monitor(url, '?max_body_size=65536')
   const reading = await monitor(url, '?max_body_size=0')
@@ -189,7 +189,7 @@ test('MGMT-7 - a reader that takes nothing never slows the senders, and is told 
   expect(stalled.messages.length + dropped).toBe(total + 1)
 })
 
-test('MGMT-7 - what a busy server does not show is told where it is missing, and only to those it was for', async () => {
+test('MGMT-7 - messages that a busy server does not show are counted at the place of the gap, for the monitors that match', async () => {
   const { url, broker } = await manage()
   const all = await monitor(url, '?max_body_size=0')
   const some = await monitor(url, '?max_body_size=0&channel=wanted')
@@ -212,7 +212,7 @@ test('MGMT-7 - what a busy server does not show is told where it is missing, and
   expect(all.messages.length + Number(all.frames.at(-2).count)).toBe(6_001)
 })
 
-test('MGMT-7 - while no reader takes anything, each is told what it missed, and who comes or starts later nothing of it', async () => {
+test('MGMT-7 - while no reader reads, each gets the count of its missed messages; later monitors get no count', async () => {
   const { url, broker } = await manage({ monitors: { maxBufferedBytes: 65_536, pingMs: 60_000 } })
   const stalled = await Promise.all(['', '&channel=b'].map((more) => monitor(url, `?max_body_size=65536${more}`)))
   for (const { socket } of stalled) socket.pause()

@@ -103,7 +103,7 @@ function check(schema: TSchema | undefined, { status, ...envelope }: Answer): bo
   return schema !== undefined && status === 200 && Check(schema, envelope)
 }
 
-test('MGMT-14 - what the routes answer is what the document says', async () => {
+test('MGMT-14 - the answers of the routes match the document', async () => {
   const { get, act, broker, api } = await manage()
   await broker.as({ clientId: 'a' }).eventsStore.publish('s', { body: new Uint8Array(1) })
   await act('send_queue_message', { channel: 'q', body: 'x' })

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { BoundedTable } from '../src/statistics/bounded-table.ts'
 import { manage, text } from './management-server.ts'
 
-test('MGMT-12 - channels, queues and events stores: messages, bytes, errors, activity and what they hold', async () => {
+test('MGMT-12 - channels, queues and events stores: messages, bytes, errors, activity and contents', async () => {
   const { get, broker } = await manage()
   const { queues, eventsStore, commands, events } = broker.as({ clientId: 'shop' })
   await queues.sendBatch('q', [{ body: text('12345') }, { body: text('1'), delayMs: 60_000 }, { body: text('123') }])
@@ -99,7 +99,7 @@ test('MGMT-12 - filters, and pages that stay right while the list changes', asyn
     expect(await get(`/v1/stats/queues?cursor=${bad}`)).toMatchObject({ data: { code: 'PARAMETER_INVALID' } })
 })
 
-test('M8 - statistics never show a channel of the broker, whatever asks for it', async () => {
+test('M8 - statistics never show an internal channel, for any query', async () => {
   const { get, api } = await manage()
   api.audit.record({ client: 'a', action: 'x', outcome: 'success' })
   await expect.poll(async () => (await get('/api/audit')).data.items.length).toBe(1)
@@ -124,7 +124,7 @@ test('MGMT-13 - the tables of clients and errors are bounded', async () => {
   expect(data.items[0]).toMatchObject({ client_id: 'busy', messages_in: 100 })
 })
 
-test('MGMT-13 - a bounded table holds no more than its limit, and keeps what is in use', () => {
+test('MGMT-13 - a bounded table holds no more than its limit, and keeps entries that are in use', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 2, max: 8 }),

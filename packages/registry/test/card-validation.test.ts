@@ -113,7 +113,7 @@ test('AGENT-5, AGENT-7, AGENT-8 - card: free-form fields, lists of strings and o
   }
 })
 
-test('AGENT-6 - card: skills have id and name, maybe description and tags, and keep what else they have', async () => {
+test('AGENT-6 - card: skills have id and name, optionally description and tags, and keep other fields', async () => {
   const skills = [
     { id: 's', name: 'S' },
     { id: 't', name: 'T', description: '', tags: ['a', 'b'], examples: [1] },
@@ -139,7 +139,7 @@ test('AGENT-6 - card: skills have id and name, maybe description and tags, and k
   ])
 })
 
-test('AGENT-9, R2 - card: what is missing is filled in, what is unknown kept, what the server sets ignored', async () => {
+test('AGENT-9, R2 - card: missing fields get defaults, unknown ones are kept, those that the server sets are ignored', async () => {
   const given = JSON.parse('{"agent_id":"a1","name":"A","url":"http://a","x":{"y":[null]},"__proto__":{"z":1}}')
   const checked = await validateCard({ ...given, registered_by: 7, registered_at: 'never', last_seen: [] }, anywhere)
   expect(JSON.parse(JSON.stringify(checked))).toEqual({ ...given, protocolVersions: ['1.0'] })
@@ -149,7 +149,7 @@ test('AGENT-9, R2 - card: what is missing is filled in, what is unknown kept, wh
   })
 })
 
-test('R1 - card: every problem is told at once, with what was given and what is allowed', async () => {
+test('R1 - card: an error lists every problem, with its value and the allowed values', async () => {
   const problem = validateCard(
     { agent_id: 'A', name: 'x'.repeat(300), version: 1, url: 'ftp://a', skills: [{}], metadata: [] },
     anywhere,

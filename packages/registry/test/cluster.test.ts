@@ -7,7 +7,7 @@ import { DISCOVERY_CHANNEL } from '../src/index.ts'
 import { Faults } from './faults.ts'
 import { ALICE, BOB, card, openBench, watched } from './registry-bench.ts'
 
-test('STATE-1, STATE-4 - cluster: what one node does all others see', async () => {
+test('STATE-1, STATE-4 - cluster: every node sees the changes of the others', async () => {
   const { node } = await openBench()
   const [one, two] = [await node(), await node()]
   const skills = [{ id: 's', name: 'S', tags: ['math'] }]
@@ -56,7 +56,7 @@ test('R4, R9 - cluster: a node that has not heard of a new owner asks before it 
   expect(await mended).toEqual(late.get('a1'))
 })
 
-test('cluster - listeners hear of every change in order, and of what is there if they ask; heartbeats are none', async () => {
+test('cluster - listeners get every change in order, and the existing agents on request; a heartbeat is no change', async () => {
   const { node } = await openBench()
   const [one, two] = [await node(), await node()]
   const told: string[][] = [[], [], []]
@@ -127,7 +127,7 @@ test('cluster - entries that cannot be read are left out and reported, before th
   await until(() => late.get('other') === undefined)
 })
 
-test('cluster - a subscription that the engine ends is made again, and what was missed is made good for', async () => {
+test('cluster - a subscription that the engine ends is made again, and missed changes are applied', async () => {
   const { node } = await openBench()
   const faults = new Faults()
   const { failures, hooks } = watched()
@@ -153,7 +153,7 @@ test('cluster - a subscription that the engine ends is made again, and what was 
   expect(failures).toEqual(['the connection is gone'])
 })
 
-test('CL-8 - a registry that opens while the engine does not answer says so, waits, and knows every agent then', async () => {
+test('CL-8 - a registry that opens while the engine does not answer reports it, waits, and then knows every agent', async () => {
   const { node } = await openBench()
   const registered = await (await node()).register(card('a1'), ALICE)
   const faults = new Faults()
@@ -165,7 +165,7 @@ test('CL-8 - a registry that opens while the engine does not answer says so, wai
   expect(failures).toEqual(['the store does not answer', 'the store does not answer'])
 })
 
-test('cluster - a registry that is not told to wait does not open while the engine does not answer', async () => {
+test('cluster - without waiting, a registry does not open while the engine does not answer', async () => {
   const { node } = await openBench()
   const faults = new Faults()
   faults.failReads(1)
@@ -199,7 +199,7 @@ test('cluster - while the store is away writes fail, and nothing changes', async
   ])
 })
 
-test('R7, REG-8 - MaxAgents: exactly so many, also when all come at once; who is in may register again', async () => {
+test('R7, REG-8 - MaxAgents: the limit is exact for concurrent registrations; a registered agent may register again', async () => {
   const { node, restart } = await openBench()
   const registry = await node({ maxAgents: 5 })
   const outcomes = await Promise.allSettled(
@@ -225,7 +225,7 @@ test('R7, REG-8 - MaxAgents: exactly so many, also when all come at once; who is
   expect(unlimited.size).toBe(14)
 })
 
-test('R7 - MaxAgents: of two that race past it on two nodes, the later one is taken back and told so', async () => {
+test('R7 - MaxAgents: of two registrations that exceed it on two nodes, the later one is removed with an error', async () => {
   const { node } = await openBench()
   const faults = new Faults()
   const [one, late] = [await node({ maxAgents: 2 }), await node({ maxAgents: 2 }, faults)]

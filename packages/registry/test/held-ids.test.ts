@@ -46,7 +46,7 @@ test('R4 - held ids: the owner takes its id again, and so does an Admin; one tha
   expect(await registry.register(card('a1'), BOB)).toMatchObject({ registered_by: 'bob' })
 })
 
-test('R4 - held ids: when the time is over anybody may take the id, and nothing of it is left', async () => {
+test('R4 - held ids: after the hold any caller may register the id, and no trace of the hold is left', async () => {
   const { node, system } = await openBench()
   const registry = await node({ ...TTL, idHoldSeconds: 0.2 })
   await registry.register(card('a1'), ALICE)

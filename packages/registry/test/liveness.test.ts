@@ -90,7 +90,7 @@ test('R6 - liveness: heartbeats replicate once in a fifth of the TTL, and the la
   expect(await lastSequence(system)).toBe(after + 1)
 })
 
-test('R5, REG-8 - liveness: with a TTL of 0 nobody expires; the default is 300 s', async () => {
+test('R5, REG-8 - liveness: with a TTL of 0 no agent expires; the default is 300 s', async () => {
   const { node } = await openBench()
   for (const options of [{ agentTtlSeconds: 0 }, {}]) {
     const registry = await node(options)
@@ -136,7 +136,7 @@ test('R5 - liveness: a node that missed a heartbeat does not expire an agent tha
   await until(() => one.size === 0)
 })
 
-test('R5 - liveness: what cannot be expired while the store is away is counted, and tried again', async () => {
+test('R5 - liveness: an expiry that fails while the store is unavailable is counted, and retried', async () => {
   const { node } = await openBench()
   const faults = new Faults()
   const { operations, failures, hooks } = watched()

@@ -8,7 +8,7 @@ const OWNED = { code: 'AGENT_OWNED', status: 403 }
 const NOT_FOUND = { code: 'AGENT_NOT_FOUND', status: 404 }
 const ISO_MS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
-test('STATE-1, AGENT-10, AGENT-11, AGENT-12, R2 - registration: an agent is there at once, with what the server set', async () => {
+test('STATE-1, AGENT-10, AGENT-11, AGENT-12, R2 - registration: an agent is listed at once, with the fields that the server sets', async () => {
   const { node } = await openBench()
   const registry = await node()
   const before = Date.now()
@@ -70,7 +70,7 @@ test('R4 - registration: an agent is its owner’s; an Admin may act on it and d
   expect(registry.get('a1')).toBeUndefined()
 })
 
-test('STATE-4, R4 - registration: after deregistering anybody may take the id, with a new registered_at', async () => {
+test('STATE-4, R4 - registration: after deregistering any caller may register the id, with a new registered_at', async () => {
   const { node } = await openBench()
   const registry = await node()
   const first = await registry.register(card('a1'), ALICE)
@@ -158,7 +158,7 @@ test('REG-7 - registration: every call is counted once, by how it ended', async 
   ])
 })
 
-test('registration - what hooks and listeners throw gets into nobody’s way', async () => {
+test('registration - hooks and listeners that throw affect no caller', async () => {
   const { node } = await openBench()
   const thrown: unknown[] = []
   const registry = await node({

@@ -69,7 +69,7 @@ test('requests - a reply is the same when it arrives', () => {
   )
 })
 
-test('requests - what is no request to an agent is refused', () => {
+test('requests - a request that is not addressed to an agent is refused', () => {
   const body = new Uint8Array()
   const good = { a2a_mode: 'call', a2a_caller: 'alice', a2a_timeout_ms: '1' }
   expect(decodeAgentQuery({ body, tags: good }).mode).toBe('call')
@@ -154,7 +154,7 @@ test('requests - timeouts are capped, and the broker waits 10 s longer than the 
   }
 })
 
-test('requests - aborting stops the waiting for an agent that nobody serves', async () => {
+test('requests - aborting ends the wait for an agent that no node serves', async () => {
   const { system } = await openBench()
   const requests = new AgentRequests(system, { defaultTimeoutMs: 20_000, maxTimeoutMs: 30_000 })
   const controller = new AbortController()
@@ -163,7 +163,7 @@ test('requests - aborting stops the waiting for an agent that nobody serves', as
   await expect(waiting).rejects.toThrow('gone')
 })
 
-test('requests - a caller that has gone drops a request that no node has taken; one that was taken runs on', async () => {
+test('requests - when its caller disconnects, a request that no node has accepted is dropped; an accepted one continues', async () => {
   const { system } = await openBench()
   const requests = new AgentRequests(system, { defaultTimeoutMs: 20_000, maxTimeoutMs: 30_000 })
   const gone = new AbortController()

@@ -106,7 +106,7 @@ test('REG-2, R3 - routes: the list is a bare array in the order of agent_id, by 
   ])
 })
 
-test('REG-3, REG-4, REG-5 - routes: get, deregister and delete, and 404 for who is not there', async () => {
+test('REG-3, REG-4, REG-5 - routes: get, deregister and delete, and 404 for an unknown agent', async () => {
   const { call, registry } = await openServer()
   const longest = `a${'b'.repeat(126)}c`
   for (const id of ['a1', longest, 'register', 'heartbeat']) {
@@ -133,7 +133,7 @@ test('REG-3, REG-4, REG-5 - routes: get, deregister and delete, and 404 for who 
   }
 })
 
-test('REG-6, STATE-3, R4 - routes: a heartbeat is ok, 400 for who is not there or a bad body, 403 for another’s agent', async () => {
+test('REG-6, STATE-3, R4 - routes: a heartbeat is ok, 400 for an unknown agent or a bad body, 403 for another’s agent', async () => {
   const { call, registry } = await openServer({ authenticator })
   await call('POST /agents/register', card('a1'), as('alice'))
   const before = registry.get('a1')?.last_seen ?? ''
@@ -244,7 +244,7 @@ test('REG-9, S5 - routes: without valid credentials every route is 401, and no b
   unsent.on('error', () => {}).destroy()
 })
 
-test('REG-9 - routes: a failure of the verifier is an internal error that tells nothing of it', async () => {
+test('REG-9 - routes: a failure of the verifier is an internal error without details', async () => {
   const failures: unknown[] = []
   const { call } = await openServer({ authenticator, hooks: { failed: (error) => failures.push(error) } })
   const broken = await call('GET /agents', undefined, as('broken'))

@@ -34,7 +34,7 @@ test('R6 - scale: the history follows the number of agents, not the number of ch
   expect(before).toHaveLength(AGENTS)
 })
 
-test('R3 - scale: lists are what filtering and sorting all of them would give', () => {
+test('R3 - scale: lists equal a filter and sort of all agents', () => {
   const ids = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g')
   const tags = fc.uniqueArray(fc.constantFrom('x', 'y', 'z'), { maxLength: 3 })
   const step = fc.record({ id: ids, tags: fc.option(tags, { nil: undefined }) })

@@ -141,7 +141,7 @@ test('R8 - addresses: loopback, private and public ones are allowed unless denie
     expect(await passes(denying, `http://${host}/`)).toBe(true)
 })
 
-test('R8 - addresses: an allow list is exhaustive, and what is denied or always refused stays so', async () => {
+test('R8 - addresses: an allow list is exhaustive, and denied or always refused addresses stay refused', async () => {
   const names = {
     'a.example.com': ['10.1.0.1'],
     'b.example.com': ['10.2.0.1'],
@@ -214,7 +214,7 @@ test('R8 - addresses: a list entry that is neither address nor host stops the st
   expect(() => new AgentAddressPolicy({ allow: entries, deny: entries })).not.toThrow()
 })
 
-test('R8 - addresses: a name is judged by what it resolves to; one without an address yet passes', async () => {
+test('R8 - addresses: a name is judged by its addresses; one without an address yet passes', async () => {
   const checked = policy({
     'metadata.evil.example': ['169.254.169.254'],
     'six.evil.example': ['fe80::1%eth0'],
@@ -293,7 +293,7 @@ test('R8, AGENT-4 - addresses: a refused one is a problem of the card, in genera
 
 const hex = (high: number, low: number): string => (high * 256 + low).toString(16)
 
-test('R8 - addresses: whatever form an IPv4 address takes inside IPv6, it is refused like itself', async () => {
+test('R8 - addresses: an IPv4 address is refused in every form inside IPv6', async () => {
   const byte = fc.integer({ min: 0, max: 255 })
   await fc.assert(
     fc.asyncProperty(byte, byte, byte, byte, byte, async (prefix, a, b, c, d) => {
@@ -365,7 +365,7 @@ test("R8 - addresses: the server's own listeners are refused on their ports, at 
   for (const url of others) expect(await refused(url), url).toEqual([false, false])
 })
 
-test('R8 - addresses: a connection whose callback throws takes nobody with it', async () => {
+test('R8 - addresses: a connection whose callback throws affects no other connection', async () => {
   const called = Promise.withResolvers<void>()
   policy({ 'a.example': ['192.0.2.1'] }).lookupFor({ protocol: 'http:', port: '' })('a.example', {}, () => {
     called.resolve()
