@@ -52,7 +52,7 @@ function refused(id: string): unknown {
   return [200, `{"jsonrpc":"2.0","id":${id},"error":{"code":-32010,"message":"Authentication failed"}}`]
 }
 
-test('S1, S5 - without a valid token /a2a says -32010 with the id of the request, and no agent hears of it', async () => {
+test('S1, S5 - without a valid token /a2a answers -32010 with the id of the request, and no agent gets it', async () => {
   const { http } = await serve(trusting(one))
   const agent = await startAgent(withResult('reached'))
   const owner = await callerOf(http.url, 'owner')

@@ -26,7 +26,7 @@ async function drain(base: string, authorization?: string) {
   return { status: response.status, challenge: response.headers.get('www-authenticate') }
 }
 
-test('S1, S2 - with authentication on, only verified callers get in, each connector saying no in its way', async () => {
+test('S1, S2 - with authentication on, only verified callers are admitted, and each connector has its own refusal', async () => {
   const { http, broker } = await serve(trusting(one))
   const callers: string[] = []
   // The audit log's own entries are the broker's.

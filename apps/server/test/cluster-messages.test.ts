@@ -154,7 +154,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
     )
   })
 
-  test('CL-11 - an events store goes on at another node behind Last-Event-ID', async () => {
+  test('CL-11 - an events store continues at another node after Last-Event-ID', async () => {
     const [one, two] = await serveNodes(2)
     for (let i = 1; i <= 4; i++) await post(one!.http.url, 'send/event-store?channel=log', { id: `e${i}` })
     const first = await openEvents(`${one!.http.url}/ce/subscribe/events-store?channel=log&events_store_type=2`)

@@ -145,7 +145,7 @@ test('S4, M5 - a call that was made while it was allowed runs to its end', async
   expect(await denials()).toEqual(['{action="subscribe",pattern="events"} 1'])
 })
 
-test('S4 - subscriptions at /ce that are not allowed any more end with the reason, others go on', async () => {
+test('S4 - subscriptions at /ce that are no longer allowed end with the reason, others continue', async () => {
   const { base, alice, bob, forbid } = await governed()
   const kinds = [
     'events?channel=orders',

@@ -56,7 +56,7 @@ test('A6, M12 - notification: its caller does not wait for the agent, which coun
   expect(await host.call('slow')).toMatchObject({ error: { message: 'server busy: concurrency limit reached' } })
 })
 
-test('A16 - a caller that goes away does not cut its call off; the answer is dropped, and nothing stays behind', async () => {
+test('A16 - a caller that disconnects does not end its call; the answer is dropped, and all resources are released', async () => {
   const host = await openGateway()
   const answers: (() => void)[] = []
   const agent = await startAgent((_asked, response) => answers.push(() => json(response, '{}')))

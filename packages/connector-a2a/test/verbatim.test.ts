@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { always, result, startAgent } from './agents.ts'
 import { messageSend, openGateway } from './gateway-host.ts'
 
-test('A4, GW-1, CODE-6 - verbatim: a request of any method reaches the agent byte for byte, and its result comes back so', async () => {
+test('A4, GW-1, CODE-6 - verbatim: a request of any method reaches the agent byte for byte, and its result returns unchanged', async () => {
   const host = await openGateway()
   const agent = await startAgent()
   await host.register('echo-agent', agent.url)
@@ -56,7 +56,7 @@ const { oddJson } = fc.letrec<{ oddJson: string; array: string; object: string }
     .map((members) => `{${members.map(([key, value]) => `${key} : ${value}`).join(', ')}}`),
 }))
 
-test('A4 - verbatim: any JSON in any envelope of the agent comes back as the agent wrote it', async () => {
+test('A4 - verbatim: any JSON in any envelope of the agent returns unchanged', async () => {
   const host = await openGateway()
   const agent = await startAgent()
   await host.register('agent-1', agent.url)

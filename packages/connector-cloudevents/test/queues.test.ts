@@ -66,7 +66,7 @@ test('CE-12, M14 - queues: a destructive read is settled after the answer, at on
   expect(message).toMatchObject({ tags: { ce_id: '2' }, receiveCount: 1 })
 })
 
-test('CE-12 - queues: a client that goes away while it waits takes nothing with it', async () => {
+test('CE-12 - queues: a client that disconnects while it waits receives no message', async () => {
   const server = await openCe()
   const aborter = new AbortController()
   const gone = fetch(`${server.base}/ce/queue/receive?channel=q&wait_timeout=60`, {

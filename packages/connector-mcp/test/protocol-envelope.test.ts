@@ -110,7 +110,7 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
     expect(host.failures).toEqual([])
   })
 
-  test('J3, RPC-7 - a wrong content type is -32700, whatever the framework thinks of it', async () => {
+  test('J3, RPC-7 - a wrong content type is -32700, in every framework', async () => {
     for (const type of [
       'text/plain',
       'application/jsonx',
@@ -144,7 +144,7 @@ describe.each(HOSTS)('bad input on %s', (kind) => {
     expect(far.status).toBe(413)
   })
 
-  test('J1, RPC-2 - ids come back exactly as they were written', async () => {
+  test('J1, RPC-2 - ids are echoed exactly as they were written', async () => {
     for (const id of ['9007199254740993', '-0', '"\\u00e9 \\" é"', '""', '123456789012345678901234567890']) {
       const answer = await host.post(`{"jsonrpc":"2.0","id":${id},"method":"ping"}`)
       expect(answer.text).toBe(`{"jsonrpc":"2.0","id":${id},"result":{}}`)

@@ -117,7 +117,7 @@ describe('M2 sessions', () => {
     },
   )
 
-  test('M2 - no id is fine, and none comes back', async () => {
+  test('M2 - a missing id is accepted, and the response has none', async () => {
     expect((await host.post(PING)).headers.get('mcp-session-id')).toBeNull()
   })
 

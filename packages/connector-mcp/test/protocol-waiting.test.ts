@@ -49,7 +49,7 @@ const slowDirectory = (listed: Promise<readonly []>): AgentDirectory => ({
 })
 
 describe('M5 disconnects', () => {
-  test('M5 - a client that goes away in the middle of a long poll ends it, and takes no message', async () => {
+  test('M5 - a client that disconnects in the middle of a long poll ends it, and receives no message', async () => {
     const host = await startHost()
     const connection = await RawConnection.open(host.port)
     const call = { name: 'queue_receive', arguments: RECEIVE, _meta: { progressToken: 1 } }
@@ -63,7 +63,7 @@ describe('M5 disconnects', () => {
     expect(delivery?.message.receiveCount).toBe(1)
   })
 
-  test('M5 - a query runs on when its client goes away', async () => {
+  test('M5 - a query continues when its client disconnects', async () => {
     const host = await startHost()
     const connection = await RawConnection.open(host.port)
     const arrived = Promise.withResolvers<AbortSignal>()

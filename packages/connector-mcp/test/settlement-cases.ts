@@ -30,7 +30,7 @@ async function received(host: McpHost, headers: Record<string, string> = {}): Pr
 
 /** The cases that another host than the one all of them run on has to show as well: it tells of answers and connections in its own way. */
 export function hostSettlementCases(kind: HostKind): void {
-  test('M14 - a client killed between its answer and its next request: its messages come back at once, counted', async () => {
+  test('M14 - a client killed between its answer and its next request: its messages return at once, counted', async () => {
     const host = await startHost({ settleGraceMs: LONG_MS }, kind)
     await sendTwo(host)
     const connection = await received(host)
@@ -110,7 +110,7 @@ export function settlementCases(kind: HostKind): void {
     await expect.poll(counts(host), POLL).toMatchObject({ waiting: 0, inFlight: 0 })
   })
 
-  test('M14 - a client that wants no keep-alive and is killed: its messages come back', async () => {
+  test('M14 - a client without keep-alive that is killed: its messages return', async () => {
     const host = await startHost({ settleGraceMs: LONG_MS }, kind)
     await sendTwo(host)
     const connection = await received(host, { Connection: 'close' })

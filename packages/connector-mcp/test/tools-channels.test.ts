@@ -172,7 +172,7 @@ describe('tools - channel_info', () => {
     expect(none.text).not.toContain('exists as')
   })
 
-  test('TOOL-23 - a channel that does not exist is a tool error that says what to do', async () => {
+  test('TOOL-23 - a channel that does not exist is a tool error with the remedy', async () => {
     for (const args of [
       { channel: 'nothing', type: 'queues' },
       { channel: 'orders.eu', type: 'events' },

@@ -102,7 +102,7 @@ describe('tools - events_store_read', () => {
     expect(structuredContent).toEqual({ events })
   })
 
-  test('TOOL-15 - from_sequence is where it starts, and how a reader goes on', async () => {
+  test('TOOL-15 - from_sequence is the start of a read, and lets a reader continue', async () => {
     const first = await read({ channel: 'five', max_messages: 3 })
     const rest = await read({ channel: 'five', from_sequence: first.at(-1)!.sequence + 1, max_messages: 100 })
     expect([...bodies(first), ...bodies(rest)]).toEqual(['e1', 'e2', 'e3', 'e4', 'e5'])

@@ -142,7 +142,7 @@ test('S4 - copies that the routing table makes are the operator’s, not the sen
   expect(await system.eventsStore.read('archive', { maxMessages: 1 })).toHaveLength(1)
 })
 
-test('S4 - subscriptions that a new policy does not allow end, and say why; others go on', async () => {
+test('S4 - subscriptions that a new policy denies end with the reason; others continue', async () => {
   const told: unknown[] = []
   const { broker, authorization, system } = await openGuarded(policy({}), {
     denied: (action, pattern, channel) => void told.push([action, pattern, channel]),

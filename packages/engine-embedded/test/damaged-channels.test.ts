@@ -49,7 +49,7 @@ async function expectWorks(engine: EmbeddedEngine, name: string): Promise<void> 
 
 const DAMAGED = { code: 'ENGINE_UNAVAILABLE', message: expect.stringContaining('damaged') }
 
-test('damaged store - a queue that cannot be read is reported once, takes nothing more, and the others go on', async () => {
+test('damaged store - an unreadable queue is reported once and accepts nothing more, and the others continue', async () => {
   const folder = await storeWith('bad', 'good')
   await damage(folder, 'queue bad 20 ')
   const opened = await open(folder)
@@ -95,7 +95,7 @@ test('damaged store - damage that a write meets is that channel’s alone, and t
   await expectWorks(engine, 'good')
 })
 
-test('damaged store - retention goes on for the other events stores', async () => {
+test('damaged store - retention continues for the other events stores', async () => {
   const folder = await storeWith('bad', 'good')
   await damage(folder, 'log bad 20 ')
   const opened = await open(folder, { eventsStoreMaxAgeMs: 1 })

@@ -101,7 +101,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
     }
   }, 60_000)
 
-  test('CL-10 - one server of three may crash: nothing acknowledged is lost, and calls go on', async () => {
+  test('CL-10 - one server of three may crash: no acknowledged message is lost, and calls continue', async () => {
     const prefix = unusedPrefix()
     const node = await openNode(prefix, { requestTimeoutMs: 3_000 })
     const accepted = new Set<string>()

@@ -74,7 +74,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(readers.length).toBeLessThanOrEqual(2)
   })
 
-  test('CL-5 - a frozen server is noticed: calls fail, and go on when it wakes', async () => {
+  test('CL-5 - a frozen server is detected: calls fail, and succeed again when it wakes', async () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
     await node.queues.send('q', queued('x'))
@@ -91,7 +91,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(delivery && text(delivery.message)).toBe('x')
   })
 
-  test('CL-5 - a frozen server is given up within seconds, so that the node can go on at another one', async () => {
+  test('CL-5 - the node leaves a frozen server within seconds, and continues at another one', async () => {
     const server = await startServer()
     const problems: NatsEngineProblem[] = []
     await openNode(server, { onProblem: (problem) => problems.push(problem) })

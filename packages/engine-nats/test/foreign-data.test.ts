@@ -35,7 +35,7 @@ function entry(name: string, more: Record<string, unknown> = {}): string {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers', () => {
-  test('CL-19 - channels: entries that cannot be read are left out and reported once, and the others go on', async () => {
+  test('CL-19 - channels: unreadable entries are skipped and reported once, and the others work', async () => {
     const server = await startServer()
     const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })

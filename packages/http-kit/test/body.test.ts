@@ -108,7 +108,7 @@ describe('J3 - bodies', () => {
     expect(answer).toContain('"code":-32600')
   })
 
-  test('bodies - a client that goes away in the middle is never answered', async () => {
+  test('bodies - a client that disconnects in the middle gets no answer', async () => {
     let called = false
     const closed = new Promise<void>((resolve) => {
       void serve((request) => {

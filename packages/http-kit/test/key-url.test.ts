@@ -46,7 +46,7 @@ test('S1 - the set is fetched once for many tokens, and kept', async () => {
   expect(authenticator.told).toEqual([])
 })
 
-test('S1 - a token with an unknown key id has the set fetched again, and not again soon when that was in vain', async () => {
+test('S1 - a token with an unknown key id causes one fetch of the set, and no further one soon after a fetch without success', async () => {
   const server = await keyServer(keySet(OLD))
   const authenticator = open(server.url, { cooldownMs: 60_000 })
   expect(await lets(authenticator, OLD)).toBe(true)

@@ -81,7 +81,7 @@ describe('SSE', () => {
     stream.end()
   })
 
-  test('SSE - a reader that goes away ends the stream', async () => {
+  test('SSE - a reader that disconnects ends the stream', async () => {
     const { stream, socket, until } = await open()
     await until(': open')
     socket.resetAndDestroy()
@@ -89,7 +89,7 @@ describe('SSE', () => {
     expect(await stream.drained()).toBe(false)
   })
 
-  test('SSE - a slow reader holds the producer back, and draining lets it go on', async () => {
+  test('SSE - a slow reader pauses the producer, and draining resumes it', async () => {
     const { stream, socket, until } = await open({ maxBufferedBytes: 50_000_000 })
     await until(': open')
     socket.pause()

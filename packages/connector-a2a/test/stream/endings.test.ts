@@ -61,7 +61,7 @@ describe('A9 - one terminal event, the last', () => {
     expect(bench.host().ends.at(-1)).toEqual({ outcome: 'error', errorCode: -32004 })
   })
 
-  test('A9 - artifacts after a finished task leave it finished; a task that goes on is not', async () => {
+  test('A9 - artifacts after a finished task leave it finished; those of an unfinished task do not', async () => {
     const done = { kind: 'task', id: 't', status: { state: 'completed' } }
     const artifact = { kind: 'artifact-update', taskId: 't' }
     const working = { kind: 'status-update', status: { state: 'working' } }
