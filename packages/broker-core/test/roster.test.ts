@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 
-import { Roster } from '../src/index.ts'
+import { Roster } from '../src/entries/internal.ts'
 
 test('roster - members stand in the order they came, whoever left', () => {
   const roster = new Roster<string>()

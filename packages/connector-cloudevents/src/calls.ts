@@ -1,5 +1,5 @@
-import { Roster } from '@signalbox/broker-core'
-import type { Place } from '@signalbox/broker-core'
+import { Roster } from '@signalbox/broker-core/internal'
+import type { Place } from '@signalbox/broker-core/internal'
 import { InFlight } from '@signalbox/http-kit'
 
 import type { RouteCall } from './routes/route.ts'

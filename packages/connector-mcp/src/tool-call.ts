@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
-import type { BrokerHandle, Place } from '@signalbox/broker-core'
+import type { BrokerHandle } from '@signalbox/broker-core'
+import type { Place } from '@signalbox/broker-core/internal'
 import { hopsOf, idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
 import type { Settlements } from '@signalbox/http-kit'
 

@@ -1,7 +1,5 @@
 import {
   Authorization,
-  channelListMatcher,
-  channelMatcher,
   channelNameProblem,
   compileCesql,
   MAX_CHANNEL_BYTES,
@@ -12,6 +10,7 @@ import {
   CesqlParseError,
   subscriptionPatternProblem,
 } from '@signalbox/broker-core'
+import { channelListMatcher, channelMatcher } from '@signalbox/broker-core/internal'
 import * as fc from 'fast-check'
 
 import {

@@ -1,4 +1,4 @@
-import { shownText } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 import { CloudEvent, ValidationError } from 'cloudevents'
 
 import { invalidEvent } from './invalid-event.ts'

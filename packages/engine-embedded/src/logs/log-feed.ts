@@ -1,4 +1,4 @@
-import type { LogStart } from '@signalbox/broker-core'
+import type { LogStart } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import type { LogItem, LogReader } from './log-reader.ts'

@@ -1,5 +1,5 @@
-import type { LogStart, OpenSubscription } from '@signalbox/broker-core'
-import { isBrokerError } from '@signalbox/broker-core'
+import type { LogStart, OpenSubscription } from '@signalbox/broker-core/engine'
+import { isBrokerError } from '@signalbox/broker-core/engine'
 
 import type { Follower, LogFeed } from './log-feed.ts'
 import { LogCursor } from './log-feed.ts'

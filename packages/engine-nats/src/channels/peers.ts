@@ -1,7 +1,7 @@
-import type { ChannelType } from '@signalbox/broker-core'
+import type { ChannelType } from '@signalbox/broker-core/engine'
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { Connection } from '../connection.ts'
 import type { EngineProblem } from '../options.ts'

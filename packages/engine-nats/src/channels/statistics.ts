@@ -1,4 +1,4 @@
-import type { EngineStats } from '@signalbox/broker-core'
+import type { EngineStats } from '@signalbox/broker-core/engine'
 
 import { API, isApiError } from '../errors.ts'
 import type { LogReader } from '../logs/log-reader.ts'

@@ -1,4 +1,4 @@
-import type { LogAppend, StoredEvent } from '@signalbox/broker-core'
+import type { LogAppend, StoredEvent } from '@signalbox/broker-core/engine'
 
 import { decodeEnvelope, encodeEnvelope, numberField } from '../envelope.ts'
 import { hash } from '../subjects.ts'

@@ -1,0 +1,17 @@
+/**
+ * Shared code of the Signalbox packages. This entry is not public: it may change in any release, without a note in the changelog.
+ * Programs and engines of others use `@signalbox/broker-core` and `@signalbox/broker-core/engine`.
+ *
+ * @internal
+ */
+export { parsePolicySteps } from '../authorization/parse-policy.ts'
+export { assertChannelName } from '../channel.ts'
+export { channelListMatcher, channelMatcher } from '../channel-pattern.ts'
+export { messageOf } from '../errors.ts'
+export { NumberMap } from '../number-map.ts'
+export { Roster } from '../roster.ts'
+export type { Place } from '../roster.ts'
+export { parseRoutingTableSteps } from '../routing/routing-table.ts'
+export { codePoint, controlCharacterIn, shownText } from '../shown-text.ts'
+export { readSmallFile, readSmallFileSync, versionOfFile } from '../small-file.ts'
+export type { SmallFile } from '../small-file.ts'
