@@ -146,7 +146,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('M14 on %s', (kind) => {
     await sendTwo(host)
     await received(host)
     await expect.poll(counts(host), POLL).toMatchObject({ waiting: 0, inFlight: 2 })
-    await host.handler.close(0)
+    await host.connector.close(0)
     expect(await counts(host)()).toMatchObject({ waiting: 0, inFlight: 0 })
   })
 
@@ -158,7 +158,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('M14 on %s', (kind) => {
     connection.post(RECEIVE)
     await expect.poll(counts(host), POLL).toMatchObject({ waiting: 0, inFlight: 1 })
     await host.finished(({ tool }) => tool === 'queue_receive')
-    await host.handler.close(0)
+    await host.connector.close(0)
     expect(await counts(host)()).toMatchObject({ waiting: 1, inFlight: 0 })
   })
 })

@@ -51,6 +51,6 @@ export function createManagementListener(options: ManagementOptions): FastifyIns
     done()
   })
   addProbes(app, health)
-  void app.register(api)
+  void app.register(api.plugin)
   return app
 }
