@@ -56,7 +56,7 @@ export const DEFAULT_DRAIN_MS = 5000
 export interface ConnectorParts {
   readonly routes: Iterable<readonly [url: string, serve: ServeUnread]>
   readonly handler: NodeHandler
-  close(graceMs: number): Promise<void>
+  readonly close: (graceMs: number) => Promise<void>
 }
 
 /** Makes a connector of an endpoint that reads bodies itself. */
