@@ -42,6 +42,7 @@ export class Entrance {
   readonly server: Server
   #next: RequestListener | undefined
   #handler: RequestListener | undefined
+  readonly #dispatch: RequestListener = (request, response) => this.#handler?.(request, response)
 
   constructor({ health, tls, timeouts = TIMEOUTS }: EntranceOptions) {
     const http: ServerOptions = {
@@ -52,8 +53,7 @@ export class Entrance {
       requestTimeout: timeouts.requestMs,
       keepAliveTimeout: timeouts.keepAliveMs,
     }
-    const dispatch: RequestListener = (request, response) => this.#handler?.(request, response)
-    this.server = tls?.createServer(http, dispatch) ?? createServer(http, dispatch)
+    this.server = tls?.createServer(http, this.#dispatch) ?? createServer(http, this.#dispatch)
     this.starting = Fastify({
       logger: false,
       frameworkErrors: undecodablePath,
@@ -82,6 +82,8 @@ export class Entrance {
 
   /** From now on the prepared handler answers. */
   open(): void {
-    this.#handler = this.#next ?? this.#handler
+    if (this.#next === undefined) return
+    this.server.off('request', this.#dispatch)
+    this.server.on('request', this.#next)
   }
 }

@@ -1,7 +1,6 @@
 import { createSecureContext } from 'node:tls'
 
 import type { AgentAddressPolicy } from '@signalbox/registry'
-import { AgentAddressError } from '@signalbox/registry'
 import { Pool } from 'undici'
 
 import { AgentProxy } from './agent-proxy.ts'
@@ -70,15 +69,9 @@ export class AgentConnections {
     })
   }
 
-  /** Whether a URL may be called, as far as can be said without resolving its host. */
-  permits(url: URL): boolean {
-    try {
-      this.#addressPolicy.assertHost(url)
-      return true
-    } catch (error) {
-      if (error instanceof AgentAddressError) return false
-      throw error
-    }
+  /** Returns a function that tells whether a URL may be called now, as far as can be said without resolving its host. */
+  hostCheck(url: URL): () => boolean {
+    return this.#addressPolicy.hostCheck(url)
   }
 
   /** Where a proxy connects in our place, what a name stands for is looked at before the call (R8). */

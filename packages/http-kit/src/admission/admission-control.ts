@@ -188,7 +188,11 @@ export class AdmissionControl {
 
   #sweep(): void {
     const now = performance.now()
-    for (const [key, account] of this.#accounts) if (account.isIdle(now)) this.#accounts.delete(key)
+    for (const [key, account] of this.#accounts) {
+      if (!account.isIdle(now)) continue
+      account.forgotten = true
+      this.#accounts.delete(key)
+    }
     this.#sweepAt = this.#accounts.size + SWEEP_STEP
   }
 }
