@@ -11,7 +11,7 @@ import type { Requirement } from './requirement.ts'
 
 export type { Requirement } from './requirement.ts'
 
-/** Everything that must hold. A test fails when one of these is cited by no test. */
+/** Everything that must hold. A full run of the tests fails when no passed test cites one of these. */
 export const REQUIREMENTS: readonly Requirement[] = [
   ...SERVICE,
   ...JSON_RPC,

@@ -1,4 +1,10 @@
-import type { Reporter, TestModule } from 'vitest/node'
+import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
+
+import { REQUIREMENTS } from '../requirements/index.ts'
+import { missingHere } from '../requirements/needs.ts'
+import type { FinishedTest } from '../requirements/proof.ts'
+import { unproven } from '../requirements/proof.ts'
+import type { Requirement } from '../requirements/requirement.ts'
 
 /** What the tests of a package need beside the package, for those who run them without. */
 const NEEDS: Readonly<Record<string, string>> = {
@@ -7,10 +13,23 @@ const NEEDS: Readonly<Record<string, string>> = {
 
 /** Ends a run with one line that people and CI can read alike: `N passed, N failed`. */
 export default class SummaryReporter implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): void {
+  readonly #requirements: readonly Requirement[]
+  #vitest: Vitest | undefined
+
+  /** `requirements` are those that a full run must show. */
+  constructor({ requirements = REQUIREMENTS }: { readonly requirements?: readonly Requirement[] } = {}) {
+    this.#requirements = requirements
+  }
+
+  onInit(vitest: Vitest): void {
+    this.#vitest = vitest
+  }
+
+  async onTestRunEnd(modules: readonly TestModule[], unhandledErrors: readonly unknown[]): Promise<void> {
     let passed = 0
     let skipped = 0
     const needy = new Map<string, number>()
+    const tests: FinishedTest[] = []
     // An error outside any test, or a file that does not load, fails the run without a failed test: count it.
     let failed = unhandledErrors.length
     for (const module of modules) {
@@ -19,6 +38,7 @@ export default class SummaryReporter implements Reporter {
       let total = 0
       for (const test of module.children.allTests()) {
         const { state } = test.result()
+        tests.push({ names: namesOf(test), state })
         total += 1
         if (state === 'passed') passed += 1
         else if (state === 'failed') failed += 1
@@ -29,7 +49,29 @@ export default class SummaryReporter implements Reporter {
       if (total > 0 && skippedHere === total && name in NEEDS) needy.set(name, (needy.get(name) ?? 0) + total)
     }
     const lines = [...needy].map(([name, count]) => `skipped ${count} tests of ${name}: ${NEEDS[name]}`)
+    if (this.#vitest !== undefined && (await isFullRun(this.#vitest, modules))) {
+      const problems = unproven(this.#requirements, tests, missingHere())
+      lines.push(...problems)
+      failed += problems.length
+    }
+    if (failed > 0) process.exitCode = 1
     lines.push(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
     process.once('exit', () => process.stdout.write(`${lines.join('\n')}\n`))
   }
+}
+
+/** Returns the name of a test and those of the groups around it. */
+function namesOf(test: TestCase): readonly string[] {
+  const names = [test.name]
+  for (let { parent } = test; parent.type === 'suite'; { parent } = parent) names.push(parent.name)
+  return names
+}
+
+/** Returns true if every test of every file was in the run: no filter of projects, files, names or tags. */
+async function isFullRun(vitest: Vitest, modules: readonly TestModule[]): Promise<boolean> {
+  const { project, testNamePattern, tagsFilter } = vitest.config
+  if (project.length > 0 || testNamePattern !== undefined || (tagsFilter?.length ?? 0) > 0) return false
+  const ran = new Set(modules.map((module) => `${module.project.name} ${module.moduleId}`))
+  const all = await vitest.globTestSpecifications()
+  return all.every((specification) => ran.has(`${specification.project.name} ${specification.moduleId}`))
 }

@@ -88,7 +88,7 @@ function isSettingValue(value: unknown): value is SettingValue {
 }
 
 /** A value on one line, cut. */
-export function shown(value: unknown): string {
+function shown(value: unknown): string {
   const text = jsonOf(value) ?? String(value)
   return text.length > 80 ? `${text.slice(0, 80)}…` : text
 }

@@ -23,7 +23,7 @@ export function openFileLimit(limits = '/proc/self/limits'): number | undefined 
 export type LimitedListener = 'shared' | 'management'
 
 /** How many connections a listener takes. */
-export function mostConnections(openFiles: number, listener: LimitedListener): number {
+function mostConnections(openFiles: number, listener: LimitedListener): number {
   const keptBack = Math.min(Math.ceil(openFiles / 4), MOST_KEPT_BACK)
   return listener === 'shared' ? openFiles - keptBack : Math.ceil(keptBack / 2)
 }

@@ -7,6 +7,14 @@ import { temporaryFolder } from './temp.ts'
 
 export const APP = join(import.meta.dirname, '..', '..')
 
+/** Of this process's environment: nothing that configures a server. */
+const INHERITED = Object.fromEntries(
+  ['PATH', 'NODE_COMPILE_CACHE'].flatMap((name) => {
+    const value = process.env[name]
+    return value === undefined ? [] : [[name, value]]
+  }),
+)
+
 export interface CliOptions {
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
@@ -31,7 +39,7 @@ export class Cli {
       process.execPath,
       ['--conditions=@signalbox/source', ...preloads, join(APP, 'src', 'main.ts'), ...args],
       {
-        env: { PATH: process.env['PATH'] ?? '', ...env },
+        env: { ...INHERITED, ...env },
         stdio: ['ignore', stdout ?? 'pipe', 'pipe'],
         ...(cwd ? { cwd } : {}),
       },

@@ -58,7 +58,7 @@ export function parameterProblemsText(problems: readonly ParameterProblem[]): st
   return problemsText(problems.map(({ parameter, ...rest }) => ({ argument: parameter, ...rest })))
 }
 
-/** A caller's own name for a person to recognise: short, and on one line. */
+/** A caller's own name for a person to recognize: short, and on one line. */
 function nameShown(name: string): string {
   return /^[\w.-]{1,64}$/.test(name) ? name : shownText(name)
 }

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import type { ExtractorMessage, IConfigFile } from '@microsoft/api-extractor'
 import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel } from '@microsoft/api-extractor'
 
-const root = join(import.meta.dirname, '..')
+const root = join(import.meta.dirname, '../..')
 const update = process.argv.includes('--update')
 const temporary = mkdtempSync(join(tmpdir(), 'signalbox-api-'))
 

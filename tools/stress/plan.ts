@@ -1,0 +1,50 @@
+/** A command that takes about a given time. */
+export interface StressPart {
+  readonly name: string
+  /** Its share of the time, in parts of all the shares. */
+  readonly share: number
+  /** Arguments of `npm run`, for so many seconds. */
+  readonly command: (seconds: number) => readonly string[]
+}
+
+/** How long a kill of `npm run crash` takes, start and load included, in seconds. */
+const CRASH_ROUND_SECONDS = 3
+
+/** Every long run there is. A part that has an end of its own, such as the attacks, may take less or more than its share. */
+export const PARTS: readonly StressPart[] = [
+  { name: 'files', share: 3, command: () => ['test:stress:files'] },
+  { name: 'fuzz', share: 2, command: (seconds) => ['fuzz', '--', '--minutes', String(seconds / 60)] },
+  {
+    name: 'crash',
+    share: 3,
+    command: (seconds) => {
+      const rounds = String(Math.max(1, Math.round(seconds / 2 / CRASH_ROUND_SECONDS)))
+      return ['crash', '--', '--rounds', rounds, '--core-rounds', rounds]
+    },
+  },
+  { name: 'chaos', share: 3, command: (seconds) => ['cluster', '--', 'chaos', '--minutes', String(seconds / 60)] },
+  // Delays are judged by hand on a quiet machine: here the budget is wide.
+  {
+    name: 'messages',
+    share: 2,
+    command: (seconds) => ['soak', '--', 'messages', '--seconds', String(Math.ceil(seconds)), '--budget', '1000'],
+  },
+  {
+    name: 'key-rotation',
+    share: 1,
+    command: (seconds) => ['soak', '--', 'key-rotation', '--seconds', String(Math.ceil(seconds / 2))],
+  },
+  {
+    name: 'certificate-rotation',
+    share: 1,
+    command: (seconds) => ['soak', '--', 'certificate-rotation', '--seconds', String(Math.ceil(seconds))],
+  },
+  { name: 'idle-connections', share: 2, command: () => ['soak', '--', 'idle-connections', '--connections', '3000'] },
+  { name: 'attack', share: 3, command: () => ['attack', '--', '--quick'] },
+]
+
+/** Returns the seconds of each part. */
+export function secondsOf(parts: readonly StressPart[], minutes: number): ReadonlyMap<StressPart, number> {
+  const shares = parts.reduce((sum, { share }) => sum + share, 0)
+  return new Map(parts.map((part) => [part, (minutes * 60 * part.share) / shares]))
+}
