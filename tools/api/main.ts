@@ -33,7 +33,7 @@ function* entries(): Generator<Entry> {
     const manifest: Manifest = JSON.parse(readFileSync(join(root, path), 'utf8'))
     if (manifest.private === true) continue
     for (const [subpath, target] of Object.entries(manifest.exports)) {
-      // What is not public may change unseen.
+      // The internal entry is not public: it has no report.
       if (typeof target === 'string' || subpath === './internal') continue
       yield {
         specifier: join(manifest.name, subpath),
@@ -79,7 +79,7 @@ function configOf({ folder, types, report }: Entry): ExtractorConfig {
     messages: {
       extractorMessageReporting: {
         default: silent,
-        // A declaration that is visible and that nobody can import: the report says so.
+        // The report names types that a declaration uses and that the entry does not export.
         'ae-forgotten-export': { logLevel: ExtractorLogLevel.Warning, addToApiReportFile: true },
       },
       tsdocMessageReporting: { default: silent },
