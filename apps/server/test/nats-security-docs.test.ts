@@ -8,18 +8,18 @@ import type { EngineProblem, NatsEngine } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { APP } from './support/cli.ts'
 import { PATIENT } from './support/nodes.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { certificate } from './support/tls.ts'
 
-const PAGE = readFileSync(join(APP, '..', '..', 'docs', 'security.md'), 'utf8')
+const PAGE = readFileSync(join(APP, '..', '..', 'docs', 'guides', 'security.md'), 'utf8')
 const [, CONFIG = ''] = /```\n(# nats\.conf for servers[^]*?)```/.exec(PAGE) ?? []
 
 /** A nats-server with the configuration of the page; what only its readers have is replaced. */
 async function startSecured(): Promise<NatsServer> {
-  const config = CONFIG.replace('/data', JSON.stringify(temporaryFolder()))
+  const config = CONFIG.replace('/data', JSON.stringify(testFolder()))
     .replace('/etc/nats/tls.crt', JSON.stringify(certificate('server.crt')))
     .replace('/etc/nats/tls.key', JSON.stringify(certificate('server.key')))
     .replace('$SIGNALBOX_PASSWORD', 'right')
@@ -46,7 +46,7 @@ const SEND: QueueSend = { ...MESSAGE, delayMs: 0, expirationMs: 0, maxReceiveCou
 const RECEIVE = { maxMessages: 1, waitMs: 10_000, leaseMs: 60_000, clientId: CLIENT }
 const REPLY: Reply = { executed: true, error: '', body: encodeText('answer'), metadata: '', tags: {} }
 
-describe.skipIf(NATS_SERVER === undefined)('what docs/security.md says of NATS', () => {
+describe.skipIf(NATS_SERVER === undefined)('what docs/guides/security.md says of NATS', () => {
   test('NATS - the permissions of the page are enough for all that nodes do, and nobody else is let in', async () => {
     const nats = await startSecured()
     const problems: EngineProblem[] = []

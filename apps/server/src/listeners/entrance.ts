@@ -4,10 +4,11 @@ import { createServer } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
-import type { Health } from '../health.ts'
+import type { Health } from '../health/health.ts'
+import { addProbes } from '../health/probes.ts'
+import { NO_SCHEMAS } from '../http/no-schemas.ts'
+import { undecodablePath } from '../http/plain-text.ts'
 import type { Tls } from '../security/tls.ts'
-import { undecodablePath } from './plain-text.ts'
-import { addProbes } from './probes.ts'
 
 /**
  * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a
@@ -55,6 +56,7 @@ export class Entrance {
     }
     this.server = tls?.createServer(http, this.#dispatch) ?? createServer(http, this.#dispatch)
     this.starting = Fastify({
+      schemaController: NO_SCHEMAS,
       logger: false,
       frameworkErrors: undecodablePath,
       forceCloseConnections: 'idle',

@@ -1,10 +1,11 @@
 import { createSecureContext } from 'node:tls'
 
 import type { AgentAddressPolicy } from '@signalbox/registry'
-import { Pool } from 'undici'
+import type { Pool } from 'undici'
 
 import { AgentProxy } from './agent-proxy.ts'
 import { proxiedConnector } from './proxied-connector.ts'
+import { undici } from './undici.ts'
 
 export interface ConnectionOptions {
   /** Do not verify the agents' certificates (AgentTLSSkipVerify). */
@@ -84,6 +85,11 @@ export class AgentConnections {
     return this.#pools.get(origin) ?? this.#open(origin)
   }
 
+  /** Loads what connections need, so that the first call does not wait for it. */
+  prepare(): void {
+    undici()
+  }
+
   /** Origins with connections, or with calls that wait for one. */
   get origins(): number {
     return this.#pools.size
@@ -97,7 +103,7 @@ export class AgentConnections {
   }
 
   #open(origin: string): Pool {
-    const pool = new Pool(origin, this.#optionsFor(new URL(origin)))
+    const pool = new (undici().Pool)(origin, this.#optionsFor(new URL(origin)))
     let connected = 0
     const dropIfUnused = (): void => {
       if (connected === 0 && pool.stats.size === 0 && this.#pools.get(origin) === pool) this.#pools.delete(origin)

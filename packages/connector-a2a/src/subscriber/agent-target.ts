@@ -21,6 +21,7 @@ export class AgentTarget {
     const parsed = new URL(url)
     const { protocol, host, origin, pathname, search } = parsed
     const { proxy } = connections
+    connections.prepare()
     const readByProxy = proxy !== undefined && protocol === 'http:'
     this.url = url
     this.host = host

@@ -1,6 +1,6 @@
 import { shownText } from '@signalbox/broker-core/internal'
 import type { TObject, TSchema } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 
 import { allowedBy, isOfType, refusal } from './allowed.ts'
 

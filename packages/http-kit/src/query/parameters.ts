@@ -1,7 +1,6 @@
 import { shownText } from '@signalbox/broker-core/internal'
 import type { Static, TObject, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
-import { Check } from 'typebox/value'
+import { Check, Compile } from 'typebox/schema'
 
 import { allowedBy, refusal } from '../arguments/allowed.ts'
 import { problemsText } from '../arguments/problems.ts'

@@ -3,7 +3,7 @@ import { isJsonObject } from '@signalbox/http-kit'
 
 import { Type } from 'typebox'
 import type { TSchema } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 
 /** One thing that is wrong with a card; `details` of the error lists all of them (R1). */
 export interface CardProblem {
