@@ -146,12 +146,12 @@ test('S1 - refused callers are in the log, by address, and no token is', async (
 })
 
 test('S1 - a flood of refusals from many addresses is bounded', () => {
-  const told: { address: string; count: number }[] = []
-  const refusals = new Refusals((refusal) => void told.push(refusal))
+  const reported: { address: string; count: number }[] = []
+  const refusals = new Refusals((refusal) => void reported.push(refusal))
   for (let i = 0; i < 5_000; i++) refusals.add(`10.0.${i >> 8}.${i & 255}`, 'no')
   refusals[Symbol.dispose]()
-  expect(told).toHaveLength(1_002)
-  expect(told.at(-1)).toMatchObject({ address: 'others', count: 3_999 })
+  expect(reported).toHaveLength(1_002)
+  expect(reported.at(-1)).toMatchObject({ address: 'others', count: 3_999 })
 })
 
 test('log - each request is a line with its caller, and none is when LOG_REQUESTS is off', async () => {

@@ -120,8 +120,8 @@ describe('front door - limits', () => {
       expect(Number(/broker_limit_refusals_total\{limit="\w+"\} (\d+)/.exec(page)?.[1])).toBeGreaterThanOrEqual(4)
       expect(page).toContain('broker_limit_max{limit="process_requests"} 1')
     })
-    const told = lines.filter(({ msg }) => msg === 'requests refused: a limit is reached')
-    expect(told).toMatchObject([{ caller: 'address:127.0.0.1', count: 1 }])
+    const reported = lines.filter(({ msg }) => msg === 'requests refused: a limit is reached')
+    expect(reported).toMatchObject([{ caller: 'address:127.0.0.1', count: 1 }])
   })
 
   test('front door - short of memory, the server is not ready and takes small bodies only', async () => {

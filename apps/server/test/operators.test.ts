@@ -2,7 +2,7 @@ import { Check } from 'typebox/value'
 import { expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
-import { AGENT_ROUTES } from '../src/documented/agents.ts'
+import { AGENT_ROUTES } from '../src/openapi/agents.ts'
 import { register, startAgent, withResult } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { PROBED_ROUTES } from './support/routes.ts'

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import type { PolicyAction, PolicyPattern } from '@signalbox/broker-core'
-import { Authorization, POLICY_ACTIONS, POLICY_PATTERNS } from '@signalbox/broker-core'
+import type { PolicyAction, ResourceType } from '@signalbox/broker-core'
+import { Authorization, POLICY_ACTIONS, RESOURCE_TYPES } from '@signalbox/broker-core'
 import { expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
@@ -50,7 +50,7 @@ test('S1, S4, S8 - the hardened configuration of docs/guides/security.md starts,
 test('S4 - the policy of docs/guides/security.md does what its comments say', async () => {
   const parse = await policyParser()
   const authorization = new Authorization(parse(yamlWith('rules:')))
-  const permits = (clientId: string, action: PolicyAction, pattern: PolicyPattern, channel: string) =>
+  const permits = (clientId: string, action: PolicyAction, pattern: ResourceType, channel: string) =>
     authorization.permits({ clientId }, action, pattern, channel)
   expect(permits('payroll', 'send', 'queues', 'payroll.june')).toBe(true)
   expect(permits('shop-1', 'send', 'queues', 'orders')).toBe(true)
@@ -64,5 +64,5 @@ test('S4 - the policy of docs/guides/security.md does what its comments say', as
 
 test('S4 - docs/guides/security.md lists every action and pattern', () => {
   for (const action of POLICY_ACTIONS) expect(PAGE).toContain(`| \`${action}\``)
-  for (const pattern of POLICY_PATTERNS) expect(PAGE).toContain(`\`${pattern}\``)
+  for (const pattern of RESOURCE_TYPES) expect(PAGE).toContain(`\`${pattern}\``)
 })

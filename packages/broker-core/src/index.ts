@@ -7,8 +7,8 @@ export type { Grant } from './authorization/authorization.ts'
 export { PolicyError } from './authorization/errors.ts'
 export { parsePolicy } from './authorization/parse-policy.ts'
 export type { Decision, Effect, Policy, PolicyRule } from './authorization/policy.ts'
-export { POLICY_ACTIONS, POLICY_PATTERNS } from './authorization/vocabulary.ts'
-export type { PolicyAction, PolicyPattern } from './authorization/vocabulary.ts'
+export { POLICY_ACTIONS, RESOURCE_TYPES } from './authorization/vocabulary.ts'
+export type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
 export { Broker, BrokerHandle, createBroker } from './broker.ts'
 export type { BrokerOptions, CreatedBroker } from './broker.ts'
 export { ANONYMOUS } from './caller.ts'
@@ -32,12 +32,12 @@ export type {
   EngineHealth,
   EngineLimits,
   EngineStats,
-  LogStart,
+  EventsStoreStart,
   ReadOptions,
   RequestOptions,
   RequestType,
   SendResult,
-  Settlement,
+  SettleResult,
   SubscribeOptions,
   Subscription,
 } from './engine.ts'

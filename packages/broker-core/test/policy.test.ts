@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 
 import type { Policy } from '@signalbox/broker-core'
-import { Authorization, parsePolicy, POLICY_ACTIONS, POLICY_PATTERNS, PolicyError } from '@signalbox/broker-core'
+import { Authorization, parsePolicy, POLICY_ACTIONS, RESOURCE_TYPES, PolicyError } from '@signalbox/broker-core'
 import { channelMatcher } from '@signalbox/broker-core/internal'
 
 const ANYTHING = { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }
@@ -108,7 +108,7 @@ describe('S4 - decisions', () => {
   test('S4 - an empty policy denies everything', () => {
     const authorization = new Authorization(policy())
     for (const action of POLICY_ACTIONS) {
-      for (const pattern of POLICY_PATTERNS) {
+      for (const pattern of RESOURCE_TYPES) {
         expect(authorization.permits(alice, action, pattern, 'x')).toBe(false)
         expect(authorization.mayPermit(alice, action, pattern)).toBe(false)
       }

@@ -16,26 +16,26 @@ import {
 import type { AgentRequests } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 
-import type { AgentDirectory } from './agent-directory.ts'
+import type { AgentLookup } from './agent-lookup.ts'
 import { CARD_PATH, Cards } from './cards.ts'
-import { A2aExchange } from './exchange.ts'
+import { A2aExchange } from './a2a-exchange.ts'
 import { forbidden } from './gateway/forbidden.ts'
 import { assertAgentId, assertHops, Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'
 import { streamRequest } from './gateway/stream-request.ts'
 import { readTimeoutMs } from './gateway/timeout.ts'
-import type { A2aRequestEvent, ResolvedOptions } from './options.ts'
+import type { A2aRequestEvent, ResolvedA2aOptions } from './options.ts'
 import type { StreamLimits } from './stream/index.ts'
 import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
 
 /** What the gateway works with. */
-export interface A2aServices {
+export interface A2aDependencies {
   readonly broker: Broker
   /** The handle for the broker's own channels. */
   readonly system: BrokerHandle
-  readonly registry: AgentDirectory
+  readonly registry: AgentLookup
   readonly requests: AgentRequests
 }
 
@@ -47,15 +47,15 @@ export class A2aEndpoint {
   readonly gateway: Gateway
   readonly subscribers: VirtualSubscribers
   readonly cards: Cards
-  readonly #options: ResolvedOptions
+  readonly #options: ResolvedA2aOptions
   readonly #broker: Broker
-  readonly #registry: AgentDirectory
+  readonly #registry: AgentLookup
   readonly #endpoint: Endpoint
   readonly #stop = new AbortController()
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined = undefined
   #closed: Promise<void> | undefined
 
-  constructor({ broker, system, registry, requests }: A2aServices, options: ResolvedOptions) {
+  constructor({ broker, system, registry, requests }: A2aDependencies, options: ResolvedA2aOptions) {
     const { hooks, bindHost, agentMaxResponseBytes, agentCa, agentProxyUrl, addressPolicy } = options
     this.#options = options
     this.#broker = broker

@@ -1,5 +1,5 @@
-export type { AgentDirectory } from './agent-directory.ts'
-export type { A2aServices } from './handler.ts'
+export type { AgentLookup } from './agent-lookup.ts'
+export type { A2aDependencies } from './handler.ts'
 export type { A2aConnectorOptions, A2aHooks, A2aRequestEvent, Platform } from './options.ts'
 export { a2aConnector } from './plugin.ts'
 export type { A2aConnector } from './plugin.ts'

@@ -65,14 +65,14 @@ export interface A2aConnectorOptions extends ConnectorOptions {
 }
 
 /** Options of the Fastify plugin alone, and those that have no default or another type when resolved. */
-type Unresolved = 'drainMs' | 'lateHooks' | 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'platform'
+type Unresolved = 'drainMs' | 'runHostHooks' | 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'platform'
 
-export type ResolvedOptions = Required<Omit<A2aConnectorOptions, Unresolved>> &
+export type ResolvedA2aOptions = Required<Omit<A2aConnectorOptions, Unresolved>> &
   Pick<A2aConnectorOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor'> & { readonly platform: Platform }
 
 /** @throws RangeError for a number that is out of range */
-export function resolveOptions(options: A2aConnectorOptions, maxMessageBytes: number): ResolvedOptions {
-  const resolved: ResolvedOptions = {
+export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes: number): ResolvedA2aOptions {
+  const resolved: ResolvedA2aOptions = {
     ...options,
     authenticator: options.authenticator ?? anonymousAuthenticator,
     trustedOrigins: options.trustedOrigins ?? 'auto',

@@ -3,10 +3,10 @@ import { createConnector, takeOver } from '@signalbox/http-kit'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { CARD_PATH } from './cards.ts'
-import type { A2aServices } from './handler.ts'
+import type { A2aDependencies } from './handler.ts'
 import { A2aEndpoint } from './handler.ts'
 import type { A2aConnectorOptions } from './options.ts'
-import { resolveOptions } from './options.ts'
+import { resolveA2aOptions } from './options.ts'
 
 /** The agent gateway: `/a2a/*` and the platform's card. */
 export interface A2aConnector extends Connector {
@@ -27,8 +27,11 @@ interface AnyPath {
  * agent; closing ends that. Hooks of the host (CORS, logging, its own checks) run as for any route; bodies go to the gateway unread.
  * @throws RangeError for an option that is out of range
  */
-export function a2aConnector(services: A2aServices, options: A2aConnectorOptions = {}): A2aConnector {
-  const endpoint = new A2aEndpoint(services, resolveOptions(options, services.broker.engine.limits.maxMessageBytes))
+export function a2aConnector(dependencies: A2aDependencies, options: A2aConnectorOptions = {}): A2aConnector {
+  const endpoint = new A2aEndpoint(
+    dependencies,
+    resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes),
+  )
   const handler: NodeHandler = (request, response, headers) => endpoint.handle(request, response, headers)
   const agent = (request: FastifyRequest, reply: FastifyReply): void => {
     const { '*': path = '' }: AnyPath = Object(request.params)

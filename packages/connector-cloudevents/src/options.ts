@@ -62,14 +62,14 @@ export interface CeConnectorOptions extends ConnectorOptions {
 }
 
 /** Options of the Fastify plugin alone, and those that have no default. */
-type Unresolved = 'drainMs' | 'lateHooks' | 'bindHost' | 'frontDoor' | 'system'
+type Unresolved = 'drainMs' | 'runHostHooks' | 'bindHost' | 'frontDoor' | 'system'
 
-export type ResolvedOptions = Required<Omit<CeConnectorOptions, Unresolved>> &
+export type ResolvedCeOptions = Required<Omit<CeConnectorOptions, Unresolved>> &
   Pick<CeConnectorOptions, 'bindHost' | 'frontDoor' | 'system'>
 
 /** @throws RangeError for a number that is out of range, and a path that does not begin with a slash or ends with one */
-export function resolveOptions(options: CeConnectorOptions): ResolvedOptions {
-  const resolved: ResolvedOptions = {
+export function resolveCeOptions(options: CeConnectorOptions): ResolvedCeOptions {
+  const resolved: ResolvedCeOptions = {
     ...options,
     path: options.path ?? '/ce',
     authenticator: options.authenticator ?? anonymousAuthenticator,

@@ -4,8 +4,8 @@ import { createConnector, takeOver } from '@signalbox/http-kit'
 
 import { CeEndpoint } from './handler.ts'
 import type { CeConnectorOptions } from './options.ts'
-import { resolveOptions } from './options.ts'
-import { ROUTES } from './routes/index.ts'
+import { resolveCeOptions } from './options.ts'
+import { CE_ROUTES } from './routes/index.ts'
 import type { SubscriptionInfo } from './sse/subscriptions.ts'
 
 /** The CloudEvents endpoint: `/ce/*`. */
@@ -25,13 +25,13 @@ export interface CeConnector extends Connector {
  * @throws RangeError for an option that is out of range
  */
 export function ceConnector(broker: Broker, options: CeConnectorOptions = {}): CeConnector {
-  const resolved = resolveOptions(options)
+  const resolved = resolveCeOptions(options)
   const endpoint = new CeEndpoint(broker, resolved)
   const handler: NodeHandler = (request, response, headers) => endpoint.handle(undefined, request, response, headers)
   const { pending, subscriptions } = endpoint.environment
   const connector = createConnector(
     {
-      routes: ROUTES.map(({ name }): [string, ServeUnread] => [
+      routes: CE_ROUTES.map(({ name }): [string, ServeUnread] => [
         `${resolved.path}/${name}`,
         (request, reply) => endpoint.handle(name, request.raw, reply.raw, takeOver(reply)),
       ]),

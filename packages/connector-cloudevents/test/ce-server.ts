@@ -14,12 +14,9 @@ import { onTestFinished } from 'vitest'
 
 import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
 import { ceConnector } from '../src/index.ts'
+import type { Loose } from './loose.ts'
 import type { SseClient } from './sse-client.ts'
 import { openSse } from './sse-client.ts'
-
-/** JSON of any shape: tests look into what they expect, and fail where it is not there. */
-// oxlint-disable-next-line typescript/no-explicit-any -- see above
-export type Loose = any
 
 /** The envelope of an answer, and what came with it. */
 export interface CeAnswer {

@@ -18,7 +18,7 @@ import {
 } from '@signalbox/http-kit'
 
 import { callKey, Calls } from './calls.ts'
-import { McpExchange } from './exchange.ts'
+import { McpExchange } from './mcp-exchange.ts'
 import {
   readArguments,
   readCancelledId,
@@ -27,7 +27,7 @@ import {
   readTool,
   refuseCursor,
 } from './methods.ts'
-import type { McpOutcome, ResolvedOptions } from './options.ts'
+import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
 import { newSessionId } from './session.ts'
 import type { CallEnvironment } from './tool-call.ts'
 import { ToolCall } from './tool-call.ts'
@@ -43,7 +43,7 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set(['initialize', 'ping', 'tools
 export class McpEndpoint {
   readonly streams: OpenStreams
   readonly #broker: Broker
-  readonly #options: ResolvedOptions
+  readonly #options: ResolvedMcpOptions
   readonly #endpoint: Endpoint
   readonly #tools: ReadonlyMap<string, Tool>
   /** The tools as JSON texts, for `tools/list`. */
@@ -54,7 +54,7 @@ export class McpEndpoint {
   readonly #onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined = undefined
   #closed: Promise<void> | undefined
 
-  constructor(broker: Broker, options: ResolvedOptions) {
+  constructor(broker: Broker, options: ResolvedMcpOptions) {
     this.#broker = broker
     this.#options = options
     this.streams = new OpenStreams(options.maxStreams)

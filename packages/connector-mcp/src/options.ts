@@ -67,14 +67,14 @@ const INSTRUCTIONS =
   'Use channel_list to see what is there. Channel names that begin with _AGENTS_. belong to the broker.'
 
 /** Options of the Fastify plugin alone, and those that have no default. */
-type Unresolved = 'path' | 'drainMs' | 'lateHooks' | 'agents' | 'bindHost' | 'frontDoor'
+type Unresolved = 'path' | 'drainMs' | 'runHostHooks' | 'agents' | 'bindHost' | 'frontDoor'
 
-export type ResolvedOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
+export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
   Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor'>
 
 /** @throws RangeError for a number that is out of range */
-export function resolveOptions(options: McpConnectorOptions): ResolvedOptions {
-  const resolved: ResolvedOptions = {
+export function resolveMcpOptions(options: McpConnectorOptions): ResolvedMcpOptions {
+  const resolved: ResolvedMcpOptions = {
     ...options,
     authenticator: options.authenticator ?? anonymousAuthenticator,
     trustedOrigins: options.trustedOrigins ?? 'auto',

@@ -4,7 +4,7 @@ import { createConnector, takeOver } from '@signalbox/http-kit'
 
 import { McpEndpoint } from './handler.ts'
 import type { McpConnectorOptions } from './options.ts'
-import { resolveOptions } from './options.ts'
+import { resolveMcpOptions } from './options.ts'
 
 /** The MCP endpoint. Its `handler` serves any path: routing is the host's. */
 export interface McpConnector extends Connector {
@@ -19,7 +19,7 @@ export interface McpConnector extends Connector {
  * @throws RangeError for an option that is out of range
  */
 export function mcpConnector(broker: Broker, options: McpConnectorOptions = {}): McpConnector {
-  const endpoint = new McpEndpoint(broker, resolveOptions(options))
+  const endpoint = new McpEndpoint(broker, resolveMcpOptions(options))
   const handler: NodeHandler = (request, response, headers) => endpoint.handle(request, response, headers)
   const connector = createConnector(
     {

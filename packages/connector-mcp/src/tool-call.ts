@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { Place } from '@signalbox/broker-core/internal'
+import type { Entry } from '@signalbox/broker-core/internal'
 import { hopsOf, idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
 import type { Settlements } from '@signalbox/http-kit'
 
@@ -10,7 +10,7 @@ import type { Calls, RunningCall } from './calls.ts'
 import { callKey } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
 import { CallEnded } from './errors.ts'
-import type { McpExchange } from './exchange.ts'
+import type { McpExchange } from './mcp-exchange.ts'
 import { traceContext } from './trace-context.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 
@@ -36,7 +36,7 @@ export class ToolCall implements ToolContext, RunningCall {
   readonly #id: string
   readonly #progressToken: string | undefined
   readonly #environment: CallEnvironment
-  #place: Place | undefined
+  #entry: Entry | undefined
   #key: string | undefined
   #controller: AbortController | undefined
   #progress = -1
@@ -143,7 +143,7 @@ export class ToolCall implements ToolContext, RunningCall {
 
   /** Does the work and answers. */
   run(args: unknown): void {
-    this.#place = this.#environment.calls.begin(this)
+    this.#entry = this.#environment.calls.begin(this)
     // The tool may run on when its client has gone, with the arguments in memory.
     this.#exchange.hold?.retain()
     let outcome: Promise<ToolOutcome>
@@ -258,7 +258,7 @@ export class ToolCall implements ToolContext, RunningCall {
   #release(): void {
     if (this.#over) return
     this.#over = true
-    this.#place?.leave()
+    this.#entry?.remove()
   }
 
   /** Shutdown waits for the tool, not for the answer: it may still have messages to give back. */

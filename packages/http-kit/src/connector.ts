@@ -46,7 +46,7 @@ export interface ConnectorOptions {
    * Whether preValidation and preHandler hooks of the Fastify host run on the connector's routes. Without them a request is taken over
    * right after the onRequest and preParsing hooks, which saves about a tenth of the CPU of a cheap call. @default true
    */
-  readonly lateHooks?: boolean
+  readonly runHostHooks?: boolean
 }
 
 /** The default of {@link ConnectorOptions.drainMs}. */
@@ -62,11 +62,11 @@ export interface ConnectorParts {
 /** Makes a connector of an endpoint that reads bodies itself. */
 export function createConnector(
   { routes, handler, close }: ConnectorParts,
-  { drainMs = DEFAULT_DRAIN_MS, lateHooks = true }: Pick<ConnectorOptions, 'drainMs' | 'lateHooks'>,
+  { drainMs = DEFAULT_DRAIN_MS, runHostHooks = true }: Pick<ConnectorOptions, 'drainMs' | 'runHostHooks'>,
 ): Connector {
   return {
     plugin: (app, _options, done) => {
-      addUnreadRoutes(app, routes, { lateHooks })
+      addUnreadRoutes(app, routes, { runHostHooks })
       app.addHook('preClose', () => close(drainMs))
       done()
     },

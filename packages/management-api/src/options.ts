@@ -22,7 +22,7 @@ export interface ManagementAuditOptions extends AuditLogOptions {
   readonly log?: AuditLog
 }
 
-export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator' | 'drainMs' | 'lateHooks'> {
+export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator' | 'drainMs' | 'runHostHooks'> {
   /** Verifies callers. @default none: control-plane authentication is off, everybody acts as Admin (S3) */
   readonly authenticator?: Authenticator | undefined
   /** The effective configuration for `/api/config`, secrets masked. @default {} */

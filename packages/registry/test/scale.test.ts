@@ -23,7 +23,7 @@ test('R6 - scale: the history follows the number of agents, not the number of ch
   }
   for (let i = 0; i < 20 * AGENTS; i++) await registry.heartbeat(`agent-${i % AGENTS}`, ALICE)
   const before = registry.list()
-  const state = async () => (await bench.system.channels.info('events_store', DISCOVERY_CHANNEL)).log
+  const state = async () => (await bench.system.channels.info('events_store', DISCOVERY_CHANNEL)).eventsStore
   await until(async () => (await state())?.entries === AGENTS)
   expect((await state())?.lastSequence).toBe(AGENTS * ROUNDS)
   await bench.restart()

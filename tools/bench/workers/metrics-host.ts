@@ -30,7 +30,7 @@ await app.register(
   pluginOf(
     mcpConnector(broker, {
       // As the server does.
-      lateHooks: false,
+      runHostHooks: false,
       ...(observe === undefined
         ? {}
         : { hooks: { requestFinished: ({ outcome, seconds }) => observe(outcome, seconds) } }),

@@ -16,9 +16,9 @@ export type {
   EngineHealth,
   EngineLimits,
   EngineStats,
-  LogAppend,
-  LogEngine,
-  LogStart,
+  EventsStoreAppend,
+  EventsStoreEngine,
+  EventsStoreStart,
   QueueEngine,
   QueueSend,
   ReadOptions,
@@ -27,10 +27,10 @@ export type {
   RequestOptions,
   RequestType,
   SendResult,
-  Settlement,
+  SettleResult,
   SubscribeOptions,
   Subscription,
-  TopicEngine,
+  EventEngine,
 } from '../engine.ts'
 export { BROKER_ERRORS, BrokerError, isBrokerError, unavailable } from '../errors.ts'
 export type { BrokerErrorCode } from '../errors.ts'

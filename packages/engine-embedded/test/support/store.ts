@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import type { QueueDelivery } from '@signalbox/broker-core'
-import type { LogAppend, QueueSend, ReceiveOptions } from '@signalbox/broker-core/engine'
+import type { EventsStoreAppend, QueueSend, ReceiveOptions } from '@signalbox/broker-core/engine'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { EmbeddedEngine, EmbeddedEngineOptions } from '@signalbox/engine-embedded'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
@@ -51,7 +51,7 @@ export function queued(text: string, options: Partial<QueueSend> = {}): QueueSen
   }
 }
 
-export function logged(text: string, options: Partial<LogAppend> = {}): LogAppend {
+export function storedEvent(text: string, options: Partial<EventsStoreAppend> = {}): EventsStoreAppend {
   return { id: randomUUID(), clientId: 'producer', body: encodeText(text), metadata: '', tags: {}, ...options }
 }
 

@@ -30,7 +30,7 @@ export interface RegistryRouteOptions extends ConnectorOptions {
 }
 
 export type ResolvedRouteOptions = Required<
-  Omit<RegistryRouteOptions, 'bindHost' | 'broker' | 'drainMs' | 'frontDoor' | 'lateHooks'>
+  Omit<RegistryRouteOptions, 'bindHost' | 'broker' | 'drainMs' | 'frontDoor' | 'runHostHooks'>
 > &
   Pick<RegistryRouteOptions, 'bindHost' | 'broker' | 'frontDoor'>
 
