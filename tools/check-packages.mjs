@@ -1,12 +1,26 @@
-// What a user of npm gets must work: every published package is packed and linted, and connector-mcp is installed from its tarball in an empty folder
-// outside the workspace, where a host of its own answers the official MCP client. Nothing in that folder may be native code.
+// What a user of npm gets must work: every published package is packed, linted, and held against its budgets, and connector-mcp is installed from its
+// tarball in an empty folder outside the workspace, where a host of its own answers the official MCP client. Nothing in that folder may be native code.
+// With --write-budgets the sizes measured now become the budgets.
 import { execFileSync } from 'node:child_process'
-import { cpSync, globSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 
 import { formatMessage } from 'publint/utils'
 import { publint } from 'publint'
+
+import { compareWithBudgets, measure, writeBudgets } from './check-packages-budgets.mjs'
+import { typeProblems } from './check-packages-types.mjs'
 
 const root = resolve(import.meta.dirname, '..')
 const folder = mkdtempSync(join(tmpdir(), 'signalbox-packages-'))
@@ -29,9 +43,9 @@ function pack(packageFolder) {
 
 try {
   const tarballs = {}
-  for (const manifestPath of globSync('{packages,apps}/*/package.json', { cwd: root }).map((path) =>
-    join(root, path),
-  )) {
+  for (const manifestPath of globSync('{packages,apps}/*/package.json', { cwd: root })
+    .sort()
+    .map((path) => join(root, path))) {
     const manifest = JSON.parse(readFileSync(manifestPath, 'utf8'))
     if (manifest.private) continue
     tarballs[manifest.name] = pack(dirname(manifestPath))
@@ -39,6 +53,7 @@ try {
     const findings = messages
       .filter(({ code }) => code !== 'USE_TYPE')
       .map((message) => formatMessage(message, manifest))
+    findings.push(...(await typeProblems(tarballs[manifest.name])))
     if (findings.length > 0) throw new Error(`${manifest.name}: ${findings.join('; ')}`)
   }
 
@@ -64,6 +79,17 @@ try {
     encoding: 'utf8',
     timeout: 60_000,
   })
+
+  const measured = Object.fromEntries(
+    Object.entries(tarballs).map(([name, tarball]) => [name, measure(name, statSync(tarball).size, installed)]),
+  )
+  if (process.argv.includes('--write-budgets')) writeBudgets(measured)
+  const over = compareWithBudgets(measured)
+  if (over.length > 0) {
+    throw new Error(
+      `${over.join('; ')}. Make it smaller, or raise the budget: node tools/check-packages.mjs --write-budgets`,
+    )
+  }
   console.log(
     `packages: ${Object.keys(tarballs).length} pack cleanly; signalbox installed elsewhere says ${version.trim()}`,
   )

@@ -9,7 +9,7 @@ import type { Identity } from './caller.ts'
 const SECRET = 'a secret of the attack tool, of 32 bytes or more'
 
 /** What attackers may use, where there is a policy. */
-export const ATTACK_PREFIX = 'attack'
+const ATTACK_PREFIX = 'attack'
 
 /** Who callers are: tokens on the guarded server, addresses on the other. */
 export class Identities {

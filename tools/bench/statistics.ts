@@ -1,4 +1,4 @@
-export function sorted(values: readonly number[]): number[] {
+function sorted(values: readonly number[]): number[] {
   return values.toSorted((a, b) => a - b)
 }
 

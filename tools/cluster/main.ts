@@ -41,7 +41,7 @@ function positive(name: string, text: string | undefined): number | undefined {
   throw new RangeError(`--${name}: ${JSON.stringify(text)}; allowed is a number above 0`)
 }
 
-/** Servers before 2.10 lose what they acknowledged when they freeze (docs/clustering.md). */
+/** Servers before 2.10 lose what they acknowledged when they freeze (docs/guides/clustering.md). */
 function isSafe(server: string | undefined): boolean {
   return server !== undefined && !/^2\.\d\./.test(natsServerVersion(server))
 }
@@ -91,7 +91,7 @@ if (values.help) {
   log(`seed ${seed}, nats-server ${natsServerVersion(natsServer)}`)
   if (!isSafe(natsServer) && !onlyKill) {
     log(
-      'servers before 2.10 lose what they acknowledged when they freeze (docs/clustering.md): take a newer one, or --kill-servers',
+      'servers before 2.10 lose what they acknowledged when they freeze (docs/guides/clustering.md): take a newer one, or --kill-servers',
     )
   }
   const report = await chaos({ seed, rounds, minutes, hasty, freezeServers: !onlyKill, logs, natsServer, log })

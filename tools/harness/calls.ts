@@ -14,7 +14,7 @@ export interface AnswerMessage {
 /** What a measured process can be asked, by name. Arguments and results are plain data. */
 export type CallTable = Readonly<Record<string, (args: never) => unknown>>
 
-export function isCall(message: unknown): message is CallMessage {
+function isCall(message: unknown): message is CallMessage {
   return typeof message === 'object' && message !== null && 'signalboxCall' in message
 }
 

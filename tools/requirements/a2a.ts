@@ -27,7 +27,7 @@ const DECIDED: Readonly<Record<string, string>> = {
 }
 
 export const A2A: readonly Requirement[] = [
-  ...Object.entries(DECIDED).map(([id, behaviour]) => ({ id, source: RECORD, behaviour })),
+  ...Object.entries(DECIDED).map(([id, behavior]) => ({ id, source: RECORD, behavior })),
   ...section('GW', 'specification, "A2A endpoints" and "What the service does"', [
     'requests of every method are forwarded unchanged, and the return value comes back in result verbatim',
     'JSON-RPC batches are not supported',

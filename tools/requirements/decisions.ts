@@ -1,7 +1,7 @@
 import type { Requirement } from './requirement.ts'
 
 function record(file: string, entries: Readonly<Record<string, string>>): readonly Requirement[] {
-  return Object.entries(entries).map(([id, behaviour]) => ({ id, source: `docs/decisions/${file}`, behaviour }))
+  return Object.entries(entries).map(([id, behavior]) => ({ id, source: `docs/decisions/${file}`, behavior }))
 }
 
 export const DECISIONS: readonly Requirement[] = [
@@ -16,7 +16,7 @@ export const DECISIONS: readonly Requirement[] = [
     M2: 'session ids are handed out, accepted and echoed, and nothing is kept per session; DELETE /mcp is 200',
     M3: 'GET /mcp is an SSE stream for clients that accept one, else 406; over the limit 503',
     M4: 'notifications and client responses are 202; a request method without id is 400 and not executed',
-    M5: 'a client that goes away ends its queue_receive and loses nothing; other tools run on; notifications/cancelled is honoured',
+    M5: 'a client that goes away ends its queue_receive and loses nothing; other tools run on; notifications/cancelled is honored',
     M6: 'Accept is not demanded; SSE answers with progress where asked for',
     M7: 'arguments are strict: every problem is named in a -32602 and nothing happens',
     M8: 'the reserved prefix is refused on every channel argument; wildcards and lists never show internal channels',

@@ -21,12 +21,12 @@ export function unproven(
       seen.set(id, states.add(state))
     }
   }
-  return requirements.flatMap(({ id, behaviour, needs }) => {
+  return requirements.flatMap(({ id, behavior, needs }) => {
     const states = seen.get(id) ?? new Set()
     if (states.has('passed')) return []
     const onlySkipped = states.has('skipped') && !states.has('failed') && !states.has('pending')
     if (onlySkipped && needs !== undefined && missing.has(needs)) return []
     const ends = states.size === 0 ? 'no test that ran cites it' : `the tests that cite it: ${[...states].join(', ')}`
-    return [`${id}: no passed test (${ends}): ${behaviour}`]
+    return [`${id}: no passed test (${ends}): ${behavior}`]
   })
 }

@@ -47,9 +47,9 @@ export const REGISTRY: readonly Requirement[] = [
     'AgentTTLSeconds is 300 unless set; MaxAgents 0 is unlimited',
     'authentication failures are 401',
   ]),
-  ...Object.entries(REGISTRY_DECISIONS).map(([id, behaviour]) => ({
+  ...Object.entries(REGISTRY_DECISIONS).map(([id, behavior]) => ({
     id,
     source: 'docs/decisions/0009-registry.md',
-    behaviour,
+    behavior,
   })),
 ]

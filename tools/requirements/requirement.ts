@@ -6,7 +6,7 @@ export interface Requirement {
   readonly id: string
   /** The section of the specification, or the decision record, that says it. */
   readonly source: string
-  readonly behaviour: string
+  readonly behavior: string
   /** Its tests may be skipped on a machine without this program. Without a need, a skipped test shows nothing. */
   readonly needs?: Need
 }
@@ -15,13 +15,13 @@ export interface Requirement {
 export function section(
   prefix: string,
   source: string,
-  behaviours: readonly string[],
+  behaviors: readonly string[],
   needs?: Need,
 ): readonly Requirement[] {
-  return behaviours.map((behaviour, i) => ({
+  return behaviors.map((behavior, i) => ({
     id: `${prefix}-${i + 1}`,
     source,
-    behaviour,
+    behavior,
     ...(needs === undefined ? {} : { needs }),
   }))
 }

@@ -11,7 +11,7 @@ import { REGISTRY_ERRORS } from '@signalbox/registry'
 import { SERVER_ERRORS } from 'signalbox'
 import { expect, test } from 'vitest'
 
-const page = readFileSync(join(import.meta.dirname, '../../docs/errors.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../docs/reference/errors.md'), 'utf8')
 const listed = [...page.matchAll(/^\|.*?`([A-Z_]+)`/gm)].map(([, code]) => code)
 
 test('errors - the page lists every code there is, once, and no other', () => {

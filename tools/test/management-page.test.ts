@@ -5,7 +5,7 @@ import { blocks, PageServer, shown } from '../testing/shown-session.ts'
 test('docs - the operator finds the deepest queue, looks into it, purges it, and reads in the audit log who did', async () => {
   const server = await PageServer.start()
   onTestFinished(() => server[Symbol.asyncDispose]())
-  const session = blocks('docs/management.md', 'A session')
+  const session = blocks('docs/reference/management.md', 'A session')
   expect(session.filter(({ language }) => language === 'sh')).toHaveLength(5)
   for (const [i, command] of session.entries()) {
     if (command.language !== 'sh') continue

@@ -30,7 +30,7 @@ test('requirements - ids are unique', () => {
 test('requirements - every one is cited by a test', () => {
   expect(
     REQUIREMENTS.filter((requirement) => !cited.has(requirement.id)).map(
-      (requirement) => `${requirement.id}: ${requirement.behaviour}`,
+      (requirement) => `${requirement.id}: ${requirement.behavior}`,
     ),
   ).toEqual([])
 })

@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest'
 const root = join(import.meta.dirname, '../..')
 
 /** Every TypeScript program that a page shows, but for the README's, which needs a server beside it. */
-const snippets = globSync(['docs/*.md', 'packages/*/README.md', 'apps/*/README.md'], { cwd: root }).flatMap((page) =>
+const snippets = globSync(['docs/**/*.md', 'packages/*/README.md', 'apps/*/README.md'], { cwd: root }).flatMap((page) =>
   [...readFileSync(join(root, page), 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, program = ''], i) => ({
     page,
     number: i + 1,

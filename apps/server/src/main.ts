@@ -15,8 +15,11 @@ if (major < NEEDED[0] || (major === NEEDED[0] && minor < NEEDED[1])) {
   // of short requests too, right into the old generation. There they are garbage that keeps whole requests alive, and
   // collections that took 5 ms take 20 to 40 (docs/decisions/0005).
   v8.setFlagsFromString('--no-allocation-site-pretenuring')
-  // Halves every start but the first. Where the temporary folder cannot be written it does nothing.
-  module.enableCompileCache()
+  const { compileCacheFolder } = await import('./lifecycle/compile-cache.ts')
+  const folder = compileCacheFolder()
+  // Halves every start but the first. A folder that cannot be written is no error. Where NODE_COMPILE_CACHE or
+  // NODE_DISABLE_COMPILE_CACHE is set, that holds.
+  if (folder !== undefined) module.enableCompileCache(folder)
   const { run } = await import('./cli.ts')
   await run(process.argv.slice(2), process.env)
 }

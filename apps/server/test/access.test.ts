@@ -44,9 +44,9 @@ async function outcome({ http, api }: RunningServer, route: ProbedRoute, authori
   return unknown || [401, 403, 405].includes(response.status) ? String(response.status) : 'yes'
 }
 
-/** The rows of the table in docs/security.md. */
+/** The rows of the table in docs/reference/http.md. */
 function documented(): readonly (readonly string[])[] {
-  const page = readFileSync(join(import.meta.dirname, '../../../docs/security.md'), 'utf8')
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/reference/http.md'), 'utf8')
   const [, table = ''] = /<!-- access -->\n([^]*?)<!-- \/access -->/.exec(page) ?? []
   return table
     .split('\n')
@@ -59,7 +59,7 @@ function documented(): readonly (readonly string[])[] {
     )
 }
 
-test('S3, S5 - every route lets in whom docs/security.md says, and nobody else', async () => {
+test('S3, S5 - every route lets in whom docs/reference/http.md says, and nobody else', async () => {
   const server = await serve(trusting(one))
   const columns = await callers()
   const owner = columns.at(-1)?.[1]

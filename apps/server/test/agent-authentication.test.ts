@@ -8,16 +8,16 @@ import type { JWTPayload } from 'jose'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { AgentAudit } from '../src/agent-audit.ts'
-import { openAgents } from '../src/agents.ts'
+import { AgentAudit } from '../src/agents/agent-audit.ts'
+import { openAgents } from '../src/agents/open-agents.ts'
 import { createConfig } from '../src/config/load.ts'
-import { Health } from '../src/health.ts'
+import { Health } from '../src/health/health.ts'
 import { Entrance } from '../src/listeners/entrance.ts'
-import { createSharedListener } from '../src/listeners/shared.ts'
+import { createSharedListener } from '../src/listeners/shared-listener.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { callAgent, postJson, register, startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
-import { openFrontDoor } from '../src/security/front-door.ts'
+import { openFrontDoor } from '../src/limits/front-door.ts'
 import { serve } from './support/server.ts'
 import { RawConnection } from './support/socket.ts'
 import { temporaryFolder } from './support/temp.ts'
@@ -223,6 +223,7 @@ test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and hold
   const config = createConfig()
   const agents = await openAgents(config, {
     system,
+    engine,
     metrics,
     log,
     audit: new AgentAudit({ record() {} }),

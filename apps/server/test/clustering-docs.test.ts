@@ -50,7 +50,7 @@ function argumentsOf({ command = '', volumes = [] }: ComposeService, file: strin
   return command.split(' ').map((argument) => (argument === mounted ? file : argument))
 }
 
-describe('what docs/clustering.md shows to be copied', () => {
+describe('what docs/guides/clustering.md shows to be copied', () => {
   test('compose file - each variable is a setting, each name a service, and each mounted file on the page', () => {
     expect(NODES).toHaveLength(3)
     expect(SERVERS).toHaveLength(3)
@@ -99,76 +99,79 @@ describe('what docs/clustering.md shows to be copied', () => {
 })
 
 // Whole networks of loopback addresses, for the ports that the page names, are Linux' alone.
-describe.skipIf(NATS_SERVER === undefined || process.platform !== 'linux')('what docs/clustering.md shows, run', () => {
-  test('nats.conf - nats-server takes it, with the command of each service', () => {
-    const hosts = hostsOf(SERVERS.map(([name]) => name))
-    for (const [name, definition] of SERVERS) {
-      const file = writeNatsConf(hosts.get(name) ?? '', hosts)
-      const run = () => execFileSync(NATS_SERVER ?? '', ['-t', ...argumentsOf(definition, file)], { stdio: 'pipe' })
-      expect(run).not.toThrow()
-    }
-  })
+describe.skipIf(NATS_SERVER === undefined || process.platform !== 'linux')(
+  'what docs/guides/clustering.md shows, run',
+  () => {
+    test('nats.conf - nats-server takes it, with the command of each service', () => {
+      const hosts = hostsOf(SERVERS.map(([name]) => name))
+      for (const [name, definition] of SERVERS) {
+        const file = writeNatsConf(hosts.get(name) ?? '', hosts)
+        const run = () => execFileSync(NATS_SERVER ?? '', ['-t', ...argumentsOf(definition, file)], { stdio: 'pipe' })
+        expect(run).not.toThrow()
+      }
+    })
 
-  test('compose file - its servers and a node with its environment are a cluster that takes and gives messages', async () => {
-    const hosts = hostsOf([...SERVERS, ...NODES].map(([name]) => name))
-    for (const [name, definition] of SERVERS) {
-      const address = hosts.get(name) ?? ''
-      const file = writeNatsConf(address, hosts)
-      const server = spawn(NATS_SERVER ?? '', [...argumentsOf(definition, file), '-a', address], { stdio: 'ignore' })
-      onTestFinished(async () => {
-        if (server.exitCode !== null) return
-        const exited = once(server, 'exit')
-        server.kill('SIGKILL')
-        await exited
+    test('compose file - its servers and a node with its environment are a cluster that takes and gives messages', async () => {
+      const hosts = hostsOf([...SERVERS, ...NODES].map(([name]) => name))
+      for (const [name, definition] of SERVERS) {
+        const address = hosts.get(name) ?? ''
+        const file = writeNatsConf(address, hosts)
+        const server = spawn(NATS_SERVER ?? '', [...argumentsOf(definition, file), '-a', address], { stdio: 'ignore' })
+        onTestFinished(async () => {
+          if (server.exitCode !== null) return
+          const exited = once(server, 'exit')
+          server.kill('SIGKILL')
+          await exited
+        })
+      }
+      const nodes = NODES.map(([name, { environment = {} }]) => {
+        const address = hosts.get(name) ?? ''
+        const given = Object.entries(environment).map(([key, value]) => [key, withAddresses(String(value), hosts)])
+        // Each container has every address and port for itself.
+        const own = { HTTP_HOST: address, API_HOST: address, STORE_PATH: temporaryFolder() }
+        expect(environment['HTTP_HOST']).toBe('0.0.0.0')
+        return new Cli({ env: { ...(Object.fromEntries(given) as Record<string, string>), ...own } })
       })
-    }
-    const nodes = NODES.map(([name, { environment = {} }]) => {
-      const address = hosts.get(name) ?? ''
-      const given = Object.entries(environment).map(([key, value]) => [key, withAddresses(String(value), hosts)])
-      // Each container has every address and port for itself.
-      const own = { HTTP_HOST: address, API_HOST: address, STORE_PATH: temporaryFolder() }
-      expect(environment['HTTP_HOST']).toBe('0.0.0.0')
-      return new Cli({ env: { ...(Object.fromEntries(given) as Record<string, string>), ...own } })
-    })
-    const ready = await Promise.all(nodes.map((node) => node.ready()))
-    // The ports that the front, which is not run here, passes requests to.
-    expect(ready.map(({ http }) => http)).toEqual(NODES.map(([name]) => `http://${hosts.get(name)}:9090`))
-    const [one, two] = ready
-    await callTool(one!.http, 'queue_send', { channel: 'q', body: 'through the cluster' })
-    const { structured } = await callTool(two!.http, 'queue_receive', {
-      channel: 'q',
-      max_messages: 1,
-      wait_timeout_seconds: 20,
-    })
-    expect(structured).toMatchObject({ messages: [{ body: 'through the cluster' }] })
-    for (const node of nodes) expect(node.stdout).not.toMatch(/max_payload|stored by one NATS server/)
-  }, 90_000)
+      const ready = await Promise.all(nodes.map((node) => node.ready()))
+      // The ports that the front, which is not run here, passes requests to.
+      expect(ready.map(({ http }) => http)).toEqual(NODES.map(([name]) => `http://${hosts.get(name)}:9090`))
+      const [one, two] = ready
+      await callTool(one!.http, 'queue_send', { channel: 'q', body: 'through the cluster' })
+      const { structured } = await callTool(two!.http, 'queue_receive', {
+        channel: 'q',
+        max_messages: 1,
+        wait_timeout_seconds: 20,
+      })
+      expect(structured).toMatchObject({ messages: [{ body: 'through the cluster' }] })
+      for (const node of nodes) expect(node.stdout).not.toMatch(/max_payload|stored by one NATS server/)
+    }, 90_000)
 
-  test('manifests - a node with the environment of the pod is alive while NATS is away, and ready when it is there', async () => {
-    const nats = await startNats()
-    await nats.stop()
-    const [address = ''] = hostsOf(['pod']).values()
-    const env = {
-      ...(podEnvironment as Record<string, string>),
-      NATS_SERVERS: nats.url,
-      // One server stands for the chart's three.
-      NATS_REPLICAS: '1',
-      HTTP_HOST: address,
-      API_HOST: address,
-    }
-    const node = new Cli({ env: { ...env, STORE_PATH: temporaryFolder() } })
-    const probe = async ({ httpGet: { path, port } }: typeof container.readinessProbe): Promise<number> => {
-      const { containerPort } = container.ports.find(({ name }) => name === port)!
-      return (await fetch(`http://${address}:${containerPort}${path}`)).status
-    }
-    await expect.poll(() => probe(container.livenessProbe).catch(() => 0), PATIENT).toBe(200)
-    expect(await probe(container.readinessProbe)).toBe(503)
-    await nats.start()
-    await node.ready()
-    expect(await probe(container.readinessProbe)).toBe(200)
-    const [{ targetPort }] = service.spec.ports as [(typeof service.spec.ports)[number]]
-    const { containerPort } = container.ports.find(({ name }) => name === targetPort)!
-    const sent = await callTool(`http://${address}:${containerPort}`, 'queue_send', { channel: 'q', body: 'x' })
-    expect(sent).toMatchObject({ isError: false })
-  }, 60_000)
-})
+    test('manifests - a node with the environment of the pod is alive while NATS is away, and ready when it is there', async () => {
+      const nats = await startNats()
+      await nats.stop()
+      const [address = ''] = hostsOf(['pod']).values()
+      const env = {
+        ...(podEnvironment as Record<string, string>),
+        NATS_SERVERS: nats.url,
+        // One server stands for the chart's three.
+        NATS_REPLICAS: '1',
+        HTTP_HOST: address,
+        API_HOST: address,
+      }
+      const node = new Cli({ env: { ...env, STORE_PATH: temporaryFolder() } })
+      const probe = async ({ httpGet: { path, port } }: typeof container.readinessProbe): Promise<number> => {
+        const { containerPort } = container.ports.find(({ name }) => name === port)!
+        return (await fetch(`http://${address}:${containerPort}${path}`)).status
+      }
+      await expect.poll(() => probe(container.livenessProbe).catch(() => 0), PATIENT).toBe(200)
+      expect(await probe(container.readinessProbe)).toBe(503)
+      await nats.start()
+      await node.ready()
+      expect(await probe(container.readinessProbe)).toBe(200)
+      const [{ targetPort }] = service.spec.ports as [(typeof service.spec.ports)[number]]
+      const { containerPort } = container.ports.find(({ name }) => name === targetPort)!
+      const sent = await callTool(`http://${address}:${containerPort}`, 'queue_send', { channel: 'q', body: 'x' })
+      expect(sent).toMatchObject({ isError: false })
+    }, 60_000)
+  },
+)

@@ -423,8 +423,8 @@ describe('mistakes', () => {
 })
 
 describe('documents', () => {
-  test('configuration - docs/configuration.md is what the schema says (npm run docs -w signalbox)', () => {
-    const page = readFileSync(new URL('../../../docs/configuration.md', import.meta.url), 'utf8')
+  test('configuration - docs/reference/configuration.md is what the schema says (npm run docs -w signalbox)', () => {
+    const page = readFileSync(new URL('../../../docs/reference/configuration.md', import.meta.url), 'utf8')
     expect(page).toBe(configurationPage())
   })
 

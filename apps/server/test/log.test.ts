@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import pino from 'pino'
 import { expect, test } from 'vitest'
 
-import { LOG_FORM } from '../src/log.ts'
+import { LOG_FORM } from '../src/logging/logger.ts'
 
 const SOURCE = new URL('../src/', import.meta.url)
 

@@ -5,9 +5,9 @@ import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createConfig } from '../src/config/load.ts'
-import { Health } from '../src/health.ts'
-import { createManagementListener } from '../src/listeners/management.ts'
-import { createManagementApi } from '../src/management-api.ts'
+import { Health } from '../src/health/health.ts'
+import { createManagementListener } from '../src/listeners/management-listener.ts'
+import { createManagementApi } from '../src/management/management-api.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { RawConnection } from './support/socket.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { RequestDurations } from '../src/metrics/requests.ts'
+import { RequestDurations } from '../src/http/request-metrics.ts'
 import { callAgent, register, startAgent } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'

@@ -13,7 +13,7 @@ import { PATIENT } from './support/nodes.ts'
 import { temporaryFolder } from './support/temp.ts'
 import { certificate } from './support/tls.ts'
 
-const PAGE = readFileSync(join(APP, '..', '..', 'docs', 'security.md'), 'utf8')
+const PAGE = readFileSync(join(APP, '..', '..', 'docs', 'guides', 'security.md'), 'utf8')
 const [, CONFIG = ''] = /```\n(# nats\.conf for servers[^]*?)```/.exec(PAGE) ?? []
 
 /** A nats-server with the configuration of the page; what only its readers have is replaced. */
@@ -45,7 +45,7 @@ const SEND: QueueSend = { ...MESSAGE, delayMs: 0, expirationMs: 0, maxReceiveCou
 const RECEIVE = { maxMessages: 1, waitMs: 10_000, leaseMs: 60_000, clientId: CLIENT }
 const REPLY: Reply = { executed: true, error: '', body: encodeText('answer'), metadata: '', tags: {} }
 
-describe.skipIf(NATS_SERVER === undefined)('what docs/security.md says of NATS', () => {
+describe.skipIf(NATS_SERVER === undefined)('what docs/guides/security.md says of NATS', () => {
   test('NATS - the permissions of the page are enough for all that nodes do, and nobody else is let in', async () => {
     const nats = await startSecured()
     const problems: EngineProblem[] = []

@@ -4,7 +4,8 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig } from '../src/config/load.ts'
-import { warnOfOpenNats } from '../src/security/nats-warnings.ts'
+import { maskedConfig } from '../src/config/masked.ts'
+import { warnOfOpenEngine } from '../src/engine/engines.ts'
 import { startServer } from '../src/server.ts'
 import { startNats } from './support/nodes.ts'
 
@@ -36,7 +37,7 @@ test.each<[string, PartialConfig['nats'], readonly string[]]>([
   ['TLS and a certificate', { servers: ['nats-1:4222'], tls: OWN }, []],
 ])('S7 - NATS that others reach without credentials or TLS is warned of: %s', (_, nats, missing) => {
   const { lines, log } = collector()
-  warnOfOpenNats(log, createConfig({ engine: 'nats', ...(nats && { nats }) }))
+  warnOfOpenEngine(log, createConfig({ engine: 'nats', ...(nats && { nats }) }))
   expect(lines.flatMap(({ msg }) => Array.from(msg.matchAll(/without (\w+) \(/g), ([, what]) => what))).toEqual(missing)
   expect(JSON.stringify(lines)).not.toContain('secret')
 })
@@ -51,4 +52,9 @@ test.skipIf(NATS_SERVER === undefined)('S7 - a server warns at its start of NATS
   onTestFinished(() => server.close())
   const told = lines.filter(({ msg }) => msg.startsWith('NATS is on another machine'))
   expect(told).toEqual([expect.objectContaining({ servers: [servers[0]?.slice('nats://'.length)] })])
+})
+
+test('configuration - operators see the addresses of NATS servers without their passwords', () => {
+  const config = createConfig({ engine: 'nats', nats: { servers: [PASSWORD, 'nats-2:4222'] } })
+  expect(maskedConfig(config)).toMatchObject({ nats: { servers: ['nats://box:…@nats-1:4222', 'nats-2:4222'] } })
 })

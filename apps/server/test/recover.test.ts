@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { encodeText } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
 
-import type { HealthState } from '../src/health.ts'
+import type { HealthState } from '../src/health/health.ts'
 import { runCli } from './support/cli.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'

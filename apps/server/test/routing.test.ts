@@ -5,7 +5,7 @@ import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createConfig } from '../src/config/load.ts'
-import { openRoutingFile } from '../src/routing-file.ts'
+import { openRoutingFile } from '../src/routing/routing-file.ts'
 import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'

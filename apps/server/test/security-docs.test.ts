@@ -13,18 +13,18 @@ import { temporaryFolder } from './support/temp.ts'
 import { certificate, fetchTls, tlsClient } from './support/tls.ts'
 import { file } from './support/tokens.ts'
 
-const PAGE = readFileSync(join(import.meta.dirname, '../../../docs/security.md'), 'utf8')
+const PAGE = readFileSync(join(import.meta.dirname, '../../../docs/guides/security.md'), 'utf8')
 
 /** The YAML on the page that holds this text. */
 function yamlWith(text: string): string {
   const found = [...PAGE.matchAll(/```yaml\n([^]*?)```/g)]
     .map(([, yaml = '']) => yaml)
     .find((yaml) => yaml.includes(text))
-  if (found === undefined) throw new Error(`docs/security.md has no YAML with ${text}`)
+  if (found === undefined) throw new Error(`docs/guides/security.md has no YAML with ${text}`)
   return found
 }
 
-test('S1, S4, S8 - the hardened configuration of docs/security.md starts, and is closed', async () => {
+test('S1, S4, S8 - the hardened configuration of docs/guides/security.md starts, and is closed', async () => {
   const policy = file(yamlWith('rules:'))
   const yaml = yamlWith('# signalbox.yaml')
     .replace('/etc/signalbox/policy.yaml', policy)
@@ -47,7 +47,7 @@ test('S1, S4, S8 - the hardened configuration of docs/security.md starts, and is
   expect((await fetch(`${api.url}/metrics`)).status).toBe(401)
 })
 
-test('S4 - the policy of docs/security.md does what its comments say', async () => {
+test('S4 - the policy of docs/guides/security.md does what its comments say', async () => {
   const parse = await policyParser()
   const authorization = new Authorization(parse(yamlWith('rules:')))
   const permits = (clientId: string, action: PolicyAction, pattern: PolicyPattern, channel: string) =>
@@ -62,7 +62,7 @@ test('S4 - the policy of docs/security.md does what its comments say', async () 
   expect(permits('assistant-1', 'call', 'agents', 'payroll')).toBe(false)
 })
 
-test('S4 - docs/security.md lists every action and pattern', () => {
+test('S4 - docs/guides/security.md lists every action and pattern', () => {
   for (const action of POLICY_ACTIONS) expect(PAGE).toContain(`| \`${action}\``)
   for (const pattern of POLICY_PATTERNS) expect(PAGE).toContain(`\`${pattern}\``)
 })

@@ -18,7 +18,7 @@ import type {
  * once it is aborted and leaves nothing behind.
  */
 export interface Engine {
-  /** Short and stable, such as `embedded` or `nats`. */
+  /** Short and stable: the value of the setting that selects the engine. */
   readonly name: string
   readonly capabilities: EngineCapabilities
   readonly limits: EngineLimits
@@ -43,6 +43,8 @@ export interface EngineCapabilities {
   readonly peekHidesLeased: boolean
   /** A lease can be settled on another node than the one that granted it. */
   readonly leaseSurvivesNode: boolean
+  /** Messages live on other machines: calls fail while those are out of reach, and work again once they are back. */
+  readonly remoteStorage: boolean
   /** The most delayed messages one queue holds; 0 is no limit. */
   readonly maxDelayedPerQueue: number
   /** Expired messages are removed also while no node of the broker runs, some time after their expiry. */

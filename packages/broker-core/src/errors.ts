@@ -2,7 +2,7 @@
  * Every way a Broker or Engine call can fail, in one table.
  *
  * Codes are stable and part of the public surface: connectors map them to their protocol in one table each, and
- * `docs/errors.md` lists them. `details` carries what a program needs to react; the message tells a person what to do.
+ * `docs/reference/errors.md` lists them. `details` carries what a program needs to react; the message tells a person what to do.
  */
 export const BROKER_ERRORS = {
   /** An argument of the call itself is missing, mistyped or out of range. `details.argument`, `details.allowed`. */

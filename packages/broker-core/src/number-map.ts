@@ -5,7 +5,7 @@ const FEWEST = 16
  * which was a tenth of what receiving cost.
  */
 const KEPT = 1_024
-/** Spreads neighbours over the table: 2³² divided by the golden ratio. */
+/** Spreads neighbors over the table: 2³² divided by the golden ratio. */
 const SPREAD = 0x9e3779b1
 
 /**

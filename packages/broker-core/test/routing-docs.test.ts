@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 import { compileCesql, parseRoutingTable } from '@signalbox/broker-core'
 
-const page = readFileSync(new URL('../../../docs/routing.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../../docs/guides/routing.md', import.meta.url), 'utf8')
 
 const tables = Array.from(page.matchAll(/```json\n([^]*?)```/g), ([, source = '']) => source)
 

@@ -18,7 +18,7 @@ export const CE_ERRORS = {
     status: 415,
     when: 'the request is neither of a CloudEvents media type nor has it a ce-specversion header, or it is encoded',
   },
-  /** `data.limit` says which: see docs/limits.md. `Retry-After` says when to try again. */
+  /** `data.limit` says which: see docs/reference/limits.md. `Retry-After` says when to try again. */
   TOO_MANY_REQUESTS: { status: 429, when: 'a limit of the caller or of the server is reached' },
   STREAM_LIMIT: { status: 429, when: 'as many subscriptions are open as may be' },
   INTERNAL: { status: 500, when: 'a failure of the server itself' },

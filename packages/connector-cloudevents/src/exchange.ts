@@ -20,7 +20,7 @@ export interface Answer {
 }
 
 /** The reply envelope as JSON text. `data` is JSON text. */
-export function envelopeText(isError: boolean, message: string, data: string): string {
+function envelopeText(isError: boolean, message: string, data: string): string {
   return `{"is_error":${isError},"message":${JSON.stringify(message)},"data":${data}}`
 }
 

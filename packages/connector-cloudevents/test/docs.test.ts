@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 import { routeDocs } from './route-docs.ts'
 
-const file = join(import.meta.dirname, '../../../docs/cloudevents.md')
+const file = join(import.meta.dirname, '../../../docs/reference/cloudevents.md')
 const MARKS = /(<!-- routes: made of the schemas -->\n).*(<!-- end -->)/s
 
 /** Without what a formatter does to a table. */

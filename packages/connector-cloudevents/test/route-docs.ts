@@ -4,7 +4,7 @@ import { IGNORED_PARAMETERS } from '../src/routes/parameter-types.ts'
 /** The page says of these in one sentence. */
 const IGNORED: ReadonlySet<unknown> = new Set(Object.values(IGNORED_PARAMETERS))
 
-/** The section on routes of docs/cloudevents.md, made of the schemas that check the queries. */
+/** The section on routes of docs/reference/cloudevents.md, made of the schemas that check the queries. */
 export function routeDocs(): string {
   return CE_ROUTES.map(({ name, method, summary, query }) => {
     const required: readonly string[] = query.required ?? []

@@ -23,6 +23,7 @@ import { LATEST_REVISION } from './wire/revisions.ts'
 export class McpExchange extends JsonRpcExchange {
   readonly #onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined
   readonly #named: ProtocolHeaders
+  #accepted: Accepted | undefined
   /** What the request speaks: what it named if that is one of ours, else the latest (M1). */
   revision: Revision
   sessionId: string | undefined
@@ -50,7 +51,8 @@ export class McpExchange extends JsonRpcExchange {
   }
 
   get accepted(): Accepted {
-    return acceptedBy(this.request.headers.accept)
+    this.#accepted ??= acceptedBy(this.request.headers.accept)
+    return this.#accepted
   }
 
   /** A JSON-RPC success; `result` is JSON text. */

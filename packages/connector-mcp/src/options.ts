@@ -67,7 +67,7 @@ export interface McpOptions {
   readonly hooks?: McpHooks
 }
 
-export const INSTRUCTIONS =
+const INSTRUCTIONS =
   'Signalbox is a message broker. Queues hold a message until one receiver takes it; events reach whoever listens now; ' +
   'an events store keeps its events in order for reading again; commands and queries wait for one subscriber to answer. ' +
   'A channel is created by its first use, and the same name may be used in each of the five types. ' +

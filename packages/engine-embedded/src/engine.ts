@@ -59,6 +59,7 @@ class ComposedEngine implements EmbeddedEngine {
     exactNackOrder: true,
     peekHidesLeased: true,
     leaseSurvivesNode: false,
+    remoteStorage: false,
     maxDelayedPerQueue: 0,
     expiryWithoutNode: false,
   } as const

@@ -1,6 +1,7 @@
 import type { ChannelType } from '@signalbox/broker-core'
 
 import { EmbeddedEngineError } from './errors.ts'
+import { DEFAULT_MAX_CHANNELS } from './settings.ts'
 
 /** How {@link openEmbeddedEngine} opens a store. */
 export interface EmbeddedEngineOptions {
@@ -69,7 +70,7 @@ export function settingsOf(options: EmbeddedEngineOptions): Settings {
     path: options.path,
     maxMessageBytes: whole('maxMessageBytes', options.maxMessageBytes, 64 * 1024 * 1024, 1, MAX_MESSAGE_BYTES),
     // The limit is always a number on the port; what cannot be reached is no limit.
-    maxChannels: whole('maxChannels', options.maxChannels, 10_000) || Number.MAX_SAFE_INTEGER,
+    maxChannels: whole('maxChannels', options.maxChannels, DEFAULT_MAX_CHANNELS) || Number.MAX_SAFE_INTEGER,
     queueMaxMessages: whole('queueMaxMessages', options.queueMaxMessages, 0),
     queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),
     logMaxAgeMs: whole('logMaxAgeMs', options.logMaxAgeMs, 0),

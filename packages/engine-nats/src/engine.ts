@@ -38,6 +38,7 @@ const CAPABILITIES = {
   exactNackOrder: false,
   peekHidesLeased: false,
   leaseSurvivesNode: true,
+  remoteStorage: true,
   maxDelayedPerQueue: MAX_DELAYED,
 } as const
 

@@ -1,5 +1,5 @@
 import type { Static, TSchema } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 
 /** A text of another node, or of the servers, as what the schema says; undefined when it is something else. */
 export function jsonOf<T extends TSchema>(schema: T, text: string): Static<T> | undefined {

@@ -1,4 +1,5 @@
 import { NatsEngineError } from './errors.ts'
+import { DEFAULT_MAX_CHANNELS } from './settings.ts'
 
 /** How {@link openNatsEngine} finds its cluster, and what it allows. */
 export interface NatsEngineOptions {
@@ -97,7 +98,7 @@ export function settingsOf(options: NatsEngineOptions): Settings {
     prefix,
     maxMessageBytes: whole('maxMessageBytes', options.maxMessageBytes, 64 * 1024 * 1024, 1),
     // The limit is always a number on the port; what cannot be reached is no limit.
-    maxChannels: whole('maxChannels', options.maxChannels, 1_000) || Number.MAX_SAFE_INTEGER,
+    maxChannels: whole('maxChannels', options.maxChannels, DEFAULT_MAX_CHANNELS) || Number.MAX_SAFE_INTEGER,
     queueMaxMessages: whole('queueMaxMessages', options.queueMaxMessages, 0),
     queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),
     logMaxAgeMs: whole('logMaxAgeMs', options.logMaxAgeMs, 0),

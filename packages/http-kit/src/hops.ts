@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
 /** The header that counts the brokers a request to an agent has come through, in lower case. */
-export const HOPS_HEADER = 'x-broker-hops'
+const HOPS_HEADER = 'x-broker-hops'
 
 /** The most brokers that a request may have come through. */
 export const MAX_HOPS = 8

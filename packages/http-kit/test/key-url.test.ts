@@ -13,7 +13,7 @@ const OLD = ecKey('old')
 const NEW = ecKey('new')
 
 /** Short times, so that a test sees them pass. */
-const TIMES: KeyUrlTimes = { maxAgeMs: 600_000, cooldownMs: 200, retryMs: 50, timeoutMs: 300 }
+const TIMES: KeyUrlTimes = { maxAgeMs: 600_000, cooldownMs: 200, retryMs: 50, timeoutMs: 20_000 }
 
 function open(jwksUrl: string, times: KeyUrlTimes = {}): BearerAuthenticator & { readonly told: string[] } {
   const told: string[] = []

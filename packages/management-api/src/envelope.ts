@@ -30,7 +30,7 @@ export const failureSchema = Type.Object({
   error: Type.Literal(true),
   error_string: Type.String({ description: 'What is wrong, and what is allowed.' }),
   data: Type.Union([
-    Type.Object({ code: Type.String({ description: 'Stable; docs/errors.md lists them all.' }) }),
+    Type.Object({ code: Type.String({ description: 'Stable; docs/reference/errors.md lists them all.' }) }),
     Type.Null(),
   ]),
 })

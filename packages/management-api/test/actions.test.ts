@@ -166,8 +166,8 @@ test('M7 - null for an optional argument is the same as leaving it out', async (
   expect(sent).toMatchObject({ error: false, data: { channel: 'nulls', sequence: 1 } })
   const required = await act('send_queue_message', { channel: 'nulls', body: null })
   expect(required).toMatchObject({ error: true, data: { problems: [{ argument: 'body', given: 'null' }] } })
-  const unknown = await act('send_queue_message', { channel: 'nulls', body: 'x', colour: null })
-  expect(unknown).toMatchObject({ error: true, data: { problems: [{ argument: 'colour' }] } })
+  const unknown = await act('send_queue_message', { channel: 'nulls', body: 'x', color: null })
+  expect(unknown).toMatchObject({ error: true, data: { problems: [{ argument: 'color' }] } })
 })
 
 test('M7 - arguments are strict, every problem is named, and nothing happens', async () => {
@@ -177,7 +177,7 @@ test('M7 - arguments are strict, every problem is named, and nothing happens', a
     tags: { a: 1 },
     delay_seconds: '5',
     max_receive_count: -1,
-    colour: 'red',
+    color: 'red',
   })
   expect([error, data.code]).toEqual([true, 'ARGUMENT_INVALID'])
   for (const name of [
@@ -186,7 +186,7 @@ test('M7 - arguments are strict, every problem is named, and nothing happens', a
     'tags.a',
     'delay_seconds',
     'max_receive_count',
-    'colour is unknown',
+    'color is unknown',
   ])
     expect(error_string).toContain(name)
   expect(data.problems).toHaveLength(6)

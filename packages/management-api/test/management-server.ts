@@ -48,7 +48,7 @@ export interface ManagementServer {
   readonly close: () => Promise<void>
 }
 
-export const NODE = { ready: true, healthy: true, node: 'n1', version: '1.2.3', engine: 'embedded', uptime_seconds: 1 }
+const NODE = { ready: true, healthy: true, node: 'n1', version: '1.2.3', engine: 'embedded', uptime_seconds: 1 }
 
 /** A management listener over a real engine, on a free port. */
 export async function manage({

@@ -1,4 +1,4 @@
-/** Every way a call to the registry can fail: its HTTP status, and when. `docs/errors.md` lists the codes. */
+/** Every way a call to the registry can fail: its HTTP status, and when. `docs/reference/errors.md` lists the codes. */
 export const REGISTRY_ERRORS = {
   /** `details` lists every problem: `{field, given?, allowed}`. */
   CARD_INVALID: { status: 400, when: 'the agent card is not valid, or its url may not be called' },

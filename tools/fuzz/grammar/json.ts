@@ -25,7 +25,7 @@ const number = fc.oneof(
  * once it has parsed an object with a backslash for a key in the same place: after `{"x":1,"\\":1}` the second key of
  * `{"x":1,"\u0079":1}` is a backslash too (Node 24.21; Node 20 is right).
  */
-export const jsonString: Arbitrary<string> = fc.oneof(
+const jsonString: Arbitrary<string> = fc.oneof(
   phrase.map((text) => JSON.stringify(text)),
   word.map((text) => (text.length === 1 ? JSON.stringify(text) : `"${escaped(text)}"`)),
 )

@@ -69,7 +69,7 @@ const body = fc.oneof(
 )
 
 /** Values for arguments and parameters by their names, as JSON text. */
-export const ARGUMENTS: Readonly<Record<string, Arbitrary<string>>> = {
+const ARGUMENTS: Readonly<Record<string, Arbitrary<string>>> = {
   channel: quoted(channelName),
   body,
   metadata: body,

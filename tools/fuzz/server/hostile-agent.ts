@@ -19,7 +19,7 @@ export interface HostileReply {
 }
 
 /** What a request says to get one of the replies that were laid out. */
-export const REPLY_KEY = /reply-key-(\d+)/
+const REPLY_KEY = /reply-key-(\d+)/
 
 const DEFAULT: HostileReply = {
   status: '200 OK',

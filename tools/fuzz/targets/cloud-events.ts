@@ -24,7 +24,7 @@ const INTERNAL: ReadonlySet<string> = new Set(['INTERNAL', 'CONFLICT'])
 function checkRoundTrip({ message: { body, tags } }: IncomingEvent): void {
   const message = { id: 'i', clientId: 'c', channel: 'c', metadata: '', timestamp: 0, body, tags }
   const { text, isEvent } = eventText('queues', message)
-  assertHolds('a stored event is not recognised as one', isEvent)
+  assertHolds('a stored event is not recognized as one', isEvent)
   assertHolds('an event is on several lines', !/[\r\n]/.test(text))
   let again: IncomingEvent
   try {

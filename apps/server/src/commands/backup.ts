@@ -1,9 +1,8 @@
 import process from 'node:process'
 
-import { backupStore, EmbeddedEngineError } from '@signalbox/engine-embedded'
-
 import { fromFlags } from '../config/flags.ts'
 import { loadConfig } from '../config/load.ts'
+import { backUpStore } from '../engine/engines.ts'
 import { ServerError } from '../errors.ts'
 import { readCommandLine } from './arguments.ts'
 import { helpWanted, USAGE } from './usage.ts'
@@ -24,16 +23,6 @@ export async function backupCommand(
     throw new ServerError('CONFIG_INVALID', [`backup: allowed is ${USAGE.backup}`])
   const flags = ['store-path', 'config'].flatMap((name) => (option(name) === '' ? [] : [`--${name}=${option(name)}`]))
   const { config } = await loadConfig({ flags: fromFlags(flags), env })
-  if (config.engine !== 'embedded') {
-    throw new ServerError('CONFIG_INVALID', [
-      `backup: the engine is ${config.engine}, whose messages are not in a store of this machine; allowed is embedded`,
-    ])
-  }
-  try {
-    const { file: written, bytes } = backupStore(config.store.path, file)
-    process.stdout.write(`${written}: ${bytes} bytes\n`)
-  } catch (error) {
-    if (!(error instanceof EmbeddedEngineError)) throw error
-    throw new ServerError('START_FAILED', [`backup: ${error.message}`], { cause: error })
-  }
+  const { file: written, bytes } = await backUpStore(config, file)
+  process.stdout.write(`${written}: ${bytes} bytes\n`)
 }

@@ -1,7 +1,6 @@
 import process from 'node:process'
 
-import { EmbeddedEngineError, recoverStore } from '@signalbox/engine-embedded'
-
+import { recoverStore } from '../engine/engines.ts'
 import { ServerError } from '../errors.ts'
 import { readCommandLine } from './arguments.ts'
 import { helpWanted, USAGE } from './usage.ts'
@@ -16,12 +15,7 @@ export async function recoverCommand(args: readonly string[]): Promise<void> {
   const [from, to, ...more] = readCommandLine('recover', args, {}).positionals
   if (from === undefined || to === undefined || more.length > 0)
     throw new ServerError('CONFIG_INVALID', [`recover: allowed is ${USAGE.recover}`])
-  try {
-    const { file, bytes, channels, messages, leftOut } = recoverStore(from, to)
-    process.stdout.write(`${file}: ${channels} channels, ${messages} messages, ${bytes} bytes\n`)
-    for (const line of leftOut) process.stdout.write(`left out: ${line}\n`)
-  } catch (error) {
-    if (!(error instanceof EmbeddedEngineError)) throw error
-    throw new ServerError('START_FAILED', [`recover: ${error.message}`], { cause: error })
-  }
+  const { file, bytes, channels, messages, leftOut } = await recoverStore(from, to)
+  process.stdout.write(`${file}: ${channels} channels, ${messages} messages, ${bytes} bytes\n`)
+  for (const line of leftOut) process.stdout.write(`left out: ${line}\n`)
 }

@@ -39,26 +39,17 @@ export function helpText(): string {
   return lines.join('\n')
 }
 
-/** The text of `docs/configuration.md`. */
+/** The text of `docs/reference/configuration.md`. */
 export function configurationPage(): string {
   const lines = [
     '# Configuration',
     '',
     '<!-- Generated from apps/server/src/config/schema.ts by `npm run docs -w signalbox`. Do not edit. -->',
     '',
-    'Every setting can be given in four ways; later wins:',
-    '',
-    '1. its default,',
-    '2. a YAML file: `--config signalbox.yaml`, with the keys below as sections, in upper or lower case,',
-    '3. an environment variable,',
-    '4. a flag.',
-    '',
-    'The same setting in each of them:',
-    '',
-    '```yaml',
-    'http:',
-    '  port: 9091',
-    '```',
+    ...wrapped(
+      'After this page you can set every option of the server. Every setting is an environment variable, a flag and a key of a YAML file. The same setting in each form:',
+      WIDTH,
+    ),
     '',
     '```sh',
     'HTTP_PORT=9091 npm start',
@@ -68,12 +59,26 @@ export function configurationPage(): string {
     'npm start -- --http-port=9091',
     '```',
     '',
-    'Lists are written with commas in environment variables and flags; in the file also as YAML lists. `--print-config` shows the effective settings and where',
-    'each came from, in a form that `--config` reads; `--help` lists them all.',
+    '```yaml',
+    '# signalbox.yaml, for npm start -- --config signalbox.yaml',
+    'http:',
+    '  port: 9091',
+    '```',
     '',
-    'A mistake stops the start, with exit code 2 and a line for each key that says what was given and what is allowed: a value that is not allowed, an unknown key',
-    'or flag, or an unknown environment variable under a prefix that is ours (`AUTHENTICATION_`, `STORE_`, `QUEUE_`, `CORS_`, `NATS_`, `CONNECTORS…` and the',
-    'like). Variables that Kubernetes sets for services (`STORE_SERVICE_HOST`) are left alone.',
+    ...wrapped(
+      'If a setting is given more than once, a flag wins over the environment, the environment over the file, and the file over the default.',
+      WIDTH,
+    ),
+    '',
+    '- **Lists** are separated by commas. The file also accepts YAML lists.',
+    '- **`--print-config`** prints the effective settings and the source of each, for use with `--config`.',
+    '- **`--help`** lists all settings.',
+    '- **Keys** of the file may be in upper or lower case.',
+    '',
+    ...wrapped(
+      'An invalid value, an unknown key or an unknown flag stops the start with exit code 2. stderr has one line for each, with the value and the allowed values. Unknown environment variables with a prefix of Signalbox (`AUTHENTICATION_`, `STORE_`, `QUEUE_`, `CORS_`, `NATS_`, `CONNECTORS…`, …) are errors too. Variables that Kubernetes sets for services (`STORE_SERVICE_HOST`) are ignored.',
+      WIDTH,
+    ),
   ]
   for (const { title, settings } of SETTING_GROUPS) {
     lines.push('', `## ${title === 'Signalbox' ? 'General' : title}`, '')
@@ -87,7 +92,7 @@ function entry({ key, env, flag, schema }: Setting): string[] {
   return [
     `### \`${env}\``,
     '',
-    schema.description,
+    ...wrapped(schema.description, WIDTH),
     '',
     `- key \`${key}\`, flag \`--${flag}\``,
     `- default: \`${defaultText(schema.default)}\``,

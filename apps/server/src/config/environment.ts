@@ -1,3 +1,4 @@
+import { ENGINE_PREFIXES } from '../engine/engines.ts'
 import { SETTINGS } from './settings.ts'
 import { mostSimilar } from './similar.ts'
 import type { Given } from './value.ts'
@@ -15,7 +16,7 @@ const OUR_PREFIXES = [
   'AUTHORIZATION_',
   'CONNECTORS',
   'CORS_',
-  'NATS_',
+  ...ENGINE_PREFIXES,
   'QUEUE_',
   'ROUTING_',
   'SECURITY_',
@@ -23,7 +24,7 @@ const OUR_PREFIXES = [
   'STORE_',
 ]
 
-/** What Kubernetes and Docker put into the environment for a service that happens to be called `store` or `nats`. */
+/** What Kubernetes and Docker put into the environment for a service that happens to be called `store`. */
 const SERVICE_LINK =
   /^[A-Z0-9_]+_(?:SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)?)$/
 

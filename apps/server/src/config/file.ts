@@ -16,7 +16,7 @@ export async function fromFile(file: string): Promise<{ given: Given[]; problems
     return { given: [], problems: [`--config: ${messageOf(error)}; allowed: a YAML file`] }
   }
   // Only those who have a file load the parser.
-  const { parseYaml } = await import('../yaml.ts')
+  const { parseYaml } = await import('../files/yaml.ts')
   const given: Given[] = []
   const problems: string[] = []
   const parsed = parseYaml(text)

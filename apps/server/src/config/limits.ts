@@ -4,7 +4,7 @@ import { count, group, integer } from './setting-types.ts'
 
 const { caller, process } = DEFAULT_LIMITS
 
-/** What callers may hold at a time: docs/limits.md says what each default means. */
+/** What callers may hold at a time: docs/reference/limits.md says what each default means. */
 export const LIMITS = group('Limits', {
   caller: group('Limits of one caller: a ClientID. 0 is no limit', {
     requestsPerSecond: count(caller.requestsPerSecond, {

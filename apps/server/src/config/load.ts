@@ -1,6 +1,7 @@
 import { TrustedProxies } from '@signalbox/http-kit'
-import { Value } from 'typebox/value'
+import { Parse } from 'typebox/schema'
 
+import { defaultMaxChannels } from '../engine/engines.ts'
 import { ServerError } from '../errors.ts'
 import { fromEnvironment } from './environment.ts'
 import { fromFile } from './file.ts'
@@ -66,9 +67,6 @@ export function createConfig(partial: PartialConfig = {}): Config {
   return assemble(given, problems).config
 }
 
-/** Streams and consumers of a cluster cost it memory and CPU while they idle, so that it holds fewer (C4). */
-const NATS_MAX_CHANNELS = 1_000
-
 function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
   const values = new Map<string, SettingValue>(SETTINGS.map(({ key, schema }) => [key, schema.default]))
   const origins = new Map<string, Origin>(SETTINGS.map(({ key }) => [key, 'default']))
@@ -81,9 +79,8 @@ function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
       origins.set(one.setting.key, one.origin)
     }
   }
-  if (values.get('engine') === 'nats' && origins.get('maxChannels') === 'default') {
-    values.set('maxChannels', NATS_MAX_CHANNELS)
-  }
+  const maxChannels = defaultMaxChannels(values.get('engine'))
+  if (maxChannels !== undefined && origins.get('maxChannels') === 'default') values.set('maxChannels', maxChannels)
   const config = nested(values)
   if (problems.length === 0) problems.push(...conflicts(config))
   if (problems.length > 0) throw new ServerError('CONFIG_INVALID', problems)
@@ -125,7 +122,7 @@ function nested(values: ReadonlyMap<string, SettingValue>): Config {
     }
     section[path.at(-1) ?? key] = values.get(key)
   }
-  return Value.Parse(CONFIG_SCHEMA, root)
+  return Parse(CONFIG_SCHEMA, root)
 }
 
 function valueAt(tree: unknown, path: readonly string[]): unknown {

@@ -1,9 +1,10 @@
+import { withoutPasswords } from '../engine/engines.ts'
 import type { Config } from './schema.ts'
 import { HIDDEN, SETTINGS } from './settings.ts'
 
-/** The effective configuration for operators to look at: secrets that are set are masked. */
+/** The effective configuration for operators to look at: secrets and passwords that are set are masked. */
 export function maskedConfig(config: Config): object {
-  const masked: Record<string, unknown> = structuredClone(config)
+  const masked: Record<string, unknown> = { ...structuredClone(withoutPasswords(config)) }
   for (const { path, schema } of SETTINGS) {
     if (schema.secret === true) mask(masked, path)
   }

@@ -1,8 +1,6 @@
+import { withoutPasswords } from '../engine/engines.ts'
 import type { LoadedConfig } from './load.ts'
 import { HIDDEN, SETTINGS } from './settings.ts'
-
-/** Addresses may hold a password, which is nobody's business who reads the settings. */
-const PASSWORD = /^((?:\w+:\/\/)?[^:@]*):[^@]*@/
 
 /**
  * The effective configuration as a YAML file that `--config` takes, each value with where it came from. Secrets are not
@@ -10,8 +8,7 @@ const PASSWORD = /^((?:\w+:\/\/)?[^:@]*):[^@]*@/
  */
 export async function configText({ config, origins }: LoadedConfig): Promise<string> {
   const { Document, isScalar, isSeq } = await import('yaml')
-  const servers = config.nats.servers.map((server) => server.replace(PASSWORD, '$1:…@'))
-  const document = new Document({ ...config, nats: { ...config.nats, servers } })
+  const document = new Document(withoutPasswords(config))
   for (const { path, key, schema } of SETTINGS) {
     if (schema.secret && document.getIn(path) !== '') document.setIn(path, HIDDEN)
     const node = document.getIn(path, true)

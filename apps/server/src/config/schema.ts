@@ -2,6 +2,7 @@ import { CORS_DEFAULTS, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
+import { ENGINE_SETTINGS, MAX_CHANNELS, STORE_PATH } from '../engine/engines.ts'
 import { LIMITS } from './limits.ts'
 import {
   count,
@@ -19,7 +20,7 @@ import {
 
 /**
  * Every setting there is. From this one schema come the types, the defaults, the checks, the names in the file, the
- * environment and the flags, `--help`, `--print-config` and `docs/configuration.md`.
+ * environment and the flags, `--help`, `--print-config` and `docs/reference/configuration.md`.
  *
  * `allowed` says in words what a pattern says in signs.
  */
@@ -125,46 +126,9 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       'Proxies whose `Forwarded` or `X-Forwarded-For` header names the client, for limits, audit and logs. Nobody else is believed.',
   }),
   limits: LIMITS,
-  engine: Type.Enum(['embedded', 'nats'], {
-    default: 'embedded',
-    description:
-      'Where messages live. `embedded`: on the local disk of this one process. `nats`: in a NATS JetStream cluster, which any number of nodes share.',
-  }),
-  nats: group('The NATS cluster, with `engine: nats`', {
-    servers: list(
-      ['nats://127.0.0.1:4222'],
-      '^(?:(?:nats|tls)://)?[^\\s/,]{1,512}$',
-      'addresses such as nats://127.0.0.1:4222',
-      {
-        description:
-          'Addresses of one cluster; one that answers is enough. User and password may stand in them: nats://user:password@host:4222.',
-      },
-      1,
-    ),
-    credsFile: path({ description: 'A credentials file of a NATS user; empty is none.' }),
-    tls: group('TLS to the servers', {
-      caFile: path({
-        description:
-          'PEM file of the authority that signed the certificates of the servers; empty is the system’s own.',
-      }),
-      certFile: path({
-        description: 'PEM file of the certificate of this node, where the servers ask for one; empty is none.',
-      }),
-      keyFile: path({ description: 'PEM file of its key.' }),
-    }),
-    replicas: Type.Integer({
-      enum: [1, 3, 5],
-      default: 1,
-      description: 'On how many servers each message is stored: 1, 3 or 5. For channels made from now on.',
-    }),
-  }),
+  ...ENGINE_SETTINGS,
   store: group('What is kept on disk', {
-    path: Type.String({
-      default: './data',
-      minLength: 1,
-      allowed: 'a path',
-      description: "The embedded engine's folder, created when missing. One process at a time.",
-    }),
+    path: STORE_PATH,
     maxAgeSeconds: count(0, {
       description: 'Events older than this leave the events stores, in seconds; 0 keeps all.',
     }),
@@ -176,9 +140,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     maxMessages: count(0, { description: 'The most messages one queue holds; 0 is no limit.' }),
     maxBytes: count(0, { description: 'The most bytes one queue holds; 0 is no limit.' }),
   }),
-  maxChannels: count(10_000, {
-    description: 'The most channels of all types together; 0 is no limit. With `engine: nats` the default is 1000.',
-  }),
+  maxChannels: MAX_CHANNELS,
   audit: group('The audit log', {
     messages: flag(false, {
       description: 'Whether every message is audited, beside management actions, refusals and changes.',

@@ -1,7 +1,7 @@
 import { readProxyUrl } from '@signalbox/connector-a2a'
 import { originPolicy } from '@signalbox/http-kit'
 import { AgentAddressPolicy } from '@signalbox/registry'
-import { Value } from 'typebox/value'
+import { Check } from 'typebox/schema'
 
 import type { Setting, SettingValue } from './settings.ts'
 import { allowedText, HIDDEN } from './settings.ts'
@@ -40,7 +40,7 @@ export function readYaml({ schema }: Setting, value: unknown): unknown {
 export function checked({ setting, value, origin }: Given): { value: SettingValue } | { problem: string } {
   const given = setting.schema.secret ? HIDDEN : shown(value)
   const refusal = `${setting.key}: ${given} (${origin}) is not allowed; allowed: ${allowedText(setting.schema)}`
-  if (!isSettingValue(value) || !Value.Check(setting.schema, value)) return { problem: refusal }
+  if (!isSettingValue(value) || !Check(setting.schema, value)) return { problem: refusal }
   if (setting.key.endsWith('Origins') && !isOriginList(value)) return { problem: refusal }
   if (setting.key.endsWith('.agentProxyUrl') && value !== '' && !isProxyUrl(value)) return { problem: refusal }
   return /\.agentUrl(?:Allow|Deny)$/.test(setting.key) && !isAddressList(value) ? { problem: refusal } : { value }
@@ -88,7 +88,7 @@ function isSettingValue(value: unknown): value is SettingValue {
 }
 
 /** A value on one line, cut. */
-export function shown(value: unknown): string {
+function shown(value: unknown): string {
   const text = jsonOf(value) ?? String(value)
   return text.length > 80 ? `${text.slice(0, 80)}…` : text
 }

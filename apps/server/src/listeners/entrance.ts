@@ -4,10 +4,11 @@ import { createServer } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
-import type { Health } from '../health.ts'
+import type { Health } from '../health/health.ts'
+import { addProbes } from '../health/probes.ts'
+import { NO_SCHEMAS } from '../http/no-schemas.ts'
+import { undecodablePath } from '../http/plain-text.ts'
 import type { Tls } from '../security/tls.ts'
-import { undecodablePath } from './plain-text.ts'
-import { addProbes } from './probes.ts'
 
 /**
  * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a
@@ -42,6 +43,7 @@ export class Entrance {
   readonly server: Server
   #next: RequestListener | undefined
   #handler: RequestListener | undefined
+  readonly #dispatch: RequestListener = (request, response) => this.#handler?.(request, response)
 
   constructor({ health, tls, timeouts = TIMEOUTS }: EntranceOptions) {
     const http: ServerOptions = {
@@ -52,9 +54,9 @@ export class Entrance {
       requestTimeout: timeouts.requestMs,
       keepAliveTimeout: timeouts.keepAliveMs,
     }
-    const dispatch: RequestListener = (request, response) => this.#handler?.(request, response)
-    this.server = tls?.createServer(http, dispatch) ?? createServer(http, dispatch)
+    this.server = tls?.createServer(http, this.#dispatch) ?? createServer(http, this.#dispatch)
     this.starting = Fastify({
+      schemaController: NO_SCHEMAS,
       logger: false,
       frameworkErrors: undecodablePath,
       forceCloseConnections: 'idle',
@@ -82,6 +84,8 @@ export class Entrance {
 
   /** From now on the prepared handler answers. */
   open(): void {
-    this.#handler = this.#next ?? this.#handler
+    if (this.#next === undefined) return
+    this.server.off('request', this.#dispatch)
+    this.server.on('request', this.#next)
   }
 }

@@ -1,15 +1,17 @@
 import type { BrokerObserver, EngineStats } from '@signalbox/broker-core'
 import { Counter, Gauge, Registry } from 'prom-client'
 
-import { AgentMetrics } from './agents.ts'
-import { authorizationMetrics } from './authorization.ts'
-import { commitMetrics, engineMetrics } from './engine.ts'
+import { AgentMetrics } from '../agents/agent-metrics.ts'
+import { commitMetrics, engineMetrics } from '../engine/engine-metrics.ts'
+import { RequestDurations } from '../http/request-metrics.ts'
+import { LimitMetrics } from '../limits/limit-metrics.ts'
+import { routingMetrics } from '../routing/routing-metrics.ts'
+import { authorizationMetrics } from '../security/authorization-metrics.ts'
 import { eventLoopMetrics } from './event-loop.ts'
-import { LimitMetrics } from './limits.ts'
 import { messageMetrics } from './messages.ts'
 import { processMetrics } from './process.ts'
-import { RequestDurations } from './requests.ts'
-import { routingMetrics } from './routing.ts'
+import type { SeriesDescription } from './series-description.ts'
+import { describeSeries } from './series-description.ts'
 
 /** The server's metrics: what feeds them, and the page that Prometheus reads. */
 export class Metrics implements Disposable {
@@ -77,6 +79,12 @@ export class Metrics implements Disposable {
   /** Streams that are open now, by connector. */
   openStreams(): Readonly<Record<string, number>> {
     return Object.fromEntries(Array.from(this.#openStreams, ([connector, open]) => [connector, open()]))
+  }
+
+  /** Every series that the page can show, for the documentation. */
+  describe(): SeriesDescription[] {
+    const own = [...this.#registry.getMetricsAsArray(), ...processMetrics().getMetricsAsArray()]
+    return [...own.map(describeSeries), this.#requests.describe()]
   }
 
   get contentType(): string {

@@ -1,4 +1,4 @@
-import type { Logger } from '../log.ts'
+import type { Logger } from '../logging/logger.ts'
 
 /** What happens to the server's protection, for the log and for an audit. */
 export type SecurityEvent =

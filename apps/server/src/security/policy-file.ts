@@ -3,9 +3,9 @@ import { Authorization, parsePolicy, parsePolicySteps, PolicyError } from '@sign
 import { watchFiles } from '@signalbox/http-kit'
 
 import { ServerError } from '../errors.ts'
-import { inSlices } from '../in-slices.ts'
+import { inSlices } from '../files/in-slices.ts'
 import type { TellSecurity } from './events.ts'
-import type { ParsedYaml } from '../yaml.ts'
+import type { ParsedYaml } from '../files/yaml.ts'
 
 /** The policy of a file: read at the start, and again whenever the file changes. */
 export interface PolicyFile extends Disposable {
@@ -18,7 +18,7 @@ export interface PolicyFile extends Disposable {
  */
 export async function openPolicyFile(file: string, tell: TellSecurity, lookMs?: number): Promise<PolicyFile> {
   const parse = await policyParser()
-  const { parseYamlAside } = await import('../yaml.ts')
+  const { parseYamlAside } = await import('../files/yaml.ts')
   let authorization: Authorization | undefined
   try {
     const watched = watchFiles([file], {
@@ -45,7 +45,7 @@ export async function openPolicyFile(file: string, tell: TellSecurity, lookMs?: 
 /** Reads a policy that is written in YAML, or in JSON, which is YAML too. @throws PolicyError */
 export async function policyParser(): Promise<(text: string) => Policy> {
   // Only servers with a policy load the parser.
-  const { parseYaml } = await import('../yaml.ts')
+  const { parseYaml } = await import('../files/yaml.ts')
   return (text) => parsePolicy(valueOf(parseYaml(text)))
 }
 

@@ -8,7 +8,7 @@ import { watchFiles } from '@signalbox/http-kit'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
-import type { Logger } from '../log.ts'
+import type { Logger } from '../logging/logger.ts'
 import type { TellSecurity } from './events.ts'
 import { Refusals } from './refusals.ts'
 

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Config } from '../config/schema.ts'
 import type { Address } from '../listeners/address.ts'
 import { isLoopback } from '../listeners/address.ts'
-import type { Logger } from '../log.ts'
+import type { Logger } from '../logging/logger.ts'
 
 /** A listener that was opened. */
 export interface Opened {

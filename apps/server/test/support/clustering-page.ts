@@ -46,16 +46,16 @@ export interface Service {
 }
 
 const BLOCKS = [
-  ...readFileSync(join(APP, '..', '..', 'docs', 'clustering.md'), 'utf8').matchAll(/^```\w*\n(.*?)^```$/gms),
+  ...readFileSync(join(APP, '..', '..', 'docs', 'guides', 'clustering.md'), 'utf8').matchAll(/^```\w*\n(.*?)^```$/gms),
 ].map(([, text = '']) => text)
 
 function blockWith(start: string): string {
   const found = BLOCKS.filter((text) => text.startsWith(start))
-  if (found.length !== 1) throw new Error(`${found.length} blocks of docs/clustering.md begin with ${start}`)
+  if (found.length !== 1) throw new Error(`${found.length} blocks of docs/guides/clustering.md begin with ${start}`)
   return found[0] ?? ''
 }
 
-/** What `docs/clustering.md` shows to be copied. */
+/** What `docs/guides/clustering.md` shows to be copied. */
 export const PAGE = {
   natsConf: blockWith('# nats.conf'),
   frontConf: blockWith('# front.conf'),

@@ -6,8 +6,8 @@ import type { Effect, Policy, PolicyRule } from './policy.ts'
 import { POLICY_ACTIONS, POLICY_PATTERNS } from './vocabulary.ts'
 
 /** The most rules of a policy, and the most entries of each of a rule's lists. */
-export const MAX_POLICY_RULES = 10_000
-export const MAX_POLICY_ENTRIES = 1_000
+const MAX_POLICY_RULES = 10_000
+const MAX_POLICY_ENTRIES = 1_000
 
 /** The longest glob, in UTF-16 units: the longest ClientID, and more than any channel name that it could match. */
 const MAX_GLOB_LENGTH = 512

@@ -2,7 +2,7 @@ import type { ChannelType } from '../channel.ts'
 import type { OutgoingMessage } from '../message.ts'
 
 /** A CloudEvents attribute travels as the tag of its name after this prefix. */
-export const ATTRIBUTE_PREFIX = 'ce_'
+const ATTRIBUTE_PREFIX = 'ce_'
 
 /**
  * The CloudEvents attributes of a message, by name: its tags `ce_…`, of type String all of them. What every event has

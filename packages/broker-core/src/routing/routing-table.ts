@@ -5,8 +5,8 @@ import type { KeyType, RoutingRule, RoutingTarget } from './rule.ts'
 import { compileCondition, KEY_TYPES, ROUTABLE_TYPES } from './rule.ts'
 
 /** The most entries of a table, and the most targets of an entry. */
-export const MAX_RULES = 1000
-export const MAX_TARGETS = 64
+const MAX_RULES = 1000
+const MAX_TARGETS = 64
 
 const KEYS = ['key', 'keyType', 'routes']
 

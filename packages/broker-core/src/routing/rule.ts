@@ -15,7 +15,7 @@ export const KEY_TYPES = ['regex', 'cesql'] as const
 export type KeyType = (typeof KEY_TYPES)[number]
 
 /** The longest regular expression, in UTF-16 units. */
-export const MAX_REGEX_LENGTH = 4096
+const MAX_REGEX_LENGTH = 4096
 
 /** Whether a rule is for a message; a string says why that could not be told. */
 export type Condition = (type: RoutableType, channel: string, message: OutgoingMessage) => boolean | string

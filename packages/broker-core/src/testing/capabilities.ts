@@ -111,4 +111,9 @@ export const capabilityCases: readonly ContractCase[] = [
       assert.deepEqual(texts(shown), ['here'])
     })
   }),
+
+  contractCase('capabilities - remoteStorage: whether messages live on other machines', async ({ engine }) => {
+    // An outage cannot be made here; the engines' own tests make them.
+    assert.equal(typeof engine.capabilities.remoteStorage, 'boolean')
+  }),
 ]

@@ -36,7 +36,7 @@ export interface ContractHarness {
   open(options?: ContractEngineOptions): Promise<ContractEngine>
 }
 
-/** One behaviour that every engine shows. Run it with any test runner: it resolves, or rejects with an AssertionError. */
+/** One behavior that every engine shows. Run it with any test runner: it resolves, or rejects with an AssertionError. */
 export interface ContractCase {
   readonly name: string
   /** It needs an engine of its own: it sets limits, restarts or closes it, or looks at the whole of it. */

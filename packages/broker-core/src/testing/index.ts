@@ -25,7 +25,7 @@ import { topicCases } from './topics.ts'
 export type { ContractCase, ContractEngine, ContractEngineOptions, ContractHarness } from './contract-case.ts'
 
 /**
- * What every engine does, as plain data for any test runner: each case opens its engine from the harness and rejects when the behaviour is not there. Real time, real storage; what engines may do differently follows
+ * What every engine does, as plain data for any test runner: each case opens its engine from the harness and rejects when the behavior is not there. Real time, real storage; what engines may do differently follows
  * `engine.capabilities`.
  */
 export const engineContract: readonly ContractCase[] = [

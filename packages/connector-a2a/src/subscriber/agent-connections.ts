@@ -1,11 +1,11 @@
 import { createSecureContext } from 'node:tls'
 
 import type { AgentAddressPolicy } from '@signalbox/registry'
-import { AgentAddressError } from '@signalbox/registry'
-import { Pool } from 'undici'
+import type { Pool } from 'undici'
 
 import { AgentProxy } from './agent-proxy.ts'
 import { proxiedConnector } from './proxied-connector.ts'
+import { undici } from './undici.ts'
 
 export interface ConnectionOptions {
   /** Do not verify the agents' certificates (AgentTLSSkipVerify). */
@@ -70,15 +70,9 @@ export class AgentConnections {
     })
   }
 
-  /** Whether a URL may be called, as far as can be said without resolving its host. */
-  permits(url: URL): boolean {
-    try {
-      this.#addressPolicy.assertHost(url)
-      return true
-    } catch (error) {
-      if (error instanceof AgentAddressError) return false
-      throw error
-    }
+  /** Returns a function that tells whether a URL may be called now, as far as can be said without resolving its host. */
+  hostCheck(url: URL): () => boolean {
+    return this.#addressPolicy.hostCheck(url)
   }
 
   /** Where a proxy connects in our place, what a name stands for is looked at before the call (R8). */
@@ -89,6 +83,11 @@ export class AgentConnections {
   /** The pool of an origin; to be asked for with each request. */
   to(origin: string): Pool {
     return this.#pools.get(origin) ?? this.#open(origin)
+  }
+
+  /** Loads what connections need, so that the first call does not wait for it. */
+  prepare(): void {
+    undici()
   }
 
   /** Origins with connections, or with calls that wait for one. */
@@ -104,7 +103,7 @@ export class AgentConnections {
   }
 
   #open(origin: string): Pool {
-    const pool = new Pool(origin, this.#optionsFor(new URL(origin)))
+    const pool = new (undici().Pool)(origin, this.#optionsFor(new URL(origin)))
     let connected = 0
     const dropIfUnused = (): void => {
       if (connected === 0 && pool.stats.size === 0 && this.#pools.get(origin) === pool) this.#pools.delete(origin)

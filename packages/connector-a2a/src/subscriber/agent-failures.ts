@@ -1,5 +1,6 @@
 import type { AgentFailure, AgentReply } from '@signalbox/registry'
-import { errors } from 'undici'
+
+import { undici } from './undici.ts'
 
 const NO_BODY = new Uint8Array(0)
 
@@ -63,6 +64,7 @@ export function connectionFailure(error: unknown): AgentReply {
 
 /** Whether what came was no HTTP. */
 function isNoHttp(error: unknown): boolean {
+  const { errors } = undici()
   return (
     error instanceof errors.HTTPParserError ||
     error instanceof errors.HeadersOverflowError ||

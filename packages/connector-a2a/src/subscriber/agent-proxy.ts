@@ -13,7 +13,7 @@ export interface ProxyAddress {
 }
 
 /** The proxy opened no tunnel. */
-export class AgentProxyError extends Error {
+class AgentProxyError extends Error {
   override readonly name = 'AgentProxyError'
   readonly code: 'AGENT_PROXY_REFUSED' | 'ETIMEDOUT'
 

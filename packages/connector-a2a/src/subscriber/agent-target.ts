@@ -9,7 +9,7 @@ export class AgentTarget {
   readonly host: string
   /** To be asked before each call; undefined where each connection asks by itself. */
   readonly permittedNow: (() => Promise<boolean>) | undefined
-  readonly #parsed: URL
+  readonly #hostPermitted: () => boolean
   readonly #origin: string
   readonly #path: string
   readonly #connections: AgentConnections
@@ -21,11 +21,12 @@ export class AgentTarget {
     const parsed = new URL(url)
     const { protocol, host, origin, pathname, search } = parsed
     const { proxy } = connections
+    connections.prepare()
     const readByProxy = proxy !== undefined && protocol === 'http:'
     this.url = url
     this.host = host
     this.permittedNow = proxy === undefined ? undefined : () => connections.permitsNow(parsed)
-    this.#parsed = parsed
+    this.#hostPermitted = connections.hostCheck(parsed)
     this.#origin = origin
     this.#path = (readByProxy ? origin : '') + pathname + search
     this.#connections = connections
@@ -38,7 +39,7 @@ export class AgentTarget {
    * known after its agents are.
    */
   get permitted(): boolean {
-    return this.#connections.permits(this.#parsed)
+    return this.#hostPermitted()
   }
 
   /**

@@ -1,14 +1,16 @@
-import { buildConnector } from 'undici'
+import type { buildConnector } from 'undici'
 
 import type { AgentProxy } from './agent-proxy.ts'
+import { undici } from './undici.ts'
 
 const HTTPS_PORT = 443
 
 /** Connects through a proxy: for plain HTTP to the proxy itself, for TLS to the agent, over a tunnel. */
 export function proxiedConnector(proxy: AgentProxy, options: buildConnector.BuildOptions): buildConnector.connector {
-  const toProxy = buildConnector(options.timeout === undefined ? {} : { timeout: options.timeout })
+  const { buildConnector: build } = undici()
+  const toProxy = build(options.timeout === undefined ? {} : { timeout: options.timeout })
   // As ever, but over the tunnel: the certificates, the name and the sessions are those of direct connections.
-  const overTunnel = buildConnector({ ...options, allowH2: false })
+  const overTunnel = build({ ...options, allowH2: false })
   return (agent, done) => {
     if (agent.protocol !== 'https:') {
       toProxy(proxy.endpoint, done)

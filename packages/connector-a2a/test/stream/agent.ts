@@ -3,7 +3,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { CleanUp } from './host.ts'
 import { listen } from './host.ts'
 
-export type AgentBehaviour = (response: ServerResponse, request: IncomingMessage) => void | Promise<void>
+export type AgentBehavior = (response: ServerResponse, request: IncomingMessage) => void | Promise<void>
 
 /** A real HTTP agent whose streams do what the test says. */
 export interface TestAgent {
@@ -17,7 +17,7 @@ export interface TestAgent {
   readonly streamIds: readonly string[]
 }
 
-export async function startAgent(behaviour: AgentBehaviour, cleanUp?: CleanUp): Promise<TestAgent> {
+export async function startAgent(behavior: AgentBehavior, cleanUp?: CleanUp): Promise<TestAgent> {
   const cancelled: string[] = []
   const streamIds: string[] = []
   let open = 0
@@ -34,14 +34,14 @@ export async function startAgent(behaviour: AgentBehaviour, cleanUp?: CleanUp): 
     open++
     response.once('close', () => open--)
     response.on('error', () => {})
-    await behaviour(response, request)
+    await behavior(response, request)
   }
   const { server, url } = await listen((request, response) => void handle(request, response).catch(() => {}), cleanUp)
   return { url, server, open: () => open, cancelled, streamIds }
 }
 
 /** An agent that answers each request for a stream with this text, and ends. */
-export function answering(text: string | Uint8Array, contentType = 'text/event-stream'): AgentBehaviour {
+export function answering(text: string | Uint8Array, contentType = 'text/event-stream'): AgentBehavior {
   return (response) => void response.writeHead(200, { 'content-type': contentType }).end(text)
 }
 

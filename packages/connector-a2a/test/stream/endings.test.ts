@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import type { AgentBehaviour } from './agent.ts'
+import type { AgentBehavior } from './agent.ts'
 import { answering, beginStream, resultEvent, startAgent, taskEvent } from './agent.ts'
 import { StreamClient, until } from './client.ts'
 import { openHost } from './host.ts'
@@ -11,8 +11,8 @@ const bench = sharedBench({ limits: { maxEventBytes: 100_000 } })
 const NO_END = { code: -32004, message: 'stream ended without a terminal event' }
 
 /** The events of a stream as `[event, payload]`. */
-async function ending(behaviour: AgentBehaviour): Promise<readonly (readonly [string, unknown])[]> {
-  const events = await bench.events(behaviour)
+async function ending(behavior: AgentBehavior): Promise<readonly (readonly [string, unknown])[]> {
+  const events = await bench.events(behavior)
   return events.map(({ event, envelope: { payload } }) => [event, payload])
 }
 

@@ -1,6 +1,6 @@
 import { shownText } from '@signalbox/broker-core'
-import { CloudEvent, ValidationError } from 'cloudevents'
 
+import { cloudEventsSdk } from './cloudevents-sdk.ts'
 import { invalidEvent } from './invalid-event.ts'
 import { hasPlainFormats } from './plain-formats.ts'
 
@@ -68,6 +68,7 @@ export function assertAttributes({ texts }: Attributes): void {
     }
   }
   if (hasPlainFormats(texts)) return
+  const { CloudEvent, ValidationError } = cloudEventsSdk()
   try {
     // Extensions are checked by then, and the SDK refuses some that the specification allows.
     // oxlint-disable-next-line no-new -- making one is the check
@@ -85,6 +86,7 @@ const FORMATS: Readonly<Record<string, string>> = {
 }
 
 function schemaError(error: TypeError, texts: ReadonlyMap<string, string>): Error {
+  const { ValidationError } = cloudEventsSdk()
   const first: unknown = error instanceof ValidationError && Array.isArray(error.errors) ? error.errors[0] : undefined
   const path = typeof first === 'object' && first !== null ? Reflect.get(first, 'instancePath') : undefined
   if (typeof path !== 'string' || path === '') return invalidEvent(error.message)

@@ -6,7 +6,7 @@ import type { DataForm } from './data-form.ts'
 import { isUnusualForm } from './data-form.ts'
 
 /** An attribute `x` of an event is the tag `ce_x` of its message. */
-export const TAG_PREFIX = 'ce_'
+const TAG_PREFIX = 'ce_'
 
 /**
  * What text alone does not tell, so that an event leaves as it came: `name=integer` and `name=boolean` for attributes

@@ -8,7 +8,7 @@ import { errorFrame } from './frames.ts'
 const HIGH_WATER_BYTES = 65_536
 
 /** Why a delivery could not be made: the subscriber's stream is over. */
-export class StreamOver extends Error {
+class StreamOver extends Error {
   override readonly name = 'StreamOver'
 
   constructor() {

@@ -5,7 +5,7 @@ import { parseTimestamp, timestampRefusal } from '@signalbox/http-kit'
 import { CeError, invalidParameters } from '../errors.ts'
 
 /** Where a subscription to an events store begins, by `events_store_type`. */
-export const EVENTS_STORE_TYPES = { new: 1, first: 2, last: 3, sequence: 4, time: 5, delta: 6 } as const
+const EVENTS_STORE_TYPES = { new: 1, first: 2, last: 3, sequence: 4, time: 5, delta: 6 } as const
 
 const WHOLE = /^(?:0|[1-9]\d{0,15})$/
 

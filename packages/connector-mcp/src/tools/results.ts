@@ -95,7 +95,7 @@ const bodyEncoding = Type.Optional(
   Type.Literal('base64', { description: 'Present when the body is not UTF-8 text: body is then base64.' }),
 )
 
-export const tagsOutput = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
+const tagsOutput = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
 
 export const bodiesInText = Type.Optional(
   Type.Literal('in text', { description: 'Present when bodies are too large to be repeated here: the text has them.' }),
@@ -127,7 +127,7 @@ const descriptorFields = {
   is_active: Type.Boolean({ description: 'Traffic or a subscriber within the last 5 minutes.' }),
 }
 
-export const nextCursorOutput = Type.Optional(
+const nextCursorOutput = Type.Optional(
   Type.String({ description: 'Give it as cursor to get the next page; absent on the last one.' }),
 )
 

@@ -254,7 +254,7 @@ export function isExpired(expiresAt: number, now: number): boolean {
   return expiresAt > 0 && expiresAt <= now
 }
 
-export function withReceiveCount(message: QueueMessage, receiveCount: number): QueueMessage {
+function withReceiveCount(message: QueueMessage, receiveCount: number): QueueMessage {
   if (message.receiveCount === receiveCount) return message
   const { id, clientId, body, metadata, tags, channel, timestamp, sequence } = message
   const { expiresAt, maxReceiveCount, deadLetterQueue } = message

@@ -12,7 +12,7 @@ export const SCHEMA_VERSION = 1
  * order of their sequences, appending costs no second index, and reading on from a sequence is one seek:
  * `(channel << SEQUENCE_BITS) | sequence`. 23 bits are left for the channel: 8 million at a time.
  */
-export const SEQUENCE_BITS = 40
+const SEQUENCE_BITS = 40
 export const MAX_CHANNEL_ID = 2 ** 23 - 1
 
 /** `(channel << 40) | sequence`, to be bound to the two numbers in this order. */

@@ -36,7 +36,7 @@ export function openSource(data: string, lenient = false): Database.Database {
 }
 
 /** The text for an error of reading a store. */
-export function sourceError(data: string, error: unknown): unknown {
+function sourceError(data: string, error: unknown): unknown {
   if (error instanceof EmbeddedEngineError) return error
   if (isHopeless(sqliteCode(error))) return damaged(data, messageOf(error), error)
   const problem = `cannot read the store: ${data}: ${messageOf(error)}; the folder must be that of a store`

@@ -1,7 +1,7 @@
 import type Database from 'better-sqlite3'
 
 /** How long a send with a deduplication id is remembered (C5). */
-export const DEDUPLICATION_MS = 2 * 60_000
+const DEDUPLICATION_MS = 2 * 60_000
 
 export interface FirstSend {
   readonly sequence: number

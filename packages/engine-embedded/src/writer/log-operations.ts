@@ -16,7 +16,7 @@ export interface LogLimits {
 }
 
 /** A tombstone in a compacted log is there this long for those who follow the log. */
-export const TOMBSTONE_MS = 60 * 60_000
+const TOMBSTONE_MS = 60 * 60_000
 
 /** Rows looked at in one step of retention. */
 const STEP = 256

@@ -88,22 +88,22 @@ export class QueueRows {
     for (const [channel, sequences] of deletions) this.#deleteAll(channel, sequences)
   }
 
-  /** Receivers take neighbours, and acknowledge them together: those go in one step. */
+  /** Receivers take neighbors, and acknowledge them together: those go in one step. */
   #deleteAll(channel: StoredChannel, sequences: number[]): void {
     sequences.sort((a, b) => a - b)
     let first = sequences[0] ?? 0
     let last = first
     for (const sequence of sequences) {
       if (sequence > last + 1) {
-        this.#deleteNeighbours(channel, first, last)
+        this.#deleteNeighbors(channel, first, last)
         first = sequence
       }
       last = sequence
     }
-    this.#deleteNeighbours(channel, first, last)
+    this.#deleteNeighbors(channel, first, last)
   }
 
-  #deleteNeighbours(channel: StoredChannel, first: number, last: number): void {
+  #deleteNeighbors(channel: StoredChannel, first: number, last: number): void {
     if (first === last) {
       this.delete(channel, first)
       return

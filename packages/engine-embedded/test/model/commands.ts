@@ -9,7 +9,7 @@ import type { ModelLease, QueueModel } from './queue-model.ts'
 import type { HeldLease, Session } from './session.ts'
 
 /** Two queues and the one that dead letters of both go to. */
-export const QUEUES = ['one', 'two', 'dead'] as const
+const QUEUES = ['one', 'two', 'dead'] as const
 
 type Command = fc.AsyncCommand<QueueModel, Session>
 

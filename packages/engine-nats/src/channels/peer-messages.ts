@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 
 import { jsonOf } from '../json.ts'
 import type { Figures } from './figures.ts'

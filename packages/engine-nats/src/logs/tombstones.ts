@@ -3,7 +3,7 @@ import type { Parts } from '../parts.ts'
 import type { StoredChannel } from '../channels/stored-channel.ts'
 
 /** How long a tombstone is seen, in milliseconds. */
-export const TOMBSTONE_MS = 60 * 60_000
+const TOMBSTONE_MS = 60 * 60_000
 const SWEEP_MS = 60_000
 
 /** Removes tombstones an hour after they were written, on whichever node comes first. */

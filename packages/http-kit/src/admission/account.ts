@@ -7,6 +7,8 @@ export class Account {
   bodyBytes = 0
   streams = 0
   unreadBytes = 0
+  /** Whether the account is no longer the one that is counted for its key. */
+  forgotten = false
   #tokens = Number.NaN
   #refilledAt = 0
 

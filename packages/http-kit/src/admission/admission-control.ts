@@ -33,7 +33,7 @@ export interface AdmissionUse {
 }
 
 /** Bodies up to this size are taken even above the memory watermark, in bytes: acknowledgements and control calls. */
-export const SMALL_BODY_BYTES = 65_536
+const SMALL_BODY_BYTES = 65_536
 
 /** Accounts are looked through for idle ones when there are this many more than the last time. */
 const SWEEP_STEP = 1_024
@@ -188,7 +188,11 @@ export class AdmissionControl {
 
   #sweep(): void {
     const now = performance.now()
-    for (const [key, account] of this.#accounts) if (account.isIdle(now)) this.#accounts.delete(key)
+    for (const [key, account] of this.#accounts) {
+      if (!account.isIdle(now)) continue
+      account.forgotten = true
+      this.#accounts.delete(key)
+    }
     this.#sweepAt = this.#accounts.size + SWEEP_STEP
   }
 }

@@ -18,6 +18,11 @@ export function addressOf(request: Pick<AuthenticationRequest, 'socket'> & Addre
   return request[ADDRESS] ?? request.socket?.remoteAddress
 }
 
+/** Returns where a trusted proxy says a request came from; undefined where none says it. */
+export function forwardedAddressOf(request: IncomingMessage & Addressed): string | undefined {
+  return request[ADDRESS]
+}
+
 /** The reverse proxies whose `Forwarded` or `X-Forwarded-For` names the client. */
 export class TrustedProxies {
   readonly #proxies = new BlockList()

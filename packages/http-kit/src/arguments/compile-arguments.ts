@@ -1,5 +1,5 @@
 import type { Static, TObject } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 
 import type { ArgumentProblem } from './problems.ts'
 import { argumentProblems } from './problems.ts'

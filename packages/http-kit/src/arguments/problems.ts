@@ -1,6 +1,6 @@
 import { shownText } from '@signalbox/broker-core'
 import type { TObject, TSchema } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 
 import { allowedBy, isOfType, refusal } from './allowed.ts'
 
@@ -26,7 +26,7 @@ export function problemsText(problems: readonly ArgumentProblem[]): string {
   return texts.join('. ')
 }
 
-/** A given value for a person to recognise: short, and never the whole of something large. */
+/** A given value for a person to recognize: short, and never the whole of something large. */
 export function shownValue(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
@@ -80,7 +80,7 @@ function wrongParts(argument: string, schema: TSchema, value: unknown): readonly
   return problems
 }
 
-/** A caller's own key for a person to recognise: short, and on one line. */
+/** A caller's own key for a person to recognize: short, and on one line. */
 function name(key: string): string {
   return /^[\w./-]{1,64}$/.test(key) ? key : shownValue(key)
 }

@@ -1,13 +1,13 @@
 import { createSecretKey, hash } from 'node:crypto'
 
 import type { JWTPayload, JWTVerifyOptions } from 'jose'
-import { errors, jwtVerify } from 'jose'
 
 import type { AuthenticationRequest, Authenticator, Identity } from '../authenticator.ts'
 import { AuthenticationError } from '../errors.ts'
 import { secretAlgorithms } from './algorithms.ts'
 import { authorizationHeader, bearerToken } from './bearer-token.ts'
 import { identityOf } from './identity.ts'
+import { jose } from './jose.ts'
 import { keySetFile, publicKeyFile } from './key-files.ts'
 import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
 import type { KeyUrlTimes } from './key-url.ts'
@@ -136,6 +136,7 @@ class TokenVerifier implements BearerAuthenticator {
     try {
       return await claims(token, this.#keys.find, checks)
     } catch (error) {
+      const { errors } = jose()
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error
       let tries = 0
       for await (const candidate of error) {
@@ -152,12 +153,14 @@ class TokenVerifier implements BearerAuthenticator {
 }
 
 async function claims(token: string, find: FindKey, checks: JWTVerifyOptions): Promise<JWTPayload> {
-  const { payload } = await jwtVerify(token, find, checks)
+  const { payload } = await jose().jwtVerify(token, find, checks)
   return payload
 }
 
 function openKeys(keys: KeyOptions, wanted: readonly string[], events: KeyEvents): KeySource {
   const sources = ['jwksUrl', 'jwksFile', 'keyFile', 'secret'].filter((name) => Object.hasOwn(keys, name))
+  // With the keys, so that the first token does not wait for it.
+  jose()
   if (sources.length !== 1) throw new RangeError('keys: allowed is exactly one of jwksUrl, jwksFile, keyFile, secret')
   const [source = 'keys'] = sources
   try {

@@ -1,6 +1,6 @@
 import type { JSONWebKeySet } from 'jose'
-import { createLocalJWKSet } from 'jose'
 
+import { jose } from './jose.ts'
 import type { FindKey } from './key-source.ts'
 
 /** A JSON Web Key Set (RFC 7517). @throws Error for a text that holds none */
@@ -12,7 +12,7 @@ export function parseKeySet(text: string): FindKey {
     throw new Error('it is not JSON; allowed is a JSON Web Key Set: {"keys": […]}', { cause: error })
   }
   if (!isKeySet(value)) throw new Error('it is no JSON Web Key Set; allowed is {"keys": […]} with keys that have a kty')
-  return createLocalJWKSet(value)
+  return jose().createLocalJWKSet(value)
 }
 
 function isKeySet(value: unknown): value is JSONWebKeySet {

@@ -1,6 +1,5 @@
-import { errors } from 'jose'
-
 import { keySetAlgorithms } from './algorithms.ts'
+import { jose } from './jose.ts'
 import { parseKeySet } from './key-set.ts'
 import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
 
@@ -56,7 +55,7 @@ export class KeyUrl implements KeySource {
       try {
         return await this.#current(header, token)
       } catch (error) {
-        if (!(error instanceof errors.JWKSNoMatchingKey) || fetches === MAX_FETCHES) throw error
+        if (!(error instanceof jose().errors.JWKSNoMatchingKey) || fetches === MAX_FETCHES) throw error
         // Others may have had the set fetched while this token looked.
         if (this.#keys === keys) await this.#refresh()
         if (this.#keys === keys) throw error

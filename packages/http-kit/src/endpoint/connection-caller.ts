@@ -3,7 +3,9 @@ import type { Socket } from 'node:net'
 
 import type { Broker, BrokerHandle, Caller } from '@signalbox/broker-core'
 
-import { addressOf, networkOf } from '../admission/trusted-proxies.ts'
+import type { Account } from '../admission/account.ts'
+import type { AdmissionControl } from '../admission/admission-control.ts'
+import { forwardedAddressOf, networkOf } from '../admission/trusted-proxies.ts'
 import type { Identity } from '../authenticator.ts'
 
 /** What the accounts of anonymous callers begin with; a network address follows. */
@@ -19,16 +21,33 @@ interface Connection extends Socket {
 /** The caller of a request, with what limits count by and the Broker's handle. */
 export class ConnectionCaller {
   readonly identity: Identity
+  /** The client's address, as a trusted proxy names it; undefined where none does. */
+  readonly forwarded: string | undefined
   readonly address: string | undefined
   /** What limits count by: `client:{ClientID}`, or `address:{network}` while callers are anonymous. */
   readonly account: string
+  readonly #anonymous: boolean
   #broker: Broker | undefined
   #handle: BrokerHandle | undefined
+  #admission: AdmissionControl | undefined
+  #counted: Account | undefined
 
-  constructor(identity: Identity, address: string | undefined, anonymous: boolean) {
+  constructor(identity: Identity, peer: string | undefined, forwarded: string | undefined, anonymous: boolean) {
+    const address = forwarded ?? peer
     this.identity = identity
+    this.forwarded = forwarded
     this.address = address
+    this.#anonymous = anonymous
     this.account = anonymous ? `${ANONYMOUS_ACCOUNT}${networkOf(address)}` : `client:${identity.clientId}`
+  }
+
+  /** Returns what this caller holds of the limits. */
+  accountIn(admission: AdmissionControl): Account {
+    if (this.#counted === undefined || this.#counted.forgotten || this.#admission !== admission) {
+      this.#admission = admission
+      this.#counted = admission.account(this.account, this.#anonymous)
+    }
+    return this.#counted
   }
 
   /** The handle of the Broker for this caller. */
@@ -47,9 +66,9 @@ export class ConnectionCaller {
 export function callerOn(request: IncomingMessage, identity: Identity, anonymous: boolean): ConnectionCaller {
   const connection: Connection = request.socket
   const known = connection[CALLER]
-  const address = addressOf(request)
-  if (known !== undefined && known.identity === identity && known.address === address) return known
-  const caller = new ConnectionCaller(identity, address, anonymous)
+  const forwarded = forwardedAddressOf(request)
+  if (known !== undefined && known.identity === identity && known.forwarded === forwarded) return known
+  const caller = new ConnectionCaller(identity, connection.remoteAddress, forwarded, anonymous)
   connection[CALLER] = caller
   return caller
 }

@@ -134,7 +134,7 @@ export class Endpoint {
 
   #enter<E extends HttpExchange>(exchange: E, identity: Identity, admitted: Admitted<E>): void {
     const caller = callerOn(exchange.request, identity, this.#anonymous)
-    const account = this.#admission.account(caller.account, this.#anonymous)
+    const account = caller.accountIn(this.#admission)
     const refusal = this.#admission.enter(account)
     if (refusal !== undefined) {
       exchange.refuse(refusal)

@@ -1,7 +1,6 @@
 import { shownText } from '@signalbox/broker-core'
 import type { Static, TObject, TSchema } from 'typebox'
-import { Compile } from 'typebox/compile'
-import { Check } from 'typebox/value'
+import { Check, Compile } from 'typebox/schema'
 
 import { allowedBy, refusal } from '../arguments/allowed.ts'
 import { problemsText } from '../arguments/problems.ts'
@@ -58,7 +57,7 @@ export function parameterProblemsText(problems: readonly ParameterProblem[]): st
   return problemsText(problems.map(({ parameter, ...rest }) => ({ argument: parameter, ...rest })))
 }
 
-/** A caller's own name for a person to recognise: short, and on one line. */
+/** A caller's own name for a person to recognize: short, and on one line. */
 function nameShown(name: string): string {
   return /^[\w.-]{1,64}$/.test(name) ? name : shownText(name)
 }

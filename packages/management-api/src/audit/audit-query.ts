@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import { channelListMatcher, decodeText } from '@signalbox/broker-core'
 import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 
 import { cursorKey, cursorOf, invalidCursor } from '../paging.ts'
 import type { AuditEntry, Outcome } from './audit-entry.ts'

@@ -1,14 +1,17 @@
 import type { Buffer } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { ServerResponse } from 'node:http'
+import { createRequire } from 'node:module'
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { WebSocket } from 'ws'
-import { WebSocketServer } from 'ws'
+import type * as WebSockets from 'ws'
+import type { WebSocket, WebSocketServer } from 'ws'
 
 import { upgradeFailed } from '../errors.ts'
+
+const require = createRequire(import.meta.url)
 
 /** What node hands over of a request that asks for an upgrade. */
 interface Upgrade {
@@ -27,18 +30,26 @@ const MAX_CLIENT_FRAME_BYTES = 1_024
 export class Upgrades {
   readonly #upgrades = new WeakMap<IncomingMessage, Upgrade>()
   readonly #refusals = new WeakMap<IncomingMessage, (error: Error) => void>()
-  readonly #server = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    maxPayload: MAX_CLIENT_FRAME_BYTES,
-    perMessageDeflate: false,
-    // Whoever takes the connection over bounds what waits for its reader, answers to pings among it.
-    autoPong: false,
-  })
+  #server: WebSocketServer | undefined
 
   constructor(app: FastifyInstance) {
-    this.#server.on('wsClientError', (error, _socket, request) => this.#refusals.get(request)?.(error))
     app.server.on('upgrade', (request, socket, head) => this.#route(app, request, socket, head))
+  }
+
+  /** Loads the library with the first handshake: a server that nobody monitors does not need it. */
+  #webSockets(): WebSocketServer {
+    if (this.#server) return this.#server
+    const library: typeof WebSockets = require('ws')
+    const server = new library.WebSocketServer({
+      noServer: true,
+      clientTracking: false,
+      maxPayload: MAX_CLIENT_FRAME_BYTES,
+      perMessageDeflate: false,
+      // Whoever takes the connection over bounds what waits for its reader, answers to pings among it.
+      autoPong: false,
+    })
+    server.on('wsClientError', (error, _socket, request) => this.#refusals.get(request)?.(error))
+    return (this.#server = server)
   }
 
   #route(app: FastifyInstance, request: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -67,7 +78,7 @@ export class Upgrades {
     try {
       await new Promise<void>((resolve, reject) => {
         this.#refusals.set(raw, reject)
-        this.#server.handleUpgrade(raw, socket, head, (webSocket) => {
+        this.#webSockets().handleUpgrade(raw, socket, head, (webSocket) => {
           response.detachSocket(socket)
           opened(webSocket, socket)
           resolve()

@@ -5,7 +5,7 @@ import type { Static } from 'typebox'
 export const AGENT_ID_PATTERN = '^[a-z0-9][a-z0-9-]{0,126}[a-z0-9]$'
 
 /** The longest url, in characters. */
-export const MAX_URL_CHARACTERS = 2048
+const MAX_URL_CHARACTERS = 2048
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN)
 
@@ -33,7 +33,7 @@ function freeForm() {
 }
 
 /** The specification's table "AgentSkill". Other fields are kept. */
-export const AgentSkillSchema = Type.Object(
+const AgentSkillSchema = Type.Object(
   {
     id: requiredText(),
     name: requiredText(),

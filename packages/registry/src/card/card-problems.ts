@@ -3,7 +3,7 @@ import { isJsonObject } from '@signalbox/http-kit'
 
 import { Type } from 'typebox'
 import type { TSchema } from 'typebox'
-import { Check } from 'typebox/value'
+import { Check } from 'typebox/schema'
 
 /** One thing that is wrong with a card; `details` of the error lists all of them (R1). */
 export interface CardProblem {
@@ -26,7 +26,7 @@ export function cardProblems(schema: TSchema, value: unknown): readonly CardProb
   return problems.slice(0, MAX_PROBLEMS)
 }
 
-/** A given value for a person to recognise: short, and never the whole of something large. */
+/** A given value for a person to recognize: short, and never the whole of something large. */
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'

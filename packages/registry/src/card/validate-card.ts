@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import { MAX_JSON_DEPTH } from '@signalbox/http-kit'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 
 import { RegistryError } from '../errors.ts'
 import { AgentCardSchema, SERVER_SET_FIELDS } from './agent-card.ts'

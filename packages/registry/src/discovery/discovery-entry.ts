@@ -1,7 +1,7 @@
 import type { StoredEvent, StoredEventInput } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { Type } from 'typebox'
-import { Compile } from 'typebox/compile'
+import { Compile } from 'typebox/schema'
 
 import { AgentCardSchema } from '../card/agent-card.ts'
 import type { StoredCard } from '../card/agent-card.ts'

@@ -2,6 +2,7 @@ import { lookup as systemLookup } from 'node:dns'
 import type { LookupAddress, LookupOptions } from 'node:dns'
 
 import { AddressList, hostName } from './address-list.ts'
+import type { IpAddress } from './ip-address.ts'
 import { ipAddress } from './ip-address.ts'
 import { ALWAYS_REFUSED } from './refused-addresses.ts'
 import type { ListeningAddress } from './own-addresses.ts'
@@ -42,7 +43,7 @@ type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | Lo
 
 /**
  * Which addresses agents may have (R8). It is asked twice: when an agent is registered, by {@link check}, and when it is
- * called, by {@link assertHost} and {@link lookupFor}, because a name may lead elsewhere by then.
+ * called, by {@link hostCheck} and {@link lookupFor}, because a name may lead elsewhere by then.
  */
 export class AgentAddressPolicy {
   readonly #allow: AddressList
@@ -77,12 +78,20 @@ export class AgentAddressPolicy {
   }
 
   /**
-   * To be called before each connection with its URL: node looks up no name, and so asks no `lookup`, where
-   * the host is an address.
-   * @throws AgentAddressError
+   * Prepares the check that precedes each connection to a URL: Node resolves no name, and so calls no `lookup`, where the
+   * host is an address. The lists do not change; the addresses where the server listens may.
+   * @returns a function that tells whether the URL may be called now
    */
-  assertHost(url: Pick<URL, 'hostname' | 'port' | 'protocol'>): void {
-    if (this.#refusesHost(hostName(url.hostname), portOf(url))) throw new AgentAddressError()
+  hostCheck(url: Pick<URL, 'hostname' | 'port' | 'protocol'>): () => boolean {
+    const host = hostName(url.hostname)
+    const port = portOf(url)
+    const address = ipAddress(host)
+    if (address === undefined) {
+      const refused = this.#refusesHost(host, port)
+      return () => !refused
+    }
+    const listed = this.#listsPermit(host, address)
+    return () => listed && !this.#own.has(address, port)
   }
 
   /**
@@ -134,13 +143,15 @@ export class AgentAddressPolicy {
 
   /** Those of a host's addresses that may be called. Refused ones are left out: nobody connects to them. */
   #permitted(host: string, addresses: readonly LookupAddress[], port: number): LookupAddress[] {
-    const anywhere = this.#allow.empty || this.#allow.hasHost(host)
     return addresses.filter(({ address: text }) => {
       const address = ipAddress(text)
-      if (address === undefined || ALWAYS_REFUSED.reaches(address) || this.#deny.reaches(address)) return false
-      if (this.#own.has(address, port)) return false
-      return anywhere || this.#allow.hasAddress(address)
+      return address !== undefined && this.#listsPermit(host, address) && !this.#own.has(address, port)
     })
+  }
+
+  #listsPermit(host: string, address: IpAddress): boolean {
+    if (ALWAYS_REFUSED.reaches(address) || this.#deny.reaches(address)) return false
+    return this.#allow.empty || this.#allow.hasHost(host) || this.#allow.hasAddress(address)
   }
 }
 

@@ -1,4 +1,4 @@
-import { isIP, isIPv4, isIPv6 } from 'node:net'
+import { isIPv4, isIPv6 } from 'node:net'
 
 /** An IP address in a form that can be compared, with the IPv4 addresses that it stands for or leads to. */
 export interface IpAddress {
@@ -22,11 +22,6 @@ export function ipAddress(text: string): IpAddress | undefined {
     return { family: 'ipv4', text: ipv4At(groups, 6), embedded: [] }
   }
   return { family: 'ipv6', text: address, embedded: embeddedIn(groups) }
-}
-
-/** Whether a host is an address and no name: nobody is asked to resolve it. */
-export function isAddress(host: string): boolean {
-  return isIP(host.split('%', 1)[0] ?? '') !== 0
 }
 
 /** Every well-known way to put an IPv4 address into an IPv6 one. */

@@ -2,13 +2,13 @@ import { AddressList } from './address-list.ts'
 
 /**
  * What no agent is ever called at, whatever the operator's lists say (R8): addresses that are no host's, those that reach
- * only the neighbours on the wire, and where clouds hand out the credentials of the machine.
+ * only the neighbors on the wire, and where clouds hand out the credentials of the machine.
  */
 export const ALWAYS_REFUSED = new AddressList('always refused', [
   // Unspecified: connecting to it reaches this machine.
   '0.0.0.0/8',
   '::',
-  // Link-local; 169.254.169.254 and its neighbours are the metadata services of most clouds.
+  // Link-local; 169.254.169.254 and its neighbors are the metadata services of most clouds.
   '169.254.0.0/16',
   'fe80::/10',
   // Multicast and broadcast.

@@ -5,13 +5,13 @@ import { tokenize } from './token.ts'
 import { isInteger } from './value.ts'
 
 /** The longest expression, in UTF-16 units. */
-export const MAX_EXPRESSION_LENGTH = 4096
+const MAX_EXPRESSION_LENGTH = 4096
 
 /** How deep parentheses, unary operators and calls may nest. */
-export const MAX_NESTING = 64
+const MAX_NESTING = 64
 
 /** How many binary operators, LIKE and IN an expression may hold: `a AND b AND …` nests to the left without limit otherwise. */
-export const MAX_OPERATORS = 500
+const MAX_OPERATORS = 500
 
 /** How tightly operators bind (CESQL 3.6); equal ones group to the left. NOT binds tightest of all, IN less than LIKE. */
 const LOGIC = 1

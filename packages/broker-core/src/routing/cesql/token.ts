@@ -23,7 +23,7 @@ const SYMBOL = new Map<string, SymbolText>(SYMBOLS.map((symbol) => [symbol, symb
 const TOKEN =
   /(?<blank>[ \t\r\n]+)|(?<word>[A-Za-z0-9_]+)|(?<string>'(?:[^'\\]|\\[^])*'|"(?:[^"\\]|\\[^])*")|(?<symbol>[<>]=|<>|!=|[=<>(),+\-*/%])/y
 
-/** Splits an expression into tokens, an `end` last. Keywords are recognised in any case. @throws CesqlParseError */
+/** Splits an expression into tokens, an `end` last. Keywords are recognized in any case. @throws CesqlParseError */
 export function tokenize(expression: string): readonly Token[] {
   const tokens: Token[] = []
   let at = 0

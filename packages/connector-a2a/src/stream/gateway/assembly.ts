@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import type { Frame } from '../channel/frame.ts'
 
-/** Puts events together that travelled in parts. */
+/** Puts events together that traveled in parts. */
 export class Assembly {
   readonly #maxBytes: number
   #parts: Uint8Array[] = []

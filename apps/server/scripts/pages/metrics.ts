@@ -1,0 +1,20 @@
+import { Metrics } from '../../src/metrics/metrics.ts'
+import { table } from './markdown.ts'
+
+/** The broker's own series: those that prom-client adds for the process are not listed. */
+export function metricsTable(): string {
+  using metrics = new Metrics()
+  metrics.watchEngine(() => Promise.reject(new Error('no engine')))
+  metrics.forAgents()
+  const rows = metrics
+    .describe()
+    .filter(({ name }) => name.startsWith('broker_'))
+    .toSorted((a, b) => a.name.localeCompare(b.name))
+    .map(({ name, type, labels, help }) => [
+      `\`${name}\``,
+      type,
+      labels.map((label) => `\`${label}\``).join(', '),
+      help,
+    ])
+  return table(['series', 'type', 'labels', 'meaning'], rows)
+}

@@ -1,0 +1,82 @@
+import type { Broker } from '@signalbox/broker-core'
+import type { A2aConnector } from '@signalbox/connector-a2a'
+import { a2aConnector } from '@signalbox/connector-a2a'
+import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
+import type { RegistryRoutes } from '@signalbox/registry'
+import { registryRoutes } from '@signalbox/registry'
+
+import type { Config } from '../config/schema.ts'
+import { trustedOrigins } from '../config/trusted-origins.ts'
+import { requestFields } from '../http/request-log.ts'
+import type { Logger } from '../logging/logger.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { VERSION } from '../version.ts'
+import { agentAuthorities } from './agent-authorities.ts'
+import type { Agents } from './open-agents.ts'
+
+export interface AgentRouteParts {
+  readonly config: Config
+  readonly broker: Broker
+  readonly authenticator: Authenticator
+  readonly frontDoor: FrontDoor
+  readonly metrics: Metrics
+  readonly log: Logger
+}
+
+/** `/agents`, `/a2a` and the cards; from here on this node serves the registered agents. */
+export function agentRoutes(
+  agents: Agents,
+  { config, broker, authenticator, frontDoor, metrics, log }: AgentRouteParts,
+): { readonly gateway: A2aConnector; readonly routes: RegistryRoutes } {
+  const { a2a } = config.connectors
+  const { registry, requests, system, addressPolicy, metrics: agentMetrics } = agents
+  const edge = {
+    authenticator,
+    trustedOrigins: trustedOrigins(a2a.trustedOrigins),
+    bindHost: config.http.host,
+    frontDoor,
+    maxBodyBytes: config.maxBodyBytes,
+  }
+  if (a2a.agentTlsSkipVerify) {
+    log.warn("CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY is on: agents' certificates are not checked; for development only")
+  }
+  const gateway = a2aConnector(
+    { broker, system, registry, requests },
+    {
+      ...edge,
+      agentMaxResponseBytes: a2a.agentMaxResponseBytes,
+      agentMaxConcurrency: a2a.agentMaxConcurrency,
+      agentTlsSkipVerify: a2a.agentTlsSkipVerify,
+      addressPolicy,
+      maxSseIdleSeconds: a2a.maxSseIdleSeconds,
+      ...(a2a.agentCaFile === '' ? {} : { agentCa: agentAuthorities(a2a.agentCaFile) }),
+      ...(a2a.agentProxyUrl === '' ? {} : { agentProxyUrl: a2a.agentProxyUrl }),
+      // As for /mcp.
+      lateHooks: false,
+      platform: { version: VERSION },
+      hooks: {
+        requestFinished: (event) => agentMetrics.requestEnded(event),
+        failed: (error, request) =>
+          log.error({ err: error, connector: 'a2a', ...requestFields(request) }, 'agent gateway: something failed'),
+      },
+    },
+  )
+  const { handler } = gateway
+  agentMetrics.watch({
+    isRegistered: (agentId) => registry.get(agentId) !== undefined,
+    inFlight: () => registry.list().map(({ agent_id }) => [agent_id, handler.inFlight(agent_id)] as const),
+    openStreams: () => handler.activeStreams(),
+  })
+  metrics.watchStreams('a2a', () => handler.activeStreams())
+  const observe = metrics.requestsOf('registry')
+  const routes = registryRoutes(registry, {
+    ...edge,
+    broker,
+    hooks: {
+      requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
+      failed: (error, request) =>
+        log.error({ err: error, connector: 'registry', ...requestFields(request) }, 'agent registry: something failed'),
+    },
+  })
+  return { gateway, routes }
+}

@@ -1,0 +1,68 @@
+import type { BrokerHandle, Engine } from '@signalbox/broker-core'
+import type { AgentRegistry, ListeningAddress } from '@signalbox/registry'
+import { AgentAddressPolicy, AgentRequests, openRegistry } from '@signalbox/registry'
+
+import type { Config } from '../config/schema.ts'
+import type { ServerFrontDoor } from '../limits/front-door.ts'
+import type { Logger } from '../logging/logger.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { AgentAudit } from './agent-audit.ts'
+import type { AgentMetrics } from './agent-metrics.ts'
+
+/** What the listeners need to serve agents. */
+export interface Agents {
+  /** For the broker's own channels. */
+  readonly system: BrokerHandle
+  readonly registry: AgentRegistry
+  readonly requests: AgentRequests
+  /** Where agents may be (R8). */
+  readonly addressPolicy: AgentAddressPolicy
+  readonly metrics: AgentMetrics
+}
+
+export interface AgentParts {
+  readonly system: BrokerHandle
+  readonly engine: Pick<Engine, 'capabilities'>
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly audit: AgentAudit
+  readonly frontDoor: Pick<ServerFrontDoor, 'maxAgentsOf' | 'refused'>
+  /** The listeners of this server that are open by now. */
+  readonly ownAddresses: () => readonly ListeningAddress[]
+}
+
+/** Opens the agent registry; resolves when it knows every registered agent. Whoever opens it closes it. */
+export async function openAgents(
+  { connectors: { a2a } }: Config,
+  { system, engine, metrics, log, audit, frontDoor, ownAddresses }: AgentParts,
+): Promise<Agents> {
+  const agentMetrics = metrics.forAgents()
+  const addressPolicy = new AgentAddressPolicy({ allow: a2a.agentUrlAllow, deny: a2a.agentUrlDeny, ownAddresses })
+  const registry = await openRegistry(system, {
+    agentTtlSeconds: a2a.agentTtlSeconds,
+    idHoldSeconds: a2a.idHoldSeconds,
+    maxAgents: a2a.maxAgents,
+    maxAgentsOf: frontDoor.maxAgentsOf,
+    addressPolicy,
+    // As the start waits for such an engine; a store on this machine is there or not.
+    waitForEngine: engine.capabilities.remoteStorage,
+    hooks: {
+      operation(op, status, detail) {
+        agentMetrics.registryOperation(op, status)
+        audit.operation(op, status, detail)
+        if (op === 'expire' && status === 'success')
+          log.info({ agentId: detail.agentId }, 'agent expired: it sent no heartbeat in time')
+      },
+      limited: ({ account }) => frontDoor.refused('caller_agents', account),
+      failed: (error) => log.error({ err: error }, 'agent registry: something failed'),
+    },
+  })
+  registry.onChange(({ kind, agentId }) => {
+    if (kind === 'removed') agentMetrics.forget(agentId)
+  })
+  const requests = new AgentRequests(system, {
+    defaultTimeoutMs: a2a.defaultTimeoutSeconds * 1000,
+    maxTimeoutMs: a2a.maxTimeoutSeconds * 1000,
+  })
+  return { system, registry, requests, addressPolicy, metrics: agentMetrics }
+}

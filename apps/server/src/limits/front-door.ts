@@ -1,0 +1,64 @@
+import type { Caller, LimitsOfCaller } from '@signalbox/broker-core'
+import type { FrontDoor, LimitEvent } from '@signalbox/http-kit'
+import { AdmissionControl, ANONYMOUS_ACCOUNT, half, TrustedProxies } from '@signalbox/http-kit'
+import type { RegistryCaller } from '@signalbox/registry'
+import { agentShares } from '@signalbox/registry'
+
+import type { Config } from '../config/schema.ts'
+import type { Logger } from '../logging/logger.ts'
+import { Refusals } from '../security/refusals.ts'
+import type { LimitMetrics } from './limit-metrics.ts'
+
+/** What both listeners share: limits of callers and of the process, trusted proxies, the names the server is reached by. */
+export interface ServerFrontDoor
+  extends Required<Omit<FrontDoor, 'publicHost' | 'stalledReaderMs'>>, Pick<FrontDoor, 'publicHost'>, Disposable {
+  /** The limits in force. */
+  readonly limits: Config['limits']
+  /** Replaces the limits: for requests from then on, and what is already held stays. */
+  readonly setLimits: (limits: Config['limits']) => void
+  /** What a caller may hold of the broker. */
+  readonly limitsOf: (caller: Caller) => LimitsOfCaller
+  /** How many agents a caller may own; 0 is no limit. */
+  readonly maxAgentsOf: (caller: RegistryCaller) => number
+  /** Counts and logs a refusal by a limit that is checked elsewhere, such as that of channels. */
+  readonly refused: (limit: string, account: string) => void
+}
+
+/** Opens the front door: each refusal by a limit is counted, and told once for a caller, a limit and a minute. */
+export function openFrontDoor(config: Config, metrics: LimitMetrics, log: Logger): ServerFrontDoor {
+  const refusals = new Refusals(({ address: caller, count, reason: limit }) =>
+    log.warn({ caller, limit, count }, 'requests refused: a limit is reached'),
+  )
+  const refused = (limit: string, account: string): void => {
+    metrics.refused(limit)
+    refusals.add(account, limit)
+  }
+  const admission = new AdmissionControl({
+    limits: config.limits,
+    onLimit: ({ limit, account }: LimitEvent) => refused(limit, account),
+  })
+  metrics.watch(admission)
+  let { limits } = config
+  const { maxAgents } = config.connectors.a2a
+  return {
+    limitsOf({ account }) {
+      const { channels, waitingRequests } = limits.caller
+      if (account?.startsWith(ANONYMOUS_ACCOUNT) !== true) return { channels, waitingRequests }
+      return { channels: half(config.maxChannels), waitingRequests: half(limits.process.requestsInFlight) }
+    },
+    maxAgentsOf: (caller) => agentShares(maxAgents, limits.caller.agents)(caller),
+    get limits() {
+      return limits
+    },
+    setLimits(next) {
+      admission.setLimits(next)
+      limits = next
+    },
+    admission,
+    trustedProxies: new TrustedProxies(config.trustedProxies),
+    allowedHosts: config.http.allowedHosts,
+    ...(config.publicUrl === '' ? {} : { publicHost: new URL(config.publicUrl).hostname }),
+    refused,
+    [Symbol.dispose]: () => refusals[Symbol.dispose](),
+  }
+}

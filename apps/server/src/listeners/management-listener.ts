@@ -1,0 +1,58 @@
+import { createServer } from 'node:http'
+
+import type { ManagementApi } from '@signalbox/management-api'
+import type { FastifyInstance } from 'fastify'
+import Fastify from 'fastify'
+
+import type { Health } from '../health/health.ts'
+import { addProbes } from '../health/probes.ts'
+import { logBrokenRequests } from '../http/broken-requests.ts'
+import { NO_SCHEMAS } from '../http/no-schemas.ts'
+import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
+import type { Logger } from '../logging/logger.ts'
+
+export interface ManagementOptions {
+  readonly maxBodyBytes: number
+  readonly health: Health
+  readonly api: ManagementApi
+  readonly log: Logger
+  /** Milliseconds that a request may take to arrive, and a response to be taken. @default 180000 (specification, "Limits") */
+  readonly timeoutMs?: number
+}
+
+/** The operators' listener: probes, and the management API. */
+export function createManagementListener(options: ManagementOptions): FastifyInstance {
+  const { health, api, timeoutMs = 180_000 } = options
+  const app = Fastify({
+    schemaController: NO_SCHEMAS,
+    logger: false,
+    frameworkErrors: undecodablePath,
+    bodyLimit: options.maxBodyBytes,
+    forceCloseConnections: 'idle',
+    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight; `drain` has the limit.
+    pluginTimeout: 0,
+    // With a server of its own Fastify would listen on a second address of localhost, which no limit counts.
+    serverFactory: (handler) =>
+      createServer(
+        {
+          requestTimeout: timeoutMs,
+          headersTimeout: Math.min(timeoutMs, 15_000),
+          keepAliveTimeout: 72_000,
+          connectionsCheckingInterval: Math.min(timeoutMs, 5_000),
+        },
+        handler,
+      ),
+  })
+  logBrokenRequests(app, options.log)
+  addPlainNotFound(app)
+  addPlainErrors(app, options.log)
+  app.addHook('onRequest', (_request, reply, done) => {
+    const timer = setTimeout(() => reply.raw.destroy(), timeoutMs)
+    timer.unref()
+    reply.raw.once('close', () => clearTimeout(timer))
+    done()
+  })
+  addProbes(app, health)
+  void app.register(api)
+  return app
+}

@@ -1,0 +1,145 @@
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
+import { mcpConnector } from '@signalbox/connector-mcp'
+import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
+import type { FastifyInstance } from 'fastify'
+import Fastify from 'fastify'
+
+import { agentDirectory } from '../agents/agent-directory.ts'
+import { agentRoutes } from '../agents/agent-routes.ts'
+import type { Agents } from '../agents/open-agents.ts'
+import type { Config } from '../config/schema.ts'
+import { trustedOrigins } from '../config/trusted-origins.ts'
+import type { Health } from '../health/health.ts'
+import { addProbes } from '../health/probes.ts'
+import { logBrokenRequests } from '../http/broken-requests.ts'
+import { addCors, protocolHeaders } from '../http/cors.ts'
+import { NO_SCHEMAS } from '../http/no-schemas.ts'
+import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
+import type { RequestLog } from '../http/request-log.ts'
+import { requestFields } from '../http/request-log.ts'
+import type { Logger } from '../logging/logger.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { VERSION } from '../version.ts'
+import type { Entrance } from './entrance.ts'
+
+export interface SharedOptions {
+  readonly config: Config
+  readonly broker: Broker
+  /** For the broker's own channels. */
+  readonly system: BrokerHandle
+  /** Left out: no agents (R10). */
+  readonly agents?: Agents | undefined
+  readonly authenticator: Authenticator
+  /** @default each connector has its own */
+  readonly frontDoor?: FrontDoor
+  /** The server that the listener answers on once it is ready and {@link Entrance.open | opened}. */
+  readonly entrance: Entrance
+  /** @default requests are not logged */
+  readonly requests?: RequestLog | undefined
+  readonly health: Health
+  readonly metrics: Metrics
+  readonly log: Logger
+}
+
+/** The listener for tools and agents: the connectors, and the probes. When one of them cannot be made, the others are closed. */
+export async function createSharedListener(options: SharedOptions): Promise<FastifyInstance> {
+  const { config, entrance } = options
+  const app = Fastify({
+    schemaController: NO_SCHEMAS,
+    // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
+    logger: false,
+    frameworkErrors: undecodablePath,
+    bodyLimit: config.maxBodyBytes,
+    forceCloseConnections: 'idle',
+    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight; `drain` has the limit.
+    pluginTimeout: 0,
+    serverFactory: (handler) => entrance.prepare(handler),
+  })
+  try {
+    await addRoutes(app, options)
+  } catch (error) {
+    await app.close()
+    throw error
+  }
+  return app
+}
+
+async function addRoutes(
+  app: FastifyInstance,
+  { config, broker, system, agents, authenticator, frontDoor = {}, requests, health, metrics, log }: SharedOptions,
+): Promise<void> {
+  requests?.addTo(app)
+  logBrokenRequests(app, log)
+  await addCors(app, config.cors, protocolHeaders(config.connectors))
+  addPlainNotFound(app)
+  addPlainErrors(app, log)
+  addProbes(app, health)
+
+  const { ce, mcp } = config.connectors
+  // What is left of the time is for telling those whose calls are still not done.
+  const drainMs = config.shutdownSeconds * 900
+  const connectors: { readonly handler: { close(graceMs: number): Promise<void> } }[] = []
+  // All of them at once: Fastify would close the next one when the one before has waited for its last call.
+  app.addHook('preClose', async () => {
+    await Promise.all(connectors.map(({ handler }) => handler.close(drainMs)))
+  })
+  if (mcp.enable) {
+    const observe = metrics.requestsOf('mcp')
+    const connector = mcpConnector(broker, {
+      authenticator,
+      trustedOrigins: trustedOrigins(mcp.trustedOrigins),
+      bindHost: config.http.host,
+      frontDoor,
+      maxBodyBytes: config.maxBodyBytes,
+      maxStreams: mcp.maxStreams,
+      toolTimeoutSeconds: mcp.toolTimeoutSeconds,
+      settleGraceMs: config.settleGraceMs,
+      // This listener has no such hooks, and a cheap call costs a tenth less without looking for them.
+      lateHooks: false,
+      ...(agents === undefined ? {} : { agents: agentDirectory(agents.registry, agents.requests) }),
+      serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
+      hooks: {
+        requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
+        failed: (error, request) =>
+          log.error({ err: error, connector: 'mcp', ...requestFields(request) }, 'MCP connector: something failed'),
+      },
+    })
+    metrics.watchStreams('mcp', () => connector.handler.openStreams())
+    connectors.push(connector)
+    await app.register(connector)
+  }
+  if (ce.enable) {
+    const observe = metrics.requestsOf('cloudevents')
+    const connector = cloudeventsConnector(broker, {
+      authenticator,
+      trustedOrigins: trustedOrigins(ce.trustedOrigins),
+      bindHost: config.http.host,
+      frontDoor,
+      maxBodyBytes: config.maxBodyBytes,
+      system,
+      timeoutSeconds: ce.timeoutSeconds,
+      maxSseConnections: ce.maxSseConnections,
+      maxSseIdleSeconds: ce.maxSseIdleSeconds,
+      settleGraceMs: config.settleGraceMs,
+      hooks: {
+        requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
+        eventsDropped: metrics.eventsDropped,
+        failed: (error, request) =>
+          log.error(
+            { err: error, connector: 'cloudevents', ...requestFields(request) },
+            'CloudEvents connector: something failed',
+          ),
+      },
+    })
+    metrics.watchStreams('cloudevents', () => connector.handler.openStreams())
+    connectors.push(connector)
+    await app.register(connector)
+  }
+  if (agents !== undefined) {
+    const { gateway, routes } = agentRoutes(agents, { config, broker, authenticator, frontDoor, metrics, log })
+    connectors.push(gateway, routes)
+    await app.register(gateway)
+    await app.register(routes)
+  }
+}

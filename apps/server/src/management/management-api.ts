@@ -1,0 +1,47 @@
+import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
+import type { AuditLog, ManagementApi } from '@signalbox/management-api'
+import { managementApi } from '@signalbox/management-api'
+
+import { maskedConfig } from '../config/masked.ts'
+import type { Config } from '../config/schema.ts'
+import { trustedOrigins } from '../config/trusted-origins.ts'
+import type { Health } from '../health/health.ts'
+import { requestFields } from '../http/request-log.ts'
+import type { Logger } from '../logging/logger.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import { VERSION } from '../version.ts'
+import { sharedRoutes } from './shared-routes.ts'
+
+export interface ManagementParts {
+  readonly config: Config
+  readonly health: Health
+  readonly metrics: Metrics
+  readonly log: Logger
+  /** @default one of its own */
+  readonly frontDoor?: FrontDoor
+  /** @default one that only the management API records in */
+  readonly audit?: AuditLog
+  /** Undefined while control-plane authentication is off. */
+  readonly authenticator?: Authenticator | undefined
+}
+
+/** The management API as the configuration asks for it. It is there before the broker is. */
+export function createManagementApi(parts: ManagementParts): ManagementApi {
+  const { config, health, metrics, log, audit, authenticator, frontDoor } = parts
+  return managementApi({
+    authenticator,
+    trustedOrigins: trustedOrigins(config.api.trustedOrigins),
+    bindHost: config.api.host,
+    ...(frontDoor ? { frontDoor } : {}),
+    maxBodyBytes: config.maxBodyBytes,
+    config: () => maskedConfig(config),
+    node: () => health.state(),
+    metrics,
+    streams: () => metrics.openStreams(),
+    audit: { ...config.audit, ...(audit ? { log: audit } : {}) },
+    document: { version: VERSION, routes: () => sharedRoutes(config) },
+    settleGraceMs: config.settleGraceMs,
+    failed: (error, request) =>
+      log.error({ err: error, ...requestFields(request) }, 'management API: something failed'),
+  })
+}

@@ -1,0 +1,18 @@
+/** What documentation shows of a series. */
+export interface SeriesDescription {
+  readonly name: string
+  readonly type: string
+  readonly labels: readonly string[]
+  readonly help: string
+}
+
+/** Describes a metric. prom-client's types leave out the label names, and its `type` is not set: the class has it. */
+export function describeSeries(metric: { readonly name: string; readonly help: string }): SeriesDescription {
+  const labels: unknown = Reflect.get(metric, 'labelNames')
+  return {
+    name: metric.name,
+    type: metric.constructor.name.toLowerCase(),
+    labels: Array.isArray(labels) ? labels.map(String) : [],
+    help: metric.help,
+  }
+}

@@ -1,0 +1,17 @@
+import { createRequire } from 'node:module'
+
+import type * as Jose from 'jose'
+
+const require = createRequire(import.meta.url)
+
+let loaded: typeof Jose | undefined
+
+/** Loads jose on the first call: fifty files that a server without authentication does not need. */
+export function jose(): typeof Jose {
+  return (loaded ??= load())
+}
+
+function load(): typeof Jose {
+  const library: typeof Jose = require('jose')
+  return library
+}

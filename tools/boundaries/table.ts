@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** One row of the table of packages: which of the project's packages the shipped code of one may import. */
+export interface PackageBoundary {
+  readonly package: string
+  readonly folder: string
+  /** True for a package that is never published. Only tests and other private packages import it. */
+  readonly private: boolean
+  /** The names of the packages, sorted as in the table. */
+  readonly imports: readonly string[]
+  /** True if the package may import every package, or every published one if it is published itself. */
+  readonly all: boolean
+}
+
+interface Row {
+  readonly package: string
+  readonly folder: string
+  readonly private?: true
+  readonly imports: readonly string[] | 'all'
+}
+
+const FILE = join(import.meta.dirname, 'table.json')
+
+/** The table of `table.json`. The lint, the check of the dependency graph and docs/architecture.md follow it. */
+export const BOUNDARIES: readonly PackageBoundary[] = boundaries(
+  JSON.parse(readFileSync(FILE, 'utf8')) as readonly Row[],
+)
+
+function boundaries(rows: readonly Row[]): readonly PackageBoundary[] {
+  return rows.map((row) => ({
+    package: row.package,
+    folder: row.folder,
+    private: row.private === true,
+    imports:
+      row.imports === 'all'
+        ? rows
+            .filter((other) => other !== row && (row.private === true || other.private !== true))
+            .map((other) => other.package)
+        : row.imports.map((name) => `@signalbox/${name}`),
+    all: row.imports === 'all',
+  }))
+}
+
+/** Returns a package's name without the scope, as messages and docs/architecture.md write it. */
+export function shortName(name: string): string {
+  return name.replace(/^@signalbox\//, '')
+}

@@ -1,0 +1,30 @@
+import { parseArgs } from 'node:util'
+
+import { WORKSPACE } from '../harness/signalbox-server.ts'
+import { exitOnSignals } from '../harness/signals.ts'
+import { rehearse } from './rehearsal.ts'
+
+const HELP = `npm run release:rehearse -- [options]
+
+Releases a clean clone of HEAD into a local registry (verdaccio): everything, then a fix and a breaking change of one package each.
+Installs what was published into empty folders and runs it. Touches neither the working copy nor any other registry.
+
+  --node LINES   the lines of Node to run on, besides the oldest supported version (default 22,24,26)
+`
+
+const { values } = parseArgs({
+  options: { node: { type: 'string', default: '22,24,26' }, help: { type: 'boolean', default: false } },
+})
+exitOnSignals()
+if (values.help) {
+  process.stdout.write(HELP)
+} else {
+  const report = await rehearse({
+    workspace: WORKSPACE,
+    nodeLines: values.node.split(','),
+    log: (line) => process.stdout.write(`${line}\n`),
+  })
+  process.stdout.write(report.summary())
+  // The registry's process is killed on the way out.
+  process.exit(report.failures.length === 0 ? 0 : 1)
+}
