@@ -29,7 +29,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   http: group('The shared listener: tools and agents', {
     host: host('127.0.0.1', {
       description:
-        'Address that the shared listener binds to. Anything but loopback warns while authentication is off.',
+        'Bind address of the shared listener. An address other than loopback logs a warning while authentication is off.',
     }),
     port: integer(9090, 0, 65_535, { description: 'Port of the shared listener; 0 picks a free one.' }),
     allowedHosts: list(
@@ -38,92 +38,93 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       'auto, or *, or a list of host names without ports',
       {
         description:
-          'Which hosts a `Host` header may name, on both listeners, while authentication is off: a web page cannot then reach the server under a name of its own. `auto`: localhost, the bind address, the host of `PUBLIC_URL`, and IP addresses.',
+          'Allowed values of the `Host` header on both listeners while authentication is off. They keep web pages from reaching the server under another host name. `auto`: localhost, the bind address, the host of `PUBLIC_URL`, and IP addresses.',
       },
       1,
     ),
   }),
   api: group('The management listener: operators', {
     host: host('127.0.0.1', {
-      description: 'Address that the management listener binds to. Anything but loopback warns, as above.',
+      description:
+        'Bind address of the management listener. An address other than loopback logs a warning while authentication is off.',
     }),
     port: integer(8080, 0, 65_535, { description: 'Port of the management listener; 0 picks a free one.' }),
     trustedOrigins: trustedOrigins({
       description:
-        'Browser origins that may read the management listener (the probes answer to all). `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
+        'Browser origins that may read the management listener; the probes accept every origin. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
     }),
     authentication: group('Authentication on the management listener', {
       enable: flag(false, {
         description:
-          'Whether the management listener demands a token, by the same keys; what its caller may do there follows from the roles in it. Probes stay public.',
+          'Requires a token, verified with the same keys, on the management listener. The roles in it decide what the caller may do. Probes stay public.',
       }),
     }),
   }),
   authentication: group('Authentication: bearer tokens (JWT)', {
     enable: flag(false, {
       description:
-        'Whether the shared listener demands a token; without, every caller is `anonymous`. Needs exactly one of the four sources of keys.',
+        'Requires a token on the shared listener; otherwise every caller is `anonymous`. Needs exactly one of the four key sources.',
     }),
     jwksUrl: Type.String({
       default: '',
       allowed: 'an http or https URL; empty is none',
-      description: 'Where the keys come from: the URL of a JSON Web Key Set, such as an identity provider has.',
+      description: 'Key source: the URL of a JSON Web Key Set, usually of an identity provider.',
     }),
     jwksFile: path({
-      description: 'Where the keys come from: a file with a JSON Web Key Set. Read again when it changes.',
+      description: 'Key source: a file with a JSON Web Key Set. The server reads it again when it changes.',
     }),
     keyFile: path({
       description:
-        'Where the key comes from: a PEM file with a public key or a certificate. Read again when it changes.',
+        'Key source: a PEM file with a public key or a certificate. The server reads it again when it changes.',
     }),
     secret: Type.String({
       default: '',
       secret: true,
       allowed: 'a text of 32 bytes or more; empty is none',
       description:
-        'A secret shared with whoever makes the tokens. Everybody who checks them can then make them: prefer a public key.',
+        'Key source: a secret shared with the issuer of the tokens. Every holder can make tokens: prefer a public key.',
     }),
     algorithms: list([], '^[A-Za-z0-9]{1,16}$', 'a list such as ES256, RS256; they must go with the keys', {
       description:
-        'What tokens may be signed with. Empty is what the key takes first, such as ES256 or RS256; HS256 for a secret; RS256, ES256 and EdDSA for a key set.',
+        'Accepted signature algorithms. Empty: the first algorithm of the key, such as ES256 or RS256; HS256 for a secret; RS256, ES256 and EdDSA for a key set.',
     }),
     issuer: Type.String({
       default: '',
       allowed: 'a text; empty is anything',
-      description: 'What the claim `iss` of a token must be.',
+      description: 'The required claim `iss` of a token.',
     }),
     audience: list([], '^.{1,1024}$', 'a list; empty is anything', {
-      description: 'What the claim `aud` of a token must hold: one of these.',
+      description: 'The claim `aud` of a token must contain one of these.',
     }),
   }),
-  authorization: group('Authorization: what callers may do', {
+  authorization: group('Authorization', {
     enable: flag(false, {
-      description:
-        'Whether a policy decides what callers of the shared listener may do; without, they may do anything.',
+      description: 'Applies a policy to callers of the shared listener; otherwise they may do everything.',
     }),
     policyFile: path({
-      description: 'A YAML or JSON file with the policy, which is read again when it changes.',
+      description: 'A YAML or JSON file with the policy. The server reads it again when it changes.',
     }),
   }),
   security: group('TLS on the shared listener', {
     certFile: path({
-      description: "The server's certificate, in PEM, with those between it and its root. Read again when it changes.",
+      description:
+        "A PEM file with the server's certificate and its intermediate certificates. The server reads it again when it changes.",
     }),
-    keyFile: path({ description: 'Its private key, in PEM, without passphrase.' }),
+    keyFile: path({ description: 'A PEM file with the private key of the certificate, without passphrase.' }),
     caFile: path({
       description:
-        'Certificates, in PEM, of those who sign the certificates of clients. With it, clients must show such a certificate (mutual TLS).',
+        'A PEM file with the authorities of client certificates. If set, clients must present a certificate of one of them (mutual TLS).',
     }),
   }),
   publicUrl: Type.String({
     default: '',
     pattern: '^(?:https?://[^\\s]{1,1000})?$',
     allowed: 'an http or https URL; empty is none',
-    description: 'The URL that clients reach the shared listener by, where a proxy stands before it.',
+    description: 'The URL of the shared listener for clients, if they connect through a proxy.',
   }),
   trustedProxies: list([], '^[0-9A-Fa-f:.]{2,45}(?:/[0-9]{1,3})?$', 'a list of addresses and CIDR ranges', {
     description:
-      'Proxies whose `Forwarded` or `X-Forwarded-For` header names the client, for limits, audit and logs. Nobody else is believed.',
+      'Proxies whose `Forwarded` or `X-Forwarded-For` header names the client, for limits, audit and logs. The header is ignored from all other addresses.',
   }),
   limits: LIMITS,
   ...ENGINE_SETTINGS,
@@ -143,24 +144,26 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   maxChannels: MAX_CHANNELS,
   audit: group('The audit log', {
     messages: flag(false, {
-      description: 'Whether every message is audited, beside management actions, refusals and changes.',
+      description: 'Audits every message in addition to management actions, refusals and changes.',
     }),
-    maxAgeSeconds: count(2_592_000, { description: 'Entries older than this go, in seconds; 0 keeps all.' }),
-    maxBytes: count(268_435_456, { description: 'Past this many bytes the oldest entries go; 0 keeps all.' }),
+    maxAgeSeconds: count(2_592_000, { description: 'Maximum age of an entry, in seconds; 0 keeps all.' }),
+    maxBytes: count(268_435_456, {
+      description: 'Maximum size of the log, in bytes; the oldest entries are removed. 0 keeps all.',
+    }),
   }),
   routing: group('Routing', {
     file: Type.String({
       default: '',
       allowed: 'a path',
-      description: 'A JSON file with the routing table, which is read again when it changes; empty is none.',
+      description: 'A JSON file with the routing table; empty is none. The server reads it again when it changes.',
     }),
   }),
   settleGraceMs: integer(250, 0, 10_000, {
     description:
-      'How long after its response was handed to the socket a destructive read is settled, in milliseconds. A connection that fails before gives the messages back.',
+      'Time between the response of a destructive read and the removal of its messages, in milliseconds. If the connection fails in that time, the messages come again.',
   }),
   shutdownSeconds: integer(25, 0, 3_600, {
-    description: 'The longest a shutdown waits for calls in flight, in seconds; then they are cut off.',
+    description: 'Maximum time of a shutdown, in seconds. Calls that still run are then cut off.',
   }),
   cors: group('Browsers on the shared listener (CORS)', {
     allowOrigins: list(CORS_DEFAULTS.allowOrigins, `^(?:\\*|${ORIGIN})$`, '*, or a list of origins', {
@@ -176,108 +179,108 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       description: 'Response headers that scripts may read.',
     }),
     allowCredentials: flag(CORS_DEFAULTS.allowCredentials, {
-      description: 'Whether requests may carry credentials; not together with the origin `*`.',
+      description: 'Allows requests with credentials; not together with the origin `*`.',
     }),
     maxAge: count(CORS_DEFAULTS.maxAge, { description: 'How long a browser may keep a preflight answer, in seconds.' }),
   }),
   connectors: group('Connectors', {
     mcp: group('The MCP connector (/mcp)', {
-      enable: flag(true, { description: 'Whether `/mcp` is served.' }),
+      enable: flag(true, { description: 'Serves `/mcp`.' }),
       trustedOrigins: trustedOrigins({
         description:
           'Browser origins that may call `/mcp`. `auto`: localhost, 127.0.0.1, ::1, 0.0.0.0 and the bind address, on any port.',
       }),
       toolTimeoutSeconds: integer(60, 1, 3_600, {
-        description: 'Bounds tools that have no timeout or wait of their own, in seconds.',
+        description: 'Time-out of tools without an argument for it, in seconds.',
       }),
-      maxStreams: count(1_000, { description: 'The most `GET /mcp` streams open at a time; 0 is no limit.' }),
+      maxStreams: count(1_000, { description: 'Maximum number of open `GET /mcp` streams; 0 is no limit.' }),
     }),
     a2a: group('Agents (/agents, /a2a)', {
       enable: flag(true, {
-        description: 'Whether `/agents`, `/a2a`, the agent cards and the four agent tools of `/mcp` are served.',
+        description: 'Serves `/agents`, `/a2a`, the agent cards and the four agent tools of `/mcp`.',
       }),
       agentTtlSeconds: integer(300, 0, 2_000_000, {
-        description: 'An agent that has not been heard of for this long is removed, in seconds; 0 is never.',
+        description:
+          'Time without a heartbeat or registration after which an agent is removed, in seconds; 0 is never.',
       }),
       idHoldSeconds: integer(86_400, 0, 31_536_000, {
         description:
-          "How long the id of an agent that expired stays its owner's, in seconds, unless an Admin deletes it; 0 is not at all.",
+          'Time for which the id of an expired agent is reserved for its owner, in seconds; 0 is none. An Admin can delete the reservation.',
       }),
       defaultTimeoutSeconds: integer(300, 1, 2_000_000, {
-        description: 'How long an agent may take when the request names no timeout, in seconds.',
+        description: 'Time-out of a request to an agent that names none, in seconds.',
       }),
       maxTimeoutSeconds: integer(3_600, 1, 2_000_000, {
         description:
-          'Larger timeouts are capped to this, in seconds. At least `CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS`.',
+          'Maximum time-out of a request to an agent, in seconds; larger ones are reduced to it. At least `CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS`.',
       }),
-      maxAgents: count(0, { description: 'The most agents registered at a time; 0 is no limit.' }),
+      maxAgents: count(0, { description: 'Maximum number of registered agents; 0 is no limit.' }),
       maxSseIdleSeconds: integer(300, 0, 2_000_000, {
-        description: 'A stream ends after this long without an event of the agent, in seconds; 0 is never.',
+        description: 'Time without an event of the agent after which a stream ends, in seconds; 0 is never.',
       }),
       trustedOrigins: trustedOrigins({
         description:
           'Browser origins that may call `/agents` and `/a2a`. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
       }),
       agentMaxResponseBytes: integer(10_485_760, 1_024, 536_870_912, {
-        description: 'The largest response of an agent, and the largest event of a stream, in bytes.',
+        description: 'Maximum size of a response of an agent, and of an event of a stream, in bytes.',
       }),
       agentTlsSkipVerify: flag(false, {
-        description: "Whether agents' certificates are left unchecked; for development only. Warns at each start.",
+        description: 'Accepts every certificate of agents; for development only. Logs a warning at each start.',
       }),
       agentMaxConcurrency: integer(100, 1, 1_000_000, {
-        description:
-          'The most requests and streams that one agent has under way at a time, for each node that serves it.',
+        description: 'Maximum number of requests and streams of one agent in progress, on each node.',
       }),
       agentUrlAllow: hosts({
-        description: 'When set, agents are registered and called at these hosts and addresses only.',
+        description: 'If set, agents can only have these hosts and addresses.',
       }),
       agentUrlDeny: hosts({
         description:
-          'Agents are never registered or called at these hosts and addresses; before the allow list. Link-local and cloud-metadata addresses are always refused.',
+          'Hosts and addresses that agents cannot have; checked before the allow list. Link-local and cloud-metadata addresses are always refused.',
       }),
       agentCaFile: Type.String({
         default: '',
         allowed: 'a path',
         description:
-          "A PEM file of certificate authorities that agents' certificates are checked against, beside the well-known ones; empty is none.",
+          "A PEM file of certificate authorities for agents' certificates, in addition to the well-known ones; empty is none.",
       }),
       agentProxyUrl: Type.String({
         default: '',
         secret: true,
         allowed: 'http://[user:password@]host[:port]; empty is none',
         description:
-          'A forward proxy that all agents are called through: plain HTTP in absolute form, TLS by CONNECT. Never shown, as it may hold a password.',
+          'A forward proxy for all calls to agents: plain HTTP in absolute form, TLS by CONNECT. Never shown, because it can contain a password.',
       }),
     }),
     ce: group('The CloudEvents connector (/ce)', {
-      enable: flag(true, { description: 'Whether `/ce/*` is served.' }),
+      enable: flag(true, { description: 'Serves `/ce/*`.' }),
       trustedOrigins: trustedOrigins({
         description:
           'Browser origins that may call `/ce/*`. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
       }),
       timeoutSeconds: integer(60, 1, 3_600, {
-        description: 'How long a command or query without a `timeout` of its own waits for its answer, in seconds.',
+        description: 'Time-out of a command or query without the parameter `timeout`, in seconds.',
       }),
-      maxSseConnections: count(0, { description: 'The most subscriptions open at a time; 0 is no limit.' }),
+      maxSseConnections: count(0, { description: 'Maximum number of open subscriptions; 0 is no limit.' }),
       maxSseIdleSeconds: integer(300, 0, 2_000_000, {
-        description: 'A subscription ends after this long without a message, in seconds; 0 is never.',
+        description: 'Time without a message after which a subscription ends, in seconds; 0 is never.',
       }),
     }),
   }),
   maxBodyBytes: integer(DEFAULT_MAX_BODY_BYTES, 1_024, 536_870_912, {
-    description: 'The largest request body, in bytes, on both listeners.',
+    description: 'Maximum size of a request body, in bytes, on both listeners.',
   }),
   log: group('Logs, on stdout', {
     level: Type.Enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'], {
       default: 'info',
-      description: 'The least important lines that are written.',
+      description: 'Lowest level of the lines that are written.',
     }),
     requests: flag(true, {
-      description: 'Whether each request to the shared listener is a line of level info, when it is over.',
+      description: 'Writes a line of level info for each request to the shared listener, when it is complete.',
     }),
     format: Type.Enum(['json', 'pretty'], {
       default: 'json',
-      description: '`json`: a line each, for machines; `pretty`: for people.',
+      description: '`json`: one JSON object per line; `pretty`: formatted for people.',
     }),
   }),
 })

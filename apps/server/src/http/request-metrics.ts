@@ -1,4 +1,4 @@
-import type { SeriesDescription } from './series-description.ts'
+import type { SeriesDescription } from '../metrics/series-description.ts'
 
 const NAME = 'broker_request_duration_seconds'
 const HELP =

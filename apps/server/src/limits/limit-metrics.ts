@@ -17,7 +17,7 @@ export class LimitMetrics {
     const admission = (): AdmissionControl | undefined => this.#admission
     const use = new Gauge({
       name: 'broker_limit_use',
-      help: 'What all callers together hold of a limit of the process.',
+      help: 'Use of a limit of the process, by all callers together.',
       labelNames: ['limit'],
       registers: [registry],
       collect() {

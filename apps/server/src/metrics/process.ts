@@ -14,7 +14,7 @@ function ofProcess(): ProcessMetrics {
   collectDefaultMetrics({ register: registry })
   const unhandledRejections = new Counter({
     name: 'broker_unhandled_rejections_total',
-    help: 'Promises that were rejected with nobody to handle it: each is a bug. The log has their stacks.',
+    help: 'Rejected promises that no code handled: each is a bug. The log has their stacks.',
     registers: [registry],
   })
   return (metrics = { registry, unhandledRejections })

@@ -16,26 +16,28 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 export const queueReceive = defineRoute({
   name: 'queue/receive',
   method: 'POST',
-  summary:
-    'Takes messages out of a queue, oldest first, as soon as there is one; or leases them until they are settled.',
+  summary: 'Receives messages of a queue, oldest first; removes them, or leases them with `visibility_seconds`.',
   body: 'ignored',
   endsAtShutdown: true,
   query: Type.Object(
     {
       channel: channel('The queue.'),
       max_messages: Type.Optional(
-        Type.Integer({ description: 'The most messages to take.', minimum: 1, maximum: 1000, default: 1 }),
+        Type.Integer({ description: 'Maximum number of messages.', minimum: 1, maximum: 1000, default: 1 }),
       ),
       wait_timeout: Type.Optional(
         Type.Integer({ description: 'Seconds to wait for a first message.', minimum: 0, maximum: 60, default: 5 }),
       ),
       is_peek: Type.Optional(
-        Type.Boolean({ description: 'Only looks: the messages stay, and it does not wait.', default: false }),
+        Type.Boolean({
+          description: 'Returns the next messages without receiving them, and does not wait.',
+          default: false,
+        }),
       ),
       visibility_seconds: Type.Optional(
         Type.Integer({
           description:
-            'Above 0, the messages are yours for so many seconds: `ack` or `nack` each by its receipt, or it is delivered again. 0 removes them for good.',
+            'Lease in seconds: `ack` or `nack` each message by its receipt in that time, or it is delivered again. 0 removes the messages.',
           minimum: 0,
           maximum: 43_200,
           default: 0,
@@ -102,7 +104,7 @@ function received(deliveries: readonly { readonly message: QueueMessage; readonl
 export const queueAck = defineRoute({
   name: 'queue/ack',
   method: 'POST',
-  summary: 'Removes leased messages for good; the answer comes when that is durable.',
+  summary: 'Acknowledges leased messages, which removes them; the answer comes when that is durable.',
   body: 'ignored',
   query: Type.Object({ receipt: receipts('A receipt from `queue/receive`; repeat it for several.') }, STRICT),
   run: ({ receipt }, { broker }) => settle('acknowledged', receipt, () => broker.queues.ack(receipt)),
@@ -111,7 +113,7 @@ export const queueAck = defineRoute({
 export const queueNack = defineRoute({
   name: 'queue/nack',
   method: 'POST',
-  summary: 'Gives leased messages back at once, each to its place; that counts as a receive.',
+  summary: 'Rejects leased messages: each becomes visible again at its place, and the receive counts.',
   body: 'ignored',
   query: Type.Object({ receipt: receipts('A receipt from `queue/receive`; repeat it for several.') }, STRICT),
   run: ({ receipt }, { broker }) => settle('given back', receipt, () => broker.queues.nack(receipt)),
@@ -138,7 +140,7 @@ async function settle(
 export const queueAckAll = defineRoute({
   name: 'queue/ack_all',
   method: 'POST',
-  summary: 'Drains a queue: removes every message that is not on lease, delayed ones included.',
+  summary: 'Purges a queue: removes every message that is not leased, including delayed ones.',
   body: 'ignored',
   query: Type.Object({ channel: channel('The queue.') }, STRICT),
   async run({ channel }, { broker }) {

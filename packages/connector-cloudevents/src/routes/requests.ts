@@ -33,7 +33,7 @@ function requestQuery() {
 export const sendCommand = defineRoute({
   name: 'send/command',
   method: 'POST',
-  summary: 'Sends a command and waits until a subscriber has carried it out or rejected it.',
+  summary: 'Sends a command and waits until a responder has executed or rejected it.',
   body: 'event',
   query: requestQuery(),
   run: (query, call) =>
@@ -46,7 +46,7 @@ export const sendCommand = defineRoute({
 export const sendQuery = defineRoute({
   name: 'send/query',
   method: 'POST',
-  summary: 'Sends a query and answers with the reply of a subscriber, as a CloudEvent.',
+  summary: 'Sends a query and returns the reply of a responder, as a CloudEvent.',
   body: 'event',
   query: requestQuery(),
   run: (query, call) =>

@@ -19,7 +19,7 @@ interface Sent {
 export const sendEvent = defineRoute({
   name: 'send/event',
   method: 'POST',
-  summary: 'Publishes the event to whoever is subscribed now.',
+  summary: 'Publishes the event to the current subscribers.',
   body: 'events',
   query: Type.Object({ channel: eventChannel() }, STRICT),
   async run(query, { broker, events }) {

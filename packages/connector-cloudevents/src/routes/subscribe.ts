@@ -16,7 +16,7 @@ function common(channelText: string) {
     channel: channel(channelText),
     group: Type.Optional(
       Type.String({
-        description: 'Members of a group share: each message goes to one of them.',
+        description: 'A consumer group: each message goes to one of its subscribers.',
         minLength: 1,
         maxLength: 256,
       }),
@@ -36,10 +36,10 @@ interface CommonQuery {
 export const subscribeEvents = defineRoute({
   name: 'subscribe/events',
   method: 'GET',
-  summary: 'Streams events as they are published. A subscriber that is too slow loses some, and is told how many.',
+  summary: 'Streams events as they are published. A slow subscriber misses events, and gets their number.',
   body: 'ignored',
   query: Type.Object(
-    common('A channel, or many: the part `*` stands for one part of a name, `>` at the end for one or more.'),
+    common('A channel, or several: `*` stands for one part of a name, a last `>` for one or more.'),
     STRICT,
   ),
   run: (query, call) =>
@@ -54,8 +54,7 @@ export const subscribeEvents = defineRoute({
 export const subscribeEventsStore = defineRoute({
   name: 'subscribe/events-store',
   method: 'GET',
-  summary:
-    'Streams an events store, from the past if asked for, without gap or repeat; `Last-Event-ID` goes on where a subscriber was cut off.',
+  summary: 'Streams an events store from any position, without gap or repeat. `Last-Event-ID` continues a stream.',
   body: 'ignored',
   query: Type.Object(
     {
@@ -63,7 +62,7 @@ export const subscribeEventsStore = defineRoute({
       events_store_type: Type.Optional(
         Type.Integer({
           description:
-            'Where to begin: 1 new events, 2 the first there is, 3 the last there is, 4 a sequence, 5 a time, 6 seconds back.',
+            'First event: 1 the next new one, 2 the first stored, 3 the last stored, 4 a sequence, 5 a time, 6 seconds ago.',
           minimum: 1,
           maximum: 6,
           default: 1,
