@@ -1,9 +1,5 @@
 import type { Scene } from './scene.ts'
-
-/** `default`: as it comes. `guarded`: tokens, a policy, roles for operators, and a heap of 512 MB. */
-export type ServerKind = 'default' | 'guarded'
-
-export const SERVER_KINDS: readonly ServerKind[] = ['default', 'guarded']
+import type { ServerKind } from './server-kind.ts'
 
 export interface Attack {
   readonly name: string

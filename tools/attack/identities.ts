@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 import { SignJWT } from 'jose'
 
-import type { ServerKind } from './attack.ts'
+import type { ServerKind } from './server-kind.ts'
 import type { Identity } from './caller.ts'
 
 const SECRET = 'a secret of the attack tool, of 32 bytes or more'

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 
 import { exitOnSignals } from '../harness/signals.ts'
-import { SERVER_KINDS } from './attack.ts'
+import { SERVER_KINDS } from './server-kind.ts'
 import { ATTACKS } from './attacks/index.ts'
 import { summary } from './report.ts'
 import { attack } from './run.ts'

@@ -1,7 +1,7 @@
 import type { MemoryUse } from '../harness/instrument.ts'
-import type { ServerKind } from './attack.ts'
-import { SERVER_KINDS } from './attack.ts'
-import type { AttackReport } from './run.ts'
+import type { ServerKind } from './server-kind.ts'
+import { SERVER_KINDS } from './server-kind.ts'
+import type { AttackReport } from './attack-report.ts'
 
 /** Above these a figure is marked; it fails nothing, as the machine may be busy. */
 const MOST_P99_MS = 100

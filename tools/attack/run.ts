@@ -1,16 +1,17 @@
 import { fileURLToPath } from 'node:url'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import type { MemoryUse } from '../harness/instrument.ts'
 import { MeasuredProcess } from '../harness/measured-process.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
-import type { Attack, ServerKind } from './attack.ts'
+import type { Attack } from './attack.ts'
+import type { ServerKind } from './server-kind.ts'
 import { failureOf } from './caller.ts'
+import type { AttackReport } from './attack-report.ts'
 import type { HonestFigures, HonestOrder } from './honest-caller.ts'
 import { guardedSettings, Identities } from './identities.ts'
 import { figuresOf } from './report.ts'
 import { Scene } from './scene.ts'
-import type { Watched } from './watch.ts'
 import { valueOf, Watch } from './watch.ts'
 
 export interface AttackOptions {
@@ -19,23 +20,6 @@ export interface AttackOptions {
   /** Smaller counts and shorter floods. */
   readonly quick: boolean
   readonly log: (line: string) => void
-}
-
-export interface AttackReport {
-  readonly attack: string
-  readonly kind: ServerKind
-  /** What the attacker got, by status and code. */
-  readonly got: string
-  /** Refusals by limit. */
-  readonly refusals: string
-  readonly seconds: number
-  readonly honest: HonestFigures
-  readonly watched: Watched
-  readonly before: MemoryUse
-  readonly after: MemoryUse
-  readonly lives: boolean
-  /** What did not hold. */
-  readonly problems: readonly string[]
 }
 
 const NO_MEMORY: MemoryUse = { rssBytes: 0, heapBytes: 0 }

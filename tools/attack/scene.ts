@@ -1,6 +1,6 @@
 import type { MeasuredProcess } from '../harness/measured-process.ts'
 import type { Sample } from '../harness/prometheus.ts'
-import type { ServerKind } from './attack.ts'
+import type { ServerKind } from './server-kind.ts'
 import type { Identity } from './caller.ts'
 import { Caller } from './caller.ts'
 import type { Identities } from './identities.ts'

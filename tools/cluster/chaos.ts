@@ -1,11 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { Random } from '@signalbox/testkit/random'
 
-import { Random } from '../harness/random.ts'
+import type { ChaosReport, Round } from './chaos-report.ts'
 import { describe, randomDisaster } from './disasters.ts'
 import { AgentCallLoad } from './load/agent-calls.ts'
 import { AgentStreamLoad, STREAM_IDLE_S } from './load/agent-streams.ts'
 import { AgentProcesses } from './load/agents.ts'
-import type { Book } from './load/book.ts'
 import { EventsStoreLoad } from './load/events-store.ts'
 import type { Load, Scene } from './load/load.ts'
 import { QueueLoad } from './load/queues.ts'
@@ -14,7 +14,6 @@ import { RequestLoad } from './load/requests.ts'
 import { LocalCluster } from './local-cluster.ts'
 import { RecoveryWatch } from './recovery-watch.ts'
 import { roundLines } from './report.ts'
-import type { Outcome } from './round.ts'
 import { strikeOnce } from './round.ts'
 import { Spells } from './spells.ts'
 
@@ -33,20 +32,6 @@ export interface ChaosOptions {
   /** @default the installed one */
   readonly natsServer?: string | undefined
   readonly log: (line: string) => void
-}
-
-export interface Round extends Outcome {
-  /** Messages that came to receivers once more in this round. */
-  readonly again: number
-}
-
-export interface ChaosReport {
-  readonly books: readonly Book[]
-  readonly rounds: readonly Round[]
-  readonly streamEnds: Readonly<AgentStreamLoad['ends']>
-  readonly seconds: number
-  /** What did not come back in time, or could not be checked. */
-  readonly problems: readonly string[]
 }
 
 /** As long as it may take until the load has come up, in milliseconds. */
@@ -112,7 +97,7 @@ export async function chaos({
       load.settle(nodes).catch((error: unknown) => void problems.push(`at the end: ${String(error)}`)),
     ),
   )
-  return { books: loads.flatMap(({ books }) => books), rounds: done, streamEnds: streams.ends, seconds, problems }
+  return { ledgers: loads.flatMap(({ ledgers }) => ledgers), rounds: done, streamEnds: streams.ends, seconds, problems }
 }
 
 /** Until every client has succeeded once. */

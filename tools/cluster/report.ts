@@ -1,6 +1,6 @@
 import { quantile } from '../bench/statistics.ts'
-import type { ChaosReport, Round } from './chaos.ts'
-import type { Book, Breach } from './load/book.ts'
+import type { ChaosReport, Round } from './chaos-report.ts'
+import type { Ledger, Breach } from './load/ledger.ts'
 
 const BREACHES: readonly Breach[] = ['lost', 'doubled', 'outOfOrder', 'hung', 'unclear']
 
@@ -17,13 +17,13 @@ export function roundLines({ recoveries, itselfMs, inStepMs, again }: Round): re
 }
 
 /** Everything that was promised and not kept, in words. */
-export function breaches({ books, problems }: ChaosReport): readonly string[] {
-  return [...problems, ...books.flatMap(({ examples }) => examples)]
+export function breaches({ ledgers, problems }: ChaosReport): readonly string[] {
+  return [...problems, ...ledgers.flatMap(({ examples }) => examples)]
 }
 
 /** The tables at the end of a run. */
 export function summary(report: ChaosReport): string {
-  const { streamEnds: ends, rounds, books } = report
+  const { streamEnds: ends, rounds, ledgers } = report
   const broken = breaches(report)
   return [
     `${rounds.length} disasters in ${Math.round(report.seconds)} s`,
@@ -38,7 +38,9 @@ export function summary(report: ChaosReport): string {
     ...table([['load', 'outage', 'everybody'], ...loadRows(rounds)]),
     '',
     `Streams that began: ${ends.done} ended with task.done, ${ends.error} with task.error, ${ends.closed} with a closed connection, ${ends.hung} fell silent.`,
-    ...books.filter(({ refusals }) => refusals.size > 0).map((book) => `${book.kind} refused: ${refusals(book)}`),
+    ...ledgers
+      .filter(({ refusals }) => refusals.size > 0)
+      .map((ledger) => `${ledger.kind} refused: ${refusals(ledger)}`),
     '',
     ...table([
       [
@@ -54,7 +56,7 @@ export function summary(report: ChaosReport): string {
         'hung',
         'unclear',
       ],
-      ...books.map(bookRow),
+      ...ledgers.map(ledgerRow),
     ]),
     '',
     ...broken.map((text) => `! ${text}`),
@@ -88,13 +90,13 @@ function loadRows(rounds: readonly Round[]): readonly string[][] {
   })
 }
 
-function refusals({ refusals }: Book): string {
+function refusals({ refusals }: Ledger): string {
   return [...refusals].map(([code, count]) => `${code} ${count}`).join(', ')
 }
 
-function bookRow(book: Book): string[] {
-  const { kind, attempted, acknowledged, refused, unknown, again } = book
-  const counts = [attempted, acknowledged, refused, unknown, again, ...BREACHES.map((breach) => book.broken(breach))]
+function ledgerRow(ledger: Ledger): string[] {
+  const { kind, attempted, acknowledged, refused, unknown, again } = ledger
+  const counts = [attempted, acknowledged, refused, unknown, again, ...BREACHES.map((breach) => ledger.broken(breach))]
   return [kind, ...counts.map(String)]
 }
 

@@ -74,7 +74,7 @@ async function served(
     nodes.map(async (node) => {
       if (node === undefined) throw new Error('a node is not there')
       await untilDone('/ready', until, () => assertReady(node.api, 5_000))
-      await Promise.all(loads.map((load) => untilDone(load.books[0]?.kind ?? '', until, () => load.probe(node.http))))
+      await Promise.all(loads.map((load) => untilDone(load.ledgers[0]?.kind ?? '', until, () => load.probe(node.http))))
     }),
   )
 }

@@ -3,13 +3,13 @@ import type { IncomingMessage } from 'node:http'
 import { request as httpRequest } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { MeasuredProcess } from '../harness/measured-process.ts'
 import { scrape, total } from '../harness/prometheus.ts'
 import { exitOnSignals } from '../harness/signals.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
 import type { Order } from './pushing-agent.ts'
 
 const HELP = `node --conditions=@signalbox/source tools/soak/agent-streams.ts [options]
@@ -188,7 +188,7 @@ async function idleStreams(server: SignalboxServer, agent: MeasuredProcess, coun
   }
   for (const response of await open(200)) response.destroy()
   await leftWithin(0)
-  const told = (await agent.call<string[]>('cancelled')).length
+  const cancelledBefore = (await agent.call<string[]>('cancelled')).length
   const before = await server.process.rssBytes()
   const streams = await open(count)
   const kib = ((await server.process.rssBytes()) - before) / count / 1024
@@ -196,7 +196,7 @@ async function idleStreams(server: SignalboxServer, agent: MeasuredProcess, coun
   for (const response of streams.slice(0, cut)) response.destroy()
   const taken = await leftWithin(count - cut)
   await pause(500)
-  const cancels = (await agent.call<string[]>('cancelled')).length - told
+  const cancels = (await agent.call<string[]>('cancelled')).length - cancelledBefore
   print(`${count} idle streams: ${kib.toFixed(1)} KiB each, both sides`)
   print(`${cut} clients cut: gauge and the agent's streams back after ${taken.toFixed(0)} ms, ${cancels} stream_cancel`)
   if (kib > IDLE_KIB) problems.push('idle streams are too large')

@@ -38,7 +38,7 @@ test.skipIf(NATS_SERVER === undefined)(
     const report = await chaos({ seed: 3363, rounds: 2, log: () => {} })
     expect(breaches(report), summary(report)).toEqual([])
     expect(report.rounds.map(({ kind }) => kind)).toEqual(['kill node + kill nats', 'pause node + pause nats'])
-    for (const { kind, attempted, acknowledged } of report.books) {
+    for (const { kind, attempted, acknowledged } of report.ledgers) {
       expect([kind, attempted > 0, acknowledged > 0]).toEqual([kind, true, true])
     }
     expect(report.streamEnds.done).toBeGreaterThan(0)

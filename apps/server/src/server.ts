@@ -31,7 +31,7 @@ import { Metrics } from './metrics/metrics.ts'
 import { openRoutingFile } from './routing/routing-file.ts'
 import { auditSecurity } from './security/audit.ts'
 import { openAuthentication } from './security/authentication.ts'
-import type { TellSecurity } from './security/events.ts'
+import type { NotifySecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
@@ -116,21 +116,21 @@ async function open(
     failed: (error) => log.error({ err: error }, 'audit log: an entry was dropped'),
   })
   opened.defer(() => audit.close())
-  const tellers = [logSecurity(log), auditSecurity(audit)]
-  const tell: TellSecurity = (event) => tellers.forEach((teller) => teller(event))
+  const securityListeners = [logSecurity(log), auditSecurity(audit)]
+  const notify: NotifySecurity = (event) => securityListeners.forEach((listener) => listener(event))
   const requests =
     config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log, frontDoor.trustedProxies) : undefined
   const authentication = opened.use(
     openAuthentication(config, {
-      tell,
+      notify,
       verified: requests?.verified,
       refused: (address) => audit.authenticationFailed(address, 'shared'),
     }),
   )
   const policy = opened.use(
-    config.authorization.enable ? await openPolicyFile(config.authorization.policyFile, tell) : undefined,
+    config.authorization.enable ? await openPolicyFile(config.authorization.policyFile, notify) : undefined,
   )
-  const tls = opened.use(openTls(config.security, { log, tell }))
+  const tls = opened.use(openTls(config.security, { log, notify }))
 
   const operatorApi = createManagementApi({
     config,
@@ -146,12 +146,12 @@ async function open(
     openFiles: openFileLimit(),
     isTrustedProxy: (address) => frontDoor.trustedProxies.includes(address),
   }
-  opened.use(limitConnections(management.server, tell, { ...connectionLimit, listener: 'management' }))
+  opened.use(limitConnections(management.server, notify, { ...connectionLimit, listener: 'management' }))
   opened.defer(() => drain(management, CUT_MS).closed)
   const api = await listen(management, 'api', config.api)
 
   const entrance = new Entrance({ health, tls })
-  opened.use(limitConnections(entrance.server, tell, connectionLimit))
+  opened.use(limitConnections(entrance.server, notify, connectionLimit))
   opened.defer(() => drain(entrance.starting, CUT_MS).closed)
   const http = await listen(entrance.starting, 'http', config.http)
   const listeners = [api, http]

@@ -118,16 +118,16 @@ test('M12 - agent_send without blocking returns when the request is accepted', a
 
 test('M6 - agent_send tells its progress while the agent works', async () => {
   const { base, client } = await connected()
-  const told = Promise.withResolvers<void>()
+  const reported = Promise.withResolvers<void>()
   const agent = await startAgent(async (asked, response) => {
-    await told.promise
+    await reported.promise
     await withResult('done')(asked, response)
   })
   await register(base, { agent_id: 'worker', name: 'Worker', url: agent.url })
   const progress: Progress[] = []
   const answer = call(client, 'agent_send', { agent_id: 'worker', message: 'Work' }, (one) => {
     progress.push(one)
-    told.resolve()
+    reported.resolve()
   })
   expect(await answer).toEqual({ isError: false, text: '"done"' })
   expect(progress.length).toBeGreaterThan(0)

@@ -3,14 +3,14 @@ import { join } from 'node:path'
 
 import type { QueueSend, Reply } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import type { EngineProblem, NatsEngine } from '@signalbox/engine-nats'
+import type { NatsEngineProblem, NatsEngine } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { APP } from './support/cli.ts'
 import { PATIENT } from './support/nodes.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { certificate } from './support/tls.ts'
 
 const PAGE = readFileSync(join(APP, '..', '..', 'docs', 'guides', 'security.md'), 'utf8')
@@ -18,7 +18,7 @@ const [, CONFIG = ''] = /```\n(# nats\.conf for servers[^]*?)```/.exec(PAGE) ?? 
 
 /** A nats-server with the configuration of the page; what only its readers have is replaced. */
 async function startSecured(): Promise<NatsServer> {
-  const config = CONFIG.replace('/data', JSON.stringify(temporaryFolder()))
+  const config = CONFIG.replace('/data', JSON.stringify(testFolder()))
     .replace('/etc/nats/tls.crt', JSON.stringify(certificate('server.crt')))
     .replace('/etc/nats/tls.key', JSON.stringify(certificate('server.key')))
     .replace('$SIGNALBOX_PASSWORD', 'right')
@@ -28,7 +28,7 @@ async function startSecured(): Promise<NatsServer> {
   return nats
 }
 
-async function openNode(nats: NatsServer, user: string, problems: EngineProblem[] = []): Promise<NatsEngine> {
+async function openNode(nats: NatsServer, user: string, problems: NatsEngineProblem[] = []): Promise<NatsEngine> {
   const engine = await openNatsEngine({
     servers: [nats.url.replace('tls://', `tls://${user}@`)],
     tls: { caFile: certificate('authority.crt') },
@@ -48,7 +48,7 @@ const REPLY: Reply = { executed: true, error: '', body: encodeText('answer'), me
 describe.skipIf(NATS_SERVER === undefined)('what docs/guides/security.md says of NATS', () => {
   test('NATS - the permissions of the page are enough for all that nodes do, and nobody else is let in', async () => {
     const nats = await startSecured()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const one = await openNode(nats, 'signalbox:right', problems)
     const two = await openNode(nats, 'signalbox:right', problems)
 
@@ -66,22 +66,27 @@ describe.skipIf(NATS_SERVER === undefined)('what docs/guides/security.md says of
     expect(await two.queues.purge('dead')).toBe(1)
 
     const stored: number[] = []
-    const group = await two.logs.subscribe('log', { from: 'first' }, { group: 'g' }, ({ sequence }) => {
+    const group = await two.eventsStore.subscribe('log', { from: 'first' }, { group: 'g' }, ({ sequence }) => {
       stored.push(sequence)
     })
-    const alone = await two.logs.subscribe('log', { from: 'first' }, {}, ({ sequence }) => void stored.push(sequence))
-    await one.logs.append('log', { ...MESSAGE, key: 'k', expectLastOfKey: 0 })
+    const alone = await two.eventsStore.subscribe(
+      'log',
+      { from: 'first' },
+      {},
+      ({ sequence }) => void stored.push(sequence),
+    )
+    await one.eventsStore.append('log', { ...MESSAGE, key: 'k', expectLastOfKey: 0 })
     await vi.waitFor(() => expect(stored).toEqual([1, 1]), PATIENT)
-    expect(await one.logs.readLatest('log', { maxMessages: 1 })).toHaveLength(1)
+    expect(await one.eventsStore.readLatest('log', { maxMessages: 1 })).toHaveLength(1)
     await one.channels.create('events_store', 'log', { maxAgeMs: 60_000 })
     await one.channels.create('events_store', 'compacted', { compacted: true })
-    await one.logs.append('compacted', { ...MESSAGE, key: 'k', tombstone: true })
-    await one.logs.tombstones.sweep(Date.now() + 3_600_000)
+    await one.eventsStore.append('compacted', { ...MESSAGE, key: 'k', tombstone: true })
+    await one.eventsStore.tombstones.sweep(Date.now() + 3_600_000)
     await Promise.all([group.close(), alone.close()])
 
     const events: string[] = []
-    await two.topics.subscribe('news.*', {}, ({ channel }) => void events.push(channel))
-    await one.topics.publish('news.today', MESSAGE)
+    await two.events.subscribe('news.*', {}, ({ channel }) => void events.push(channel))
+    await one.events.publish('news.today', MESSAGE)
     await vi.waitFor(() => expect(events).toEqual(['news.today']), PATIENT)
     await two.requests.serve('queries', 'r', {}, async () => REPLY)
     expect(await one.requests.request('queries', 'r', MESSAGE, { timeoutMs: 10_000 })).toMatchObject({ executed: true })

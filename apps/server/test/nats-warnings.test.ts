@@ -50,8 +50,8 @@ test.skipIf(NATS_SERVER === undefined)('S7 - a server warns at its start of NATS
   const listeners = { http: { port: 0 }, api: { port: 0 } }
   const server = await startServer(createConfig({ ...listeners, engine: 'nats', nats: { servers } }), { log })
   onTestFinished(() => server.close())
-  const told = lines.filter(({ msg }) => msg.startsWith('NATS is on another machine'))
-  expect(told).toEqual([expect.objectContaining({ servers: [servers[0]?.slice('nats://'.length)] })])
+  const reported = lines.filter(({ msg }) => msg.startsWith('NATS is on another machine'))
+  expect(reported).toEqual([expect.objectContaining({ servers: [servers[0]?.slice('nats://'.length)] })])
 })
 
 test('configuration - operators see the addresses of NATS servers without their passwords', () => {

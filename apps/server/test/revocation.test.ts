@@ -76,10 +76,10 @@ test('S4, A10 - streams of an agent that its caller may not call any more end wi
     expect(seen.map(({ event }) => event)).toEqual(['task.status', 'task.error'])
     expect(seen.at(-1)?.json).toMatchObject({ type: 'error', payload: FORBIDDEN })
   }
-  const told = () =>
+  const reported = () =>
     agent.asked.filter(({ method }) => method === 'stream_cancel').map(({ params }) => params['stream_id'])
-  await expect.poll(told, { timeout: 20_000 }).toHaveLength(2)
-  expect(new Set(told())).toEqual(new Set(ending.map(({ seen }) => seen.at(-1)?.json.stream_id)))
+  await expect.poll(reported, { timeout: 20_000 }).toHaveLength(2)
+  expect(new Set(reported())).toEqual(new Set(ending.map(({ seen }) => seen.at(-1)?.json.stream_id)))
   await expect.poll(() => agent.gone.length, { timeout: 20_000 }).toBe(2)
   expect(staying.seen).toHaveLength(1)
   expect(await denials()).toEqual(['{action="call",pattern="agents"} 2'])

@@ -5,13 +5,13 @@ import { connect as connectTls } from 'node:tls'
 
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import type { RunningServer } from '../src/server.ts'
 import { startServer } from '../src/server.ts'
 import { openTls } from '../src/security/tls.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { certificate, fetchTls, pem, tlsClient } from './support/tls.ts'
 import { file, issuer, replace } from './support/tokens.ts'
 
@@ -33,7 +33,7 @@ async function logged(security: object): Promise<{ server: RunningServer; lines:
     http: { port: 0 },
     api: { port: 0 },
     shutdownSeconds: 1,
-    store: { path: temporaryFolder() },
+    store: { path: testFolder() },
     security,
   })
   const server = await startServer(config, { log })
@@ -91,7 +91,7 @@ test('S8 - certificates are read again under load: no request is dropped, new co
   const security = { certFile: file(pem('server.crt')), keyFile: file(pem('server.key')) }
   const { server, lines } = await logged(security)
   const { url } = server.http
-  const told = (msg: string) => lines().filter((line) => line['msg'] === msg).length
+  const reported = (msg: string) => lines().filter((line) => line['msg'] === msg).length
   const load = { running: true, calls: 0 }
   const failures: unknown[] = []
   const clients = Promise.all(
@@ -108,10 +108,12 @@ test('S8 - certificates are read again under load: no request is dropped, new co
   )
   // The key of another certificate, as in the moment between two writes.
   replace(security.keyFile, pem('next-server.key'))
-  await expect.poll(() => told('certificates not reloaded: those before stay in force'), { timeout: 20_000 }).toBe(1)
+  await expect
+    .poll(() => reported('certificates not reloaded: those before stay in force'), { timeout: 20_000 })
+    .toBe(1)
   expect(await subject(url)).toBe('first.example')
   replace(security.certFile, pem('next-server.crt'))
-  await expect.poll(() => told('certificates reloaded'), { timeout: 20_000 }).toBe(1)
+  await expect.poll(() => reported('certificates reloaded'), { timeout: 20_000 }).toBe(1)
   expect(await subject(url)).toBe('second.example')
   const before = load.calls
   await expect.poll(() => load.calls, { timeout: 20_000 }).toBeGreaterThan(before + 50)
@@ -146,7 +148,7 @@ test.each([
   ],
   [{ ...TLS, keyFile: TLS.certFile }, /^security\.keyFile: it does not hold the private key/],
 ])('S8 - the settings %j stop the start', async (security, problem) => {
-  const start = async () => startServer(createConfig({ security, store: { path: temporaryFolder() } }))
+  const start = async () => startServer(createConfig({ security, store: { path: testFolder() } }))
   await expect(start()).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     problems: [expect.stringMatching(problem)],
@@ -154,7 +156,7 @@ test.each([
 })
 
 test('S8 - a client that does not come to the end of its handshake is cut off', async () => {
-  const tls = openTls({ ...TLS, caFile: '' }, { log: pino({ level: 'silent' }), tell: () => {}, handshakeMs: 100 })
+  const tls = openTls({ ...TLS, caFile: '' }, { log: pino({ level: 'silent' }), notify: () => {}, handshakeMs: 100 })
   const server = tls?.createServer({}, (_request, response) => void response.end('ok'))
   await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => {

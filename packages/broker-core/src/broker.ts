@@ -1,11 +1,11 @@
 import type { Authorization } from './authorization/authorization.ts'
-import type { PolicyAction, PolicyPattern } from './authorization/vocabulary.ts'
+import type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
 import type { CallerLimitName, LimitsOfCaller } from './caller-limits.ts'
-import { CallerLimits } from './caller-limits.ts'
+import { CallerUsage } from './caller-limits.ts'
 import type { Engine, EngineHealth, EngineLimits, EngineStats } from './engine.ts'
 import type { BrokerError } from './errors.ts'
-import type { Ground } from './handle/access.ts'
+import type { BrokerContext } from './handle/access.ts'
 import { Access } from './handle/access.ts'
 import { Channels } from './handle/channels.ts'
 import { EventsStore } from './handle/events-store.ts'
@@ -41,13 +41,13 @@ export class BrokerHandle {
   }
 
   /** Whether the policy lets the caller do this on a channel; for agents it is the agent_id (S4). */
-  permits(action: PolicyAction, pattern: PolicyPattern, channel: string): boolean {
-    return this.#access.permits(action, pattern, channel)
+  permits(action: PolicyAction, type: ResourceType, channel: string): boolean {
+    return this.#access.permits(action, type, channel)
   }
 
   /** Whether there may be a channel on which the policy lets the caller do this: false only when there is none. */
-  mayPermit(action: PolicyAction, pattern: PolicyPattern): boolean {
-    return this.#access.mayPermit(action, pattern)
+  mayPermit(action: PolicyAction, type: ResourceType): boolean {
+    return this.#access.mayPermit(action, type)
   }
 
   /**
@@ -55,8 +55,8 @@ export class BrokerHandle {
    * an agent, and for checking all of a request before any of it is done.
    * @throws BrokerError FORBIDDEN
    */
-  authorize(action: PolicyAction, pattern: PolicyPattern, channel: string): void {
-    this.#access.authorize(action, pattern, channel)
+  authorize(action: PolicyAction, type: ResourceType, channel: string): void {
+    this.#access.authorize(action, type, channel)
   }
 
   /**
@@ -65,11 +65,11 @@ export class BrokerHandle {
    */
   whilePermitted(
     action: PolicyAction,
-    pattern: PolicyPattern,
+    type: ResourceType,
     channel: string,
     revoked: (refusal: BrokerError) => void,
   ): () => void {
-    return this.#access.whilePermitted(action, pattern, channel, revoked)
+    return this.#access.whilePermitted(action, type, channel, revoked)
   }
 }
 
@@ -78,20 +78,20 @@ export class BrokerHandle {
  * engine's. It holds no way to the reserved channels; {@link createBroker} returns that separately.
  */
 export class Broker {
-  readonly #ground: Ground
+  readonly #context: BrokerContext
   readonly #authorization: Authorization | undefined
   readonly #policyOfSenders: Authorization | undefined
 
   /** @param policyOfSenders The policy that {@link onBehalfOf} applies. */
-  constructor(ground: Ground, authorization?: Authorization, policyOfSenders = authorization) {
-    this.#ground = ground
+  constructor(context: BrokerContext, authorization?: Authorization, policyOfSenders = authorization) {
+    this.#context = context
     this.#authorization = authorization
     this.#policyOfSenders = policyOfSenders
   }
 
   /** A handle bound to a caller whose identity was verified. */
   as(caller: Caller): BrokerHandle {
-    return new BrokerHandle(new Access(this.#ground, caller, false, this.#authorization))
+    return new BrokerHandle(new Access(this.#context, caller, false, this.#authorization))
   }
 
   /**
@@ -99,25 +99,25 @@ export class Broker {
    * where it does not apply to who asks for it.
    */
   onBehalfOf(sender: Caller): BrokerHandle {
-    return new BrokerHandle(new Access(this.#ground, sender, false, this.#policyOfSenders))
+    return new BrokerHandle(new Access(this.#context, sender, false, this.#policyOfSenders))
   }
 
   /** Adds an observer; the returned function removes it. */
   observe(observer: BrokerObserver): () => void {
-    return this.#ground.observers.add(observer)
+    return this.#context.observers.add(observer)
   }
 
   /** Name and declared limits of the engine beneath. */
   get engine(): { readonly name: string; readonly limits: EngineLimits } {
-    return this.#ground.engine
+    return this.#context.engine
   }
 
   health(): Promise<EngineHealth> {
-    return this.#ground.engine.health()
+    return this.#context.engine.health()
   }
 
   stats(): Promise<EngineStats> {
-    return this.#ground.engine.stats()
+    return this.#context.engine.stats()
   }
 }
 
@@ -155,11 +155,11 @@ const SYSTEM: Caller = Object.freeze({ clientId: 'signalbox' })
  */
 export function createBroker(engine: Engine, options: BrokerOptions = {}): CreatedBroker {
   const { limitsOf, onLimit = () => {}, observers = [], routing } = options
-  const limits = limitsOf && new CallerLimits(engine, { limitsOf, onLimit })
-  const ground: Ground = { engine, observers: new Observers(observers), routing, limits, limited: true }
+  const limits = limitsOf && new CallerUsage(engine, { limitsOf, onLimit })
+  const context: BrokerContext = { engine, observers: new Observers(observers), routing, limits, limited: true }
   return {
-    broker: new Broker(ground, options.authorization),
-    system: new BrokerHandle(new Access(ground, SYSTEM, true, undefined)),
-    operators: new Broker({ ...ground, limited: false }, undefined, options.authorization),
+    broker: new Broker(context, options.authorization),
+    system: new BrokerHandle(new Access(context, SYSTEM, true, undefined)),
+    operators: new Broker({ ...context, limited: false }, undefined, options.authorization),
   }
 }

@@ -41,7 +41,7 @@ interface Account {
  * Counts what each account holds, in memory: counts begin at 0 when the broker starts, and each node counts for itself. A
  * channel counts for the account that was the first to use it.
  */
-export class CallerLimits {
+export class CallerUsage {
   readonly #engine: Engine
   readonly #options: CallerLimitsOptions
   readonly #accounts = new Map<string, Account>()

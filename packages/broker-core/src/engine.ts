@@ -23,8 +23,8 @@ export interface Engine {
   readonly capabilities: EngineCapabilities
   readonly limits: EngineLimits
   readonly queues: QueueEngine
-  readonly topics: TopicEngine
-  readonly logs: LogEngine
+  readonly events: EventEngine
+  readonly eventsStore: EventsStoreEngine
   readonly requests: RequestEngine
   readonly channels: ChannelEngine
   health(): Promise<EngineHealth>
@@ -117,7 +117,7 @@ export interface ReceiveOptions {
   readonly signal?: AbortSignal
 }
 
-export interface Settlement {
+export interface SettleResult {
   readonly settled: number
   /** Receipts that settled nothing: unknown, already settled, of another client, or past their lease. */
   readonly lost: readonly string[]
@@ -135,15 +135,15 @@ export interface QueueEngine {
    */
   receive(channel: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]>
   /** Removes the messages for good; resolves when that is durable. */
-  ack(receipts: readonly string[], clientId: string): Promise<Settlement>
+  ack(receipts: readonly string[], clientId: string): Promise<SettleResult>
   /**
    * Gives the messages back at once, each to its place. Counts as a receive: a message that has had its
    * `maxReceiveCount` moves to its dead-letter queue with tags `dlq_source`, `dlq_reason` and `dlq_receive_count` (C2),
    * without expiry there.
    */
-  nack(receipts: readonly string[], clientId: string): Promise<Settlement>
+  nack(receipts: readonly string[], clientId: string): Promise<SettleResult>
   /** Sets the end of the leases to `leaseMs` from now. */
-  extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<Settlement>
+  extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult>
   /** The messages that a receive would give next, without touching them. Empty for a queue that does not exist. */
   peek(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly QueueMessage[]>
   /** Removes every message that is not leased, delayed ones included; resolves with how many. */
@@ -159,7 +159,7 @@ export interface SubscribeOptions {
   readonly signal?: AbortSignal
 }
 
-export interface TopicEngine {
+export interface EventEngine {
   /** Hands the event to whoever is subscribed now; nothing is kept. @throws BrokerError CHANNEL_LIMIT */
   publish(channel: string, message: OutgoingMessage): Promise<void>
   /**
@@ -171,9 +171,9 @@ export interface TopicEngine {
   subscribe(pattern: string, options: SubscribeOptions, listener: (event: Message) => void): Promise<Subscription>
 }
 
-// ── Events stores (logs) ────────────────────────────────────────────────────────────────────────────────────────────
+// ── Events stores ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-export interface LogAppend extends OutgoingMessage {
+export interface EventsStoreAppend extends OutgoingMessage {
   /** As for a queue (C5). */
   readonly deduplicationId?: string
   /** What a compacted log keeps the last entry of. */
@@ -193,7 +193,7 @@ export interface AppendResult extends SendResult {
 }
 
 /** Where a subscription to an events store begins. */
-export type LogStart =
+export type EventsStoreStart =
   | { readonly from: 'new' }
   | { readonly from: 'first' }
   /** The last entry there is, then new ones. */
@@ -214,9 +214,9 @@ export interface ReadOptions {
   readonly maxBytes?: number
 }
 
-export interface LogEngine {
+export interface EventsStoreEngine {
   /** Resolves when the entry is durable. @throws BrokerError CONFLICT, CHANNEL_LIMIT */
-  append(channel: string, message: LogAppend): Promise<AppendResult>
+  append(channel: string, message: EventsStoreAppend): Promise<AppendResult>
   /** Oldest first. Empty for a channel that does not exist. */
   read(channel: string, options: ReadOptions): Promise<readonly StoredEvent[]>
   /** The newest entries, newest first. Empty for a channel that does not exist. */
@@ -233,7 +233,7 @@ export interface LogEngine {
    */
   subscribe(
     channel: string,
-    start: LogStart,
+    start: EventsStoreStart,
     options: SubscribeOptions,
     listener: (event: StoredEvent) => void | Promise<void>,
   ): Promise<Subscription>
@@ -315,7 +315,7 @@ export interface ChannelState {
     readonly deadLettered: number
     readonly expired: number
   }
-  readonly log?: {
+  readonly eventsStore?: {
     /** 0 when empty. */
     readonly firstSequence: number
     readonly lastSequence: number

@@ -10,7 +10,7 @@ const SPREAD = 0x9e3779b1
 
 /**
  * A map by whole numbers from 0 to 2⁵³ - 1, in no order; for what comes and goes with every message. An open table with
- * linear probing that closes the gap when an entry goes. Its reason is that of {@link Roster}: a `Map` has the same chain
+ * linear probing that closes the gap when an entry goes. Its reason is that of {@link OrderedSet}: a `Map` has the same chain
  * of old tables as a `Set`.
  */
 export class NumberMap<T extends object> {

@@ -1,4 +1,4 @@
-import type { PolicyAction, PolicyPattern } from './authorization/vocabulary.ts'
+import type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
 import type { ChannelType } from './channel.ts'
 import type { BrokerErrorCode } from './errors.ts'
@@ -33,7 +33,7 @@ export interface BrokerObserver {
   /** A call failed with a Broker error. */
   failed?(action: Action, type: ChannelType | undefined, channel: string, caller: Caller, code: BrokerErrorCode): void
   /** The policy denied a caller something (S4); for agents the channel is the agent_id. */
-  denied?(action: PolicyAction, pattern: PolicyPattern, channel: string, caller: Caller): void
+  denied?(action: PolicyAction, type: ResourceType, channel: string, caller: Caller): void
   /** The routing table copied a caller's message; for stored types: durable. {@link accepted} saw the copy too. */
   routed?(copy: RoutedCopy, caller: Caller): void
   /** A rule of the routing table made no copy of a caller's message; the send itself succeeded. */
@@ -88,10 +88,10 @@ export class Observers {
     }
   }
 
-  denied(action: PolicyAction, pattern: PolicyPattern, channel: string, caller: Caller): void {
+  denied(action: PolicyAction, type: ResourceType, channel: string, caller: Caller): void {
     for (const observer of this.#list) {
       try {
-        observer.denied?.(action, pattern, channel, caller)
+        observer.denied?.(action, type, channel, caller)
       } catch {}
     }
   }

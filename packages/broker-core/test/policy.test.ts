@@ -7,7 +7,7 @@ import {
   channelMatcher,
   parsePolicy,
   POLICY_ACTIONS,
-  POLICY_PATTERNS,
+  RESOURCE_TYPES,
   PolicyError,
 } from '@signalbox/broker-core'
 
@@ -114,7 +114,7 @@ describe('S4 - decisions', () => {
   test('S4 - an empty policy denies everything', () => {
     const authorization = new Authorization(policy())
     for (const action of POLICY_ACTIONS) {
-      for (const pattern of POLICY_PATTERNS) {
+      for (const pattern of RESOURCE_TYPES) {
         expect(authorization.permits(alice, action, pattern, 'x')).toBe(false)
         expect(authorization.mayPermit(alice, action, pattern)).toBe(false)
       }

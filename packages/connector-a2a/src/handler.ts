@@ -16,27 +16,27 @@ import {
 import type { AgentRequests } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 
-import type { AgentDirectory } from './agent-directory.ts'
+import type { AgentLookup } from './agent-lookup.ts'
 import { CARD_PATH, Cards } from './cards.ts'
-import { A2aExchange } from './exchange.ts'
+import { A2aExchange } from './a2a-exchange.ts'
 import { forbidden } from './gateway/forbidden.ts'
 import { assertAgentId, assertHops, Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'
 import { streamRequest } from './gateway/stream-request.ts'
 import { readTimeoutMs } from './gateway/timeout.ts'
-import type { A2aOptions, A2aRequestEvent, ResolvedOptions } from './options.ts'
-import { resolveOptions } from './options.ts'
+import type { A2aOptions, A2aRequestEvent, ResolvedA2aOptions } from './options.ts'
+import { resolveA2aOptions } from './options.ts'
 import type { StreamLimits } from './stream/index.ts'
 import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
 
-/** What the gateway works with. */
-export interface A2aRooms {
+/** Dependencies of the gateway. */
+export interface A2aDependencies {
   readonly broker: Broker
   /** The handle for the broker's own channels. */
   readonly system: BrokerHandle
-  readonly registry: AgentDirectory
+  readonly registry: AgentLookup
   readonly requests: AgentRequests
 }
 
@@ -66,8 +66,11 @@ export interface A2aHandler {
  * Makes the agent gateway (A1–A14), and begins to serve every registered agent.
  * @throws RangeError for an option that is out of range
  */
-export function createA2aHandler(rooms: A2aRooms, options: A2aOptions = {}): A2aHandler {
-  const endpoint = new A2aEndpoint(rooms, resolveOptions(options, rooms.broker.engine.limits.maxMessageBytes))
+export function createA2aHandler(dependencies: A2aDependencies, options: A2aOptions = {}): A2aHandler {
+  const endpoint = new A2aEndpoint(
+    dependencies,
+    resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes),
+  )
   return Object.assign(
     (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
       endpoint.handle(request, response, headers),
@@ -94,15 +97,15 @@ class A2aEndpoint {
   readonly gateway: Gateway
   readonly subscribers: VirtualSubscribers
   readonly cards: Cards
-  readonly #options: ResolvedOptions
+  readonly #options: ResolvedA2aOptions
   readonly #broker: Broker
-  readonly #registry: AgentDirectory
+  readonly #registry: AgentLookup
   readonly #endpoint: Endpoint
   readonly #stop = new AbortController()
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined = undefined
   #closed: Promise<void> | undefined
 
-  constructor({ broker, system, registry, requests }: A2aRooms, options: ResolvedOptions) {
+  constructor({ broker, system, registry, requests }: A2aDependencies, options: ResolvedA2aOptions) {
     const { hooks, bindHost, agentMaxResponseBytes, agentCa, agentProxyUrl, addressPolicy } = options
     this.#options = options
     this.#broker = broker

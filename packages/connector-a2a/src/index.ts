@@ -1,6 +1,6 @@
-export type { AgentDirectory } from './agent-directory.ts'
+export type { AgentLookup } from './agent-lookup.ts'
 export { createA2aHandler } from './handler.ts'
-export type { A2aHandler, A2aRooms } from './handler.ts'
+export type { A2aHandler, A2aDependencies } from './handler.ts'
 export type { A2aHooks, A2aOptions, A2aRequestEvent, Platform } from './options.ts'
 export { a2aConnector } from './plugin.ts'
 export type { A2aConnector, A2aConnectorOptions } from './plugin.ts'

@@ -75,12 +75,12 @@ export interface A2aOptions {
 
 type Defaulted = Omit<A2aOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'platform'>
 
-export type ResolvedOptions = Required<Defaulted> &
+export type ResolvedA2aOptions = Required<Defaulted> &
   Pick<A2aOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor'> & { readonly platform: Platform }
 
 /** @throws RangeError for a number that is out of range */
-export function resolveOptions(options: A2aOptions, maxMessageBytes: number): ResolvedOptions {
-  const resolved: ResolvedOptions = {
+export function resolveA2aOptions(options: A2aOptions, maxMessageBytes: number): ResolvedA2aOptions {
+  const resolved: ResolvedA2aOptions = {
     ...options,
     authenticator: options.authenticator ?? anonymousAuthenticator,
     trustedOrigins: options.trustedOrigins ?? 'auto',

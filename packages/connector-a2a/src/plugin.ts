@@ -3,7 +3,7 @@ import type { ServeUnread } from '@signalbox/http-kit'
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 
 import { CARD_PATH } from './cards.ts'
-import type { A2aHandler, A2aRooms } from './handler.ts'
+import type { A2aHandler, A2aDependencies } from './handler.ts'
 import { createA2aHandler } from './handler.ts'
 import type { A2aOptions } from './options.ts'
 
@@ -11,10 +11,10 @@ export interface A2aConnectorOptions extends A2aOptions {
   /** Milliseconds that calls have to finish when the server closes. @default 5000 */
   readonly drainMs?: number
   /**
-   * Whether preValidation and preHandler hooks of the host run on these routes. Without them a request is taken over
+   * Run the preValidation and preHandler hooks of the host on these routes. Without them a request is taken over
    * right after the onRequest and preParsing hooks. @default true
    */
-  readonly lateHooks?: boolean
+  readonly runHostHooks?: boolean
 }
 
 /** A Fastify plugin; `handler` is what it runs on, for gauges and for an end before Fastify's own. */
@@ -30,9 +30,9 @@ interface AnyPath {
  * Hooks of the host (CORS, logging, its own checks) run as for any route; bodies go to the gateway unread. It closes with
  * the server.
  */
-export function a2aConnector(rooms: A2aRooms, options: A2aConnectorOptions = {}): A2aConnector {
-  const { drainMs, lateHooks = true, ...a2aOptions } = options
-  const handler = createA2aHandler(rooms, a2aOptions)
+export function a2aConnector(dependencies: A2aDependencies, options: A2aConnectorOptions = {}): A2aConnector {
+  const { drainMs, runHostHooks = true, ...a2aOptions } = options
+  const handler = createA2aHandler(dependencies, a2aOptions)
   const agent = (request: FastifyRequest, reply: FastifyReply): void => {
     const { '*': path = '' }: AnyPath = Object(request.params)
     const headers = takeOver(reply)
@@ -49,7 +49,7 @@ export function a2aConnector(rooms: A2aRooms, options: A2aConnectorOptions = {})
       ['/a2a/*', agent],
       [CARD_PATH, platformCard],
     ]
-    addUnreadRoutes(app, routes, { lateHooks })
+    addUnreadRoutes(app, routes, { runHostHooks })
     app.addHook('preClose', () => handler.close(drainMs))
     done()
   }

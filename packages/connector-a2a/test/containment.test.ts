@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { createA2aHandler } from '../src/index.ts'
 import { resolveLimits } from '../src/stream/limits.ts'
-import { Pulse } from '../src/stream/pulse.ts'
+import { StreamTimer } from '../src/stream/stream-timer.ts'
 import { openGateway } from './gateway-host.ts'
 
 /** A card that cannot be printed. */
@@ -52,12 +52,12 @@ test('gateway - a card that cannot be shown, now or later, is a closed connectio
   expect((await fetch(`${base}/none/.well-known/agent-card.json`)).status).toBe(404)
 })
 
-test('A11 - pulse: a stream that fails is left out, and the others go on', async () => {
-  const pulse = Pulse.for(resolveLimits({ heartbeatMs: 50 }))
+test('A11 - stream timer: a stream whose tick throws gets no more ticks, the others do', async () => {
+  const timer = StreamTimer.for(resolveLimits({ heartbeatMs: 50 }))
   const crashed = Promise.withResolvers<unknown>()
   let broken = 0
   const failing = {
-    pulse() {
+    tick() {
       broken++
       throw new Error('a bug')
     },
@@ -66,12 +66,12 @@ test('A11 - pulse: a stream that fails is left out, and the others go on', async
   const twice = Promise.withResolvers<void>()
   let seen = 0
   const well = {
-    pulse: () => void (++seen === 3 && twice.resolve()),
+    tick: () => void (++seen === 3 && twice.resolve()),
     crash: (error: unknown) => twice.reject(error),
   }
-  pulse.add(failing)
-  pulse.add(well)
+  timer.add(failing)
+  timer.add(well)
   await twice.promise
-  pulse.delete(well)
+  timer.delete(well)
   expect([await crashed.promise, broken]).toEqual([new Error('a bug'), 1])
 })

@@ -1,8 +1,8 @@
-import { Roster } from '@signalbox/broker-core'
-import type { Place } from '@signalbox/broker-core'
+import { OrderedSet } from '@signalbox/broker-core'
+import type { Entry } from '@signalbox/broker-core'
 import { InFlight } from '@signalbox/http-kit'
 
-import type { RouteCall } from './routes/route.ts'
+import type { CeRouteCall } from './routes/route.ts'
 
 /** Why a call was ended before it had a result: the `reason` of its signal. */
 export class CallEnded extends Error {
@@ -16,13 +16,13 @@ export class CallEnded extends Error {
 }
 
 /** One call under way. Its signal is made when somebody asks for it: most calls are over before anybody would. */
-export class RunningCall implements RouteCall {
-  readonly broker: RouteCall['broker']
-  readonly identity: RouteCall['identity']
-  readonly account: RouteCall['account']
-  readonly events: RouteCall['events']
-  readonly exchange: RouteCall['exchange']
-  readonly environment: RouteCall['environment']
+export class RunningCall implements CeRouteCall {
+  readonly broker: CeRouteCall['broker']
+  readonly identity: CeRouteCall['identity']
+  readonly account: CeRouteCall['account']
+  readonly events: CeRouteCall['events']
+  readonly exchange: CeRouteCall['exchange']
+  readonly environment: CeRouteCall['environment']
   /** Whether it ends at once when the server shuts down: a long poll does, others may finish within the drain time. */
   readonly endsAtShutdown: boolean
   #onClose: (() => void) | undefined
@@ -31,7 +31,7 @@ export class RunningCall implements RouteCall {
   #finished = false
 
   constructor(
-    { broker, identity, account, events, exchange, environment }: Omit<RouteCall, 'signal'>,
+    { broker, identity, account, events, exchange, environment }: Omit<CeRouteCall, 'signal'>,
     endsAtShutdown: boolean,
   ) {
     this.broker = broker
@@ -75,17 +75,17 @@ const LAST_MS = 1_000
 
 /** The calls under way, for an orderly end. */
 export class Calls {
-  readonly #running = new Roster<RunningCall>()
+  readonly #running = new OrderedSet<RunningCall>()
   readonly #inFlight = new InFlight()
 
   /** What it returns is for {@link finish}. */
-  begin(call: RunningCall): Place {
+  begin(call: RunningCall): Entry {
     this.#inFlight.begin()
-    return this.#running.enter(call)
+    return this.#running.add(call)
   }
 
-  finish(place: Place): void {
-    if (place.leave()) this.#inFlight.finish()
+  finish(entry: Entry): void {
+    if (entry.remove()) this.#inFlight.finish()
   }
 
   /** Ends long polls at once, gives the other calls `graceMs` to finish, then ends those as well. */

@@ -8,15 +8,15 @@ import { AnswerRelay } from './answer-relay.ts'
 import { CallEnded, Calls, RunningCall } from './calls.ts'
 import { CeError, toCeError } from './errors.ts'
 import { contentMode, unsupported } from './event/content-mode.ts'
-import { readEvents } from './event/incoming-event.ts'
+import { readEvents } from './event/read-events.ts'
 import type { IncomingEvent } from './event/incoming-event.ts'
-import { CeExchange } from './exchange.ts'
-import type { CeOptions, CeOutcome, ResolvedOptions } from './options.ts'
-import { resolveOptions } from './options.ts'
+import { CeExchange } from './ce-exchange.ts'
+import type { CeOptions, CeOutcome, ResolvedCeOptions } from './options.ts'
+import { resolveCeOptions } from './options.ts'
 import { PendingRequests } from './pending-requests.ts'
-import { ROUTES } from './routes/index.ts'
+import { CE_ROUTES } from './routes/index.ts'
 import { sendResponse } from './routes/requests.ts'
-import type { Environment, Route } from './routes/route.ts'
+import type { CeEnvironment, CeRoute } from './routes/route.ts'
 import { Flusher } from './sse/flusher.ts'
 import type { SubscriptionInfo } from './sse/subscriptions.ts'
 import { Subscriptions } from './sse/subscriptions.ts'
@@ -45,7 +45,7 @@ export interface CeHandler {
 
 /** Makes the endpoint for the routes below `/ce` over a broker. */
 export function createCeHandler(broker: Broker, options: CeOptions = {}): CeHandler {
-  const endpoint = new CeEndpoint(broker, resolveOptions(options))
+  const endpoint = new CeEndpoint(broker, resolveCeOptions(options))
   return Object.assign(
     (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
       endpoint.handle(undefined, request, response, headers),
@@ -64,19 +64,19 @@ export function createCeHandler(broker: Broker, options: CeOptions = {}): CeHand
   )
 }
 
-const BY_NAME: ReadonlyMap<string, Route> = new Map(ROUTES.map((route) => [route.name, route]))
+const BY_NAME: ReadonlyMap<string, CeRoute> = new Map(CE_ROUTES.map((route) => [route.name, route]))
 
 class CeEndpoint {
-  readonly environment: Environment
+  readonly environment: CeEnvironment
   readonly #broker: Broker
-  readonly #options: ResolvedOptions
+  readonly #options: ResolvedCeOptions
   readonly #endpoint: Endpoint
   readonly #calls = new Calls()
   readonly #settlements: Settlements
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined = undefined
   #closed: Promise<void> | undefined
 
-  constructor(broker: Broker, options: ResolvedOptions) {
+  constructor(broker: Broker, options: ResolvedCeOptions) {
     this.#broker = broker
     this.#options = options
     const { hooks } = options
@@ -144,7 +144,7 @@ class CeEndpoint {
   }
 
   /** During shutdown the answers to requests under way are still wanted. */
-  #helpsToFinish(route: Route): boolean {
+  #helpsToFinish(route: CeRoute): boolean {
     return route === sendResponse && this.environment.pending.size > 0
   }
 
@@ -153,7 +153,7 @@ class CeEndpoint {
     return path.startsWith(`${base}/`) ? path.slice(base.length + 1) : ''
   }
 
-  #admitted(exchange: CeExchange, route: Route, query: string, caller: ConnectionCaller): void {
+  #admitted(exchange: CeExchange, route: CeRoute, query: string, caller: ConnectionCaller): void {
     const { request } = exchange
     try {
       const work = route.prepare(query)
@@ -180,8 +180,8 @@ class CeEndpoint {
 
   #run(
     exchange: CeExchange,
-    { endsAtShutdown }: Route,
-    work: ReturnType<Route['prepare']>,
+    { endsAtShutdown }: CeRoute,
+    work: ReturnType<CeRoute['prepare']>,
     caller: ConnectionCaller,
     events: readonly IncomingEvent[],
   ): void {

@@ -70,12 +70,12 @@ export interface CeOptions {
   readonly hooks?: CeHooks
 }
 
-export type ResolvedOptions = Required<Omit<CeOptions, 'bindHost' | 'frontDoor' | 'system'>> &
+export type ResolvedCeOptions = Required<Omit<CeOptions, 'bindHost' | 'frontDoor' | 'system'>> &
   Pick<CeOptions, 'bindHost' | 'frontDoor' | 'system'>
 
 /** @throws RangeError for a number that is out of range, and a path that does not begin with a slash or ends with one */
-export function resolveOptions(options: CeOptions): ResolvedOptions {
-  const resolved: ResolvedOptions = {
+export function resolveCeOptions(options: CeOptions): ResolvedCeOptions {
+  const resolved: ResolvedCeOptions = {
     ...options,
     path: options.path ?? '/ce',
     authenticator: options.authenticator ?? anonymousAuthenticator,

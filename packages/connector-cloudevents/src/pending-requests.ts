@@ -8,7 +8,7 @@ interface Waiting {
 }
 
 /** A command or query that was handed to a subscriber. */
-export interface PendingRequest {
+export interface AwaitedReply {
   readonly id: string
   readonly reply: Promise<ReplyInput>
   /** Nobody waits any more. */
@@ -28,7 +28,7 @@ export class PendingRequests {
    * Begins to wait for the answer of a subscriber. Whoever makes it calls `forget` when nobody waits any more.
    * @param node What the id begins with, in place of as many of its random digits.
    */
-  add(clientId: string, node = ''): PendingRequest {
+  add(clientId: string, node = ''): AwaitedReply {
     const id = node + randomUUID().slice(node.length)
     const reply = new Promise<ReplyInput>((answer) => this.#waiting.set(id, { clientId, answer }))
     return { id, reply, forget: () => this.#waiting.delete(id) }

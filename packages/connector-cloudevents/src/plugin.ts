@@ -6,7 +6,7 @@ import type { FastifyPluginCallback } from 'fastify'
 import type { CeHandler } from './handler.ts'
 import { createCeHandler } from './handler.ts'
 import type { CeOptions } from './options.ts'
-import { ROUTES } from './routes/index.ts'
+import { CE_ROUTES } from './routes/index.ts'
 
 export interface CloudEventsConnectorOptions extends CeOptions {
   /** Milliseconds that calls have to finish when the server closes. @default 5000 */
@@ -25,7 +25,7 @@ export function cloudeventsConnector(broker: Broker, options: CloudEventsConnect
   const handler = createCeHandler(broker, ceOptions)
   const { path = '/ce' } = ceOptions
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    const routes = ROUTES.map(({ name }): [string, ServeUnread] => [
+    const routes = CE_ROUTES.map(({ name }): [string, ServeUnread] => [
       `${path}/${name}`,
       (request, reply) => {
         const headers = takeOver(reply)

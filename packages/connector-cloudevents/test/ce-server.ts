@@ -14,12 +14,9 @@ import { onTestFinished } from 'vitest'
 
 import type { CeHandler, CloudEventsConnectorOptions } from '../src/index.ts'
 import { cloudeventsConnector } from '../src/index.ts'
+import type { Loose } from './loose.ts'
 import type { SseClient } from './sse-client.ts'
 import { openSse } from './sse-client.ts'
-
-/** JSON of any shape: tests look into what they expect, and fail where it is not there. */
-// oxlint-disable-next-line typescript/no-explicit-any -- see above
-export type Loose = any
 
 /** The envelope of an answer, and what came with it. */
 export interface CeAnswer {
@@ -122,9 +119,4 @@ export async function serveHandler(handler: CeHandler): Promise<string> {
 /** A valid event, with what the test says of it. */
 export function event(more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   return { specversion: '1.0', id: '1', source: '/test', type: 'com.example.test', ...more }
-}
-
-/** Resolves when the condition holds; the test's own time-out is the limit. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
 }

@@ -2,9 +2,11 @@ import { spawn } from 'node:child_process'
 import { connect } from 'node:net'
 
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
-import { event, openCe, until } from './ce-server.ts'
-import type { CeServer, Loose } from './ce-server.ts'
+import { event, openCe } from './ce-server.ts'
+import type { CeServer } from './ce-server.ts'
+import type { Loose } from './loose.ts'
 
 async function fill({ post }: CeServer, channel: string, count: number): Promise<void> {
   const batch = Array.from({ length: count }, (_, i) => event({ id: `${i + 1}`, data: i + 1 }))

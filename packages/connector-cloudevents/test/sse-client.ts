@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { Agent, request } from 'node:http'
 
-import type { Loose } from './ce-server.ts'
+import type { Loose } from './loose.ts'
 
 export interface SseMessage {
   readonly event: string

@@ -1,19 +1,19 @@
 /** What a client can read, by its Accept header (M6). Accept is never demanded on POST. */
-export interface Accepted {
+export interface AcceptedMediaTypes {
   /** Answer with JSON; false only for a client that names event streams and nothing that JSON fits. */
   readonly json: boolean
   /** The client names `text/event-stream`. */
   readonly events: boolean
 }
 
-const JSON_ONLY: Accepted = { json: true, events: false }
-const BOTH: Accepted = { json: true, events: true }
+const JSON_ONLY: AcceptedMediaTypes = { json: true, events: false }
+const BOTH: AcceptedMediaTypes = { json: true, events: true }
 
 /** Clients send few different headers, and send them with every request. */
-const known = new Map<string, Accepted>()
+const known = new Map<string, AcceptedMediaTypes>()
 const MAX_KNOWN = 64
 
-export function acceptedBy(header: string | undefined): Accepted {
+export function acceptedBy(header: string | undefined): AcceptedMediaTypes {
   if (header === undefined) return JSON_ONLY
   const before = known.get(header)
   if (before !== undefined) return before
@@ -22,7 +22,7 @@ export function acceptedBy(header: string | undefined): Accepted {
   return accepted
 }
 
-function readAccept(header: string): Accepted {
+function readAccept(header: string): AcceptedMediaTypes {
   let json = false
   let events = false
   for (const part of header.split(',')) {

@@ -1,5 +1,5 @@
-import { Roster } from '@signalbox/broker-core'
-import type { Place } from '@signalbox/broker-core'
+import { OrderedSet } from '@signalbox/broker-core'
+import type { Entry } from '@signalbox/broker-core'
 import { InFlight } from '@signalbox/http-kit'
 
 import type { CallEndReason } from './errors.ts'
@@ -24,7 +24,7 @@ export class Calls {
   readonly timeoutMs: number
   readonly #inFlight = new InFlight()
   /** In the order of their start, and so of their end: all that have a time have the same. */
-  readonly #running = new Roster<RunningCall>()
+  readonly #running = new OrderedSet<RunningCall>()
   #timer: NodeJS.Timeout | undefined
 
   /** @param timeoutMs For calls that have no timeout or wait of their own. */
@@ -33,11 +33,11 @@ export class Calls {
   }
 
   /** The call leaves its place when nothing ends it from outside any more: it has its answer, or nobody waits for one. */
-  begin(call: RunningCall): Place {
+  begin(call: RunningCall): Entry {
     this.#inFlight.begin()
     // One timer for all of them: it is armed for the oldest when it fires, not with each call.
     if (call.hasTimeout && this.#timer === undefined) this.#arm(call)
-    return this.#running.enter(call)
+    return this.#running.add(call)
   }
 
   /** The tool has done its work, or will not be waited for. Once for each {@link begin}. */

@@ -18,7 +18,7 @@ import {
 } from '@signalbox/http-kit'
 
 import { callKey, Calls } from './calls.ts'
-import { McpExchange } from './exchange.ts'
+import { McpExchange } from './mcp-exchange.ts'
 import {
   readArguments,
   readCancelledId,
@@ -27,8 +27,8 @@ import {
   readTool,
   refuseCursor,
 } from './methods.ts'
-import type { McpOptions, McpOutcome, ResolvedOptions } from './options.ts'
-import { resolveOptions } from './options.ts'
+import type { McpOptions, McpOutcome, ResolvedMcpOptions } from './options.ts'
+import { resolveMcpOptions } from './options.ts'
 import { newSessionId } from './session.ts'
 import type { CallEnvironment } from './tool-call.ts'
 import { ToolCall } from './tool-call.ts'
@@ -55,7 +55,7 @@ export interface McpHandler {
 
 /** Makes the endpoint for `POST`, `GET` and `DELETE /mcp` (M1–M14) over a broker. */
 export function createMcpHandler(broker: Broker, options: McpOptions = {}): McpHandler {
-  const endpoint = new McpEndpoint(broker, resolveOptions(options))
+  const endpoint = new McpEndpoint(broker, resolveMcpOptions(options))
   return Object.assign(
     (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
       endpoint.handle(request, response, headers),
@@ -72,7 +72,7 @@ const KNOWN_METHODS: ReadonlySet<string> = new Set(['initialize', 'ping', 'tools
 class McpEndpoint {
   readonly streams: OpenStreams
   readonly #broker: Broker
-  readonly #options: ResolvedOptions
+  readonly #options: ResolvedMcpOptions
   readonly #endpoint: Endpoint
   readonly #tools: ReadonlyMap<string, Tool>
   /** The tools as JSON texts, for `tools/list`. */
@@ -83,7 +83,7 @@ class McpEndpoint {
   readonly #onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined = undefined
   #closed: Promise<void> | undefined
 
-  constructor(broker: Broker, options: ResolvedOptions) {
+  constructor(broker: Broker, options: ResolvedMcpOptions) {
     this.#broker = broker
     this.#options = options
     this.streams = new OpenStreams(options.maxStreams)

@@ -73,12 +73,12 @@ const INSTRUCTIONS =
   'A channel is created by its first use, and the same name may be used in each of the five types. ' +
   'Use channel_list to see what is there. Channel names that begin with _AGENTS_. belong to the broker.'
 
-export type ResolvedOptions = Required<Omit<McpOptions, 'agents' | 'bindHost' | 'frontDoor'>> &
+export type ResolvedMcpOptions = Required<Omit<McpOptions, 'agents' | 'bindHost' | 'frontDoor'>> &
   Pick<McpOptions, 'agents' | 'bindHost' | 'frontDoor'>
 
 /** @throws RangeError for a number that is out of range */
-export function resolveOptions(options: McpOptions): ResolvedOptions {
-  const resolved: ResolvedOptions = {
+export function resolveMcpOptions(options: McpOptions): ResolvedMcpOptions {
+  const resolved: ResolvedMcpOptions = {
     ...options,
     authenticator: options.authenticator ?? anonymousAuthenticator,
     trustedOrigins: options.trustedOrigins ?? 'auto',

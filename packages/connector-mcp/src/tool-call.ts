@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-import type { BrokerHandle, Place } from '@signalbox/broker-core'
+import type { BrokerHandle, Entry } from '@signalbox/broker-core'
 import { hopsOf, idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
 import type { Settlements } from '@signalbox/http-kit'
 
@@ -9,7 +9,7 @@ import type { Calls, RunningCall } from './calls.ts'
 import { callKey } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
 import { CallEnded } from './errors.ts'
-import type { McpExchange } from './exchange.ts'
+import type { McpExchange } from './mcp-exchange.ts'
 import { traceContext } from './trace-context.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 
@@ -35,7 +35,7 @@ export class ToolCall implements ToolContext, RunningCall {
   readonly #id: string
   readonly #progressToken: string | undefined
   readonly #environment: CallEnvironment
-  #place: Place | undefined
+  #entry: Entry | undefined
   #key: string | undefined
   #controller: AbortController | undefined
   #progress = -1
@@ -142,7 +142,7 @@ export class ToolCall implements ToolContext, RunningCall {
 
   /** Does the work and answers. */
   run(args: unknown): void {
-    this.#place = this.#environment.calls.begin(this)
+    this.#entry = this.#environment.calls.begin(this)
     // The tool may run on when its client has gone, with the arguments in memory.
     this.#exchange.hold?.retain()
     let outcome: Promise<ToolOutcome>
@@ -257,7 +257,7 @@ export class ToolCall implements ToolContext, RunningCall {
   #release(): void {
     if (this.#over) return
     this.#over = true
-    this.#place?.leave()
+    this.#entry?.remove()
   }
 
   /** Shutdown waits for the tool, not for the answer: it may still have messages to give back. */

@@ -197,7 +197,7 @@ describe('in somebody else’s server', () => {
     expect(preflight.headers.get('access-control-max-age')).toBe('86400')
   })
 
-  test('plugin - without late hooks the early ones still run, and bodies of any content type reach the endpoint', async () => {
+  test('plugin - with runHostHooks false the onRequest and preParsing hooks still run, and bodies of any content type reach the endpoint', async () => {
     const host = await startHost()
     const app = fastify()
     onTestFinished(() => app.close())
@@ -209,7 +209,7 @@ describe('in somebody else’s server', () => {
     })
     app.addHook('preHandler', async () => void ran.push('preHandler'))
     app.addHook('onResponse', async () => void ran.push('onResponse'))
-    await app.register(mcpConnector(host.broker, { lateHooks: false }))
+    await app.register(mcpConnector(host.broker, { runHostHooks: false }))
     const url = `${await app.listen({ port: 0, host: '127.0.0.1' })}/mcp`
     const send = (headers: Record<string, string>): Promise<Response> =>
       fetch(url, { method: 'POST', headers, body: JSON.stringify(PING) })

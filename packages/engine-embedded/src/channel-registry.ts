@@ -2,7 +2,8 @@ import type { ChannelState, ChannelType } from '@signalbox/broker-core'
 import { BrokerError, isReservedChannel } from '@signalbox/broker-core'
 
 import type { StoredChannel, StoredType } from './store/stored-channel.ts'
-import type { ActivityOperation, ChannelActivity, GroupReply } from './writer/operations.ts'
+import type { ActivityOperation, ChannelActivity } from './writer/operations.ts'
+import type { GroupReply } from './writer/thread-messages.ts'
 
 /** A channel as the main thread knows it: for stored types a mirror of its row, kept current by every group commit. */
 export interface LiveChannel {
@@ -278,7 +279,7 @@ export class ChannelRegistry {
       subscribers,
       lastActivity: subscribers > 0 ? this.#now() : channel.lastActivity,
       ...(type === 'queues' ? { queue: queueState(channel) } : {}),
-      ...(type === 'events_store' ? { log: logState(channel) } : {}),
+      ...(type === 'events_store' ? { eventsStore: eventsStoreState(channel) } : {}),
     }
   }
 }
@@ -288,7 +289,7 @@ function queueState(channel: LiveChannel): NonNullable<ChannelState['queue']> {
   return { waiting: Math.max(0, entries - inFlight), delayed, inFlight, bytes, deadLettered, expired }
 }
 
-function logState(channel: LiveChannel): NonNullable<ChannelState['log']> {
+function eventsStoreState(channel: LiveChannel): NonNullable<ChannelState['eventsStore']> {
   const { firstSequence, lastSequence, entries, bytes } = channel
   // A log that retention emptied has no last entry; its sequences go on all the same.
   return { firstSequence, lastSequence: entries === 0 ? 0 : lastSequence, entries, bytes }

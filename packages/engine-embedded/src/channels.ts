@@ -2,23 +2,23 @@ import type { ChannelEngine, ChannelName, ChannelOptions, ChannelState, ChannelT
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
-import type { EmbeddedLogs } from './logs/embedded-logs.ts'
+import type { EmbeddedEventsStore } from './events-store/embedded-events-store.ts'
 import type { Store } from './store/store.ts'
-import type { EmbeddedTopics } from './topics.ts'
+import type { EmbeddedEvents } from './events.ts'
 
 /** Finding and managing channels on the embedded engine. */
 export class EmbeddedChannels implements ChannelEngine {
   readonly #store: Store
   readonly #registry: ChannelRegistry
-  readonly #logs: EmbeddedLogs
-  readonly #topics: EmbeddedTopics
+  readonly #eventsStore: EmbeddedEventsStore
+  readonly #events: EmbeddedEvents
   #closed = false
 
-  constructor(store: Store, registry: ChannelRegistry, logs: EmbeddedLogs, topics: EmbeddedTopics) {
+  constructor(store: Store, registry: ChannelRegistry, eventsStore: EmbeddedEventsStore, events: EmbeddedEvents) {
     this.#store = store
     this.#registry = registry
-    this.#logs = logs
-    this.#topics = topics
+    this.#eventsStore = eventsStore
+    this.#events = events
   }
 
   exists(type: ChannelType, name: string): boolean {
@@ -50,13 +50,13 @@ export class EmbeddedChannels implements ChannelEngine {
   }
 
   #state(channel: LiveChannel): ChannelState {
-    const others = channel.type === 'events' ? this.#topics.wildcardSubscribers(channel.name) : 0
+    const others = channel.type === 'events' ? this.#events.wildcardSubscribers(channel.name) : 0
     return this.#registry.state(channel, others)
   }
 
   async create(type: ChannelType, name: string, options: ChannelOptions = {}): Promise<boolean> {
     this.#checkOpen()
-    if (type === 'events_store') return this.#logs.create(name, options)
+    if (type === 'events_store') return this.#eventsStore.create(name, options)
     if (type === 'queues') return this.#createQueue(name)
     if (this.#registry.get(type, name)) return false
     this.#registry.ensure(type, name)

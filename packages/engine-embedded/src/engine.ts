@@ -3,7 +3,7 @@ import type { Engine, EngineHealth, EngineStats } from '@signalbox/broker-core'
 import { ChannelRegistry } from './channel-registry.ts'
 import type { LiveChannel } from './channel-registry.ts'
 import { EmbeddedChannels } from './channels.ts'
-import { EmbeddedLogs } from './logs/embedded-logs.ts'
+import { EmbeddedEventsStore } from './events-store/embedded-events-store.ts'
 import type { EmbeddedEngineOptions, Settings } from './options.ts'
 import { settingsOf } from './options.ts'
 import { EmbeddedQueues } from './queues/embedded-queues.ts'
@@ -12,8 +12,9 @@ import type { DamagedChannel } from './store/damage.ts'
 import { DELAYED } from './store/damage.ts'
 import { RETRIES, Store } from './store/store.ts'
 import { loadChannels } from './store/stored-channel.ts'
-import { EmbeddedTopics } from './topics.ts'
-import type { ActivityOperation, GroupReply } from './writer/operations.ts'
+import { EmbeddedEvents } from './events.ts'
+import type { ActivityOperation } from './writer/operations.ts'
+import type { GroupReply } from './writer/thread-messages.ts'
 
 /** Delivery counts are stored with the next write, and at the latest after this long. */
 const ACTIVITY_MS = 1_000
@@ -66,8 +67,8 @@ class ComposedEngine implements EmbeddedEngine {
   readonly limits: { readonly maxMessageBytes: number; readonly maxChannels: number }
   readonly path: string
   readonly queues: EmbeddedQueues
-  readonly topics: EmbeddedTopics
-  readonly logs: EmbeddedLogs
+  readonly events: EmbeddedEvents
+  readonly eventsStore: EmbeddedEventsStore
   readonly requests: EmbeddedRequests
   readonly channels: EmbeddedChannels
   readonly #store: Store
@@ -86,10 +87,10 @@ class ComposedEngine implements EmbeddedEngine {
     const registry = new ChannelRegistry(maxChannels, now, (channel) => this.#appeared(channel))
     this.#registry = registry
     this.queues = new EmbeddedQueues(store, registry, now)
-    this.topics = new EmbeddedTopics(registry, now, onProblem)
-    this.logs = new EmbeddedLogs(store, registry, now)
+    this.events = new EmbeddedEvents(registry, now, onProblem)
+    this.eventsStore = new EmbeddedEventsStore(store, registry, now)
     this.requests = new EmbeddedRequests(registry, now, onProblem)
-    this.channels = new EmbeddedChannels(store, registry, this.logs, this.topics)
+    this.channels = new EmbeddedChannels(store, registry, this.eventsStore, this.events)
     registry.apply({ changed: loadChannels(store.reader), removed: [] })
     store.listen({
       group: (reply) => this.#applyGroup(reply),
@@ -109,15 +110,15 @@ class ComposedEngine implements EmbeddedEngine {
     for (const { type, name } of this.#registry.apply(reply)) {
       this.#store.damage.forget(type, name)
       if (type === 'queues') this.queues.forget(name)
-      else this.logs.forget(name)
+      else this.eventsStore.forget(name)
     }
   }
 
   /** Subscribers that were there before the channel, or stayed when it was deleted. */
   #appeared(channel: LiveChannel): void {
     if (channel.type === 'queues') this.queues.appeared(channel.name)
-    else if (channel.type === 'events') this.topics.appeared(channel)
-    else if (channel.type === 'events_store') this.logs.appeared(channel)
+    else if (channel.type === 'events') this.events.appeared(channel)
+    else if (channel.type === 'events_store') this.eventsStore.appeared(channel)
     else this.requests.appeared(channel)
   }
 
@@ -130,12 +131,12 @@ class ComposedEngine implements EmbeddedEngine {
         if (there.has(id)) continue
         this.#registry.remove(type, name)
         if (type === 'queues') this.queues.forget(name)
-        else this.logs.forget(name)
+        else this.eventsStore.forget(name)
       }
     }
     this.#applyGroup({ changed: stored, removed: [] })
     this.queues.reopened()
-    this.logs.reopened()
+    this.eventsStore.reopened()
   }
 
   /** Delivery counts of damaged channels are not stored: those of all the others would fail with them. */
@@ -199,9 +200,9 @@ class ComposedEngine implements EmbeddedEngine {
   async #shutDown(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     this.channels.close()
-    this.topics.close()
+    this.events.close()
     this.requests.close()
-    this.logs.close()
+    this.eventsStore.close()
     await this.queues.close()
     this.#storeActivity()
     await this.#store.close()

@@ -16,13 +16,13 @@ export interface EmbeddedEngineOptions {
   /** The most bytes of messages one queue holds (C4). 0 is no limit. @default 0 */
   readonly queueMaxBytes?: number
   /** Entries of events stores older than this go, in milliseconds; a channel's own setting wins. 0 keeps all. @default 0 */
-  readonly logMaxAgeMs?: number
+  readonly eventsStoreMaxAgeMs?: number
   /** The oldest entries of an events store go past this many bytes; a channel's own setting wins. 0 keeps all. @default 0 */
-  readonly logMaxBytes?: number
+  readonly eventsStoreMaxBytes?: number
   /** Told of every group commit: how many operations and message bytes shared it, and how long it took with its sync. */
   readonly onCommit?: (commit: CommitInfo) => void
   /** Told when something is wrong or well again, for the log. Must not throw. */
-  readonly onProblem?: (problem: EngineProblem) => void
+  readonly onProblem?: (problem: EmbeddedEngineProblem) => void
   /** The wall clock, milliseconds since the epoch. Leases do not use it: they end by a monotonic clock. @default Date.now */
   readonly now?: () => number
 }
@@ -33,7 +33,7 @@ export interface CommitInfo {
   readonly durationMs: number
 }
 
-export interface EngineProblem {
+export interface EmbeddedEngineProblem {
   /**
    * `full`: writes fail for lack of space · `failed`: the store is being reopened, or stays closed · `healed`: either is
    * over · `damaged`: something cannot be read, told once for each place · `listener`: a subscriber's listener threw.
@@ -52,10 +52,10 @@ export interface Settings {
   readonly maxChannels: number
   readonly queueMaxMessages: number
   readonly queueMaxBytes: number
-  readonly logMaxAgeMs: number
-  readonly logMaxBytes: number
+  readonly eventsStoreMaxAgeMs: number
+  readonly eventsStoreMaxBytes: number
   readonly onCommit: (commit: CommitInfo) => void
-  readonly onProblem: (problem: EngineProblem) => void
+  readonly onProblem: (problem: EmbeddedEngineProblem) => void
   readonly now: () => number
 }
 
@@ -73,8 +73,8 @@ export function settingsOf(options: EmbeddedEngineOptions): Settings {
     maxChannels: whole('maxChannels', options.maxChannels, DEFAULT_MAX_CHANNELS) || Number.MAX_SAFE_INTEGER,
     queueMaxMessages: whole('queueMaxMessages', options.queueMaxMessages, 0),
     queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),
-    logMaxAgeMs: whole('logMaxAgeMs', options.logMaxAgeMs, 0),
-    logMaxBytes: whole('logMaxBytes', options.logMaxBytes, 0),
+    eventsStoreMaxAgeMs: whole('eventsStoreMaxAgeMs', options.eventsStoreMaxAgeMs, 0),
+    eventsStoreMaxBytes: whole('eventsStoreMaxBytes', options.eventsStoreMaxBytes, 0),
     onCommit: options.onCommit ?? (() => {}),
     onProblem: options.onProblem ?? (() => {}),
     now: options.now ?? Date.now,

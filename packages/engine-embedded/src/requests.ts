@@ -8,15 +8,15 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core'
-import { BrokerError, messageSize, OpenSubscription, Roster, unavailable } from '@signalbox/broker-core'
+import { BrokerError, messageSize, OpenSubscription, OrderedSet, unavailable } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
-import type { EngineProblem } from './options.ts'
+import type { EmbeddedEngineProblem } from './options.ts'
 
-type Handler = (request: RequestMessage) => Promise<Reply>
+type RequestHandler = (request: RequestMessage) => Promise<Reply>
 
 interface Responder {
-  readonly handler: Handler
+  readonly handler: RequestHandler
   readonly subscription: OpenSubscription
 }
 
@@ -36,11 +36,11 @@ interface Pending {
   fail(error: unknown): void
 }
 
-/** What a channel of commands or queries has in memory. */
-interface Exchange {
+/** The responders and the pending requests of one channel of commands or queries. */
+interface RequestChannel {
   /** Subscribers without a group are the group of the empty name. */
   readonly groups: Map<string, Group>
-  readonly pending: Roster<Pending>
+  readonly pending: OrderedSet<Pending>
 }
 
 /** What handlers are told by their signal. One for all: making one takes a stack trace, for a reason that says nothing. */
@@ -60,11 +60,14 @@ const FAILED: Reply = Object.freeze({
 export class EmbeddedRequests implements RequestEngine {
   readonly #registry: ChannelRegistry
   readonly #now: () => number
-  readonly #onProblem: (problem: EngineProblem) => void
-  readonly #exchanges: Record<RequestType, Map<string, Exchange>> = { commands: new Map(), queries: new Map() }
+  readonly #onProblem: (problem: EmbeddedEngineProblem) => void
+  readonly #requestChannels: Record<RequestType, Map<string, RequestChannel>> = {
+    commands: new Map(),
+    queries: new Map(),
+  }
   #closed = false
 
-  constructor(registry: ChannelRegistry, now: () => number, onProblem: (problem: EngineProblem) => void) {
+  constructor(registry: ChannelRegistry, now: () => number, onProblem: (problem: EmbeddedEngineProblem) => void) {
     this.#registry = registry
     this.#now = now
     this.#onProblem = onProblem
@@ -75,13 +78,13 @@ export class EmbeddedRequests implements RequestEngine {
     signal?.throwIfAborted()
     callerGone?.throwIfAborted()
     if (this.#closed) throw unavailable('it is closed')
-    if (onlyIfSubscribed && !this.#exchanges[type].get(name)?.groups.size) {
+    if (onlyIfSubscribed && !this.#requestChannels[type].get(name)?.groups.size) {
       throw new BrokerError('NO_SUBSCRIBER', `nobody is subscribed to ${JSON.stringify(name)}`, { timeoutMs })
     }
     const channel = this.#registry.ensure(type, name)
     const size = messageSize(message)
     this.#registry.received(channel, size)
-    const exchange = this.#exchange(type, name)
+    const requestChannel = this.#requestChannel(type, name)
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     // Most handlers never ask for it, and it costs as much as all the rest.
     let handlers: AbortController | undefined
@@ -91,8 +94,8 @@ export class EmbeddedRequests implements RequestEngine {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
       callerGone?.removeEventListener('abort', onCallerGone)
-      place.leave()
-      this.#forgetIfEmpty(type, name, exchange)
+      entry.remove()
+      this.#forgetIfEmpty(type, name, requestChannel)
       pending.over = true
       handlers?.abort(OVER)
     }
@@ -134,8 +137,8 @@ export class EmbeddedRequests implements RequestEngine {
     }
     signal?.addEventListener('abort', onAbort)
     callerGone?.addEventListener('abort', onCallerGone)
-    const place = exchange.pending.enter(pending)
-    this.#deliver(channel, exchange.groups.values(), pending)
+    const entry = requestChannel.pending.add(pending)
+    this.#deliver(channel, requestChannel.groups.values(), pending)
     return promise
   }
 
@@ -156,7 +159,7 @@ export class EmbeddedRequests implements RequestEngine {
   }
 
   /** Calls a handler; holds on to nothing while it works. */
-  #handle(handler: Handler, message: RequestMessage): Promise<Reply> {
+  #handle(handler: RequestHandler, message: RequestMessage): Promise<Reply> {
     const failed = (error: unknown): Reply => {
       // What the handler threw may say more than the requester should know.
       this.#onProblem({ kind: 'listener', message: 'the handler of a command or query threw', error })
@@ -173,61 +176,69 @@ export class EmbeddedRequests implements RequestEngine {
     type: RequestType,
     name: string,
     { group: groupName = '', signal }: SubscribeOptions,
-    handler: Handler,
+    handler: RequestHandler,
   ): Promise<Subscription> {
     signal?.throwIfAborted()
     if (this.#closed) throw unavailable('it is closed')
     const channel = this.#registry.ensure(type, name)
-    const exchange = this.#exchange(type, name)
-    const group = exchange.groups.get(groupName) ?? { members: [], next: 0 }
-    exchange.groups.set(groupName, group)
-    const subscription = new OpenSubscription(signal, () => this.#leave(type, name, groupName, exchange, responder))
+    const requestChannel = this.#requestChannel(type, name)
+    const group = requestChannel.groups.get(groupName) ?? { members: [], next: 0 }
+    requestChannel.groups.set(groupName, group)
+    const subscription = new OpenSubscription(signal, () =>
+      this.#leave(type, name, groupName, requestChannel, responder),
+    )
     const responder: Responder = { handler, subscription }
     group.members.push(responder)
     channel.subscribers++
     this.#registry.touch(channel)
-    for (const pending of exchange.pending.members()) this.#deliver(channel, [group], pending)
+    for (const pending of requestChannel.pending.members()) this.#deliver(channel, [group], pending)
     return subscription
   }
 
   /** Requests that this subscriber is answering go on; it gets no new ones. */
-  #leave(type: RequestType, name: string, groupName: string, exchange: Exchange, responder: Responder): void {
-    const group = exchange.groups.get(groupName)
+  #leave(
+    type: RequestType,
+    name: string,
+    groupName: string,
+    requestChannel: RequestChannel,
+    responder: Responder,
+  ): void {
+    const group = requestChannel.groups.get(groupName)
     const at = group?.members.indexOf(responder) ?? -1
     if (group && at !== -1) group.members.splice(at, 1)
-    if (group?.members.length === 0) exchange.groups.delete(groupName)
-    this.#forgetIfEmpty(type, name, exchange)
+    if (group?.members.length === 0) requestChannel.groups.delete(groupName)
+    this.#forgetIfEmpty(type, name, requestChannel)
     const channel = this.#registry.get(type, name)
     if (!channel) return
-    channel.subscribers = subscribersOf(exchange)
+    channel.subscribers = subscribersOf(requestChannel)
     this.#registry.touch(channel)
   }
 
-  #exchange(type: RequestType, name: string): Exchange {
-    let exchange = this.#exchanges[type].get(name)
-    if (!exchange) {
-      exchange = { groups: new Map(), pending: new Roster() }
-      this.#exchanges[type].set(name, exchange)
+  #requestChannel(type: RequestType, name: string): RequestChannel {
+    let requestChannel = this.#requestChannels[type].get(name)
+    if (!requestChannel) {
+      requestChannel = { groups: new Map(), pending: new OrderedSet() }
+      this.#requestChannels[type].set(name, requestChannel)
     }
-    return exchange
+    return requestChannel
   }
 
-  #forgetIfEmpty(type: RequestType, name: string, exchange: Exchange): void {
-    if (exchange.groups.size > 0 || exchange.pending.size > 0) return
-    if (this.#exchanges[type].get(name) === exchange) this.#exchanges[type].delete(name)
+  #forgetIfEmpty(type: RequestType, name: string, requestChannel: RequestChannel): void {
+    if (requestChannel.groups.size > 0 || requestChannel.pending.size > 0) return
+    if (this.#requestChannels[type].get(name) === requestChannel) this.#requestChannels[type].delete(name)
   }
 
   /** The channel was made again after it was deleted: its subscribers are still there. */
   appeared(channel: LiveChannel): void {
     if (channel.type !== 'commands' && channel.type !== 'queries') return
-    const exchange = this.#exchanges[channel.type].get(channel.name)
-    channel.subscribers = exchange ? subscribersOf(exchange) : 0
+    const requestChannel = this.#requestChannels[channel.type].get(channel.name)
+    channel.subscribers = requestChannel ? subscribersOf(requestChannel) : 0
   }
 
   close(): void {
     this.#closed = true
-    for (const exchanges of Object.values(this.#exchanges)) {
-      for (const { groups, pending } of exchanges.values()) {
+    for (const requestChannels of Object.values(this.#requestChannels)) {
+      for (const { groups, pending } of requestChannels.values()) {
         for (const request of pending.members()) request.fail(unavailable('it is closed'))
         for (const { members } of groups.values())
           for (const { subscription } of members.slice()) subscription.end(unavailable('it is closed'))
@@ -236,7 +247,7 @@ export class EmbeddedRequests implements RequestEngine {
   }
 }
 
-function subscribersOf({ groups }: Exchange): number {
+function subscribersOf({ groups }: RequestChannel): number {
   let count = 0
   for (const { members } of groups.values()) count += members.length
   return count

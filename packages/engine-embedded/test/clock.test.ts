@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { CLIENT, Folder, logged, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
 
 const HOUR = 3_600_000
 
@@ -8,14 +8,14 @@ test('clock - set back, it neither moves a log backwards nor ends or prolongs a 
   await using folder = await Folder.make()
   let now = 1_800_000_000_000
   await using engine = await folder.open({ now: () => now })
-  const first = await engine.logs.append('log', logged('first'))
+  const first = await engine.eventsStore.append('log', storedEvent('first'))
   await engine.queues.send('queue', queued('x'))
   const [lease] = await receive(engine, 'queue', { leaseMs: 60_000 })
   const [short] = (await engine.queues.send('short', queued('x')), await receive(engine, 'short', { leaseMs: 50 }))
   now -= HOUR
-  const second = await engine.logs.append('log', logged('second'))
+  const second = await engine.eventsStore.append('log', storedEvent('second'))
   expect(second).toMatchObject({ sequence: 2, timestamp: first.timestamp })
-  const entries = await engine.logs.read('log', { fromTimestamp: first.timestamp, maxMessages: 10 })
+  const entries = await engine.eventsStore.read('log', { fromTimestamp: first.timestamp, maxMessages: 10 })
   expect(entries.map(({ sequence }) => sequence)).toEqual([1, 2])
   expect(await receive(engine, 'queue')).toEqual([])
   expect(await engine.queues.ack([lease?.receipt ?? ''], CLIENT)).toMatchObject({ settled: 1 })
@@ -24,7 +24,7 @@ test('clock - set back, it neither moves a log backwards nor ends or prolongs a 
   expect(await engine.queues.ack([short?.receipt ?? ''], CLIENT)).toMatchObject({ settled: 0 })
 
   now += 3 * HOUR
-  expect((await engine.logs.append('log', logged('third'))).timestamp).toBe(now)
+  expect((await engine.eventsStore.append('log', storedEvent('third'))).timestamp).toBe(now)
 })
 
 test('clock - a log that outlives a restart with the clock set back goes on at its own time', async () => {
@@ -32,11 +32,14 @@ test('clock - a log that outlives a restart with the clock set back goes on at i
   let now = 1_800_000_000_000
   {
     await using engine = await folder.open({ now: () => now })
-    await engine.logs.append('log', logged('first'))
+    await engine.eventsStore.append('log', storedEvent('first'))
   }
   now -= HOUR
   await using engine = await folder.open({ now: () => now })
-  expect(await engine.logs.append('log', logged('second'))).toMatchObject({ sequence: 2, timestamp: now + HOUR })
+  expect(await engine.eventsStore.append('log', storedEvent('second'))).toMatchObject({
+    sequence: 2,
+    timestamp: now + HOUR,
+  })
 })
 
 test('C5 - clock - a deduplication id holds for two minutes, over a restart and a clock set back', async () => {
@@ -47,21 +50,27 @@ test('C5 - clock - a deduplication id holds for two minutes, over a restart and 
   {
     await using engine = await folder.open({ now: () => now })
     first = await engine.queues.send('queue', queued('first', send))
-    await engine.logs.append('log', logged('first', send))
+    await engine.eventsStore.append('log', storedEvent('first', send))
   }
   now += 119_000
   {
     await using engine = await folder.open({ now: () => now })
     const again = await engine.queues.send('queue', queued('again', send))
     expect(again).toEqual({ id: first.id, sequence: 1, duplicate: true })
-    expect(await engine.logs.append('log', logged('again', send))).toMatchObject({ sequence: 1, duplicate: true })
+    expect(await engine.eventsStore.append('log', storedEvent('again', send))).toMatchObject({
+      sequence: 1,
+      duplicate: true,
+    })
     now -= 130_000
     expect(await engine.queues.send('queue', queued('earlier', send))).toMatchObject({ duplicate: true })
   }
   now += 132_000
   await using engine = await folder.open({ now: () => now })
   expect(await engine.queues.send('queue', queued('later', send))).toMatchObject({ sequence: 2, duplicate: false })
-  expect(await engine.logs.append('log', logged('later', send))).toMatchObject({ sequence: 2, duplicate: false })
+  expect(await engine.eventsStore.append('log', storedEvent('later', send))).toMatchObject({
+    sequence: 2,
+    duplicate: false,
+  })
   expect(textsOf(await receive(engine, 'queue'))).toEqual(['first', 'later'])
 })
 

@@ -55,7 +55,7 @@ test('close - an engine that is not closed does not keep its process alive', asy
     await engine.queues.send('queue', { ...message, ...options })
     await engine.queues.send('queue', { ...message, ...options, delayMs: 60000, expirationMs: 90000 })
     await engine.queues.receive('queue', { maxMessages: 1, waitMs: 10, leaseMs: 60000, clientId: 'x' })
-    await engine.logs.subscribe('log', { from: 'new' }, {}, () => {})
+    await engine.eventsStore.subscribe('log', { from: 'new' }, {}, () => {})
     console.log('done')`
   const args = ['--conditions=@signalbox/source', '--input-type=module', '--eval', script]
   const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: ['ignore', 'pipe', 'inherit'] })

@@ -4,20 +4,21 @@ import { expect, onTestFinished, test } from 'vitest'
 import Database from 'better-sqlite3'
 
 import { isBrokerError } from '@signalbox/broker-core'
-import type { EmbeddedEngine, EngineProblem } from '@signalbox/engine-embedded'
+import { eventually } from '@signalbox/testkit/until'
+import type { EmbeddedEngine, EmbeddedEngineProblem } from '@signalbox/engine-embedded'
 
 // The seam for faults is not part of the package's surface.
 import { openEngine } from '../src/engine.ts'
 import { damage, PAGE, storeWith } from './support/damage.ts'
-import { CLIENT, eventually, Folder, logged, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
 
 interface Opened {
   readonly engine: EmbeddedEngine
-  readonly problems: EngineProblem[]
+  readonly problems: EmbeddedEngineProblem[]
 }
 
 async function open(folder: Folder, options: Parameters<Folder['open']>[0] = {}): Promise<Opened> {
-  const problems: EngineProblem[] = []
+  const problems: EmbeddedEngineProblem[] = []
   const engine = await folder.open({ ...options, onProblem: (problem) => problems.push(problem) })
   onTestFinished(() => engine.close())
   return { engine, problems }
@@ -42,8 +43,8 @@ async function expectWorks(engine: EmbeddedEngine, name: string): Promise<void> 
   expect(textsOf(deliveries)).toHaveLength(41)
   const receipts = deliveries.map(({ receipt }) => receipt)
   expect(await engine.queues.ack(receipts, CLIENT)).toEqual({ settled: 41, lost: [] })
-  await engine.logs.append(name, logged('new'))
-  expect(await engine.logs.read(name, { maxMessages: 100 })).toHaveLength(41)
+  await engine.eventsStore.append(name, storedEvent('new'))
+  expect(await engine.eventsStore.read(name, { maxMessages: 100 })).toHaveLength(41)
 }
 
 const DAMAGED = { code: 'ENGINE_UNAVAILABLE', message: expect.stringContaining('damaged') }
@@ -59,7 +60,7 @@ test('damaged store - a queue that cannot be read is reported once, takes nothin
   await expect(engine.queues.send('bad', queued('lost'))).rejects.toMatchObject(DAMAGED)
   await expectDamaged(opened, 'queues', 'bad')
   await expectWorks(engine, 'good')
-  await engine.logs.append('bad', logged('another channel of that name'))
+  await engine.eventsStore.append('bad', storedEvent('another channel of that name'))
   expect(opened.problems).toHaveLength(1)
 })
 
@@ -71,12 +72,12 @@ test('damaged store - an events store that cannot be read ends its subscriptions
   for (const group of [undefined, 'group']) {
     const seen: number[] = []
     const options = group === undefined ? {} : { group }
-    const subscription = await engine.logs.subscribe('bad', { from: 'first' }, options, ({ sequence }) => {
+    const subscription = await engine.eventsStore.subscribe('bad', { from: 'first' }, options, ({ sequence }) => {
       seen.push(sequence)
     })
     expect(await subscription.closed).toMatchObject(DAMAGED)
   }
-  await expect(engine.logs.append('bad', logged('lost'))).rejects.toMatchObject(DAMAGED)
+  await expect(engine.eventsStore.append('bad', storedEvent('lost'))).rejects.toMatchObject(DAMAGED)
   await expectDamaged(opened, 'events_store', 'bad')
   await expectWorks(engine, 'good')
 })
@@ -97,10 +98,10 @@ test('damaged store - damage that a write meets is that channel’s alone, and t
 test('damaged store - retention goes on for the other events stores', async () => {
   const folder = await storeWith('bad', 'good')
   await damage(folder, 'log bad 20 ')
-  const opened = await open(folder, { logMaxAgeMs: 1 })
+  const opened = await open(folder, { eventsStoreMaxAgeMs: 1 })
   const { engine } = opened
   await eventually(async () => {
-    expect((await engine.channels.info('events_store', 'good'))?.log?.entries).toBe(0)
+    expect((await engine.channels.info('events_store', 'good'))?.eventsStore?.entries).toBe(0)
     expect(opened.problems).toHaveLength(1)
   })
   await expectDamaged(opened, 'events_store', 'bad')
@@ -137,11 +138,11 @@ test('damaged store - leases of a damaged queue end, and closing takes no longer
 })
 
 /** What callers, timers and sweeps do with a store; every call may fail, and only as it should. Returns what was reported. */
-async function useAll({ engine, problems }: Opened): Promise<EngineProblem['kind'][]> {
+async function useAll({ engine, problems }: Opened): Promise<EmbeddedEngineProblem['kind'][]> {
   const calls = await Promise.allSettled([
     engine.queues.send('new', queued('x')),
     engine.queues.send('new', queued('x', { delayMs: 1, expirationMs: 2, deduplicationId: 'id' })),
-    engine.logs.append('new', logged('x', { key: 'k', deduplicationId: 'id' })),
+    engine.eventsStore.append('new', storedEvent('x', { key: 'k', deduplicationId: 'id' })),
     engine.channels.delete('queues', 'good'),
     receive(engine, 'bad').then((deliveries) =>
       engine.queues.nack(
@@ -150,7 +151,7 @@ async function useAll({ engine, problems }: Opened): Promise<EngineProblem['kind
       ),
     ),
     engine.queues.peek('bad', { maxMessages: 10 }),
-    engine.logs.getLast('bad', 'k'),
+    engine.eventsStore.getLast('bad', 'k'),
     engine.queues.purge('bad'),
   ])
   const failures = calls.flatMap((call) => (call.status === 'rejected' ? [call.reason as unknown] : []))
@@ -197,8 +198,8 @@ test('damaged store - a list of channels that cannot be read is refused when the
 test('failed store - a store that fails again and again stays closed, and says so', async () => {
   await using folder = await Folder.make()
   const faults = new Int32Array(new SharedArrayBuffer(4))
-  const problems: EngineProblem[] = []
-  const options = { path: folder.path, onProblem: (problem: EngineProblem) => problems.push(problem) }
+  const problems: EmbeddedEngineProblem[] = []
+  const options = { path: folder.path, onProblem: (problem: EmbeddedEngineProblem) => problems.push(problem) }
   await using engine = await openEngine(options, faults, { firstMs: 1, lastMs: 4, limit: 3, steadyMs: 60_000 })
   Atomics.store(faults, 0, 2)
   await eventually(async () => {

@@ -1,7 +1,8 @@
 import { stat } from 'node:fs/promises'
 import { expect, test } from 'vitest'
+import { eventually } from '@signalbox/testkit/until'
 
-import { CLIENT, eventually, Folder, logged, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
 
 /** Many more than a queue keeps in memory. */
 const DEPTH = 30_000
@@ -86,13 +87,13 @@ test('depth - the WAL does not grow without bound while the store is read and wr
   await using folder = await Folder.make()
   await using engine = await folder.open()
   let followed = 0
-  await engine.logs.subscribe('log', { from: 'first' }, {}, () => void followed++)
+  await engine.eventsStore.subscribe('log', { from: 'first' }, {}, () => void followed++)
   let largest = 0
   for (let i = 0; i < 120; i++) {
     await Promise.all([
-      ...Array.from({ length: 100 }, () => engine.logs.append('log', logged('x'.repeat(8_000)))),
-      engine.logs.read('log', { maxMessages: 100 }),
-      engine.logs.readLatest('log', { maxMessages: 100 }),
+      ...Array.from({ length: 100 }, () => engine.eventsStore.append('log', storedEvent('x'.repeat(8_000)))),
+      engine.eventsStore.read('log', { maxMessages: 100 }),
+      engine.eventsStore.readLatest('log', { maxMessages: 100 }),
     ])
     largest = Math.max(largest, (await stat(folder.file('signalbox.db-wal'))).size)
   }

@@ -6,12 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 
-import type { EmbeddedEngine, EngineProblem } from '@signalbox/engine-embedded'
+import type { EmbeddedEngine, EmbeddedEngineProblem } from '@signalbox/engine-embedded'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { eventually } from '@signalbox/testkit/until'
 
 // The seam for faults is not part of the package's surface.
 import { openEngine } from '../src/engine.ts'
-import { CLIENT, eventually, Folder, logged, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
 
 const NO_FAULT = 0
 const FULL = 1
@@ -35,7 +36,7 @@ class Load {
       try {
         await engine.queues.send('queue', queued(text))
         this.confirmed.push(text)
-        await engine.logs.append('log', logged(text))
+        await engine.eventsStore.append('log', storedEvent(text))
       } catch (error) {
         this.errors.push(error)
         await new Promise((resolve) => setTimeout(resolve, 5))
@@ -78,7 +79,7 @@ function expectUnavailable(errors: readonly unknown[], reason: RegExp): void {
 }
 
 async function expectConsistent(engine: EmbeddedEngine, load: Load): Promise<void> {
-  const entries = await engine.logs.read('log', { maxMessages: 1_000_000 })
+  const entries = await engine.eventsStore.read('log', { maxMessages: 1_000_000 })
   expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, i) => i + 1))
   const texts = await drain(engine)
   expect(new Set(texts).size, 'nothing comes twice').toBe(texts.length)
@@ -91,8 +92,8 @@ async function expectConsistent(engine: EmbeddedEngine, load: Load): Promise<voi
 test('full disk - writes fail and say so, reads go on, and it heals by itself, under load', async () => {
   await using folder = await Folder.make()
   const faults = new Int32Array(new SharedArrayBuffer(4))
-  const problems: EngineProblem[] = []
-  const options = { path: folder.path, onProblem: (problem: EngineProblem) => problems.push(problem) }
+  const problems: EmbeddedEngineProblem[] = []
+  const options = { path: folder.path, onProblem: (problem: EmbeddedEngineProblem) => problems.push(problem) }
   await using engine = await openEngine(options, faults)
   const load = new Load(engine, 'load')
   await load.confirms(500)
@@ -105,7 +106,7 @@ test('full disk - writes fail and say so, reads go on, and it heals by itself, u
   expect(health.checks).toContainEqual({ name: 'writes', ok: false, detail: 'the disk is full' })
   expect(health.checks).toContainEqual({ name: 'store', ok: true, detail: 'open' })
   expect((await engine.queues.peek('queue', { maxMessages: 5 })).length).toBe(5)
-  expect((await engine.logs.readLatest('log', { maxMessages: 5 })).length).toBe(5)
+  expect((await engine.eventsStore.readLatest('log', { maxMessages: 5 })).length).toBe(5)
   const [delivery] = await receive(engine, 'queue', { maxMessages: 1 })
   const receipts = [delivery?.receipt ?? '']
   await expect(engine.queues.ack(receipts, CLIENT)).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
@@ -124,14 +125,14 @@ test('full disk - writes fail and say so, reads go on, and it heals by itself, u
 test('failed sync - the store is reopened and read again, and nothing confirmed is lost, under load', async () => {
   await using folder = await Folder.make()
   const faults = new Int32Array(new SharedArrayBuffer(4))
-  const problems: EngineProblem[] = []
-  const options = { path: folder.path, onProblem: (problem: EngineProblem) => problems.push(problem) }
+  const problems: EmbeddedEngineProblem[] = []
+  const options = { path: folder.path, onProblem: (problem: EmbeddedEngineProblem) => problems.push(problem) }
   await using engine = await openEngine(options, faults)
   const load = new Load(engine, 'load')
   await load.confirms(500)
   const [held] = await receive(engine, 'queue', { maxMessages: 1 })
   const followed: number[] = []
-  await engine.logs.subscribe('log', { from: 'first' }, {}, ({ sequence }) => void followed.push(sequence))
+  await engine.eventsStore.subscribe('log', { from: 'first' }, {}, ({ sequence }) => void followed.push(sequence))
 
   for (const fault of [FAILED_SYNC, FAILED_SYNC_BUT_WRITTEN, FAILED_SYNC]) {
     Atomics.store(faults, 0, fault)
@@ -146,7 +147,7 @@ test('failed sync - the store is reopened and read again, and nothing confirmed 
   expect(problems.at(-1)?.kind).toBe('healed')
   expectUnavailable(load.errors, /store failed|SQLITE_IOERR_FSYNC|closed/)
 
-  const { lastSequence = 0 } = (await engine.channels.info('events_store', 'log'))?.log ?? {}
+  const { lastSequence = 0 } = (await engine.channels.info('events_store', 'log'))?.eventsStore ?? {}
   await eventually(() => expect(followed.length).toBe(lastSequence))
   expect(followed).toEqual(followed.map((_, i) => i + 1))
   const receipts = [held?.receipt ?? '']

@@ -66,11 +66,11 @@ test('durability - what was confirmed before kill -9 is there, what was acknowle
     sent.clear()
     acked.clear()
 
-    const entries = await engine.logs.read('log', { maxMessages: 100_000 })
+    const entries = await engine.eventsStore.read('log', { maxMessages: 100_000 })
     expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, i) => i + 1))
     const stored = new Map(entries.map(({ sequence, body }) => [String(sequence), Buffer.from(body).toString()]))
     for (const [sequence, text] of appended) expect(stored.get(sequence)).toBe(text)
     const state = await engine.channels.info('events_store', 'log')
-    expect(state?.log?.entries).toBe(entries.length)
+    expect(state?.eventsStore?.entries).toBe(entries.length)
   }
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import type { CommitInfo } from '@signalbox/engine-embedded'
 
-import { CLIENT, Folder, logged, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
 
 test('group commit - operations that come together share a sync', async () => {
   await using folder = await Folder.make()
@@ -52,8 +52,8 @@ test('group commit - an operation that is refused fails alone and leaves no gap'
     engine.queues.send('a', queued('1')),
     engine.queues.send('a', queued('x'.repeat(2_000))),
     engine.queues.send('a', queued('2')),
-    engine.logs.append('log', logged('1', { key: 'k', expectLastOfKey: 7 })),
-    engine.logs.append('log', logged('2', { key: 'k', expectLastOfKey: 0 })),
+    engine.eventsStore.append('log', storedEvent('1', { key: 'k', expectLastOfKey: 7 })),
+    engine.eventsStore.append('log', storedEvent('2', { key: 'k', expectLastOfKey: 0 })),
     engine.queues.sendBatch('b', [queued('1'), queued('x'.repeat(2_000))]),
   ])
   expect(outcomes.map(({ status }) => status)).toEqual([
@@ -69,7 +69,7 @@ test('group commit - an operation that is refused fails alone and leaves no gap'
   expect(textsOf(await receive(engine, 'a'))).toEqual(['1', '2'])
   const deliveries = await engine.queues.peek('a', { maxMessages: 10 })
   expect(deliveries).toEqual([])
-  expect((await engine.logs.read('log', { maxMessages: 10 })).map(({ sequence }) => sequence)).toEqual([1])
+  expect((await engine.eventsStore.read('log', { maxMessages: 10 })).map(({ sequence }) => sequence)).toEqual([1])
   expect(await engine.channels.info('queues', 'b')).toBeUndefined()
 })
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import type { Operation, Refusal, Result } from '../src/writer/operations.ts'
+import type { Operation, OperationRefusal, Result } from '../src/writer/operations.ts'
 import { packOperations, packResults, unpackOperations, unpackResults } from '../src/writer/post.ts'
 
 function send(channel: string, id: string, body: Uint8Array, more: { metadata?: string; dueAt?: number } = {}) {
@@ -35,8 +35,8 @@ test('post - operations of all sizes and kinds arrive as they were, in their ord
 })
 
 test('post - results arrive as they were, in their order', () => {
-  const refusal: Refusal = { kind: 'refused', code: 'QUEUE_FULL', message: 'full', details: { limit: 1 } }
-  const results: (Result | Refusal)[] = [
+  const refusal: OperationRefusal = { kind: 'refused', code: 'QUEUE_FULL', message: 'full', details: { limit: 1 } }
+  const results: (Result | OperationRefusal)[] = [
     { kind: 'send', channelId: 2 ** 23 - 1, sequences: [2 ** 40 - 1], duplicates: undefined },
     { kind: 'settle' },
     refusal,

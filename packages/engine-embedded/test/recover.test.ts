@@ -7,7 +7,7 @@ import type { EmbeddedEngine, Recovery } from '@signalbox/engine-embedded'
 import { openEmbeddedEngine, recoverStore } from '@signalbox/engine-embedded'
 
 import { damage, PAGE, storeWith } from './support/damage.ts'
-import { Folder, logged, queued, receive, textsOf } from './support/store.ts'
+import { Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
 
 interface Recovered {
   readonly engine: EmbeddedEngine
@@ -28,12 +28,12 @@ async function recover(folder: Folder): Promise<Recovered> {
 const numberOf = (text: string | undefined): number => Number(text?.split(' ')[2])
 
 /** The numbers of the messages that are there, for a queue and the events store of its name. */
-async function numbers({ engine }: Recovered, name: string): Promise<{ queue: number[]; log: number[] }> {
+async function numbers({ engine }: Recovered, name: string): Promise<{ queue: number[]; eventsStore: number[] }> {
   const deliveries = await receive(engine, name)
-  const events = await engine.logs.read(name, { maxMessages: 1_000 })
+  const events = await engine.eventsStore.read(name, { maxMessages: 1_000 })
   return {
     queue: textsOf(deliveries).map(numberOf),
-    log: events.map(({ body }) => numberOf(decodeText(body))),
+    eventsStore: events.map(({ body }) => numberOf(decodeText(body))),
   }
 }
 
@@ -47,29 +47,29 @@ test('recover - what lies on good pages is copied, and what is left out is said'
   const before = await stat(folder.file('signalbox.db'))
   const recovered = await recover(folder)
   const { engine, recovery } = recovered
-  expect(await numbers(recovered, 'good')).toEqual({ queue: ALL, log: ALL })
-  const { queue, log } = await numbers(recovered, 'bad')
+  expect(await numbers(recovered, 'good')).toEqual({ queue: ALL, eventsStore: ALL })
+  const { queue, eventsStore } = await numbers(recovered, 'bad')
   expect(queue).toEqual(expect.arrayContaining([0, 20, 39]))
   expect(queue.length).toBeGreaterThan(30)
   expect(queue).not.toContain(10)
   expect(queue).not.toContain(30)
-  expect(log).toEqual(expect.arrayContaining([0, 39]))
-  expect(log).not.toContain(20)
+  expect(eventsStore).toEqual(expect.arrayContaining([0, 39]))
+  expect(eventsStore).not.toContain(20)
   expect(recovery).toMatchObject({
     channels: 4,
-    messages: 80 + queue.length + log.length,
+    messages: 80 + queue.length + eventsStore.length,
     leftOut: [
       `queues "bad": ${40 - queue.length} of 40 messages`,
-      `events_store "bad": ${40 - log.length} of 40 messages`,
+      `events_store "bad": ${40 - eventsStore.length} of 40 messages`,
     ],
   })
   expect((await stat(folder.file('signalbox.db'))).mtimeMs).toBe(before.mtimeMs)
   // The copy is a store like any other: counters, sequences, and what is sent to it.
-  expect((await engine.channels.info('events_store', 'bad'))?.log).toMatchObject({
-    entries: log.length,
+  expect((await engine.channels.info('events_store', 'bad'))?.eventsStore).toMatchObject({
+    entries: eventsStore.length,
     firstSequence: 1,
   })
-  expect((await engine.logs.append('bad', logged('new'))).sequence).toBe(41)
+  expect((await engine.eventsStore.append('bad', storedEvent('new'))).sequence).toBe(41)
   expect((await engine.queues.send('bad', queued('new'))).sequence).toBe(41)
 })
 
@@ -87,14 +87,15 @@ test('recover - keys, options and times of messages are kept', async () => {
   onTestFinished(() => folder[Symbol.asyncDispose]())
   const before = await folder.open()
   await before.channels.create('events_store', 'log', { compacted: true, maxAgeMs: 1_000_000 })
-  for (const text of ['1', '2']) await before.logs.append('log', logged(text, { key: 'k', tags: { a: 'b' } }))
+  for (const text of ['1', '2'])
+    await before.eventsStore.append('log', storedEvent(text, { key: 'k', tags: { a: 'b' } }))
   await before.queues.send('queue', queued('later', { delayMs: 60_000, expirationMs: 120_000 }))
   await before.close()
   const { engine, recovery } = await recover(folder)
   expect(recovery).toMatchObject({ messages: 2, leftOut: [] })
-  expect(await engine.logs.getLast('log', 'k')).toMatchObject({ sequence: 2, key: 'k', tags: { a: 'b' } })
-  await engine.logs.append('log', logged('3', { key: 'k', expectLastOfKey: 2 }))
-  expect(await engine.logs.read('log', { maxMessages: 10 })).toHaveLength(1)
+  expect(await engine.eventsStore.getLast('log', 'k')).toMatchObject({ sequence: 2, key: 'k', tags: { a: 'b' } })
+  await engine.eventsStore.append('log', storedEvent('3', { key: 'k', expectLastOfKey: 2 }))
+  expect(await engine.eventsStore.read('log', { maxMessages: 10 })).toHaveLength(1)
   expect((await engine.channels.info('queues', 'queue'))?.queue).toMatchObject({ delayed: 1, waiting: 0 })
 })
 

@@ -1,20 +1,20 @@
 import { isBrokerError, messageOf } from '@signalbox/broker-core'
 
-import type { EngineProblem } from './options.ts'
+import type { NatsEngineProblem } from './options.ts'
 
 /**
  * Owns work that nobody waits for: a failure is reported, and never an unhandled rejection. That the servers cannot be
  * reached is reported by the connection.
  */
 export function runInBackground(
-  onProblem: (problem: EngineProblem) => void,
+  onProblem: (problem: NatsEngineProblem) => void,
   what: string,
   work: Promise<unknown>,
 ): void {
   work.catch((error: unknown) => reportFailure(onProblem, what, error))
 }
 
-export function reportFailure(onProblem: (problem: EngineProblem) => void, what: string, error: unknown): void {
+export function reportFailure(onProblem: (problem: NatsEngineProblem) => void, what: string, error: unknown): void {
   if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) return
   onProblem({ kind: 'failed', message: `${what}: ${messageOf(error)}`, error })
 }

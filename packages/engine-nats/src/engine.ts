@@ -6,18 +6,18 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { ChannelBucket } from './channels/channel-bucket.ts'
 import { ChannelLimit } from './channels/channel-limit.ts'
 import { Counters } from './channels/counters.ts'
-import { FigureTable } from './channels/figures.ts'
+import { CounterTable } from './channels/counter-table.ts'
 import { LiveChannels } from './channels/live-channels.ts'
 import { NatsChannels } from './channels/nats-channels.ts'
-import type { LiveChange } from './channels/peers.ts'
+import type { LiveChange } from './channels/live-change.ts'
 import { Peers } from './channels/peers.ts'
 import { StoredChannels } from './channels/stored-channels.ts'
 import { Connection } from './connection.ts'
-import { ENVELOPE_BYTES } from './envelope.ts'
+import { MESSAGE_ENVELOPE_BYTES } from './envelope.ts'
 import { API, NatsEngineError } from './errors.ts'
 import { Housekeeping } from './housekeeping.ts'
-import { NatsLogs } from './logs/nats-logs.ts'
-import { Notes } from './notes.ts'
+import { NatsEventsStore } from './events-store/nats-events-store.ts'
+import { KeyedRecords } from './keyed-records.ts'
 import type { NatsEngineOptions, Settings } from './options.ts'
 import { settingsOf } from './options.ts'
 import type { Parts } from './parts.ts'
@@ -31,7 +31,7 @@ import { ServerFeatures } from './server-features.ts'
 import { StoredMessages } from './stored-messages.ts'
 import { MAX_DELAYED, Streams } from './streams.ts'
 import { Subjects, unique } from './subjects.ts'
-import { NatsTopics } from './topics.ts'
+import { NatsEvents } from './events.ts'
 
 const CAPABILITIES = {
   fsyncBeforeAck: false,
@@ -52,8 +52,8 @@ export class NatsEngine implements Engine, AsyncDisposable {
   readonly capabilities: EngineCapabilities
   readonly limits: EngineLimits
   readonly queues: NatsQueues
-  readonly topics: NatsTopics
-  readonly logs: NatsLogs
+  readonly events: NatsEvents
+  readonly eventsStore: NatsEventsStore
   readonly requests: NatsRequests
   readonly channels: NatsChannels
   readonly housekeeping: Housekeeping
@@ -67,19 +67,19 @@ export class NatsEngine implements Engine, AsyncDisposable {
     // As it is at the start: what servers offer later is used, and not declared any more.
     this.capabilities = Object.freeze({ ...CAPABILITIES, expiryWithoutNode: features.messageTtl })
     this.limits = {
-      maxMessageBytes: Math.min(settings.maxMessageBytes, connection.maxPayload - ENVELOPE_BYTES),
+      maxMessageBytes: Math.min(settings.maxMessageBytes, connection.maxPayload - MESSAGE_ENVELOPE_BYTES),
       maxChannels: settings.maxChannels,
     }
     this.queues = queues
-    this.topics = new NatsTopics(parts)
-    this.logs = new NatsLogs(parts)
+    this.events = new NatsEvents(parts)
+    this.eventsStore = new NatsEventsStore(parts)
     this.requests = new NatsRequests(parts)
-    this.channels = new NatsChannels(parts, queues, this.logs, this.topics)
+    this.channels = new NatsChannels(parts, queues, this.eventsStore, this.events)
     this.housekeeping = housekeeping
     this.#idle = setInterval(() => {
       features.refresh(() => housekeeping.start())
       liveChannels.forgetIdleReserved((type, name) =>
-        type === 'events' ? this.topics.isUsed(name) : this.requests.isUsed(type, name),
+        type === 'events' ? this.events.isUsed(name) : this.requests.isUsed(type, name),
       )
       this.channels.forgetting.look()
     }, IDLE_MS)
@@ -129,11 +129,11 @@ export class NatsEngine implements Engine, AsyncDisposable {
     clock.stop()
     this.housekeeping.stop()
     this.channels.close()
-    this.topics.close()
+    this.events.close()
     this.requests.close()
     try {
       await this.queues.close()
-      await this.logs.close()
+      await this.eventsStore.close()
       if (connection.connected) await counters.stop()
     } catch (error) {
       settings.onProblem({ kind: 'failed', message: `closing: ${messageOf(error)}`, error })
@@ -202,22 +202,22 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const features = await ServerFeatures.read(connection, settings)
   const streams = new Streams(connection, subjects, settings, features)
   const publisher = new Publisher(connection, settings.requestTimeoutMs)
-  const { notes, recent } = await Notes.open(connection, publisher, settings)
-  const clock = await ServerClock.start(notes, subjects, onProblem)
+  const { keyedRecords, recent } = await KeyedRecords.open(connection, publisher, settings)
+  const clock = await ServerClock.start(keyedRecords, subjects, onProblem)
   const messages = new StoredMessages(connection)
   const channelLimit = new ChannelLimit(settings.maxChannels)
   const pulls = new Pulls(connection)
   const bucket = await ChannelBucket.open(connection, subjects, publisher, messages, pulls, settings)
   const storedChannels = new StoredChannels(connection, subjects, streams, bucket, channelLimit, onProblem)
   const liveChannels = new LiveChannels(channelLimit, new ReportOnce(onProblem))
-  const figures = new FigureTable()
+  const counterTable = new CounterTable()
   const live = {
     onChange: (change: LiveChange) => liveChannels.hear(change),
     all: () => liveChannels.all,
   }
-  const peers = new Peers(connection, subjects, node, figures, live, onProblem)
+  const peers = new Peers(connection, subjects, node, counterTable, live, onProblem)
   const isStored = (key: string): boolean => storedChannels.byIncarnation(key) !== undefined
-  const counters = new Counters(connection, notes, subjects, node, figures, peers, isStored, onProblem)
+  const counters = new Counters(connection, keyedRecords, subjects, node, counterTable, peers, isStored, onProblem)
   liveChannels.start((change) => peers.announce(change))
   await storedChannels.sync()
   const parts: Parts = {
@@ -230,10 +230,10 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     channelLimit,
     storedChannels,
     liveChannels,
-    figures,
+    counterTable,
     counters,
     peers,
-    notes,
+    keyedRecords,
     recent,
     publisher,
     messages,
@@ -260,7 +260,7 @@ function warnings({ replicas, maxMessageBytes, onProblem }: Settings, { maxPaylo
         'messages are stored by one NATS server only, which a crash of its machine may cost the last of; set 3 replicas to keep them',
     })
   }
-  if (maxPayload - ENVELOPE_BYTES < maxMessageBytes) {
+  if (maxPayload - MESSAGE_ENVELOPE_BYTES < maxMessageBytes) {
     onProblem({
       kind: 'warning',
       message: `NATS takes messages of ${maxPayload} bytes; raise max_payload in its configuration to take ${maxMessageBytes}`,

@@ -2,7 +2,7 @@ import type { Tags } from '@signalbox/broker-core'
 import { Buffer } from 'node:buffer'
 
 /** What travels beside a body. Absent is empty, 0 or false. */
-export interface Envelope {
+export interface MessageEnvelope {
   readonly id: string
   readonly clientId: string
   readonly channel: string
@@ -14,7 +14,7 @@ export interface Envelope {
 }
 
 /** Beyond body, metadata and tags, what an envelope takes at most with some dozen tags; 6 bytes more for each tag. */
-export const ENVELOPE_BYTES = 4_096
+export const MESSAGE_ENVELOPE_BYTES = 4_096
 
 const VERSION = 1
 
@@ -22,7 +22,7 @@ const VERSION = 1
  * One byte of version, the length of the head, the head, the body. Texts stand in the head with their lengths, not
  * escaped: a message takes hardly more than its bytes, whatever characters it holds.
  */
-export function encodeEnvelope({ id, clientId, channel, metadata, tags, fields, body }: Envelope): Uint8Array {
+export function encodeEnvelope({ id, clientId, channel, metadata, tags, fields, body }: MessageEnvelope): Uint8Array {
   const texts = [id, clientId, channel, metadata, JSON.stringify(fields)]
   for (const key of Object.keys(tags)) texts.push(key, tags[key] ?? '')
   let head = 0
@@ -44,7 +44,7 @@ export function encodeEnvelope({ id, clientId, channel, metadata, tags, fields, 
 }
 
 /** Undefined for what no node of this broker has sent. */
-export function decodeEnvelope(data: Uint8Array): Envelope | undefined {
+export function decodeEnvelope(data: Uint8Array): MessageEnvelope | undefined {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
   if (bytes.length < 5 || bytes[0] !== VERSION) return undefined
   const end = 5 + bytes.readUInt32LE(1)
@@ -92,12 +92,12 @@ function fieldsOf(json: string): Record<string, string | number> | undefined {
   }
 }
 
-export function numberField({ fields }: Envelope, name: string): number {
+export function numberField({ fields }: MessageEnvelope, name: string): number {
   const value = fields[name]
   return typeof value === 'number' ? value : 0
 }
 
-export function textField({ fields }: Envelope, name: string): string {
+export function textField({ fields }: MessageEnvelope, name: string): string {
   const value = fields[name]
   return typeof value === 'string' ? value : ''
 }

@@ -3,7 +3,7 @@ import type { StreamInfo } from '@nats-io/jetstream'
 
 import { ownerIn } from './channels/stored-channel.ts'
 import type { StoredChannels } from './channels/stored-channels.ts'
-import type { EngineProblem } from './options.ts'
+import type { NatsEngineProblem } from './options.ts'
 import type { Streams } from './streams.ts'
 
 /** A stream without a channel may be one that is just being made, for this long, in milliseconds. */
@@ -16,12 +16,12 @@ const STRAY_MS = 60_000
 export class Housekeeping {
   readonly #streams: Streams
   readonly #channels: StoredChannels
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: NatsEngineProblem) => void
   /** When this node first saw each stream without a channel. */
   #strays = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(streams: Streams, channels: StoredChannels, onProblem: (problem: EngineProblem) => void) {
+  constructor(streams: Streams, channels: StoredChannels, onProblem: (problem: NatsEngineProblem) => void) {
     this.#streams = streams
     this.#channels = channels
     this.#onProblem = onProblem

@@ -26,9 +26,9 @@ export interface NatsEngineOptions {
   /** The most bytes of messages one queue holds, with some 200 for each message itself (C4). 0 is no limit. @default 0 */
   readonly queueMaxBytes?: number
   /** Entries of events stores older than this go, in milliseconds; a channel's own setting wins. 0 keeps all. @default 0 */
-  readonly logMaxAgeMs?: number
+  readonly eventsStoreMaxAgeMs?: number
   /** The oldest entries of an events store go past this many bytes; a channel's own setting wins. 0 keeps all. @default 0 */
-  readonly logMaxBytes?: number
+  readonly eventsStoreMaxBytes?: number
   /** Wait for the servers when none can be reached at the start, for as long as it takes; otherwise SERVERS_UNREACHABLE. @default true */
   readonly waitForServers?: boolean
   /** Ends the wait for the servers. */
@@ -42,10 +42,10 @@ export interface NatsEngineOptions {
   /** How long servers from 2.11 on keep an expired message that no node removed, for who may still hold it, in milliseconds; they count whole seconds. @default 86400000 */
   readonly expiredKeptMs?: number
   /** Told when something is wrong or well again, for the log. Must not throw. */
-  readonly onProblem?: (problem: EngineProblem) => void
+  readonly onProblem?: (problem: NatsEngineProblem) => void
 }
 
-export interface EngineProblem {
+export interface NatsEngineProblem {
   /** `disconnected`: the connection is lost or was never there · `healed`: it is back · `warning`: it works, with less than was asked for · `listener`: a subscriber's listener threw · `failed`: something in the background did not work. */
   readonly kind: 'disconnected' | 'healed' | 'warning' | 'listener' | 'failed'
   readonly message: string
@@ -63,15 +63,15 @@ export interface Settings {
   readonly maxChannels: number
   readonly queueMaxMessages: number
   readonly queueMaxBytes: number
-  readonly logMaxAgeMs: number
-  readonly logMaxBytes: number
+  readonly eventsStoreMaxAgeMs: number
+  readonly eventsStoreMaxBytes: number
   readonly waitForServers: boolean
   readonly signal: AbortSignal | undefined
   readonly patienceMs: number
   readonly requestTimeoutMs: number
   readonly ackWaitMs: number
   readonly expiredKeptMs: number
-  readonly onProblem: (problem: EngineProblem) => void
+  readonly onProblem: (problem: NatsEngineProblem) => void
 }
 
 /** @throws NatsEngineError OPTION_INVALID */
@@ -101,8 +101,8 @@ export function settingsOf(options: NatsEngineOptions): Settings {
     maxChannels: whole('maxChannels', options.maxChannels, DEFAULT_MAX_CHANNELS) || Number.MAX_SAFE_INTEGER,
     queueMaxMessages: whole('queueMaxMessages', options.queueMaxMessages, 0),
     queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),
-    logMaxAgeMs: whole('logMaxAgeMs', options.logMaxAgeMs, 0),
-    logMaxBytes: whole('logMaxBytes', options.logMaxBytes, 0),
+    eventsStoreMaxAgeMs: whole('eventsStoreMaxAgeMs', options.eventsStoreMaxAgeMs, 0),
+    eventsStoreMaxBytes: whole('eventsStoreMaxBytes', options.eventsStoreMaxBytes, 0),
     waitForServers: options.waitForServers ?? true,
     signal: options.signal,
     patienceMs: whole('patienceMs', options.patienceMs, 2_000),

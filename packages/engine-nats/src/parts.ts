@@ -1,11 +1,11 @@
 import type { ChannelLimit } from './channels/channel-limit.ts'
 import type { Counters } from './channels/counters.ts'
-import type { FigureTable } from './channels/figures.ts'
+import type { CounterTable } from './channels/counter-table.ts'
 import type { LiveChannels } from './channels/live-channels.ts'
 import type { Peers } from './channels/peers.ts'
 import type { StoredChannels } from './channels/stored-channels.ts'
 import type { Connection } from './connection.ts'
-import type { Notes } from './notes.ts'
+import type { KeyedRecords } from './keyed-records.ts'
 import type { Settings } from './options.ts'
 import type { Publisher } from './publisher.ts'
 import type { Pulls } from './pulls.ts'
@@ -26,12 +26,12 @@ export interface Parts {
   readonly channelLimit: ChannelLimit
   readonly storedChannels: StoredChannels
   readonly liveChannels: LiveChannels
-  readonly figures: FigureTable
+  readonly counterTable: CounterTable
   readonly counters: Counters
   readonly peers: Peers
-  readonly notes: Notes
+  readonly keyedRecords: KeyedRecords
   /** Ids of messages that were deduplicated by. */
-  readonly recent: Notes
+  readonly recent: KeyedRecords
   readonly publisher: Publisher
   readonly messages: StoredMessages
   readonly pulls: Pulls

@@ -1,14 +1,14 @@
-import type { EngineProblem } from './options.ts'
+import type { NatsEngineProblem } from './options.ts'
 
 /** Problems remembered; past them nothing more is reported, so that a flood of bad data is no flood of log lines. */
 const MAX_REMEMBERED = 100
 
 /** Reports each problem of a kind once, until it is over. */
 export class ReportOnce {
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: NatsEngineProblem) => void
   readonly #reported = new Set<string>()
 
-  constructor(onProblem: (problem: EngineProblem) => void) {
+  constructor(onProblem: (problem: NatsEngineProblem) => void) {
     this.#onProblem = onProblem
   }
 

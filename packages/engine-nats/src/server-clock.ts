@@ -1,8 +1,8 @@
 import { unavailable } from '@signalbox/broker-core'
 import { performance } from 'node:perf_hooks'
 
-import type { Notes } from './notes.ts'
-import type { EngineProblem } from './options.ts'
+import type { KeyedRecords } from './keyed-records.ts'
+import type { NatsEngineProblem } from './options.ts'
 import type { Subjects } from './subjects.ts'
 
 /** Clocks that differ by more are warned of, in milliseconds. */
@@ -20,9 +20,9 @@ const ASK_AGAIN_MS = 1_000
  * whose clock is a day ahead would delete what all others still have to deliver.
  */
 export class ServerClock {
-  readonly #notes: Notes
+  readonly #keyedRecords: KeyedRecords
   readonly #key: string
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: NatsEngineProblem) => void
   /** The servers' time less that of the timer that no setting of the clock moves; undefined until it was asked for. */
   #serversAhead: number | undefined
   #measuredAt = -Infinity
@@ -30,18 +30,18 @@ export class ServerClock {
   #reported: 'right' | 'off' | 'skewed' = 'right'
   #timer: NodeJS.Timeout | undefined
 
-  private constructor(notes: Notes, subjects: Subjects, onProblem: (problem: EngineProblem) => void) {
-    this.#notes = notes
-    this.#key = subjects.note('clock')
+  private constructor(keyedRecords: KeyedRecords, subjects: Subjects, onProblem: (problem: NatsEngineProblem) => void) {
+    this.#keyedRecords = keyedRecords
+    this.#key = subjects.keyedRecord('clock')
     this.#onProblem = onProblem
   }
 
   static async start(
-    notes: Notes,
+    keyedRecords: KeyedRecords,
     subjects: Subjects,
-    onProblem: (problem: EngineProblem) => void,
+    onProblem: (problem: NatsEngineProblem) => void,
   ): Promise<ServerClock> {
-    const clock = new ServerClock(notes, subjects, onProblem)
+    const clock = new ServerClock(keyedRecords, subjects, onProblem)
     await clock.measure()
     clock.#timer = setInterval(() => {
       const isDue = performance.now() - clock.#measuredAt >= MEASURE_MS
@@ -62,17 +62,17 @@ export class ServerClock {
     return this.#measuring
   }
 
-  /** A note says when it was stored: by 2.9 nothing else that an ordinary user may ask does. */
+  /** A record carries the time it was stored: with 2.9 nothing else that an ordinary user may ask does. */
   async #measure(): Promise<void> {
     const [before, startedAt] = [Date.now(), performance.now()]
-    await this.#notes.put(this.#key, '')
-    const note = await this.#notes.get(this.#key)
-    if (!note) return
+    await this.#keyedRecords.put(this.#key, '')
+    const record = await this.#keyedRecords.get(this.#key)
+    if (!record) return
     const [after, endedAt] = [Date.now(), performance.now()]
     // Set in between: the next look finds it.
     if (Math.abs(after - before - (endedAt - startedAt)) > WARN_MS) return
     // However long the answer took, a time between question and answer is no difference.
-    const difference = note.timestamp - Math.min(Math.max(note.timestamp, before), after)
+    const difference = record.timestamp - Math.min(Math.max(record.timestamp, before), after)
     this.#serversAhead = difference + after - endedAt
     this.#measuredAt = endedAt
     this.#report()

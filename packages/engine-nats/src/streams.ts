@@ -77,7 +77,7 @@ export class Streams {
   }
 
   #limits(channel: StoredChannel): Partial<StreamConfig> {
-    const { queueMaxMessages, queueMaxBytes, logMaxAgeMs, logMaxBytes } = this.#settings
+    const { queueMaxMessages, queueMaxBytes, eventsStoreMaxAgeMs, eventsStoreMaxBytes } = this.#settings
     if (channel.type === 'queues') {
       return {
         discard: DiscardPolicy.New,
@@ -89,8 +89,8 @@ export class Streams {
       }
     }
     const { compacted, maxAgeMs, maxBytes } = channel.options
-    const age = maxAgeMs === -1 ? logMaxAgeMs : maxAgeMs
-    const bytes = maxBytes === -1 ? logMaxBytes : maxBytes
+    const age = maxAgeMs === -1 ? eventsStoreMaxAgeMs : maxAgeMs
+    const bytes = maxBytes === -1 ? eventsStoreMaxBytes : maxBytes
     return {
       discard: DiscardPolicy.Old,
       max_age: age * NANOS,

@@ -75,11 +75,11 @@ export class Subjects {
   }
 
   /** Answered as long as the group of a log has a member anywhere. */
-  logGroup(incarnation: string, group: string): string {
+  eventsStoreGroup(incarnation: string, group: string): string {
     return `${this.prefix}.g.${incarnation}.${hash(group)}`
   }
 
-  note(...tokens: readonly (string | number)[]): string {
+  keyedRecord(...tokens: readonly (string | number)[]): string {
     return `${this.prefix}.n.${tokens.join('.')}`
   }
 

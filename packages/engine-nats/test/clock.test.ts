@@ -1,4 +1,4 @@
-import type { EngineProblem, NatsEngine } from '@signalbox/engine-nats'
+import type { NatsEngineProblem, NatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 
@@ -28,7 +28,7 @@ async function clockOf(node: NatsEngine) {
 describe.skipIf(NATS_SERVER === undefined)('clocks', () => {
   test('CL-18 - clock: a node whose clock is set a day ahead says so, and deletes nothing as expired', async () => {
     const server = await startServer()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
     expect(await clockOf(node)).toMatchObject({ ok: true, isRight: true })
     for (const body of ['a', 'b']) await node.queues.send('q', queued(body, { expirationMs: 3_600_000 }))
@@ -55,14 +55,14 @@ describe.skipIf(NATS_SERVER === undefined)('clocks', () => {
     expect(await states()).toMatchObject({ delayed: 1, expired: 0 })
     const deliveries = await node.queues.receive('q', { ...RECEIVE, maxMessages: 5 })
     expect(deliveries.map(({ message }) => text(message))).toEqual(['a', 'b'])
-    const told = problems.filter(({ message }) => message.includes('clock'))
-    expect(told.map(({ kind }) => kind)).toEqual(['warning', 'healed'])
+    const reported = problems.filter(({ message }) => message.includes('clock'))
+    expect(reported.map(({ kind }) => kind)).toEqual(['warning', 'healed'])
   })
 
   test('CL-18 - clock: a node that starts with its clock behind is not ready from the start', async () => {
     const server = await startServer()
     setClock(-DAY_MS)
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
     expect(await clockOf(node)).toMatchObject({ ok: true, isRight: false, detail: expect.stringContaining('behind') })
     expect(problems.map(({ message }) => message)).toContainEqual(expect.stringContaining('clock'))
@@ -71,7 +71,7 @@ describe.skipIf(NATS_SERVER === undefined)('clocks', () => {
   test('CL-18 - clock: one that is some seconds off is warned of, and works', async () => {
     const server = await startServer()
     setClock(3_000)
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
     expect(await clockOf(node)).toMatchObject({ isRight: true })
     expect(problems.map(({ kind, message }) => [kind, message])).toContainEqual([

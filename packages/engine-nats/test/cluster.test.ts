@@ -1,6 +1,6 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import { engineContract } from '@signalbox/broker-core/testing'
-import type { EngineProblem, NatsEngine, NatsEngineOptions } from '@signalbox/engine-nats'
+import type { NatsEngineProblem, NatsEngine, NatsEngineOptions } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 
@@ -15,7 +15,7 @@ const PATIENT = { timeout: 30_000 }
 const REPLICATED = [
   'compaction - of many who are first one is',
   'C5 - queues: of concurrent sends with one id one is stored',
-  'logs - concurrent appends leave no gap, repeat or step back in time',
+  'events store - concurrent appends leave no gap, repeat or step back in time',
   'queues - an acked message is gone for good',
   'queues - of two receivers racing for one message one gets it',
   'C2 - dead letters: after maxReceiveCount nacks a message moves, with tags that say why',
@@ -63,7 +63,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
   }
 
   test('CL-17 - a start warns of servers before 2.10, and of no other', async () => {
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(unusedPrefix(), { onProblem: (problem) => void problems.push(problem) })
     const warnings = problems.filter(({ message }) => message.startsWith('nats-server 2.'))
     const { checks } = await node.health()
@@ -91,7 +91,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
     let last = 0
     for (let round = 0; round < 5; round++) {
       const outcomes = await Promise.allSettled(
-        nodes.map((node) => node.logs.append('log', { ...outgoing('x'), key: 'k', expectLastOfKey: last })),
+        nodes.map((node) => node.eventsStore.append('log', { ...outgoing('x'), key: 'k', expectLastOfKey: last })),
       )
       const first = outcomes.filter((outcome) => outcome.status === 'fulfilled')
       const others = outcomes.filter((outcome) => outcome.status === 'rejected')
@@ -136,7 +136,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
   }, 180_000)
 
   test('CL-8 - a node that starts while there are fewer servers than replicas says so, and waits for them', async () => {
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const leaving = new AbortController()
     const opening = openNode(unusedPrefix(), {
       replicas: 5,

@@ -1,6 +1,6 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import type { StoredEvent } from '@signalbox/broker-core'
-import type { EngineProblem } from '@signalbox/engine-nats'
+import type { NatsEngineProblem } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { connect } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -29,7 +29,7 @@ function sequencesInto(into: number[]): (entry: StoredEvent) => void {
 describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
   test('CL-5 - calls fail soon with ENGINE_UNAVAILABLE, health says why, and both are well again', async () => {
     const server = await startServer()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { ...QUICK, onProblem: (problem) => problems.push(problem) })
     await node.queues.send('q', queued('before'))
     await server.kill()
@@ -38,9 +38,9 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     const calls = [
       node.queues.send('q', queued('x')),
       node.queues.receive('q', RECEIVE),
-      node.logs.append('l', outgoing('x')),
-      node.topics.publish('t', outgoing('x')),
-      node.topics.subscribe('t', {}, () => {}),
+      node.eventsStore.append('l', outgoing('x')),
+      node.events.publish('t', outgoing('x')),
+      node.events.subscribe('t', {}, () => {}),
       node.requests.request('queries', 'r', outgoing('x'), { timeoutMs: 60_000 }),
       node.channels.list(),
       node.channels.create('queues', 'new'),
@@ -93,7 +93,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
 
   test('CL-5 - a frozen server is given up within seconds, so that the node can go on at another one', async () => {
     const server = await startServer()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     await openNode(server, { onProblem: (problem) => problems.push(problem) })
     const heard = performance.now()
     server.pause()
@@ -107,13 +107,13 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
     await node.channels.create('queues', 'q')
-    await node.logs.append('log', outgoing('first'))
+    await node.eventsStore.append('log', outgoing('first'))
     const events: string[] = []
     const entries: number[] = []
     const shared: number[] = []
-    await node.topics.subscribe('news', {}, (event) => events.push(text(event)))
-    await node.logs.subscribe('log', { from: 'first' }, {}, sequencesInto(entries))
-    await node.logs.subscribe('log', { from: 'first' }, { group: 'g' }, sequencesInto(shared))
+    await node.events.subscribe('news', {}, (event) => events.push(text(event)))
+    await node.eventsStore.subscribe('log', { from: 'first' }, {}, sequencesInto(entries))
+    await node.eventsStore.subscribe('log', { from: 'first' }, { group: 'g' }, sequencesInto(shared))
     await node.requests.serve('queries', 'r', {}, async (request) => ({
       executed: true,
       error: '',
@@ -129,8 +129,8 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     await server.start()
     await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)
     await node.queues.send('q', queued('after'))
-    await node.logs.append('log', outgoing('second'))
-    await node.topics.publish('news', outgoing('after'))
+    await node.eventsStore.append('log', outgoing('second'))
+    await node.events.publish('news', outgoing('after'))
     expect((await waiting).map(({ message }) => text(message))).toEqual(['after'])
     expect(text(await node.requests.request('queries', 'r', outgoing('x'), { timeoutMs: 10_000 }))).toBe('x')
     await vi.waitFor(() => expect([entries, events]).toEqual([[1, 2], ['after']]), PATIENT)
@@ -161,17 +161,17 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
     const accepted = new Set<string>()
-    const logged = new Set<string>()
+    const storedEvent = new Set<string>()
     const done = new AbortController()
     const produce = async (worker: number): Promise<void> => {
       for (let i = 0; !done.signal.aborted; i++) {
         const body = `${worker}-${i}`
         const [sent, appended] = await Promise.allSettled([
           node.queues.send('q', queued(body)),
-          node.logs.append('log', outgoing(body)),
+          node.eventsStore.append('log', outgoing(body)),
         ])
         if (sent.status === 'fulfilled') accepted.add(body)
-        if (appended.status === 'fulfilled') logged.add(body)
+        if (appended.status === 'fulfilled') storedEvent.add(body)
       }
     }
     const producers = [1, 2, 3, 4].map(produce)
@@ -198,19 +198,19 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect([...kept.values()].filter((times) => times > 1)).toEqual([])
     const entries = new Set<string>()
     for (let from = 1; ;) {
-      const page = await node.logs.read('log', { fromSequence: from, maxMessages: 500 })
+      const page = await node.eventsStore.read('log', { fromSequence: from, maxMessages: 500 })
       for (const entry of page) entries.add(text(entry))
       const last = page.at(-1)
       if (!last) break
       from = last.sequence + 1
     }
-    expect([...logged].filter((body) => !entries.has(body))).toEqual([])
+    expect([...storedEvent].filter((body) => !entries.has(body))).toEqual([])
   })
 
   test('CL-8 - a node that starts while NATS is down says so, waits, and is ready when it comes', async () => {
     const server = await startServer()
     await server.stop()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const opening = openNode(server, { onProblem: (problem) => problems.push(problem) })
     await vi.waitFor(() => expect(problems.map(({ kind }) => kind)).toEqual(['disconnected']), PATIENT)
     await server.start()

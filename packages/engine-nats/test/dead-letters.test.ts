@@ -1,4 +1,4 @@
-import type { EngineProblem, NatsEngine } from '@signalbox/engine-nats'
+import type { NatsEngineProblem, NatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { describe, expect, test, vi } from 'vitest'
 
@@ -23,7 +23,7 @@ async function rejectAll(node: NatsEngine, queue: string): Promise<void> {
 describe.skipIf(NATS_SERVER === undefined)('dead letters', () => {
   test('CL-20, C2 - whatever a queue takes fits its dead-letter queue too, with the tags that say why', async () => {
     const server = await startServer({ config: `max_payload: ${MAX_PAYLOAD}` })
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
     const refused: unknown[] = []
     let accepted = 0
@@ -61,7 +61,7 @@ describe.skipIf(NATS_SERVER === undefined)('dead letters', () => {
     await large.close()
     await server.stop()
     await server.start(`max_payload: ${MAX_PAYLOAD}`)
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
     await rejectAll(node, 'q')
     const told = problems.filter(({ message }) => message.includes('dead-letter queue'))

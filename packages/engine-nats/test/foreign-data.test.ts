@@ -1,5 +1,5 @@
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
-import type { EngineProblem } from '@signalbox/engine-nats'
+import type { NatsEngineProblem } from '@signalbox/engine-nats'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { KV } from '@nats-io/kv'
@@ -37,7 +37,7 @@ function entry(name: string, more: Record<string, unknown> = {}): string {
 describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers', () => {
   test('CL-19 - channels: entries that cannot be read are left out and reported once, and the others go on', async () => {
     const server = await startServer()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
     await node.queues.send('good', queued('x'))
     const bucket = await bucketOf(await stranger(server.url))
@@ -90,7 +90,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
       config: `authorization { users: [{ user: node, password: a, ${denied} }, { user: admin, password: b }] }`,
     })
     const as = (user: string) => server.url.replace('//', `//${user}@`)
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, {
       servers: [as('node:a')],
       requestTimeoutMs: 500,
@@ -116,7 +116,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
 
   test('CL-19, C4 - channels that others announce are validated, and cannot fill every node', async () => {
     const server = await startServer()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { maxChannels: 5, onProblem: (problem) => problems.push(problem) })
     const connection = await stranger(server.url)
     const announce = (names: readonly unknown[]) =>
@@ -138,7 +138,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
       PATIENT,
     )
     expect((await node.stats()).channels).toBe(1)
-    await node.topics.publish('own', outgoing('x'))
+    await node.events.publish('own', outgoing('x'))
     announce(Array.from({ length: 5_000 }, (_, i) => `n${i}`))
     announce(['last'])
     await vi.waitFor(() => expect(problems.map(({ message }) => message).join()).toContain('announce'), PATIENT)
@@ -149,7 +149,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
 
   test('CL-19 - nodes: garbage where nodes talk to each other costs nobody the connection', async () => {
     const server = await startServer()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const said = vi.spyOn(console, 'log')
     onTestFinished(() => said.mockRestore())
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })

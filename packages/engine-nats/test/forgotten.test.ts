@@ -16,7 +16,7 @@ describe.skipIf(NATS_SERVER === undefined)('deleted channels', () => {
       if (i % 2 === 0) await two.queues.ack([delivery?.receipt ?? ''], CLIENT)
       expect(await one.channels.delete('queues', name)).toBe(true)
     }
-    await one.topics.publish('kept', queued('x'))
+    await one.events.publish('kept', queued('x'))
     await vi.waitFor(async () => expect(await two.channels.list('queues')).toEqual([]), { timeout: 5_000 })
     // Each minute; what is new is dropped the second time.
     for (const node of [one, two, one, two]) node.channels.forgetting.look()

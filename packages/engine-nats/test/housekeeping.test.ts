@@ -1,5 +1,5 @@
 import type { StoredEvent } from '@signalbox/broker-core'
-import type { EngineProblem } from '@signalbox/engine-nats'
+import type { NatsEngineProblem } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { jetstreamManager } from '@nats-io/jetstream'
@@ -28,17 +28,17 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     const server = await startServer()
     const node = await openNode(server)
     await node.channels.create('events_store', 'log', { compacted: true })
-    await node.logs.append('log', { ...outgoing('x'), key: 'gone' })
-    await node.logs.append('log', { ...outgoing(''), key: 'gone', tombstone: true })
-    await node.logs.append('log', { ...outgoing(''), key: 'back', tombstone: true })
-    await node.logs.append('log', { ...outgoing('again'), key: 'back' })
-    await node.logs.tombstones.sweep(Date.now() + 59 * 60_000)
-    expect((await node.logs.getLast('log', 'gone'))?.tombstone).toBe(true)
-    await node.logs.tombstones.sweep(Date.now() + 61 * 60_000)
-    expect(await node.logs.getLast('log', 'gone')).toBeUndefined()
-    const last = await node.logs.getLast('log', 'back')
+    await node.eventsStore.append('log', { ...outgoing('x'), key: 'gone' })
+    await node.eventsStore.append('log', { ...outgoing(''), key: 'gone', tombstone: true })
+    await node.eventsStore.append('log', { ...outgoing(''), key: 'back', tombstone: true })
+    await node.eventsStore.append('log', { ...outgoing('again'), key: 'back' })
+    await node.eventsStore.tombstones.sweep(Date.now() + 59 * 60_000)
+    expect((await node.eventsStore.getLast('log', 'gone'))?.tombstone).toBe(true)
+    await node.eventsStore.tombstones.sweep(Date.now() + 61 * 60_000)
+    expect(await node.eventsStore.getLast('log', 'gone')).toBeUndefined()
+    const last = await node.eventsStore.getLast('log', 'back')
     expect(last && text(last)).toBe('again')
-    const { sequence } = await node.logs.append('log', { ...outgoing('anew'), key: 'gone', expectLastOfKey: 0 })
+    const { sequence } = await node.eventsStore.append('log', { ...outgoing('anew'), key: 'gone', expectLastOfKey: 0 })
     expect(sequence).toBe(5)
   })
 
@@ -55,7 +55,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
 
   test('options - a message over the servers’ max_payload is MESSAGE_TOO_LARGE, and the start warns', async () => {
     const server = await startServer()
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
     expect(node.limits.maxMessageBytes).toBe(16 * 1024 * 1024 - 4_096)
     expect(problems.map(({ kind, message }) => `${kind}: ${message}`).join('\n')).toMatch(/warning: .*max_payload/)
@@ -63,8 +63,8 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     const refused = { code: 'MESSAGE_TOO_LARGE' }
     await expect(node.queues.send('q', tooLarge)).rejects.toMatchObject(refused)
     await expect(node.queues.sendBatch('q', [queued('x'), tooLarge])).rejects.toMatchObject(refused)
-    await expect(node.logs.append('l', tooLarge)).rejects.toMatchObject(refused)
-    await expect(node.topics.publish('t', tooLarge)).rejects.toMatchObject(refused)
+    await expect(node.eventsStore.append('l', tooLarge)).rejects.toMatchObject(refused)
+    await expect(node.events.publish('t', tooLarge)).rejects.toMatchObject(refused)
     const request = node.requests.request('queries', 'r', tooLarge, { timeoutMs: 1_000 })
     await expect(request).rejects.toMatchObject(refused)
     expect(await node.channels.list()).toEqual([])
@@ -74,7 +74,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     const without = await startServer({ jetstream: false })
     const refused = openNatsEngine({ servers: [without.url], waitForServers: false, requestTimeoutMs: 500 })
     await expect(refused).rejects.toMatchObject({ code: 'JETSTREAM_MISSING' })
-    const problems: EngineProblem[] = []
+    const problems: NatsEngineProblem[] = []
     const leaving = new AbortController()
     const waiting = openNatsEngine({
       servers: [without.url],
@@ -95,7 +95,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     const server = await startServer()
     const node = await openNode(server)
     await node.queues.send('q', queued('x'))
-    await node.logs.append('l', outgoing('x'))
+    await node.eventsStore.append('l', outgoing('x'))
     await node.channels.delete('queues', 'q')
     await node.channels.delete('events_store', 'l')
     await using manager = await managerOf(server.url)
@@ -172,8 +172,8 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     const node = await openNode(server)
     const seen: number[] = []
     const listener = ({ sequence }: StoredEvent): void => void seen.push(sequence)
-    const subscription = await node.logs.subscribe('log', { from: 'first' }, {}, listener)
-    await node.logs.append('log', outgoing('x'))
+    const subscription = await node.eventsStore.subscribe('log', { from: 'first' }, {}, listener)
+    await node.eventsStore.append('log', outgoing('x'))
     await vi.waitFor(() => expect(seen).toEqual([1]), PATIENT)
     await using manager = await managerOf(server.url)
     const stream = (await manager.streamNames()).find((name) => name.startsWith('signalbox-l-')) ?? ''
@@ -182,7 +182,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     const { config } = await manager.streams.info(stream)
     const nothing = config.subjects[0]?.replace('>', 'nothing') ?? ''
     for (const { name } of consumers) await manager.consumers.update(stream, name, { filter_subject: nothing })
-    await node.logs.append('log', outgoing('y'))
+    await node.eventsStore.append('log', outgoing('y'))
     await vi.waitFor(() => expect(seen).toEqual([1, 2]), { timeout: 25_000 })
     await subscription.close()
   }, 40_000)
@@ -192,8 +192,8 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     const node = await openNode(server)
     const seen: number[] = []
     const listener = ({ sequence }: StoredEvent): void => void seen.push(sequence)
-    const subscription = await node.logs.subscribe('log', { from: 'first' }, {}, listener)
-    for (let i = 0; i < 3; i++) await node.logs.append('log', outgoing('x'))
+    const subscription = await node.eventsStore.subscribe('log', { from: 'first' }, {}, listener)
+    for (let i = 0; i < 3; i++) await node.eventsStore.append('log', outgoing('x'))
     await vi.waitFor(() => expect(seen).toEqual([1, 2, 3]), PATIENT)
     const connection = await connect({ servers: server.url })
     const manager = await jetstreamManager(connection)
@@ -205,8 +205,8 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     }
     await connection.close()
     expect(await subscription.closed).toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
-    const again = await node.logs.subscribe('log', { from: 'first' }, {}, listener)
-    await node.logs.append('log', outgoing('y'))
+    const again = await node.eventsStore.subscribe('log', { from: 'first' }, {}, listener)
+    await node.eventsStore.append('log', outgoing('y'))
     await vi.waitFor(() => expect(seen).toEqual([1, 2, 3, 1]), PATIENT)
     await again.close()
   })

@@ -107,7 +107,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     await one.queues.receive('q', RECEIVE)
     await two.queues.receive('q', RECEIVE)
     for (const node of [one, two]) {
-      await node.topics.subscribe('news', {}, () => {})
+      await node.events.subscribe('news', {}, () => {})
       await vi.waitFor(async () => {
         const { outgoing: delivered, queue } = (await node.channels.info('queues', 'q')) ?? {}
         expect([delivered, queue?.waiting, queue?.inFlight]).toEqual([2, 1, 2])
@@ -141,9 +141,9 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     const seen: string[] = []
-    await two.topics.subscribe('news.*', {}, (event) => seen.push(text(event)))
+    await two.events.subscribe('news.*', {}, (event) => seen.push(text(event)))
     const bodies = Array.from({ length: 200 }, (_, i) => `${i}`)
-    for (const body of bodies) await one.topics.publish('news.today', outgoing(body))
+    for (const body of bodies) await one.events.publish('news.today', outgoing(body))
     await vi.waitFor(() => expect(seen).toEqual(bodies), PATIENT)
   })
 
@@ -151,8 +151,8 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     const server = await startServer()
     const nodes = [await openNode(server), await openNode(server)]
     const seen: string[] = []
-    for (const node of nodes) await node.topics.subscribe('news', { group: 'g' }, (event) => seen.push(text(event)))
-    for (let i = 0; i < 50; i++) await nodes[0]?.topics.publish('news', outgoing(`${i}`))
+    for (const node of nodes) await node.events.subscribe('news', { group: 'g' }, (event) => seen.push(text(event)))
+    for (let i = 0; i < 50; i++) await nodes[0]?.events.publish('news', outgoing(`${i}`))
     await vi.waitFor(() => expect(seen).toHaveLength(50), PATIENT)
     expect(new Set(seen).size).toBe(50)
   })
@@ -162,16 +162,16 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     const [one, two] = [await openNode(server), await openNode(server)]
     const seen: number[] = []
     const listen = ({ sequence }: { sequence: number }) => void seen.push(sequence)
-    const first = await one.logs.subscribe('log', { from: 'first' }, { group: 'g' }, listen)
+    const first = await one.eventsStore.subscribe('log', { from: 'first' }, { group: 'g' }, listen)
     await vi.waitFor(async () => expect(await two.channels.info('events_store', 'log')).toBeDefined(), PATIENT)
-    const second = await two.logs.subscribe('log', { from: 'first' }, { group: 'g' }, listen)
-    for (let i = 0; i < 20; i++) await one.logs.append('log', outgoing(`${i}`))
+    const second = await two.eventsStore.subscribe('log', { from: 'first' }, { group: 'g' }, listen)
+    for (let i = 0; i < 20; i++) await one.eventsStore.append('log', outgoing(`${i}`))
     await vi.waitFor(() => expect(seen).toHaveLength(20), PATIENT)
     await first.close()
-    await one.logs.append('log', outgoing('for the second'))
+    await one.eventsStore.append('log', outgoing('for the second'))
     await vi.waitFor(() => expect(seen.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 21 }, (_, i) => i + 1)))
     await second.close()
-    await two.logs.subscribe('log', { from: 'first' }, { group: 'g' }, listen)
+    await two.eventsStore.subscribe('log', { from: 'first' }, { group: 'g' }, listen)
     await vi.waitFor(() => expect(seen).toHaveLength(42), PATIENT)
   })
 

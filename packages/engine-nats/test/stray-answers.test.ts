@@ -30,11 +30,11 @@ async function nodeAndEavesdropper() {
       return subject
     })
   /** Subscribes to an events store; resolves with what comes, and what the node asks the servers for it. */
-  const follow = async (log: string) => {
+  const follow = async (eventsStore: string) => {
     const before = new Set(inboxes.keys())
     const seen: string[] = []
-    await node.logs.append(log, outgoing('0'))
-    await node.logs.subscribe(log, { from: 'new' }, {}, (event) => void seen.push(text(event)))
+    await node.eventsStore.append(eventsStore, outgoing('0'))
+    await node.eventsStore.subscribe(eventsStore, { from: 'new' }, {}, (event) => void seen.push(text(event)))
     const subject = await asked((one) => !before.has(one) && one.includes('.f-'))
     return { seen, subject }
   }
@@ -61,15 +61,15 @@ async function nodeAndEavesdropper() {
 describe.skipIf(NATS_SERVER === undefined)('answers that are late or lost', () => {
   test('CL-6 - an entry in the answer to another request reaches the subscriber that it is for, and no other', async () => {
     const { node, inboxes, follow, ask } = await nodeAndEavesdropper()
-    for (let i = 0; i < 5; i++) await node.logs.append('long', outgoing('old'))
+    for (let i = 0; i < 5; i++) await node.eventsStore.append('long', outgoing('old'))
     const short = await follow('short')
     const long = await follow('long')
     await ask(long.subject, inboxes.get(short.subject))
     for (const body of ['1', '2', '3']) {
-      await node.logs.append('long', outgoing(body))
+      await node.eventsStore.append('long', outgoing(body))
       await vi.waitFor(() => expect(long.seen).toContain(body), { timeout: 15_000 })
     }
-    for (const body of ['a', 'b']) await node.logs.append('short', outgoing(body))
+    for (const body of ['a', 'b']) await node.eventsStore.append('short', outgoing(body))
     await vi.waitFor(() => expect(short.seen).toEqual(['a', 'b']), { timeout: 15_000 })
     expect(long.seen).toEqual(['1', '2', '3'])
   })
@@ -78,29 +78,29 @@ describe.skipIf(NATS_SERVER === undefined)('answers that are late or lost', () =
     const { node, follow, take } = await nodeAndEavesdropper()
     const { seen, subject } = await follow('log')
     const taken = await take(subject)
-    await node.logs.append('log', outgoing('1'))
+    await node.eventsStore.append('log', outgoing('1'))
     await vi.waitFor(() => expect(seen).toEqual(['1']))
-    await node.logs.append('log', outgoing('2'))
+    await node.eventsStore.append('log', outgoing('2'))
     await vi.waitFor(() => expect(taken).toHaveLength(1))
-    for (const body of ['3', '4']) await node.logs.append('log', outgoing(body))
+    for (const body of ['3', '4']) await node.eventsStore.append('log', outgoing(body))
     await vi.waitFor(() => expect(seen).toEqual(['1', '2', '3', '4']), { timeout: 15_000 })
   })
 
   test('CL-6 - a queue’s message in the answer to a subscriber’s request is given back', async () => {
     const { node, inboxes, asked, follow, ask } = await nodeAndEavesdropper()
-    const log = await follow('log')
+    const eventsStore = await follow('log')
     await node.queues.send('q', queued('zeroth'))
     await node.queues.receive('q', RECEIVE)
     const receiving = node.queues.receive('q', RECEIVE)
     const subject = await asked((one) => one.endsWith('.receivers'))
-    await ask(subject, inboxes.get(log.subject))
+    await ask(subject, inboxes.get(eventsStore.subject))
     await node.queues.send('q', queued('first'))
     expect((await receiving).map(({ message }) => text(message))).toEqual(['first'])
     await node.queues.send('q', queued('second'))
     const [again] = await node.queues.receive('q', RECEIVE)
     expect(again && text(again.message)).toBe('second')
     expect(await node.queues.ack([again?.receipt ?? ''], CLIENT)).toEqual({ settled: 1, lost: [] })
-    await node.logs.append('log', outgoing('a'))
-    await vi.waitFor(() => expect(log.seen).toEqual(['a']), { timeout: 15_000 })
+    await node.eventsStore.append('log', outgoing('a'))
+    await vi.waitFor(() => expect(eventsStore.seen).toEqual(['a']), { timeout: 15_000 })
   })
 })

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import type { Delivery } from '../src/queues/delivery.ts'
 import { toRecord } from '../src/queues/queue-record.ts'
-import { Receiver, WaitingLine } from '../src/queues/waiting-line.ts'
+import { WaitingReceiver, WaitingLine } from '../src/queues/waiting-line.ts'
 import { queued } from './support/messages.ts'
 
 function delivery(sequence: number): Delivery {
@@ -16,7 +16,7 @@ function delivery(sequence: number): Delivery {
     timestamp: Date.now(),
     receiveCount: 1,
     uncounted: 0,
-    noted: false,
+    recorded: false,
     size: 1,
     arrivedAt: Date.now(),
   }
@@ -35,7 +35,7 @@ function sequences(deliveries: readonly Delivery[]): number[] {
 
 test('queues - a waiting line hands messages to who came first, and to each receiver one', () => {
   const line = lineInto([])
-  const [first, second] = [new Receiver(), new Receiver()]
+  const [first, second] = [new WaitingReceiver(), new WaitingReceiver()]
   line.join(first)
   line.join(second)
   line.join(first)
@@ -47,7 +47,7 @@ test('queues - a waiting line hands messages to who came first, and to each rece
 test('queues - what a receiver was handed and did not take goes to the next, or back', async () => {
   const returned: number[] = []
   const line = lineInto(returned)
-  const [first, second] = [new Receiver(), new Receiver()]
+  const [first, second] = [new WaitingReceiver(), new WaitingReceiver()]
   line.join(first)
   line.offer(delivery(1))
   line.join(second)
@@ -63,7 +63,7 @@ test('queues - what a receiver was handed and did not take goes to the next, or 
 test('queues - nobody is handed anything of a queue that closes', async () => {
   const returned: number[] = []
   const line = lineInto(returned)
-  const receiver = new Receiver()
+  const receiver = new WaitingReceiver()
   line.join(receiver)
   line.close()
   line.offer(delivery(1))

@@ -17,13 +17,13 @@ export function takeOver(reply: FastifyReply): OutgoingHttpHeaders {
   return headers
 }
 
-/** How an endpoint serves a path of a host's. */
+/** Options of { addUnreadRoutes}. */
 export interface UnreadRouteOptions {
   /**
-   * Whether preValidation and preHandler hooks of the host run. Without them a request is taken over right after the
+   * Run the preValidation and preHandler hooks of the host. Without them a request is taken over right after the
    * onRequest and preParsing hooks. @default true
    */
-  readonly lateHooks?: boolean
+  readonly runHostHooks?: boolean
 }
 
 /** Answers the request itself, after it took the reply over. */
@@ -36,7 +36,7 @@ export type ServeUnread = (request: FastifyRequest, reply: FastifyReply) => void
 export function addUnreadRoutes(
   app: FastifyInstance,
   routes: Iterable<readonly [url: string, serve: ServeUnread]>,
-  { lateHooks = true }: UnreadRouteOptions = {},
+  { runHostHooks = true }: UnreadRouteOptions = {},
 ): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
@@ -51,7 +51,7 @@ export function addUnreadRoutes(
         serve(request, reply)
       },
       // A hook that hijacks does not go on to the next one, and so not to Fastify's own handling of bodies.
-      ...(lateHooks ? {} : { preParsing: serve }),
+      ...(runHostHooks ? {} : { preParsing: serve }),
     })
   }
 }

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 const HOPS_HEADER = 'x-broker-hops'
 
 /** The most brokers that a request may have come through. */
-export const MAX_HOPS = 8
+export const MAX_AGENT_HOPS = 8
 
 /** Nobody writes a larger number honestly. */
 const HOPS = /^\d{1,6}$/
@@ -23,7 +23,7 @@ export function hopsOf(headers: IncomingHttpHeaders): number {
 
 /** Says what is wrong with a request that has come through too many brokers; undefined when it has not. */
 export function hopsProblem(hops: number): string | undefined {
-  if (hops <= MAX_HOPS) return undefined
+  if (hops <= MAX_AGENT_HOPS) return undefined
   const many = hops === Infinity ? 'an unknown number of brokers' : `${hops} brokers`
-  return `it has come through ${many} (X-Broker-Hops), and ${MAX_HOPS} are allowed; agents call one another in a circle`
+  return `it has come through ${many} (X-Broker-Hops), and ${MAX_AGENT_HOPS} are allowed; agents call one another in a circle`
 }

@@ -41,7 +41,7 @@ export { AuthenticationError, authenticationFailed, BodyRefused, JsonRpcError } 
 export type { JsonRpcErrorOptions } from './errors.ts'
 export { addUnreadRoutes, takeOver } from './fastify.ts'
 export type { ServeUnread, UnreadRouteOptions } from './fastify.ts'
-export { hopsOf, hopsProblem, MAX_HOPS } from './hops.ts'
+export { hopsOf, hopsProblem, MAX_AGENT_HOPS } from './hops.ts'
 export { InFlight } from './in-flight.ts'
 export { isJsonObject, MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_PARTS, parseJson, readJson } from './json.ts'
 export type { JsonLimits, JsonObject, JsonProblem } from './json.ts'

@@ -18,7 +18,7 @@ export interface Settlement {
 export class Settlements {
   readonly #graceMs: number
   readonly #failed: (error: unknown) => void
-  /** For each open connection that ever got such an answer: entries that came and went with answers would be costly ({@link Roster}). */
+  /** For each open connection that ever got such an answer: entries that came and went with answers would be costly ({@link OrderedSet}). */
   readonly #waiting = new Map<Socket, PendingSettlement[]>()
   readonly #running = new InFlight()
   #size = 0

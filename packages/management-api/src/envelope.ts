@@ -5,7 +5,7 @@ import { Type } from 'typebox'
 import type { ManagementError } from './errors.ts'
 
 /** What every JSON answer of the management API is (specification, "Management API envelope"). */
-export interface Envelope {
+export interface ResponseEnvelope {
   readonly error: boolean
   /** Empty on success. */
   readonly error_string: string
@@ -13,11 +13,11 @@ export interface Envelope {
   readonly data: unknown
 }
 
-export function success(data: unknown): Envelope {
+export function success(data: unknown): ResponseEnvelope {
   return { error: false, error_string: '', data }
 }
 
-export function failure({ code, message, details }: ManagementError): Envelope {
+export function failure({ code, message, details }: ManagementError): ResponseEnvelope {
   return { error: true, error_string: message, data: code === 'NOT_READY' ? null : { code, ...details } }
 }
 
@@ -41,6 +41,6 @@ export const JSON_HEADERS = {
   'x-content-type-options': 'nosniff',
 } as const
 
-export function sendEnvelope(reply: FastifyReply, status: number, envelope: Envelope): FastifyReply {
+export function sendEnvelope(reply: FastifyReply, status: number, envelope: ResponseEnvelope): FastifyReply {
   return reply.code(status).headers(JSON_HEADERS).send(JSON.stringify(envelope))
 }

@@ -4,11 +4,11 @@ import { decodeText } from '@signalbox/broker-core'
 import { jsonHeadersProblem, parseJson } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
-import type { Admission } from './access/admission.ts'
+import type { OperatorAdmission } from './access/operator-admission.ts'
 import { ManagementError } from './errors.ts'
 
 /** Takes bodies as they are: what they have to be is said in the envelope, by {@link jsonBody}. */
-export function takeBodiesAsBytes(app: FastifyInstance, admission: Admission, maxBodyBytes: number): void {
+export function takeBodiesAsBytes(app: FastifyInstance, admission: OperatorAdmission, maxBodyBytes: number): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (request, _payload, parsed) => admission.readBody(request, maxBodyBytes, parsed))
 }

@@ -4,7 +4,7 @@ import type { BrokerObserver } from '@signalbox/broker-core'
 import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 
-import { Admission } from './access/admission.ts'
+import { OperatorAdmission } from './access/operator-admission.ts'
 import { addActionRoutes } from './actions/action-route.ts'
 import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
@@ -20,7 +20,7 @@ import type { ManagementOptions } from './options.ts'
 import type { ManagementServices } from './ports.ts'
 import { queryOf } from './query.ts'
 import { ROUTES } from './routes/index.ts'
-import type { Environment } from './routes/route.ts'
+import type { ManagementEnvironment } from './routes/route.ts'
 import { Statistics } from './statistics/statistics.ts'
 
 /** The management API beside its routes. */
@@ -67,8 +67,8 @@ class ManagementEndpoint {
   readonly audit: AuditLog
   readonly observers: readonly BrokerObserver[]
   readonly #options: ManagementOptions
-  readonly #admission: Admission
-  readonly #environment: Environment
+  readonly #admission: OperatorAdmission
+  readonly #environment: ManagementEnvironment
   readonly #settlements: Settlements
   readonly #running = new RunningActions()
   #services: ManagementServices | undefined
@@ -81,7 +81,7 @@ class ManagementEndpoint {
     const statistics = new Statistics(options.statistics)
     this.observers = [statistics, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
-    this.#admission = new Admission(
+    this.#admission = new OperatorAdmission(
       { authenticator, trustedOrigins, bindHost, frontDoor, failed: (error, request) => this.#failed(error, request) },
       this.audit,
     )

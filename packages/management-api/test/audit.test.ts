@@ -137,9 +137,9 @@ test('AUDIT-5 - the log keeps to its bytes, and the oldest entries go first', as
   const { api, system } = await manage({ audit: { maxBytes: 50_000 } })
   for (let n = 0; n < 1_000; n++) api.audit.record({ client: 'app', action: `${n}`, outcome: 'success' })
   await api.audit.close()
-  const { log } = await system.channels.info('events_store', AUDIT_CHANNEL)
-  expect(log?.bytes).toBeLessThanOrEqual(50_000)
-  expect(log?.bytes).toBeGreaterThan(40_000)
+  const { eventsStore } = await system.channels.info('events_store', AUDIT_CHANNEL)
+  expect(eventsStore?.bytes).toBeLessThanOrEqual(50_000)
+  expect(eventsStore?.bytes).toBeGreaterThan(40_000)
   const { items } = await readAudit(system, {}, { limit: 1_000, cursor: undefined })
   expect(items.map(({ action }) => action)).toEqual(items.map((_, i) => `${999 - i}`))
 })
@@ -256,26 +256,26 @@ test('AUDIT-6 - what the buffer cannot hold is dropped and counted, and the log 
 
 /** The same engine, but for appends, which fail for as long as `down` says so. */
 function flaky(engine: Engine, down: () => boolean): Engine {
-  const { name, capabilities, limits, queues, topics, logs, requests, channels } = engine
+  const { name, capabilities, limits, queues, events, eventsStore, requests, channels } = engine
   return {
     name,
     capabilities,
     limits,
     queues,
-    topics,
+    events,
     requests,
     channels,
-    logs: {
+    eventsStore: {
       append: async (channel, message) => {
-        const stored = await logs.append(channel, message)
+        const stored = await eventsStore.append(channel, message)
         // Stored all the same, as when the answer of a cluster is lost.
         if (down()) throw new BrokerError('ENGINE_UNAVAILABLE', 'the disk is full')
         return stored
       },
-      read: (channel, options) => logs.read(channel, options),
-      readLatest: (channel, options) => logs.readLatest(channel, options),
-      getLast: (channel, key) => logs.getLast(channel, key),
-      subscribe: (channel, start, options, listener) => logs.subscribe(channel, start, options, listener),
+      read: (channel, options) => eventsStore.read(channel, options),
+      readLatest: (channel, options) => eventsStore.readLatest(channel, options),
+      getLast: (channel, key) => eventsStore.getLast(channel, key),
+      subscribe: (channel, start, options, listener) => eventsStore.subscribe(channel, start, options, listener),
     },
     health: () => engine.health(),
     stats: () => engine.stats(),
@@ -326,12 +326,12 @@ test('AUDIT-6 - closing does not wait for a store that never answers', async () 
 
 test('AUDIT-6 - entries that the store did not take before the end are counted, and told', async () => {
   const { system } = await manage()
-  const told: string[] = []
-  const log = new AuditLog({ failed: (error) => void told.push(String(error)) })
+  const reported: string[] = []
+  const log = new AuditLog({ failed: (error) => void reported.push(String(error)) })
   const stuck = { create: () => new Promise(() => {}) }
   log.open(Object.assign(Object.create(system), { channels: stuck }))
   for (let n = 0; n < 300; n++) log.record({ client: 'a', action: 'x', outcome: 'success' })
   await log.close(50)
   expect(log.dropped).toBe(300)
-  expect(told).toEqual(['Error: the store did not take 300 entries before the end'])
+  expect(reported).toEqual(['Error: the store did not take 300 entries before the end'])
 })

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 
-import type { Envelope } from '../src/index.ts'
+import type { ResponseEnvelope } from '../src/index.ts'
 
 // oxlint-disable-next-line typescript/no-explicit-any -- frames of all kinds
 type Frame = any
@@ -41,7 +41,7 @@ export class MonitorClient {
 
 export interface RefusedMonitor {
   readonly status: number
-  readonly envelope: Envelope
+  readonly envelope: ResponseEnvelope
 }
 
 /** Opens a monitor, or says how it was refused. */
@@ -58,7 +58,9 @@ export async function openMonitor(
     socket.once('unexpected-response', (_request, response) => {
       let text = ''
       response.setEncoding('utf8').on('data', (part: string) => (text += part))
-      response.once('end', () => resolve({ status: response.statusCode ?? 0, envelope: JSON.parse(text) as Envelope }))
+      response.once('end', () =>
+        resolve({ status: response.statusCode ?? 0, envelope: JSON.parse(text) as ResponseEnvelope }),
+      )
     })
     socket.once('error', reject)
   })

@@ -221,7 +221,8 @@ export class AgentRegistry implements AsyncDisposable {
   onChange(listener: (change: RegistryChange) => void, options: { readonly replay?: boolean } = {}): () => void {
     const remove = this.#reports.add(listener)
     if (options.replay === true) {
-      for (const card of this.list()) this.#reports.tell(listener, { kind: 'registered', agentId: card.agent_id, card })
+      for (const card of this.list())
+        this.#reports.notify(listener, { kind: 'registered', agentId: card.agent_id, card })
     }
     return remove
   }

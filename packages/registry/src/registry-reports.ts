@@ -23,10 +23,10 @@ export class RegistryReports {
   }
 
   changed(change: RegistryChange): void {
-    for (const listener of this.#listeners) this.tell(listener, change)
+    for (const listener of this.#listeners) this.notify(listener, change)
   }
 
-  tell(listener: (change: RegistryChange) => void, change: RegistryChange): void {
+  notify(listener: (change: RegistryChange) => void, change: RegistryChange): void {
     try {
       listener(change)
     } catch (error) {

@@ -38,35 +38,35 @@ export class Faults {
   }
 
   wrap(engine: Engine): Engine {
-    const { logs } = engine
+    const { eventsStore } = engine
     return {
       name: engine.name,
       capabilities: engine.capabilities,
       limits: engine.limits,
       queues: engine.queues,
-      topics: engine.topics,
+      events: engine.events,
       requests: engine.requests,
       channels: engine.channels,
       health: () => engine.health(),
       stats: () => engine.stats(),
       close: () => engine.close(),
-      logs: {
+      eventsStore: {
         append: async (channel, entry) => {
           if (this.#away) throw new BrokerError('ENGINE_UNAVAILABLE', 'the store is away')
-          return logs.append(channel, entry)
+          return eventsStore.append(channel, entry)
         },
         read: async (channel, options) => {
           if (this.#unreadable-- > 0) throw new BrokerError('ENGINE_UNAVAILABLE', 'the store does not answer')
-          return logs.read(channel, options)
+          return eventsStore.read(channel, options)
         },
-        readLatest: (channel, options) => logs.readLatest(channel, options),
-        getLast: (channel, key) => logs.getLast(channel, key),
+        readLatest: (channel, options) => eventsStore.readLatest(channel, options),
+        getLast: (channel, key) => eventsStore.getLast(channel, key),
         subscribe: async (channel, start, options, listener) => {
           const held = async (event: StoredEvent): Promise<void> => {
             await this.#held?.promise
             await listener(event)
           }
-          return this.#endable(await logs.subscribe(channel, start, options, held))
+          return this.#endable(await eventsStore.subscribe(channel, start, options, held))
         },
       },
     }

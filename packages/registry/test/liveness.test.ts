@@ -2,15 +2,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { DelayQueue } from '../src/directory/delay-queue.ts'
 import { DISCOVERY_CHANNEL } from '../src/index.ts'
 import { Faults } from './faults.ts'
-import { ALICE, card, openBench, until, watched } from './registry-bench.ts'
+import { ALICE, card, openBench, watched } from './registry-bench.ts'
 
 async function lastSequence(system: BrokerHandle): Promise<number> {
-  const { log } = await system.channels.info('events_store', DISCOVERY_CHANNEL)
-  return log?.lastSequence ?? 0
+  const { eventsStore } = await system.channels.info('events_store', DISCOVERY_CHANNEL)
+  return eventsStore?.lastSequence ?? 0
 }
 
 test('R5, REG-7 - liveness: an agent that is not heard of is removed on every node, and counted once', async () => {
@@ -18,12 +19,12 @@ test('R5, REG-7 - liveness: an agent that is not heard of is removed on every no
   const [first, second] = [watched(), watched()]
   const one = await node({ agentTtlSeconds: 0.5, hooks: first.hooks })
   const two = await node({ agentTtlSeconds: 0.5, hooks: second.hooks })
-  const told: string[] = []
-  two.onChange(({ kind, agentId }) => told.push(`${kind} ${agentId}`))
+  const reported: string[] = []
+  two.onChange(({ kind, agentId }) => reported.push(`${kind} ${agentId}`))
   await one.register(card('a1'), ALICE)
   await until(() => two.size === 1)
   await until(() => one.size === 0 && two.size === 0)
-  expect(told).toEqual(['registered a1', 'removed a1'])
+  expect(reported).toEqual(['registered a1', 'removed a1'])
   await until(() => first.operations.length + second.operations.length === 2)
   expect([...first.operations, ...second.operations]).toEqual(['register success a1', 'expire success a1'])
   expect([...first.failures, ...second.failures]).toEqual([])
@@ -36,8 +37,8 @@ test('STATE-3, AGENT-11, R5 - liveness: heartbeats on one node keep an agent ali
   const [one, two] = [await node({ agentTtlSeconds: 1.5 }), await node({ agentTtlSeconds: 1.5 })]
   const { last_seen: first } = await one.register(card('beats'), ALICE)
   await one.register(card('silent'), ALICE)
-  const told: string[] = []
-  two.onChange(({ kind, agentId }) => told.push(`${kind} ${agentId}`))
+  const reported: string[] = []
+  two.onChange(({ kind, agentId }) => reported.push(`${kind} ${agentId}`))
   const until_ = performance.now() + 3_000
   let seen = first
   while (performance.now() < until_) {
@@ -47,8 +48,8 @@ test('STATE-3, AGENT-11, R5 - liveness: heartbeats on one node keep an agent ali
     expect(shown > seen).toBe(true)
     seen = shown
   }
-  expect(told.filter((line) => line.endsWith('beats')).filter((line) => line.startsWith('removed'))).toEqual([])
-  expect(told).toContain('removed silent')
+  expect(reported.filter((line) => line.endsWith('beats')).filter((line) => line.startsWith('removed'))).toEqual([])
+  expect(reported).toContain('removed silent')
   expect(one.get('beats')?.registered_at).toBe(two.get('beats')?.registered_at)
 })
 

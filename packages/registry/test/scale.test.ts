@@ -1,11 +1,12 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import type { StoredCard } from '../src/card/agent-card.ts'
 import { AgentEntry } from '../src/directory/agent-entry.ts'
 import { LocalDirectory } from '../src/directory/local-directory.ts'
 import { DISCOVERY_CHANNEL } from '../src/index.ts'
-import { ALICE, card, openBench, until } from './registry-bench.ts'
+import { ALICE, card, openBench } from './registry-bench.ts'
 
 const AGENTS = 1_000
 const ROUNDS = 5
@@ -22,7 +23,7 @@ test('R6 - scale: the history follows the number of agents, not the number of ch
   }
   for (let i = 0; i < 20 * AGENTS; i++) await registry.heartbeat(`agent-${i % AGENTS}`, ALICE)
   const before = registry.list()
-  const state = async () => (await bench.system.channels.info('events_store', DISCOVERY_CHANNEL)).log
+  const state = async () => (await bench.system.channels.info('events_store', DISCOVERY_CHANNEL)).eventsStore
   await until(async () => (await state())?.entries === AGENTS)
   expect((await state())?.lastSequence).toBe(AGENTS * ROUNDS)
   await bench.restart()

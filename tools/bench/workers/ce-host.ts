@@ -27,14 +27,14 @@ export interface Publishing {
 answerCalls({
   /** Publishes at an even rate; resolves after the last one. */
   publish: async ({ channel, events, perSecond, bytes }: Publishing) => {
-    const { events: topic } = broker.as(ANONYMOUS)
+    const { events: handle } = broker.as(ANONYMOUS)
     const body = Buffer.from(JSON.stringify('x'.repeat(bytes - 2)))
     const tags = { ce_specversion: '1.0', ce_id: '1', ce_source: '/bench', ce_type: 'bench.event' }
     const begin = performance.now()
     for (let sent = 0; sent < events;) {
       const due = Math.min(events, Math.ceil(((performance.now() - begin) / 1000) * perSecond))
       while (sent < due) {
-        await topic.publish(channel, { body, tags })
+        await handle.publish(channel, { body, tags })
         sent++
       }
       await new Promise((resolve) => setTimeout(resolve, 1))

@@ -27,7 +27,7 @@ const app = fastify()
 await app.register(
   mcpConnector(broker, {
     // As the server does.
-    lateHooks: false,
+    runHostHooks: false,
     ...(observe === undefined
       ? {}
       : { hooks: { requestFinished: ({ outcome, seconds }) => observe(outcome, seconds) } }),

@@ -1,5 +1,5 @@
 import { AGENTS, callAgent } from './agents.ts'
-import { Book } from './book.ts'
+import { Ledger } from './ledger.ts'
 import type { Load, Scene } from './load.ts'
 import { CALL_MS, Clients } from './load.ts'
 
@@ -13,15 +13,15 @@ const GIVE_UP_MS = 60_000
 
 /** `message/send` to agents, one after the other. */
 export class AgentCallLoad implements Load {
-  readonly book = new Book('agent call')
-  readonly books = [this.book]
+  readonly ledger = new Ledger('agent call')
+  readonly ledgers = [this.ledger]
   readonly #scene: Scene
   readonly #clients: Clients
   #next = 0
 
   constructor(scene: Scene) {
     this.#scene = scene
-    this.#clients = new Clients(this.book, scene)
+    this.#clients = new Clients(this.ledger, scene)
   }
 
   async start(): Promise<void> {
@@ -35,7 +35,7 @@ export class AgentCallLoad implements Load {
     const n = this.#next++
     const result = await callAgent(base, AGENTS[n % AGENTS.length] ?? AGENTS[0], `c${n}`, TIMEOUT_S, giveUpMs)
     if (JSON.stringify(result) !== JSON.stringify({ echo: `c${n}` })) {
-      this.book.break('lost', `c${n} got the answer ${JSON.stringify(result).slice(0, 100)}`)
+      this.ledger.break('lost', `c${n} got the answer ${JSON.stringify(result).slice(0, 100)}`)
     }
   }
 

@@ -2,7 +2,7 @@ import type { EventSourceMessage } from 'eventsource-parser'
 
 import { EventStream, NoStream } from '../../harness/event-stream.ts'
 import { AGENTS, agentRequest, rpcResult } from './agents.ts'
-import { Book } from './book.ts'
+import { Ledger } from './ledger.ts'
 import { Refused } from './calls.ts'
 import type { Load, Scene } from './load.ts'
 import { Clients } from './load.ts'
@@ -25,8 +25,8 @@ const GIVE_UP_MS = 90_000
 
 /** Streams of numbered events from agents; each must end with a terminal event or a closed connection. */
 export class AgentStreamLoad implements Load {
-  readonly book = new Book('agent stream')
-  readonly books = [this.book]
+  readonly ledger = new Ledger('agent stream')
+  readonly ledgers = [this.ledger]
   /** Of the streams that began: how they ended. */
   readonly ends = { done: 0, error: 0, closed: 0, hung: 0 }
   readonly #scene: Scene
@@ -35,7 +35,7 @@ export class AgentStreamLoad implements Load {
 
   constructor(scene: Scene) {
     this.#scene = scene
-    this.#clients = new Clients(this.book, scene)
+    this.#clients = new Clients(this.ledger, scene)
   }
 
   async start(): Promise<void> {
@@ -48,13 +48,13 @@ export class AgentStreamLoad implements Load {
   /** One stream to its end. */
   async #follow(client: string, order: Order, base = this.#scene.front): Promise<void> {
     const agent = AGENTS[this.#next++ % AGENTS.length] ?? AGENTS[0]
-    const seen = new StreamEvents(this.book, order.events)
+    const seen = new StreamEvents(this.ledger, order.events)
     const begunAt = performance.now()
     let heardAt = begunAt
     const stream = await openStream(`${base}/a2a/${agent}`, order, (event) => {
       heardAt = performance.now()
       const sentAt = seen.take(event)
-      if (sentAt !== undefined) this.#scene.watch.succeeded(this.book.kind, client, sentAt)
+      if (sentAt !== undefined) this.#scene.watch.succeeded(this.ledger.kind, client, sentAt)
     }).catch((error: unknown) => {
       this.#clients.checkBound(`stream ${client}, its head`, begunAt, (TIMEOUT_S + GATEWAY_BUFFER_S) * 1000)
       throw error
@@ -65,9 +65,9 @@ export class AgentStreamLoad implements Load {
     }, 500)
     await stream.closed
     clearInterval(watching)
-    const hungBefore = this.book.broken('hung')
+    const hungBefore = this.ledger.broken('hung')
     this.#clients.checkBound(`stream ${client}`, heardAt, STREAM_IDLE_S * 1000)
-    const hung = this.book.broken('hung') > hungBefore
+    const hung = this.ledger.broken('hung') > hungBefore
     this.ends[hung ? 'hung' : (seen.end ?? 'closed')]++
     if (seen.end === undefined) throw new Error('the connection was closed')
     if (seen.end === 'error') throw new Refused(seen.reason, seen.reason)
@@ -103,25 +103,25 @@ interface Envelope {
 
 /** What comes on one stream: events in order, none twice, all of them if it is done, and nothing behind the end. */
 export class StreamEvents {
-  readonly #book: Book
+  readonly #ledger: Ledger
   readonly #wanted: number
   #expected = 0
   end: 'done' | 'error' | undefined
   reason = ''
 
-  constructor(book: Book, wanted: number) {
-    this.#book = book
+  constructor(ledger: Ledger, wanted: number) {
+    this.#ledger = ledger
     this.#wanted = wanted
   }
 
   /** When the agent sent this numbered event, by this process's clock; undefined for the others. */
   take({ event, data }: Pick<EventSourceMessage, 'event' | 'data'>): number | undefined {
     const { payload } = JSON.parse(data) as Envelope
-    if (this.end !== undefined) this.#book.break('outOfOrder', `${event} behind the terminal event`)
+    if (this.end !== undefined) this.#ledger.break('outOfOrder', `${event} behind the terminal event`)
     if (event === 'task.done') {
       this.end = 'done'
       const missing = this.#wanted - this.#expected
-      if (missing > 0) this.#book.break('lost', `done without the last ${missing} events`, missing)
+      if (missing > 0) this.#ledger.break('lost', `done without the last ${missing} events`, missing)
     } else if (event === 'task.error') {
       this.end = 'error'
       this.reason = `${payload.code} ${payload.message}`
@@ -133,8 +133,8 @@ export class StreamEvents {
   }
 
   #number(n: number): void {
-    if (n > this.#expected) this.#book.break('lost', `event ${n} where ${this.#expected} was due`, n - this.#expected)
-    else if (n < this.#expected) this.#book.break('doubled', `event ${n} where ${this.#expected} was due`)
+    if (n > this.#expected) this.#ledger.break('lost', `event ${n} where ${this.#expected} was due`, n - this.#expected)
+    else if (n < this.#expected) this.#ledger.break('doubled', `event ${n} where ${this.#expected} was due`)
     this.#expected = Math.max(this.#expected, n + 1)
   }
 }

@@ -4,7 +4,7 @@ import type { StoredEntry } from '../../crash/store-ledger.ts'
 import { StoreLedger } from '../../crash/store-ledger.ts'
 import { Violations } from '../../crash/violations.ts'
 import { EventStream } from '../../harness/event-stream.ts'
-import { Book } from './book.ts'
+import { Ledger } from './ledger.ts'
 import { callTool, RovingMcp } from './calls.ts'
 import type { Frame } from './frames.ts'
 import { bodyOf } from './frames.ts'
@@ -24,9 +24,9 @@ const CATCH_UP_MS = 60_000
 
 /** Writers that append to one events store and repeat what was not acknowledged, and followers that check every sequence. */
 export class EventsStoreLoad implements Load {
-  readonly appends = new Book('store append')
-  readonly follows = new Book('store follow')
-  readonly books = [this.appends, this.follows]
+  readonly appends = new Ledger('store append')
+  readonly follows = new Ledger('store follow')
+  readonly ledgers = [this.appends, this.follows]
   readonly #scene: Scene
   readonly #writers: Clients
   readonly #followers: Clients

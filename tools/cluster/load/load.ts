@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 import type { RecoveryWatch } from '../recovery-watch.ts'
 import type { Spells } from '../spells.ts'
-import type { Book } from './book.ts'
+import type { Ledger } from './ledger.ts'
 import { Refused } from './calls.ts'
 
 /** What the load knows of the run. */
@@ -16,16 +16,16 @@ export interface Scene {
   readonly struckServers: Spells
 }
 
-/** One kind of load, or some that belong together, with their books. */
+/** One kind of load, or some that belong together, with their ledgers. */
 export interface Load {
-  readonly books: readonly Book[]
+  readonly ledgers: readonly Ledger[]
   /** Begins. */
   start(): Promise<void>
   /** Once through the node at this address; rejects when that does not go. */
   probe(node: string): Promise<void>
   /** Ends all clients. */
   stop(): Promise<void>
-  /** Waits for what is still to come, and closes the books. `nodes` are the addresses of all nodes. */
+  /** Waits for what is still to come, and closes the ledgers. `nodes` are the addresses of all nodes. */
   settle(nodes: readonly string[]): Promise<void>
 }
 
@@ -50,24 +50,24 @@ export interface ClientOptions {
   readonly patient?: boolean
 }
 
-/** Clients that repeat a call each, and keep the book. */
+/** Clients that repeat a call each, and keep the ledger. */
 export class Clients {
-  readonly #book: Book
+  readonly #ledger: Ledger
   readonly #scene: Scene
   readonly #stopped = new AbortController()
   readonly #running = new Set<Promise<unknown>>()
 
-  constructor(book: Book, scene: Scene) {
-    this.#book = book
+  constructor(ledger: Ledger, scene: Scene) {
+    this.#ledger = ledger
     this.#scene = scene
   }
 
   add(name: string, options: ClientOptions, call: () => Promise<void>): void {
-    this.#scene.watch.join(this.#book.kind, name)
+    this.#scene.watch.join(this.#ledger.kind, name)
     this.#run(this.#repeat(name, options, call))
   }
 
-  /** Runs again and again until the clients are stopped; no client, and not in the book. */
+  /** Runs again and again until the clients are stopped; no client, and not in the ledger. */
   beside(step: () => Promise<void>): void {
     const repeat = async (): Promise<void> => {
       while (!this.stopped.aborted) await step().catch(() => pause(RETRY_MS))
@@ -96,34 +96,34 @@ export class Clients {
     }
   }
 
-  /** One call in the book. Resolves with whether it succeeded. */
+  /** One call in the ledger. Resolves with whether it succeeded. */
   async once(name: string, call: () => Promise<void>, boundMs?: number): Promise<boolean> {
-    const book = this.#book
+    const ledger = this.#ledger
     const begunAt = performance.now()
-    book.attempted++
+    ledger.attempted++
     let done = false
     try {
       await call()
-      book.acknowledged++
+      ledger.acknowledged++
       done = true
-      this.#scene.watch.succeeded(book.kind, name, begunAt)
+      this.#scene.watch.succeeded(ledger.kind, name, begunAt)
     } catch (error) {
-      if (!(error instanceof Refused)) book.unknown++
+      if (!(error instanceof Refused)) ledger.unknown++
       else {
-        book.refuse(error.code)
-        if (UNCLEAR.test(error.message)) book.break('unclear', error.message)
+        ledger.refuse(error.code)
+        if (UNCLEAR.test(error.message)) ledger.break('unclear', error.message)
       }
     }
     if (boundMs !== undefined) this.checkBound(name, begunAt, boundMs)
     return done
   }
 
-  /** Breaks the book's word if nothing came for longer than the bound, the time in which a node was frozen apart. */
+  /** Breaks the ledger's word if nothing came for longer than the bound, the time in which a node was frozen apart. */
   checkBound(what: string, since: number, boundMs: number): void {
     const now = performance.now()
     const silentMs = now - since - this.#scene.frozenNodes.overlapMs(since, now)
     if (silentMs > boundMs + LATE_MS) {
-      this.#book.break('hung', `${what}: nothing for ${Math.round(silentMs)} ms, ${boundMs} are allowed`)
+      this.#ledger.break('hung', `${what}: nothing for ${Math.round(silentMs)} ms, ${boundMs} are allowed`)
     }
   }
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-import { Book } from './book.ts'
+import { Ledger } from './ledger.ts'
 import { ask, callTool, RovingMcp } from './calls.ts'
 import type { Frame } from './frames.ts'
 import { bodyOf } from './frames.ts'
@@ -33,9 +33,9 @@ interface Answer<T> {
 
 /** Sends to a queue by MCP, and receives on leases at `/ce` with acks. */
 export class QueueLoad implements Load {
-  readonly sends = new Book('queue send')
-  readonly receives = new Book('queue receive')
-  readonly books = [this.sends, this.receives]
+  readonly sends = new Ledger('queue send')
+  readonly receives = new Ledger('queue receive')
+  readonly ledgers = [this.sends, this.receives]
   readonly #scene: Scene
   readonly #senders: Clients
   readonly #receivers: Clients

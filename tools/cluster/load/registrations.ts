@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { AGENTS } from './agents.ts'
-import { Book } from './book.ts'
+import { Ledger } from './ledger.ts'
 import { ask, Refused } from './calls.ts'
 import type { Load, Scene } from './load.ts'
 import { CALL_MS, Clients } from './load.ts'
@@ -21,8 +21,8 @@ interface Listed {
 
 /** Agents that register, heartbeat, and must be known at every node from then on. */
 export class RegistrationLoad implements Load {
-  readonly book = new Book('registration')
-  readonly books = [this.book]
+  readonly ledger = new Ledger('registration')
+  readonly ledgers = [this.ledger]
   readonly #scene: Scene
   readonly #clients: Clients
   readonly #urls: readonly string[]
@@ -34,7 +34,7 @@ export class RegistrationLoad implements Load {
   constructor(scene: Scene, agentUrls: readonly string[]) {
     this.#scene = scene
     this.#urls = agentUrls
-    this.#clients = new Clients(this.book, scene)
+    this.#clients = new Clients(this.ledger, scene)
   }
 
   async start(): Promise<void> {
@@ -64,7 +64,7 @@ export class RegistrationLoad implements Load {
       await ask(`${base}/agents/heartbeat`, CALL_MS, { agent_id: agent })
     } catch (error) {
       if (error instanceof Refused && error.code === 'AGENT_NOT_FOUND') {
-        this.book.break('lost', `a heartbeat of ${agent}, which is registered, found nobody`)
+        this.ledger.break('lost', `a heartbeat of ${agent}, which is registered, found nobody`)
       }
       throw error
     }
@@ -87,7 +87,7 @@ export class RegistrationLoad implements Load {
         await pause(100)
         missing = await this.#missing(node)
       }
-      for (const agent of missing) this.book.break('lost', `${agent} is registered and not known at ${node}`)
+      for (const agent of missing) this.ledger.break('lost', `${agent} is registered and not known at ${node}`)
     }
   }
 

@@ -1,5 +1,5 @@
 import { EventStream } from '../../harness/event-stream.ts'
-import { Book } from './book.ts'
+import { Ledger } from './ledger.ts'
 import { ask, callTool, RovingMcp } from './calls.ts'
 import type { Frame } from './frames.ts'
 import { bodyOf } from './frames.ts'
@@ -18,8 +18,8 @@ type RequestType = 'commands' | 'queries'
 
 /** Commands or queries by MCP, answered by subscribers at `/ce`. */
 export class RequestLoad implements Load {
-  readonly book: Book
-  readonly books: readonly Book[]
+  readonly ledger: Ledger
+  readonly ledgers: readonly Ledger[]
   readonly #scene: Scene
   readonly #type: RequestType
   readonly #clients: Clients
@@ -30,10 +30,10 @@ export class RequestLoad implements Load {
   constructor(scene: Scene, type: RequestType) {
     this.#scene = scene
     this.#type = type
-    this.book = new Book(type === 'commands' ? 'command' : 'query')
-    this.books = [this.book]
-    this.#clients = new Clients(this.book, scene)
-    this.#subscribers = new Clients(this.book, scene)
+    this.ledger = new Ledger(type === 'commands' ? 'command' : 'query')
+    this.ledgers = [this.ledger]
+    this.#clients = new Clients(this.ledger, scene)
+    this.#subscribers = new Clients(this.ledger, scene)
   }
 
   async start(): Promise<void> {
@@ -51,9 +51,9 @@ export class RequestLoad implements Load {
     const id = `r${this.#next++}`
     const tool = this.#type === 'commands' ? 'command_send' : 'query_send'
     const { text } = await call(tool, { channel: CHANNELS[this.#type], body: id, timeout_seconds: TIMEOUT_S })
-    if (!this.#done.has(id)) this.book.break('lost', `${id} is said to be done, and no subscriber had it`)
+    if (!this.#done.has(id)) this.ledger.break('lost', `${id} is said to be done, and no subscriber had it`)
     if (this.#type === 'queries' && text !== JSON.stringify({ echo: id })) {
-      this.book.break('lost', `${id} got the answer ${text.slice(0, 100)}`)
+      this.ledger.break('lost', `${id} got the answer ${text.slice(0, 100)}`)
     }
   }
 
@@ -76,7 +76,7 @@ export class RequestLoad implements Load {
 
   #answer(frame: Frame): void {
     const data = bodyOf(frame)
-    if (this.#done.has(data)) this.book.break('doubled', `${data} came to subscribers twice`)
+    if (this.#done.has(data)) this.ledger.break('doubled', `${data} came to subscribers twice`)
     this.#done.add(data)
     const event = { specversion: '1.0', id: data, source: '/chaos', type: 'answer', data: { echo: data } }
     const url = `${this.#scene.front}/ce/send/response?request_id=${frame.brokerrequestid}`

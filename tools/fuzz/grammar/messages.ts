@@ -212,6 +212,6 @@ const eventAttributes = objectText(
 )
 
 /** A CloudEvent in JSON as text. */
-export const cloudEventText: Arbitrary<string> = fc
+export const cloudEventJson: Arbitrary<string> = fc
   .tuple(eventAttributes, eventData)
   .map(([attributes, data]) => (attributes === '{}' ? `{${data}}` : attributes.replace(/\}$/, `,${data}}`)))

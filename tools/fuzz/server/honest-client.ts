@@ -7,7 +7,7 @@ const STORE = 'honest.store'
 /** Few enough for one receive. */
 const OUTSTANDING = 60
 
-/** Sends, receives and reads as anybody would, beside what is done to the server, and keeps books. */
+/** Sends, receives and reads as anybody would, beside what is done to the server, and keeps a ledger. */
 export class HonestClient {
   /** Bodies whose send was acknowledged and that have not come yet. */
   readonly #outstanding = new Set<string>()

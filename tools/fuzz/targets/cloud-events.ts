@@ -7,13 +7,13 @@ import * as fc from 'fast-check'
 import { CeError } from '../../../packages/connector-cloudevents/src/errors.ts'
 import { contentMode } from '../../../packages/connector-cloudevents/src/event/content-mode.ts'
 import { FORMS_TAG } from '../../../packages/connector-cloudevents/src/event/event-tags.ts'
-import { eventText } from '../../../packages/connector-cloudevents/src/event/event-text.ts'
+import { cloudEventText } from '../../../packages/connector-cloudevents/src/event/event-text.ts'
 import type { IncomingEvent } from '../../../packages/connector-cloudevents/src/event/incoming-event.ts'
-import { readEvents } from '../../../packages/connector-cloudevents/src/event/incoming-event.ts'
+import { readEvents } from '../../../packages/connector-cloudevents/src/event/read-events.ts'
 import { readBatch, readStructured } from '../../../packages/connector-cloudevents/src/event/structured-mode.ts'
 import { storeStart } from '../../../packages/connector-cloudevents/src/sse/store-start.ts'
 import { JSON_UNITS, listText } from '../grammar/json.ts'
-import { cloudEventText } from '../grammar/messages.ts'
+import { cloudEventJson } from '../grammar/messages.ts'
 import { almost, phrase, textOf, word } from '../grammar/pieces.ts'
 import { assertHolds, assertSame, parserTarget } from '../parser-target.ts'
 import { Finding } from '../target.ts'
@@ -23,7 +23,7 @@ const INTERNAL: ReadonlySet<string> = new Set(['INTERNAL', 'CONFLICT'])
 /** An event leaves as it came: its JSON form, read again, is the same event. */
 function checkRoundTrip({ message: { body, tags } }: IncomingEvent): void {
   const message = { id: 'i', clientId: 'c', channel: 'c', metadata: '', timestamp: 0, body, tags }
-  const { text, isEvent } = eventText('queues', message)
+  const { text, isEvent } = cloudEventText('queues', message)
   assertHolds('a stored event is not recognized as one', isEvent)
   assertHolds('an event is on several lines', !/[\r\n]/.test(text))
   let again: IncomingEvent
@@ -35,7 +35,7 @@ function checkRoundTrip({ message: { body, tags } }: IncomingEvent): void {
     })
   }
   const { body: bodyAgain, tags: tagsAgain } = again.message
-  const { text: textAgain } = eventText('queues', { ...message, body: bodyAgain, tags: tagsAgain })
+  const { text: textAgain } = cloudEventText('queues', { ...message, body: bodyAgain, tags: tagsAgain })
   assertSame('what leaves the second time', withoutBlanks(textAgain), withoutBlanks(text))
   assertSame('tags after a round trip', attributesIn(tagsAgain), attributesIn(tags))
   assertSame('data after a round trip', plain(bodyAgain), plain(body))
@@ -122,7 +122,7 @@ export const cloudEventTargets = [
   parserTarget({
     name: 'ce-structured',
     about: 'CloudEvents in structured mode, which leave as they came',
-    input: almost(cloudEventText, ...JSON_UNITS, '"a1":1,'),
+    input: almost(cloudEventJson, ...JSON_UNITS, '"a1":1,'),
     check(pieces) {
       const event = eventsOf(() => readStructured(Buffer.from(textOf(pieces))))
       if (event !== undefined) checkRoundTrip(event)
@@ -131,7 +131,7 @@ export const cloudEventTargets = [
   parserTarget({
     name: 'ce-batch',
     about: 'CloudEvents in batches',
-    input: almost(listText(cloudEventText), ...JSON_UNITS, '{},'),
+    input: almost(listText(cloudEventJson), ...JSON_UNITS, '{},'),
     check(pieces) {
       const events = eventsOf(() => readBatch(Buffer.from(textOf(pieces))))
       for (const event of events?.slice(0, 10) ?? []) checkRoundTrip(event)
@@ -218,7 +218,7 @@ export const cloudEventTargets = [
         body: Buffer.from(textOf(body), encoding),
         tags,
       }
-      const { text } = eventText('queues', message)
+      const { text } = cloudEventText('queues', message)
       assertHolds('an event is on several lines', !/[\r\n]/.test(text))
       const value: unknown = JSON.parse(text)
       assertHolds('an event is no object', typeof value === 'object' && value !== null && !Array.isArray(value))

@@ -21,7 +21,7 @@ import {
   parseGlob,
   patternGlob,
 } from '../../../packages/broker-core/src/glob.ts'
-import { POLICY_ACTIONS, POLICY_PATTERNS } from '../../../packages/broker-core/src/authorization/vocabulary.ts'
+import { POLICY_ACTIONS, RESOURCE_TYPES } from '../../../packages/broker-core/src/authorization/vocabulary.ts'
 import { compileLike } from '../../../packages/broker-core/src/routing/cesql/like.ts'
 import { policyParser } from '../../../apps/server/src/security/policy-file.ts'
 import { JSON_UNITS, jsonText, listText, objectText, oneOfTexts, quoted } from '../grammar/json.ts'
@@ -60,8 +60,8 @@ const rule = objectText({
     listText(quoted(fc.constantFrom('s*', ...POLICY_ACTIONS))),
   ),
   patterns: fc.oneof(
-    quoted(fc.constantFrom('*', ...POLICY_PATTERNS)),
-    listText(quoted(fc.constantFrom(...POLICY_PATTERNS))),
+    quoted(fc.constantFrom('*', ...RESOURCE_TYPES)),
+    listText(quoted(fc.constantFrom(...RESOURCE_TYPES))),
   ),
   channels: fc.oneof(quoted(globText), listText(quoted(globText))),
   effect: oneOfTexts('"allow"', '"deny"'),
@@ -93,7 +93,7 @@ function checkPolicy(text: string, client: string, channel: string): void {
   if (policy === undefined) return
   const authorization = new Authorization(policy)
   const caller = { clientId: client }
-  for (const pattern of POLICY_PATTERNS) {
+  for (const pattern of RESOURCE_TYPES) {
     for (const action of POLICY_ACTIONS) {
       const permitted = authorization.permits(caller, action, pattern, channel)
       assertSame('explain and permits', authorization.explain(caller, action, pattern, channel).allowed, permitted)

@@ -6,7 +6,7 @@ import { Check } from 'typebox/value'
 
 import { createTools } from '../../../packages/connector-mcp/src/tools/index.ts'
 import type { AgentDirectory } from '@signalbox/connector-mcp'
-import { ROUTES as CE_ROUTES } from '../../../packages/connector-cloudevents/src/routes/index.ts'
+import { CE_ROUTES } from '../../../packages/connector-cloudevents/src/routes/index.ts'
 import { CeError } from '../../../packages/connector-cloudevents/src/errors.ts'
 import { JSON_UNITS } from '../grammar/json.ts'
 import { argumentsText } from '../grammar/messages.ts'

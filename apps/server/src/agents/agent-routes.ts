@@ -52,7 +52,7 @@ export function agentRoutes(
       ...(a2a.agentCaFile === '' ? {} : { agentCa: agentAuthorities(a2a.agentCaFile) }),
       ...(a2a.agentProxyUrl === '' ? {} : { agentProxyUrl: a2a.agentProxyUrl }),
       // As for /mcp.
-      lateHooks: false,
+      runHostHooks: false,
       platform: { version: VERSION },
       hooks: {
         requestFinished: (event) => agentMetrics.requestEnded(event),

@@ -1,11 +1,11 @@
 import process from 'node:process'
 
-import type { Policy, PolicyAction, PolicyPattern } from '@signalbox/broker-core'
+import type { Policy, PolicyAction, ResourceType } from '@signalbox/broker-core'
 import {
   Authorization,
   messageOf,
   POLICY_ACTIONS,
-  POLICY_PATTERNS,
+  RESOURCE_TYPES,
   PolicyError,
   readSmallFile,
 } from '@signalbox/broker-core'
@@ -33,7 +33,7 @@ export async function policyCommand(args: readonly string[]): Promise<void> {
   if (file === undefined || more.length > 0)
     throw new ServerError('CONFIG_INVALID', [`policy: allowed is ${USAGE.policy}`])
   const action = POLICY_ACTIONS.find((known) => known === option('action'))
-  const pattern = POLICY_PATTERNS.find((known) => known === option('pattern'))
+  const pattern = RESOURCE_TYPES.find((known) => known === option('pattern'))
   if (action === undefined || pattern === undefined) {
     throw new ServerError('CONFIG_INVALID', [
       ...(action
@@ -41,7 +41,7 @@ export async function policyCommand(args: readonly string[]): Promise<void> {
         : [`policy check: --action: ${option('action')} is unknown; allowed are ${POLICY_ACTIONS.join(', ')}`]),
       ...(pattern
         ? []
-        : [`policy check: --pattern: ${option('pattern')} is unknown; allowed are ${POLICY_PATTERNS.join(', ')}`]),
+        : [`policy check: --pattern: ${option('pattern')} is unknown; allowed are ${RESOURCE_TYPES.join(', ')}`]),
     ])
   }
   process.stdout.write(explanation(await readPolicy(file), option('client'), action, pattern, option('channel')))
@@ -64,11 +64,11 @@ function explanation(
   policy: Policy,
   clientId: string,
   action: PolicyAction,
-  pattern: PolicyPattern,
+  type: ResourceType,
   channel: string,
 ): string {
-  const { allowed, rule } = new Authorization(policy).explain({ clientId }, action, pattern, channel)
-  const call = `${clientId} may ${allowed ? '' : 'not '}${action} on ${pattern} ${channel}`
+  const { allowed, rule } = new Authorization(policy).explain({ clientId }, action, type, channel)
+  const call = `${clientId} may ${allowed ? '' : 'not '}${action} on ${type} ${channel}`
   const because =
     rule === undefined
       ? `no rule of ${policy.rules.length} allows it, and what no rule allows is denied`

@@ -1,8 +1,8 @@
-import { ENGINE_PREFIXES } from '../engine/engines.ts'
+import { ENGINE_PREFIXES } from '../engine/engine-settings.ts'
 import { SETTINGS } from './settings.ts'
 import { mostSimilar } from './similar.ts'
 import type { Given } from './value.ts'
-import { readText } from './value.ts'
+import { readSettingText } from './value.ts'
 
 /**
  * Prefixes that are ours alone: an unknown variable under one of them is a mistake that must not pass in silence, all
@@ -37,7 +37,7 @@ export function fromEnvironment(env: Readonly<Record<string, string | undefined>
   for (const setting of SETTINGS) {
     const text = env[setting.env]
     if (text !== undefined) {
-      given.push({ setting, value: readText(setting, text), origin: `environment ${setting.env}` })
+      given.push({ setting, value: readSettingText(setting, text), origin: `environment ${setting.env}` })
     }
   }
   const known = SETTINGS.map((setting) => setting.env)

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { SETTINGS } from './settings.ts'
 import { mostSimilar } from './similar.ts'
 import type { Given } from './value.ts'
-import { readText } from './value.ts'
+import { readSettingText } from './value.ts'
 
 /** What the command line asks for beside settings. */
 export interface Flags {
@@ -65,7 +65,7 @@ export function fromFlags(args: readonly string[]): Flags {
     } else if (value === undefined || (!inlineValue && value.startsWith('--'))) {
       problems.push(`${rawName}: a value is missing; write ${rawName}=VALUE`)
     } else if (setting) {
-      given.push({ setting, value: readText(setting, value), origin: `flag --${name}` })
+      given.push({ setting, value: readSettingText(setting, value), origin: `flag --${name}` })
     } else {
       file = value
     }

@@ -1,7 +1,7 @@
 import { TrustedProxies } from '@signalbox/http-kit'
 import { Parse } from 'typebox/schema'
 
-import { defaultMaxChannels } from '../engine/engines.ts'
+import { defaultMaxChannels } from '../engine/engine-settings.ts'
 import { ServerError } from '../errors.ts'
 import { fromEnvironment } from './environment.ts'
 import { fromFile } from './file.ts'
@@ -11,14 +11,14 @@ import { CONFIG_SCHEMA } from './schema.ts'
 import { securityConflicts } from './security.ts'
 import type { SettingValue } from './settings.ts'
 import { SETTINGS } from './settings.ts'
-import type { Given, Origin } from './value.ts'
+import type { Given, OriginText } from './value.ts'
 import { checked } from './value.ts'
 
 /** The effective configuration, and where each of its values came from. */
 export interface LoadedConfig {
   readonly config: Config
   /** By key, such as `http.port`. */
-  readonly origins: ReadonlyMap<string, Origin>
+  readonly origins: ReadonlyMap<string, OriginText>
 }
 
 export interface ConfigSources {
@@ -69,7 +69,7 @@ export function createConfig(partial: PartialConfig = {}): Config {
 
 function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
   const values = new Map<string, SettingValue>(SETTINGS.map(({ key, schema }) => [key, schema.default]))
-  const origins = new Map<string, Origin>(SETTINGS.map(({ key }) => [key, 'default']))
+  const origins = new Map<string, OriginText>(SETTINGS.map(({ key }) => [key, 'default']))
   for (const one of given) {
     const result = checked(one)
     if ('problem' in result) {

@@ -2,7 +2,7 @@ import { CORS_DEFAULTS, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
-import { ENGINE_SETTINGS, MAX_CHANNELS, STORE_PATH } from '../engine/engines.ts'
+import { ENGINE_SETTINGS, MAX_CHANNELS, STORE_PATH } from '../engine/engine-settings.ts'
 import { LIMITS } from './limits.ts'
 import {
   count,
@@ -15,7 +15,7 @@ import {
   list,
   ORIGIN,
   path,
-  trustedOrigins,
+  trustedOriginsSetting,
 } from './setting-types.ts'
 
 /**
@@ -49,7 +49,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         'Bind address of the management listener. An address other than loopback logs a warning while authentication is off.',
     }),
     port: integer(8080, 0, 65_535, { description: 'Port of the management listener; 0 picks a free one.' }),
-    trustedOrigins: trustedOrigins({
+    trustedOrigins: trustedOriginsSetting({
       description:
         'Browser origins that may read the management listener; the probes accept every origin. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
     }),
@@ -186,7 +186,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   connectors: group('Connectors', {
     mcp: group('The MCP connector (/mcp)', {
       enable: flag(true, { description: 'Serves `/mcp`.' }),
-      trustedOrigins: trustedOrigins({
+      trustedOrigins: trustedOriginsSetting({
         description:
           'Browser origins that may call `/mcp`. `auto`: localhost, 127.0.0.1, ::1, 0.0.0.0 and the bind address, on any port.',
       }),
@@ -218,7 +218,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       maxSseIdleSeconds: integer(300, 0, 2_000_000, {
         description: 'Time without an event of the agent after which a stream ends, in seconds; 0 is never.',
       }),
-      trustedOrigins: trustedOrigins({
+      trustedOrigins: trustedOriginsSetting({
         description:
           'Browser origins that may call `/agents` and `/a2a`. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
       }),
@@ -254,7 +254,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     }),
     ce: group('The CloudEvents connector (/ce)', {
       enable: flag(true, { description: 'Serves `/ce/*`.' }),
-      trustedOrigins: trustedOrigins({
+      trustedOrigins: trustedOriginsSetting({
         description:
           'Browser origins that may call `/ce/*`. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
       }),

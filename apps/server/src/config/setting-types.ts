@@ -31,7 +31,7 @@ export const ORIGIN = 'https?://(?:\\[[0-9a-fA-F:.]+\\]|[A-Za-z0-9._-]+)(?::[0-9
 /** Matches a header name or a method (RFC 9110, 5.6.2). */
 export const HTTP_TOKEN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$"
 
-export const trustedOrigins = (about: About) =>
+export const trustedOriginsSetting = (about: About) =>
   list(
     ['auto'],
     `^(?:auto|\\*|${ORIGIN})$`,

@@ -7,17 +7,17 @@ import type { Setting, SettingValue } from './settings.ts'
 import { allowedText, HIDDEN } from './settings.ts'
 
 /** Where a value came from, in words: `environment`, `flag --http-port`, `file signalbox.yaml`. */
-export type Origin = string
+export type OriginText = string
 
 /** A value that a source gives for a setting, not yet checked. */
 export interface Given {
   readonly setting: Setting
   readonly value: unknown
-  readonly origin: Origin
+  readonly origin: OriginText
 }
 
 /** Reads the text of an environment variable or flag. What does not read as the setting's type stays text, and is refused later. */
-export function readText({ schema }: Setting, text: string): unknown {
+export function readSettingText({ schema }: Setting, text: string): unknown {
   if (schema.type === 'integer') return /^-?[0-9]{1,16}$/.test(text) ? Number(text) : text
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
   if (schema.type === 'array') return splitList(text)

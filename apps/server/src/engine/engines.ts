@@ -1,22 +1,17 @@
 import type { Engine } from '@signalbox/broker-core'
-import * as embeddedSettings from '@signalbox/engine-embedded/settings'
 import * as natsSettings from '@signalbox/engine-nats/settings'
-import { Type } from 'typebox'
 
 import type { Config } from '../config/schema.ts'
-import { count } from '../config/setting-types.ts'
 import { ServerError } from '../errors.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { EngineName } from './engine-settings.ts'
+import { ENGINE_NAMES } from './engine-settings.ts'
 
 /**
- * The engines that `ENGINE` selects. This is the only file of the server that knows them by name. Their packages are loaded
- * when one is opened, about 50 ms of a start; their settings do not load them.
+ * The engines that `ENGINE` selects. Only this file and `engine-settings.ts` know them by name. Their packages are loaded when
+ * one is opened, about 50 ms of a start; their settings do not load them.
  */
-
-const ENGINE_NAMES = ['embedded', 'nats'] as const
-
-type EngineName = (typeof ENGINE_NAMES)[number]
 
 /** The reports of an engine, and the end of the wait for its storage. */
 export interface EngineReports {
@@ -36,8 +31,6 @@ export interface StoreCopy {
 
 /** An engine that `ENGINE` selects. */
 interface EngineKind {
-  /** The limit of channels where nobody sets one. */
-  readonly maxChannels: number
   /** @throws ServerError START_FAILED */
   open(config: Config, reports: EngineReports): Promise<Engine>
   /** Copies the store to a file. Left out: the messages are not in a store of this machine. @throws ServerError START_FAILED */
@@ -48,7 +41,6 @@ interface EngineKind {
 
 const ENGINES: Readonly<Record<EngineName, EngineKind>> = {
   embedded: {
-    maxChannels: embeddedSettings.DEFAULT_MAX_CHANNELS,
     open: openEmbedded,
     async backUp({ store }, file) {
       const { backupStore, EmbeddedEngineError } = await import('@signalbox/engine-embedded')
@@ -56,40 +48,12 @@ const ENGINES: Readonly<Record<EngineName, EngineKind>> = {
     },
   },
   nats: {
-    maxChannels: natsSettings.DEFAULT_MAX_CHANNELS,
     open: openNats,
     warn({ nats }, log) {
       const open = natsSettings.openConnection(nats)
       if (open) log.warn({ servers: open.servers }, open.message)
     },
   },
-}
-
-/** The settings of the schema that belong to the engines. */
-export const ENGINE_SETTINGS = {
-  engine: Type.Enum(ENGINE_NAMES, {
-    default: 'embedded',
-    description:
-      'Where messages live. `embedded`: on the local disk of this one process. `nats`: in a NATS JetStream cluster, which any number of nodes share.',
-  }),
-  nats: natsSettings.NATS_SETTINGS,
-}
-
-/** The setting `store.path`. */
-export const STORE_PATH = Type.String(embeddedSettings.STORE_PATH_SETTING)
-
-/** The setting `maxChannels`. */
-export const MAX_CHANNELS = count(ENGINES.embedded.maxChannels, {
-  description: `The most channels of all types together; 0 is no limit. With \`engine: nats\` the default is ${ENGINES.nats.maxChannels}.`,
-})
-
-/** Environment variables of the engines' own settings begin with these. */
-export const ENGINE_PREFIXES: readonly string[] = ['NATS_']
-
-/** The default of `maxChannels` for an engine; undefined for a name that is none. */
-export function defaultMaxChannels(engine: unknown): number | undefined {
-  const name = ENGINE_NAMES.find((known) => known === engine)
-  return name && ENGINES[name].maxChannels
 }
 
 type EngineConfig = Pick<Config, 'engine' | 'nats'>
@@ -197,8 +161,8 @@ function limitsOf({ maxChannels, queue, store }: Config) {
     maxChannels,
     queueMaxMessages: queue.maxMessages,
     queueMaxBytes: queue.maxBytes,
-    logMaxAgeMs: store.maxAgeSeconds * 1000,
-    logMaxBytes: store.maxBytes,
+    eventsStoreMaxAgeMs: store.maxAgeSeconds * 1000,
+    eventsStoreMaxBytes: store.maxBytes,
   }
 }
 

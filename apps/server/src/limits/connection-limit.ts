@@ -3,7 +3,7 @@ import type { Server, Socket } from 'node:net'
 
 import { networkOf } from '@signalbox/http-kit'
 
-import type { TellSecurity } from '../security/events.ts'
+import type { NotifySecurity } from '../security/events.ts'
 import { Refusals } from '../security/refusals.ts'
 
 /** Open files that connections of clients are never given: the store, operators, agents and key servers need some. */
@@ -44,14 +44,14 @@ export interface ConnectionLimitOptions {
  */
 export function limitConnections(
   server: Server,
-  tell: TellSecurity,
+  notify: NotifySecurity,
   { openFiles, listener = 'shared', isTrustedProxy = () => false }: ConnectionLimitOptions,
 ): Disposable {
   if (openFiles === undefined) return { [Symbol.dispose]() {} }
   const most = mostConnections(openFiles, listener)
   const mostOfOne = Math.ceil(most / 2)
   const files = `the process may have ${openFiles} files open; raise that limit (ulimit -n)`
-  const refusals = new Refusals((refusal) => tell({ kind: 'connections.refused', ...refusal }))
+  const refusals = new Refusals((refusal) => notify({ kind: 'connections.refused', ...refusal }))
   server.maxConnections = most
   const full = (from: string | undefined): void => refusals.add(from, `${most} connections are open, and ${files}`)
   server.on('drop', (dropped) => full(dropped?.remoteAddress))

@@ -11,7 +11,7 @@ import { NO_SCHEMAS } from '../http/no-schemas.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
 import type { Logger } from '../logging/logger.ts'
 
-export interface ManagementOptions {
+export interface ManagementListenerOptions {
   readonly maxBodyBytes: number
   readonly health: Health
   readonly api: ManagementApi
@@ -21,7 +21,7 @@ export interface ManagementOptions {
 }
 
 /** The operators' listener: probes, and the management API. */
-export function createManagementListener(options: ManagementOptions): FastifyInstance {
+export function createManagementListener(options: ManagementListenerOptions): FastifyInstance {
   const { health, api, timeoutMs = 180_000 } = options
   const app = Fastify({
     schemaController: NO_SCHEMAS,

@@ -96,7 +96,7 @@ async function addRoutes(
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
       settleGraceMs: config.settleGraceMs,
       // This listener has no such hooks, and a cheap call costs a tenth less without looking for them.
-      lateHooks: false,
+      runHostHooks: false,
       ...(agents === undefined ? {} : { agents: agentDirectory(agents.registry, agents.requests) }),
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
       hooks: {

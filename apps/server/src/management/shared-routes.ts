@@ -1,8 +1,8 @@
 import type { DocumentedRoute } from '@signalbox/management-api'
 
 import type { Config } from '../config/schema.ts'
-import { AGENT_ROUTES } from '../documented/agents.ts'
-import { CLOUD_EVENTS_ROUTES } from '../documented/cloud-events.ts'
+import { AGENT_ROUTES } from '../openapi/agents.ts'
+import { CLOUD_EVENTS_ROUTES } from '../openapi/cloud-events.ts'
 
 /** The REST routes of the shared listener's connectors, for the OpenAPI document. JSON-RPC endpoints are none. */
 export function sharedRoutes({ connectors }: Config): readonly DocumentedRoute[] {

@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client'
 import { Counter } from 'prom-client'
 
 /** What went one way through the channels of one type. Plain numbers: counting must cost the messaging path nothing. */
-interface Flow {
+interface MessageCounters {
   messages: number
   bytes: number
 }
@@ -17,7 +17,7 @@ export function messageMetrics(registry: Registry): BrokerObserver {
   const failures = new Map<string, number>(Object.keys(BROKER_ERRORS).map((code) => [code, 0]))
 
   /** Puts the totals into a counter when somebody scrapes. */
-  const fill = (counter: Counter<'type' | 'direction'>, total: (flow: Flow) => number): void => {
+  const fill = (counter: Counter<'type' | 'direction'>, total: (flow: MessageCounters) => number): void => {
     counter.reset()
     for (const type of CHANNEL_TYPES) {
       counter.inc({ type, direction: 'in' }, total(incoming[type]))
@@ -62,16 +62,16 @@ export function messageMetrics(registry: Registry): BrokerObserver {
 }
 
 /** What travels over the broker's own channels is no message of a user's. */
-function add(flow: Flow, channel: string, message: OutgoingMessage): void {
+function add(flow: MessageCounters, channel: string, message: OutgoingMessage): void {
   if (isReservedChannel(channel)) return
   flow.messages++
   flow.bytes += message.body.byteLength
 }
 
-function noFlow(): Flow {
+function noFlow(): MessageCounters {
   return { messages: 0, bytes: 0 }
 }
 
-function byType(make: () => Flow): Readonly<Record<ChannelType, Flow>> {
+function byType(make: () => MessageCounters): Readonly<Record<ChannelType, MessageCounters>> {
   return { queues: make(), events: make(), events_store: make(), commands: make(), queries: make() }
 }

@@ -18,7 +18,7 @@ export interface RoutingFile extends Disposable {
  * @throws ServerError CONFIG_INVALID naming every problem of the file
  */
 export function openRoutingFile(file: string, log: Logger, lookMs?: number): RoutingFile {
-  const told = new Set<string>()
+  const reported = new Set<string>()
   const routing = new Routing()
   const watched = stopTheStart(file, () =>
     watchFiles([file], {
@@ -26,7 +26,7 @@ export function openRoutingFile(file: string, log: Logger, lookMs?: number): Rou
       reparse: async ([text = '']) => inSlices(parseRoutingTableSteps(jsonOf(text))),
       changed(table) {
         routing.replace(table)
-        told.clear()
+        reported.clear()
         log.info({ file, rules: table.rules.length }, 'routing table reloaded')
       },
       refused(error) {
@@ -45,8 +45,8 @@ export function openRoutingFile(file: string, log: Logger, lookMs?: number): Rou
     observer: {
       routingFailed({ rule, reason, from, to, detail }) {
         const key = `${rule} ${reason}`
-        if (told.has(key)) return
-        told.add(key)
+        if (reported.has(key)) return
+        reported.add(key)
         log.warn(
           { entry: rule, reason, from, to, detail },
           'routing: a copy was not made; further ones are counted only',

@@ -1,6 +1,6 @@
 import type { AuditLog } from '@signalbox/management-api'
 
-import type { SecurityEvent, TellSecurity } from './events.ts'
+import type { SecurityEvent, NotifySecurity } from './events.ts'
 
 /** What an entry says of a reload, beside who did it: nobody, as files and keys change by themselves. */
 interface Reload {
@@ -15,7 +15,7 @@ const ONLY_LOGGED = ['authentication.failed', 'handshake.failed', 'connections.r
 type OnlyLogged = (typeof ONLY_LOGGED)[number]
 
 /** Audits reloads of keys, policies and certificates; what has no caller stays in the log. */
-export function auditSecurity(log: Pick<AuditLog, 'record'>): TellSecurity {
+export function auditSecurity(log: Pick<AuditLog, 'record'>): NotifySecurity {
   return (event) => {
     if (isReload(event)) log.record({ client: '', ...reloadOf(event) })
   }

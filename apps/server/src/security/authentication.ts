@@ -9,7 +9,7 @@ import {
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
-import type { TellSecurity } from './events.ts'
+import type { NotifySecurity } from './events.ts'
 import { Refusals } from './refusals.ts'
 
 /** Who verifies callers, on each listener. */
@@ -20,11 +20,11 @@ export interface Authentication extends Disposable {
 }
 
 /** Told of every caller that was verified. */
-export type Verified = (request: AuthenticationRequest, identity: Identity) => void
+export type OnVerified = (request: AuthenticationRequest, identity: Identity) => void
 
 export interface AuthenticationReports {
-  readonly tell: TellSecurity
-  readonly verified?: Verified | undefined
+  readonly notify: NotifySecurity
+  readonly verified?: OnVerified | undefined
   /** Told of every refusal on the shared listener, by the address it came from; the management API audits its own. */
   readonly refused?: (address: string) => void
 }
@@ -33,14 +33,17 @@ export interface AuthenticationReports {
  * Opens what the configuration asks for.
  * @throws ServerError CONFIG_INVALID for keys that cannot be used
  */
-export function openAuthentication(config: Config, { tell, verified, refused }: AuthenticationReports): Authentication {
+export function openAuthentication(
+  config: Config,
+  { notify, verified, refused }: AuthenticationReports,
+): Authentication {
   const { authentication, api } = config
   if (!authentication.enable && !api.authentication.enable) {
     const shared = verified === undefined ? anonymousAuthenticator : observed(anonymousAuthenticator, verified)
     return { shared, management: anonymousOperator, [Symbol.dispose]() {} }
   }
-  const bearer = openBearer(config.authentication, tell)
-  const refusals = new Refusals((refusal) => tell({ kind: 'authentication.failed', ...refusal }))
+  const bearer = openBearer(config.authentication, notify)
+  const refusals = new Refusals((refusal) => notify({ kind: 'authentication.failed', ...refusal }))
   const count = (address: string, reason: string): void => refusals.add(address, reason)
   const countAndTell = (address: string, reason: string): void => {
     count(address, reason)
@@ -56,7 +59,7 @@ export function openAuthentication(config: Config, { tell, verified, refused }: 
   }
 }
 
-function openBearer(settings: Config['authentication'], tell: TellSecurity): Authenticator & Disposable {
+function openBearer(settings: Config['authentication'], notify: NotifySecurity): Authenticator & Disposable {
   const { algorithms, issuer, audience } = settings
   try {
     return bearerAuthenticator({
@@ -65,8 +68,8 @@ function openBearer(settings: Config['authentication'], tell: TellSecurity): Aut
       ...(issuer === '' ? {} : { issuer }),
       ...(audience.length === 0 ? {} : { audience }),
       hooks: {
-        changed: () => tell({ kind: 'keys.reloaded' }),
-        failed: (reason) => tell({ kind: 'keys.failed', reason }),
+        changed: () => notify({ kind: 'keys.reloaded' }),
+        failed: (reason) => notify({ kind: 'keys.failed', reason }),
       },
     })
   } catch (error) {
@@ -84,7 +87,7 @@ function keysOf({ jwksUrl, jwksFile, keyFile, secret }: Config['authentication']
 /** The same authenticator, with what comes of it told. */
 function observed(
   authenticator: Authenticator,
-  verified?: Verified,
+  verified?: OnVerified,
   refuse?: (address: string, reason: string) => void,
 ): Authenticator {
   const refused = (request: AuthenticationRequest, error: unknown): unknown => {

@@ -20,7 +20,7 @@ export type SecurityEvent =
   | { readonly kind: 'certificates.reloaded'; readonly subject: string; readonly validTo: string }
   | { readonly kind: 'certificates.refused'; readonly reason: string }
 
-export type TellSecurity = (event: SecurityEvent) => void
+export type NotifySecurity = (event: SecurityEvent) => void
 
 const LINES: Readonly<
   Record<SecurityEvent['kind'], { readonly level: 'info' | 'warn' | 'error'; readonly text: string }>
@@ -37,7 +37,7 @@ const LINES: Readonly<
 }
 
 /** Writes a line for each event. */
-export function logSecurity(log: Logger): TellSecurity {
+export function logSecurity(log: Logger): NotifySecurity {
   return ({ kind, ...details }) => {
     const { level, text } = LINES[kind]
     log[level](details, text)

@@ -4,7 +4,7 @@ import { watchFiles } from '@signalbox/http-kit'
 
 import { ServerError } from '../errors.ts'
 import { inSlices } from '../files/in-slices.ts'
-import type { TellSecurity } from './events.ts'
+import type { NotifySecurity } from './events.ts'
 import type { ParsedYaml } from '../files/yaml.ts'
 
 /** The policy of a file: read at the start, and again whenever the file changes. */
@@ -16,7 +16,7 @@ export interface PolicyFile extends Disposable {
  * Opens the policy. A file that turns bad later is reported, and the policy that was good stays in force (S4).
  * @throws ServerError CONFIG_INVALID naming every problem of the file
  */
-export async function openPolicyFile(file: string, tell: TellSecurity, lookMs?: number): Promise<PolicyFile> {
+export async function openPolicyFile(file: string, notify: NotifySecurity, lookMs?: number): Promise<PolicyFile> {
   const parse = await policyParser()
   const { parseYamlAside } = await import('../files/yaml.ts')
   let authorization: Authorization | undefined
@@ -26,9 +26,9 @@ export async function openPolicyFile(file: string, tell: TellSecurity, lookMs?: 
       reparse: async ([text = '']) => inSlices(parsePolicySteps(valueOf(await parseYamlAside(text)))),
       changed(policy) {
         authorization?.replace(policy)
-        tell({ kind: 'policy.reloaded', file, rules: policy.rules.length })
+        notify({ kind: 'policy.reloaded', file, rules: policy.rules.length })
       },
-      refused: (error) => tell({ kind: 'policy.refused', file, problems: problemsOf(error) }),
+      refused: (error) => notify({ kind: 'policy.refused', file, problems: problemsOf(error) }),
       lookMs,
     })
     authorization = new Authorization(watched.value)

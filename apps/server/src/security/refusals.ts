@@ -4,7 +4,7 @@ interface Counted {
   reason: string
 }
 
-export interface Refusal {
+export interface RefusalReport {
   readonly address: string
   readonly count: number
   /** Of the last one. */
@@ -22,13 +22,13 @@ const OTHERS = 'others'
  * So a client with a wrong token is seen, and a flood of them is a line.
  */
 export class Refusals implements Disposable {
-  readonly #told: (refusal: Refusal) => void
+  readonly #report: (refusal: RefusalReport) => void
   readonly #everyMs: number
   #waiting = new Map<string, Counted>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(told: (refusal: Refusal) => void, everyMs = MINUTE_MS) {
-    this.#told = told
+  constructor(report: (refusal: RefusalReport) => void, everyMs = MINUTE_MS) {
+    this.#report = report
     this.#everyMs = everyMs
   }
 
@@ -38,7 +38,7 @@ export class Refusals implements Disposable {
     if (counted === undefined) {
       this.#waiting.set(address, { count: 0, reason })
       this.#timer ??= setTimeout(() => this.#flush(), this.#everyMs).unref()
-      this.#told({ address, count: 1, reason })
+      this.#report({ address, count: 1, reason })
     } else {
       counted.count++
       counted.reason = reason
@@ -59,6 +59,6 @@ export class Refusals implements Disposable {
     this.#waiting = new Map()
     clearTimeout(this.#timer)
     this.#timer = undefined
-    for (const [address, { count, reason }] of ended) if (count > 0) this.#told({ address, count, reason })
+    for (const [address, { count, reason }] of ended) if (count > 0) this.#report({ address, count, reason })
   }
 }

@@ -9,7 +9,7 @@ import { watchFiles } from '@signalbox/http-kit'
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
 import type { Logger } from '../logging/logger.ts'
-import type { TellSecurity } from './events.ts'
+import type { NotifySecurity } from './events.ts'
 import { Refusals } from './refusals.ts'
 
 /** What a client has for the handshake, in milliseconds. */
@@ -32,7 +32,7 @@ export interface Tls extends Disposable {
 
 export interface TlsOptions {
   readonly log: Logger
-  readonly tell: TellSecurity
+  readonly notify: NotifySecurity
   readonly lookMs?: number
   /** @default 10000 */
   readonly handshakeMs?: number
@@ -45,19 +45,19 @@ export interface TlsOptions {
 export function openTls(settings: Config['security'], options: TlsOptions): Tls | undefined {
   const { certFile, keyFile, caFile } = settings
   if (certFile === '') return undefined
-  const { log, tell, lookMs, handshakeMs = HANDSHAKE_MS } = options
+  const { log, notify, lookMs, handshakeMs = HANDSHAKE_MS } = options
   const mutual = caFile !== ''
   const servers = new Set<HttpsServer>()
-  const refusals = new Refusals((refusal) => tell({ kind: 'handshake.failed', ...refusal }))
+  const refusals = new Refusals((refusal) => notify({ kind: 'handshake.failed', ...refusal }))
   const watched = read(() =>
     watchFiles(mutual ? [certFile, keyFile, caFile] : [certFile, keyFile], {
       parse: ([cert = '', key = '', ca]) => checked(cert, key, ca),
       changed(material) {
         for (const server of servers) server.setSecureContext(material)
         const { subject, validTo } = new X509Certificate(material.cert)
-        tell({ kind: 'certificates.reloaded', subject, validTo })
+        notify({ kind: 'certificates.reloaded', subject, validTo })
       },
-      refused: ({ message }) => tell({ kind: 'certificates.refused', reason: message }),
+      refused: ({ message }) => notify({ kind: 'certificates.refused', reason: message }),
       lookMs,
     }),
   )

@@ -3,8 +3,8 @@ import { isWildcardPattern } from '../channel-pattern.ts'
 import { patternGlob } from '../glob.ts'
 import type { Decision, Policy, PolicyRule } from './policy.ts'
 import { decideAll, decideChannel, mayAllow, rulesFor } from './policy.ts'
-import type { PolicyAction, PolicyPattern } from './vocabulary.ts'
-import { POLICY_ACTIONS, POLICY_PATTERNS } from './vocabulary.ts'
+import type { PolicyAction, ResourceType } from './vocabulary.ts'
+import { POLICY_ACTIONS, RESOURCE_TYPES } from './vocabulary.ts'
 
 /** The most decisions that are remembered, and the most callers. Past them it begins anew. */
 const MAX_DECISIONS = 50_000
@@ -77,8 +77,8 @@ export class Authorization {
   }
 
   /** Whether the caller may do this on this channel; for agents it is the agent_id. */
-  permits({ clientId }: Caller, action: PolicyAction, pattern: PolicyPattern, channel: string): boolean {
-    const right = this.#right(clientId, action, pattern)
+  permits({ clientId }: Caller, action: PolicyAction, type: ResourceType, channel: string): boolean {
+    const right = this.#right(clientId, action, type)
     const known = right.decisions.get(channel)
     if (known !== undefined) return known
     const { allowed } = decideChannel(right.rules, channel)
@@ -88,19 +88,19 @@ export class Authorization {
   }
 
   /** Whether the caller may do this on every channel that a subscription pattern can match. */
-  permitsAll(caller: Caller, action: PolicyAction, pattern: PolicyPattern, channels: string): boolean {
-    if (!isWildcardPattern(channels)) return this.permits(caller, action, pattern, channels)
-    return decideAll(this.#right(caller.clientId, action, pattern).rules, patternGlob(channels)).allowed
+  permitsAll(caller: Caller, action: PolicyAction, type: ResourceType, channels: string): boolean {
+    if (!isWildcardPattern(channels)) return this.permits(caller, action, type, channels)
+    return decideAll(this.#right(caller.clientId, action, type).rules, patternGlob(channels)).allowed
   }
 
   /** Whether there may be a channel on which the caller may do this: false only when there is none. */
-  mayPermit({ clientId }: Caller, action: PolicyAction, pattern: PolicyPattern): boolean {
-    return mayAllow(this.#right(clientId, action, pattern).rules)
+  mayPermit({ clientId }: Caller, action: PolicyAction, type: ResourceType): boolean {
+    return mayAllow(this.#right(clientId, action, type).rules)
   }
 
   /** The same as {@link permitsAll}, with the rule that decides. */
-  explain({ clientId }: Caller, action: PolicyAction, pattern: PolicyPattern, channel: string): Decision {
-    const { rules } = this.#right(clientId, action, pattern)
+  explain({ clientId }: Caller, action: PolicyAction, type: ResourceType, channel: string): Decision {
+    const { rules } = this.#right(clientId, action, type)
     return isWildcardPattern(channel) ? decideAll(rules, patternGlob(channel)) : decideChannel(rules, channel)
   }
 
@@ -110,14 +110,14 @@ export class Authorization {
     return () => void this.#grants.delete(grant)
   }
 
-  #right(clientId: string, action: PolicyAction, pattern: PolicyPattern): Right {
+  #right(clientId: string, action: PolicyAction, type: ResourceType): Right {
     let rights = this.#rights.get(clientId)
     if (rights === undefined) {
       if (this.#rights.size >= MAX_CALLERS) this.#forget()
       this.#rights.set(clientId, (rights = []))
     }
-    const slot = POLICY_ACTIONS.indexOf(action) * POLICY_PATTERNS.length + POLICY_PATTERNS.indexOf(pattern)
-    return (rights[slot] ??= { rules: rulesFor(this.#policy, clientId, action, pattern), decisions: new Map() })
+    const slot = POLICY_ACTIONS.indexOf(action) * RESOURCE_TYPES.length + RESOURCE_TYPES.indexOf(type)
+    return (rights[slot] ??= { rules: rulesFor(this.#policy, clientId, action, type), decisions: new Map() })
   }
 
   #forget(): void {

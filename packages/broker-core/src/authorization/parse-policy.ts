@@ -3,7 +3,7 @@ import { matchesGlob, parseGlob } from '../glob.ts'
 import { shownText } from '../shown-text.ts'
 import { PolicyError } from './errors.ts'
 import type { Effect, Policy, PolicyRule } from './policy.ts'
-import { POLICY_ACTIONS, POLICY_PATTERNS } from './vocabulary.ts'
+import { POLICY_ACTIONS, RESOURCE_TYPES } from './vocabulary.ts'
 
 /** The most rules of a policy, and the most entries of each of a rule's lists. */
 const MAX_POLICY_RULES = 10_000
@@ -72,7 +72,7 @@ function parseRule(entry: unknown, index: number, report: Report): PolicyRule | 
     index,
     clients: globs(fields, 'clients', report),
     actions: names(fields, 'actions', POLICY_ACTIONS, report),
-    patterns: names(fields, 'patterns', POLICY_PATTERNS, report),
+    patterns: names(fields, 'patterns', RESOURCE_TYPES, report),
     channels: globs(fields, 'channels', report),
     effect,
   }

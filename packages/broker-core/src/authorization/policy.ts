@@ -1,6 +1,6 @@
 import type { Glob } from '../glob.ts'
 import { coversGlob, globsOverlap, matchesGlob, parseGlob } from '../glob.ts'
-import type { PolicyAction, PolicyPattern } from './vocabulary.ts'
+import type { PolicyAction, ResourceType } from './vocabulary.ts'
 
 export type Effect = 'allow' | 'deny'
 
@@ -10,7 +10,7 @@ export interface PolicyRule {
   readonly index: number
   readonly clients: readonly Glob[]
   readonly actions: ReadonlySet<PolicyAction>
-  readonly patterns: ReadonlySet<PolicyPattern>
+  readonly patterns: ReadonlySet<ResourceType>
   readonly channels: readonly Glob[]
   readonly effect: Effect
 }
@@ -35,12 +35,12 @@ export function rulesFor(
   { rules }: Policy,
   clientId: string,
   action: PolicyAction,
-  pattern: PolicyPattern,
+  type: ResourceType,
 ): readonly PolicyRule[] {
   return rules.filter(
     (rule) =>
       rule.actions.has(action) &&
-      rule.patterns.has(pattern) &&
+      rule.patterns.has(type) &&
       rule.clients.some((client) => matchesGlob(client, clientId)),
   )
 }

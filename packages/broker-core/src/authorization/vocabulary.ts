@@ -16,7 +16,7 @@ export const POLICY_ACTIONS = [
 
 export type PolicyAction = (typeof POLICY_ACTIONS)[number]
 
-/** On what: the channels of one type, or agents, whose channel is their agent_id (S4). */
-export const POLICY_PATTERNS = [...CHANNEL_TYPES, 'agents'] as const
+/** Resources that a rule applies to: channels of one type, or agents, named by their agent_id (S4). */
+export const RESOURCE_TYPES = [...CHANNEL_TYPES, 'agents'] as const
 
-export type PolicyPattern = (typeof POLICY_PATTERNS)[number]
+export type ResourceType = (typeof RESOURCE_TYPES)[number]

@@ -3,9 +3,9 @@ import { Buffer } from 'node:buffer'
 
 import type { Authorization } from '../authorization/authorization.ts'
 import { GuardedSubscription } from '../authorization/guarded-subscription.ts'
-import type { PolicyAction, PolicyPattern } from '../authorization/vocabulary.ts'
+import type { PolicyAction, ResourceType } from '../authorization/vocabulary.ts'
 import type { Caller } from '../caller.ts'
-import type { CallerLimits } from '../caller-limits.ts'
+import type { CallerUsage } from '../caller-limits.ts'
 import type { ChannelType } from '../channel.ts'
 import { assertChannelName, assertSubscriptionPattern, isReservedChannel, RESERVED_PREFIX } from '../channel.ts'
 import type { Engine, Subscription } from '../engine.ts'
@@ -16,14 +16,14 @@ import type { Routing } from '../routing/routing.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
 
-/** What all handles of a broker share. */
-export interface Ground {
+/** Engine, observers and limits that all handles of a broker share. */
+export interface BrokerContext {
   readonly engine: Engine
   readonly observers: Observers
   /** Where accepted messages are copied to; undefined when nothing is ever routed. */
   readonly routing: Routing | undefined
   /** Counts what callers hold; undefined when nothing is limited. */
-  readonly limits: CallerLimits | undefined
+  readonly limits: CallerUsage | undefined
   /** Whether the limits hold for this broker's callers; what operators create does not count. */
   readonly limited: boolean
 }
@@ -41,19 +41,19 @@ export class Access {
   readonly internal: boolean
   /** The policy that the caller is subject to; undefined when there is none. */
   readonly #authorization: Authorization | undefined
-  readonly #limits: CallerLimits | undefined
+  readonly #limits: CallerUsage | undefined
   /** False where the limits do not hold for the caller. */
   readonly #limited: boolean
 
-  constructor(ground: Ground, caller: Caller, internal: boolean, authorization: Authorization | undefined) {
-    this.engine = ground.engine
-    this.observers = ground.observers
-    this.routing = ground.routing
+  constructor(context: BrokerContext, caller: Caller, internal: boolean, authorization: Authorization | undefined) {
+    this.engine = context.engine
+    this.observers = context.observers
+    this.routing = context.routing
     this.caller = caller
     this.internal = internal
     this.#authorization = authorization
-    this.#limits = ground.limits
-    this.#limited = ground.limited && !internal
+    this.#limits = context.limits
+    this.#limited = context.limited && !internal
   }
 
   /** Whether the caller is subject to a policy. */
@@ -126,19 +126,19 @@ export class Access {
   }
 
   /** Whether the policy lets this caller do it. */
-  permits(action: PolicyAction, pattern: PolicyPattern, channel: string): boolean {
-    return this.#authorization?.permits(this.caller, action, pattern, channel) ?? true
+  permits(action: PolicyAction, type: ResourceType, channel: string): boolean {
+    return this.#authorization?.permits(this.caller, action, type, channel) ?? true
   }
 
   /** Whether there may be a channel on which the policy lets this caller do it: false only when there is none. */
-  mayPermit(action: PolicyAction, pattern: PolicyPattern): boolean {
-    return this.#authorization?.mayPermit(this.caller, action, pattern) ?? true
+  mayPermit(action: PolicyAction, type: ResourceType): boolean {
+    return this.#authorization?.mayPermit(this.caller, action, type) ?? true
   }
 
   /** As {@link permits}; a denial is told to the observers. @throws BrokerError FORBIDDEN */
-  authorize(action: PolicyAction, pattern: PolicyPattern, channel: string): void {
-    if (this.permits(action, pattern, channel)) return
-    throw this.#denied(action, pattern, channel, forbidden(this.caller, action, pattern, channel))
+  authorize(action: PolicyAction, type: ResourceType, channel: string): void {
+    if (this.permits(action, type, channel)) return
+    throw this.#denied(action, type, channel, forbidden(this.caller, action, type, channel))
   }
 
   /**
@@ -147,15 +147,15 @@ export class Access {
    */
   whilePermitted(
     action: PolicyAction,
-    pattern: PolicyPattern,
+    type: ResourceType,
     channel: string,
     revoked: (refusal: BrokerError) => void,
   ): () => void {
     const unwatch = this.#authorization?.watch({
-      allowed: () => this.permits(action, pattern, channel),
+      allowed: () => this.permits(action, type, channel),
       revoke: () => {
         unwatch?.()
-        revoked(this.#denied(action, pattern, channel, forbidden(this.caller, action, pattern, channel)))
+        revoked(this.#denied(action, type, channel, forbidden(this.caller, action, type, channel)))
       },
     })
     return unwatch ?? (() => {})
@@ -171,8 +171,8 @@ export class Access {
     return forbidden(this.caller, action, type, pattern)
   }
 
-  #denied(action: PolicyAction, pattern: PolicyPattern, channel: string, refusal: BrokerError): BrokerError {
-    this.observers.denied(action, pattern, channel, this.caller)
+  #denied(action: PolicyAction, type: ResourceType, channel: string, refusal: BrokerError): BrokerError {
+    this.observers.denied(action, type, channel, this.caller)
     return refusal
   }
 
@@ -226,11 +226,11 @@ export class Access {
   }
 }
 
-function forbidden({ clientId }: Caller, action: PolicyAction, pattern: PolicyPattern, channel: string): BrokerError {
+function forbidden({ clientId }: Caller, action: PolicyAction, type: ResourceType, channel: string): BrokerError {
   return new BrokerError(
     'FORBIDDEN',
-    `the policy does not let ${JSON.stringify(clientId)} ${action} on ${pattern} ${JSON.stringify(channel)}`,
-    { action, pattern, channel },
+    `the policy does not let ${JSON.stringify(clientId)} ${action} on ${type} ${JSON.stringify(channel)}`,
+    { action, pattern: type, channel },
   )
 }
 

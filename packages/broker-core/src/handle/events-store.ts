@@ -1,5 +1,5 @@
 import { deduplicationOf } from '../deduplication.ts'
-import type { AppendResult, LogStart, ReadOptions, SubscribeOptions, Subscription } from '../engine.ts'
+import type { AppendResult, EventsStoreStart, ReadOptions, SubscribeOptions, Subscription } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
@@ -48,7 +48,9 @@ export class EventsStore {
         ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }),
         ...(tombstone ? { tombstone } : {}),
       }
-      const result = await access.creating('events_store', channel, () => access.engine.logs.append(channel, entry))
+      const result = await access.creating('events_store', channel, () =>
+        access.engine.eventsStore.append(channel, entry),
+      )
       if (!result.duplicate) access.observers.accepted('events_store', channel, access.caller, message)
       // A tombstone is no message: it deletes a key, and targets keep none.
       if (access.routing?.active && !tombstone) {
@@ -76,7 +78,7 @@ export class EventsStore {
           },
         )
       }
-      return this.#seen(channel, await access.engine.logs.read(channel, options))
+      return this.#seen(channel, await access.engine.eventsStore.read(channel, options))
     })
   }
 
@@ -86,7 +88,7 @@ export class EventsStore {
     return access.run('read', 'events_store', channel, async () => {
       access.channel('read', 'events_store', channel)
       assertInteger('maxMessages', options.maxMessages, 1)
-      return this.#seen(channel, await access.engine.logs.readLatest(channel, options))
+      return this.#seen(channel, await access.engine.eventsStore.readLatest(channel, options))
     })
   }
 
@@ -101,14 +103,14 @@ export class EventsStore {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
       access.channel('read', 'events_store', channel)
-      return access.engine.logs.getLast(channel, key)
+      return access.engine.eventsStore.getLast(channel, key)
     })
   }
 
   /** Every event from `start` on, in order; the next one comes when the listener's promise has resolved. */
   subscribe(
     channel: string,
-    start: LogStart,
+    start: EventsStoreStart,
     options: SubscribeOptions,
     listener: (event: StoredEvent) => void | Promise<void>,
   ): Promise<Subscription> {
@@ -120,7 +122,7 @@ export class EventsStore {
       options.signal?.throwIfAborted()
       return access.subscription('subscribe', 'events_store', channel, () =>
         access.creating('events_store', channel, () =>
-          access.engine.logs.subscribe(channel, start, options, (event) => {
+          access.engine.eventsStore.subscribe(channel, start, options, (event) => {
             access.observers.delivered('events_store', channel, access.caller, event)
             return listener(event)
           }),

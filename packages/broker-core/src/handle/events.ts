@@ -18,7 +18,7 @@ export class Events {
     return access.run('send', 'events', channel, async () => {
       access.channel('send', 'events', channel)
       const message = access.message(input)
-      await access.creating('events', channel, () => access.engine.topics.publish(channel, message))
+      await access.creating('events', channel, () => access.engine.events.publish(channel, message))
       access.observers.accepted('events', channel, access.caller, message)
       if (access.routing?.active) {
         const { id } = message
@@ -38,7 +38,7 @@ export class Events {
       access.pattern('subscribe', 'events', pattern)
       options.signal?.throwIfAborted()
       const open = (): Promise<Subscription> =>
-        access.engine.topics.subscribe(pattern, options, (event) => {
+        access.engine.events.subscribe(pattern, options, (event) => {
           access.observers.delivered('events', event.channel, access.caller, event)
           listener(event)
         })

@@ -1,6 +1,6 @@
 import { queueTags } from '../dead-letter-tags.ts'
 import { deduplicationOf } from '../deduplication.ts'
-import type { QueueSend, SendResult, Settlement } from '../engine.ts'
+import type { QueueSend, SendResult, SettleResult } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
@@ -177,24 +177,26 @@ export class Queues {
   }
 
   /** Removes delivered messages for good; resolves when that is durable. A late or foreign receipt is in `lost`. */
-  ack(receipts: readonly string[]): Promise<Settlement> {
+  ack(receipts: readonly string[]): Promise<SettleResult> {
     return this.#settle((queues, clientId) => queues.ack(receipts, clientId))
   }
 
   /** Gives delivered messages back to their place, at once. */
-  nack(receipts: readonly string[]): Promise<Settlement> {
+  nack(receipts: readonly string[]): Promise<SettleResult> {
     return this.#settle((queues, clientId) => queues.nack(receipts, clientId))
   }
 
   /** Sets the end of leases to `leaseMs` from now. */
-  extend(receipts: readonly string[], leaseMs: number): Promise<Settlement> {
+  extend(receipts: readonly string[], leaseMs: number): Promise<SettleResult> {
     return this.#settle((queues, clientId) => {
       assertInteger('leaseMs', leaseMs, 1)
       return queues.extend(receipts, clientId, leaseMs)
     })
   }
 
-  #settle(call: (queues: Access['engine']['queues'], clientId: string) => Promise<Settlement>): Promise<Settlement> {
+  #settle(
+    call: (queues: Access['engine']['queues'], clientId: string) => Promise<SettleResult>,
+  ): Promise<SettleResult> {
     const access = this.#access
     return access.run('settle', 'queues', '', async () => call(access.engine.queues, access.caller.clientId))
   }

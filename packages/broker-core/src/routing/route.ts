@@ -21,7 +21,7 @@ export const MAX_COPIES = 256
 const PLAIN = { delayMs: 0, expirationMs: 0, maxReceiveCount: 0, deadLetterQueue: '' } as const
 
 /** What the routing of a message needs of the handle that it was sent through. */
-export interface Sender {
+export interface CopySender {
   readonly engine: Engine
   readonly observers: Observers
   readonly caller: Caller
@@ -30,7 +30,7 @@ export interface Sender {
 }
 
 /** A message that the engine has accepted. */
-export interface Accepted extends RoutingPlace {
+export interface AcceptedMessage extends RoutingPlace {
   readonly message: OutgoingMessage
   /** The message's id; that of the first send when this one was a duplicate. */
   readonly id: string
@@ -57,7 +57,7 @@ interface Plan {
  * Copies an accepted message to the targets of every rule that matches it, and the copies likewise. Resolves when all
  * copies are durable and never rejects: what fails is told to the observers. Internal channels take no part.
  */
-export function routeMessage(table: RoutingTable, sender: Sender, accepted: Accepted): Promise<void> {
+export function routeMessage(table: RoutingTable, sender: CopySender, accepted: AcceptedMessage): Promise<void> {
   if (isReservedChannel(accepted.channel)) return Promise.resolve()
   return new Journey(table, sender, accepted).run()
 }
@@ -68,8 +68,8 @@ export function routeMessage(table: RoutingTable, sender: Sender, accepted: Acce
  */
 class Journey {
   readonly #table: RoutingTable
-  readonly #sender: Sender
-  readonly #origin: Accepted
+  readonly #sender: CopySender
+  readonly #origin: AcceptedMessage
   /** Every channel that holds the message, or is about to: none gets it twice. */
   readonly #reached = new Set<string>()
   /** The rules that have matched, by index. */
@@ -78,7 +78,7 @@ class Journey {
   readonly #unclear = new Set<number>()
   #copies = 0
 
-  constructor(table: RoutingTable, sender: Sender, origin: Accepted) {
+  constructor(table: RoutingTable, sender: CopySender, origin: AcceptedMessage) {
     this.#table = table
     this.#sender = sender
     this.#origin = origin
@@ -181,17 +181,17 @@ class Journey {
    * are there are told by the id of the first send, which no sender can choose. Plain events are not published again.
    */
   async #write({ type, channel }: RoutingPlace, message: OutgoingMessage): Promise<boolean> {
-    const { queues, logs, topics } = this.#sender.engine
+    const { queues, eventsStore, events } = this.#sender.engine
     const { id, duplicate, message: original } = this.#origin
     const again = original.tags['message_id'] ? { deduplicationId: `routed ${id}` } : {}
     if (type === 'events') {
-      if (!duplicate) await topics.publish(channel, message)
+      if (!duplicate) await events.publish(channel, message)
       return !duplicate
     }
     const stored =
       type === 'queues'
         ? await queues.send(channel, { ...message, ...PLAIN, ...again })
-        : await logs.append(channel, { ...message, ...again })
+        : await eventsStore.append(channel, { ...message, ...again })
     return !stored.duplicate
   }
 

@@ -4,7 +4,7 @@ import type { ChannelType } from '../channel.ts'
 import { CHANNEL_TYPES } from '../channel.ts'
 import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
-import { logged, outgoing, queued, receiveOne, reply, text } from './messages.ts'
+import { storedEvent, outgoing, queued, receiveOne, reply, text } from './messages.ts'
 import { Inbox, PATIENCE_MS } from './waiting.ts'
 
 /** Names that rule C1 allows and that a careless storage or transport would garble, each unique by its beginning. */
@@ -50,9 +50,9 @@ export const channelNameCases: readonly ContractCase[] = [
 
   contractCase('C1 - channels: logs of any name are told apart', async ({ engine, channel }) => {
     const all = names(channel('l'))
-    await Promise.all(all.map((name) => engine.logs.append(name, logged(name))))
+    await Promise.all(all.map((name) => engine.eventsStore.append(name, storedEvent(name))))
     for (const name of all) {
-      const entries = await engine.logs.read(name, { maxMessages: 10 })
+      const entries = await engine.eventsStore.read(name, { maxMessages: 10 })
       assert.deepEqual(
         entries.map((entry) => [entry.channel, text(entry), entry.sequence]),
         [[name, name, 1]],
@@ -65,11 +65,11 @@ export const channelNameCases: readonly ContractCase[] = [
     const inboxes = await Promise.all(
       all.map(async (name) => {
         const inbox = new Inbox<readonly [string, string]>()
-        await engine.topics.subscribe(name, {}, (event) => inbox.push([event.channel, text(event)]))
+        await engine.events.subscribe(name, {}, (event) => inbox.push([event.channel, text(event)]))
         return inbox
       }),
     )
-    for (const name of all) await engine.topics.publish(name, outgoing(name))
+    for (const name of all) await engine.events.publish(name, outgoing(name))
     for (const [i, inbox] of inboxes.entries()) {
       await inbox.take(1)
       assert.deepEqual(inbox.items, [[all[i], all[i]]])

@@ -8,7 +8,7 @@ import {
   appendAll,
   assertNothingDue,
   CONSUMER,
-  logged,
+  storedEvent,
   LONG_LEASE_MS,
   numbered,
   outgoing,
@@ -35,14 +35,14 @@ export const channelCases: readonly ContractCase[] = [
   contractCase('C1 - channels: what is sent to one type does not reach another', async ({ engine, channel }) => {
     const name = channel('apart')
     const events = new Inbox<string>()
-    await engine.topics.subscribe(name, {}, (event) => events.push(text(event)))
+    await engine.events.subscribe(name, {}, (event) => events.push(text(event)))
     await engine.queues.send(name, queued('queue'))
-    await engine.logs.append(name, logged('log'))
-    await engine.topics.publish(name, outgoing('topic'))
+    await engine.eventsStore.append(name, storedEvent('log'))
+    await engine.events.publish(name, outgoing('topic'))
     assert.deepEqual(await events.take(1), ['topic'])
     assert.equal(text((await receiveOne(engine, name)).message), 'queue')
     await assertNothingDue(engine, name)
-    assert.equal((await engine.logs.read(name, { maxMessages: 10 })).length, 1)
+    assert.equal((await engine.eventsStore.read(name, { maxMessages: 10 })).length, 1)
   }),
 
   contractCase('channels - create says whether the channel is new', async ({ engine, channel }) => {
@@ -59,7 +59,7 @@ export const channelCases: readonly ContractCase[] = [
       )
       assert.equal(state.lastActivity, 0, 'there was none yet')
       assert.equal(state.queue !== undefined, type === 'queues')
-      assert.equal(state.log !== undefined, type === 'events_store')
+      assert.equal(state.eventsStore !== undefined, type === 'events_store')
     }
   }),
 
@@ -71,15 +71,15 @@ export const channelCases: readonly ContractCase[] = [
       { ...(await engine.channels.info('queues', name))?.queue },
       { waiting: 0, delayed: 0, inFlight: 0, bytes: 0, deadLettered: 0, expired: 0 },
     )
-    const log = (await engine.channels.info('events_store', name))?.log
-    assert.deepEqual([log?.firstSequence, log?.lastSequence, log?.entries, log?.bytes], [0, 0, 0, 0])
+    const store = (await engine.channels.info('events_store', name))?.eventsStore
+    assert.deepEqual([store?.firstSequence, store?.lastSequence, store?.entries, store?.bytes], [0, 0, 0, 0])
   }),
 
   contractCase('C1 - channels: a first message makes the channel', async ({ engine, channel }) => {
     const name = channel('first-use')
     await engine.queues.send(name, queued('x'))
-    await engine.logs.append(name, logged('x'))
-    await engine.topics.publish(name, outgoing('x'))
+    await engine.eventsStore.append(name, storedEvent('x'))
+    await engine.events.publish(name, outgoing('x'))
     for (const type of ['queues', 'events_store', 'events'] as const) {
       assert.equal((await engine.channels.info(type, name))?.incoming, 1)
       assert.equal(await engine.channels.create(type, name), false)
@@ -94,10 +94,10 @@ export const channelCases: readonly ContractCase[] = [
     async ({ engine, channel }) => {
       const name = channel('subscribed')
       const subscriptions = [
-        await engine.topics.subscribe(name, {}, () => {}),
-        await engine.logs.subscribe(name, { from: 'new' }, {}, () => {}),
+        await engine.events.subscribe(name, {}, () => {}),
+        await engine.eventsStore.subscribe(name, { from: 'new' }, {}, () => {}),
         await engine.requests.serve('commands', name, {}, async () => reply('x')),
-        await engine.topics.subscribe(`${name}.*`, {}, () => {}),
+        await engine.events.subscribe(`${name}.*`, {}, () => {}),
       ]
       for (const type of ['events', 'events_store', 'commands'] as const) {
         await eventually(async () => {
@@ -118,9 +118,9 @@ export const channelCases: readonly ContractCase[] = [
     const name = channel('read')
     await engine.queues.receive(name, { maxMessages: 1, waitMs: 50, leaseMs: LONG_LEASE_MS, clientId: CONSUMER })
     await engine.queues.peek(name, { maxMessages: 1 })
-    await engine.logs.read(name, { maxMessages: 1 })
-    await engine.logs.readLatest(name, { maxMessages: 1 })
-    await engine.logs.getLast(name, 'key')
+    await engine.eventsStore.read(name, { maxMessages: 1 })
+    await engine.eventsStore.readLatest(name, { maxMessages: 1 })
+    await engine.eventsStore.getLast(name, 'key')
     assert.equal(await engine.queues.purge(name), 0)
     for (const type of CHANNEL_TYPES) {
       assert.equal(await engine.channels.info(type, name), undefined)
@@ -137,7 +137,7 @@ export const channelCases: readonly ContractCase[] = [
     const names = ['b', 'a', 'c.d', 'B', 'a.b', '10', '9'].map((name) => `${root}.${name}`)
     for (const name of names) await engine.channels.create('queues', name)
     for (const name of names.slice(0, 3)) await engine.channels.create('events', name)
-    await engine.logs.append(`${root}.log`, logged('x'))
+    await engine.eventsStore.append(`${root}.log`, storedEvent('x'))
     const listed = async (type?: (typeof CHANNEL_TYPES)[number]) =>
       (await engine.channels.list(type)).filter(({ name }) => name.startsWith(root))
     assert.deepEqual(
@@ -163,7 +163,7 @@ export const channelCases: readonly ContractCase[] = [
     const name = channel('agree')
     await sendAll(engine, name, numbered(3))
     await receiveOne(engine, name)
-    await engine.logs.append(name, logged('x'))
+    await engine.eventsStore.append(name, storedEvent('x'))
     const own = (all: readonly ChannelName[]) =>
       all.filter((each) => each.name === name).map((each) => `${each.type} ${each.name}`)
     assert.deepEqual(own(await engine.channels.names()), [`queues ${name}`, `events_store ${name}`])
@@ -184,7 +184,7 @@ export const channelCases: readonly ContractCase[] = [
 
   contractCase('M8 - channels: the engine lists the broker’s own channels as well', async ({ engine, channel }) => {
     const name = `_AGENTS_.${channel('own')}`
-    await engine.logs.append(name, logged('x'))
+    await engine.eventsStore.append(name, storedEvent('x'))
     assert.ok((await engine.channels.list('events_store')).some((state) => state.name === name))
   }),
 
@@ -207,20 +207,20 @@ export const channelCases: readonly ContractCase[] = [
   }),
 
   contractCase('channels - a deleted log is gone with all it holds, and begins anew', async ({ engine, channel }) => {
-    const log = channel('delete-log')
-    await engine.channels.create('events_store', log, { compacted: true })
-    await engine.logs.append(log, logged('x', { key: 'a' }))
-    await engine.logs.append(log, logged('y', { key: 'b' }))
-    assert.equal(await engine.channels.delete('events_store', log), true)
-    assert.deepEqual(await engine.logs.read(log, { maxMessages: 10 }), [])
-    assert.equal(await engine.logs.getLast(log, 'a'), undefined)
-    await appendAll(engine, log, ['anew'])
-    const [entry] = await engine.logs.read(log, { maxMessages: 10 })
+    const store = channel('delete-log')
+    await engine.channels.create('events_store', store, { compacted: true })
+    await engine.eventsStore.append(store, storedEvent('x', { key: 'a' }))
+    await engine.eventsStore.append(store, storedEvent('y', { key: 'b' }))
+    assert.equal(await engine.channels.delete('events_store', store), true)
+    assert.deepEqual(await engine.eventsStore.read(store, { maxMessages: 10 }), [])
+    assert.equal(await engine.eventsStore.getLast(store, 'a'), undefined)
+    await appendAll(engine, store, ['anew'])
+    const [entry] = await engine.eventsStore.read(store, { maxMessages: 10 })
     assert.deepEqual([entry?.sequence, entry && text(entry)], [1, 'anew'])
-    assert.equal(await engine.logs.getLast(log, 'a'), undefined)
-    await engine.logs.append(log, logged('1', { key: 'k' }))
-    await engine.logs.append(log, logged('2', { key: 'k' }))
-    assert.equal((await engine.logs.read(log, { maxMessages: 10 })).length, 3, 'it is not compacted any more')
+    assert.equal(await engine.eventsStore.getLast(store, 'a'), undefined)
+    await engine.eventsStore.append(store, storedEvent('1', { key: 'k' }))
+    await engine.eventsStore.append(store, storedEvent('2', { key: 'k' }))
+    assert.equal((await engine.eventsStore.read(store, { maxMessages: 10 })).length, 3, 'it is not compacted any more')
   }),
 
   contractCase('channels - who waits at a deleted queue gets what is sent to it anew', async ({ engine, channel }) => {
@@ -236,13 +236,13 @@ export const channelCases: readonly ContractCase[] = [
   contractCase(
     'channels - a subscription to events goes on when the channel is deleted',
     async ({ engine, channel }) => {
-      const topic = channel('delete-topic')
+      const name = channel('delete-topic')
       const inbox = new Inbox<string>()
-      await engine.topics.subscribe(topic, {}, (event) => inbox.push(text(event)))
-      await engine.topics.publish(topic, outgoing('before'))
+      await engine.events.subscribe(name, {}, (event) => inbox.push(text(event)))
+      await engine.events.publish(name, outgoing('before'))
       await inbox.take(1)
-      await engine.channels.delete('events', topic)
-      await engine.topics.publish(topic, outgoing('after'))
+      await engine.channels.delete('events', name)
+      await engine.events.publish(name, outgoing('after'))
       assert.deepEqual(await inbox.take(2), ['before', 'after'])
     },
   ),

@@ -3,139 +3,145 @@ import assert from 'node:assert/strict'
 import type { Engine } from '../engine.ts'
 import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
-import { follow } from './log-subscriptions.ts'
-import { logged, text, texts } from './messages.ts'
+import { follow } from './events-store-subscriptions.ts'
+import { storedEvent, text, texts } from './messages.ts'
 import { eventually, rejectsWith } from './waiting.ts'
 
-async function put(engine: Engine, log: string, key: string, body: string, expectLastOfKey?: number): Promise<number> {
-  const { sequence } = await engine.logs.append(
-    log,
-    logged(body, { key, ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }) }),
+async function put(
+  engine: Engine,
+  store: string,
+  key: string,
+  body: string,
+  expectLastOfKey?: number,
+): Promise<number> {
+  const { sequence } = await engine.eventsStore.append(
+    store,
+    storedEvent(body, { key, ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }) }),
   )
   return sequence
 }
 
-async function all(engine: Engine, log: string): Promise<[number, string][]> {
-  const entries = await engine.logs.read(log, { maxMessages: 1_000 })
+async function all(engine: Engine, store: string): Promise<[number, string][]> {
+  const entries = await engine.eventsStore.read(store, { maxMessages: 1_000 })
   return entries.map((entry) => [entry.sequence, text(entry)])
 }
 
 /** Compacted logs: the last entry of each key. */
 export const compactionCases: readonly ContractCase[] = [
   contractCase('compaction - a compacted log keeps the last entry of each key', async ({ engine, channel }) => {
-    const log = channel('keeps')
-    assert.equal(await engine.channels.create('events_store', log, { compacted: true }), true)
-    assert.equal(await put(engine, log, 'a', 'a1'), 1)
-    assert.equal(await put(engine, log, 'b', 'b1'), 2)
-    assert.equal(await put(engine, log, 'a', 'a2'), 3)
-    assert.equal(await put(engine, log, 'c', 'c1'), 4)
-    assert.equal(await put(engine, log, 'a', 'a3'), 5)
+    const store = channel('keeps')
+    assert.equal(await engine.channels.create('events_store', store, { compacted: true }), true)
+    assert.equal(await put(engine, store, 'a', 'a1'), 1)
+    assert.equal(await put(engine, store, 'b', 'b1'), 2)
+    assert.equal(await put(engine, store, 'a', 'a2'), 3)
+    assert.equal(await put(engine, store, 'c', 'c1'), 4)
+    assert.equal(await put(engine, store, 'a', 'a3'), 5)
     await eventually(async () => {
-      assert.deepEqual(await all(engine, log), [
+      assert.deepEqual(await all(engine, store), [
         [2, 'b1'],
         [4, 'c1'],
         [5, 'a3'],
       ])
     })
-    assert.deepEqual(texts(await engine.logs.readLatest(log, { maxMessages: 10 })), ['a3', 'c1', 'b1'])
-    const state = (await engine.channels.info('events_store', log))?.log
+    assert.deepEqual(texts(await engine.eventsStore.readLatest(store, { maxMessages: 10 })), ['a3', 'c1', 'b1'])
+    const state = (await engine.channels.info('events_store', store))?.eventsStore
     assert.deepEqual([state?.firstSequence, state?.lastSequence, state?.entries], [2, 5, 3])
   }),
 
   contractCase('compaction - entries without a key are all kept', async ({ engine, channel }) => {
-    const log = channel('keyless')
-    await engine.channels.create('events_store', log, { compacted: true })
-    await engine.logs.append(log, logged('x'))
-    await put(engine, log, 'a', 'a1')
-    await engine.logs.append(log, logged('y'))
-    await put(engine, log, 'a', 'a2')
-    await engine.logs.append(log, logged('z'))
+    const store = channel('keyless')
+    await engine.channels.create('events_store', store, { compacted: true })
+    await engine.eventsStore.append(store, storedEvent('x'))
+    await put(engine, store, 'a', 'a1')
+    await engine.eventsStore.append(store, storedEvent('y'))
+    await put(engine, store, 'a', 'a2')
+    await engine.eventsStore.append(store, storedEvent('z'))
     await eventually(async () => {
       assert.deepEqual(
-        (await all(engine, log)).map(([, body]) => body),
+        (await all(engine, store)).map(([, body]) => body),
         ['x', 'y', 'a2', 'z'],
       )
     })
   }),
 
   contractCase('compaction - a log that is not compacted keeps every entry of a key', async ({ engine, channel }) => {
-    const log = channel('plain')
-    await put(engine, log, 'a', 'a1')
-    await put(engine, log, 'a', 'a2')
-    assert.deepEqual(await all(engine, log), [
+    const store = channel('plain')
+    await put(engine, store, 'a', 'a1')
+    await put(engine, store, 'a', 'a2')
+    assert.deepEqual(await all(engine, store), [
       [1, 'a1'],
       [2, 'a2'],
     ])
-    const [entry] = await engine.logs.read(log, { maxMessages: 1 })
+    const [entry] = await engine.eventsStore.read(store, { maxMessages: 1 })
     assert.equal(entry?.key, 'a')
   }),
 
   contractCase(
     'compaction - getLast gives the last entry of a key, and nothing for one never written',
     async ({ engine, channel }) => {
-      const log = channel('get-last')
-      await engine.channels.create('events_store', log, { compacted: true })
-      await put(engine, log, 'a', 'a1')
-      await put(engine, log, 'a', 'a2')
-      await engine.logs.append(log, logged('keyless'))
-      const entry = await engine.logs.getLast(log, 'a')
+      const store = channel('get-last')
+      await engine.channels.create('events_store', store, { compacted: true })
+      await put(engine, store, 'a', 'a1')
+      await put(engine, store, 'a', 'a2')
+      await engine.eventsStore.append(store, storedEvent('keyless'))
+      const entry = await engine.eventsStore.getLast(store, 'a')
       assert.ok(entry)
       assert.deepEqual([text(entry), entry.sequence, entry.key, entry.tombstone], ['a2', 2, 'a', undefined])
-      assert.equal(entry.channel, log)
-      assert.equal(await engine.logs.getLast(log, 'b'), undefined)
-      assert.equal(await engine.logs.getLast(log, ''), undefined)
+      assert.equal(entry.channel, store)
+      assert.equal(await engine.eventsStore.getLast(store, 'b'), undefined)
+      assert.equal(await engine.eventsStore.getLast(store, ''), undefined)
     },
   ),
 
   isolatedCase('compaction - keys may hold any characters and are told apart exactly', async ({ engine, channel }) => {
-    const log = channel('keys')
-    await engine.channels.create('events_store', log, { compacted: true })
+    const store = channel('keys')
+    await engine.channels.create('events_store', store, { compacted: true })
     const keys = ['a', 'A', 'a ', 'a.b', 'a/b', '*', '>', '__proto__', 'größe 🙂', 'x'.repeat(200), 'a\nb']
-    for (const key of keys) await put(engine, log, key, `of ${key}`)
+    for (const key of keys) await put(engine, store, key, `of ${key}`)
     for (const key of keys) {
-      const entry = await engine.logs.getLast(log, key)
+      const entry = await engine.eventsStore.getLast(store, key)
       assert.equal(entry && text(entry), `of ${key}`)
       assert.equal(entry?.key, key)
     }
-    assert.equal((await all(engine, log)).length, keys.length)
+    assert.equal((await all(engine, store)).length, keys.length)
   }),
 
   contractCase(
     'compaction - an append that expects another last entry conflicts and writes nothing',
     async ({ engine, channel }) => {
-      const log = channel('conflict')
-      await engine.channels.create('events_store', log, { compacted: true })
-      const first = await put(engine, log, 'a', 'a1', 0)
-      const error = await rejectsWith('CONFLICT', put(engine, log, 'a', 'too late', 0))
+      const store = channel('conflict')
+      await engine.channels.create('events_store', store, { compacted: true })
+      const first = await put(engine, store, 'a', 'a1', 0)
+      const error = await rejectsWith('CONFLICT', put(engine, store, 'a', 'too late', 0))
       assert.equal(error.details['key'], 'a')
       assert.equal(error.details['last'], first)
-      await rejectsWith('CONFLICT', put(engine, log, 'a', 'ahead', first + 1))
-      await rejectsWith('CONFLICT', put(engine, log, 'b', 'of nothing', first))
-      assert.deepEqual(await all(engine, log), [[1, 'a1']])
-      const second = await put(engine, log, 'a', 'a2', first)
+      await rejectsWith('CONFLICT', put(engine, store, 'a', 'ahead', first + 1))
+      await rejectsWith('CONFLICT', put(engine, store, 'b', 'of nothing', first))
+      assert.deepEqual(await all(engine, store), [[1, 'a1']])
+      const second = await put(engine, store, 'a', 'a2', first)
       assert.equal(second, 2, 'a conflict takes no sequence')
-      await rejectsWith('CONFLICT', put(engine, log, 'a', 'too late', first))
+      await rejectsWith('CONFLICT', put(engine, store, 'a', 'too late', first))
     },
   ),
 
   contractCase('compaction - what happens to other keys is no conflict', async ({ engine, channel }) => {
-    const log = channel('other-keys')
-    await engine.channels.create('events_store', log, { compacted: true })
-    const first = await put(engine, log, 'a', 'a1', 0)
-    await put(engine, log, 'b', 'b1', 0)
-    await engine.logs.append(log, logged('keyless'))
-    assert.equal(await put(engine, log, 'a', 'a2', first), 4)
+    const store = channel('other-keys')
+    await engine.channels.create('events_store', store, { compacted: true })
+    const first = await put(engine, store, 'a', 'a1', 0)
+    await put(engine, store, 'b', 'b1', 0)
+    await engine.eventsStore.append(store, storedEvent('keyless'))
+    assert.equal(await put(engine, store, 'a', 'a2', first), 4)
   }),
 
   contractCase('compaction - of many who are first one is', async ({ engine, channel }) => {
-    const log = channel('race')
-    await engine.channels.create('events_store', log, { compacted: true })
+    const store = channel('race')
+    await engine.channels.create('events_store', store, { compacted: true })
     let last = 0
     for (let round = 0; round < 5; round += 1) {
       const outcomes = await Promise.all(
         Array.from({ length: 10 }, async (_, i) => {
           try {
-            return await put(engine, log, 'a', `${round} ${i}`, last)
+            return await put(engine, store, 'a', `${round} ${i}`, last)
           } catch (error) {
             await rejectsWith('CONFLICT', Promise.reject(error))
             return undefined
@@ -146,20 +152,20 @@ export const compactionCases: readonly ContractCase[] = [
       assert.equal(winners.length, 1)
       last = winners[0] ?? 0
     }
-    assert.equal((await engine.logs.getLast(log, 'a'))?.sequence, last)
+    assert.equal((await engine.eventsStore.getLast(store, 'a'))?.sequence, last)
   }),
 
   contractCase('compaction - a tombstone takes a key’s place and is seen', async ({ engine, channel }) => {
-    const log = channel('tombstone')
-    await engine.channels.create('events_store', log, { compacted: true })
-    await put(engine, log, 'a', 'a1')
-    await put(engine, log, 'b', 'b1')
-    const { sequence } = await engine.logs.append(log, logged('', { key: 'a', tombstone: true }))
+    const store = channel('tombstone')
+    await engine.channels.create('events_store', store, { compacted: true })
+    await put(engine, store, 'a', 'a1')
+    await put(engine, store, 'b', 'b1')
+    const { sequence } = await engine.eventsStore.append(store, storedEvent('', { key: 'a', tombstone: true }))
     assert.equal(sequence, 3)
-    const last = await engine.logs.getLast(log, 'a')
+    const last = await engine.eventsStore.getLast(store, 'a')
     assert.deepEqual([last?.sequence, last?.tombstone, last?.key], [3, true, 'a'])
     await eventually(async () => {
-      const entries = await engine.logs.read(log, { maxMessages: 10 })
+      const entries = await engine.eventsStore.read(store, { maxMessages: 10 })
       assert.deepEqual(
         entries.map((entry) => [entry.sequence, entry.tombstone]),
         [
@@ -171,60 +177,60 @@ export const compactionCases: readonly ContractCase[] = [
   }),
 
   contractCase('compaction - a tombstone is the last entry that an append must expect', async ({ engine, channel }) => {
-    const log = channel('tombstone-expected')
-    await engine.channels.create('events_store', log, { compacted: true })
-    const first = await put(engine, log, 'a', 'a1', 0)
-    const { sequence } = await engine.logs.append(
-      log,
-      logged('', { key: 'a', tombstone: true, expectLastOfKey: first }),
+    const store = channel('tombstone-expected')
+    await engine.channels.create('events_store', store, { compacted: true })
+    const first = await put(engine, store, 'a', 'a1', 0)
+    const { sequence } = await engine.eventsStore.append(
+      store,
+      storedEvent('', { key: 'a', tombstone: true, expectLastOfKey: first }),
     )
-    await rejectsWith('CONFLICT', put(engine, log, 'a', 'a2', 0))
-    await rejectsWith('CONFLICT', put(engine, log, 'a', 'a2', first))
-    assert.equal(await put(engine, log, 'a', 'a2', sequence), 3)
-    assert.equal((await engine.logs.getLast(log, 'a'))?.tombstone, undefined)
+    await rejectsWith('CONFLICT', put(engine, store, 'a', 'a2', 0))
+    await rejectsWith('CONFLICT', put(engine, store, 'a', 'a2', first))
+    assert.equal(await put(engine, store, 'a', 'a2', sequence), 3)
+    assert.equal((await engine.eventsStore.getLast(store, 'a'))?.tombstone, undefined)
   }),
 
   contractCase(
     'C5 - compaction: a retry with the same id is a duplicate, not a conflict',
     async ({ engine, channel }) => {
-      const log = channel('retry')
-      await engine.channels.create('events_store', log, { compacted: true })
+      const store = channel('retry')
+      await engine.channels.create('events_store', store, { compacted: true })
       const more = { key: 'a', expectLastOfKey: 0, deduplicationId: 'once' }
-      const first = await engine.logs.append(log, logged('a1', more))
-      const again = await engine.logs.append(log, logged('a1', more))
+      const first = await engine.eventsStore.append(store, storedEvent('a1', more))
+      const again = await engine.eventsStore.append(store, storedEvent('a1', more))
       assert.deepEqual([first.duplicate, again.duplicate, again.sequence], [false, true, first.sequence])
     },
   ),
 
   contractCase('compaction - a follower sees the last of each key, then every change', async ({ engine, channel }) => {
-    const log = channel('follow')
-    await engine.channels.create('events_store', log, { compacted: true })
+    const store = channel('follow')
+    await engine.channels.create('events_store', store, { compacted: true })
     for (const [key, body] of [
       ['a', 'a1'],
       ['b', 'b1'],
       ['a', 'a2'],
     ] as const) {
-      await put(engine, log, key, body)
+      await put(engine, store, key, body)
     }
-    await eventually(async () => assert.equal((await all(engine, log)).length, 2))
-    const { inbox } = await follow(engine, log, { from: 'first' })
+    await eventually(async () => assert.equal((await all(engine, store)).length, 2))
+    const { inbox } = await follow(engine, store, { from: 'first' })
     assert.deepEqual(texts(await inbox.take(2)), ['b1', 'a2'])
-    await put(engine, log, 'b', 'b2')
+    await put(engine, store, 'b', 'b2')
     await inbox.take(3)
-    await engine.logs.append(log, logged('', { key: 'a', tombstone: true }))
+    await engine.eventsStore.append(store, storedEvent('', { key: 'a', tombstone: true }))
     const [, , change, deletion] = await inbox.take(4)
     assert.deepEqual([change?.key, change && text(change), change?.sequence], ['b', 'b2', 4])
     assert.deepEqual([deletion?.key, deletion?.tombstone, deletion?.sequence], ['a', true, 5])
   }),
 
   contractCase('compaction - two who follow while keys change agree in the end', async ({ engine, channel }) => {
-    const log = channel('agree')
-    await engine.channels.create('events_store', log, { compacted: true })
+    const store = channel('agree')
+    await engine.channels.create('events_store', store, { compacted: true })
     const views = await Promise.all(
       [1, 2].map(async () => {
         const view = new Map<string, number>()
         let previous = 0
-        await engine.logs.subscribe(log, { from: 'first' }, {}, (entry) => {
+        await engine.eventsStore.subscribe(store, { from: 'first' }, {}, (entry) => {
           assert.ok(entry.sequence > previous, 'sequences only grow')
           previous = entry.sequence
           view.set(entry.key ?? '', entry.sequence)
@@ -234,9 +240,9 @@ export const compactionCases: readonly ContractCase[] = [
     )
     const keys = ['a', 'b', 'c', 'd', 'e']
     for (let round = 0; round < 20; round += 1) {
-      await Promise.all(keys.map((key) => put(engine, log, key, `${round}`)))
+      await Promise.all(keys.map((key) => put(engine, store, key, `${round}`)))
     }
-    const entries = await engine.logs.read(log, { maxMessages: 1_000 })
+    const entries = await engine.eventsStore.read(store, { maxMessages: 1_000 })
     const expected = new Map(entries.map(({ key = '', sequence }) => [key, sequence]))
     assert.equal(expected.size, keys.length)
     for (const view of views) {
@@ -245,18 +251,18 @@ export const compactionCases: readonly ContractCase[] = [
   }),
 
   isolatedCase('compaction - keys, sequences and tombstones are kept over a restart', async (context) => {
-    const log = context.channel('restart')
-    await context.engine.channels.create('events_store', log, { compacted: true })
-    await put(context.engine, log, 'a', 'a1')
-    await put(context.engine, log, 'a', 'a2')
-    await put(context.engine, log, 'b', 'b1')
-    await context.engine.logs.append(log, logged('', { key: 'b', tombstone: true }))
+    const store = context.channel('restart')
+    await context.engine.channels.create('events_store', store, { compacted: true })
+    await put(context.engine, store, 'a', 'a1')
+    await put(context.engine, store, 'a', 'a2')
+    await put(context.engine, store, 'b', 'b1')
+    await context.engine.eventsStore.append(store, storedEvent('', { key: 'b', tombstone: true }))
     await context.restart()
     const { engine } = context
-    assert.equal((await engine.logs.getLast(log, 'a'))?.sequence, 2)
-    assert.equal((await engine.logs.getLast(log, 'b'))?.tombstone, true)
-    await rejectsWith('CONFLICT', put(engine, log, 'a', 'x', 0))
-    assert.equal(await put(engine, log, 'a', 'a3', 2), 5)
-    await eventually(async () => assert.equal((await all(engine, log)).length, 2))
+    assert.equal((await engine.eventsStore.getLast(store, 'a'))?.sequence, 2)
+    assert.equal((await engine.eventsStore.getLast(store, 'b'))?.tombstone, true)
+    await rejectsWith('CONFLICT', put(engine, store, 'a', 'x', 0))
+    assert.equal(await put(engine, store, 'a', 'a3', 2), 5)
+    await eventually(async () => assert.equal((await all(engine, store)).length, 2))
   }),
 ]

@@ -12,9 +12,9 @@ export interface ContractEngineOptions {
   /** For every queue (C4); 0 is no limit. */
   readonly queueMaxBytes?: number
   /** Retention of every events store, in milliseconds; 0 keeps all. */
-  readonly logMaxAgeMs?: number
+  readonly eventsStoreMaxAgeMs?: number
   /** Retention of every events store; 0 keeps all. */
-  readonly logMaxBytes?: number
+  readonly eventsStoreMaxBytes?: number
 }
 
 /** An engine under test. */

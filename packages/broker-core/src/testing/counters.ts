@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 
 import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
-import { appendAll, CONSUMER, logged, numbered, outgoing, queued, receiveOne, reply, sendAll } from './messages.ts'
+import { appendAll, CONSUMER, storedEvent, numbered, outgoing, queued, receiveOne, reply, sendAll } from './messages.ts'
 import { eventually, Inbox, PATIENCE_MS, pause } from './waiting.ts'
 
 /** What an engine counts for each channel (C3). */
@@ -44,40 +44,43 @@ export const counterCases: readonly ContractCase[] = [
   contractCase(
     'C3 - counters: a log counts what it accepts and what its subscribers get',
     async ({ engine, channel }) => {
-      const log = channel('log')
-      await appendAll(engine, log, numbered(5))
+      const store = channel('log')
+      await appendAll(engine, store, numbered(5))
       const inbox = new Inbox<unknown>()
-      await engine.logs.subscribe(log, { from: 'first' }, {}, inbox.push)
+      await engine.eventsStore.subscribe(store, { from: 'first' }, {}, inbox.push)
       await inbox.take(5)
       await eventually(async () => {
-        const state = await engine.channels.info('events_store', log)
+        const state = await engine.channels.info('events_store', store)
         assert.equal(state?.incoming, 5)
         assert.ok((state?.outgoing ?? 0) >= 5)
         assert.equal(state?.subscribers, 1)
-        assert.deepEqual([state?.log?.firstSequence, state?.log?.lastSequence, state?.log?.entries], [1, 5, 5])
-        assert.ok((state?.log?.bytes ?? 0) >= 10)
+        assert.deepEqual(
+          [state?.eventsStore?.firstSequence, state?.eventsStore?.lastSequence, state?.eventsStore?.entries],
+          [1, 5, 5],
+        )
+        assert.ok((state?.eventsStore?.bytes ?? 0) >= 10)
       })
     },
   ),
 
   contractCase('C3 - counters: events count each delivery, and their subscribers', async ({ engine, channel }) => {
-    const topic = channel('topic')
+    const name = channel('topic')
     const inbox = new Inbox<unknown>()
     const subscriptions = [
-      await engine.topics.subscribe(topic, {}, inbox.push),
-      await engine.topics.subscribe(topic, {}, inbox.push),
+      await engine.events.subscribe(name, {}, inbox.push),
+      await engine.events.subscribe(name, {}, inbox.push),
     ]
-    await engine.topics.publish(topic, outgoing('x'.repeat(100)))
-    await engine.topics.publish(topic, outgoing('x'.repeat(100)))
+    await engine.events.publish(name, outgoing('x'.repeat(100)))
+    await engine.events.publish(name, outgoing('x'.repeat(100)))
     await inbox.take(4)
     await eventually(async () => {
-      const state = await engine.channels.info('events', topic)
+      const state = await engine.channels.info('events', name)
       assert.deepEqual([state?.incoming, state?.outgoing, state?.subscribers], [2, 4, 2])
       assert.ok((state?.incomingBytes ?? 0) >= 200 && (state?.outgoingBytes ?? 0) >= 400)
     })
     for (const subscription of subscriptions) await subscription.close()
     await eventually(async () => {
-      assert.equal((await engine.channels.info('events', topic))?.subscribers, 0)
+      assert.equal((await engine.channels.info('events', name))?.subscribers, 0)
     })
   }),
 
@@ -111,21 +114,21 @@ export const counterCases: readonly ContractCase[] = [
   }),
 
   contractCase('C3 - counters: a subscriber is activity until it leaves', async ({ engine, channel }) => {
-    const topic = channel('subscriber')
-    await engine.channels.create('events', topic)
-    const subscription = await engine.topics.subscribe(topic, {}, () => {})
+    const name = channel('subscriber')
+    await engine.channels.create('events', name)
+    const subscription = await engine.events.subscribe(name, {}, () => {})
     await pause(100)
     const leaving = Date.now()
     await subscription.close()
     await eventually(async () => {
-      const state = await engine.channels.info('events', topic)
+      const state = await engine.channels.info('events', name)
       assert.equal(state?.subscribers, 0)
       assert.ok(state && Math.abs(state.lastActivity - leaving) < 5_000)
     })
   }),
 
   isolatedCase('C3 - counters: those of stored types are kept over a restart', async (context) => {
-    const [queue, log] = [context.channel('queue'), context.channel('log')]
+    const [queue, store] = [context.channel('queue'), context.channel('log')]
     const deadLetterQueue = context.channel('dead')
     await context.engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
     await context.engine.queues.send(queue, queued('expires', { expirationMs: 1 }))
@@ -134,7 +137,7 @@ export const counterCases: readonly ContractCase[] = [
     await context.engine.queues.nack([receipt], CONSUMER)
     const second = await receiveOne(context.engine, queue)
     await context.engine.queues.ack([second.receipt], CONSUMER)
-    await context.engine.logs.append(log, logged('x'))
+    await context.engine.eventsStore.append(store, storedEvent('x'))
     const relevant = async (type: 'queues' | 'events_store', name: string) => {
       const state = await context.engine.channels.info(type, name)
       assert.ok(state)
@@ -147,17 +150,17 @@ export const counterCases: readonly ContractCase[] = [
         lastActivity,
         deadLettered: state.queue?.deadLettered,
         expired: state.queue?.expired,
-        log: state.log && { ...state.log },
+        store: state.eventsStore && { ...state.eventsStore },
       }
     }
     await eventually(async () => {
       const { incoming, outgoing, deadLettered, expired } = await relevant('queues', queue)
       assert.deepEqual([incoming, outgoing, deadLettered, expired], [3, 2, 1, 1])
     })
-    const before = [await relevant('queues', queue), await relevant('events_store', log)]
+    const before = [await relevant('queues', queue), await relevant('events_store', store)]
     await context.restart()
     await eventually(async () => {
-      assert.deepEqual([await relevant('queues', queue), await relevant('events_store', log)], before)
+      assert.deepEqual([await relevant('queues', queue), await relevant('events_store', store)], before)
     })
   }),
 ]

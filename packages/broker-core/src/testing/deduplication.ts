@@ -4,7 +4,7 @@ import { createBroker } from '../broker.ts'
 import { encodeText } from '../message.ts'
 import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
-import { assertNothingDue, CONSUMER, logged, queued, receiveMany, receiveOne, text, texts } from './messages.ts'
+import { assertNothingDue, CONSUMER, storedEvent, queued, receiveMany, receiveOne, text, texts } from './messages.ts'
 import { rejectsWith } from './waiting.ts'
 
 /** Idempotent sends (C5). */
@@ -133,47 +133,58 @@ export const deduplicationCases: readonly ContractCase[] = [
 
   contractCase("C5 - broker: a message_id swallows no other sender's message", async ({ engine, channel }) => {
     const { broker } = createBroker(engine)
-    const [queue, log] = [channel('queue'), channel('log')]
+    const [queue, store] = [channel('queue'), channel('log')]
     const input = { body: encodeText('x'), tags: { message_id: 'order 7' } }
     for (const duplicate of [false, true]) {
       for (const clientId of ['alice', 'alice 7', 'bob']) {
         const { queues, eventsStore } = broker.as({ clientId })
         assert.equal((await queues.send(queue, input)).duplicate, duplicate)
         assert.equal((await queues.sendBatch(queue, [input]))[0]?.duplicate, true)
-        assert.equal((await eventsStore.publish(log, input)).duplicate, duplicate)
+        assert.equal((await eventsStore.publish(store, input)).duplicate, duplicate)
       }
     }
     const senders = (await receiveMany(engine, queue, 3)).map(({ message }) => message.clientId)
     assert.deepEqual(senders, ['alice', 'alice 7', 'bob'])
-    assert.equal((await engine.logs.read(log, { maxMessages: 10 })).length, 3)
+    assert.equal((await engine.eventsStore.read(store, { maxMessages: 10 })).length, 3)
   }),
 
-  contractCase('C5 - logs: a second append with the same id writes nothing', async ({ engine, channel }) => {
-    const log = channel('again')
-    const first = await engine.logs.append(log, logged('x', { id: 'first', deduplicationId: 'a' }))
-    const second = await engine.logs.append(log, logged('y', { id: 'second', deduplicationId: 'a' }))
+  contractCase('C5 - events store: a second append with the same id writes nothing', async ({ engine, channel }) => {
+    const store = channel('again')
+    const first = await engine.eventsStore.append(store, storedEvent('x', { id: 'first', deduplicationId: 'a' }))
+    const second = await engine.eventsStore.append(store, storedEvent('y', { id: 'second', deduplicationId: 'a' }))
     assert.equal(first.duplicate, false)
     assert.deepEqual([second.id, second.sequence, second.duplicate], ['first', 1, true])
-    assert.equal((await engine.logs.append(log, logged('z'))).sequence, 2)
-    assert.deepEqual(texts(await engine.logs.read(log, { maxMessages: 10 })), ['x', 'z'])
+    assert.equal((await engine.eventsStore.append(store, storedEvent('z'))).sequence, 2)
+    assert.deepEqual(texts(await engine.eventsStore.read(store, { maxMessages: 10 })), ['x', 'z'])
   }),
 
-  contractCase('C5 - logs: of concurrent appends with one id one is written', async ({ engine, channel }) => {
-    const log = channel('race')
+  contractCase('C5 - events store: of concurrent appends with one id one is written', async ({ engine, channel }) => {
+    const store = channel('race')
     const results = await Promise.all(
-      Array.from({ length: 12 }, (_, i) => engine.logs.append(log, logged(`${i}`, { deduplicationId: 'same' }))),
+      Array.from({ length: 12 }, (_, i) =>
+        engine.eventsStore.append(store, storedEvent(`${i}`, { deduplicationId: 'same' })),
+      ),
     )
     assert.equal(results.filter(({ duplicate }) => !duplicate).length, 1)
     assert.deepEqual(new Set(results.map(({ sequence }) => sequence)), new Set([1]))
-    assert.equal((await engine.logs.read(log, { maxMessages: 100 })).length, 1)
+    assert.equal((await engine.eventsStore.read(store, { maxMessages: 100 })).length, 1)
   }),
 
-  isolatedCase('C5 - logs: ids are remembered over a restart, for each channel and type alone', async (context) => {
-    const [log, other] = [context.channel('restart'), context.channel('other')]
-    await context.engine.logs.append(log, logged('x', { deduplicationId: 'a' }))
-    await context.restart()
-    assert.equal((await context.engine.logs.append(log, logged('x', { deduplicationId: 'a' }))).duplicate, true)
-    assert.equal((await context.engine.logs.append(other, logged('x', { deduplicationId: 'a' }))).duplicate, false)
-    assert.equal((await context.engine.queues.send(log, queued('x', { deduplicationId: 'a' }))).duplicate, false)
-  }),
+  isolatedCase(
+    'C5 - events store: ids are remembered over a restart, for each channel and type alone',
+    async (context) => {
+      const [store, other] = [context.channel('restart'), context.channel('other')]
+      await context.engine.eventsStore.append(store, storedEvent('x', { deduplicationId: 'a' }))
+      await context.restart()
+      assert.equal(
+        (await context.engine.eventsStore.append(store, storedEvent('x', { deduplicationId: 'a' }))).duplicate,
+        true,
+      )
+      assert.equal(
+        (await context.engine.eventsStore.append(other, storedEvent('x', { deduplicationId: 'a' }))).duplicate,
+        false,
+      )
+      assert.equal((await context.engine.queues.send(store, queued('x', { deduplicationId: 'a' }))).duplicate, false)
+    },
+  ),
 ]

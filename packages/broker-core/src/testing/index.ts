@@ -8,9 +8,9 @@ import { deadLetterCases } from './dead-letters.ts'
 import { deduplicationCases } from './deduplication.ts'
 import { lifecycleCases } from './lifecycle.ts'
 import { limitCases } from './limits.ts'
-import { logGroupCases } from './log-groups.ts'
-import { logSubscriptionCases } from './log-subscriptions.ts'
-import { logCases } from './logs.ts'
+import { eventsStoreGroupCases } from './events-store-groups.ts'
+import { eventsStoreSubscriptionCases } from './events-store-subscriptions.ts'
+import { eventsStoreCases } from './events-store.ts'
 import { queueLeaseCases } from './queue-leases.ts'
 import { queuePeekCases } from './queue-peek.ts'
 import { queueReceiveCases } from './queue-receive.ts'
@@ -20,7 +20,7 @@ import { requestSubscriberCases } from './request-subscribers.ts'
 import { requestCases } from './requests.ts'
 import { restartCases } from './restart.ts'
 import { retentionCases } from './retention.ts'
-import { topicCases } from './topics.ts'
+import { eventCases } from './events.ts'
 
 export type { ContractCase, ContractEngine, ContractEngineOptions, ContractHarness } from './contract-case.ts'
 
@@ -37,10 +37,10 @@ export const engineContract: readonly ContractCase[] = [
   ...deadLetterCases,
   ...deduplicationCases,
   ...limitCases,
-  ...topicCases,
-  ...logCases,
-  ...logSubscriptionCases,
-  ...logGroupCases,
+  ...eventCases,
+  ...eventsStoreCases,
+  ...eventsStoreSubscriptionCases,
+  ...eventsStoreGroupCases,
   ...retentionCases,
   ...compactionCases,
   ...requestCases,

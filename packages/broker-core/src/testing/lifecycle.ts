@@ -7,7 +7,7 @@ import type { ContractCase } from './contract-case.ts'
 import {
   appendAll,
   CONSUMER,
-  logged,
+  storedEvent,
   numbered,
   outgoing,
   queued,
@@ -50,7 +50,7 @@ export const lifecycleCases: readonly ContractCase[] = [
     await sendAll(engine, two, numbered(2))
     await engine.queues.send(two, queued('delayed', { delayMs: 60_000 }))
     // The broker's own channels are none of the user's.
-    await engine.logs.append(`${RESERVED_PREFIX}${channel('log')}`, logged('x'))
+    await engine.eventsStore.append(`${RESERVED_PREFIX}${channel('log')}`, storedEvent('x'))
     await receiveOne(engine, one)
     await eventually(async () => {
       const { channels, queues, storeBytes } = await engine.stats()
@@ -76,7 +76,7 @@ export const lifecycleCases: readonly ContractCase[] = [
   isolatedCase('lifecycle - a closed engine refuses every call', async ({ engine, channel }) => {
     const name = channel('closed')
     await engine.queues.send(name, queued('x'))
-    await engine.logs.append(name, logged('x'))
+    await engine.eventsStore.append(name, storedEvent('x'))
     const { receipt } = await receiveOne(engine, name)
     await engine.close()
     const calls: Readonly<Record<string, () => Promise<unknown>>> = {
@@ -85,13 +85,13 @@ export const lifecycleCases: readonly ContractCase[] = [
       receive: () => receive(engine, name, { waitMs: 0 }),
       peek: () => engine.queues.peek(name, { maxMessages: 1 }),
       purge: () => engine.queues.purge(name),
-      publish: () => engine.topics.publish(name, outgoing('y')),
-      'topics.subscribe': () => engine.topics.subscribe(name, {}, () => {}),
-      append: () => engine.logs.append(name, logged('y')),
-      read: () => engine.logs.read(name, { maxMessages: 1 }),
-      readLatest: () => engine.logs.readLatest(name, { maxMessages: 1 }),
-      getLast: () => engine.logs.getLast(name, 'key'),
-      'logs.subscribe': () => engine.logs.subscribe(name, { from: 'first' }, {}, () => {}),
+      publish: () => engine.events.publish(name, outgoing('y')),
+      'events.subscribe': () => engine.events.subscribe(name, {}, () => {}),
+      append: () => engine.eventsStore.append(name, storedEvent('y')),
+      read: () => engine.eventsStore.read(name, { maxMessages: 1 }),
+      readLatest: () => engine.eventsStore.readLatest(name, { maxMessages: 1 }),
+      getLast: () => engine.eventsStore.getLast(name, 'key'),
+      'eventsStore.subscribe': () => engine.eventsStore.subscribe(name, { from: 'first' }, {}, () => {}),
       request: () => engine.requests.request('queries', name, outgoing('y'), { timeoutMs: 100 }),
       serve: () => engine.requests.serve('queries', name, {}, async () => reply('y')),
       create: () => engine.channels.create('queues', channel('more')),
@@ -143,13 +143,13 @@ export const lifecycleCases: readonly ContractCase[] = [
       const name = channel('subscriptions')
       await appendAll(engine, name, ['x'])
       const subscriptions = [
-        await engine.topics.subscribe(name, {}, () => {}),
-        await engine.topics.subscribe(`${name}.>`, { group: 'g' }, () => {}),
-        await engine.logs.subscribe(name, { from: 'new' }, {}, () => {}),
-        await engine.logs.subscribe(name, { from: 'first' }, { group: 'g' }, () => new Promise<void>(() => {})),
+        await engine.events.subscribe(name, {}, () => {}),
+        await engine.events.subscribe(`${name}.>`, { group: 'g' }, () => {}),
+        await engine.eventsStore.subscribe(name, { from: 'new' }, {}, () => {}),
+        await engine.eventsStore.subscribe(name, { from: 'first' }, { group: 'g' }, () => new Promise<void>(() => {})),
         await engine.requests.serve('queries', name, {}, async () => reply('x')),
       ]
-      const closed = await engine.topics.subscribe(name, {}, () => {})
+      const closed = await engine.events.subscribe(name, {}, () => {})
       await closed.close()
       await within(engine.close(), 'the engine to close')
       for (const subscription of subscriptions) {
@@ -163,16 +163,16 @@ export const lifecycleCases: readonly ContractCase[] = [
 
   isolatedCase('lifecycle - what was accepted before close is there afterwards', async (context) => {
     const queue = context.channel('accepted')
-    const log = context.channel('accepted')
+    const store = context.channel('accepted')
     const sends = numbered(50).map((body) => context.engine.queues.send(queue, queued(body)))
-    const appends = numbered(50).map((body) => context.engine.logs.append(log, logged(body)))
+    const appends = numbered(50).map((body) => context.engine.eventsStore.append(store, storedEvent(body)))
     const outcomes = Promise.allSettled([...sends, ...appends])
     await context.restart()
     const settled = await within(outcomes, 'every call to end')
     const accepted = (from: number) =>
       settled.slice(from, from + 50).filter(({ status }) => status === 'fulfilled').length
     const kept = (await context.engine.queues.peek(queue, { maxMessages: 100 })).length
-    const entries = (await context.engine.logs.read(log, { maxMessages: 100 })).length
+    const entries = (await context.engine.eventsStore.read(store, { maxMessages: 100 })).length
     assert.ok(kept >= accepted(0), `${accepted(0)} messages were accepted, ${kept} are there`)
     assert.ok(entries >= accepted(50), `${accepted(50)} entries were accepted, ${entries} are there`)
   }),

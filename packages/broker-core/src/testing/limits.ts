@@ -6,7 +6,7 @@ import type { ContractCase } from './contract-case.ts'
 import {
   assertNothingDue,
   CONSUMER,
-  logged,
+  storedEvent,
   numbered,
   outgoing,
   queued,
@@ -159,28 +159,28 @@ export const limitCases: readonly ContractCase[] = [
   isolatedCase(
     'C4 - limits: no channel is made over the limit, by none of the ways there are',
     async ({ engine, channel }) => {
-      const [queue, log, topic] = [channel('queue'), channel('log'), channel('topic')]
+      const [queue, store, name] = [channel('queue'), channel('log'), channel('topic')]
       await engine.queues.send(queue, queued('x'))
-      await engine.logs.append(log, logged('x'))
-      await engine.topics.publish(topic, outgoing('x'))
+      await engine.eventsStore.append(store, storedEvent('x'))
+      await engine.events.publish(name, outgoing('x'))
       const refused = [
         engine.queues.send(channel('more'), queued('x')),
         engine.queues.sendBatch(channel('more'), [queued('x')]),
-        engine.logs.append(channel('more'), logged('x')),
-        engine.topics.publish(channel('more'), outgoing('x')),
+        engine.eventsStore.append(channel('more'), storedEvent('x')),
+        engine.events.publish(channel('more'), outgoing('x')),
         engine.requests.request('queries', channel('more'), outgoing('x'), { timeoutMs: 200 }),
-        engine.topics.subscribe(channel('more'), {}, () => {}),
-        engine.logs.subscribe(channel('more'), { from: 'first' }, {}, () => {}),
+        engine.events.subscribe(channel('more'), {}, () => {}),
+        engine.eventsStore.subscribe(channel('more'), { from: 'first' }, {}, () => {}),
         engine.requests.serve('queries', channel('more'), {}, async () => reply('x')),
         engine.channels.create('commands', channel('more')),
-        engine.channels.create('queues', log),
+        engine.channels.create('queues', store),
       ]
       for (const error of await Promise.all(refused.map((call) => rejectsWith('CHANNEL_LIMIT', call)))) {
         assert.equal(error.details['limit'], 3)
       }
       assert.equal((await engine.channels.list()).length, 3)
-      await engine.topics.subscribe(`${topic}.>`, {}, () => {})
-      await engine.topics.subscribe(topic, {}, () => {})
+      await engine.events.subscribe(`${name}.>`, {}, () => {})
+      await engine.events.subscribe(name, {}, () => {})
     },
     { maxChannels: 3 },
   ),
@@ -188,14 +188,14 @@ export const limitCases: readonly ContractCase[] = [
   isolatedCase(
     'C4 - limits: at the channel limit existing channels go on, and a deleted one makes room',
     async ({ engine, channel }) => {
-      const [queue, log] = [channel('queue'), channel('log')]
+      const [queue, store] = [channel('queue'), channel('log')]
       await engine.queues.send(queue, queued('x'))
-      await engine.logs.append(log, logged('x'))
+      await engine.eventsStore.append(store, storedEvent('x'))
       await rejectsWith('CHANNEL_LIMIT', engine.queues.send(channel('more'), queued('x')))
       assert.equal((await engine.queues.send(queue, queued('y'))).sequence, 2)
-      assert.equal((await engine.logs.append(log, logged('y'))).sequence, 2)
+      assert.equal((await engine.eventsStore.append(store, storedEvent('y'))).sequence, 2)
       assert.equal(await engine.channels.create('queues', queue), false)
-      assert.equal(await engine.channels.delete('events_store', log), true)
+      assert.equal(await engine.channels.delete('events_store', store), true)
       await eventually(async () => {
         await engine.queues.send(channel('now'), queued('x'))
       })
@@ -210,14 +210,14 @@ export const limitCases: readonly ContractCase[] = [
       await engine.queues.send(channel('one'), queued('x'))
       for (const label of ['a', 'b', 'c']) {
         const own = `_AGENTS_.${channel(label)}`
-        await engine.logs.append(own, logged('x'))
-        await engine.topics.publish(own, outgoing('x'))
+        await engine.eventsStore.append(own, storedEvent('x'))
+        await engine.events.publish(own, outgoing('x'))
         await engine.queues.send(own, queued('x'))
         assert.equal(await engine.channels.create('queries', own), true)
       }
       await engine.queues.send(channel('two'), queued('x'))
       await rejectsWith('CHANNEL_LIMIT', engine.queues.send(channel('three'), queued('x')))
-      await engine.logs.append(`_AGENTS_.${channel('d')}`, logged('x'))
+      await engine.eventsStore.append(`_AGENTS_.${channel('d')}`, storedEvent('x'))
     },
     { maxChannels: 2 },
   ),
@@ -239,7 +239,7 @@ export const limitCases: readonly ContractCase[] = [
     async (context) => {
       const queue = context.channel('one')
       await context.engine.queues.send(queue, queued('x'))
-      await context.engine.logs.append(context.channel('two'), logged('x'))
+      await context.engine.eventsStore.append(context.channel('two'), storedEvent('x'))
       await context.restart()
       await rejectsWith('CHANNEL_LIMIT', context.engine.queues.send(context.channel('more'), queued('x')))
       assert.equal((await context.engine.queues.send(queue, queued('y'))).sequence, 2)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 
-import type { LogAppend, QueueSend, ReceiveOptions } from '../engine.ts'
+import type { EventsStoreAppend, QueueSend, ReceiveOptions } from '../engine.ts'
 import type { Engine } from '../engine.ts'
 import type { OutgoingMessage, QueueDelivery, Reply, Tags } from '../message.ts'
 import { decodeText, encodeText } from '../message.ts'
@@ -28,7 +28,7 @@ export function queued(body: string | Uint8Array, more: Partial<QueueSend> = {})
   return { ...outgoing(body), delayMs: 0, expirationMs: 0, maxReceiveCount: 0, deadLetterQueue: '', ...more }
 }
 
-export function logged(body: string | Uint8Array, more: Partial<LogAppend> = {}): LogAppend {
+export function storedEvent(body: string | Uint8Array, more: Partial<EventsStoreAppend> = {}): EventsStoreAppend {
   return { ...outgoing(body), ...more }
 }
 
@@ -123,5 +123,5 @@ export async function sendAll(engine: Engine, channel: string, bodies: readonly 
 }
 
 export async function appendAll(engine: Engine, channel: string, bodies: readonly string[]): Promise<void> {
-  for (const body of bodies) await engine.logs.append(channel, logged(body))
+  for (const body of bodies) await engine.eventsStore.append(channel, storedEvent(body))
 }

@@ -8,7 +8,7 @@ import {
   assertNothingDue,
   assertTags,
   CONSUMER,
-  logged,
+  storedEvent,
   numbered,
   queued,
   receive,
@@ -46,18 +46,18 @@ export const restartCases: readonly ContractCase[] = [
   }),
 
   isolatedCase('restart - sequences go on where they were, also when the queue is empty', async (context) => {
-    const [queue, log] = [context.channel('queue'), context.channel('log')]
+    const [queue, store] = [context.channel('queue'), context.channel('log')]
     await sendAll(context.engine, queue, ['x', 'y'])
-    await appendAll(context.engine, log, numbered(3))
+    await appendAll(context.engine, store, numbered(3))
     for (const { receipt } of await receiveMany(context.engine, queue, 2)) {
       await context.engine.queues.ack([receipt], CONSUMER)
     }
     await context.restart()
     assert.equal((await context.engine.queues.send(queue, queued('z'))).sequence, 3)
-    assert.equal((await context.engine.logs.append(log, logged('n'))).sequence, 4)
+    assert.equal((await context.engine.eventsStore.append(store, storedEvent('n'))).sequence, 4)
     await context.restart()
     assert.equal((await context.engine.queues.send(queue, queued('z'))).sequence, 4)
-    assert.deepEqual(texts(await context.engine.logs.read(log, { maxMessages: 10 })), [...numbered(3), 'n'])
+    assert.deepEqual(texts(await context.engine.eventsStore.read(store, { maxMessages: 10 })), [...numbered(3), 'n'])
   }),
 
   isolatedCase('restart - what was acked or purged does not come back', async (context) => {
@@ -134,18 +134,21 @@ export const restartCases: readonly ContractCase[] = [
   }),
 
   isolatedCase('restart - log entries are kept whole, their times too', async (context) => {
-    const log = context.channel('log')
+    const store = context.channel('log')
     const body = Uint8Array.from({ length: 256 }, (_, i) => i)
-    const { timestamp } = await context.engine.logs.append(log, logged(body, { metadata: 'meta', tags: { '': '🙂' } }))
-    await appendAll(context.engine, log, numbered(50))
+    const { timestamp } = await context.engine.eventsStore.append(
+      store,
+      storedEvent(body, { metadata: 'meta', tags: { '': '🙂' } }),
+    )
+    await appendAll(context.engine, store, numbered(50))
     await context.restart()
-    const [first, ...rest] = await context.engine.logs.read(log, { maxMessages: 100 })
+    const [first, ...rest] = await context.engine.eventsStore.read(store, { maxMessages: 100 })
     assert.ok(first)
     assertBytes(first.body, body)
     assertTags(first.tags, { '': '🙂' })
     assert.deepEqual([first.metadata, first.timestamp, first.sequence], ['meta', timestamp, 1])
     assert.deepEqual(texts(rest), numbered(50))
-    const next = await context.engine.logs.append(log, logged('next'))
+    const next = await context.engine.eventsStore.append(store, storedEvent('next'))
     assert.ok(next.timestamp >= (rest.at(-1)?.timestamp ?? 0), 'time does not go back')
   }),
 

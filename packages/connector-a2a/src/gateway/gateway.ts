@@ -7,9 +7,9 @@ import { hopsOf, hopsProblem, InFlight, internalError, JSON_RPC_CODES, JsonRpcEr
 import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 
-import type { AgentDirectory } from '../agent-directory.ts'
-import { AGENTS_OWN } from '../exchange.ts'
-import type { A2aExchange } from '../exchange.ts'
+import type { AgentLookup } from '../agent-lookup.ts'
+import { AGENTS_OWN } from '../a2a-exchange.ts'
+import type { A2aExchange } from '../a2a-exchange.ts'
 import { openAgentStream } from '../stream/index.ts'
 import type { AgentStream, PipeOptions, StreamLimits } from '../stream/index.ts'
 import { agentAnswer, agentNotFound, queryFailure } from './agent-answer.ts'
@@ -21,7 +21,7 @@ export interface GatewayOptions {
   /** Knows what callers may do. */
   readonly broker: Broker
   readonly system: BrokerHandle
-  readonly registry: AgentDirectory
+  readonly registry: AgentLookup
   readonly requests: AgentRequests
   readonly streamLimits: StreamLimits
   readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>
@@ -223,9 +223,9 @@ export class Gateway {
   }
 
   #fail(exchange: A2aExchange, error: unknown, id: string | undefined): void {
-    const told = error instanceof JsonRpcError ? error : queryFailure(error)
-    if (told === undefined) this.#options.failed(error, exchange.request)
-    exchange.fail(told ?? internalError(error), id)
+    const known = error instanceof JsonRpcError ? error : queryFailure(error)
+    if (known === undefined) this.#options.failed(error, exchange.request)
+    exchange.fail(known ?? internalError(error), id)
   }
 }
 

@@ -40,7 +40,7 @@ function eventForm(type: string, typeText: string): EventForm {
 }
 
 /** How many bytes an event may have more on its way to the client than on its way from the agent. */
-export const ENVELOPE_BYTES = 1_024
+export const EVENT_ENVELOPE_BYTES = 1_024
 
 /** An error that Signalbox itself ends a stream with. */
 export interface StreamFailure {

@@ -8,7 +8,7 @@ import {
   invalidResponse,
   PROXY_REFUSED,
   RESPONSE_TOO_LARGE,
-  unavailable,
+  agentUnavailable,
 } from './agent-failures.ts'
 import { AgentResponse } from './agent-response.ts'
 import type { AgentTarget } from './agent-target.ts'
@@ -82,7 +82,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     const { mode } = this.#query
     this.#status = status
     if (status === 502 || status === 503 || status === 504) {
-      this.#fail(unavailable(status))
+      this.#fail(agentUnavailable(status))
       return
     }
     // Only a proxy says so (RFC 9110, section 15.5.8): the agent never saw the request.

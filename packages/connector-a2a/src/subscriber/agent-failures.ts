@@ -22,7 +22,7 @@ export function unreachable(reason: string): AgentReply {
   return notExecuted('unreachable', `agent unreachable: ${reason}`)
 }
 
-export function unavailable(status: number): AgentReply {
+export function agentUnavailable(status: number): AgentReply {
   return { ...notExecuted('unavailable', `agent unavailable: HTTP ${status}`), status }
 }
 

@@ -100,7 +100,7 @@ export class ServedAgent {
     try {
       const { reply, events } = await this.#send(target, query, requesterGone)
       relayed = events
-      if (events === undefined && requesterGone.aborted) await this.#tellCancelled(target, query, streamId)
+      if (events === undefined && requesterGone.aborted) await this.#notifyCancelled(target, query, streamId)
       return reply
     } finally {
       if (relayed === undefined) this.#finish()
@@ -112,14 +112,14 @@ export class ServedAgent {
     const { system, streamLimits: limits, streamBudget: budget, stopped: signal } = this.#node
     try {
       const { cancelled } = await relayAgentStream({ system, streamId, response, limits, budget, signal })
-      if (cancelled) await this.#tellCancelled(target, query, streamId)
+      if (cancelled) await this.#notifyCancelled(target, query, streamId)
     } finally {
       this.#finish()
     }
   }
 
   /** A10: best effort, within the stream's own place among the agent's calls. */
-  async #tellCancelled(target: AgentTarget, query: AgentQuery, streamId: string): Promise<void> {
+  async #notifyCancelled(target: AgentTarget, query: AgentQuery, streamId: string): Promise<void> {
     await this.#send(target, {
       ...query,
       mode: 'accept',

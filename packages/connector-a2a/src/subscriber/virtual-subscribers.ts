@@ -1,7 +1,7 @@
 import type { AgentCard } from '@signalbox/registry'
 import { agentChannel } from '@signalbox/registry'
 
-import type { AgentDirectory } from '../agent-directory.ts'
+import type { AgentLookup } from '../agent-lookup.ts'
 import type { AgentConnections } from './agent-connections.ts'
 import { SHUTTING_DOWN } from './agent-failures.ts'
 import { AgentTarget } from './agent-target.ts'
@@ -32,7 +32,7 @@ export class VirtualSubscribers {
   readonly #closing = new Set<Promise<void>>()
   readonly #unfollow: () => void
 
-  constructor(registry: AgentDirectory, node: ServingNode, connections: AgentConnections) {
+  constructor(registry: AgentLookup, node: ServingNode, connections: AgentConnections) {
     this.#node = node
     this.#connections = connections
     this.#unfollow = registry.onChange(({ agentId, card }) => {

@@ -19,7 +19,7 @@ export const MESSAGE_TYPE = 'signalbox.message'
  * that carries none becomes an event of {@link MESSAGE_TYPE}. Metadata, and tags that are no attributes, are in the
  * extensions `brokermetadata` and, as JSON text, `brokertags`. `extensions` are set over the event's own.
  */
-export function eventText(
+export function cloudEventText(
   pattern: ChannelType,
   message: Message,
   extensions: Readonly<Record<string, string>> = {},

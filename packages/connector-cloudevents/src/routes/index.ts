@@ -1,11 +1,11 @@
 import { queueAck, queueAckAll, queueNack, queueReceive } from './queue.ts'
 import { sendCommand, sendQuery, sendResponse } from './requests.ts'
-import type { Route } from './route.ts'
+import type { CeRoute } from './route.ts'
 import { queueSend, sendEvent, sendEventStore } from './send.ts'
 import { subscribeCommands, subscribeEvents, subscribeEventsStore, subscribeQueries } from './subscribe.ts'
 
 /** Every route, in the order of the documentation. */
-export const ROUTES: readonly Route[] = [
+export const CE_ROUTES: readonly CeRoute[] = [
   sendEvent,
   sendEventStore,
   queueSend,

@@ -4,16 +4,16 @@ import { Type } from 'typebox'
 
 import { CallEnded } from '../calls.ts'
 import { invalidParameters } from '../errors.ts'
-import { eventText } from '../event/event-text.ts'
-import type { Answer } from '../exchange.ts'
+import { cloudEventText } from '../event/event-text.ts'
+import type { CeAnswer } from '../ce-exchange.ts'
 import { channel, receipts, STRICT } from './parameter-types.ts'
-import type { RouteCall } from './route.ts'
-import { defineRoute } from './route.ts'
+import type { CeRouteCall } from './route.ts'
+import { defineCeRoute } from './route.ts'
 
 /** No further message is added to an answer past this many bytes. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
-export const queueReceive = defineRoute({
+export const queueReceive = defineCeRoute({
   name: 'queue/receive',
   method: 'POST',
   summary: 'Receives messages of a queue, oldest first; removes them, or leases them with `visibility_seconds`.',
@@ -76,7 +76,7 @@ async function receive(
   maxMessages: number,
   waitSeconds: number,
   leaseMs: number,
-  { broker, signal }: RouteCall,
+  { broker, signal }: CeRouteCall,
 ): Promise<readonly QueueDelivery[]> {
   const input = { maxMessages, maxBytes: MAX_ANSWER_BYTES, waitMs: waitSeconds * 1000, leaseMs, signal }
   try {
@@ -87,9 +87,9 @@ async function receive(
   }
 }
 
-function received(deliveries: readonly { readonly message: QueueMessage; readonly receipt?: string }[]): Answer {
+function received(deliveries: readonly { readonly message: QueueMessage; readonly receipt?: string }[]): CeAnswer {
   const messages = deliveries.map(({ message, receipt }) => {
-    const { text } = eventText('queues', message)
+    const { text } = cloudEventText('queues', message)
     const withReceipt = receipt === undefined ? '' : `"receipt":${JSON.stringify(receipt)},`
     return `{"event":${text},${withReceipt}"receive_count":${message.receiveCount}}`
   })
@@ -101,7 +101,7 @@ function received(deliveries: readonly { readonly message: QueueMessage; readonl
   }
 }
 
-export const queueAck = defineRoute({
+export const queueAck = defineCeRoute({
   name: 'queue/ack',
   method: 'POST',
   summary: 'Acknowledges leased messages, which removes them; the answer comes when that is durable.',
@@ -110,7 +110,7 @@ export const queueAck = defineRoute({
   run: ({ receipt }, { broker }) => settle('acknowledged', receipt, () => broker.queues.ack(receipt)),
 })
 
-export const queueNack = defineRoute({
+export const queueNack = defineCeRoute({
   name: 'queue/nack',
   method: 'POST',
   summary: 'Rejects leased messages: each becomes visible again at its place, and the receive counts.',
@@ -123,7 +123,7 @@ async function settle(
   done: string,
   receipts: readonly string[],
   call: () => Promise<{ readonly settled: number; readonly lost: readonly string[] }>,
-): Promise<Answer> {
+): Promise<CeAnswer> {
   const { settled, lost } = await call()
   const text = `${settled} of ${receipts.length} messages ${done}`
   return {
@@ -137,7 +137,7 @@ async function settle(
   }
 }
 
-export const queueAckAll = defineRoute({
+export const queueAckAll = defineCeRoute({
   name: 'queue/ack_all',
   method: 'POST',
   summary: 'Purges a queue: removes every message that is not leased, including delayed ones.',

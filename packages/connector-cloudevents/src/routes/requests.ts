@@ -5,13 +5,13 @@ import type { Reply, RequestType } from '@signalbox/broker-core'
 import { readJson } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { eventText } from '../event/event-text.ts'
-import type { Answer } from '../exchange.ts'
+import { cloudEventText } from '../event/event-text.ts'
+import type { CeAnswer } from '../ce-exchange.ts'
 import { CeError } from '../errors.ts'
 import { MAX_TIMEOUT_SECONDS } from '../options.ts'
 import { eventChannel, STRICT } from './parameter-types.ts'
-import type { RouteCall } from './route.ts'
-import { defineRoute } from './route.ts'
+import type { CeRouteCall } from './route.ts'
+import { defineCeRoute } from './route.ts'
 import { addressAll } from './send.ts'
 
 function requestQuery() {
@@ -30,7 +30,7 @@ function requestQuery() {
   )
 }
 
-export const sendCommand = defineRoute({
+export const sendCommand = defineCeRoute({
   name: 'send/command',
   method: 'POST',
   summary: 'Sends a command and waits until a responder has executed or rejected it.',
@@ -43,7 +43,7 @@ export const sendCommand = defineRoute({
     })),
 })
 
-export const sendQuery = defineRoute({
+export const sendQuery = defineCeRoute({
   name: 'send/query',
   method: 'POST',
   summary: 'Sends a query and returns the reply of a responder, as a CloudEvent.',
@@ -52,7 +52,7 @@ export const sendQuery = defineRoute({
   run: (query, call) =>
     request('queries', query, call, 200, ({ channel, reply }) => ({
       message: 'query answered',
-      data: eventText('queries', {
+      data: cloudEventText('queries', {
         ...reply,
         channel,
         id: randomUUID(),
@@ -65,10 +65,10 @@ export const sendQuery = defineRoute({
 async function request(
   type: RequestType,
   { channel: fallback, timeout }: { readonly channel?: string; readonly timeout?: number },
-  { broker, events, signal, environment }: RouteCall,
+  { broker, events, signal, environment }: CeRouteCall,
   status: number,
-  answered: (answer: { channel: string; reply: Reply }) => Pick<Answer, 'message' | 'data'>,
-): Promise<Answer> {
+  answered: (answer: { channel: string; reply: Reply }) => Pick<CeAnswer, 'message' | 'data'>,
+): Promise<CeAnswer> {
   const [addressed] = addressAll(type, broker, events, fallback)
   if (addressed === undefined) throw new CeError('EVENT_INVALID', 'invalid CloudEvent: there is no event')
   const { channel, message } = addressed
@@ -83,7 +83,7 @@ async function request(
   }
 }
 
-export const sendResponse = defineRoute({
+export const sendResponse = defineCeRoute({
   name: 'send/response',
   method: 'POST',
   summary: "Answers a command or query: the event's data is the reply, or with `is_error` the reason of a rejection.",

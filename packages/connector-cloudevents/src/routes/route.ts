@@ -9,16 +9,16 @@ import { Type } from 'typebox'
 import type { AnswerRelay } from '../answer-relay.ts'
 import { invalidParameters } from '../errors.ts'
 import type { IncomingEvent } from '../event/incoming-event.ts'
-import type { Answer, CeExchange } from '../exchange.ts'
-import type { ResolvedOptions } from '../options.ts'
+import type { CeAnswer, CeExchange } from '../ce-exchange.ts'
+import type { ResolvedCeOptions } from '../options.ts'
 import type { PendingRequests } from '../pending-requests.ts'
 import type { Flusher } from '../sse/flusher.ts'
 import type { Subscriptions } from '../sse/subscriptions.ts'
 import { IGNORED_PARAMETERS, STRICT } from './parameter-types.ts'
 
 /** What all requests to one connector share. */
-export interface Environment {
-  readonly options: ResolvedOptions
+export interface CeEnvironment {
+  readonly options: ResolvedCeOptions
   readonly settlements: Settlements
   readonly pending: PendingRequests
   /** To and from the other nodes; undefined when answers count at this one only. */
@@ -31,7 +31,7 @@ export interface Environment {
 }
 
 /** What a route is given of a request. */
-export interface RouteCall {
+export interface CeRouteCall {
   /** The broker, bound to the verified caller. */
   readonly broker: BrokerHandle
   readonly identity: Identity
@@ -42,7 +42,7 @@ export interface RouteCall {
   readonly exchange: CeExchange
   /** Aborted with a CallEnded when nobody waits for the result any more. */
   readonly signal: AbortSignal
-  readonly environment: Environment
+  readonly environment: CeEnvironment
 }
 
 interface RouteSource<Query extends TObject> {
@@ -57,18 +57,18 @@ interface RouteSource<Query extends TObject> {
   readonly endsAtShutdown?: boolean
   readonly query: Query
   /** Resolves with undefined when the answer was begun already. */
-  run(query: Static<Query>, call: RouteCall): Promise<Answer | undefined>
+  run(query: Static<Query>, call: CeRouteCall): Promise<CeAnswer | undefined>
 }
 
 /** A route as the handler runs it. */
-export interface Route extends Omit<RouteSource<TObject>, 'run'> {
+export interface CeRoute extends Omit<RouteSource<TObject>, 'run'> {
   readonly endsAtShutdown: boolean
   /** Checks the query, and returns what is left to do. @throws CeError PARAMETER_INVALID */
-  prepare(query: string): (call: RouteCall) => Promise<Answer | undefined>
+  prepare(query: string): (call: CeRouteCall) => Promise<CeAnswer | undefined>
 }
 
 /** Makes a route of its parts: one schema is the type, the check and the documentation of its query. */
-export function defineRoute<Query extends TObject>(source: RouteSource<Query>): Route {
+export function defineCeRoute<Query extends TObject>(source: RouteSource<Query>): CeRoute {
   const read = compileQuery(source.query, invalidParameters, Object.keys(IGNORED_PARAMETERS))
   return {
     name: source.name,

@@ -4,9 +4,9 @@ import { Type } from 'typebox'
 
 import { invalidParameters } from '../errors.ts'
 import type { IncomingEvent } from '../event/incoming-event.ts'
-import type { Answer } from '../exchange.ts'
+import type { CeAnswer } from '../ce-exchange.ts'
 import { eventChannel, seconds, STRICT } from './parameter-types.ts'
-import { defineRoute } from './route.ts'
+import { defineCeRoute } from './route.ts'
 
 /** Where one of a request's events went. */
 interface Sent {
@@ -16,7 +16,7 @@ interface Sent {
   readonly duplicate?: boolean
 }
 
-export const sendEvent = defineRoute({
+export const sendEvent = defineCeRoute({
   name: 'send/event',
   method: 'POST',
   summary: 'Publishes the event to the current subscribers.',
@@ -33,7 +33,7 @@ export const sendEvent = defineRoute({
   },
 })
 
-export const sendEventStore = defineRoute({
+export const sendEventStore = defineCeRoute({
   name: 'send/event-store',
   method: 'POST',
   summary: 'Appends the event to an events store; the answer comes when it is durable.',
@@ -51,7 +51,7 @@ export const sendEventStore = defineRoute({
   },
 })
 
-export const queueSend = defineRoute({
+export const queueSend = defineCeRoute({
   name: 'queue/send',
   method: 'POST',
   summary: 'Stores the event in a queue; the answer comes when it is durable.',
@@ -161,7 +161,7 @@ async function settleAll<T>(promises: readonly Promise<T>[]): Promise<readonly T
   return Promise.all(promises)
 }
 
-function accepted(what: string, sent: readonly Sent[]): Answer {
+function accepted(what: string, sent: readonly Sent[]): CeAnswer {
   const message = sent.length === 1 ? `event ${what}` : `${sent.length} events ${what}`
   return { status: 202, message, data: JSON.stringify({ count: sent.length, events: sent }) }
 }

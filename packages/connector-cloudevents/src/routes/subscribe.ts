@@ -8,8 +8,8 @@ import { handOver } from '../sse/hand-over.ts'
 import { storeStart } from '../sse/store-start.ts'
 import type { SubscriptionInfo } from '../sse/subscriptions.ts'
 import { channel, STRICT } from './parameter-types.ts'
-import type { RouteCall } from './route.ts'
-import { defineRoute } from './route.ts'
+import type { CeRouteCall } from './route.ts'
+import { defineCeRoute } from './route.ts'
 
 function common(channelText: string) {
   return {
@@ -33,7 +33,7 @@ interface CommonQuery {
   readonly client_id?: string
 }
 
-export const subscribeEvents = defineRoute({
+export const subscribeEvents = defineCeRoute({
   name: 'subscribe/events',
   method: 'GET',
   summary: 'Streams events as they are published. A slow subscriber misses events, and gets their number.',
@@ -51,7 +51,7 @@ export const subscribeEvents = defineRoute({
     }),
 })
 
-export const subscribeEventsStore = defineRoute({
+export const subscribeEventsStore = defineCeRoute({
   name: 'subscribe/events-store',
   method: 'GET',
   summary: 'Streams an events store from any position, without gap or repeat. `Last-Event-ID` continues a stream.',
@@ -89,7 +89,7 @@ export const subscribeEventsStore = defineRoute({
 })
 
 function requestRoute(name: 'commands' | 'queries', what: string) {
-  return defineRoute({
+  return defineCeRoute({
     name: `subscribe/${name}`,
     method: 'GET',
     summary: `Streams ${name}; each waits for its answer by \`send/response\`.`,
@@ -125,7 +125,7 @@ export const subscribeQueries = requestRoute('queries', 'query')
 async function subscribe(
   type: SubscriptionInfo['type'],
   query: CommonQuery,
-  { account, broker, exchange, identity, signal, environment }: RouteCall,
+  { account, broker, exchange, identity, signal, environment }: CeRouteCall,
   begin: (feed: Feed, options: { group?: string; signal: AbortSignal }) => Promise<Subscription>,
 ): Promise<undefined> {
   const { options, flusher, subscriptions } = environment

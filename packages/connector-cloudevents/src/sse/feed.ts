@@ -1,7 +1,7 @@
 import type { SseStream } from '@signalbox/http-kit'
 
 import type { Flushable, Flusher } from './flusher.ts'
-import type { Frame } from './frames.ts'
+import type { SseFrame } from './frames.ts'
 import { errorFrame } from './frames.ts'
 
 /** An events store goes on reading for a subscriber that has less than this before it. */
@@ -36,13 +36,13 @@ export class Feed implements Flushable {
   readonly #onDropped: (count: number) => void
   readonly #failed: (error: unknown) => void
   #stream: SseStream | undefined
-  #pending: Frame[] = []
+  #pending: SseFrame[] = []
   #pendingBytes = 0
   #dropped = 0
   #waitsForDrain = false
   #ended = false
   /** Once the feed has ended: what was never written. */
-  #unwritten: ReadonlySet<Frame> = new Set()
+  #unwritten: ReadonlySet<SseFrame> = new Set()
   #refused = false
   #underWay = 0
   #idleAgain: (() => void) | undefined
@@ -107,7 +107,7 @@ export class Feed implements Flushable {
   }
 
   /** Whether the feed ended before the frame was written. */
-  lost(frame: Frame): boolean {
+  lost(frame: SseFrame): boolean {
     return this.#unwritten.has(frame)
   }
 
@@ -123,7 +123,7 @@ export class Feed implements Flushable {
    * Takes the frame if there is room, otherwise counts it as lost; from then on every frame is lost until the reader has
    * caught up and was told how many, so that it knows where the gap is.
    */
-  offer(frame: Frame): boolean {
+  offer(frame: SseFrame): boolean {
     if (this.#ended) return false
     if (this.#dropped > 0 || !this.hasRoomFor(frame)) {
       this.#dropped++
@@ -135,13 +135,13 @@ export class Feed implements Flushable {
   }
 
   /** Whether the frame is within the bound. */
-  hasRoomFor(frame: Frame): boolean {
+  hasRoomFor(frame: SseFrame): boolean {
     if (this.#fits(frame)) return true
     this.flush()
     return this.#fits(frame)
   }
 
-  #fits(frame: Frame): boolean {
+  #fits(frame: SseFrame): boolean {
     // One event is taken whatever its size, from a reader that is not behind.
     if (this.#pendingBytes === 0 && this.#stream?.blocked !== true) return true
     return this.#pendingBytes + (this.#stream?.bufferedBytes ?? 0) + frame.byteLength <= this.#maxBytes
@@ -152,7 +152,7 @@ export class Feed implements Flushable {
    * resolved: the reader has then taken enough.
    * @throws StreamOver (or the promise rejects with it)
    */
-  push(frame: Frame): Promise<void> | undefined {
+  push(frame: SseFrame): Promise<void> | undefined {
     if (this.#ended) throw new StreamOver()
     this.#push(frame)
     return this.#pendingBytes < HIGH_WATER_BYTES && this.#stream?.blocked === false ? undefined : this.caughtUp()
@@ -162,7 +162,7 @@ export class Feed implements Flushable {
    * Takes the frame in any case; resolves when the socket has it and takes more.
    * @throws StreamOver (the promise rejects with it)
    */
-  async deliver(frame: Frame): Promise<void> {
+  async deliver(frame: SseFrame): Promise<void> {
     if (this.#ended) throw new StreamOver()
     this.#push(frame)
     await this.caughtUp()
@@ -201,7 +201,7 @@ export class Feed implements Flushable {
     stream?.end()
   }
 
-  #push(frame: Frame): void {
+  #push(frame: SseFrame): void {
     this.#pendingBytes += frame.byteLength
     if (this.#pending.push(frame) === 1) this.#flusher.schedule(this)
     if (this.#stream?.blocked === true) this.#stream.countWaiting(this.#pendingBytes)

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 
-import type { Frame } from './frames.ts'
+import type { SseFrame } from './frames.ts'
 
 export interface Flushable {
   flush(): void
@@ -14,8 +14,8 @@ export interface Flushable {
  */
 export class Flusher {
   #waiting: Flushable[] = []
-  #joined: readonly Frame[] = []
-  #chunk: Frame = Buffer.alloc(0)
+  #joined: readonly SseFrame[] = []
+  #chunk: SseFrame = Buffer.alloc(0)
 
   /** Flushes the feed at the end of this turn. Once for each time it has something new to flush. */
   schedule(feed: Flushable): void {
@@ -38,7 +38,7 @@ export class Flusher {
     this.#chunk = Buffer.alloc(0)
   }
 
-  join(frames: readonly Frame[], bytes: number): Frame {
+  join(frames: readonly SseFrame[], bytes: number): SseFrame {
     const [only] = frames
     if (frames.length === 1 && only !== undefined) return only
     const same = frames.length === this.#joined.length && frames.every((frame, i) => frame === this.#joined[i])

@@ -4,16 +4,16 @@ import type { ChannelType, Message } from '@signalbox/broker-core'
 import type { SseEvent } from '@signalbox/http-kit'
 import { eventText as sseText } from '@signalbox/http-kit'
 
-import { eventText } from '../event/event-text.ts'
+import { cloudEventText } from '../event/event-text.ts'
 
 /** One server-sent event as it goes over the wire. */
-export type Frame = Buffer
+export type SseFrame = Buffer
 
 /** One message goes to many subscribers, so its frame is made once, and gone with the message. */
-const known = new WeakMap<Message, Frame>()
+const known = new WeakMap<Message, SseFrame>()
 
 /** The frame of an event, or of an entry of an events store, whose `id:` is then its sequence. */
-export function messageFrame(pattern: ChannelType, message: Message, sequence?: number): Frame {
+export function messageFrame(pattern: ChannelType, message: Message, sequence?: number): SseFrame {
   const before = known.get(message)
   if (before !== undefined) return before
   const frame = makeFrame(pattern, message, {}, sequence)
@@ -26,7 +26,7 @@ export function requestFrame(
   pattern: ChannelType,
   message: Message,
   extensions: Readonly<Record<string, string>>,
-): Frame {
+): SseFrame {
   return makeFrame(pattern, message, extensions)
 }
 
@@ -35,14 +35,14 @@ function makeFrame(
   message: Message,
   extensions: Readonly<Record<string, string>>,
   sequence?: number,
-): Frame {
-  const { text, isEvent } = eventText(pattern, message, extensions)
+): SseFrame {
+  const { text, isEvent } = cloudEventText(pattern, message, extensions)
   const id = sequence === undefined ? {} : { id: String(sequence) }
   return Buffer.from(sseText({ event: isEvent ? 'cloudevent' : 'message', ...id, data: text }))
 }
 
 /** The frame that tells a subscriber of a failure; the data has the shape of the error answers. */
-export function errorFrame(code: string, message: string, details: Readonly<Record<string, unknown>> = {}): Frame {
+export function errorFrame(code: string, message: string, details: Readonly<Record<string, unknown>> = {}): SseFrame {
   return Buffer.from(sseText(errorEvent(code, message, details)))
 }
 

@@ -1,8 +1,8 @@
 import type { ReplyInput, RequestMessage, RequestType } from '@signalbox/broker-core'
 
-import type { PendingRequest, PendingRequests } from '../pending-requests.ts'
+import type { AwaitedReply, PendingRequests } from '../pending-requests.ts'
 import type { Feed } from './feed.ts'
-import type { Frame } from './frames.ts'
+import type { SseFrame } from './frames.ts'
 import { requestFrame } from './frames.ts'
 
 /** A subscriber of commands or queries. */
@@ -45,9 +45,9 @@ export function handOver(
  * has not been written the feed has it, and after that nobody asks for it.
  */
 async function answerTo(
-  waiting: PendingRequest,
+  waiting: AwaitedReply,
   what: string,
-  frame: WeakRef<Frame>,
+  frame: WeakRef<SseFrame>,
   requester: AbortSignal,
   { feed, graceMs }: RequestSubscriber,
 ): Promise<ReplyInput> {

@@ -1,4 +1,4 @@
-import type { LogStart } from '@signalbox/broker-core'
+import type { EventsStoreStart } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core'
 import { parseTimestamp, timestampRefusal } from '@signalbox/http-kit'
 
@@ -21,7 +21,7 @@ export function storeStart(
   type: number = EVENTS_STORE_TYPES.new,
   value: string | undefined,
   lastEventId: string | undefined,
-): LogStart {
+): EventsStoreStart {
   const start = startOf(type, value)
   if (lastEventId === undefined) return start
   const sequence = wholeNumber(lastEventId)
@@ -34,7 +34,7 @@ export function storeStart(
   return { from: 'sequence', sequence: sequence + 1 }
 }
 
-function startOf(type: number, value: string | undefined): LogStart {
+function startOf(type: number, value: string | undefined): EventsStoreStart {
   const allowed = allowedValue(type, value)
   if (allowed === undefined) {
     if (value !== undefined) throw wrongValue(value, 'left out, or events_store_type 4, 5 or 6')

@@ -132,7 +132,7 @@ function timeoutProblem(timeout: unknown): ArgumentProblem | undefined {
   }
 }
 
-interface AgentCall {
+interface AgentToolCall {
   readonly agentId: string
   readonly method: string
   readonly params: object | undefined
@@ -142,7 +142,7 @@ interface AgentCall {
 
 async function forward(
   agents: AgentDirectory,
-  { agentId, method, params, timeoutSeconds, blocking }: AgentCall,
+  { agentId, method, params, timeoutSeconds, blocking }: AgentToolCall,
   context: ToolContext,
 ): Promise<ToolOutcome> {
   context.broker.authorize('call', 'agents', agentId)

@@ -21,7 +21,7 @@ export function channelInfoResult({ name, type, isActive, incoming, outgoing }: 
 
 /** The structured content of `channel_info`: the text's fields, and what a queue or an events store holds (M10). */
 export function channelInfoStructure(info: ChannelInfo) {
-  const { queue, log } = info
+  const { queue, eventsStore } = info
   return {
     ...channelInfoResult(info),
     ...(queue === undefined
@@ -32,7 +32,9 @@ export function channelInfoStructure(info: ChannelInfo) {
           in_flight: queue.inFlight,
           dead_lettered: queue.deadLettered,
         }),
-    ...(log === undefined ? {} : { first_sequence: log.firstSequence, last_sequence: log.lastSequence }),
+    ...(eventsStore === undefined
+      ? {}
+      : { first_sequence: eventsStore.firstSequence, last_sequence: eventsStore.lastSequence }),
   }
 }
 

@@ -1,4 +1,4 @@
-import type { BrokerHandle, PolicyAction, PolicyPattern } from '@signalbox/broker-core'
+import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker-core'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 
@@ -68,7 +68,7 @@ export interface ToolAnnotations {
 /** What a caller must be allowed for a tool to be of any use: the action, on a channel of one of the patterns (S4). */
 export interface ToolNeed {
   readonly action: PolicyAction
-  readonly patterns: readonly PolicyPattern[]
+  readonly patterns: readonly ResourceType[]
 }
 
 export interface Tool {

@@ -6,7 +6,7 @@ import type {
   QueueSend,
   ReceiveOptions,
   SendResult,
-  Settlement,
+  SettleResult,
 } from '@signalbox/broker-core'
 import { unavailable } from '@signalbox/broker-core'
 
@@ -32,7 +32,7 @@ export class EmbeddedQueues implements QueueEngine {
   readonly #registry: ChannelRegistry
   readonly #now: () => number
   readonly #reader: QueueReader
-  readonly #leases: Leases
+  readonly #leases: Leases<Queue>
   readonly #settlement: LeaseSettlement
   readonly #clock: QueueClock
   readonly #receivers: WaitingReceivers
@@ -45,7 +45,7 @@ export class EmbeddedQueues implements QueueEngine {
     this.#now = now
     this.#reader = new QueueReader(store)
     this.#receivers = new WaitingReceivers(registry)
-    this.#leases = new Leases((leases) => this.#settlement.lapse(leases))
+    this.#leases = new Leases<Queue>((leases) => this.#settlement.lapse(leases))
     this.#settlement = new LeaseSettlement({
       registry,
       store,
@@ -192,17 +192,17 @@ export class EmbeddedQueues implements QueueEngine {
 
   // ── Settling ──
 
-  async ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async ack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
     this.#checkOpen()
     return this.#settlement.ack(receipts, clientId)
   }
 
-  async nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
     this.#checkOpen()
     return this.#settlement.nack(receipts, clientId)
   }
 
-  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<Settlement> {
+  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult> {
     this.#checkOpen()
     return this.#settlement.extend(receipts, clientId, leaseMs)
   }

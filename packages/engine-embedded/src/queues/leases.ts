@@ -1,17 +1,16 @@
 import { NumberMap } from '@signalbox/broker-core'
 import { randomUUID } from 'node:crypto'
 
-import type { Queue } from './queue.ts'
-import type { Entry } from './window.ts'
+import type { WindowEntry } from './window.ts'
 
-/** One delivery of one message to one client. */
-export interface Lease {
+/** One delivery of one message of a queue `Q` to one client. */
+export interface Lease<Q> {
   readonly number: number
   /** The number, which finds the lease, and what nobody can guess. */
   readonly receipt: string
   readonly clientId: string
-  readonly queue: Queue
-  readonly entry: Entry
+  readonly queue: Q
+  readonly entry: WindowEntry
   /** By the monotonic clock, in milliseconds. */
   deadline: number
   /** When the timer looks at it: at its deadline, or later when its end could not be stored the first time. */
@@ -37,20 +36,20 @@ const RETRY_MS = 500
  * Every lease under its receipt, with one timer for the next that ends. Leases live in memory and end by a monotonic
  * clock; a lease past its deadline is lost even when the timer has not come to it yet.
  */
-export class Leases {
-  readonly #byNumber = new NumberMap<Lease>()
+export class Leases<Q> {
+  readonly #byNumber = new NumberMap<Lease<Q>>()
   #lastNumber = 0
   /** A binary heap. A deadline that was extended, or whose lease was settled, stays until it comes up or is swept out. */
   #heap: Deadline[] = []
   #timer: NodeJS.Timeout | undefined
   #timerAt = Infinity
-  readonly #onLapse: (leases: readonly Lease[]) => void
+  readonly #onLapse: (leases: readonly Lease<Q>[]) => void
 
-  constructor(onLapse: (leases: readonly Lease[]) => void) {
+  constructor(onLapse: (leases: readonly Lease<Q>[]) => void) {
     this.#onLapse = onLapse
   }
 
-  grant(queue: Queue, entry: Entry, clientId: string, leaseMs: number): Lease {
+  grant(queue: Q, entry: WindowEntry, clientId: string, leaseMs: number): Lease<Q> {
     const deadline = performance.now() + leaseMs
     const number = ++this.#lastNumber
     const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}`
@@ -61,14 +60,14 @@ export class Leases {
   }
 
   /** Puts a lease back that was taken but not settled after all. */
-  restore(lease: Lease): void {
+  restore(lease: Lease<Q>): void {
     this.#byNumber.set(lease.number, lease)
     lease.alarm = Math.max(lease.deadline, performance.now() + RETRY_MS)
     this.#push({ at: lease.alarm, number: lease.number })
   }
 
   /** The lease of a receipt, if it is this client's and has not ended. */
-  find(receipt: string, clientId: string): Lease | undefined {
+  find(receipt: string, clientId: string): Lease<Q> | undefined {
     const lease = this.#byNumber.get(Number.parseInt(receipt, RECEIPT_BASE))
     return lease?.receipt === receipt && lease.clientId === clientId && lease.deadline > performance.now()
       ? lease
@@ -76,25 +75,25 @@ export class Leases {
   }
 
   /** As {@link find}, and takes it: nobody else can settle it. */
-  take(receipt: string, clientId: string): Lease | undefined {
+  take(receipt: string, clientId: string): Lease<Q> | undefined {
     const lease = this.find(receipt, clientId)
     if (lease) this.#byNumber.delete(lease.number)
     return lease
   }
 
   /** Forgets a lease without settling it. */
-  drop(lease: Lease): void {
+  drop(lease: Lease<Q>): void {
     this.#byNumber.delete(lease.number)
   }
 
-  extend(lease: Lease, leaseMs: number): void {
+  extend(lease: Lease<Q>, leaseMs: number): void {
     lease.deadline = performance.now() + leaseMs
     lease.alarm = lease.deadline
     this.#push({ at: lease.alarm, number: lease.number })
   }
 
   /** Takes every lease there is, in the order they were granted. */
-  takeAll(): Lease[] {
+  takeAll(): Lease<Q>[] {
     const leases = this.#byNumber.values().sort((a, b) => a.number - b.number)
     this.#byNumber.clear()
     this.#heap = []
@@ -120,7 +119,7 @@ export class Leases {
     this.#timer = undefined
     this.#timerAt = Infinity
     const now = performance.now()
-    const lapsed: Lease[] = []
+    const lapsed: Lease<Q>[] = []
     for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
       this.#pop()
       const lease = this.#byNumber.get(first.number)

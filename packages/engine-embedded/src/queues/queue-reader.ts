@@ -7,7 +7,7 @@ import { CHANNEL, KEY, SEQUENCE } from '../store/schema.ts'
 import { DELAYED, EXPIRY } from '../store/damage.ts'
 import type { Store } from '../store/store.ts'
 import { parseTags } from '../store/tags.ts'
-import type { Entry } from './window.ts'
+import type { WindowEntry } from './window.ts'
 
 /** Bodies up to this size are read with a page; larger ones when they are delivered. */
 export const SMALL_BYTES = 16 * 1024
@@ -79,16 +79,16 @@ export class QueueReader {
    * The messages after a sequence, in order; without the message where its body is large. What lies past the queue's last
    * known sequence is written, but not synced yet.
    */
-  page({ id, name, lastSequence }: LiveChannel, after: number, limit: number): Entry[] {
+  page({ id, name, lastSequence }: LiveChannel, after: number, limit: number): WindowEntry[] {
     return this.#store.reading('queues', name, () => {
-      const entries: Entry[] = []
+      const entries: WindowEntry[] = []
       for (const row of this.#prepared().page.all(id, after, id, lastSequence, limit)) entries.push(entryOf(row, name))
       return entries
     })
   }
 
   /** One message, whatever its size; undefined when it is gone. */
-  one(channelId: number, channel: string, sequence: number): Entry | undefined {
+  one(channelId: number, channel: string, sequence: number): WindowEntry | undefined {
     return this.#store.reading('queues', channel, () => {
       const row = this.#prepared().one.get(channelId, sequence)
       return row && entryOf(row, channel)
@@ -115,7 +115,7 @@ export class QueueReader {
   }
 }
 
-function entryOf(row: MessageRow, channel: string): Entry {
+function entryOf(row: MessageRow, channel: string): WindowEntry {
   const [sequence, id, clientId, timestamp, size, metadata, tags, expiresAt, receiveCount, maxReceiveCount] = row
   const deadLetterQueue = row[10]
   const body = row[11]

@@ -1,11 +1,11 @@
-import { NumberMap, Roster } from '@signalbox/broker-core'
+import { NumberMap, OrderedSet } from '@signalbox/broker-core'
 import type { QueueDelivery, QueueMessage, ReceiveOptions } from '@signalbox/broker-core'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { QueueReader } from './queue-reader.ts'
 import { SMALL_BYTES } from './queue-reader.ts'
-import type { Entry } from './window.ts'
+import type { WindowEntry } from './window.ts'
 import { Window } from './window.ts'
 
 /** The most messages of a queue that are known in memory, leased ones not counted. */
@@ -25,7 +25,7 @@ export interface Waiter {
 export interface QueueContext {
   readonly registry: ChannelRegistry
   readonly reader: QueueReader
-  readonly leases: Leases
+  readonly leases: Leases<Queue>
   readonly now: () => number
   /** Messages that were found past their expiry; to be removed for good. */
   expire(queue: Queue, sequences: number[]): void
@@ -43,8 +43,8 @@ export class Queue {
   readonly #context: QueueContext
   readonly #window = new Window()
   /** On lease, or being settled: on disk, but not to be given out. */
-  readonly #held = new NumberMap<Entry>()
-  readonly waiters = new Roster<Waiter>()
+  readonly #held = new NumberMap<WindowEntry>()
+  readonly waiters = new OrderedSet<Waiter>()
   #pagedTo = 0
   #complete = false
   #paused = 0
@@ -81,18 +81,18 @@ export class Queue {
   }
 
   /** Whether this very delivery is still out; not after its channel was deleted, though another has its sequence. */
-  holds(entry: Entry): boolean {
+  holds(entry: WindowEntry): boolean {
     return this.#held.get(entry.sequence) === entry
   }
 
   // ── Taking messages out ──
 
   /** Leases what can be had now. */
-  take(options: ReceiveOptions): Lease[] {
+  take(options: ReceiveOptions): Lease<Queue>[] {
     this.#lastReceive = performance.now()
     const channel = this.channel
     if (!channel || this.#paused > 0) return []
-    const leases: Lease[] = []
+    const leases: Lease<Queue>[] = []
     const expired: number[] = []
     try {
       this.#takeInto(leases, expired, channel, options)
@@ -106,7 +106,7 @@ export class Queue {
     return leases
   }
 
-  #takeInto(leases: Lease[], expired: number[], channel: LiveChannel, options: ReceiveOptions): void {
+  #takeInto(leases: Lease<Queue>[], expired: number[], channel: LiveChannel, options: ReceiveOptions): void {
     const { maxMessages, maxBytes, leaseMs, clientId } = options
     const now = this.#context.now()
     let bytes = 0
@@ -129,7 +129,7 @@ export class Queue {
   }
 
   /** The deliveries of leases just taken, counted as delivered. */
-  deliver(leases: readonly Lease[]): QueueDelivery[] {
+  deliver(leases: readonly Lease<Queue>[]): QueueDelivery[] {
     const channel = this.channel
     const deliveries: QueueDelivery[] = []
     let bytes = 0
@@ -145,7 +145,7 @@ export class Queue {
     return deliveries
   }
 
-  #load(channel: LiveChannel, entry: Entry): QueueMessage | undefined {
+  #load(channel: LiveChannel, entry: WindowEntry): QueueMessage | undefined {
     if (entry.message) return entry.message
     const read = this.#context.reader.one(channel.id, this.name, entry.sequence)
     if (!read) return undefined
@@ -154,7 +154,7 @@ export class Queue {
     return entry.message
   }
 
-  #nextPage(channel: LiveChannel): Entry | undefined {
+  #nextPage(channel: LiveChannel): WindowEntry | undefined {
     while (!this.#complete) {
       const page = this.#context.reader.page(channel, this.#pagedTo, PAGE)
       this.#complete = page.length < PAGE
@@ -182,13 +182,13 @@ export class Queue {
   // ── Putting messages in ──
 
   /** A message that was just stored, or has become due, or came from another queue. */
-  arrived(entry: Entry): void {
+  arrived(entry: WindowEntry): void {
     if (this.#held.has(entry.sequence) || this.#paused > 0) return
     if (this.cold && entry.sequence > this.#pagedTo) this.#complete = false
     else this.#place(entry)
   }
 
-  #place(entry: Entry): void {
+  #place(entry: WindowEntry): void {
     if (entry.sequence > this.#pagedTo) {
       if (!this.#complete) return
       this.#pagedTo = entry.sequence
@@ -201,7 +201,7 @@ export class Queue {
   }
 
   /** Gives held messages back to their places. */
-  giveBack(entries: readonly Entry[]): void {
+  giveBack(entries: readonly WindowEntry[]): void {
     for (const entry of entries) {
       if (!this.#held.delete(entry.sequence)) continue
       if (this.#paused === 0) this.#place(entry)

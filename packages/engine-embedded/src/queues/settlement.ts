@@ -1,4 +1,4 @@
-import type { Settlement } from '@signalbox/broker-core'
+import type { SettleResult } from '@signalbox/broker-core'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import type { Store } from '../store/store.ts'
@@ -6,12 +6,12 @@ import type { Release } from '../writer/operations.ts'
 import type { Lease, Leases } from './leases.ts'
 import { isExpired } from './queue.ts'
 import type { Queue } from './queue.ts'
-import type { Entry } from './window.ts'
+import type { WindowEntry } from './window.ts'
 
 export interface SettlementContext {
   readonly registry: ChannelRegistry
   readonly store: Store
-  readonly leases: Leases
+  readonly leases: Leases<Queue>
   readonly now: () => number
   /** A message stands in this queue now, and may be waited for. */
   arrived(channel: string, channelId: number, sequence: number): void
@@ -28,19 +28,19 @@ export class LeaseSettlement {
     this.#context = context
   }
 
-  async ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async ack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
     const { taken, lost } = this.#take(receipts, clientId)
     await this.#forEachQueue(taken, (queue, leases) => this.#acknowledge(queue, leases))
     return { settled: taken.length, lost }
   }
 
-  async nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
+  async nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
     const { taken, lost } = this.#take(receipts, clientId)
     await this.#forEachQueue(taken, (queue, leases) => this.#release(queue, leases))
     return { settled: taken.length, lost }
   }
 
-  extend(receipts: readonly string[], clientId: string, leaseMs: number): Settlement {
+  extend(receipts: readonly string[], clientId: string, leaseMs: number): SettleResult {
     const lost: string[] = []
     let settled = 0
     for (const receipt of new Set(receipts)) {
@@ -56,7 +56,7 @@ export class LeaseSettlement {
   }
 
   /** Leases whose time has passed: as a nack, and tried again while the disk does not take it. */
-  lapse(leases: readonly Lease[]): void {
+  lapse(leases: readonly Lease<Queue>[]): void {
     const held = leases.filter(({ queue, entry }) => queue.holds(entry))
     this.#forEachQueue(held, (queue, some) => this.#release(queue, some)).catch(() => {
       // The leases were restored; with their deadlines past they lapse again. In a damaged queue they would for ever.
@@ -68,7 +68,7 @@ export class LeaseSettlement {
     return this.#context.store.damage.has('queues', queue)
   }
 
-  #giveUp(lease: Lease): void {
+  #giveUp(lease: Lease<Queue>): void {
     this.#context.leases.drop(lease)
     if (lease.queue.holds(lease.entry)) lease.queue.letGo([lease.entry.sequence])
   }
@@ -79,8 +79,8 @@ export class LeaseSettlement {
     await this.#forEachQueue(held, (queue, leases) => this.#release(queue, leases)).catch(() => {})
   }
 
-  #take(receipts: readonly string[], clientId: string): { taken: Lease[]; lost: string[] } {
-    const taken: Lease[] = []
+  #take(receipts: readonly string[], clientId: string): { taken: Lease<Queue>[]; lost: string[] } {
+    const taken: Lease<Queue>[] = []
     const lost: string[] = []
     for (const receipt of receipts) {
       const lease = this.#context.leases.take(receipt, clientId)
@@ -91,8 +91,8 @@ export class LeaseSettlement {
   }
 
   async #forEachQueue(
-    leases: readonly Lease[],
-    settle: (queue: Queue, leases: readonly Lease[]) => Promise<void>,
+    leases: readonly Lease<Queue>[],
+    settle: (queue: Queue, leases: readonly Lease<Queue>[]) => Promise<void>,
   ): Promise<void> {
     const first = leases[0]
     if (!first) return
@@ -103,7 +103,7 @@ export class LeaseSettlement {
     if (failed) throw failed.reason
   }
 
-  #acknowledge(queue: Queue, leases: readonly Lease[]): Promise<void> {
+  #acknowledge(queue: Queue, leases: readonly Lease<Queue>[]): Promise<void> {
     const { store } = this.#context
     const sequences = leases.map(({ entry }) => entry.sequence)
     return this.#restoring(leases, () =>
@@ -116,7 +116,7 @@ export class LeaseSettlement {
     )
   }
 
-  #release(queue: Queue, leases: readonly Lease[]): Promise<void> {
+  #release(queue: Queue, leases: readonly Lease<Queue>[]): Promise<void> {
     const { store } = this.#context
     const now = this.#context.now()
     const entries = leases.map(({ entry }) => entry)
@@ -137,13 +137,16 @@ export class LeaseSettlement {
   }
 
   /** A message that expired on lease goes as expired, not to the dead-letter queue (C2); nor does it go to a damaged one. */
-  #releaseOf({ sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: Entry, now: number): Release {
+  #releaseOf(
+    { sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: WindowEntry,
+    now: number,
+  ): Release {
     const spent = maxReceiveCount > 0 && receiveCount >= maxReceiveCount && !isExpired(expiresAt, now)
     return { sequence, receiveCount, deadLetterQueue: spent && !this.#damaged(deadLetterQueue) ? deadLetterQueue : '' }
   }
 
   /** Puts messages back into their queue, unless they expired meanwhile. */
-  giveBack(queue: Queue, entries: readonly Entry[]): void {
+  giveBack(queue: Queue, entries: readonly WindowEntry[]): void {
     const now = this.#context.now()
     const expired = entries.filter(({ expiresAt }) => isExpired(expiresAt, now))
     queue.giveBack(entries.filter(({ expiresAt }) => !isExpired(expiresAt, now)))
@@ -155,7 +158,7 @@ export class LeaseSettlement {
   }
 
   /** A settlement that did not come about leaves the leases as they were. */
-  async #restoring(leases: readonly Lease[], settle: () => Promise<void>): Promise<void> {
+  async #restoring(leases: readonly Lease<Queue>[], settle: () => Promise<void>): Promise<void> {
     try {
       await settle()
     } catch (error) {

@@ -22,7 +22,7 @@ export class WaitingReceivers {
     const end = (): void => {
       clearTimeout(timer)
       signal?.removeEventListener('abort', onAbort)
-      place.leave()
+      entry.remove()
       this.#count(queue)
     }
     const waiter: Waiter = {
@@ -40,7 +40,7 @@ export class WaitingReceivers {
     // Not unref'd: somebody awaits it, and it is bounded.
     const timer = setTimeout(() => waiter.resolve([]), Math.min(waitMs, MAX_TIMEOUT_MS))
     signal?.addEventListener('abort', onAbort)
-    const place = queue.waiters.enter(waiter)
+    const entry = queue.waiters.add(waiter)
     this.#count(queue)
     return promise
   }

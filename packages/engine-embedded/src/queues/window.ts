@@ -1,7 +1,7 @@
 import type { QueueMessage } from '@signalbox/broker-core'
 
 /** A message near the head of a queue. */
-export interface Entry {
+export interface WindowEntry {
   readonly sequence: number
   /** Deliveries so far, as stored or about to be. */
   receiveCount: number
@@ -15,7 +15,7 @@ export interface Entry {
 }
 
 /** An entry of which only the place is known yet. */
-export function entryAt(sequence: number): Entry {
+export function entryAt(sequence: number): WindowEntry {
   return {
     sequence,
     receiveCount: 0,
@@ -30,19 +30,19 @@ export function entryAt(sequence: number): Entry {
 /** Deliverable messages in the order of their sequences. Taking from the front and adding at the end are cheap. */
 export class Window {
   /** What was taken leaves a gap before the head, not the entry with its message. */
-  #entries: (Entry | undefined)[] = []
+  #entries: (WindowEntry | undefined)[] = []
   #head = 0
 
   get length(): number {
     return this.#entries.length - this.#head
   }
 
-  get first(): Entry | undefined {
+  get first(): WindowEntry | undefined {
     return this.#entries[this.#head]
   }
 
   /** From the front on. */
-  *[Symbol.iterator](): Generator<Entry> {
+  *[Symbol.iterator](): Generator<WindowEntry> {
     for (let at = this.#head; ; at++) {
       const entry = this.#entries[at]
       if (!entry) return
@@ -50,7 +50,7 @@ export class Window {
     }
   }
 
-  shift(): Entry | undefined {
+  shift(): WindowEntry | undefined {
     const entry = this.#entries[this.#head]
     if (!entry) return undefined
     this.#entries[this.#head++] = undefined
@@ -65,7 +65,7 @@ export class Window {
   }
 
   /** Puts an entry in its place; false when it is there already. */
-  add(entry: Entry): boolean {
+  add(entry: WindowEntry): boolean {
     const last = this.#entries.at(-1)
     if (this.length === 0 || !last || last.sequence < entry.sequence) {
       this.#entries.push(entry)
@@ -78,7 +78,7 @@ export class Window {
   }
 
   /** Takes an entry out; undefined when it is not there. */
-  remove(sequence: number): Entry | undefined {
+  remove(sequence: number): WindowEntry | undefined {
     const at = this.#position(sequence)
     if (this.#entries[at]?.sequence !== sequence) return undefined
     return this.#entries.splice(at, 1)[0]

@@ -1,6 +1,6 @@
 import { BrokerError, messageOf } from '@signalbox/broker-core'
 
-import type { EngineProblem } from '../options.ts'
+import type { EmbeddedEngineProblem } from '../options.ts'
 import { sqliteCode } from './sqlite-code.ts'
 import type { StoredType } from './stored-channel.ts'
 
@@ -30,12 +30,12 @@ const ADVICE =
 
 /** What is known to be damaged. Each place is reported once; it stays damaged until the store is opened anew. */
 export class Damage {
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: EmbeddedEngineProblem) => void
   readonly #channels = new Map<string, DamagedChannel>()
   readonly #parts = new Map<string, string>()
   #logged = 0
 
-  constructor(onProblem: (problem: EngineProblem) => void) {
+  constructor(onProblem: (problem: EmbeddedEngineProblem) => void) {
     this.#onProblem = onProblem
   }
 

@@ -4,14 +4,8 @@ import type Database from 'better-sqlite3'
 import { stat } from 'node:fs/promises'
 
 import type { Settings } from '../options.ts'
-import type {
-  ActivityOperation,
-  GroupReply,
-  Kind,
-  OperationOf,
-  ResultOf,
-  WriterSettings,
-} from '../writer/operations.ts'
+import type { ActivityOperation, OperationKind, OperationOf, ResultOf } from '../writer/operations.ts'
+import type { GroupReply, WriterSettings } from '../writer/thread-messages.ts'
 import { Writer } from '../writer/writer.ts'
 import { openReadConnection } from './connections.ts'
 import type { DamagedChannel, DamagedPlace } from './damage.ts'
@@ -115,15 +109,15 @@ export class Store {
   }
 
   #startWriter(recover: boolean): Writer {
-    const { queueMaxMessages, queueMaxBytes, logMaxAgeMs, logMaxBytes } = this.#settings
+    const { queueMaxMessages, queueMaxBytes, eventsStoreMaxAgeMs, eventsStoreMaxBytes } = this.#settings
     const settings: WriterSettings = {
       file: this.#files.data,
       wal: this.#files.wal,
       reserve: this.#files.reserve,
       queueMaxMessages,
       queueMaxBytes,
-      logMaxAgeMs,
-      logMaxBytes,
+      eventsStoreMaxAgeMs,
+      eventsStoreMaxBytes,
       recover,
       faults: this.#faults,
     }
@@ -176,7 +170,7 @@ export class Store {
   }
 
   /** As {@link Writer.submit}. */
-  submit<K extends Kind, T>(
+  submit<K extends OperationKind, T>(
     kind: K,
     operation: OperationOf<K>,
     bytes: number,

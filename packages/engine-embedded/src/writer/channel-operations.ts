@@ -1,25 +1,25 @@
 import type { ChannelTable } from './channel-table.ts'
-import type { LogOperations } from './log-operations.ts'
+import type { EventsStoreOperations } from './events-store-operations.ts'
 import type {
   ActivityOperation,
-  ActivityResult,
+  ActivityOperationResult,
   CreateChannelOperation,
-  CreateChannelResult,
+  CreateChannelOperationResult,
   DeleteChannelOperation,
-  DeleteChannelResult,
+  DeleteChannelOperationResult,
 } from './operations.ts'
 
 /** The writer's operations on channels as such. */
 export class ChannelOperations {
   readonly #channels: ChannelTable
-  readonly #logs: LogOperations
+  readonly #eventsStore: EventsStoreOperations
 
-  constructor(channels: ChannelTable, logs: LogOperations) {
+  constructor(channels: ChannelTable, eventsStore: EventsStoreOperations) {
     this.#channels = channels
-    this.#logs = logs
+    this.#eventsStore = eventsStore
   }
 
-  create({ type, channel: name, options }: CreateChannelOperation): CreateChannelResult {
+  create({ type, channel: name, options }: CreateChannelOperation): CreateChannelOperationResult {
     const created = this.#channels.get(type, name) === undefined
     const { compacted, maxAgeMs, maxBytes } = options
     const changes = compacted !== undefined || maxAgeMs !== undefined || maxBytes !== undefined
@@ -28,17 +28,17 @@ export class ChannelOperations {
     if (compacted !== undefined) channel.compacted = compacted
     if (maxAgeMs !== undefined) channel.maxAgeMs = maxAgeMs
     if (maxBytes !== undefined) channel.maxBytes = maxBytes
-    if (!created) this.#logs.applyOptions(channel)
+    if (!created) this.#eventsStore.applyOptions(channel)
     return { kind: 'createChannel', created }
   }
 
-  delete({ type, channel: name }: DeleteChannelOperation): DeleteChannelResult {
+  delete({ type, channel: name }: DeleteChannelOperation): DeleteChannelOperationResult {
     const channel = this.#channels.get(type, name)
     if (channel) this.#channels.remove(channel)
     return { kind: 'deleteChannel', deleted: channel !== undefined }
   }
 
-  activity({ channels }: ActivityOperation): ActivityResult {
+  activity({ channels }: ActivityOperation): ActivityOperationResult {
     for (const { type, name, id, outgoing, outgoingBytes, lastActivity } of channels) {
       const channel = this.#channels.get(type, name)
       if (channel?.id !== id) continue

@@ -12,7 +12,7 @@ import { touching } from './damaged.ts'
 export class ChannelTable {
   readonly #byName: Record<StoredType, Map<string, StoredChannel>> = { queues: new Map(), events_store: new Map() }
   readonly #ids = new Set<number>()
-  /** Changed in this transaction, with the state before; undefined: it was created in it. A new one each time, see {@link Roster}. */
+  /** Changed in this transaction, with the state before; undefined: it was created in it. A new one each time, see {@link OrderedSet}. */
   #before = new Map<StoredChannel, StoredChannel | undefined>()
   readonly #removed: StoredChannel[] = []
   #highestId = 0

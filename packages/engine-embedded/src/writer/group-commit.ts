@@ -6,13 +6,14 @@ import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { DamagedError, placeOf } from './damaged.ts'
 import type { OperationRunner } from './operation-runner.ts'
-import type { GroupReply, Operation, Refusal, Result } from './operations.ts'
+import type { Operation, OperationRefusal, Result } from './operations.ts'
+import type { GroupReply } from './thread-messages.ts'
 import { packResults } from './post.ts'
 import { RefusedError, refusalOf } from './refusals.ts'
 import type { Space } from './space.ts'
 import type { WalFile } from './wal-file.ts'
 
-const FULL: Refusal = { kind: 'refused', code: 'DISK_FULL', message: 'the disk is full', details: {} }
+const FULL: OperationRefusal = { kind: 'refused', code: 'DISK_FULL', message: 'the disk is full', details: {} }
 
 /** What the transactions of a group came to, beside their results. */
 interface Outcome {
@@ -94,7 +95,7 @@ export class GroupCommit {
   }
 
   /** Undefined when it failed; once more when that was for lack of room and some could be made. */
-  #together(operations: readonly Operation[], outcome: Outcome): (Result | Refusal)[] | undefined {
+  #together(operations: readonly Operation[], outcome: Outcome): (Result | OperationRefusal)[] | undefined {
     try {
       return this.#transaction(operations, outcome)
     } catch (error) {
@@ -103,7 +104,7 @@ export class GroupCommit {
     }
   }
 
-  #refusal(operation: Operation, error: unknown): Refusal {
+  #refusal(operation: Operation, error: unknown): OperationRefusal {
     const damaged =
       error instanceof DamagedError ? error : isDamage(error) && new DamagedError(placeOf(operation), undefined, error)
     if (!damaged) return refusalOf(error)
@@ -111,8 +112,8 @@ export class GroupCommit {
     return refusalOf(damaged)
   }
 
-  #transaction(operations: readonly Operation[], outcome: Outcome): (Result | Refusal)[] {
-    const results: (Result | Refusal)[] = []
+  #transaction(operations: readonly Operation[], outcome: Outcome): (Result | OperationRefusal)[] {
+    const results: (Result | OperationRefusal)[] = []
     this.#begin.run()
     try {
       for (const operation of operations) results.push(this.#runOne(operation))
@@ -158,7 +159,7 @@ export class GroupCommit {
     }
   }
 
-  #runOne(operation: Operation): Result | Refusal {
+  #runOne(operation: Operation): Result | OperationRefusal {
     if (this.#space.refuses(operation.kind)) return FULL
     try {
       return this.#runner.run(operation)

@@ -7,8 +7,8 @@ import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { touchingPart } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
-import type { LogOperations } from './log-operations.ts'
-import type { ProbeResult, SweepOperation, SweepResult } from './operations.ts'
+import type { EventsStoreOperations } from './events-store-operations.ts'
+import type { ProbeOperationResult, SweepOperation, SweepOperationResult } from './operations.ts'
 
 /** Rows of deleted channels removed in one step: about 10 ms of work. */
 const GARBAGE_STEP = 2_000
@@ -20,7 +20,7 @@ const PROBE = Buffer.alloc(64 * 1024)
 /** What the writer does from time to time, a bounded piece at once. */
 export class Maintenance {
   readonly #channels: ChannelTable
-  readonly #logs: LogOperations
+  readonly #eventsStore: EventsStoreOperations
   readonly #deduplication: Deduplication
   readonly #leftAlone: LeftAlone
   readonly #firstGarbage
@@ -32,13 +32,13 @@ export class Maintenance {
   constructor(
     database: Database.Database,
     channels: ChannelTable,
-    logs: LogOperations,
+    eventsStore: EventsStoreOperations,
     deduplication: Deduplication,
     leftAlone: LeftAlone,
   ) {
     this.#leftAlone = leftAlone
     this.#channels = channels
-    this.#logs = logs
+    this.#eventsStore = eventsStore
     this.#deduplication = deduplication
     this.#firstGarbage = database.prepare<[string], { channel: number }>(
       'SELECT channel FROM garbage WHERE channel NOT IN (SELECT value FROM json_each(?)) LIMIT 1',
@@ -62,9 +62,9 @@ export class Maintenance {
     this.#clearProbe = database.prepare<[]>('DELETE FROM probe')
   }
 
-  sweep({ now }: SweepOperation): SweepResult {
-    const entries = this.#logs.sweep(now)
-    const tombstones = this.#part(TOMBSTONES, () => this.#logs.sweepTombstones(now))
+  sweep({ now }: SweepOperation): SweepOperationResult {
+    const entries = this.#eventsStore.sweep(now)
+    const tombstones = this.#part(TOMBSTONES, () => this.#eventsStore.sweepTombstones(now))
     const ids = this.#part(
       DEDUPLICATION,
       () => this.#deduplication.forgetOld(now, DEDUPLICATION_STEP) === DEDUPLICATION_STEP,
@@ -87,7 +87,7 @@ export class Maintenance {
     return true
   }
 
-  probe(): ProbeResult {
+  probe(): ProbeOperationResult {
     this.#writeProbe.run(PROBE)
     this.#clearProbe.run()
     return { kind: 'probe' }

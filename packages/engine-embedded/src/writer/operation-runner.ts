@@ -4,24 +4,25 @@ import { ChannelOperations } from './channel-operations.ts'
 import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { Deduplication } from './deduplication.ts'
-import { LogOperations } from './log-operations.ts'
+import { EventsStoreOperations } from './events-store-operations.ts'
 import { Maintenance } from './maintenance.ts'
-import type { Operation, Result, WriterSettings } from './operations.ts'
+import type { Operation, Result } from './operations.ts'
+import type { WriterSettings } from './thread-messages.ts'
 import { QueueOperations } from './queue-operations.ts'
 
 /** Carries out one operation inside a transaction that somebody else begins and commits. */
 export class OperationRunner {
   readonly #queues: QueueOperations
-  readonly #logs: LogOperations
+  readonly #eventsStore: EventsStoreOperations
   readonly #channels: ChannelOperations
   readonly #maintenance: Maintenance
 
   constructor(database: Database.Database, channels: ChannelTable, settings: WriterSettings, leftAlone: LeftAlone) {
     const deduplication = new Deduplication(database)
     this.#queues = new QueueOperations(database, channels, deduplication, settings, leftAlone)
-    this.#logs = new LogOperations(database, channels, deduplication, settings, leftAlone)
-    this.#channels = new ChannelOperations(channels, this.#logs)
-    this.#maintenance = new Maintenance(database, channels, this.#logs, deduplication, leftAlone)
+    this.#eventsStore = new EventsStoreOperations(database, channels, deduplication, settings, leftAlone)
+    this.#channels = new ChannelOperations(channels, this.#eventsStore)
+    this.#maintenance = new Maintenance(database, channels, this.#eventsStore, deduplication, leftAlone)
   }
 
   /** @throws RefusedError when it may not be carried out; nothing of it was written then */
@@ -31,7 +32,7 @@ export class OperationRunner {
       case 'send':
         return this.#queues.send(operation)
       case 'append':
-        return this.#logs.append(operation)
+        return this.#eventsStore.append(operation)
       case 'settle':
         return this.#queues.settle(operation)
       case 'release':

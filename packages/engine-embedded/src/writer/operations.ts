@@ -1,6 +1,5 @@
 import type { DamagedPlace } from '../store/damage.ts'
-import type { StoredChannel, StoredType } from '../store/stored-channel.ts'
-import type { PackedResults, Post } from './post.ts'
+import type { StoredType } from '../store/stored-channel.ts'
 
 /**
  * What the main thread asks of the writer. Each is atomic; a group of them shares one transaction and one sync. `now` is the wall clock of
@@ -172,28 +171,28 @@ export interface ChannelActivity {
 }
 
 export type Result =
-  | SendResult
-  | AppendResult
-  | SettleResult
-  | ReleaseResult
-  | PromoteResult
-  | ExpireDelayedResult
-  | PurgeResult
-  | CreateChannelResult
-  | DeleteChannelResult
-  | SweepResult
-  | ProbeResult
-  | ActivityResult
+  | SendOperationResult
+  | AppendOperationResult
+  | SettleOperationResult
+  | ReleaseOperationResult
+  | PromoteOperationResult
+  | ExpireDelayedOperationResult
+  | PurgeOperationResult
+  | CreateChannelOperationResult
+  | DeleteChannelOperationResult
+  | SweepOperationResult
+  | ProbeOperationResult
+  | ActivityOperationResult
 
 /** In the order of the messages; `duplicates` holds the id of the first send where a message was a duplicate. */
-export interface SendResult {
+export interface SendOperationResult {
   readonly kind: 'send'
   readonly channelId: number
   readonly sequences: readonly number[]
   readonly duplicates: readonly (string | undefined)[] | undefined
 }
 
-export interface AppendResult {
+export interface AppendOperationResult {
   readonly kind: 'append'
   readonly channelId: number
   readonly sequence: number
@@ -201,12 +200,12 @@ export interface AppendResult {
   readonly duplicateOf: string | undefined
 }
 
-export interface SettleResult {
+export interface SettleOperationResult {
   readonly kind: 'settle'
 }
 
 /** Messages that now stand in a dead-letter queue. */
-export interface ReleaseResult {
+export interface ReleaseOperationResult {
   readonly kind: 'release'
   readonly moved: readonly PlacedMessage[]
 }
@@ -217,51 +216,51 @@ export interface PlacedMessage {
   readonly sequence: number
 }
 
-export interface PromoteResult {
+export interface PromoteOperationResult {
   readonly kind: 'promote'
   readonly placed: readonly PlacedMessage[]
   /** When the next one is due; undefined when none is delayed. */
   readonly nextDue: number | undefined
 }
 
-export interface ExpireDelayedResult {
+export interface ExpireDelayedOperationResult {
   readonly kind: 'expireDelayed'
   readonly removed: number
 }
 
-export interface PurgeResult {
+export interface PurgeOperationResult {
   readonly kind: 'purge'
   readonly removed: number
   /** Where to go on; undefined when nothing is left. */
   readonly next: number | undefined
 }
 
-export interface CreateChannelResult {
+export interface CreateChannelOperationResult {
   readonly kind: 'createChannel'
   readonly created: boolean
 }
 
-export interface DeleteChannelResult {
+export interface DeleteChannelOperationResult {
   readonly kind: 'deleteChannel'
   readonly deleted: boolean
 }
 
 /** `more`: there is more to sweep now. */
-export interface SweepResult {
+export interface SweepOperationResult {
   readonly kind: 'sweep'
   readonly more: boolean
 }
 
-export interface ProbeResult {
+export interface ProbeOperationResult {
   readonly kind: 'probe'
 }
 
-export interface ActivityResult {
+export interface ActivityOperationResult {
   readonly kind: 'activity'
 }
 
 /** An operation that could not be carried out; nothing of it was written. */
-export interface Refusal {
+export interface OperationRefusal {
   readonly kind: 'refused'
   readonly code: 'QUEUE_FULL' | 'CONFLICT' | 'DISK_FULL' | 'DAMAGED' | 'FAILED'
   readonly message: string
@@ -270,66 +269,10 @@ export interface Refusal {
   readonly place?: DamagedPlace
 }
 
-export type Kind = Operation['kind']
-export type OperationOf<K extends Kind> = Extract<Operation, { kind: K }>
-export type ResultOf<K extends Kind> = Extract<Result, { kind: K }>
+export type OperationKind = Operation['kind']
+export type OperationOf<K extends OperationKind> = Extract<Operation, { kind: K }>
+export type ResultOf<K extends OperationKind> = Extract<Result, { kind: K }>
 
-export function isResultOf<K extends Kind>(kind: K, result: Result): result is ResultOf<K> {
+export function isResultOf<K extends OperationKind>(kind: K, result: Result): result is ResultOf<K> {
   return result.kind === kind
-}
-
-// ── Between the threads ─────────────────────────────────────────────────────────────────────────────────────────────
-
-/** How the writer is set up. */
-export interface WriterSettings {
-  readonly file: string
-  readonly wal: string
-  readonly reserve: string
-  readonly queueMaxMessages: number
-  readonly queueMaxBytes: number
-  readonly logMaxAgeMs: number
-  readonly logMaxBytes: number
-  /** True after a failure: everything in the WAL is copied back and synced anew before the first operation. */
-  readonly recover: boolean
-  /**
-   * Tests only: while the shared number is not 0, commits fail; 1 as on a full disk, 2 as by a failed sync, 3 likewise
-   * but with everything written.
-   */
-  readonly faults: Int32Array | undefined
-}
-
-export type WriterRequest = Post | { readonly close: true }
-
-export type WriterReply = ReadyReply | GroupReply | DamagedReply | FailedReply | { readonly kind: 'closed' }
-
-/** The store is open; the writer takes operations. */
-export interface ReadyReply {
-  readonly kind: 'ready'
-}
-
-/** One commit: a result for every operation in order, and the channels it changed as they are now. */
-export interface GroupReply {
-  readonly kind: 'group'
-  readonly results: PackedResults
-  readonly changed: readonly StoredChannel[]
-  readonly removed: readonly StoredChannel[]
-  readonly durationMs: number
-  /** Operations that shared the commit; the rest were refused or retried alone. */
-  readonly committed: number
-  /** False when there was nothing to write, and so nothing to sync. */
-  readonly wrote: boolean
-}
-
-/** Damage that no operation was refused for. */
-export interface DamagedReply {
-  readonly kind: 'damaged'
-  readonly place: DamagedPlace
-  readonly reason: string
-}
-
-/** The connection had to be given up; what became of the operations under way is unknown. */
-export interface FailedReply {
-  readonly kind: 'failed'
-  readonly code: string
-  readonly message: string
 }

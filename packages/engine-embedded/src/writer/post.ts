@@ -1,11 +1,11 @@
 import type {
   NewQueueMessage,
   Operation,
-  Refusal,
+  OperationRefusal,
   Result,
   SendOperation,
   SettleOperation,
-  SettleResult,
+  SettleOperationResult,
 } from './operations.ts'
 
 /**
@@ -191,17 +191,17 @@ function settlementAt({ channel, numbers }: SettlementColumns, row: number): Set
 export interface PackedResults {
   /** Two for each: a channel's id and a sequence for a plain send, `SETTLED` or `LISTED` and 0 for others. */
   readonly numbers: Float64Array
-  readonly others: readonly (Result | Refusal)[]
+  readonly others: readonly (Result | OperationRefusal)[]
 }
 
 const SETTLED = 0
 const LISTED = -1
 
-const settled: SettleResult = { kind: 'settle' }
+const settled: SettleOperationResult = { kind: 'settle' }
 
-export function packResults(results: readonly (Result | Refusal)[]): PackedResults {
+export function packResults(results: readonly (Result | OperationRefusal)[]): PackedResults {
   const numbers = new Float64Array(results.length * 2)
-  const others: (Result | Refusal)[] = []
+  const others: (Result | OperationRefusal)[] = []
   let at = 0
   for (const result of results) {
     if (result.kind === 'send' && result.sequences.length === 1 && !result.duplicates) {
@@ -218,8 +218,8 @@ export function packResults(results: readonly (Result | Refusal)[]): PackedResul
   return { numbers, others }
 }
 
-export function unpackResults({ numbers, others }: PackedResults): (Result | Refusal)[] {
-  const results: (Result | Refusal)[] = []
+export function unpackResults({ numbers, others }: PackedResults): (Result | OperationRefusal)[] {
+  const results: (Result | OperationRefusal)[] = []
   let other = 0
   for (let at = 0; at < numbers.length; at += 2) {
     const channelId = numbers[at] ?? LISTED

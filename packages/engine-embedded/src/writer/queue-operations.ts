@@ -10,20 +10,20 @@ import { touching, touchingPart } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
 import type {
   ExpireDelayedOperation,
-  ExpireDelayedResult,
+  ExpireDelayedOperationResult,
   NewQueueMessage,
   PlacedMessage,
   PromoteOperation,
-  PromoteResult,
+  PromoteOperationResult,
   PurgeOperation,
-  PurgeResult,
+  PurgeOperationResult,
   Release,
   ReleaseOperation,
-  ReleaseResult,
+  ReleaseOperationResult,
   SendOperation,
-  SendResult,
+  SendOperationResult,
   SettleOperation,
-  SettleResult,
+  SettleOperationResult,
 } from './operations.ts'
 import { QueueRows } from './queue-rows.ts'
 import { RefusedError } from './refusals.ts'
@@ -130,7 +130,7 @@ export class QueueOperations {
   }
 
   /** @throws RefusedError QUEUE_FULL */
-  send({ channel: name, now, messages }: SendOperation): SendResult {
+  send({ channel: name, now, messages }: SendOperation): SendOperationResult {
     const existing = this.#channels.get('queues', name)
     const single = messages.length === 1 ? messages[0] : undefined
     if (single && single.deduplicationId === undefined) {
@@ -151,7 +151,7 @@ export class QueueOperations {
     existing: StoredChannel | undefined,
     messages: readonly NewQueueMessage[],
     now: number,
-  ): SendResult {
+  ): SendOperationResult {
     const ids = new Set<string>()
     let count = 0
     let bytes = 0
@@ -223,7 +223,7 @@ export class QueueOperations {
     return sequence
   }
 
-  settle({ channel: name, channelId, sequences, expired }: SettleOperation): SettleResult {
+  settle({ channel: name, channelId, sequences, expired }: SettleOperation): SettleOperationResult {
     const channel = this.#channels.get('queues', name)
     if (channel?.id !== channelId) return { kind: 'settle' }
     this.#channels.edit(channel)
@@ -234,7 +234,7 @@ export class QueueOperations {
     return { kind: 'settle' }
   }
 
-  release({ channel: name, channelId, now, releases }: ReleaseOperation): ReleaseResult {
+  release({ channel: name, channelId, now, releases }: ReleaseOperation): ReleaseOperationResult {
     const channel = this.#channels.get('queues', name)
     if (channel?.id !== channelId) return { kind: 'release', moved: [] }
     const moved: PlacedMessage[] = []
@@ -279,7 +279,7 @@ export class QueueOperations {
     return { channel: to.name, channelId: to.id, sequence }
   }
 
-  promote({ now, limit }: PromoteOperation): PromoteResult {
+  promote({ now, limit }: PromoteOperation): PromoteOperationResult {
     const byId = this.#queuesById()
     const placed: PlacedMessage[] = []
     if (this.#leftAlone.hasPart(DELAYED)) return { kind: 'promote', placed, nextDue: undefined }
@@ -300,7 +300,7 @@ export class QueueOperations {
     return { kind: 'promote', placed, nextDue: this.#nextDue.get(ids)?.due ?? undefined }
   }
 
-  expireDelayed({ now, limit }: ExpireDelayedOperation): ExpireDelayedResult {
+  expireDelayed({ now, limit }: ExpireDelayedOperation): ExpireDelayedOperationResult {
     if (this.#leftAlone.hasPart(DELAYED)) return { kind: 'expireDelayed', removed: 0 }
     const byId = this.#queuesById()
     const rows = this.#expiredDelayed.all(now, this.#leftAlone.ids, limit)
@@ -330,7 +330,7 @@ export class QueueOperations {
     return byId
   }
 
-  purge({ channel: name, channelId, delayed, after, upTo, limit, except }: PurgeOperation): PurgeResult {
+  purge({ channel: name, channelId, delayed, after, upTo, limit, except }: PurgeOperation): PurgeOperationResult {
     const channel = this.#channels.get('queues', name)
     if (channel?.id !== channelId) return { kind: 'purge', removed: 0, next: undefined }
     this.#channels.edit(channel)

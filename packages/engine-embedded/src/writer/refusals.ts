@@ -1,21 +1,21 @@
 import { damageReason } from '../store/damage.ts'
 import { isFull } from '../store/sqlite-code.ts'
 import { DamagedError } from './damaged.ts'
-import type { Refusal } from './operations.ts'
+import type { OperationRefusal } from './operations.ts'
 
 /** Thrown by an operation that may not be carried out, before it has written anything. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
-  readonly refusal: Refusal
+  readonly refusal: OperationRefusal
 
-  constructor(code: 'QUEUE_FULL' | 'CONFLICT', message: string, details: Refusal['details']) {
+  constructor(code: 'QUEUE_FULL' | 'CONFLICT', message: string, details: OperationRefusal['details']) {
     super(message)
     this.refusal = { kind: 'refused', code, message, details }
   }
 }
 
 /** What an error that hit one operation alone is told as. */
-export function refusalOf(error: unknown): Refusal {
+export function refusalOf(error: unknown): OperationRefusal {
   if (error instanceof RefusedError) return error.refusal
   if (error instanceof DamagedError) {
     const { place, cause } = error

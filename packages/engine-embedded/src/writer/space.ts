@@ -1,6 +1,6 @@
 import { isFull } from '../store/sqlite-code.ts'
 import type { Checkpointer } from './checkpointer.ts'
-import type { Kind } from './operations.ts'
+import type { OperationKind } from './operations.ts'
 import type { Reserve } from './reserve.ts'
 
 /** How long after the store was opened room is set aside, and how often it is tried again. */
@@ -8,7 +8,7 @@ const FIRST_MS = 1_000
 const AGAIN_MS = 60_000
 
 /** What takes room for good. The others remove something, or take a little of the WAL that a checkpoint gives back. */
-const GROWS: ReadonlySet<Kind> = new Set(['send', 'append', 'createChannel', 'probe'])
+const GROWS: ReadonlySet<OperationKind> = new Set(['send', 'append', 'createChannel', 'probe'])
 
 /**
  * What the writer does about a full disk: gives the reserve back, takes only what removes messages, and copies the WAL
@@ -40,7 +40,7 @@ export class Space {
     return true
   }
 
-  refuses(kind: Kind): boolean {
+  refuses(kind: OperationKind): boolean {
     return this.#full && GROWS.has(kind)
   }
 

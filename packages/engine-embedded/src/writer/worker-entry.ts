@@ -1,7 +1,7 @@
 import v8 from 'node:v8'
 import { Worker } from 'node:worker_threads'
 
-import type { WriterSettings } from './operations.ts'
+import type { WriterSettings } from './thread-messages.ts'
 
 /**
  * Node strips types with a WebAssembly module, one instance for each thread. V8 compiles what such instances import after

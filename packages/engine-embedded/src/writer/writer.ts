@@ -6,17 +6,14 @@ import type { CommitInfo } from '../options.ts'
 import type { DamagedPlace } from '../store/damage.ts'
 import type {
   ActivityOperation,
-  GroupReply,
-  Kind,
+  OperationKind,
   Operation,
   OperationOf,
-  Refusal,
+  OperationRefusal,
   Result,
   ResultOf,
-  WriterReply,
-  WriterRequest,
-  WriterSettings,
 } from './operations.ts'
+import type { GroupReply, WriterReply, WriterRequest, WriterSettings } from './thread-messages.ts'
 import { isResultOf } from './operations.ts'
 import { packOperations, unpackResults } from './post.ts'
 import { startWriterThread } from './worker-entry.ts'
@@ -95,7 +92,7 @@ export class Writer {
    * and what it returns resolves the promise.
    * @throws BrokerError ENGINE_UNAVAILABLE, QUEUE_FULL, CONFLICT
    */
-  submit<K extends Kind, T>(
+  submit<K extends OperationKind, T>(
     kind: K,
     operation: OperationOf<K>,
     bytes: number,
@@ -197,7 +194,7 @@ export class Writer {
     if (this.#waiting.length > 0) this.#schedule()
   }
 
-  #errorOf(refusal: Refusal): BrokerError {
+  #errorOf(refusal: OperationRefusal): BrokerError {
     const { code, message, details, place } = refusal
     if (code === 'DISK_FULL') return unavailable('the disk is full')
     if (code === 'DAMAGED' && place) return this.#events.damaged(place, message)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import type { Settlement } from '@signalbox/broker-core'
+import type { SettleResult } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
 import * as fc from 'fast-check'
 
@@ -96,7 +96,7 @@ const abort = fc.nat().map((n): Command =>
   }),
 )
 
-type Settle = (session: Session, receipts: readonly string[], clientId: string) => Promise<Settlement>
+type Settle = (session: Session, receipts: readonly string[], clientId: string) => Promise<SettleResult>
 
 /** Settles some of the deliveries so far, live and stale ones mixed, in the name of one client. */
 function settling(name: string, settle: Settle, apply: (model: QueueModel, lease: ModelLease) => void) {

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 
 import { expect, onTestFinished } from 'vitest'
 
-import { Folder, logged, queued } from './store.ts'
+import { Folder, storedEvent, queued } from './store.ts'
 
 export const PAGE = 8192
 const PADDING = 'x'.repeat(2_000)
@@ -19,7 +19,7 @@ export async function storeWith(...names: readonly string[]): Promise<Folder> {
         name,
         messages('queue').map((text) => queued(text)),
       ),
-      ...messages('log').map((text) => engine.logs.append(name, logged(text))),
+      ...messages('log').map((text) => engine.eventsStore.append(name, storedEvent(text))),
     ])
   }
   await engine.close()

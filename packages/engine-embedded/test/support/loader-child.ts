@@ -35,7 +35,7 @@ async function produce(producer: number): Promise<void> {
     const options = { delayMs: 0, expirationMs: 0, maxReceiveCount: 0, deadLetterQueue: '' }
     await engine.queues.send('queue', { ...message(text), ...options })
     tell(`sent ${text}`)
-    const { sequence } = await engine.logs.append('log', message(text))
+    const { sequence } = await engine.eventsStore.append('log', message(text))
     tell(`appended ${sequence} ${text}`)
   }
 }

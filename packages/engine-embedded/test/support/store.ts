@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import type { LogAppend, QueueDelivery, QueueSend, ReceiveOptions } from '@signalbox/broker-core'
+import type { EventsStoreAppend, QueueDelivery, QueueSend, ReceiveOptions } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { EmbeddedEngine, EmbeddedEngineOptions } from '@signalbox/engine-embedded'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
@@ -50,7 +50,7 @@ export function queued(text: string, options: Partial<QueueSend> = {}): QueueSen
   }
 }
 
-export function logged(text: string, options: Partial<LogAppend> = {}): LogAppend {
+export function storedEvent(text: string, options: Partial<EventsStoreAppend> = {}): EventsStoreAppend {
   return { id: randomUUID(), clientId: 'producer', body: encodeText(text), metadata: '', tags: {}, ...options }
 }
 
@@ -64,18 +64,4 @@ export function receive(
 
 export function textsOf(deliveries: readonly QueueDelivery[]): (string | undefined)[] {
   return deliveries.map(({ message }) => decodeText(message.body))
-}
-
-/** Tries until an assertion holds. */
-export async function eventually(assertion: () => void | Promise<void>, patienceMs = 15_000): Promise<void> {
-  const end = performance.now() + patienceMs
-  for (;;) {
-    try {
-      await assertion()
-      return
-    } catch (error) {
-      if (performance.now() > end) throw error
-    }
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
 }

@@ -102,7 +102,7 @@ export class ChannelBucket {
    * servers then refuse every other one.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  async follow(tell: (news: ChannelNews) => void): Promise<Following> {
+  async follow(notify: (news: ChannelNews) => void): Promise<Following> {
     const { consumer, pending } = await this.#makeConsumer()
     const caughtUp = Promise.withResolvers<boolean>()
     const stopping = new AbortController()
@@ -121,7 +121,7 @@ export class ChannelBucket {
         caughtUp.resolve(false)
       }
       const news = this.#news(message, ack.sequence)
-      if (news) tell(news)
+      if (news) notify(news)
       if (ack.pending === 0) caughtUp.resolve(true)
     }
     const run = async (): Promise<void> => {

@@ -1,17 +1,17 @@
 import { messageOf } from '@signalbox/broker-core'
 import { reportFailure } from '../background.ts'
 import type { Connection } from '../connection.ts'
-import type { Notes } from '../notes.ts'
-import type { EngineProblem } from '../options.ts'
+import type { KeyedRecords } from '../keyed-records.ts'
+import type { NatsEngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'
-import type { Figures, FigureTable } from './figures.ts'
-import { addFigures, figuresFrom, laterFigures, noFigures } from './figures.ts'
+import type { ChannelCounts, CounterTable } from './counter-table.ts'
+import { addCounts, countsFrom, laterCounts, noCounts } from './counter-table.ts'
 import type { Peers } from './peers.ts'
 
 /** What is stored for one channel: nodes that live each have a part of their own, which only they write. */
 interface Record_ {
-  readonly retired: Figures
-  readonly nodes: Record<string, { readonly figures: Figures; readonly at: number }>
+  readonly retired: ChannelCounts
+  readonly nodes: Record<string, { readonly figures: ChannelCounts; readonly at: number }>
 }
 
 const STORE_MS = 5_000
@@ -25,28 +25,28 @@ const TRIES = 20
  */
 export class Counters {
   readonly #connection: Connection
-  readonly #notes: Notes
+  readonly #keyedRecords: KeyedRecords
   readonly #subjects: Subjects
   readonly #node: string
-  readonly #table: FigureTable
+  readonly #table: CounterTable
   readonly #peers: Peers
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: NatsEngineProblem) => void
   readonly #isStored: (key: string) => boolean
   #timer: NodeJS.Timeout | undefined
   #storing: Promise<void> | undefined
 
   constructor(
     connection: Connection,
-    notes: Notes,
+    keyedRecords: KeyedRecords,
     subjects: Subjects,
     node: string,
-    table: FigureTable,
+    table: CounterTable,
     peers: Peers,
     isStored: (key: string) => boolean,
-    onProblem: (problem: EngineProblem) => void,
+    onProblem: (problem: NatsEngineProblem) => void,
   ) {
     this.#connection = connection
-    this.#notes = notes
+    this.#keyedRecords = keyedRecords
     this.#subjects = subjects
     this.#node = node
     this.#table = table
@@ -65,27 +65,27 @@ export class Counters {
   }
 
   /** Over all nodes; with what outlived their restarts for a stored channel. */
-  async total(key: string): Promise<Figures> {
+  async total(key: string): Promise<ChannelCounts> {
     const record = this.#isStored(key) ? await this.#read(key) : undefined
-    const sum = { ...(record?.retired ?? noFigures()) }
-    const told = new Map(this.#peers.figures(key))
+    const sum = { ...(record?.retired ?? noCounts()) }
+    const reported = new Map(this.#peers.countsOf(key))
     for (const [node, { figures }] of Object.entries(record?.nodes ?? {})) {
       if (node === this.#node) continue
-      const live = told.get(node)
-      told.delete(node)
-      addFigures(sum, laterFigures(figures, live ?? { ...figures, leased: 0, subscribers: 0 }))
+      const live = reported.get(node)
+      reported.delete(node)
+      addCounts(sum, laterCounts(figures, live ?? { ...figures, leased: 0, subscribers: 0 }))
     }
-    for (const figures of told.values()) addFigures(sum, figures)
+    for (const counts of reported.values()) addCounts(sum, counts)
     const own = this.#table.get(key)
-    if (own) addFigures(sum, own)
+    if (own) addCounts(sum, own)
     return sum
   }
 
   /** What the nodes that live count, which nothing is to be read for. */
-  live(key: string): Figures {
-    const sum = noFigures()
-    for (const [, figures] of this.#peers.figures(key)) addFigures(sum, figures)
-    addFigures(sum, this.#table.get(key) ?? noFigures())
+  live(key: string): ChannelCounts {
+    const sum = noCounts()
+    for (const [, counts] of this.#peers.countsOf(key)) addCounts(sum, counts)
+    addCounts(sum, this.#table.get(key) ?? noCounts())
     return sum
   }
 
@@ -95,8 +95,8 @@ export class Counters {
   }
 
   async #read(key: string): Promise<(Record_ & { revision: number }) | undefined> {
-    const note = await this.#notes.get(this.#subjects.note('c', key))
-    return note && { ...recordFrom(note.text), revision: note.revision }
+    const record = await this.#keyedRecords.get(this.#subjects.keyedRecord('c', key))
+    return record && { ...recordFrom(record.text), revision: record.revision }
   }
 
   async #store(retire: boolean): Promise<void> {
@@ -116,26 +116,26 @@ export class Counters {
       const own = this.#table.get(key)
       if (!own) return
       const stored = await this.#read(key)
-      const retired = { ...(stored?.retired ?? noFigures()) }
+      const retired = { ...(stored?.retired ?? noCounts()) }
       const nodes = { ...stored?.nodes }
       delete nodes[this.#node]
       const now = Date.now()
       for (const [node, { figures, at }] of Object.entries(nodes)) {
         if (this.#peers.isAlive(node) || now - at < RETIRE_MS) continue
-        addFigures(retired, { ...figures, leased: 0, subscribers: 0 })
+        addCounts(retired, { ...figures, leased: 0, subscribers: 0 })
         delete nodes[node]
       }
-      if (retire) addFigures(retired, { ...own, leased: 0, subscribers: 0 })
+      if (retire) addCounts(retired, { ...own, leased: 0, subscribers: 0 })
       else nodes[this.#node] = { figures: own, at: now }
       const text = JSON.stringify({ retired, nodes })
-      if (await this.#notes.put(this.#subjects.note('c', key), text, stored?.revision ?? 0)) return
+      if (await this.#keyedRecords.put(this.#subjects.keyedRecord('c', key), text, stored?.revision ?? 0)) return
     }
     throw new Error('other nodes were always faster')
   }
 
   async forget(key: string): Promise<void> {
     this.#table.forget(key)
-    await this.#notes.remove(this.#subjects.note('c', key))
+    await this.#keyedRecords.remove(this.#subjects.keyedRecord('c', key))
   }
 
   /** Leaves what this node counted to the others. */
@@ -148,16 +148,16 @@ export class Counters {
 }
 
 function recordFrom(text: string): Record_ {
-  const empty = { retired: noFigures(), nodes: {} }
+  const empty = { retired: noCounts(), nodes: {} }
   try {
     const value: unknown = JSON.parse(text)
     if (typeof value !== 'object' || value === null || !('retired' in value) || !('nodes' in value)) return empty
     const nodes: Record_['nodes'] = {}
     for (const [node, part] of Object.entries(value.nodes ?? {})) {
       const { figures, at } = Object.fromEntries(Object.entries(part ?? {})) as Record<string, unknown>
-      nodes[node] = { figures: figuresFrom(figures), at: typeof at === 'number' ? at : 0 }
+      nodes[node] = { figures: countsFrom(figures), at: typeof at === 'number' ? at : 0 }
     }
-    return { retired: figuresFrom(value.retired), nodes }
+    return { retired: countsFrom(value.retired), nodes }
   } catch {
     return empty
   }

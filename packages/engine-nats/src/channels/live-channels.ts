@@ -1,10 +1,10 @@
 import { channelNameProblem, isReservedChannel } from '@signalbox/broker-core'
 
 import type { ChannelLimit } from './channel-limit.ts'
-import type { LiveChange, LiveType } from './peers.ts'
+import type { LiveChange, LiveType } from './live-change.ts'
 import type { ReportOnce } from '../report-once.ts'
 
-/** The key of a channel in memory for its figures. */
+/** The key of a channel in memory in the counter table. */
 export function liveKey(type: LiveType, name: string): string {
   return `${type} ${name}`
 }

@@ -2,15 +2,15 @@ import type { ChannelEngine, ChannelName, ChannelOptions, ChannelState, ChannelT
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core'
 
 import { API, isApiError } from '../errors.ts'
-import type { NatsLogs } from '../logs/nats-logs.ts'
+import type { NatsEventsStore } from '../events-store/nats-events-store.ts'
 import type { Parts } from '../parts.ts'
 import type { NatsQueues } from '../queues/nats-queues.ts'
-import type { NatsTopics } from '../topics.ts'
+import type { NatsEvents } from '../events.ts'
 import { FailingChannels } from './failing-channels.ts'
-import type { Figures } from './figures.ts'
+import type { ChannelCounts } from './counter-table.ts'
 import { Forgetting } from './forgetting.ts'
 import { liveKey } from './live-channels.ts'
-import { Statistics } from './statistics.ts'
+import { ChannelStatistics } from './channel-statistics.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
 
 /** Channels asked about at the same time. */
@@ -20,21 +20,21 @@ const PARALLEL = 64
 export class NatsChannels implements ChannelEngine {
   readonly #parts: Parts
   readonly #queues: NatsQueues
-  readonly #logs: NatsLogs
-  readonly #topics: NatsTopics
+  readonly #eventsStore: NatsEventsStore
+  readonly #events: NatsEvents
   readonly #failing: FailingChannels
-  readonly statistics: Statistics
+  readonly statistics: ChannelStatistics
   readonly forgetting: Forgetting
   #closed = false
 
-  constructor(parts: Parts, queues: NatsQueues, logs: NatsLogs, topics: NatsTopics) {
+  constructor(parts: Parts, queues: NatsQueues, eventsStore: NatsEventsStore, events: NatsEvents) {
     this.#parts = parts
     this.#failing = new FailingChannels(parts)
-    this.forgetting = new Forgetting(parts.storedChannels, parts.liveChannels, parts.figures, parts.peers)
-    this.statistics = new Statistics(parts, queues.gauges, logs.reader, this.#failing)
+    this.forgetting = new Forgetting(parts.storedChannels, parts.liveChannels, parts.counterTable, parts.peers)
+    this.statistics = new ChannelStatistics(parts, queues.gauges, eventsStore.reader, this.#failing)
     this.#queues = queues
-    this.#logs = logs
-    this.#topics = topics
+    this.#eventsStore = eventsStore
+    this.#events = events
   }
 
   exists(type: ChannelType, name: string): boolean {
@@ -88,13 +88,13 @@ export class NatsChannels implements ChannelEngine {
     const { storedChannels, liveChannels, counters } = this.#parts
     if (!isStored(type)) {
       if (!liveChannels.has(type, name)) return undefined
-      const others = type === 'events' ? this.#topics.wildcardSubscribers(name) : 0
+      const others = type === 'events' ? this.#events.wildcardSubscribers(name) : 0
       return stateOf(type, name, await counters.total(liveKey(type, name)), others)
     }
     const channel = storedChannels.get(type, name)
     if (!channel) return undefined
     try {
-      return await (type === 'queues' ? this.#queueState(channel) : this.#logState(channel))
+      return await (type === 'queues' ? this.#queueState(channel) : this.#eventsStoreState(channel))
     } catch (error) {
       if (isApiError(error, API.STREAM_NOT_FOUND)) return undefined
       throw error
@@ -115,22 +115,22 @@ export class NatsChannels implements ChannelEngine {
     }
   }
 
-  async #logState(channel: StoredChannel): Promise<ChannelState> {
+  async #eventsStoreState(channel: StoredChannel): Promise<ChannelState> {
     const [total, held] = await Promise.all([
       this.#parts.counters.total(channel.incarnation),
-      this.#logs.reader.counts(channel),
+      this.#eventsStore.reader.counts(channel),
     ])
     const { firstSequence, lastSequence, lastEver, entries, bytes, lastStoredAt } = held
     return {
       ...stateOf('events_store', channel.name, { ...total, incoming: lastEver }, 0, lastStoredAt),
-      log: { firstSequence, lastSequence, entries, bytes },
+      eventsStore: { firstSequence, lastSequence, entries, bytes },
     }
   }
 
   async create(type: ChannelType, name: string, options: ChannelOptions = {}): Promise<boolean> {
     await this.#ready()
     const { storedChannels, liveChannels } = this.#parts
-    if (type === 'events_store') return this.#logs.create(name, options)
+    if (type === 'events_store') return this.#eventsStore.create(name, options)
     if (type === 'queues') {
       const isNew = storedChannels.isMissing('queues', name)
       await storedChannels.ensure('queues', name)
@@ -143,14 +143,14 @@ export class NatsChannels implements ChannelEngine {
 
   async delete(type: ChannelType, name: string): Promise<boolean> {
     await this.#ready()
-    const { storedChannels, liveChannels, counters, figures } = this.#parts
+    const { storedChannels, liveChannels, counters, counterTable } = this.#parts
     if (!isStored(type)) {
       if (!liveChannels.remove(type, name)) return false
       const key = liveKey(type, name)
-      const subscribers = figures.get(key)?.subscribers ?? 0
-      figures.forget(key)
+      const subscribers = counterTable.get(key)?.subscribers ?? 0
+      counterTable.forget(key)
       // They stay, and make the channel again when something comes.
-      if (subscribers > 0) figures.change(key, (own) => (own.subscribers = subscribers))
+      if (subscribers > 0) counterTable.change(key, (own) => (own.subscribers = subscribers))
       return true
     }
     const channel = await storedChannels.delete(type, name)
@@ -177,7 +177,7 @@ function isStored(type: ChannelType): type is StoredType {
 function stateOf(
   type: ChannelType,
   name: string,
-  { incoming, incomingBytes, outgoing, outgoingBytes, subscribers: named, lastActivity }: Figures,
+  { incoming, incomingBytes, outgoing, outgoingBytes, subscribers: named, lastActivity }: ChannelCounts,
   others: number,
   lastStoredAt = 0,
 ): ChannelState {

@@ -2,14 +2,14 @@ import { Type } from 'typebox'
 import { Check } from 'typebox/schema'
 
 import { jsonOf } from '../json.ts'
-import type { Figures } from './figures.ts'
-import { figuresFrom } from './figures.ts'
-import type { LiveChange } from './peers.ts'
+import type { ChannelCounts } from './counter-table.ts'
+import { countsFrom } from './counter-table.ts'
+import type { LiveChange } from './live-change.ts'
 
 const MESSAGE = Type.Object({ node: Type.String({ pattern: '^[A-Za-z0-9_-]{16}$' }) })
 
 /** The key of a stored channel is its incarnation, that of one in memory its type and name (C1: 255 bytes). */
-const FIGURES = Type.Tuple([Type.String({ minLength: 1, maxLength: 300 }), Type.Object({})])
+const COUNTS = Type.Tuple([Type.String({ minLength: 1, maxLength: 300 }), Type.Object({})])
 
 const LIVE_CHANGE = Type.Object({
   type: Type.Union([Type.Literal('events'), Type.Literal('commands'), Type.Literal('queries')]),
@@ -20,7 +20,7 @@ const LIVE_CHANGE = Type.Object({
 /** What a node told the others, part by part validated: what does not fit is left out. */
 export interface PeerMessage {
   readonly node: string
-  readonly figures: readonly (readonly [string, Figures])[]
+  readonly counts: readonly (readonly [string, ChannelCounts])[]
   /** Their names are not validated yet. */
   readonly channels: readonly LiveChange[]
 }
@@ -32,8 +32,8 @@ export function readPeerMessage(text: string): PeerMessage | undefined {
   const { node } = message
   return {
     node,
-    figures: partsOf(message, 'figures').flatMap((part) =>
-      Check(FIGURES, part) ? [[part[0], figuresFrom(part[1])] as const] : [],
+    counts: partsOf(message, 'figures').flatMap((part) =>
+      Check(COUNTS, part) ? [[part[0], countsFrom(part[1])] as const] : [],
     ),
     channels: partsOf(message, 'channels').filter((part) => Check(LIVE_CHANGE, part)),
   }

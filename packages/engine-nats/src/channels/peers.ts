@@ -1,22 +1,13 @@
-import type { ChannelType } from '@signalbox/broker-core'
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 import { messageOf } from '@signalbox/broker-core'
 
 import type { Connection } from '../connection.ts'
-import type { EngineProblem } from '../options.ts'
+import type { NatsEngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'
-import type { Figures, FigureTable } from './figures.ts'
+import type { ChannelCounts, CounterTable } from './counter-table.ts'
+import type { LiveChange } from './live-change.ts'
 import { readPeerMessage } from './peer-messages.ts'
-
-export type LiveType = Exclude<ChannelType, 'queues' | 'events_store'>
-
-/** A channel of a type that is not stored came into being or was deleted on some node. */
-export interface LiveChange {
-  readonly type: LiveType
-  readonly name: string
-  readonly exists: boolean
-}
 
 const TELL_MS = 1_000
 /** Told even when nothing changed, so that a silent node is known to be gone. */
@@ -32,13 +23,13 @@ export class Peers {
   readonly #connection: Connection
   readonly #subjects: Subjects
   readonly #node: string
-  readonly #table: FigureTable
+  readonly #table: CounterTable
   readonly #onLive: (change: LiveChange) => void
   readonly #liveChannels: () => readonly LiveChange[]
-  readonly #onProblem: (problem: EngineProblem) => void
-  readonly #others = new Map<string, { seen: number; readonly figures: Map<string, Figures> }>()
+  readonly #onProblem: (problem: NatsEngineProblem) => void
+  readonly #others = new Map<string, { seen: number; readonly counts: Map<string, ChannelCounts> }>()
   #timer: NodeJS.Timeout | undefined
-  #told = 0
+  #publishedAt = 0
   #tenure = 0
   #tickedAt = Date.now()
 
@@ -46,9 +37,9 @@ export class Peers {
     connection: Connection,
     subjects: Subjects,
     node: string,
-    table: FigureTable,
+    table: CounterTable,
     live: { onChange: (change: LiveChange) => void; all: () => readonly LiveChange[] },
-    onProblem: (problem: EngineProblem) => void,
+    onProblem: (problem: NatsEngineProblem) => void,
   ) {
     this.#connection = connection
     this.#subjects = subjects
@@ -74,18 +65,19 @@ export class Peers {
     this.#noticeStandstill()
     const now = Date.now()
     for (const [node, { seen }] of this.#others) if (now - seen > GONE_MS) this.#others.delete(node)
-    if (this.#table.untold.size > 0 || now - this.#told >= ALIVE_MS) this.#tell(this.#table.untold)
+    if (this.#table.unpublished.size > 0 || now - this.#publishedAt >= ALIVE_MS)
+      this.#publishCounts(this.#table.unpublished)
   }
 
-  #tell(keys: Iterable<string>): void {
-    const figures = [...keys].map((key) => [key, this.#table.get(key)] as const)
-    this.#table.untold.clear()
-    this.#told = Date.now()
+  #publishCounts(keys: Iterable<string>): void {
+    const counts = [...keys].map((key) => [key, this.#table.get(key)] as const)
+    this.#table.unpublished.clear()
+    this.#publishedAt = Date.now()
     let at = 0
     do {
-      this.#publish('figures', { node: this.#node, figures: figures.slice(at, at + PART) })
+      this.#publish('figures', { node: this.#node, figures: counts.slice(at, at + PART) })
       at += PART
-    } while (at < figures.length)
+    } while (at < counts.length)
   }
 
   /** Tells every node of a channel in memory at once, so that all list it and count it. */
@@ -112,16 +104,16 @@ export class Peers {
       return
     }
     let other = this.#others.get(node)
-    if (!other) this.#others.set(node, (other = { seen: 0, figures: new Map() }))
+    if (!other) this.#others.set(node, (other = { seen: 0, counts: new Map() }))
     other.seen = Date.now()
     if (what === 'hello') {
-      this.#tell(this.#table.keys())
+      this.#publishCounts(this.#table.keys())
       const channels = this.#liveChannels()
       for (let at = 0; at < channels.length; at += PART) {
         this.#publish('live', { node: this.#node, channels: channels.slice(at, at + PART) })
       }
     }
-    if (what === 'figures') for (const [key, figures] of content.figures) other.figures.set(key, figures)
+    if (what === 'figures') for (const [key, counts] of content.counts) other.counts.set(key, counts)
     if (what === 'live') for (const change of content.channels) this.#onLive(change)
   }
 
@@ -187,19 +179,19 @@ export class Peers {
   }
 
   /** What the other nodes count for a channel, by node. */
-  figures(key: string): readonly (readonly [string, Figures])[] {
-    const found: (readonly [string, Figures])[] = []
-    for (const [node, { figures }] of this.#others) {
-      const theirs = figures.get(key)
+  countsOf(key: string): readonly (readonly [string, ChannelCounts])[] {
+    const found: (readonly [string, ChannelCounts])[] = []
+    for (const [node, { counts }] of this.#others) {
+      const theirs = counts.get(key)
       if (theirs) found.push([node, theirs])
     }
     return found
   }
 
   /** Drops what others counted for channels that are gone. */
-  forgetFigures(isOver: (key: string, figures: Figures) => boolean): void {
-    for (const { figures } of this.#others.values()) {
-      for (const [key, theirs] of figures) if (isOver(key, theirs)) figures.delete(key)
+  forgetCounts(isOver: (key: string, counts: ChannelCounts) => boolean): void {
+    for (const { counts } of this.#others.values()) {
+      for (const [key, theirs] of counts) if (isOver(key, theirs)) counts.delete(key)
     }
   }
 
@@ -207,7 +199,7 @@ export class Peers {
   hello(): void {
     this.#tenure++
     this.#publish('hello', { node: this.#node })
-    this.#tell(this.#table.keys())
+    this.#publishCounts(this.#table.keys())
   }
 
   stop(): void {

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 import { runInBackground } from '../background.ts'
 import type { Connection } from '../connection.ts'
-import type { EngineProblem } from '../options.ts'
+import type { NatsEngineProblem } from '../options.ts'
 import type { Streams } from '../streams.ts'
 import { unique } from '../subjects.ts'
 import type { Subjects } from '../subjects.ts'
@@ -23,7 +23,7 @@ export class StoredChannels {
   readonly #streams: Streams
   readonly #bucket: ChannelBucket
   readonly #limit: ChannelLimit
-  readonly #onProblem: (problem: EngineProblem) => void
+  readonly #onProblem: (problem: NatsEngineProblem) => void
   readonly #channels: Record<StoredType, Map<string, StoredChannel>> = { queues: new Map(), events_store: new Map() }
   readonly #incarnations = new Map<string, StoredChannel>()
   /** Channels that are being made, so that concurrent first uses make one. */
@@ -40,7 +40,7 @@ export class StoredChannels {
     streams: Streams,
     bucket: ChannelBucket,
     limit: ChannelLimit,
-    onProblem: (problem: EngineProblem) => void,
+    onProblem: (problem: NatsEngineProblem) => void,
   ) {
     this.#connection = connection
     this.#subjects = subjects
@@ -117,7 +117,7 @@ export class StoredChannels {
     this.#incarnations.set(channel.incarnation, channel)
     if (!isNew) return
     if (!isReservedChannel(channel.name)) this.#limit.added()
-    this.#tell(channel)
+    this.#notifyListeners(channel)
   }
 
   #forget(channel: StoredChannel): void {
@@ -125,10 +125,10 @@ export class StoredChannels {
     this.#channels[channel.type].delete(channel.name)
     this.#incarnations.delete(channel.incarnation)
     if (!isReservedChannel(channel.name)) this.#limit.removed()
-    this.#tell(channel)
+    this.#notifyListeners(channel)
   }
 
-  #tell({ type, name }: StoredChannel): void {
+  #notifyListeners({ type, name }: StoredChannel): void {
     for (const listener of this.#listeners) listener(type, name)
   }
 

@@ -30,8 +30,8 @@ export class DeadLetters {
       deadRecord(target, { ...message, tags }),
       `dead ${hash(`${channel.incarnation} ${sequence}`)}`,
     )
-    const { storedChannels, figures } = this.#parts
+    const { storedChannels, counterTable } = this.#parts
     const stored = storedChannels.get('queues', target)
-    if (stored && !duplicate) figures.received(stored.incarnation, 1, delivery.size)
+    if (stored && !duplicate) counterTable.received(stored.incarnation, 1, delivery.size)
   }
 }

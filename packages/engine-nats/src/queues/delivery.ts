@@ -15,8 +15,8 @@ export interface Delivery {
   readonly receiveCount: number
   /** Deliveries that were no receives: early ones of delayed messages, and what nobody took. */
   readonly uncounted: number
-  /** Whether a note about it stands in the cluster. */
-  readonly noted: boolean
+  /** True when a keyed record holds its uncounted deliveries. */
+  readonly recorded: boolean
   readonly size: number
   readonly arrivedAt: number
 }

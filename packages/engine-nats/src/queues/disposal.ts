@@ -35,13 +35,13 @@ export class Disposal {
   /** Removes the message; resolves when that is durable. @throws BrokerError ENGINE_UNAVAILABLE */
   async remove(delivery: Delivery): Promise<void> {
     await this.#parts.connection.request(delivery.ackSubject, ACK)
-    this.#counts.delete(this.#noteKey(delivery.channel, delivery.sequence))
-    if (delivery.noted) this.#forgetNote(delivery)
+    this.#counts.delete(this.#recordKey(delivery.channel, delivery.sequence))
+    if (delivery.recorded) this.#forgetRecord(delivery)
   }
 
-  #forgetNote({ channel, sequence }: Delivery): void {
-    // A note that stays is never read again.
-    this.background(this.#parts.notes.remove(this.#noteKey(channel, sequence)))
+  #forgetRecord({ channel, sequence }: Delivery): void {
+    // A record that stays is never read again.
+    this.background(this.#parts.keyedRecords.remove(this.#recordKey(channel, sequence)))
   }
 
   /** After a receive that did not end in an ack. @throws BrokerError ENGINE_UNAVAILABLE */
@@ -54,7 +54,7 @@ export class Disposal {
     }
     await this.#parts.connection.request(delivery.ackSubject, NAK)
     if (this.#counts.size >= MAX_REMEMBERED) this.#counts.clear()
-    this.#counts.set(this.#noteKey(delivery.channel, delivery.sequence), delivery.receiveCount)
+    this.#counts.set(this.#recordKey(delivery.channel, delivery.sequence), delivery.receiveCount)
   }
 
   /** Moves the message to its dead-letter queue, now or, when that has no room, later. */
@@ -74,19 +74,19 @@ export class Disposal {
       return
     }
     await this.remove(delivery)
-    this.#parts.figures.change(delivery.channel.incarnation, (figures) => figures.deadLettered++)
+    this.#parts.counterTable.change(delivery.channel.incarnation, (counts) => counts.deadLettered++)
   }
 
   async expire(delivery: Delivery): Promise<void> {
     // Deleted, not acked: of several that come upon it, the one that removes it counts it.
     const removed = await this.#gauges.removeOne(delivery.channel, delivery.sequence)
-    if (removed) this.#parts.figures.change(delivery.channel.incarnation, (figures) => figures.expired++)
+    if (removed) this.#parts.counterTable.change(delivery.channel.incarnation, (counts) => counts.expired++)
   }
 
   /** Gives back what nobody received: it does not count. */
   async returnUncounted(delivery: Delivery): Promise<void> {
-    const key = this.#noteKey(delivery.channel, delivery.sequence)
-    await this.#parts.notes.put(key, String(delivery.uncounted + 1))
+    const key = this.#recordKey(delivery.channel, delivery.sequence)
+    await this.#parts.keyedRecords.put(key, String(delivery.uncounted + 1))
     await this.#parts.connection.request(delivery.ackSubject, NAK)
   }
 
@@ -98,8 +98,8 @@ export class Disposal {
     subject: string,
     forMs: number,
   ): Promise<void> {
-    // One early delivery is what every delayed message is taken to have had, so only more are worth a note.
-    if (deliveries !== 1) await this.#parts.notes.put(this.#noteKey(channel, sequence), String(deliveries))
+    // One early delivery is what every delayed message is taken to have had, so only more are worth a record.
+    if (deliveries !== 1) await this.#parts.keyedRecords.put(this.#recordKey(channel, sequence), String(deliveries))
     this.#parts.connection.nc.publish(subject, nakAfter(forMs))
   }
 
@@ -109,24 +109,24 @@ export class Disposal {
     sequence: number,
     deliveries: number,
     delayed: boolean,
-  ): Promise<{ uncounted: number; noted: boolean }> {
-    const key = this.#noteKey(channel, sequence)
-    const note = await this.#parts.notes.get(key)
+  ): Promise<{ uncounted: number; recorded: boolean }> {
+    const key = this.#recordKey(channel, sequence)
+    const record = await this.#parts.keyedRecords.get(key)
     // Only digits: a count that is no number would let a message be received for ever.
-    if (note && /^\d{1,15}$/.test(note.text)) return { uncounted: Number(note.text), noted: true }
-    if (!delayed) return { uncounted: 0, noted: false }
-    if (deliveries > 1) return { uncounted: 1, noted: false }
+    if (record && /^\d{1,15}$/.test(record.text)) return { uncounted: Number(record.text), recorded: true }
+    if (!delayed) return { uncounted: 0, recorded: false }
+    if (deliveries > 1) return { uncounted: 1, recorded: false }
     // Nobody asked for it before it was due.
-    await this.#parts.notes.put(key, '0')
-    return { uncounted: 0, noted: true }
+    await this.#parts.keyedRecords.put(key, '0')
+    return { uncounted: 0, recorded: true }
   }
 
   receivesOf(channel: StoredChannel, sequence: number): number {
-    return this.#counts.get(this.#noteKey(channel, sequence)) ?? 0
+    return this.#counts.get(this.#recordKey(channel, sequence)) ?? 0
   }
 
-  #noteKey(channel: StoredChannel, sequence: number): string {
-    return this.#parts.subjects.note('q', channel.incarnation, sequence)
+  #recordKey(channel: StoredChannel, sequence: number): string {
+    return this.#parts.subjects.keyedRecord('q', channel.incarnation, sequence)
   }
 
   /** Runs what nobody waits for. A message that it fails for comes back by itself. */

@@ -13,7 +13,7 @@ type Claimed = Pick<Receipt, 'queue' | 'sequence' | 'delivery' | 'deadline'>
 
 /**
  * Who has the say about a lease. It is the node that granted it, until another one finds that node gone and writes a
- * note; of several that want the say the first to write has it.
+ * record; of several that want the say the first to write has it.
  */
 export class LeaseClaims {
   readonly #parts: Parts
@@ -23,18 +23,18 @@ export class LeaseClaims {
   }
 
   #key({ queue, sequence, delivery }: Claimed): string {
-    return this.#parts.subjects.note('t', queue, `${sequence}-${delivery}`)
+    return this.#parts.subjects.keyedRecord('t', queue, `${sequence}-${delivery}`)
   }
 
-  /** The node that took the lease over, and the note's revision; undefined when none did. @throws BrokerError ENGINE_UNAVAILABLE */
+  /** The node that took the lease over, and the record's revision; undefined when none did. @throws BrokerError ENGINE_UNAVAILABLE */
   async holder(claimed: Claimed): Promise<{ readonly node: string; readonly revision: number } | undefined> {
-    const note = await this.#parts.notes.get(this.#key(claimed))
-    return note && { node: note.text, revision: note.revision }
+    const record = await this.#parts.keyedRecords.get(this.#key(claimed))
+    return record && { node: record.text, revision: record.revision }
   }
 
   /** Takes the lease over; false when somebody was faster than `revision`. @throws BrokerError ENGINE_UNAVAILABLE */
   claim(claimed: Claimed, revision: number): Promise<boolean> {
-    return this.#parts.notes.put(this.#key(claimed), this.#parts.node, revision)
+    return this.#parts.keyedRecords.put(this.#key(claimed), this.#parts.node, revision)
   }
 
   /**
@@ -57,18 +57,18 @@ export class LeaseClaims {
     return true
   }
 
-  /** The note stays as long as the receipt could be shown again, and as a node may still find the lease in its hands. */
+  /** The record stays as long as the receipt could be shown again, and as a node may still find the lease in its hands. */
   forgetLater(claimed: Claimed): void {
     const forget = (): void => {
-      const removed = this.#parts.notes.remove(this.#key(claimed))
+      const removed = this.#parts.keyedRecords.remove(this.#key(claimed))
       runInBackground(this.#parts.settings.onProblem, 'forgetting who took over a lease', removed)
     }
     const left = claimed.deadline + 2 * LATE_MS - Date.now()
     setTimeout(forget, Math.min(MAX_TIMER_MS, Math.max(0, left))).unref()
   }
 
-  /** Notes of a deleted queue. */
+  /** Records of a deleted queue. */
   async forget({ incarnation }: StoredChannel): Promise<void> {
-    await this.#parts.notes.remove(this.#parts.subjects.note('t', incarnation, '>'))
+    await this.#parts.keyedRecords.remove(this.#parts.subjects.keyedRecord('t', incarnation, '>'))
   }
 }

@@ -1,4 +1,4 @@
-import type { FigureTable } from '../channels/figures.ts'
+import type { CounterTable } from '../channels/counter-table.ts'
 import type { Delivery } from './delivery.ts'
 
 /** A delivery in somebody's hands. */
@@ -18,12 +18,12 @@ const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** The leases that this node granted or took over. Who is here has a say in them; a lease that is not here is over, or another node's. */
 export class Leases {
-  readonly #figures: FigureTable
+  readonly #counterTable: CounterTable
   readonly #onLapse: (lease: Lease) => void
   readonly #leases = new Map<string, { readonly lease: Lease; timer: NodeJS.Timeout }>()
 
-  constructor(figures: FigureTable, onLapse: (lease: Lease) => void) {
-    this.#figures = figures
+  constructor(counterTable: CounterTable, onLapse: (lease: Lease) => void) {
+    this.#counterTable = counterTable
     this.#onLapse = onLapse
   }
 
@@ -100,6 +100,6 @@ export class Leases {
   }
 
   #count({ delivery }: Lease, change: 1 | -1): void {
-    this.#figures.change(delivery.channel.incarnation, (figures) => (figures.leased += change))
+    this.#counterTable.change(delivery.channel.incarnation, (counts) => (counts.leased += change))
   }
 }

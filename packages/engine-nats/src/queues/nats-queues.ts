@@ -5,7 +5,7 @@ import type {
   QueueSend,
   ReceiveOptions,
   SendResult,
-  Settlement,
+  SettleResult,
 } from '@signalbox/broker-core'
 import { messageOf, unavailable } from '@signalbox/broker-core'
 
@@ -23,7 +23,7 @@ import { QueueReader } from './queue-reader.ts'
 import { QueueSender } from './queue-sender.ts'
 import { Queue } from './queue.ts'
 import { Receipts } from './receipts.ts'
-import { Settlements } from './settlements.ts'
+import { ReceiptSettler } from './receipt-settler.ts'
 
 /** A queue that is just being deleted or made again is looked for after this long. */
 const AGAIN_MS = 20
@@ -38,7 +38,7 @@ export class NatsQueues implements QueueEngine {
   readonly #leases: Leases
   readonly #keeper: LeaseKeeper
   readonly #claims: LeaseClaims
-  readonly #settlements: Settlements
+  readonly #settler: ReceiptSettler
   readonly #reader: QueueReader
   readonly #purge: Purge
   readonly #closing = new AbortController()
@@ -48,10 +48,10 @@ export class NatsQueues implements QueueEngine {
     this.gauges = new QueueGauges(parts)
     this.#sender = new QueueSender(parts, this.gauges)
     this.#disposal = new Disposal(parts, this.gauges, new DeadLetters(parts, this.#sender))
-    this.#leases = new Leases(parts.figures, (lease) => this.#lapse(lease))
+    this.#leases = new Leases(parts.counterTable, (lease) => this.#lapse(lease))
     this.#keeper = new LeaseKeeper(parts, this.#leases, receipts)
     this.#claims = new LeaseClaims(parts)
-    this.#settlements = new Settlements(parts, this.#leases, this.#keeper, receipts, this.#disposal, this.#claims)
+    this.#settler = new ReceiptSettler(parts, this.#leases, this.#keeper, receipts, this.#disposal, this.#claims)
     this.#reader = new QueueReader(parts, this.gauges, this.#disposal)
     this.#purge = new Purge(parts, this.#leases, this.gauges, async (incarnation) =>
       this.#queues.get(incarnation)?.returnStash(),
@@ -59,8 +59,8 @@ export class NatsQueues implements QueueEngine {
   }
 
   static async open(parts: Parts): Promise<NatsQueues> {
-    const queues = new NatsQueues(parts, await Receipts.open(parts.notes, parts.subjects))
-    queues.#settlements.start()
+    const queues = new NatsQueues(parts, await Receipts.open(parts.keyedRecords, parts.subjects))
+    queues.#settler.start()
     queues.#purge.start()
     parts.storedChannels.onChange((type) => {
       if (type === 'queues') queues.#dropGone()
@@ -141,16 +141,16 @@ export class NatsQueues implements QueueEngine {
     }
   }
 
-  async ack(receipts: readonly string[], clientId: string): Promise<Settlement> {
-    return this.#settlements.settle(receipts, clientId, { what: 'ack' })
+  async ack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
+    return this.#settler.settle(receipts, clientId, { what: 'ack' })
   }
 
-  async nack(receipts: readonly string[], clientId: string): Promise<Settlement> {
-    return this.#settlements.settle(receipts, clientId, { what: 'nack' })
+  async nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
+    return this.#settler.settle(receipts, clientId, { what: 'nack' })
   }
 
-  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<Settlement> {
-    return this.#settlements.settle(receipts, clientId, { what: 'extend', leaseMs })
+  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult> {
+    return this.#settler.settle(receipts, clientId, { what: 'extend', leaseMs })
   }
 
   async peek(name: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly QueueMessage[]> {
@@ -167,9 +167,9 @@ export class NatsQueues implements QueueEngine {
 
   /** What the cluster keeps beside the stream of a queue that was deleted. */
   async forget(channel: StoredChannel): Promise<void> {
-    const { notes, subjects, settings } = this.#parts
+    const { keyedRecords, subjects, settings } = this.#parts
     try {
-      await notes.remove(subjects.note('q', channel.incarnation, '>'))
+      await keyedRecords.remove(subjects.keyedRecord('q', channel.incarnation, '>'))
       await this.#claims.forget(channel)
     } catch (error) {
       settings.onProblem({ kind: 'failed', message: `forgetting a deleted queue: ${messageOf(error)}`, error })

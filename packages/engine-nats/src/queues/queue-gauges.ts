@@ -93,7 +93,7 @@ export class QueueGauges {
    * their holder's affair.
    */
   async sweep(channel: StoredChannel): Promise<number> {
-    const { connection, clock, subjects, figures } = this.#parts
+    const { connection, clock, subjects, counterTable } = this.#parts
     if (clock.isSkewed) {
       this.#sweepAt(channel, Date.now() + SKEWED_MS)
       return 0
@@ -118,7 +118,7 @@ export class QueueGauges {
       }
       if (leased) next = Math.min(next, Date.now() + 1_000)
     }
-    if (removed > 0) figures.change(channel.incarnation, (own) => (own.expired += removed))
+    if (removed > 0) counterTable.change(channel.incarnation, (own) => (own.expired += removed))
     if (next < Infinity) this.#sweepAt(channel, next)
     return removed
   }

@@ -1,12 +1,12 @@
 import type { OutgoingMessage, QueueMessage, QueueSend } from '@signalbox/broker-core'
 
-import type { Envelope } from '../envelope.ts'
+import type { MessageEnvelope } from '../envelope.ts'
 import { decodeEnvelope, numberField, textField } from '../envelope.ts'
 import { hash } from '../subjects.ts'
 
 /** A message of a queue as its stream keeps it. */
 export interface QueueRecord {
-  readonly envelope: Envelope
+  readonly envelope: MessageEnvelope
   /** Milliseconds since the epoch; 0 is at once. */
   readonly dueAt: number
   /** Milliseconds since the epoch; 0 is never. */
@@ -49,7 +49,7 @@ function envelopeOf(
     deadLetterQueue,
     deduplicationId,
   }: Pick<QueueSend, 'maxReceiveCount' | 'deadLetterQueue' | 'deduplicationId'>,
-): Envelope {
+): MessageEnvelope {
   const fields: Record<string, string | number> = {}
   if (dueAt > 0) fields['due'] = dueAt
   if (expiresAt > 0) fields['expires'] = expiresAt

@@ -68,7 +68,7 @@ export class QueueSender {
     if (duplicate && deduplicationId !== undefined) {
       return { id: (await this.#firstId(channel, sequence, deduplicationId)) ?? id, sequence, duplicate }
     }
-    this.#parts.figures.received(channel.incarnation, 1, messageSize(message))
+    this.#parts.counterTable.received(channel.incarnation, 1, messageSize(message))
     this.#gauges.sent(channel, record)
     if (deduplicationId !== undefined) {
       // The message may be gone when the id is asked for.

@@ -5,11 +5,11 @@ import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
 import type { PullEnd } from '../pulls.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
-import { Admission } from './admission.ts'
+import { DeliveryAdmission } from './delivery-admission.ts'
 import type { Delivery } from './delivery.ts'
 import type { Disposal } from './disposal.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
-import { Receiver, WaitingLine } from './waiting-line.ts'
+import { WaitingReceiver, WaitingLine } from './waiting-line.ts'
 
 /** The longest that one request for messages stands at the servers. */
 const MAX_PULL_MS = 20_000
@@ -28,7 +28,7 @@ export class Queue {
   readonly #parts: Parts
   readonly #keeper: LeaseKeeper
   readonly #disposal: Disposal
-  readonly #admission: Admission
+  readonly #admission: DeliveryAdmission
   readonly #line: WaitingLine
   readonly #closing = new AbortController()
 
@@ -37,7 +37,7 @@ export class Queue {
     this.channel = channel
     this.#keeper = keeper
     this.#disposal = disposal
-    this.#admission = new Admission(parts, channel, disposal)
+    this.#admission = new DeliveryAdmission(parts, channel, disposal)
     this.#line = new WaitingLine(
       (delivery) => disposal.returnUncounted(delivery),
       (work) => disposal.background(work),
@@ -46,7 +46,7 @@ export class Queue {
 
   /** Undefined when the queue is gone before anything came. */
   async receive(options: ReceiveOptions, until: number): Promise<readonly QueueDelivery[] | undefined> {
-    const receiver = new Receiver()
+    const receiver = new WaitingReceiver()
     try {
       return await this.#serve(receiver, options, until)
     } finally {
@@ -55,7 +55,7 @@ export class Queue {
   }
 
   async #serve(
-    receiver: Receiver,
+    receiver: WaitingReceiver,
     options: ReceiveOptions,
     until: number,
   ): Promise<readonly QueueDelivery[] | undefined> {
@@ -93,7 +93,7 @@ export class Queue {
   }
 
   /** What comes first: the end of the request, a message by somebody else's, the end of the queue, or an abort. */
-  async #outcome(receiver: Receiver, signal: AbortSignal | undefined, pull: Pulled): Promise<Outcome> {
+  async #outcome(receiver: WaitingReceiver, signal: AbortSignal | undefined, pull: Pulled): Promise<Outcome> {
     const { promise: stopped, resolve: stop } = Promise.withResolvers<undefined>()
     const onStop = (): void => stop(undefined)
     signal?.addEventListener('abort', onStop)
@@ -146,7 +146,7 @@ export class Queue {
   }
 
   /** Leases what fits into one answer; the rest goes to whoever waits next. */
-  #grant(receiver: Receiver, deliveries: readonly Delivery[], options: ReceiveOptions): QueueDelivery[] {
+  #grant(receiver: WaitingReceiver, deliveries: readonly Delivery[], options: ReceiveOptions): QueueDelivery[] {
     if (deliveries.length === 0) return []
     // Out of the line: what is more than it takes is for others.
     this.#line.leave(receiver)
@@ -166,7 +166,7 @@ export class Queue {
       total += delivery.size
       granted.push(this.#keeper.grant(delivery, clientId, leaseMs))
     }
-    if (granted.length > 0) this.#parts.figures.delivered(this.channel.incarnation, granted.length, total)
+    if (granted.length > 0) this.#parts.counterTable.delivered(this.channel.incarnation, granted.length, total)
     return granted
   }
 

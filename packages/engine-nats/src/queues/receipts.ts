@@ -2,7 +2,7 @@ import { unavailable } from '@signalbox/broker-core'
 import { Buffer } from 'node:buffer'
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
-import type { Notes } from '../notes.ts'
+import type { KeyedRecords } from '../keyed-records.ts'
 import type { Subjects } from '../subjects.ts'
 
 /** What a receipt says; whoever shows it cannot have made it up. */
@@ -31,11 +31,11 @@ export class Receipts {
     this.#key = key
   }
 
-  static async open(notes: Notes, subjects: Subjects): Promise<Receipts> {
-    const subject = subjects.note('key')
-    await notes.put(subject, randomBytes(KEY_BYTES).toString('base64url'), 0)
-    const note = await notes.get(subject)
-    const key = Buffer.from(note?.text ?? '', 'base64url')
+  static async open(keyedRecords: KeyedRecords, subjects: Subjects): Promise<Receipts> {
+    const subject = subjects.keyedRecord('key')
+    await keyedRecords.put(subject, randomBytes(KEY_BYTES).toString('base64url'), 0)
+    const record = await keyedRecords.get(subject)
+    const key = Buffer.from(record?.text ?? '', 'base64url')
     // With an empty key anybody could write receipts.
     if (key.byteLength !== KEY_BYTES) throw unavailable(`the key of receipts (${subject}) cannot be read; restore it`)
     return new Receipts(key)

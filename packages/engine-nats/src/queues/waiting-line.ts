@@ -4,7 +4,7 @@ import type { Delivery } from './delivery.ts'
 const STASH_MS = 100
 
 /** Somebody who waits for messages, and may be handed one that came by somebody else's request. */
-export class Receiver {
+export class WaitingReceiver {
   #handed: Delivery | undefined
   #arrival = Promise.withResolvers<void>()
 
@@ -36,7 +36,7 @@ export class Receiver {
 export class WaitingLine {
   readonly #giveBack: (delivery: Delivery) => Promise<void>
   readonly #background: (work: Promise<void>) => void
-  readonly #receivers = new Set<Receiver>()
+  readonly #receivers = new Set<WaitingReceiver>()
   readonly #stash: Delivery[] = []
   #stashTimer: NodeJS.Timeout | undefined
   #isClosed = false
@@ -47,12 +47,12 @@ export class WaitingLine {
   }
 
   /** At the end of the line; who stands in it keeps its place. */
-  join(receiver: Receiver): void {
+  join(receiver: WaitingReceiver): void {
     this.#receivers.add(receiver)
   }
 
   /** What the receiver was handed and did not take is for others. */
-  leave(receiver: Receiver): void {
+  leave(receiver: WaitingReceiver): void {
     this.#receivers.delete(receiver)
     for (const delivery of receiver.take()) this.offer(delivery)
   }

@@ -13,7 +13,7 @@ import { liveKey } from '../channels/live-channels.ts'
 import type { Parts } from '../parts.ts'
 import { hash } from '../subjects.ts'
 import { Requester, SILENCE_MS } from './requester.ts'
-import type { Handler } from './responder.ts'
+import type { RequestHandler } from './responder.ts'
 import { requestSize, Responder } from './responder.ts'
 
 /** Commands and queries on NATS: core subjects, where each group of subscribers is a queue group. */
@@ -36,9 +36,9 @@ export class NatsRequests implements RequestEngine {
     await this.#parts.connection.ready()
     if (this.#closed) throw unavailable('it is closed')
     this.#requester.assertFits(name, message)
-    const { liveChannels, figures } = this.#parts
+    const { liveChannels, counterTable } = this.#parts
     if (options.onlyIfSubscribed !== true) liveChannels.ensure(type, name)
-    if (liveChannels.has(type, name)) figures.received(liveKey(type, name), 1, messageSize(message))
+    if (liveChannels.has(type, name)) counterTable.received(liveKey(type, name), 1, messageSize(message))
     return this.#requester.request(type, name, message, options)
   }
 
@@ -46,9 +46,9 @@ export class NatsRequests implements RequestEngine {
     type: RequestType,
     name: string,
     { group, signal }: SubscribeOptions,
-    handler: Handler,
+    handler: RequestHandler,
   ): Promise<Subscription> {
-    const { connection, liveChannels, figures, subjects } = this.#parts
+    const { connection, liveChannels, counterTable, subjects } = this.#parts
     signal?.throwIfAborted()
     await connection.ready()
     liveChannels.ensure(type, name)
@@ -60,7 +60,7 @@ export class NatsRequests implements RequestEngine {
         if (!request) return
         if (subscription.ended) return this.#responder.refuse(message)
         liveChannels.hear({ type, name, exists: true })
-        figures.delivered(key, 1, requestSize(request))
+        counterTable.delivered(key, 1, requestSize(request))
         this.#responder.handle(message.reply ?? '', request, handler)
       },
       { queue: group === undefined ? 'none' : hash(group) },
@@ -69,10 +69,10 @@ export class NatsRequests implements RequestEngine {
       // Requests that are on their way here already are refused, not lost.
       interest.drain().catch(() => {})
       this.#subscriptions.delete(subscription)
-      figures.subscribers(key, -1)
+      counterTable.subscribers(key, -1)
     })
     this.#subscriptions.set(subscription, key)
-    figures.subscribers(key, 1)
+    counterTable.subscribers(key, 1)
     await connection.call(() => connection.nc.flush())
     connection.nc.publish(subjects.announcement(type, name))
     const close = async (): Promise<void> => {

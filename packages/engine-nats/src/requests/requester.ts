@@ -4,7 +4,7 @@ import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 import { Buffer } from 'node:buffer'
 
-import { ENVELOPE_BYTES } from '../envelope.ts'
+import { MESSAGE_ENVELOPE_BYTES } from '../envelope.ts'
 import type { Parts } from '../parts.ts'
 import { PendingRequest } from './pending-request.ts'
 import { decodeAnswer } from './wire.ts'
@@ -47,7 +47,7 @@ export class Requester {
 
   /** @throws BrokerError MESSAGE_TOO_LARGE */
   assertFits(name: string, message: OutgoingMessage): void {
-    this.#parts.publisher.assertFitsBytes(messageSize(message) + Buffer.byteLength(name) + ENVELOPE_BYTES / 4)
+    this.#parts.publisher.assertFitsBytes(messageSize(message) + Buffer.byteLength(name) + MESSAGE_ENVELOPE_BYTES / 4)
   }
 
   /** Not async: while it waits nothing but the pending request holds the message. */

@@ -7,7 +7,7 @@ import type { Parts } from '../parts.ts'
 import type { RequestOnWire } from './wire.ts'
 import { decodeRequest, encodeReply, encodeSign } from './wire.ts'
 
-export type Handler = (request: RequestMessage) => Promise<Reply>
+export type RequestHandler = (request: RequestMessage) => Promise<Reply>
 
 /** How often a node says that it is still working on a request, in milliseconds. */
 const WORKING_MS = 5_000
@@ -48,7 +48,7 @@ export class Responder {
   }
 
   /** Has the handler answer. Not async: while it works on the request this node keeps only what the answer needs. */
-  handle(inbox: string, request: RequestOnWire, handler: Handler): void {
+  handle(inbox: string, request: RequestOnWire, handler: RequestHandler): void {
     const controller = new AbortController()
     const handling = this.#handling.get(inbox) ?? new Set()
     handling.add(controller)
@@ -60,7 +60,7 @@ export class Responder {
   }
 
   /** A handler that throws at once, rather than reject, does no harm either. */
-  #replied(handler: Handler, request: RequestMessage): Promise<Reply> {
+  #replied(handler: RequestHandler, request: RequestMessage): Promise<Reply> {
     try {
       return handler(request)
     } catch (error) {

@@ -1,12 +1,12 @@
 import type { OutgoingMessage, Reply } from '@signalbox/broker-core'
 import { Buffer } from 'node:buffer'
 
-import type { Envelope } from '../envelope.ts'
+import type { MessageEnvelope } from '../envelope.ts'
 import { decodeEnvelope, encodeEnvelope, numberField, textField } from '../envelope.ts'
 
 /** A request on its way to a subscriber. */
 export interface RequestOnWire {
-  readonly envelope: Envelope
+  readonly envelope: MessageEnvelope
   /** Milliseconds since the epoch, by the requester's clock. */
   readonly sentAt: number
   /** From when it was sent, in milliseconds. */
@@ -38,7 +38,7 @@ export function decodeRequest(data: Uint8Array): RequestOnWire | undefined {
 }
 
 /** What a subscriber's node says: that it has the request, that it is still working on it, that it cannot take it, or the answer. */
-export type Answer =
+export type RequestAnswer =
   | { readonly kind: 'accepted' | 'working' | 'gone'; readonly node: string }
   | { readonly kind: 'reply'; readonly node: string; readonly reply: Reply }
 
@@ -54,7 +54,7 @@ export function encodeReply(node: string, { executed, error, body, metadata, tag
   return Buffer.concat([Buffer.from(SIGNS.reply), envelope])
 }
 
-export function decodeAnswer(data: Uint8Array): Answer | undefined {
+export function decodeAnswer(data: Uint8Array): RequestAnswer | undefined {
   const sign = String.fromCharCode(data[0] ?? 0)
   if (sign === SIGNS.reply) {
     const envelope = decodeEnvelope(data.subarray(1))

@@ -1,4 +1,4 @@
-import type { Identity } from '../authenticator.ts'
+import type { Caller } from '@signalbox/broker-core'
 
 /** What an operator may do, in rising order: each role includes those before it (S3). */
 export const ROLES = ['ReadOnly', 'ReadWrite', 'Admin'] as const
@@ -11,7 +11,7 @@ export function isRole(name: string): name is Role {
 }
 
 /** Whether the caller holds this role or a higher one. Without roles a caller holds none (S3). */
-export function hasRole({ roles = [] }: Identity, role: Role): boolean {
+export function hasRole({ roles = [] }: Caller & { readonly roles?: readonly Role[] }, role: Role): boolean {
   const wanted = ROLES.indexOf(role)
   return roles.some((held) => ROLES.indexOf(held) >= wanted)
 }

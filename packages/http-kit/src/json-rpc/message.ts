@@ -66,7 +66,7 @@ export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Json
     maxKeys: limits.maxKeys ?? 0,
     maxParts: MAX_JSON_PARTS,
   }
-  const envelope = new Envelope(text)
+  const envelope = new JsonRpcEnvelope(text)
   const { exceeded, keys, valueBytes } = scanJson(text, scanLimits, envelope)
   if (exceeded !== undefined) {
     const reasons = {
@@ -124,7 +124,7 @@ function invalid(reason: string, id?: string): JsonRpcError {
 }
 
 /** Collects what the scan finds of the envelope: source text of its values, and keys that come twice. */
-class Envelope implements MemberSink {
+class JsonRpcEnvelope implements MemberSink {
   readonly #text: string
   #jsonrpc: string | undefined
   #id: string | undefined

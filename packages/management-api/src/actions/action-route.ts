@@ -5,7 +5,7 @@ import type { Settlement, Settlements } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 
-import type { Admission } from '../access/admission.ts'
+import type { OperatorAdmission } from '../access/operator-admission.ts'
 import type { AuditEvent } from '../audit/audit-entry.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { JSON_HEADERS, sendEnvelope, success } from '../envelope.ts'
@@ -13,13 +13,13 @@ import { invalidParameters, toManagementError } from '../errors.ts'
 import { jsonBody } from '../json-body.ts'
 import type { ManagementServices } from '../ports.ts'
 import { queryOf } from '../query.ts'
-import type { Action, ActionCall, Target } from './action.ts'
+import type { ManagementAction, ActionCall, Target } from './action.ts'
 import { STRICT } from './action.ts'
 import { ACTIONS } from './index.ts'
 import type { RunningActions } from './running-actions.ts'
 
 export interface ActionRoutes {
-  readonly admission: Admission
+  readonly admission: OperatorAdmission
   readonly audit: AuditLog
   readonly settlements: Settlements
   readonly running: RunningActions
@@ -43,7 +43,7 @@ export function addActionRoutes(app: FastifyInstance, context: ActionRoutes): vo
 }
 
 async function serve(
-  action: Action,
+  action: ManagementAction,
   request: ActionRequest,
   reply: FastifyReply,
   { admission, audit, settlements, running, maxWaitMs, services }: ActionRoutes,

@@ -48,7 +48,7 @@ export interface PreparedAction {
 }
 
 /** A management action as the route runs it. */
-export interface Action {
+export interface ManagementAction {
   readonly name: string
   readonly summary: string
   readonly role: Role
@@ -59,7 +59,9 @@ export interface Action {
 }
 
 /** Makes an action of its parts: one schema is the type, the check and the documentation of its arguments. */
-export function defineAction<Input extends TObject, Data extends TSchema>(source: ActionSource<Input, Data>): Action {
+export function defineAction<Input extends TObject, Data extends TSchema>(
+  source: ActionSource<Input, Data>,
+): ManagementAction {
   const { name, summary, role = 'ReadWrite', input, data } = source
   const check = compileArguments({
     whose: 'action',

@@ -1,4 +1,4 @@
-import type { Action } from './action.ts'
+import type { ManagementAction } from './action.ts'
 import { deregisterAgent } from './agents.ts'
 import { createChannel, deleteChannel, purgeQueue } from './channels.ts'
 import { publishEvent, publishEventStore } from './events.ts'
@@ -7,7 +7,7 @@ import { redriveDeadLetters } from './redrive.ts'
 import { sendCommand, sendQuery } from './requests.ts'
 
 /** Every action of `POST /api/actions/{action}`. */
-export const ACTIONS: readonly Action[] = [
+export const ACTIONS: readonly ManagementAction[] = [
   createChannel,
   deleteChannel,
   purgeQueue,

@@ -8,7 +8,7 @@ export const AUDIT_CHANNEL = '_AGENTS_.audit'
 
 export const OUTCOMES = ['success', 'failure', 'denied'] as const
 
-export type Outcome = (typeof OUTCOMES)[number]
+export type AuditOutcome = (typeof OUTCOMES)[number]
 
 /**
  * Something worth remembering: who did what to what, from where, and how it ended. No body and no token ever stands in one.
@@ -18,7 +18,7 @@ export interface AuditEvent {
   readonly client: string
   /** A management action's name, such as `purge_queue`, or what else happened, such as `authentication_failed`. */
   readonly action: string
-  readonly outcome: Outcome
+  readonly outcome: AuditOutcome
   readonly type?: ChannelType
   readonly channel?: string
   readonly agent?: string
@@ -32,7 +32,7 @@ export interface AuditEvent {
   readonly count?: number
 }
 
-export const outcomeSchema = Type.Unsafe<Outcome>({ type: 'string', enum: [...OUTCOMES] })
+export const outcomeSchema = Type.Unsafe<AuditOutcome>({ type: 'string', enum: [...OUTCOMES] })
 
 const text = (description: string) => Type.String({ description })
 

@@ -58,7 +58,7 @@ export class AuditLog {
   #closed = false
   #dropped = 0
   /** Dropped since the log last said so. */
-  #untold = 0
+  #unreportedDrops = 0
 
   constructor(options: AuditLogOptions = {}) {
     this.#maxAgeMs = (options.maxAgeSeconds ?? 2_592_000) * 1000
@@ -136,7 +136,7 @@ export class AuditLog {
 
   #drop(): void {
     this.#dropped++
-    this.#untold++
+    this.#unreportedDrops++
   }
 
   #pump(): void {
@@ -160,7 +160,7 @@ export class AuditLog {
       this.#storing = 0
       const again = batch.filter((_, i) => refused[i])
       if (again.length > 0) this.#tryLater(again)
-      else if (this.#untold > 0) this.#tellDropped()
+      else if (this.#unreportedDrops > 0) this.#reportDropped()
     }
   }
 
@@ -208,9 +208,9 @@ export class AuditLog {
     }, this.#retryMs).unref()
   }
 
-  #tellDropped(): void {
-    const count = this.#untold
-    this.#untold = 0
+  #reportDropped(): void {
+    const count = this.#unreportedDrops
+    this.#unreportedDrops = 0
     this.#waiting.push({
       entry: auditEntry({ client: '', action: 'audit_dropped', outcome: 'failure', count }, Date.now(), this.#node),
       id: randomUUID(),

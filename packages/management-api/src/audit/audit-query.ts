@@ -5,7 +5,7 @@ import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
 import { Check } from 'typebox/schema'
 
 import { cursorKey, cursorOf, invalidCursor } from '../paging.ts'
-import type { AuditEntry, Outcome } from './audit-entry.ts'
+import type { AuditEntry, AuditOutcome } from './audit-entry.ts'
 import { AUDIT_CHANNEL, auditEntrySchema } from './audit-entry.ts'
 
 export interface AuditFilter {
@@ -13,7 +13,7 @@ export interface AuditFilter {
   readonly action?: string | undefined
   /** As the pattern of `channel_list` (M9); agents are found by it too. */
   readonly channel?: string | undefined
-  readonly outcome?: Outcome | undefined
+  readonly outcome?: AuditOutcome | undefined
   /** Both inclusive, milliseconds since the epoch. */
   readonly from?: number | undefined
   readonly to?: number | undefined

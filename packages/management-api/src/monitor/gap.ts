@@ -3,7 +3,7 @@ import type { ChannelType } from '@signalbox/broker-core'
 import type { Direction, MonitorFilter } from './monitor-filter.ts'
 
 /** More of one gap than this are counted for every monitor: memory must not grow with what is missed. */
-const MAX_TOLD_APART = 1_000
+const MAX_SEPARATE = 1_000
 
 interface Missed {
   readonly direction: Direction
@@ -21,7 +21,7 @@ export class Gap {
     const key = `${direction} ${type} ${channel}`
     const known = this.#missed.get(key)
     if (known !== undefined) known.count++
-    else if (this.#missed.size < MAX_TOLD_APART) this.#missed.set(key, { direction, type, channel, count: 1 })
+    else if (this.#missed.size < MAX_SEPARATE) this.#missed.set(key, { direction, type, channel, count: 1 })
     else this.#others++
   }
 

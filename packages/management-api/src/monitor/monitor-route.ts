@@ -1,7 +1,7 @@
 import { compileQuery } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
 
-import type { Admission } from '../access/admission.ts'
+import type { OperatorAdmission } from '../access/operator-admission.ts'
 import { managementRefusal } from '../access/management-exchange.ts'
 import { ManagementError, upgradeFailed } from '../errors.ts'
 import { queryOf } from '../query.ts'
@@ -15,7 +15,7 @@ export const MONITOR_PATHS = ['/api/monitor', '/v1/stats/attach'] as const
 const readQuery = compileQuery(monitorQuery, (problems) => upgradeFailed('its query is not valid', { problems }))
 
 /** The live monitor: a WebSocket, open to operators before the server is ready. */
-export function addMonitorRoutes(app: FastifyInstance, admission: Admission, monitors: Monitors): void {
+export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmission, monitors: Monitors): void {
   const upgrades = new Upgrades(app)
   for (const url of MONITOR_PATHS) {
     app.route({

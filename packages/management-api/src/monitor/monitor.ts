@@ -53,7 +53,7 @@ export class Monitor {
   #unanswered = 0
   #takenBytes = 0
   #dropped = 0
-  #untold = 0
+  #unreportedGap = 0
   /** Frames of the client since {@link #countedFrom}. */
   #frames = 0
   #countedFrom = 0
@@ -83,7 +83,7 @@ export class Monitor {
 
   /** Whether it missed something that its reader has not been told: it has no room. */
   get behind(): boolean {
-    return this.#untold > 0
+    return this.#unreportedGap > 0
   }
 
   /**
@@ -97,7 +97,7 @@ export class Monitor {
     for (const item of batch.items) {
       if (item instanceof Gap) this.#miss(item.countFor(this.#filter))
       else if (!matches(item.direction, item.type, item.channel)) continue
-      else if (this.#untold > 0) this.#miss(1)
+      else if (this.#unreportedGap > 0) this.#miss(1)
       else {
         const frame = batch.frame(item, maxBodySize)
         if (this.#hasRoomFor(frame)) this.#send(frame)
@@ -143,7 +143,7 @@ export class Monitor {
   /** So many messages could not be shown. The reader is told at once, or as soon as it has caught up. */
   #miss(count: number): void {
     this.#dropped += count
-    this.#untold += count
+    this.#unreportedGap += count
     this.#tellDropped()
   }
 
@@ -154,9 +154,9 @@ export class Monitor {
 
   #tellDropped(): void {
     // With room for more than the one frame, so that a reader at its limit is not told of each single message.
-    if (this.#untold === 0 || this.#socket.bufferedAmount > this.#roomBytes() / 2) return
-    const count = this.#untold
-    this.#untold = 0
+    if (this.#unreportedGap === 0 || this.#socket.bufferedAmount > this.#roomBytes() / 2) return
+    const count = this.#unreportedGap
+    this.#unreportedGap = 0
     this.#send(droppedFrame(count, this.#dropped))
     this.#wake()
   }

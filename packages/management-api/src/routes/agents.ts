@@ -2,9 +2,9 @@ import { isoTime } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
-import { defineRoute, STRICT } from './route.ts'
+import { defineManagementRoute, STRICT } from './route.ts'
 
-export const agentsRoute = defineRoute({
+export const agentsRoute = defineManagementRoute({
   paths: ['/api/agents'],
   summary: 'The registered agents, when they were last heard of, and the requests that this node has with them.',
   query: Type.Object(pagingParameters, STRICT),

@@ -4,11 +4,11 @@ import { Type } from 'typebox'
 import { auditEntrySchema, outcomeSchema } from '../audit/audit-entry.ts'
 import { readAudit } from '../audit/audit-query.ts'
 import { nextCursor, pageLimit, pagingParameters } from '../paging.ts'
-import { defineRoute, STRICT } from './route.ts'
+import { defineManagementRoute, STRICT } from './route.ts'
 
 const name = (description: string) => Type.Optional(Type.String({ description, minLength: 1, maxLength: 512 }))
 
-export const auditRoute = defineRoute({
+export const auditRoute = defineManagementRoute({
   paths: ['/api/audit'],
   summary: 'Who did what to which channel or agent, and how it ended; newest first.',
   query: Type.Object(

@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 
-import { defineRoute, STRICT } from './route.ts'
+import { defineManagementRoute, STRICT } from './route.ts'
 
-export const configRoute = defineRoute({
+export const configRoute = defineManagementRoute({
   paths: ['/api/config'],
   summary: 'The effective configuration, by the keys of the configuration file; secrets are masked.',
   query: Type.Object({}, STRICT),

@@ -1,7 +1,7 @@
 import { agentsRoute } from './agents.ts'
 import { auditRoute } from './audit.ts'
 import { configRoute } from './config.ts'
-import type { Route } from './route.ts'
+import type { ManagementRoute } from './route.ts'
 import { snapshotRoute } from './snapshot.ts'
 import {
   channelStatisticsRoute,
@@ -11,7 +11,7 @@ import {
 } from './statistics.ts'
 
 /** The routes that read; those that act are in `actions/`, and the monitor in `monitor/`. */
-export const ROUTES: readonly Route[] = [
+export const ROUTES: readonly ManagementRoute[] = [
   configRoute,
   snapshotRoute,
   channelStatisticsRoute,

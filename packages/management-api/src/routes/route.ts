@@ -9,7 +9,7 @@ import type { ManagementServices, NodeStatus } from '../ports.ts'
 import type { Statistics } from '../statistics/statistics.ts'
 
 /** What all requests share. */
-export interface Environment {
+export interface ManagementEnvironment {
   readonly statistics: Statistics
   readonly audit: AuditLog
   readonly monitors: Monitors
@@ -20,9 +20,9 @@ export interface Environment {
   streams(): Readonly<Record<string, number>>
 }
 
-export interface RouteCall {
+export interface ManagementRouteCall {
   readonly services: ManagementServices
-  readonly environment: Environment
+  readonly environment: ManagementEnvironment
 }
 
 interface RouteSource<Query extends TObject, Data extends TSchema> {
@@ -31,22 +31,24 @@ interface RouteSource<Query extends TObject, Data extends TSchema> {
   readonly summary: string
   readonly query: Query
   readonly data: Data
-  run(query: Static<Query>, call: RouteCall): Static<Data> | Promise<Static<Data>>
+  run(query: Static<Query>, call: ManagementRouteCall): Static<Data> | Promise<Static<Data>>
 }
 
 /** A GET route of the management API, answered in the envelope. */
-export interface Route {
+export interface ManagementRoute {
   readonly paths: readonly [string, ...string[]]
   readonly summary: string
   readonly role: Role
   readonly query: TObject
   readonly data: TSchema
   /** Checks the query, and returns what is left to do. @throws ManagementError PARAMETER_INVALID */
-  prepare(query: string): (call: RouteCall) => Promise<unknown>
+  prepare(query: string): (call: ManagementRouteCall) => Promise<unknown>
 }
 
 /** Makes a route of its parts: one schema is the type, the check and the documentation of its query. */
-export function defineRoute<Query extends TObject, Data extends TSchema>(source: RouteSource<Query, Data>): Route {
+export function defineManagementRoute<Query extends TObject, Data extends TSchema>(
+  source: RouteSource<Query, Data>,
+): ManagementRoute {
   const { paths, summary, query, data } = source
   const read = compileQuery(query, invalidParameters)
   return {

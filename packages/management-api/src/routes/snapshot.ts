@@ -4,7 +4,7 @@ import { argument, isoTime } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { flowFields, flowShape } from '../statistics/flow.ts'
-import { defineRoute, STRICT } from './route.ts'
+import { defineManagementRoute, STRICT } from './route.ts'
 import { channelItem, channelStatistics, queueItem, queueStatistics } from './statistics-items.ts'
 import { observerHandle } from './statistics.ts'
 
@@ -13,7 +13,7 @@ const TOP = 10
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
-export const snapshotRoute = defineRoute({
+export const snapshotRoute = defineManagementRoute({
   paths: ['/api/snapshot'],
   summary: 'How the broker is at this moment.',
   query: Type.Object({}, STRICT),

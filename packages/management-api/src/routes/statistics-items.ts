@@ -77,7 +77,7 @@ export const eventsStoreItem = Type.Object({
 })
 
 export function eventsStoreStatistics(info: ChannelInfo, statistics: Statistics): Static<typeof eventsStoreItem> {
-  const { firstSequence = 0, lastSequence = 0, entries = 0, bytes = 0 } = info.log ?? {}
+  const { firstSequence = 0, lastSequence = 0, entries = 0, bytes = 0 } = info.eventsStore ?? {}
   return {
     ...channelStatistics(info, statistics),
     first_sequence: firstSequence,

@@ -6,8 +6,8 @@ import { Type } from 'typebox'
 
 import { invalidCursor, pageLimit, pageOf, pageSchema, pagingParameters } from '../paging.ts'
 import type { Page } from '../paging.ts'
-import type { RouteCall } from './route.ts'
-import { defineRoute, STRICT } from './route.ts'
+import type { ManagementRouteCall } from './route.ts'
+import { defineManagementRoute, STRICT } from './route.ts'
 import {
   channelItem,
   channelStatistics,
@@ -34,7 +34,7 @@ const channelQuery = Type.Object(channelParameters, STRICT)
 /** Statistics are asked for in the name of nobody: a channel of the broker's own never shows (M8). */
 const OBSERVER = Object.freeze({ clientId: 'signalbox' })
 
-export function observerHandle({ services }: RouteCall): BrokerHandle {
+export function observerHandle({ services }: ManagementRouteCall): BrokerHandle {
   return services.broker.as(OBSERVER)
 }
 
@@ -42,8 +42,8 @@ export function observerHandle({ services }: RouteCall): BrokerHandle {
 async function channelPage<Item>(
   { channel, limit, cursor }: Static<typeof channelQuery>,
   type: ChannelType | undefined,
-  call: RouteCall,
-  itemOf: (info: ChannelInfo, statistics: RouteCall['environment']['statistics']) => Item,
+  call: ManagementRouteCall,
+  itemOf: (info: ChannelInfo, statistics: ManagementRouteCall['environment']['statistics']) => Item,
 ): Promise<Page<Item>> {
   const page = await observerHandle(call)
     .channels.page({
@@ -62,7 +62,7 @@ async function channelPage<Item>(
   }
 }
 
-export const channelStatisticsRoute = defineRoute({
+export const channelStatisticsRoute = defineManagementRoute({
   paths: ['/v1/stats/channels', '/api/stats/channels'],
   summary: 'What went through each channel; errors since the start of this node, the rest as channel_info counts.',
   query: Type.Object(
@@ -73,7 +73,7 @@ export const channelStatisticsRoute = defineRoute({
   run: (query, call) => channelPage(query, query.type, call, channelStatistics),
 })
 
-export const queueStatisticsRoute = defineRoute({
+export const queueStatisticsRoute = defineManagementRoute({
   paths: ['/v1/stats/queues', '/api/stats/queues'],
   summary: 'The same for queues, with what they hold.',
   query: channelQuery,
@@ -81,7 +81,7 @@ export const queueStatisticsRoute = defineRoute({
   run: (query, call) => channelPage(query, 'queues', call, queueStatistics),
 })
 
-export const eventsStoreStatisticsRoute = defineRoute({
+export const eventsStoreStatisticsRoute = defineManagementRoute({
   paths: ['/v1/stats/events_stores', '/api/stats/events_stores'],
   summary: 'The same for events stores, with what they hold.',
   query: channelQuery,
@@ -89,7 +89,7 @@ export const eventsStoreStatisticsRoute = defineRoute({
   run: (query, call) => channelPage(query, 'events_store', call, eventsStoreStatistics),
 })
 
-export const clientStatisticsRoute = defineRoute({
+export const clientStatisticsRoute = defineManagementRoute({
   paths: ['/v1/stats/clients', '/api/stats/clients'],
   summary: 'What each client sent to and got from this node since its start.',
   query: Type.Object({ client: pattern('clients'), ...pagingParameters }, STRICT),

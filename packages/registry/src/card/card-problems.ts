@@ -44,17 +44,17 @@ function collect(schema: TSchema, value: unknown, field: string, problems: CardP
     for (const [name, part] of Object.entries(schema.properties)) {
       const inner = field === '' ? name : `${field}.${name}`
       if (Object.hasOwn(value, name) && value[name] !== undefined) collect(part, value[name], inner, problems)
-      else if (required.includes(name)) problems.push({ field: inner, allowed: allowedBy(part) })
+      else if (required.includes(name)) problems.push({ field: inner, allowed: descriptionOf(part) })
     }
   } else if (Type.IsArray(schema) && Array.isArray(value)) {
     for (const [index, item] of value.entries()) collect(schema.items, item, `${field}[${index}]`, problems)
   } else {
-    problems.push({ field: field === '' ? 'card' : field, given: shown(value), allowed: allowedBy(schema) })
+    problems.push({ field: field === '' ? 'card' : field, given: shown(value), allowed: descriptionOf(schema) })
   }
 }
 
 /** What a schema allows, in words. */
-export function allowedBy(schema: TSchema): string {
+export function descriptionOf(schema: TSchema): string {
   const description: unknown = Reflect.get(schema, 'description')
   return typeof description === 'string' ? description : 'a valid value'
 }

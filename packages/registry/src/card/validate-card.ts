@@ -7,7 +7,7 @@ import { RegistryError } from '../errors.ts'
 import { AgentCardSchema, SERVER_SET_FIELDS } from './agent-card.ts'
 import type { SubmittedCard } from './agent-card.ts'
 import { agentUrl } from './agent-url.ts'
-import { allowedBy, cardProblems, MAX_PROBLEMS, shown } from './card-problems.ts'
+import { descriptionOf, cardProblems, MAX_PROBLEMS, shown } from './card-problems.ts'
 import type { CardProblem } from './card-problems.ts'
 import { nameProblems } from './name-problems.ts'
 
@@ -93,7 +93,7 @@ async function problemOfUrl(
     return {
       field: 'url',
       given: shown(withoutCredentials(text)),
-      allowed: allowedBy(AgentCardSchema.properties.url),
+      allowed: descriptionOf(AgentCardSchema.properties.url),
     }
   }
   const refusal = await checkAddress(url)

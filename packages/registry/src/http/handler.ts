@@ -7,11 +7,11 @@ import { Endpoint, InFlight } from '@signalbox/http-kit'
 import type { AgentRegistry } from '../agent-registry.ts'
 import type { RegistryErrorCode } from '../errors.ts'
 import { REGISTRY_ERRORS, RegistryError } from '../errors.ts'
-import type { Failure } from './exchange.ts'
-import { RegistryExchange } from './exchange.ts'
+import type { Failure } from './registry-exchange.ts'
+import { RegistryExchange } from './registry-exchange.ts'
 import type { RegistryOutcome, RegistryRouteOptions, ResolvedRouteOptions } from './route-options.ts'
 import { resolveRouteOptions } from './route-options.ts'
-import type { Route } from './routes.ts'
+import type { RegistryRoute } from './routes.ts'
 import { routesAt } from './routes.ts'
 
 /** The registry's endpoints as a function for node's HTTP server, and for any framework that can hand over request and response. */
@@ -80,7 +80,13 @@ class RegistryEndpoints {
     this.#endpoint.admit(exchange, (_exchange, caller) => this.#run(exchange, route, caller, agentId, query))
   }
 
-  #run(exchange: RegistryExchange, route: Route, caller: ConnectionCaller, agentId: string, query: string): void {
+  #run(
+    exchange: RegistryExchange,
+    route: RegistryRoute,
+    caller: ConnectionCaller,
+    agentId: string,
+    query: string,
+  ): void {
     const { hold, request, response } = exchange
     const { account, identity } = caller
     const { maxBodyBytes, broker } = this.#options
@@ -116,7 +122,7 @@ class RegistryEndpoints {
       .finally(end)
   }
 
-  #fail(exchange: RegistryExchange, route: Route, error: unknown): void {
+  #fail(exchange: RegistryExchange, route: RegistryRoute, error: unknown): void {
     if (error instanceof RegistryError) {
       const { code, message, details } = error
       // The specification has 400 for whatever is wrong with a heartbeat.

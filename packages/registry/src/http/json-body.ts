@@ -14,7 +14,7 @@ const MAX_READ_BYTES = 2 * MAX_CARD_BYTES
  * Reads a body that has to be JSON; never settles when the client goes away first.
  * @throws RegistryError MEDIA_TYPE_UNSUPPORTED, BODY_TOO_LARGE, BODY_INVALID, TOO_MANY_REQUESTS; CARD_INVALID where it is a card that is too large (R1)
  */
-export function readJson(
+export function readJsonBody(
   request: IncomingMessage,
   budget: BodyBudget | undefined,
   maxBodyBytes: number,

@@ -7,13 +7,13 @@ import { addressOf, hasRole } from '@signalbox/http-kit'
 import type { AgentRegistry } from '../agent-registry.ts'
 import { RegistryError } from '../errors.ts'
 import type { RegistryCaller } from '../options.ts'
-import { agentIdOf, readJson } from './json-body.ts'
+import { agentIdOf, readJsonBody } from './json-body.ts'
 import { JsonAnswer } from './json-answer.ts'
 import { listPage, nextLink } from './list-page.ts'
 import { readListQuery } from './list-query.ts'
 
 /** What a route works with: origin and caller have been checked, the body has not been read. */
-export interface RouteCall {
+export interface RegistryRouteCall {
   readonly registry: AgentRegistry
   readonly request: IncomingMessage
   /** Counts the bytes of the body. */
@@ -30,27 +30,27 @@ export interface RouteCall {
   readonly query: string
 }
 
-export interface Route {
+export interface RegistryRoute {
   readonly name: string
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** Status 200 with this as JSON; a {@link JsonAnswer} is JSON already. */
-  readonly run: (call: RouteCall) => Promise<unknown>
+  readonly run: (call: RegistryRouteCall) => Promise<unknown>
 }
 
 const OK = { ok: true }
 
-const register: Route = {
+const register: RegistryRoute = {
   name: 'register',
   method: 'POST',
   async run({ registry, request, hold, maxBodyBytes, identity, account, rights }) {
-    const card = await readJson(request, hold, maxBodyBytes, 'card')
+    const card = await readJsonBody(request, hold, maxBodyBytes, 'card')
     const agentId = claimedId(card)
     if (agentId !== undefined) rights?.authorize('register', 'agents', agentId)
     return registry.register(card, { ...callerOf(request, identity), account })
   },
 }
 
-const list: Route = {
+const list: RegistryRoute = {
   name: 'list',
   method: 'GET',
   async run({ registry, query, rights }) {
@@ -60,7 +60,7 @@ const list: Route = {
   },
 }
 
-const get: Route = {
+const get: RegistryRoute = {
   name: 'get',
   method: 'GET',
   async run({ registry, agentId, rights }) {
@@ -73,12 +73,12 @@ const get: Route = {
 }
 
 /** A call that names an agent in its body. */
-function agentCall(name: 'deregister' | 'heartbeat'): Route {
+function agentCall(name: 'deregister' | 'heartbeat'): RegistryRoute {
   return {
     name,
     method: 'POST',
     async run({ registry, request, hold, maxBodyBytes, identity, rights }) {
-      const agentId = agentIdOf(await readJson(request, hold, maxBodyBytes, 'call'))
+      const agentId = agentIdOf(await readJsonBody(request, hold, maxBodyBytes, 'call'))
       rights?.authorize('register', 'agents', agentId)
       await registry[name](agentId, callerOf(request, identity))
       return OK
@@ -86,7 +86,7 @@ function agentCall(name: 'deregister' | 'heartbeat'): Route {
   }
 }
 
-const remove: Route = {
+const remove: RegistryRoute = {
   name: 'delete',
   method: 'DELETE',
   async run({ registry, agentId, request, identity, rights }) {
@@ -97,12 +97,14 @@ const remove: Route = {
 }
 
 /** `register` and the like could be the id of an agent as well: GET and DELETE of such a path mean the agent. */
-const CALLS: ReadonlyMap<string, Route> = new Map(
+const CALLS: ReadonlyMap<string, RegistryRoute> = new Map(
   [register, agentCall('deregister'), agentCall('heartbeat')].map((route) => [route.name, route]),
 )
 
 /** The routes at a path (specification, "Registry endpoints"), one for each method; undefined where there are none. */
-export function routesAt(path: string): { readonly agentId: string; readonly routes: readonly Route[] } | undefined {
+export function routesAt(
+  path: string,
+): { readonly agentId: string; readonly routes: readonly RegistryRoute[] } | undefined {
   if (path === '/agents') return { agentId: '', routes: [list] }
   const [, name] = /^\/agents\/([^/]+)$/.exec(path) ?? []
   if (name === undefined) return undefined

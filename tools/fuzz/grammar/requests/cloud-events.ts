@@ -1,11 +1,11 @@
 import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
-import { ROUTES } from '../../../../packages/connector-cloudevents/src/routes/index.ts'
-import type { Route } from '../../../../packages/connector-cloudevents/src/routes/route.ts'
+import { CE_ROUTES } from '../../../../packages/connector-cloudevents/src/routes/index.ts'
+import type { CeRoute } from '../../../../packages/connector-cloudevents/src/routes/route.ts'
 
 import { JSON_UNITS, jsonText, listText } from '../json.ts'
-import { channelName, cloudEventText } from '../messages.ts'
+import { channelName, cloudEventJson } from '../messages.ts'
 import { almost, phrase, word } from '../pieces.ts'
 import type { Shape } from './step.ts'
 import { headerValue, step } from './step.ts'
@@ -32,7 +32,7 @@ interface Query {
 }
 
 /** A route with a query of its own parameters, now and then with a stranger. */
-function queryOf(routes: readonly Route[]): Arbitrary<Query> {
+function queryOf(routes: readonly CeRoute[]): Arbitrary<Query> {
   return fc.constantFrom(...routes).chain(({ name, method, query }) => {
     const required: readonly string[] = query.required ?? []
     const pairs = Object.keys(query.properties).map((parameter) => {
@@ -58,10 +58,10 @@ function queryOf(routes: readonly Route[]): Arbitrary<Query> {
   })
 }
 
-const sends = queryOf(ROUTES.filter(({ body }) => body !== 'ignored'))
-const batches = queryOf(ROUTES.filter(({ body }) => body === 'events'))
-const streams = queryOf(ROUTES.filter(({ name }) => name.startsWith('subscribe/')))
-const others = queryOf(ROUTES.filter(({ name, body }) => body === 'ignored' && !name.startsWith('subscribe/')))
+const sends = queryOf(CE_ROUTES.filter(({ body }) => body !== 'ignored'))
+const batches = queryOf(CE_ROUTES.filter(({ body }) => body === 'events'))
+const streams = queryOf(CE_ROUTES.filter(({ name }) => name.startsWith('subscribe/')))
+const others = queryOf(CE_ROUTES.filter(({ name, body }) => body === 'ignored' && !name.startsWith('subscribe/')))
 
 const BINARY = [
   ['ce-specversion', '1.0'],
@@ -74,7 +74,7 @@ const cloudEvents = fc.oneof(
   {
     weight: 4,
     arbitrary: fc
-      .tuple(sends, almost(cloudEventText, ...JSON_UNITS, '"a1":1,'))
+      .tuple(sends, almost(cloudEventJson, ...JSON_UNITS, '"a1":1,'))
       .map(([{ route, query }, body]): Shape => ({
         method: 'POST',
         path: `/ce/${route}?${query}`,
@@ -88,7 +88,7 @@ const cloudEvents = fc.oneof(
       .tuple(
         batches,
         almost(
-          listText(cloudEventText),
+          listText(cloudEventJson),
           ...JSON_UNITS,
           '{"specversion":"1.0","id":"1","source":"/a","type":"t","subject":"fuzz.a"},',
         ),

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
 import type { RawStep } from '../../server/session.ts'
-import { cloudEventText } from '../messages.ts'
+import { cloudEventJson } from '../messages.ts'
 import { almost, phrase } from '../pieces.ts'
 import type { Pieces } from '../pieces.ts'
 import { mcpBody } from './mcp.ts'
@@ -91,7 +91,7 @@ const chunks = fc
     { maxLength: 5 },
   )
   .map((parts) => parts.join(''))
-const rawBody = fc.oneof(mcpBody, cloudEventText, chunks, phrase)
+const rawBody = fc.oneof(mcpBody, cloudEventJson, chunks, phrase)
 
 const rawRequest = fc
   .tuple(startLine, fc.array(line, { maxLength: 6 }), fc.boolean(), rawBody)

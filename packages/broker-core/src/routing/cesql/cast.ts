@@ -1,11 +1,11 @@
 import { shownText } from '../../shown-text.ts'
-import type { Run, Value } from './value.ts'
+import type { CesqlRun, CesqlValue } from './value.ts'
 import { fail, isInteger } from './value.ts'
 
 const INTEGER = /^[+-]?\d+$/
 
 /** The implicit casts of CESQL (3.7). A value that cannot be cast is a cast error and the zero value. */
-export function toInteger(run: Run, value: Value): number {
+export function toInteger(run: CesqlRun, value: CesqlValue): number {
   if (typeof value === 'number') return value
   if (typeof value === 'boolean') return value ? 1 : 0
   const number = INTEGER.test(value) ? Number(value) : Number.NaN
@@ -13,7 +13,7 @@ export function toInteger(run: Run, value: Value): number {
   return isInteger(number) ? number + 0 : fail(run, 'cast', `${quote(value)} is not a 32-bit integer`, 0)
 }
 
-export function toBoolean(run: Run, value: Value): boolean {
+export function toBoolean(run: CesqlRun, value: CesqlValue): boolean {
   if (typeof value === 'boolean') return value
   if (typeof value === 'number') return value !== 0
   if (value.length <= 5) {
@@ -24,7 +24,7 @@ export function toBoolean(run: Run, value: Value): boolean {
   return fail(run, 'cast', `${quote(value)} is neither true nor false`, false)
 }
 
-export function toText(value: Value): string {
+export function toText(value: CesqlValue): string {
   return String(value)
 }
 

@@ -1,10 +1,10 @@
 import { compile } from './compile.ts'
 import { parse } from './parser.ts'
-import type { CesqlError, Run, Value, ValueType } from './value.ts'
+import type { CesqlError, CesqlRun, CesqlValue, ValueType } from './value.ts'
 
 export interface CesqlResult {
   /** After an error: what CESQL says the expression gives then, such as the zero value of its type. */
-  readonly value: Value
+  readonly value: CesqlValue
   readonly error?: CesqlError
 }
 
@@ -16,7 +16,7 @@ export interface CesqlExpression {
    * Evaluates the expression for an event; `attribute` gives its attributes and extensions, undefined for one that it
    * does not have. Never throws, and ends at the first error (fail-fast mode of CESQL 4.1).
    */
-  evaluate(attribute: (name: string) => Value | undefined): CesqlResult
+  evaluate(attribute: (name: string) => CesqlValue | undefined): CesqlResult
 }
 
 /** Compiles an expression. @throws CesqlParseError */
@@ -25,7 +25,7 @@ export function compileCesql(expression: string): CesqlExpression {
   return {
     type,
     evaluate: (attribute) => {
-      const run: Run = { attribute, error: undefined }
+      const run: CesqlRun = { attribute, error: undefined }
       const value = evaluate(run)
       return run.error ? { value, error: run.error } : { value }
     },

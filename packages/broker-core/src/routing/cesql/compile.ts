@@ -1,10 +1,17 @@
 import { CesqlParseError } from '../errors.ts'
-import type { ArithmeticOperator, BinaryOperator, EqualityOperator, LogicOperator, Node, OrderOperator } from './ast.ts'
+import type {
+  ArithmeticOperator,
+  BinaryOperator,
+  EqualityOperator,
+  LogicOperator,
+  CesqlNode,
+  OrderOperator,
+} from './ast.ts'
 import { toBoolean, toInteger, toText } from './cast.ts'
 import type { CesqlFunction } from './functions.ts'
 import { FUNCTIONS } from './functions.ts'
 import { compileLike } from './like.ts'
-import type { Evaluate, Run, Value, ValueType } from './value.ts'
+import type { Evaluate, CesqlRun, CesqlValue, ValueType } from './value.ts'
 import { fail, isInteger, MAX_STRING_LENGTH, typeOf } from './value.ts'
 
 /** A closure that evaluates the node, and the type of what it gives; that of an attribute shows only with an event. */
@@ -13,13 +20,13 @@ export interface Compiled {
   readonly type: ValueType | 'any'
 }
 
-const ZERO: Readonly<Record<ValueType, Value>> = { string: '', integer: 0, boolean: false }
+const ZERO: Readonly<Record<ValueType, CesqlValue>> = { string: '', integer: 0, boolean: false }
 
 /**
  * Turns a parsed expression into closures. Evaluation fails fast: after the first error every operation gives the zero
  * value of its type at once. @throws CesqlParseError for a function that does not exist
  */
-export function compile(node: Node): Compiled {
+export function compile(node: CesqlNode): Compiled {
   switch (node.kind) {
     case 'literal':
       return { evaluate: () => node.value, type: typeOf(node.value) }
@@ -48,7 +55,7 @@ export function compile(node: Node): Compiled {
   }
 }
 
-function binary(operator: BinaryOperator, left: Node, right: Node): Compiled {
+function binary(operator: BinaryOperator, left: CesqlNode, right: CesqlNode): Compiled {
   switch (operator) {
     case 'AND':
     case 'OR':
@@ -68,7 +75,7 @@ function binary(operator: BinaryOperator, left: Node, right: Node): Compiled {
   }
 }
 
-function attribute(run: Run, name: string): Value {
+function attribute(run: CesqlRun, name: string): CesqlValue {
   const value = run.attribute(name)
   if (value === undefined) return fail(run, 'missingAttribute', `the event has no attribute ${name}`, false)
   if (typeof value !== 'string' || value.length <= MAX_STRING_LENGTH) return value
@@ -76,7 +83,7 @@ function attribute(run: Run, name: string): Value {
 }
 
 /** The node's value as a boolean; false after an error. */
-function boolean(node: Node): (run: Run) => boolean {
+function boolean(node: CesqlNode): (run: CesqlRun) => boolean {
   const { evaluate } = compile(node)
   return (run) => {
     const value = evaluate(run)
@@ -85,7 +92,7 @@ function boolean(node: Node): (run: Run) => boolean {
 }
 
 /** The node's value as an integer; 0 after an error. */
-function integer(node: Node): (run: Run) => number {
+function integer(node: CesqlNode): (run: CesqlRun) => number {
   const { evaluate } = compile(node)
   return (run) => {
     const value = evaluate(run)
@@ -94,12 +101,12 @@ function integer(node: Node): (run: Run) => number {
 }
 
 /** A result of arithmetic: 0 after an error or when it is no 32-bit integer. */
-function checked(run: Run, result: number): number {
+function checked(run: CesqlRun, result: number): number {
   if (run.error) return 0
   return isInteger(result) ? result + 0 : fail(run, 'math', 'a result is not a 32-bit integer', 0)
 }
 
-function logic(operator: LogicOperator, leftNode: Node, rightNode: Node): Evaluate {
+function logic(operator: LogicOperator, leftNode: CesqlNode, rightNode: CesqlNode): Evaluate {
   const left = boolean(leftNode)
   const right = boolean(rightNode)
   if (operator === 'AND') return (run) => left(run) && right(run)
@@ -111,7 +118,7 @@ function logic(operator: LogicOperator, leftNode: Node, rightNode: Node): Evalua
 }
 
 /** The type of the right operand decides, and the left one is cast to it (3.7). */
-function equality(operator: EqualityOperator, leftNode: Node, rightNode: Node): Evaluate {
+function equality(operator: EqualityOperator, leftNode: CesqlNode, rightNode: CesqlNode): Evaluate {
   const left = compile(leftNode).evaluate
   const right = compile(rightNode).evaluate
   const wanted = operator === '='
@@ -126,7 +133,7 @@ function equality(operator: EqualityOperator, leftNode: Node, rightNode: Node): 
 }
 
 /** Casts a value to the type of another. */
-function castLike(run: Run, value: Value, model: Value): Value {
+function castLike(run: CesqlRun, value: CesqlValue, model: CesqlValue): CesqlValue {
   if (typeof model === 'string') return toText(value)
   return typeof model === 'number' ? toInteger(run, value) : toBoolean(run, value)
 }
@@ -138,7 +145,7 @@ const ORDER: Readonly<Record<OrderOperator, (x: number, y: number) => boolean>> 
   '>=': (x, y) => x >= y,
 }
 
-function order(operator: OrderOperator, leftNode: Node, rightNode: Node): Evaluate {
+function order(operator: OrderOperator, leftNode: CesqlNode, rightNode: CesqlNode): Evaluate {
   const left = integer(leftNode)
   const right = integer(rightNode)
   const holds = ORDER[operator]
@@ -159,7 +166,7 @@ const ARITHMETIC: Readonly<Record<ArithmeticOperator, (x: number, y: number) => 
   '%': (x, y) => x % y,
 }
 
-function arithmetic(operator: ArithmeticOperator, leftNode: Node, rightNode: Node): Evaluate {
+function arithmetic(operator: ArithmeticOperator, leftNode: CesqlNode, rightNode: CesqlNode): Evaluate {
   const left = integer(leftNode)
   const right = integer(rightNode)
   const calculate = ARITHMETIC[operator]
@@ -174,7 +181,7 @@ function arithmetic(operator: ArithmeticOperator, leftNode: Node, rightNode: Nod
   }
 }
 
-function like(node: Node, pattern: string, negated: boolean): Evaluate {
+function like(node: CesqlNode, pattern: string, negated: boolean): Evaluate {
   const { evaluate } = compile(node)
   const matches = compileLike(pattern)
   return (run) => {
@@ -184,7 +191,7 @@ function like(node: Node, pattern: string, negated: boolean): Evaluate {
 }
 
 /** Compares with one value of the set after the other, each cast to the type of the left operand (3.7), up to a match. */
-function isIn(node: Node, set: readonly Node[], negated: boolean): Evaluate {
+function isIn(node: CesqlNode, set: readonly CesqlNode[], negated: boolean): Evaluate {
   const { evaluate } = compile(node)
   const members = set.map((member) => compile(member).evaluate)
   return (run) => {
@@ -201,7 +208,7 @@ function isIn(node: Node, set: readonly Node[], negated: boolean): Evaluate {
   }
 }
 
-function call(name: string, args: readonly Node[], at: number): Compiled {
+function call(name: string, args: readonly CesqlNode[], at: number): Compiled {
   const definition = FUNCTIONS.get(name)
   if (!definition) {
     const known = [...FUNCTIONS.keys()].join(', ')
@@ -218,7 +225,7 @@ function call(name: string, args: readonly Node[], at: number): Compiled {
   const evaluators = args.map((arg, i) => argument(arg, parameters[i] ?? rest ?? 'any'))
   const zero = ZERO[result]
   const evaluate: Evaluate = (run) => {
-    const values: Value[] = []
+    const values: CesqlValue[] = []
     for (const evaluator of evaluators) {
       values.push(evaluator(run))
       if (run.error) return zero
@@ -233,7 +240,7 @@ function arity({ parameters, required = parameters.length, rest }: CesqlFunction
   return required === parameters.length ? String(required) : `${required} to ${parameters.length}`
 }
 
-function argument(node: Node, type: ValueType | 'any'): Evaluate {
+function argument(node: CesqlNode, type: ValueType | 'any'): Evaluate {
   if (type === 'integer') return integer(node)
   if (type === 'boolean') return boolean(node)
   const { evaluate } = compile(node)

@@ -1,5 +1,5 @@
 import { toBoolean, toInteger } from './cast.ts'
-import type { Run, Value, ValueType } from './value.ts'
+import type { CesqlRun, CesqlValue, ValueType } from './value.ts'
 import { fail, MAX_STRING_LENGTH } from './value.ts'
 
 /** A built-in function (CESQL 3.5). Its arguments arrive cast to the types it declares. */
@@ -10,7 +10,7 @@ export interface CesqlFunction {
   /** The type of further arguments, any number of them. */
   readonly rest?: ValueType
   readonly result: ValueType
-  readonly call: (run: Run, args: readonly Value[]) => Value
+  readonly call: (run: CesqlRun, args: readonly CesqlValue[]) => CesqlValue
 }
 
 export const FUNCTIONS: ReadonlyMap<string, CesqlFunction> = new Map<string, CesqlFunction>([
@@ -40,20 +40,20 @@ export const FUNCTIONS: ReadonlyMap<string, CesqlFunction> = new Map<string, Ces
   ['IS_BOOL', { parameters: ['any'], result: 'boolean', call: (_, [x]) => casts(toBoolean, x) }],
 ])
 
-function text(value: Value | undefined): string {
+function text(value: CesqlValue | undefined): string {
   return typeof value === 'string' ? value : ''
 }
 
 /** The characters of CESQL are Unicode's, not UTF-16 units. */
-function characters(value: Value | undefined): readonly string[] {
+function characters(value: CesqlValue | undefined): readonly string[] {
   return Array.from(text(value))
 }
 
-function number(value: Value | undefined): number {
+function number(value: CesqlValue | undefined): number {
   return typeof value === 'number' ? value : 0
 }
 
-function join(run: Run, delimiter: string, parts: readonly Value[]): string {
+function join(run: CesqlRun, delimiter: string, parts: readonly CesqlValue[]): string {
   let length = 0
   for (const part of parts) length += text(part).length + delimiter.length
   return length > MAX_STRING_LENGTH
@@ -72,20 +72,20 @@ function trim(x: string): string {
   return x.slice(start, end)
 }
 
-function left(run: Run, args: readonly Value[]): string {
+function left(run: CesqlRun, args: readonly CesqlValue[]): string {
   const count = number(args[1])
   if (count < 0) return fail(run, 'functionEvaluation', `LEFT cannot take ${count} characters`, text(args[0]))
   return characters(args[0]).slice(0, count).join('')
 }
 
-function right(run: Run, args: readonly Value[]): string {
+function right(run: CesqlRun, args: readonly CesqlValue[]): string {
   const count = number(args[1])
   if (count < 0) return fail(run, 'functionEvaluation', `RIGHT cannot take ${count} characters`, text(args[0]))
   const chars = characters(args[0])
   return chars.slice(Math.max(0, chars.length - count)).join('')
 }
 
-function substring(run: Run, args: readonly Value[]): string {
+function substring(run: CesqlRun, args: readonly CesqlValue[]): string {
   const chars = characters(args[0])
   const position = number(args[1])
   const length = args.length > 2 ? number(args[2]) : chars.length
@@ -98,15 +98,15 @@ function substring(run: Run, args: readonly Value[]): string {
   return chars.slice(start, start + length).join('')
 }
 
-function abs(run: Run, [x]: readonly Value[]): number {
+function abs(run: CesqlRun, [x]: readonly CesqlValue[]): number {
   const value = Math.abs(number(x))
   const largest = 2_147_483_647
   return value > largest ? fail(run, 'math', `the absolute value of ${number(x)} is no 32-bit integer`, largest) : value
 }
 
 /** Whether a cast would succeed. */
-function casts(cast: (run: Run, value: Value) => Value, value: Value | undefined): boolean {
-  const trial: Run = { attribute: () => undefined, error: undefined }
+function casts(cast: (run: CesqlRun, value: CesqlValue) => CesqlValue, value: CesqlValue | undefined): boolean {
+  const trial: CesqlRun = { attribute: () => undefined, error: undefined }
   cast(trial, value ?? '')
   return trial.error === undefined
 }

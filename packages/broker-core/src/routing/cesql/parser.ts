@@ -1,5 +1,5 @@
 import { CesqlParseError } from '../errors.ts'
-import type { BinaryOperator, Node } from './ast.ts'
+import type { BinaryOperator, CesqlNode } from './ast.ts'
 import type { Token, TokenKind } from './token.ts'
 import { tokenize } from './token.ts'
 import { isInteger } from './value.ts'
@@ -38,7 +38,7 @@ const ATTRIBUTE = /^[a-z0-9]+$/
 const FUNCTION = /^[A-Za-z][A-Za-z_]*$/
 
 /** Parses a whole expression. @throws CesqlParseError */
-export function parse(expression: string): Node {
+export function parse(expression: string): CesqlNode {
   if (expression.length > MAX_EXPRESSION_LENGTH) {
     throw new CesqlParseError(
       `the expression has ${expression.length} characters; at most ${MAX_EXPRESSION_LENGTH} are allowed`,
@@ -59,7 +59,7 @@ class Parser {
     this.#tokens = tokens
   }
 
-  parse(): Node {
+  parse(): CesqlNode {
     const node = this.#expression(0)
     if (this.#next.kind !== 'end') throw unexpected(this.#next, 'an operator or the end')
     return node
@@ -94,7 +94,7 @@ class Parser {
   }
 
   /** Reads an expression whose operators all bind tighter than `power`. */
-  #expression(power: number): Node {
+  #expression(power: number): CesqlNode {
     this.#depth += 1
     if (this.#depth > MAX_NESTING) {
       throw new CesqlParseError(`the expression nests deeper than ${MAX_NESTING}`, this.#next.at)
@@ -114,7 +114,7 @@ class Parser {
   }
 
   /** The operation that follows `left`, or undefined when none follows that binds tighter than `power`. */
-  #operator(left: Node, power: number): Node | undefined {
+  #operator(left: CesqlNode, power: number): CesqlNode | undefined {
     const binary = BINARY.get(this.#next.kind)
     if (binary) {
       if (binary.power <= power) return undefined
@@ -136,7 +136,7 @@ class Parser {
     return undefined
   }
 
-  #operand(): Node {
+  #operand(): CesqlNode {
     const token = this.#take()
     switch (token.kind) {
       case 'string':
@@ -166,14 +166,14 @@ class Parser {
   }
 
   /** A sign right before digits belongs to the literal: the smallest integer has no positive counterpart. */
-  #signed(sign: Token): Node {
+  #signed(sign: Token): CesqlNode {
     const { kind, at } = this.#next
     if (kind === 'integer' && at === sign.at + 1) return integer(sign, sign.kind + this.#take().text)
     if (sign.kind === '+') throw unexpected(sign, 'a value')
     return { kind: 'minus', operand: this.#expression(MINUS) }
   }
 
-  #call(name: Token): Node {
+  #call(name: Token): CesqlNode {
     if (!FUNCTION.test(name.text)) {
       throw new CesqlParseError(`${JSON.stringify(name.text)} cannot be the name of a function`, name.at)
     }
@@ -182,7 +182,7 @@ class Parser {
   }
 
   /** One or more expressions between commas, and the closing parenthesis. */
-  #list(): readonly Node[] {
+  #list(): readonly CesqlNode[] {
     const nodes = [this.#expression(0)]
     while (this.#skip(',')) nodes.push(this.#expression(0))
     this.#expect(')', 'an operator, a comma or )')
@@ -190,7 +190,7 @@ class Parser {
   }
 }
 
-function integer(token: Token, digits: string): Node {
+function integer(token: Token, digits: string): CesqlNode {
   const value = Number(digits) + 0
   if (isInteger(value)) return { kind: 'literal', value }
   throw new CesqlParseError('an integer is outside -2147483648 … 2147483647', token.at)

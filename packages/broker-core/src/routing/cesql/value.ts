@@ -1,5 +1,5 @@
 /** The three types of CESQL; integers are signed 32-bit numbers. */
-export type Value = string | number | boolean
+export type CesqlValue = string | number | boolean
 
 export type ValueType = 'string' | 'integer' | 'boolean'
 
@@ -15,13 +15,13 @@ export interface CesqlError {
 export const MAX_STRING_LENGTH = 65_536
 
 /** One evaluation: the event it looks at, and the first error that it met. */
-export interface Run {
-  readonly attribute: (name: string) => Value | undefined
+export interface CesqlRun {
+  readonly attribute: (name: string) => CesqlValue | undefined
   error: CesqlError | undefined
 }
 
 /** Part of a compiled expression. Once `run.error` is set, what it returns is the zero value of its type. */
-export type Evaluate = (run: Run) => Value
+export type Evaluate = (run: CesqlRun) => CesqlValue
 
 const MIN_INTEGER = -2_147_483_648
 const MAX_INTEGER = 2_147_483_647
@@ -30,13 +30,13 @@ export function isInteger(value: number): boolean {
   return Number.isInteger(value) && value >= MIN_INTEGER && value <= MAX_INTEGER
 }
 
-export function typeOf(value: Value): ValueType {
+export function typeOf(value: CesqlValue): ValueType {
   if (typeof value === 'string') return 'string'
   return typeof value === 'number' ? 'integer' : 'boolean'
 }
 
 /** Notes the error and gives back the value that the failing operation is to have. */
-export function fail<T extends Value>(run: Run, kind: CesqlErrorKind, message: string, value: T): T {
+export function fail<T extends CesqlValue>(run: CesqlRun, kind: CesqlErrorKind, message: string, value: T): T {
   run.error ??= { kind, message }
   return value
 }

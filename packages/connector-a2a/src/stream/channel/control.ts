@@ -5,7 +5,7 @@ import { isJsonObject, readJson } from '@signalbox/http-kit'
 import { controlChannel } from './channels.ts'
 
 /** What the client's node grants. Cumulative, so that a lost one is made good by the next. */
-export interface Credit {
+export interface CreditGrant {
   readonly kind: 'credit'
   /** The number of the last frame that the client has taken. */
   readonly consumed: number
@@ -24,7 +24,7 @@ export function encodeCredit(consumed: number, windowBytes: number): MessageInpu
 }
 
 /** Undefined for what is neither. */
-export function decodeControl({ body }: Pick<Message, 'body'>): Credit | Cancel | undefined {
+export function decodeControl({ body }: Pick<Message, 'body'>): CreditGrant | Cancel | undefined {
   const json = readJson(decodeText(body) ?? '')
   if (!isJsonObject(json?.value)) return undefined
   const { cancel, consumed, window_bytes: windowBytes } = json.value

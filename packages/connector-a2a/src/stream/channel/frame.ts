@@ -4,7 +4,7 @@ import type { Message, MessageInput } from '@signalbox/broker-core'
 export type EndMark = 'done' | 'error' | number
 
 /** What travels on a stream's channel: text of server-sent events as the client gets it. */
-export interface Frame {
+export interface StreamFrame {
   readonly kind: 'frame'
   /** 1, 2, 3 … for each stream. */
   readonly number: number
@@ -29,7 +29,7 @@ export interface Heartbeat {
 
 const NO_BODY = new Uint8Array(0)
 
-export function encodeFrame({ number, body, more, ask, cut, end }: Omit<Frame, 'kind'>): MessageInput {
+export function encodeFrame({ number, body, more, ask, cut, end }: Omit<StreamFrame, 'kind'>): MessageInput {
   const tags: Record<string, string> = { n: String(number) }
   if (more) tags['more'] = '1'
   if (ask) tags['ask'] = '1'
@@ -43,7 +43,7 @@ export function encodeHeartbeat(last: number): MessageInput {
 }
 
 /** Undefined for a message that is neither: nobody but Signalbox publishes here, so it is from another version. */
-export function decodeFrame({ body, tags }: Pick<Message, 'body' | 'tags'>): Frame | Heartbeat | undefined {
+export function decodeFrame({ body, tags }: Pick<Message, 'body' | 'tags'>): StreamFrame | Heartbeat | undefined {
   const { n, beat, more, ask, cut, end } = tags
   if (n !== undefined) {
     const number = Number(n)

@@ -27,7 +27,7 @@ export function readEvent({ event, data }: ServerSentEvent): Reading | 'invalid'
 }
 
 /** The text of an event that is not JSON, for clients: a message whose payload is the text. */
-export function readText({ data }: ServerSentEvent): Reading {
+export function readTextEvent({ data }: ServerSentEvent): Reading {
   return { type: 'message', payload: JSON.stringify(data) }
 }
 

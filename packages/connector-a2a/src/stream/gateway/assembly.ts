@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 
-import type { Frame } from '../channel/frame.ts'
+import type { StreamFrame } from '../channel/frame.ts'
 
 /** Puts events together that traveled in parts. */
 export class Assembly {
@@ -14,7 +14,7 @@ export class Assembly {
   }
 
   /** Whole events, once there are any; `too large` for what can be no event. */
-  add({ body, more, cut }: Frame): Uint8Array | 'too large' | undefined {
+  add({ body, more, cut }: StreamFrame): Uint8Array | 'too large' | undefined {
     if (cut) this.clear()
     if (!more && this.#parts.length === 0) return body
     this.#bytes += body.length

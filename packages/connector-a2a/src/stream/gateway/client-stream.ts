@@ -4,28 +4,28 @@ import type { BrokerHandle, Subscription } from '@signalbox/broker-core'
 import { SseStream } from '@signalbox/http-kit'
 
 import { publishStreamCancel } from '../channel/control.ts'
-import type { EndMark, Frame } from '../channel/frame.ts'
+import type { EndMark, StreamFrame } from '../channel/frame.ts'
 import { STREAM_FAILURES } from '../stream-failures.ts'
 import type { StreamFailure } from '../events.ts'
-import { ENVELOPE_BYTES, failureText } from '../events.ts'
+import { EVENT_ENVELOPE_BYTES, failureText } from '../events.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'
-import type { Pulsed } from '../pulse.ts'
-import { Pulse } from '../pulse.ts'
+import type { Timed } from '../stream-timer.ts'
+import { StreamTimer } from '../stream-timer.ts'
 import type { AgentStream, PipeOptions, StreamEnd } from './agent-stream.ts'
 import { Assembly } from './assembly.ts'
 import { Credit } from './credit.ts'
-import type { Receiver } from './receiver.ts'
+import type { FrameReceiver } from './frame-receiver.ts'
 
 /** One stream on the client's side: what its channel brings is written as fast as the client takes it. */
-export class ClientStream implements AgentStream, Pulsed {
+export class ClientStream implements AgentStream, Timed {
   readonly streamId: string
   readonly #system: BrokerHandle
   readonly #limits: ResolvedStreamLimits
-  readonly #receiver: Receiver
+  readonly #receiver: FrameReceiver
   readonly #subscription: Subscription
   readonly #credit: Credit
   readonly #assembly: Assembly
-  #pulse: Pulse | undefined
+  #timer: StreamTimer | undefined
   #response: ServerResponse | undefined
   #sse: SseStream | undefined
   #idleMs = 0
@@ -50,7 +50,7 @@ export class ClientStream implements AgentStream, Pulsed {
     system: BrokerHandle,
     streamId: string,
     limits: ResolvedStreamLimits,
-    receiver: Receiver,
+    receiver: FrameReceiver,
     subscription: Subscription,
   ) {
     this.streamId = streamId
@@ -59,7 +59,7 @@ export class ClientStream implements AgentStream, Pulsed {
     this.#receiver = receiver
     this.#subscription = subscription
     this.#credit = new Credit(system, streamId, limits)
-    this.#assembly = new Assembly(limits.maxEventBytes + ENVELOPE_BYTES)
+    this.#assembly = new Assembly(limits.maxEventBytes + EVENT_ENVELOPE_BYTES)
   }
 
   pipeTo(response: ServerResponse, options: PipeOptions): Promise<StreamEnd> {
@@ -80,8 +80,8 @@ export class ClientStream implements AgentStream, Pulsed {
       // Here it gets an event of its protocol (A11).
       slowConsumerMs: 0,
     })
-    this.#pulse = Pulse.for(this.#limits, idleMs)
-    this.#pulse.add(this)
+    this.#timer = StreamTimer.for(this.#limits, idleMs)
+    this.#timer.add(this)
     this.#receiver.onChange(() => this.#contain(() => this.#pump()))
     const onLost = (): void => this.#fail(STREAM_FAILURES.INTERRUPTED)
     this.#subscription.closed.then(onLost).catch((error: unknown) => this.crash(error))
@@ -101,13 +101,13 @@ export class ClientStream implements AgentStream, Pulsed {
   }
 
   /** @inheritdoc */
-  pulse(now: number): void {
+  tick(now: number): void {
     if (this.#end !== undefined) {
       // The client has as long for what is left as it had for any event.
       if (now - this.#end.at >= this.#limits.slowConsumerMs) this.#response?.destroy()
       return
     }
-    this.#credit.pulse(now)
+    this.#credit.tick(now)
     if (Date.now() >= this.#endsAt) this.#shut(STREAM_FAILURES.EXPIRED)
     else if (now - this.#receiver.lastHeard >= this.#limits.silenceMs) this.#fail(STREAM_FAILURES.INTERRUPTED)
     else if (this.#blockedSince !== undefined) {
@@ -146,7 +146,7 @@ export class ClientStream implements AgentStream, Pulsed {
     }
   }
 
-  #write(sse: SseStream, frame: Frame): void {
+  #write(sse: SseStream, frame: StreamFrame): void {
     this.#lastEvent = performance.now()
     this.#written = frame.number
     this.#writtenBytes += frame.body.length
@@ -221,7 +221,7 @@ export class ClientStream implements AgentStream, Pulsed {
   #responseOver(): void {
     if (this.#over) return
     this.#over = true
-    this.#pulse?.delete(this)
+    this.#timer?.delete(this)
     this.#stopReceiving()
     const mark = this.#end?.mark
     const whole = this.#response?.writableFinished === true

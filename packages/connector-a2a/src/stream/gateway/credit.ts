@@ -3,7 +3,7 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import { controlChannel } from '../channel/channels.ts'
 import { encodeCredit } from '../channel/control.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'
-import { firstMoment } from '../pulse.ts'
+import { firstMoment } from '../stream-timer.ts'
 
 /** Grants the agent's node credit as the client takes frames: with half a window, when asked, and by the clock (A11). */
 export class Credit {
@@ -43,7 +43,7 @@ export class Credit {
     this.grant()
   }
 
-  pulse(now: number): void {
+  tick(now: number): void {
     if (now >= this.#nextGrant) this.grant()
   }
 

@@ -9,7 +9,7 @@ import type { StreamLimits } from '../limits.ts'
 import { resolveLimits } from '../limits.ts'
 import type { AgentStream } from './agent-stream.ts'
 import { ClientStream } from './client-stream.ts'
-import { Receiver } from './receiver.ts'
+import { FrameReceiver } from './frame-receiver.ts'
 
 export interface OpenAgentStreamOptions {
   readonly system: BrokerHandle
@@ -31,7 +31,7 @@ export async function openAgentStream(
 ): Promise<{ readonly refused: AgentReply } | { readonly stream: AgentStream }> {
   const { system, requests, agentId, body, request } = options
   const streamId = randomUUID()
-  const receiver = new Receiver()
+  const receiver = new FrameReceiver()
   // Subscribed before it is asked: no event can be missed.
   const subscription = await system.events.subscribe(streamChannel(streamId), {}, receiver.listener)
   try {

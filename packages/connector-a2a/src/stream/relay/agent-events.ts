@@ -1,5 +1,5 @@
 import type { EndMark } from '../channel/frame.ts'
-import { readEvent, readPlainAnswer, readText } from '../dialects/read-event.ts'
+import { readEvent, readPlainAnswer, readTextEvent } from '../dialects/read-event.ts'
 import type { Reading } from '../dialects/reading.ts'
 import { STREAM_FAILURES } from '../stream-failures.ts'
 import type { StreamFailure } from '../events.ts'
@@ -28,7 +28,7 @@ export class AgentEvents {
   next(event: ServerSentEvent): ClientText {
     const reading = readEvent(event)
     if (reading === 'invalid') return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
-    return this.#clientText(reading ?? readText(event))
+    return this.#clientText(reading ?? readTextEvent(event))
   }
 
   /** An event that the response ended in, without its blank line; undefined when it was cut. */

@@ -6,18 +6,18 @@ import { STREAM_FAILURES } from '../stream-failures.ts'
 import { failureText } from '../events.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'
 import { resolveLimits } from '../limits.ts'
-import type { Pulsed } from '../pulse.ts'
-import { Pulse } from '../pulse.ts'
-import type { RelayEnd, RelayOptions } from './relay-agent-stream.ts'
-import { Sender } from './sender.ts'
+import type { Timed } from '../stream-timer.ts'
+import { StreamTimer } from '../stream-timer.ts'
+import type { RelayEnd, RelayOptions } from './relay-options.ts'
+import { FrameSender } from './frame-sender.ts'
 import { Upstream } from './upstream.ts'
 
 /** One stream on the agent's side: what the agent's response brings is sent as far as the client's node gives credit. */
-export class Relay implements Pulsed {
+export class Relay implements Timed {
   readonly #options: RelayOptions
   readonly #limits: ResolvedStreamLimits
-  readonly #pulse: Pulse
-  readonly #sender: Sender
+  readonly #timer: StreamTimer
+  readonly #sender: FrameSender
   readonly #upstream: Upstream
   #control: Subscription | undefined
   #lastCredit = performance.now()
@@ -30,8 +30,8 @@ export class Relay implements Pulsed {
     const limits = resolveLimits(options.limits)
     this.#options = options
     this.#limits = limits
-    this.#pulse = Pulse.for(limits)
-    this.#sender = new Sender({
+    this.#timer = StreamTimer.for(limits)
+    this.#sender = new FrameSender({
       system,
       streamId,
       limits,
@@ -46,7 +46,7 @@ export class Relay implements Pulsed {
   }
 
   run(): Promise<RelayEnd> {
-    this.#pulse.add(this)
+    this.#timer.add(this)
     this.#options.signal?.addEventListener('abort', this.#onAbort)
     // Without a control channel nobody can be told.
     this.#start().catch(() => this.#contain(() => this.#giveUp()))
@@ -69,9 +69,9 @@ export class Relay implements Pulsed {
   }
 
   /** @inheritdoc */
-  pulse(now: number): void {
+  tick(now: number): void {
     if (now - this.#lastCredit >= this.#limits.noCreditMs) this.#giveUp()
-    this.#upstream.pulse(now)
+    this.#upstream.tick(now)
     this.#sender.beat(now)
   }
 
@@ -128,7 +128,7 @@ export class Relay implements Pulsed {
     if (this.#over) return
     this.#over = true
     this.#sender.stop()
-    this.#pulse.delete(this)
+    this.#timer.delete(this)
     this.#options.signal?.removeEventListener('abort', this.#onAbort)
     this.#control?.close().catch(() => {})
     this.#ended.resolve({ cancelled: this.#upstream.aborted })

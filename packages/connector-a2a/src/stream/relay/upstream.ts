@@ -43,7 +43,7 @@ export class Upstream {
   readonly #response: UpstreamResponse
   readonly #sink: EventSink
   readonly #maxEventBytes: number
-  readonly #told: UpstreamEvents
+  readonly #listener: UpstreamEvents
   readonly #events: AgentEvents
   readonly #reader: EventReader | undefined
   /** The body so far, of a response that is no event stream. */
@@ -69,12 +69,12 @@ export class Upstream {
     streamId: string,
     sink: EventSink,
     maxEventBytes: number,
-    told: UpstreamEvents,
+    listener: UpstreamEvents,
   ) {
     this.#response = response
     this.#sink = sink
     this.#maxEventBytes = maxEventBytes
-    this.#told = told
+    this.#listener = listener
     this.#events = new AgentEvents(streamId)
     if (EVENT_STREAM.test(response.headers['content-type'] ?? '')) {
       this.#reader = new EventReader(maxEventBytes, (event) => {
@@ -122,7 +122,7 @@ export class Upstream {
   }
 
   /** Cuts an agent off that does not end its response. */
-  pulse(now: number): void {
+  tick(now: number): void {
     if (now >= this.#lingerUntil) this.abort()
   }
 
@@ -142,7 +142,7 @@ export class Upstream {
     try {
       act()
     } catch (error) {
-      this.#told.onCrash(error)
+      this.#listener.onCrash(error)
     }
   }
 
@@ -241,6 +241,6 @@ export class Upstream {
   #finish(): void {
     if (this.#over) return
     this.#over = true
-    this.#told.onOver()
+    this.#listener.onOver()
   }
 }

@@ -1,0 +1,191 @@
+import { Buffer } from 'node:buffer'
+
+import type { BrokerHandle } from '@signalbox/broker-core'
+
+import { streamChannel } from '../channel/channels.ts'
+import type { EndMark } from '../channel/frame.ts'
+import { encodeFrame, encodeHeartbeat } from '../channel/frame.ts'
+import type { ResolvedStreamLimits } from '../limits.ts'
+import { firstMoment } from '../stream-timer.ts'
+import type { BudgetWaiter, NodeBudget } from './node-budget.ts'
+
+/** Text that gathers to one frame at the most, while the turn lasts. */
+const FRAME_CHARS = 32_768
+
+/** What a stream with nothing on the way may send when the node's budget is used up, in bytes. */
+const LEAST_BYTES = 16_384
+
+/** Events that wait for credit. */
+interface Waiting {
+  body: Uint8Array
+  readonly end: EndMark | undefined
+}
+
+export interface SenderOptions {
+  readonly system: BrokerHandle
+  readonly streamId: string
+  readonly limits: ResolvedStreamLimits
+  readonly budget: NodeBudget
+  /** All that was pushed has been sent: more may be read. */
+  readonly onRoom: () => void
+  /** The broker refused to take a frame. */
+  readonly onFailure: () => void
+}
+
+/** Sends a stream's events as numbered frames, within the credit that the client's node grants (A11). */
+export class FrameSender implements BudgetWaiter {
+  readonly #options: SenderOptions
+  readonly #channel: string
+  #windowBytes: number
+  /** Events of this turn, not yet a frame. */
+  #text = ''
+  #waiting: Waiting[] = []
+  /** Sizes of the frames on the way, oldest first. */
+  readonly #onWay: number[] = []
+  #onWayBytes = 0
+  #sent = 0
+  #nextBeat: number
+  #flushing = false
+  #ended = false
+  #over = false
+
+  constructor(options: SenderOptions) {
+    const { streamId, limits } = options
+    this.#options = options
+    this.#channel = streamChannel(streamId)
+    this.#windowBytes = limits.windowBytes
+    this.#nextBeat = firstMoment(performance.now(), limits.heartbeatMs)
+  }
+
+  /** Something waits for credit: nothing more is to be read. */
+  get blocked(): boolean {
+    return this.#waiting.length > 0
+  }
+
+  /** The last frame was sent, and the client has taken it. */
+  get settled(): boolean {
+    return this.#ended && !this.blocked && this.#onWay.length === 0
+  }
+
+  /** Takes text of events, latin1; with `end` it is the last. It is sent with {@link flush}, or before. */
+  push(text: string, end?: EndMark): void {
+    if (this.#ended || this.#over) return
+    this.#text += text
+    if (end !== undefined) this.#ended = true
+    if (end !== undefined || this.#text.length >= FRAME_CHARS) {
+      this.#gather(end)
+      this.#send()
+    }
+  }
+
+  flush(): void {
+    if (this.#text === '' || this.#over) return
+    this.#gather(undefined)
+    this.#send()
+  }
+
+  /** Ends the stream past all credit, in place of what still waits for it. */
+  cutShort(text: string, end: EndMark): void {
+    if (this.#over || (this.#ended && !this.blocked)) return
+    const body = Buffer.from(text, 'latin1')
+    this.#publish(encodeFrame({ number: ++this.#sent, body, more: false, ask: false, cut: true, end }))
+    this.stop()
+  }
+
+  /** The client's node has taken the frames up to `consumed`. */
+  grant(consumed: number, windowBytes: number): void {
+    if (this.#over) return
+    let freed = 0
+    while (this.#onWay.length > 0 && this.#sent - this.#onWay.length < consumed) freed += this.#onWay.shift() ?? 0
+    this.#onWayBytes -= freed
+    this.#windowBytes = Math.min(this.#options.limits.windowBytes, windowBytes)
+    if (freed > 0) this.#options.budget.give(freed)
+    this.#send()
+  }
+
+  roomInBudget(): void {
+    this.#send()
+  }
+
+  /** Sends a sign of life when it is time. */
+  beat(now: number): void {
+    if (now < this.#nextBeat || this.#over) return
+    this.#nextBeat = now + this.#options.limits.heartbeatMs
+    this.#publish(encodeHeartbeat(this.#sent))
+  }
+
+  /** Sends nothing more, and gives back its share of the budget. Idempotent. */
+  stop(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#text = ''
+    this.#waiting = []
+    this.#options.budget.stopWaiting(this)
+    this.#options.budget.give(this.#onWayBytes)
+    this.#onWayBytes = 0
+  }
+
+  #gather(end: EndMark | undefined): void {
+    this.#waiting.push({ body: Buffer.from(this.#text, 'latin1'), end })
+    this.#text = ''
+  }
+
+  #send(): void {
+    // Publishing may bring credit before it returns.
+    if (this.#flushing) return
+    this.#flushing = true
+    const wasBlocked = this.blocked
+    for (let next = this.#waiting[0]; next !== undefined && !this.#over; next = this.#waiting[0]) {
+      const size = this.#sendable(next.body.length)
+      if (size === 0) break
+      this.#sendPart(next, size)
+    }
+    this.#flushing = false
+    if (wasBlocked && !this.blocked && !this.#over) this.#options.onRoom()
+  }
+
+  #sendPart(next: Waiting, size: number): void {
+    const { budget, limits } = this.#options
+    const { body, end } = next
+    const more = size < body.length
+    if (more) next.body = body.subarray(size)
+    else this.#waiting.shift()
+    budget.take(size)
+    this.#onWay.push(size)
+    this.#onWayBytes += size
+    this.#nextBeat = performance.now() + limits.heartbeatMs
+    this.#publish(
+      encodeFrame({
+        number: ++this.#sent,
+        body: more ? body.subarray(0, size) : body,
+        more,
+        ask: budget.scarce,
+        cut: false,
+        end: more ? undefined : end,
+      }),
+    )
+  }
+
+  /** How much of `length` bytes may be sent now; 0 is nothing. */
+  #sendable(length: number): number {
+    const { windowBytes, windowFrames } = this.#options.limits
+    const { budget } = this.#options
+    if (this.#onWay.length >= windowFrames) return 0
+    const free = this.#windowBytes - this.#onWayBytes
+    // A window's worth is the largest part. With half a window taken, credit is on its way: wait for that instead of
+    // cutting events to pieces.
+    let size = Math.min(length, windowBytes)
+    if (size > free && this.#onWayBytes >= this.#windowBytes / 2) return 0
+    size = Math.max(0, Math.min(size, free))
+    if (size === 0 || budget.hasRoom(size)) return size
+    if (this.#onWayBytes > 0) {
+      budget.wait(this)
+      return 0
+    }
+    return Math.min(size, LEAST_BYTES)
+  }
+
+  #publish(message: ReturnType<typeof encodeFrame>): void {
+    this.#options.system.events.publish(this.#channel, message).catch(this.#options.onFailure)
+  }
+}

@@ -1,0 +1,188 @@
+import type { EventsStoreStart } from '@signalbox/broker-core'
+
+import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
+import type { EventsStoreItem, EventsStoreReader } from './events-store-reader.ts'
+import type { Turns } from './turns.ts'
+
+/** Entries a follower reads from disk at once. */
+const PAGE = 64
+const PAGE_BYTES = 1024 * 1024
+/** The newest entries, kept while somebody follows, so that who is a little behind need not read the disk. */
+const RECENT = 256
+const RECENT_BYTES = 1024 * 1024
+
+/** Somebody who gets every entry of a channel in order: a subscription, or a group of them. */
+export interface Follower {
+  readonly cursor: EventsStoreCursor
+  /** A new entry; the follower may take it from here, or come to it later by its cursor. */
+  appended(item: EventsStoreItem): void
+  /** There may be entries to deliver. */
+  pump(): void
+  /** The channel was deleted. */
+  restart(): void
+}
+
+export interface FeedContext {
+  readonly registry: ChannelRegistry
+  readonly reader: EventsStoreReader
+  readonly turns: Turns
+  readonly now: () => number
+}
+
+/** What is in memory of an events store that somebody follows. */
+export class EventsStoreFeed {
+  readonly name: string
+  readonly context: FeedContext
+  readonly followers = new Set<Follower>()
+  readonly #recent: EventsStoreItem[] = []
+  #recentBytes = 0
+
+  constructor(name: string, context: FeedContext) {
+    this.name = name
+    this.context = context
+  }
+
+  get channel(): LiveChannel | undefined {
+    return this.context.registry.get('events_store', this.name)
+  }
+
+  get damaged(): boolean {
+    return this.context.reader.damaged(this.name)
+  }
+
+  append(item: EventsStoreItem): void {
+    this.#recent.push(item)
+    this.#recentBytes += item.size
+    while (this.#recent.length > RECENT || (this.#recentBytes > RECENT_BYTES && this.#recent.length > 1)) {
+      this.#recentBytes -= this.#recent.shift()?.size ?? 0
+    }
+    for (const follower of this.followers) follower.appended(item)
+  }
+
+  /** An entry that is still in memory. */
+  recent(sequence: number): EventsStoreItem | undefined {
+    const first = this.#recent[0]?.event.sequence
+    const item = first === undefined ? undefined : this.#recent[sequence - first]
+    return item?.event.sequence === sequence ? item : undefined
+  }
+
+  count(item: EventsStoreItem): void {
+    const { channel } = this
+    if (channel) this.context.registry.delivered(channel, 1, item.size)
+  }
+
+  pump(): void {
+    for (const follower of this.followers) follower.pump()
+  }
+
+  /** The channel is gone; what comes after is a new one, from sequence 1. */
+  restart(): void {
+    this.#recent.length = 0
+    this.#recentBytes = 0
+    for (const follower of this.followers) follower.restart()
+  }
+}
+
+/** A position in an events store, and how to go on from it: from memory when near the end, by pages from disk before. */
+export class EventsStoreCursor {
+  readonly #feed: EventsStoreFeed
+  /** The last sequence taken. */
+  #position: number
+  /** Entries before this time are passed over, milliseconds since the epoch. */
+  #notBefore: number
+  #page: EventsStoreItem[] = []
+  #next = 0
+
+  constructor(feed: EventsStoreFeed, start: EventsStoreStart) {
+    this.#feed = feed
+    const { position, notBefore } = startOf(feed, start)
+    this.#position = position
+    this.#notBefore = notBefore
+  }
+
+  /** Whether this entry is the very next; if so it is taken. */
+  takes({ event }: EventsStoreItem): boolean {
+    if (this.#next < this.#page.length || event.sequence !== this.#position + 1) return false
+    this.#position = event.sequence
+    return this.#wanted(event.timestamp)
+  }
+
+  /** The next entry, taken; undefined when there is none. */
+  next(): EventsStoreItem | undefined {
+    for (;;) {
+      const item = this.#read()
+      if (!item) return undefined
+      this.#position = item.event.sequence
+      if (this.#wanted(item.event.timestamp)) return item
+    }
+  }
+
+  /** Whether there may be a next entry. */
+  get hasMore(): boolean {
+    return this.#next < this.#page.length || this.#more
+  }
+
+  /** Whether the next entry, if there is one, must be read from disk. */
+  get behind(): boolean {
+    return this.#next >= this.#page.length && this.#more && !this.#feed.recent(this.#position + 1)
+  }
+
+  get #more(): boolean {
+    return this.#position < (this.#feed.channel?.lastSequence ?? 0)
+  }
+
+  #read(): EventsStoreItem | undefined {
+    const read = this.#page[this.#next]
+    if (read) {
+      this.#next++
+      return read
+    }
+    const { channel, context } = this.#feed
+    if (!channel || !this.#more) return undefined
+    const recent = this.#feed.recent(this.#position + 1)
+    if (recent) return recent
+    this.#page = context.reader.from(channel, this.#position + 1, PAGE, PAGE_BYTES)
+    this.#next = 1
+    const first = this.#page[0]
+    // Retention has removed everything up to the end.
+    if (!first) this.#position = channel.lastSequence
+    return first
+  }
+
+  #wanted(timestamp: number): boolean {
+    if (timestamp < this.#notBefore) return false
+    this.#notBefore = 0
+    return true
+  }
+
+  restart(): void {
+    this.#position = 0
+    this.#page = []
+    this.#next = 0
+  }
+}
+
+function startOf(feed: EventsStoreFeed, start: EventsStoreStart): { position: number; notBefore: number } {
+  const { channel, context } = feed
+  const last = channel?.lastSequence ?? 0
+  const since = (timestamp: number): { position: number; notBefore: number } => {
+    const first = channel && context.reader.firstSince(channel, timestamp)
+    return { position: first === undefined ? last : first - 1, notBefore: timestamp }
+  }
+  switch (start.from) {
+    case 'new':
+      return { position: last, notBefore: 0 }
+    case 'first':
+      return { position: 0, notBefore: 0 }
+    case 'last': {
+      const [newest] = channel ? context.reader.latest(channel, 1) : []
+      return { position: newest ? newest.event.sequence - 1 : last, notBefore: 0 }
+    }
+    case 'sequence':
+      return { position: start.sequence - 1, notBefore: 0 }
+    case 'time':
+      return since(start.timestamp)
+    default:
+      return since(context.now() - start.milliseconds)
+  }
+}

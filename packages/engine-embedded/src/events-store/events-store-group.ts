@@ -1,0 +1,163 @@
+import type { EventsStoreStart, OpenSubscription } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
+
+import type { Follower, EventsStoreFeed } from './events-store-feed.ts'
+import { EventsStoreCursor } from './events-store-feed.ts'
+import type { EventsStoreItem } from './events-store-reader.ts'
+import type { StoredEventListener } from './events-store-subscriber.ts'
+import { toError } from './events-store-subscriber.ts'
+
+/** A sole member whose listener rejected gets the entry again after this long, then after twice that, up to the last. */
+const FIRST_RETRY_MS = 100
+const LAST_RETRY_MS = 5_000
+
+interface Member {
+  readonly listener: StoredEventListener
+  readonly subscription: OpenSubscription
+  /** What its listener is busy with. */
+  item: EventsStoreItem | undefined
+  /** How often in a row its listener rejected. */
+  failures: number
+  /** Until then, by the monotonic clock, it gets nothing: its listener has just rejected. */
+  restsUntil: number
+}
+
+/** An entry that must be delivered again, and who could not handle it. */
+interface Returned {
+  readonly item: EventsStoreItem
+  readonly from: Member
+}
+
+/** Members that share one position: each entry goes to one of them. */
+export class EventsStoreGroup implements Follower {
+  readonly cursor: EventsStoreCursor
+  readonly #feed: EventsStoreFeed
+  readonly #members = new Set<Member>()
+  #returned: Returned[] = []
+  #scheduled = false
+  #retry: NodeJS.Timeout | undefined
+
+  constructor(feed: EventsStoreFeed, start: EventsStoreStart) {
+    this.#feed = feed
+    this.cursor = new EventsStoreCursor(feed, start)
+  }
+
+  get size(): number {
+    return this.#members.size
+  }
+
+  join(listener: StoredEventListener, subscription: OpenSubscription): void {
+    this.#members.add({ listener, subscription, item: undefined, failures: 0, restsUntil: 0 })
+    this.pump()
+  }
+
+  leave(subscription: OpenSubscription): void {
+    for (const member of this.#members) {
+      if (member.subscription !== subscription) continue
+      this.#members.delete(member)
+      if (member.item) this.#giveBack(member.item, member)
+    }
+    if (this.#members.size === 0) clearTimeout(this.#retry)
+    else this.pump()
+  }
+
+  appended(): void {
+    if (!this.#scheduled) this.#deliverAll()
+  }
+
+  pump(): void {
+    if (this.#scheduled || this.#members.size === 0) return
+    this.#scheduled = true
+    this.#feed.context.turns.add(() => {
+      this.#scheduled = false
+      this.#deliverAll()
+    })
+  }
+
+  #deliverAll(): void {
+    try {
+      // Each member at most once in a turn, so that listeners that do not wait leave room for others.
+      for (const member of Array.from(this.#members)) {
+        if (!this.#idle(member)) continue
+        const item = this.#nextFor(member)
+        if (item) this.#deliver(member, item)
+      }
+      if (this.#canGoOn()) this.pump()
+    } catch (error) {
+      if (isBrokerError(error, 'ENGINE_UNAVAILABLE') && !this.#feed.damaged) return
+      for (const { subscription } of Array.from(this.#members)) subscription.end(toError(error))
+    }
+  }
+
+  #idle(member: Member): boolean {
+    return !member.item && !member.subscription.ended && member.restsUntil <= performance.now()
+  }
+
+  /** Entries that came back go first, to another member than the one they came from if there is another. */
+  #nextFor(member: Member): EventsStoreItem | undefined {
+    const at = this.#returned.findIndex(({ from }) => from !== member || this.#members.size === 1)
+    if (at !== -1) return this.#returned.splice(at, 1)[0]?.item
+    return this.#returned.length > 0 && this.#members.size === 1 ? undefined : this.cursor.next()
+  }
+
+  #canGoOn(): boolean {
+    const idle = [...this.#members].some((member) => this.#idle(member))
+    return idle && (this.#returned.length > 0 || this.cursor.hasMore)
+  }
+
+  #deliver(member: Member, item: EventsStoreItem): void {
+    // Served last, it comes last in the next round.
+    this.#members.delete(member)
+    this.#members.add(member)
+    member.item = item
+    this.#feed.count(item)
+    let done: void | Promise<void>
+    try {
+      done = member.listener(item.event)
+    } catch (error) {
+      done = Promise.reject(toError(error))
+    }
+    if (done instanceof Promise) {
+      done.then(
+        () => this.#handled(member, item),
+        () => this.#rejected(member, item),
+      )
+    } else {
+      this.#settle(member, item)
+    }
+  }
+
+  #settle(member: Member, item: EventsStoreItem): boolean {
+    // Its subscription was closed meanwhile: the entry has gone to another member already.
+    if (member.item !== item || !this.#members.has(member)) return false
+    member.item = undefined
+    member.failures = 0
+    return true
+  }
+
+  #handled(member: Member, item: EventsStoreItem): void {
+    if (this.#settle(member, item) && !this.#scheduled) this.#deliverAll()
+  }
+
+  #rejected(member: Member, item: EventsStoreItem): void {
+    const { failures } = member
+    if (!this.#settle(member, item)) return
+    const rest = Math.min(FIRST_RETRY_MS * 2 ** failures, LAST_RETRY_MS)
+    member.failures = failures + 1
+    member.restsUntil = performance.now() + rest
+    this.#giveBack(item, member)
+    clearTimeout(this.#retry)
+    this.#retry = setTimeout(() => this.pump(), rest + 1).unref()
+    this.pump()
+  }
+
+  #giveBack(item: EventsStoreItem, from: Member): void {
+    this.#returned.push({ item, from })
+    this.#returned.sort((a, b) => a.item.event.sequence - b.item.event.sequence)
+  }
+
+  restart(): void {
+    this.#returned = []
+    this.cursor.restart()
+  }
+}

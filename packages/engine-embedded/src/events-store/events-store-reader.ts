@@ -1,0 +1,167 @@
+import type { ReadOptions, StoredEvent } from '@signalbox/broker-core'
+import type Database from 'better-sqlite3'
+
+import { plainBytes } from '../bytes.ts'
+import type { LiveChannel } from '../channel-registry.ts'
+import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
+import type { Store } from '../store/store.ts'
+import { parseTags } from '../store/tags.ts'
+
+/** An entry with its size in bytes, as counters go by it. */
+export interface EventsStoreItem {
+  readonly event: StoredEvent
+  readonly size: number
+}
+
+/** An events store that is read. What lies past its last known sequence is written, but not synced yet. */
+type OpenEventsStore = Pick<LiveChannel, 'id' | 'name' | 'lastSequence'>
+
+interface EntryRow {
+  readonly sequence: number
+  readonly id: string
+  readonly clientId: string
+  readonly timestamp: number
+  readonly size: number
+  readonly metadata: string
+  readonly tags: string
+  readonly eventKey: string | null
+  readonly tombstone: number
+  readonly body: Uint8Array
+}
+
+type Range = [number, number, number, number, number]
+
+interface Statements {
+  readonly range: Database.Statement<Range, EntryRow>
+  readonly latest: Database.Statement<Range, EntryRow>
+  readonly rangeSizes: Database.Statement<Range, { bytes: number }>
+  readonly latestSizes: Database.Statement<Range, { bytes: number }>
+  readonly at: Database.Statement<[number, number, number, number], { sequence: number; timestamp: number }>
+  readonly lastOfKey: Database.Statement<[number, string], { sequence: number }>
+}
+
+const COLUMNS = `${SEQUENCE} AS sequence, id, client_id AS clientId, timestamp, size, metadata, tags, log_key AS eventKey,
+  tombstone, body`
+const WITHIN = `FROM log_entries WHERE key >= ${KEY} AND key <= ${KEY} ORDER BY key`
+
+/** Reads entries of events stores on the main thread, each call one statement run to its end. */
+export class EventsStoreReader {
+  readonly #store: Store
+  #connection: Database.Database | undefined
+  #statements: Statements | undefined
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  #prepared(): Statements {
+    const connection = this.#store.reader
+    if (this.#statements && this.#connection === connection) return this.#statements
+    this.#connection = connection
+    this.#statements = {
+      range: connection.prepare(`SELECT ${COLUMNS} ${WITHIN} LIMIT ?`),
+      latest: connection.prepare(`SELECT ${COLUMNS} ${WITHIN} DESC LIMIT ?`),
+      rangeSizes: connection.prepare(`SELECT size AS bytes ${WITHIN} LIMIT ?`),
+      latestSizes: connection.prepare(`SELECT size AS bytes ${WITHIN} DESC LIMIT ?`),
+      at: connection.prepare(`SELECT ${SEQUENCE} AS sequence, timestamp ${WITHIN} LIMIT 1`),
+      lastOfKey: connection.prepare('SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?'),
+    }
+    return this.#statements
+  }
+
+  /** Whether something of it is known to be unreadable: it does not come back by waiting. */
+  damaged(name: string): boolean {
+    return this.#store.damage.has('events_store', name)
+  }
+
+  /** Entries from a sequence on, in order; at least one if there is one, then none past `maxBytes` of bodies. */
+  from(eventsStore: OpenEventsStore, sequence: number, max: number, maxBytes?: number): EventsStoreItem[] {
+    return this.#store.reading('events_store', eventsStore.name, () => this.#from(eventsStore, sequence, max, maxBytes))
+  }
+
+  #from(
+    { id, name, lastSequence }: OpenEventsStore,
+    sequence: number,
+    max: number,
+    maxBytes?: number,
+  ): EventsStoreItem[] {
+    const { range, rangeSizes } = this.#prepared()
+    const limit = maxBytes === undefined ? max : fitting(rangeSizes, [id, sequence, id, lastSequence, max], maxBytes)
+    return range.all(id, sequence, id, lastSequence, limit).map((row) => itemOf(row, name))
+  }
+
+  /** The newest entries, newest first. */
+  latest(eventsStore: OpenEventsStore, max: number, maxBytes?: number): EventsStoreItem[] {
+    return this.#store.reading('events_store', eventsStore.name, () => this.#latest(eventsStore, max, maxBytes))
+  }
+
+  #latest({ id, name, lastSequence }: OpenEventsStore, max: number, maxBytes?: number): EventsStoreItem[] {
+    const { latest, latestSizes } = this.#prepared()
+    const limit = maxBytes === undefined ? max : fitting(latestSizes, [id, 0, id, lastSequence, max], maxBytes)
+    return latest.all(id, 0, id, lastSequence, limit).map((row) => itemOf(row, name))
+  }
+
+  read(eventsStore: OpenEventsStore, options: ReadOptions): EventsStoreItem[] {
+    const { fromSequence = 1, fromTimestamp, maxMessages, maxBytes } = options
+    const first = fromTimestamp === undefined ? fromSequence : this.firstSince(eventsStore, fromTimestamp)
+    if (first === undefined || first > LAST_SEQUENCE) return []
+    return this.from(eventsStore, first, maxMessages, maxBytes)
+  }
+
+  /** Alone of the reads it may show an entry in the moment before its sync: the one it replaces may be gone already. */
+  lastOfKey({ id, name }: OpenEventsStore, key: string): StoredEvent | undefined {
+    const sequence = this.#store.reading('events_store', name, () => this.#prepared().lastOfKey.get(id, key)?.sequence)
+    if (sequence === undefined) return undefined
+    const [item] = this.from({ id, name, lastSequence: sequence }, sequence, 1)
+    return item?.event
+  }
+
+  /**
+   * The sequence of the first entry at or after a time. Timestamps never fall within a channel, so this halves the
+   * range of sequences, some 40 look-ups at most, and appending needs no index by time.
+   */
+  firstSince(eventsStore: OpenEventsStore, timestamp: number): number | undefined {
+    return this.#store.reading('events_store', eventsStore.name, () => this.#firstSince(eventsStore, timestamp))
+  }
+
+  #firstSince({ id, lastSequence }: OpenEventsStore, timestamp: number): number | undefined {
+    const { at } = this.#prepared()
+    let low = 1
+    let high = lastSequence + 1
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2)
+      const entry = at.get(id, middle, id, lastSequence)
+      if (!entry || entry.timestamp >= timestamp) high = middle
+      else low = entry.sequence + 1
+    }
+    return at.get(id, low, id, lastSequence)?.sequence
+  }
+}
+
+function fitting(sizes: Database.Statement<Range, { bytes: number }>, range: Range, maxBytes: number): number {
+  let count = 0
+  let sum = 0
+  for (const { bytes } of sizes.all(...range)) {
+    sum += bytes
+    if (count > 0 && sum > maxBytes) break
+    count++
+  }
+  return count
+}
+
+function itemOf(row: EntryRow, channel: string): EventsStoreItem {
+  const { id, clientId, metadata, timestamp, sequence, eventKey, tombstone, size } = row
+  const event: StoredEvent = {
+    id,
+    clientId,
+    body: plainBytes(row.body),
+    metadata,
+    tags: parseTags(row.tags),
+    channel,
+    timestamp,
+    sequence,
+    ...(eventKey === null ? {} : { key: eventKey }),
+    ...(tombstone === 1 ? { tombstone: true as const } : {}),
+  }
+  return { event, size }
+}

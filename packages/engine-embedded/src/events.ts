@@ -1,0 +1,188 @@
+import type { Message, OutgoingMessage, SubscribeOptions, Subscription, EventEngine } from '@signalbox/broker-core'
+import { isWildcardPattern, messageSize, OpenSubscription, PatternIndex, unavailable } from '@signalbox/broker-core'
+
+import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
+import type { EmbeddedEngineProblem } from './options.ts'
+
+interface Subscriber {
+  readonly pattern: string
+  readonly group: string | undefined
+  readonly listener: (event: Message) => void
+  readonly subscription: OpenSubscription
+}
+
+/** Who gets the events of one channel: everybody without a group, and one member of each group in turn. */
+interface EventRoute {
+  readonly each: readonly Subscriber[]
+  readonly groups: readonly { readonly members: readonly Subscriber[]; next: number }[]
+}
+
+/** Milliseconds in which departures of wildcard subscribers are gathered before they count as activity of their channels. */
+const DEPARTURES_MS = 250
+
+/** Routes remembered at once; the channels of streams come and go. */
+const MAX_ROUTES = 4_096
+
+/** Events on the embedded engine: handed from publisher to subscribers in memory. */
+export class EmbeddedEvents implements EventEngine {
+  readonly #registry: ChannelRegistry
+  readonly #now: () => number
+  readonly #onProblem: (problem: EmbeddedEngineProblem) => void
+  readonly #literal = new Map<string, Set<Subscriber>>()
+  readonly #wildcard = new Set<Subscriber>()
+  readonly #wildcardIndex = new PatternIndex<Subscriber>()
+  /** Patterns of wildcard subscribers that left; many leave at once, and one pass over the channels does for all. */
+  readonly #departed = new Set<string>()
+  #departedAt = 0
+  #departures: NodeJS.Timeout | undefined
+  readonly #routes = new Map<string, EventRoute>()
+  /** Events published by a listener wait here, so that every subscriber sees the same order. */
+  readonly #queue: { readonly channel: LiveChannel; readonly event: Message; readonly size: number }[] = []
+  #dispatching = false
+  #closed = false
+
+  constructor(registry: ChannelRegistry, now: () => number, onProblem: (problem: EmbeddedEngineProblem) => void) {
+    this.#registry = registry
+    this.#now = now
+    this.#onProblem = onProblem
+  }
+
+  async publish(name: string, message: OutgoingMessage): Promise<void> {
+    if (this.#closed) throw unavailable('it is closed')
+    const channel = this.#registry.ensure('events', name)
+    const size = messageSize(message)
+    this.#registry.received(channel, size)
+    const { id, clientId, body, metadata, tags } = message
+    const event = { id, clientId, body, metadata, tags, channel: name, timestamp: this.#now() }
+    this.#queue.push({ channel, event, size })
+    if (this.#dispatching) return
+    this.#dispatching = true
+    try {
+      for (let next = this.#queue.shift(); next; next = this.#queue.shift()) {
+        this.#dispatch(next.channel, next.event, next.size)
+      }
+    } finally {
+      this.#dispatching = false
+    }
+  }
+
+  #dispatch(channel: LiveChannel, event: Message, size: number): void {
+    const route = this.#routeOf(event.channel)
+    let deliveries = 0
+    for (const subscriber of route.each) if (this.#deliver(subscriber, event)) deliveries++
+    for (const group of route.groups) {
+      // A listener called just now may have closed members; the next one in turn has it then.
+      for (let tries = 0; tries < group.members.length; tries++) {
+        const member = group.members[group.next++ % group.members.length]
+        if (!member || !this.#deliver(member, event)) continue
+        deliveries++
+        break
+      }
+    }
+    if (deliveries > 0) this.#registry.delivered(channel, deliveries, deliveries * size)
+  }
+
+  #deliver({ subscription, listener }: Subscriber, event: Message): boolean {
+    if (subscription.ended) return false
+    try {
+      listener(event)
+    } catch (error) {
+      this.#onProblem({ kind: 'listener', message: 'the listener of a subscription to events threw', error })
+    }
+    return true
+  }
+
+  #routeOf(channel: string): EventRoute {
+    const known = this.#routes.get(channel)
+    if (known) return known
+    const matching = [...(this.#literal.get(channel) ?? []), ...this.#wildcardIndex.matching(channel)]
+    const groups = Map.groupBy(
+      matching.filter(({ group }) => group !== undefined),
+      ({ group }) => group,
+    )
+    const route = {
+      each: matching.filter(({ group }) => group === undefined),
+      groups: [...groups.values()].map((members) => ({ members, next: 0 })),
+    }
+    if (this.#routes.size >= MAX_ROUTES) this.#routes.clear()
+    this.#routes.set(channel, route)
+    return route
+  }
+
+  async subscribe(
+    pattern: string,
+    { group, signal }: SubscribeOptions,
+    listener: (event: Message) => void,
+  ): Promise<Subscription> {
+    signal?.throwIfAborted()
+    if (this.#closed) throw unavailable('it is closed')
+    const wildcard = isWildcardPattern(pattern)
+    if (!wildcard) this.#registry.ensure('events', pattern).subscribers++
+    const subscription = new OpenSubscription(signal, () => this.#remove(subscriber, wildcard))
+    const subscriber: Subscriber = { pattern, group, listener, subscription }
+    if (wildcard) {
+      this.#wildcard.add(subscriber)
+      this.#wildcardIndex.add(pattern, subscriber)
+      this.#routes.clear()
+    } else {
+      const same = this.#literal.get(pattern)
+      if (same) same.add(subscriber)
+      else this.#literal.set(pattern, new Set([subscriber]))
+      this.#routes.delete(pattern)
+    }
+    return subscription
+  }
+
+  #remove(subscriber: Subscriber, wildcard: boolean): void {
+    const { pattern } = subscriber
+    if (wildcard) {
+      this.#wildcard.delete(subscriber)
+      this.#wildcardIndex.delete(pattern, subscriber)
+      this.#routes.clear()
+      this.#departed.add(pattern)
+      this.#departedAt = this.#now()
+      this.#departures ??= setTimeout(() => this.#touchDeparted(), DEPARTURES_MS).unref()
+      return
+    }
+    const same = this.#literal.get(pattern)
+    same?.delete(subscriber)
+    if (same?.size === 0) this.#literal.delete(pattern)
+    this.#routes.delete(pattern)
+    const channel = this.#registry.get('events', pattern)
+    if (!channel) return
+    channel.subscribers = same?.size ?? 0
+    this.#registry.touch(channel)
+  }
+
+  /** That a subscriber left is activity (C3). */
+  #touchDeparted(): void {
+    clearTimeout(this.#departures)
+    this.#departures = undefined
+    if (this.#departed.size === 0) return
+    const departed = new PatternIndex<string>()
+    for (const pattern of this.#departed) departed.add(pattern, pattern)
+    this.#departed.clear()
+    for (const channel of this.#registry.all('events')) {
+      if (departed.count(channel.name) > 0) this.#registry.touch(channel, this.#departedAt)
+    }
+  }
+
+  /** Subscribers by wildcard that get the events of this channel, beside those who named it. */
+  wildcardSubscribers(channel: string): number {
+    this.#touchDeparted()
+    return this.#wildcardIndex.count(channel)
+  }
+
+  /** The channel was deleted: its subscribers stay, and make it again when the next event comes. */
+  appeared(channel: LiveChannel): void {
+    channel.subscribers = this.#literal.get(channel.name)?.size ?? 0
+  }
+
+  close(): void {
+    this.#closed = true
+    for (const subscribers of [this.#wildcard, ...this.#literal.values()]) {
+      for (const { subscription } of subscribers) subscription.end(unavailable('it is closed'))
+    }
+    clearTimeout(this.#departures)
+  }
+}

@@ -1,0 +1,226 @@
+import type Database from 'better-sqlite3'
+
+import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
+import type { StoredChannel } from '../store/stored-channel.ts'
+import type { ChannelTable } from './channel-table.ts'
+import type { LeftAlone } from './damaged.ts'
+import { touching } from './damaged.ts'
+import type { Deduplication } from './deduplication.ts'
+import type { AppendOperation, AppendOperationResult, NewEntry } from './operations.ts'
+import { RefusedError } from './refusals.ts'
+
+export interface EventsStoreLimits {
+  /** 0 keeps all. */
+  readonly eventsStoreMaxAgeMs: number
+  readonly eventsStoreMaxBytes: number
+}
+
+/** A tombstone in a compacted log is there this long for those who follow the log. */
+const TOMBSTONE_MS = 60 * 60_000
+
+/** Rows looked at in one step of retention. */
+const STEP = 256
+
+interface EntryRow {
+  readonly sequence: number
+  readonly size: number
+  readonly timestamp: number
+  readonly eventKey: string | null
+}
+
+/** The writer's operations on events stores, and what removes their entries. */
+export class EventsStoreOperations {
+  readonly #channels: ChannelTable
+  readonly #deduplication: Deduplication
+  readonly #limits: EventsStoreLimits
+  readonly #leftAlone: LeftAlone
+  /** The age of the first entry, so that a sweep over many channels reads only those that have something to give up. */
+  readonly #firstEntry = new WeakMap<StoredChannel, { sequence: number; timestamp: number }>()
+  readonly #insert
+  readonly #lastOfKey
+  readonly #setLastOfKey
+  readonly #deleteLastOfKey
+  readonly #entry
+  readonly #oldest
+  readonly #delete
+  readonly #replaced
+  readonly #tombstones
+
+  constructor(
+    database: Database.Database,
+    channels: ChannelTable,
+    deduplication: Deduplication,
+    limits: EventsStoreLimits,
+    leftAlone: LeftAlone,
+  ) {
+    this.#channels = channels
+    this.#deduplication = deduplication
+    this.#limits = limits
+    this.#leftAlone = leftAlone
+    this.#insert = database.prepare(`
+      INSERT INTO log_entries (key, timestamp, id, client_id, size, metadata, tags, log_key, tombstone, body)
+      VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    this.#lastOfKey = database.prepare<[number, string], { sequence: number }>(
+      'SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?',
+    )
+    this.#setLastOfKey = database.prepare<[number, string, number]>(
+      'INSERT OR REPLACE INTO log_keys (channel, log_key, sequence) VALUES (?, ?, ?)',
+    )
+    this.#deleteLastOfKey = database.prepare<[number, string, number]>(
+      'DELETE FROM log_keys WHERE channel = ? AND log_key = ? AND sequence = ?',
+    )
+    const columns = `${SEQUENCE} AS sequence, size, timestamp, log_key AS eventKey`
+    this.#entry = database.prepare<[number, number], EntryRow>(`SELECT ${columns} FROM log_entries WHERE key = ${KEY}`)
+    this.#oldest = database.prepare<[number, number, number, number, number], EntryRow>(
+      `SELECT ${columns} FROM log_entries WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
+    )
+    this.#delete = database.prepare<[number, number]>(`DELETE FROM log_entries WHERE key = ${KEY}`)
+    this.#replaced = database.prepare<[number, number, number, number, number, number], EntryRow>(`
+      SELECT ${columns} FROM log_entries
+      WHERE key > ${KEY} AND key <= ${KEY} AND log_key IS NOT NULL AND ${SEQUENCE} <>
+        (SELECT sequence FROM log_keys WHERE channel = ? AND log_keys.log_key = log_entries.log_key)
+      ORDER BY key LIMIT ?`)
+    this.#tombstones = database.prepare<[number, string, number], { channel: number; sequence: number }>(`
+      SELECT (key >> 40) AS channel, ${SEQUENCE} AS sequence FROM log_entries
+      WHERE tombstone = 1 AND timestamp <= ? AND (key >> 40) IN (SELECT id FROM channels WHERE compacted = 1)
+        AND (key >> 40) NOT IN (SELECT value FROM json_each(?))
+      ORDER BY timestamp LIMIT ?`)
+  }
+
+  /** @throws RefusedError CONFLICT */
+  append({ channel: name, now, entry }: AppendOperation): AppendOperationResult {
+    const existing = this.#channels.get('events_store', name)
+    const { deduplicationId, columns } = entry
+    const [id, , , , , key] = columns
+    if (existing && deduplicationId !== undefined) {
+      const first = this.#deduplication.find(existing.id, deduplicationId, now)
+      if (first) {
+        const { sequence, timestamp } = first
+        return { kind: 'append', channelId: existing.id, sequence, timestamp, duplicateOf: first.id }
+      }
+    }
+    const last = existing && key !== null ? this.#lastOfKey.get(existing.id, key) : undefined
+    checkExpected(name, entry, last?.sequence ?? 0)
+    const channel = this.#channels.editOrCreate('events_store', name)
+    const { sequence, timestamp } = this.#store(channel, entry, now)
+    if (key !== null) {
+      this.#setLastOfKey.run(channel.id, key, sequence)
+      if (last && channel.compacted) this.#removeEntry(channel, last.sequence)
+    }
+    if (deduplicationId !== undefined) {
+      this.#deduplication.remember(channel.id, deduplicationId, { sequence, id, timestamp })
+    }
+    this.#trimBytes(channel)
+    return { kind: 'append', channelId: channel.id, sequence, timestamp, duplicateOf: undefined }
+  }
+
+  #store(channel: StoredChannel, entry: NewEntry, now: number): { sequence: number; timestamp: number } {
+    const sequence = channel.lastSequence + 1
+    // The clock may have been set back; time in a log does not.
+    const timestamp = Math.max(now, channel.lastTimestamp)
+    const { columns } = entry
+    const size = columns[2]
+    this.#insert.run(channel.id, sequence, timestamp, ...columns)
+    if (channel.entries === 0) channel.firstSequence = sequence
+    channel.entries++
+    channel.lastSequence = sequence
+    channel.lastTimestamp = timestamp
+    channel.bytes += size
+    channel.incoming++
+    channel.incomingBytes += size
+    channel.lastActivity = Math.max(channel.lastActivity, now)
+    return { sequence, timestamp }
+  }
+
+  #removeEntry(channel: StoredChannel, sequence: number): void {
+    const row = this.#entry.get(channel.id, sequence)
+    if (row) this.#removeRows(channel, [row])
+  }
+
+  #removeRows(channel: StoredChannel, rows: readonly EntryRow[]): void {
+    this.#channels.edit(channel)
+    for (const { sequence, size, eventKey } of rows) {
+      this.#delete.run(channel.id, sequence)
+      if (eventKey !== null) this.#deleteLastOfKey.run(channel.id, eventKey, sequence)
+      channel.entries--
+      channel.bytes -= size
+    }
+    const [first] = this.#oldestRows(channel, 1)
+    channel.firstSequence = first?.sequence ?? 0
+  }
+
+  #oldestRows(channel: StoredChannel, limit: number): EntryRow[] {
+    return this.#oldest.all(channel.id, 0, channel.id, LAST_SEQUENCE, limit)
+  }
+
+  /** The oldest entries go until the rest fits; the newest always stays. */
+  #trimBytes(channel: StoredChannel): void {
+    const limit = channel.maxBytes ?? this.#limits.eventsStoreMaxBytes
+    if (limit === 0) return
+    while (channel.bytes > limit && channel.entries > 1) {
+      const excess: EntryRow[] = []
+      let bytes = channel.bytes
+      for (const row of this.#oldestRows(channel, Math.min(STEP, channel.entries - 1))) {
+        if (bytes <= limit) break
+        excess.push(row)
+        bytes -= row.size
+      }
+      this.#removeRows(channel, excess)
+    }
+  }
+
+  /** Brings an existing log in line with new settings: what is over the limit, or replaced in a compacted log, goes. */
+  applyOptions(channel: StoredChannel): void {
+    this.#trimBytes(channel)
+    if (!channel.compacted) return
+    for (;;) {
+      const rows = this.#replaced.all(channel.id, 0, channel.id, LAST_SEQUENCE, channel.id, STEP)
+      if (rows.length === 0) return
+      this.#removeRows(channel, rows)
+    }
+  }
+
+  /** Removes entries over their age; true when there is more of them. */
+  sweep(now: number): boolean {
+    let more = false
+    for (const channel of this.#channels.all('events_store')) {
+      const age = channel.maxAgeMs ?? this.#limits.eventsStoreMaxAgeMs
+      if (age === 0 || channel.entries === 0 || this.#leftAlone.hasId(channel.id)) continue
+      if (touching(channel, () => this.#trimAge(channel, now - age))) more = true
+    }
+    return more
+  }
+
+  #trimAge(channel: StoredChannel, before: number): boolean {
+    const first = this.#firstEntry.get(channel)
+    if (first?.sequence === channel.firstSequence && first.timestamp >= before) return false
+    const rows = this.#oldestRows(channel, STEP)
+    const old = rows.filter(({ timestamp }) => timestamp < before)
+    if (old.length > 0) this.#removeRows(channel, old)
+    const next = rows[old.length]
+    if (next) this.#firstEntry.set(channel, { sequence: next.sequence, timestamp: next.timestamp })
+    return old.length === STEP
+  }
+
+  /** Removes old tombstones; true when there is more of them. */
+  sweepTombstones(now: number): boolean {
+    const rows = this.#tombstones.all(now - TOMBSTONE_MS, this.#leftAlone.ids, STEP)
+    if (rows.length === 0) return false
+    const byId = new Map([...this.#channels.all('events_store')].map((channel) => [channel.id, channel]))
+    for (const { channel: id, sequence } of rows) {
+      const channel = byId.get(id)
+      if (channel) touching(channel, () => this.#removeEntry(channel, sequence))
+    }
+    return rows.length === STEP
+  }
+}
+
+function checkExpected(name: string, { columns, expectLastOfKey }: NewEntry, last: number): void {
+  const key = columns[5]
+  if (expectLastOfKey === undefined || key === null || expectLastOfKey === last) return
+  throw new RefusedError(
+    'CONFLICT',
+    `the last entry of key ${JSON.stringify(key)} in ${JSON.stringify(name)} is ${last}, not ${expectLastOfKey}; read it again`,
+    { key, last },
+  )
+}

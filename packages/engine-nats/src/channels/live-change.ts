@@ -1,0 +1,10 @@
+import type { ChannelType } from '@signalbox/broker-core'
+
+export type LiveType = Exclude<ChannelType, 'queues' | 'events_store'>
+
+/** A channel of a type that is not stored came into being or was deleted on some node. */
+export interface LiveChange {
+  readonly type: LiveType
+  readonly name: string
+  readonly exists: boolean
+}

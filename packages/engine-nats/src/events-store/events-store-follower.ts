@@ -1,0 +1,206 @@
+import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
+import { messageSize, unavailable } from '@signalbox/broker-core'
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
+import type { Msg } from '@nats-io/transport-node'
+
+import type { StoredChannel } from '../channels/stored-channel.ts'
+import type { Parts } from '../parts.ts'
+import { parseAckSubject } from '../queues/ack-subject.ts'
+import { unique } from '../subjects.ts'
+import { FollowLoop } from './follow-loop.ts'
+import { decodeEntry } from './stored-entry.ts'
+import type { StoredEventListener } from './stored-event-listener.ts'
+import { EventsStoreReader } from './events-store-reader.ts'
+
+/** Entries and bytes fetched at once. */
+const BATCH = 100
+const BATCH_BYTES = 4 * 1024 * 1024
+/** How long one request for entries stands; after one that brought nothing the consumer is checked. */
+const PULL_MS = 10_000
+/** The servers forget the consumer of a follower that died after this long, in milliseconds. */
+const FORGOTTEN_MS = 5 * 60_000
+const NANOS = 1_000_000
+/** How long the servers may hold less than they gave, while they choose a leader, before the subscription ends, in milliseconds. */
+const BEHIND_MS = 3_000
+
+/**
+ * One subscription to an events store: a position, and a short-lived consumer that is made anew from it whenever the
+ * servers lose the one before.
+ */
+export class EventsStoreFollower {
+  readonly #parts: Parts
+  readonly #name: string
+  readonly #subscription: OpenSubscription
+  readonly #listener: StoredEventListener
+  readonly #loop: FollowLoop
+  readonly #reader: EventsStoreReader
+  #channel: StoredChannel
+  #next: number
+  #consumer: string | undefined
+  /** How many entries the consumer has given. */
+  #deliveries = 0
+  /** The last sequence that came, of this incarnation. */
+  #given = 0
+  #behindSince: number | undefined
+  /** Up to which sequence it is known that nothing is missing. */
+  #checkedTo = 0
+
+  constructor(
+    parts: Parts,
+    channel: StoredChannel,
+    next: number,
+    subscription: OpenSubscription,
+    listener: StoredEventListener,
+  ) {
+    this.#parts = parts
+    this.#name = channel.name
+    this.#channel = channel
+    this.#next = next
+    this.#subscription = subscription
+    this.#listener = listener
+    this.#loop = new FollowLoop(parts, channel.name, subscription)
+    this.#reader = new EventsStoreReader(parts)
+  }
+
+  /** Runs until the subscription ends. */
+  async run(): Promise<void> {
+    try {
+      await this.#loop.run(
+        () => this.#step(),
+        () => (this.#consumer = undefined),
+      )
+    } finally {
+      this.#dropConsumer()
+    }
+  }
+
+  async #step(): Promise<void> {
+    const channel = this.#parts.storedChannels.get('events_store', this.#name)
+    if (!channel) return this.#loop.wait(60_000)
+    if (channel.incarnation !== this.#channel.incarnation) {
+      // It was deleted and made again: everything in it is new.
+      this.#dropConsumer()
+      this.#channel = channel
+      this.#next = 1
+      this.#given = 0
+      this.#checkedTo = 0
+    }
+    this.#channel = channel
+    if (this.#consumer === undefined) await this.#assertNotBehind()
+    const consumer = (this.#consumer ??= await this.#makeConsumer())
+    const entries: StoredEvent[] = []
+    let broken = false
+    const { changed } = this.#loop
+    const pulling = this.#parts.pulls.pull(
+      channel.stream,
+      consumer,
+      { batch: BATCH, waitMs: PULL_MS, maxBytes: BATCH_BYTES },
+      (message) => {
+        const entry = this.#entryOf(message)
+        if (entry) entries.push(entry)
+        else broken = true
+      },
+    )
+    const end = await Promise.race([pulling, changed])
+    if (end === 'gone' || end === 'lost' || broken) {
+      // Never again by this consumer: it may have given what did not arrive.
+      this.#dropConsumer()
+      if (entries.length === 0) await this.#loop.retryPause()
+    }
+    if (end === 'large') entries.push(...(await this.#large(channel)))
+    if (end === undefined) this.#dropConsumer()
+    if (end === 'done' && entries.length === 0) await this.#checkForMissed()
+    await this.#deliver(entries)
+  }
+
+  /** Undefined for what is no entry, and for one before which the consumer gave another that did not come. */
+  #entryOf(message: Msg): StoredEvent | undefined {
+    const ack = parseAckSubject(message.reply ?? '')
+    if (ack?.delivery !== ++this.#deliveries) return undefined
+    return decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
+  }
+
+  /** An entry larger than a whole batch, by itself. */
+  async #large(channel: StoredChannel): Promise<StoredEvent[]> {
+    const found: StoredEvent[] = []
+    const filter = this.#parts.subjects.all(channel.incarnation)
+    await this.#parts.messages.forward(channel.stream, filter, this.#next, Number.MAX_SAFE_INTEGER, 1, (message) => {
+      const entry = decodeEntry(this.#name, message)
+      if (entry) found.push(entry)
+      return false
+    })
+    this.#dropConsumer()
+    return found
+  }
+
+  async #deliver(entries: readonly StoredEvent[]): Promise<void> {
+    const { incarnation } = this.#channel
+    for (const entry of entries) {
+      if (this.#subscription.ended) return
+      if (entry.sequence < this.#next) continue
+      this.#next = entry.sequence + 1
+      this.#given = entry.sequence
+      this.#parts.counterTable.delivered(incarnation, 1, messageSize(entry))
+      try {
+        await this.#listener(entry)
+      } catch (error) {
+        this.#parts.settings.onProblem({ kind: 'listener', message: 'the listener of an events store threw', error })
+      }
+    }
+  }
+
+  /**
+   * A server that came back wrong may give sequences that the others never gave out (seen of 2.9). Whoever waits for the one
+   * after would wait for very long and say nothing, so the subscription ends with an error then.
+   */
+  async #assertNotBehind(): Promise<void> {
+    if (this.#given === 0) return
+    const { lastEver } = await this.#reader.counts(this.#channel)
+    if (this.#given <= lastEver) {
+      this.#behindSince = undefined
+      return
+    }
+    this.#behindSince ??= Date.now()
+    const error = unavailable(`the servers hold entries up to ${lastEver}, and gave ${this.#given} before`)
+    if (Date.now() - this.#behindSince >= BEHIND_MS) this.#subscription.end(error)
+    throw error
+  }
+
+  /**
+   * A consumer whose server froze may say that it lives, and give nothing for ever (seen of 2.15 in a chaos run). When the
+   * servers hold more than came, it is made anew; once for each such end, since what it lacks may have been removed.
+   */
+  async #checkForMissed(): Promise<void> {
+    const { lastEver } = await this.#reader.counts(this.#channel)
+    if (lastEver < this.#next || lastEver === this.#checkedTo) return
+    this.#checkedTo = lastEver
+    this.#dropConsumer()
+  }
+
+  async #makeConsumer(): Promise<string> {
+    const { connection } = this.#parts
+    const name = `f-${unique()}`
+    this.#deliveries = 0
+    await connection.call(() =>
+      connection.manager.consumers.add(this.#channel.stream, {
+        name,
+        ack_policy: AckPolicy.None,
+        deliver_policy: DeliverPolicy.StartSequence,
+        opt_start_seq: this.#next,
+        inactive_threshold: FORGOTTEN_MS * NANOS,
+        mem_storage: true,
+        num_replicas: 1,
+      }),
+    )
+    return name
+  }
+
+  #dropConsumer(): void {
+    const { connection } = this.#parts
+    const consumer = this.#consumer
+    this.#consumer = undefined
+    if (consumer === undefined || !connection.connected) return
+    // If this fails the servers forget it by themselves.
+    connection.manager.consumers.delete(this.#channel.stream, consumer).catch(() => {})
+  }
+}

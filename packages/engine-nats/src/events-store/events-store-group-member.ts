@@ -1,0 +1,172 @@
+import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
+import { isBrokerError, messageSize } from '@signalbox/broker-core'
+import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
+import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
+
+import type { StoredChannel } from '../channels/stored-channel.ts'
+import { API, isApiError, isNoResponders } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import { ACK, NAK, parseAckSubject } from '../queues/ack-subject.ts'
+import { hash } from '../subjects.ts'
+import { FollowLoop } from './follow-loop.ts'
+import { decodeEntry } from './stored-entry.ts'
+import type { StoredEventListener } from './stored-event-listener.ts'
+
+const PULL_MS = 30_000
+const NANOS = 1_000_000
+/** An entry is somebody else's when its member was silent this long, in milliseconds. */
+const ACK_WAIT_MS = 30_000
+/** A member whose listener rejected leaves the next entries to others for this long, then for twice that. */
+const FIRST_BACKOFF_MS = 100
+const LAST_BACKOFF_MS = 5_000
+
+/** A member of a group: takes one entry at a time from a consumer that the whole group shares, on all nodes. */
+export class EventsStoreGroupMember {
+  readonly #parts: Parts
+  readonly #name: string
+  readonly #consumer: string
+  readonly #group: string
+  readonly #subscription: OpenSubscription
+  readonly #listener: StoredEventListener
+  readonly #loop: FollowLoop
+  #channel: StoredChannel
+  #interest: Interest | undefined
+  #start: number
+  #made = false
+  #backoff = 0
+
+  constructor(
+    parts: Parts,
+    channel: StoredChannel,
+    group: string,
+    start: number,
+    subscription: OpenSubscription,
+    listener: StoredEventListener,
+  ) {
+    this.#parts = parts
+    this.#name = channel.name
+    this.#channel = channel
+    this.#group = group
+    this.#consumer = `g-${hash(group)}`
+    this.#start = start
+    this.#subscription = subscription
+    this.#listener = listener
+    this.#loop = new FollowLoop(parts, channel.name, subscription)
+  }
+
+  /** Makes the group's position when there is none. */
+  async join(): Promise<void> {
+    const { connection, subjects } = this.#parts
+    this.#interest?.unsubscribe()
+    this.#interest = connection.listen(subjects.eventsStoreGroup(this.#channel.incarnation, this.#group), (message) => {
+      message.respond()
+    })
+    await connection.call(async () => {
+      const { consumers } = connection.manager
+      try {
+        await consumers.info(this.#channel.stream, this.#consumer)
+      } catch (error) {
+        if (!isApiError(error, API.CONSUMER_NOT_FOUND)) throw error
+        await consumers.add(this.#channel.stream, {
+          durable_name: this.#consumer,
+          ack_policy: AckPolicy.Explicit,
+          ack_wait: ACK_WAIT_MS * NANOS,
+          deliver_policy: DeliverPolicy.StartSequence,
+          opt_start_seq: this.#start,
+          max_ack_pending: 10_000,
+        })
+      }
+    })
+    this.#made = true
+  }
+
+  /** Runs until the subscription ends. */
+  run(): Promise<void> {
+    return this.#loop.run(() => this.#step())
+  }
+
+  async #step(): Promise<void> {
+    const channel = this.#parts.storedChannels.get('events_store', this.#name)
+    if (!channel) return this.#loop.wait(60_000)
+    if (channel.incarnation !== this.#channel.incarnation) {
+      this.#channel = channel
+      this.#start = 1
+      this.#made = false
+    }
+    if (!this.#made) await this.join()
+    const taken: Msg[] = []
+    const { changed } = this.#loop
+    let left = false
+    const pulling = this.#parts.pulls.pull(channel.stream, this.#consumer, { batch: 1, waitMs: PULL_MS }, (message) => {
+      // What comes to a member that has left is for another one.
+      if (left) this.#parts.connection.nc.publish(message.reply ?? '', NAK)
+      else taken.push(message)
+    })
+    const end = await Promise.race([pulling, changed])
+    left = true
+    for (const message of taken) await this.#handle(message)
+    if (end === 'gone' || end === 'lost') {
+      this.#made = false
+      await this.#loop.retryPause()
+    }
+  }
+
+  async #handle(message: Msg): Promise<void> {
+    const { connection, counterTable, settings } = this.#parts
+    const subject = message.reply ?? ''
+    const entry = this.#entryOf(message)
+    if (!entry) {
+      connection.nc.publish(subject, '+TERM')
+      return
+    }
+    if (this.#subscription.ended) {
+      connection.nc.publish(subject, NAK)
+      return
+    }
+    const working = setInterval(() => {
+      if (connection.connected) connection.nc.publish(subject, '+WPI')
+    }, ACK_WAIT_MS / 3).unref()
+    try {
+      counterTable.delivered(this.#channel.incarnation, 1, messageSize(entry))
+      const left = this.#subscription.closed.then(() => 'left')
+      const outcome = await Promise.race([Promise.resolve(this.#listener(entry)).then(() => 'done'), left])
+      this.#backoff = 0
+      if (outcome === 'done') await this.#ack(subject)
+      else connection.nc.publish(subject, NAK)
+    } catch (error) {
+      connection.nc.publish(subject, NAK)
+      settings.onProblem({ kind: 'listener', message: 'the listener of an events store threw', error })
+      this.#backoff = Math.min(LAST_BACKOFF_MS, this.#backoff === 0 ? FIRST_BACKOFF_MS : 2 * this.#backoff)
+      await this.#loop.wait(this.#backoff)
+    } finally {
+      clearInterval(working)
+    }
+  }
+
+  /** An ack that does not arrive makes the entry come again. */
+  async #ack(subject: string): Promise<void> {
+    try {
+      await this.#parts.connection.request(subject, ACK)
+    } catch (error) {
+      if (!isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
+    }
+  }
+
+  #entryOf(message: Msg): StoredEvent | undefined {
+    const ack = parseAckSubject(message.reply ?? '')
+    return ack && decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
+  }
+
+  /** Leaves the group. Its position goes with its last member, wherever that was. */
+  async leave(engineStays: boolean): Promise<void> {
+    const { connection, subjects } = this.#parts
+    this.#interest?.unsubscribe()
+    if (!connection.connected || !engineStays) return
+    try {
+      await connection.request(subjects.eventsStoreGroup(this.#channel.incarnation, this.#group))
+    } catch (error) {
+      if (!isNoResponders(error)) return
+      await connection.manager.consumers.delete(this.#channel.stream, this.#consumer).catch(() => {})
+    }
+  }
+}

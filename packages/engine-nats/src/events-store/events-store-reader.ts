@@ -1,0 +1,119 @@
+import type { EventsStoreStart, ReadOptions, StoredEvent } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core'
+
+import type { StoredChannel } from '../channels/stored-channel.ts'
+import { decodeEnvelope, textField } from '../envelope.ts'
+import { API, isApiError } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import { decodeEntry } from './stored-entry.ts'
+
+export interface EventsStoreCounts {
+  /** 0 when empty. */
+  readonly firstSequence: number
+  readonly lastSequence: number
+  /** Goes on when what was appended is gone. */
+  readonly lastEver: number
+  readonly entries: number
+  readonly bytes: number
+  readonly lastStoredAt: number
+}
+
+/** Reads what events stores keep. */
+export class EventsStoreReader {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async counts(channel: StoredChannel): Promise<EventsStoreCounts> {
+    const { connection } = this.#parts
+    const { state } = await connection.call(
+      () => connection.manager.streams.info(channel.stream),
+      (error) => (isApiError(error, API.STREAM_NOT_FOUND) ? error : undefined),
+    )
+    const { messages: entries, bytes, first_seq: first, last_seq: lastEver, last_ts: lastAt } = state
+    return {
+      firstSequence: entries === 0 ? 0 : first,
+      lastSequence: entries === 0 ? 0 : lastEver,
+      lastEver,
+      entries,
+      bytes,
+      lastStoredAt: lastEver === 0 ? 0 : Date.parse(lastAt),
+    }
+  }
+
+  async read(channel: StoredChannel, options: ReadOptions): Promise<readonly StoredEvent[]> {
+    const { maxMessages, maxBytes, fromSequence, fromTimestamp } = options
+    const { firstSequence, lastSequence, entries } = await this.counts(channel)
+    if (entries === 0) return []
+    const filter = this.#parts.subjects.all(channel.incarnation)
+    const from =
+      fromTimestamp === undefined
+        ? Math.max(fromSequence ?? 1, firstSequence)
+        : await this.#parts.messages.sequenceAt(channel.stream, filter, fromTimestamp, firstSequence, lastSequence)
+    const page = new Page(channel.name, maxMessages, maxBytes)
+    await this.#parts.messages.forward(channel.stream, filter, from, lastSequence, maxMessages, page.take)
+    return page.entries
+  }
+
+  async readLatest(channel: StoredChannel, maxMessages: number, maxBytes?: number): Promise<readonly StoredEvent[]> {
+    const { firstSequence, lastSequence, entries } = await this.counts(channel)
+    if (entries === 0) return []
+    const page = new Page(channel.name, Math.min(maxMessages, entries), maxBytes)
+    await this.#parts.messages.backward(channel.stream, lastSequence, firstSequence, maxMessages, page.take)
+    return page.entries
+  }
+
+  async last(channel: StoredChannel, key: string): Promise<StoredEvent | undefined> {
+    const subject = this.#parts.subjects.keyed(channel.incarnation, key)
+    const message = await this.#parts.messages.get(channel.stream, { last_by_subj: subject })
+    return message && decodeEntry(channel.name, message)
+  }
+
+  /** The last entry with this key, by its sequence and what it was deduplicated by. */
+  async lastWithOrigin(channel: StoredChannel, key: string): Promise<{ sequence: number; origin: string } | undefined> {
+    const subject = this.#parts.subjects.keyed(channel.incarnation, key)
+    const message = await this.#parts.messages.get(channel.stream, { last_by_subj: subject })
+    const envelope = message && decodeEnvelope(message.data)
+    return envelope && { sequence: message.sequence, origin: textField(envelope, 'dedup') }
+  }
+
+  /** The first sequence that a subscription delivers. */
+  async startOf(channel: StoredChannel, start: EventsStoreStart): Promise<number> {
+    if (start.from === 'first') return 1
+    if (start.from === 'sequence') return Math.max(1, start.sequence)
+    const { lastSequence, lastEver, firstSequence, entries } = await this.counts(channel)
+    if (start.from === 'new') return lastEver + 1
+    // An empty log has no last entry: the next one is the first.
+    if (start.from === 'last') return entries === 0 ? lastEver + 1 : lastSequence
+    if (entries === 0) return lastEver + 1
+    const time = start.from === 'time' ? start.timestamp : Date.now() - start.milliseconds
+    const filter = this.#parts.subjects.all(channel.incarnation)
+    return this.#parts.messages.sequenceAt(channel.stream, filter, time, firstSequence, lastSequence)
+  }
+}
+
+/** Entries of one answer. */
+class Page {
+  readonly entries: StoredEvent[] = []
+  readonly #channel: string
+  readonly #maxMessages: number
+  readonly #maxBytes: number
+  #bytes = 0
+
+  constructor(channel: string, maxMessages: number, maxBytes = Infinity) {
+    this.#channel = channel
+    this.#maxMessages = maxMessages
+    this.#maxBytes = maxBytes
+  }
+
+  readonly take = (message: { data: Uint8Array; sequence: number; timestamp: number }): boolean => {
+    const entry = decodeEntry(this.#channel, message)
+    if (!entry) return true
+    this.#bytes += messageSize(entry)
+    if (this.entries.length > 0 && this.#bytes > this.#maxBytes) return false
+    this.entries.push(entry)
+    return this.entries.length < this.#maxMessages && this.#bytes < this.#maxBytes
+  }
+}

@@ -1,0 +1,285 @@
+import type {
+  AppendResult,
+  ChannelOptions,
+  EventsStoreAppend,
+  EventsStoreEngine,
+  EventsStoreStart,
+  ReadOptions,
+  StoredEvent,
+  SubscribeOptions,
+  Subscription,
+} from '@signalbox/broker-core'
+import { BrokerError, messageOf, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
+
+import type { StoredChannel } from '../channels/stored-channel.ts'
+import { isWrongSequence } from '../errors.ts'
+import type { Parts } from '../parts.ts'
+import type { Published } from '../publisher.ts'
+import { claimOf, StreamGone } from '../publisher.ts'
+import { hash } from '../subjects.ts'
+import { decodeEntry, encodeEntry } from './stored-entry.ts'
+import { EventsStoreFollower } from './events-store-follower.ts'
+import { EventsStoreGroupMember } from './events-store-group-member.ts'
+import type { StoredEventListener } from './stored-event-listener.ts'
+import { EventsStoreReader } from './events-store-reader.ts'
+import { Tombstones } from './tombstones.ts'
+
+const TRIES = 3
+
+/** Events stores on NATS: a stream each, whose sequences are the channel's. */
+export class NatsEventsStore implements EventsStoreEngine {
+  readonly reader: EventsStoreReader
+  readonly tombstones: Tombstones
+  readonly #parts: Parts
+  /** With the incarnation that each is counted at. */
+  readonly #subscriptions = new Map<OpenSubscription, { readonly name: string; countedAt: string | undefined }>()
+  readonly #running = new Set<Promise<void>>()
+  #closed = false
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.reader = new EventsStoreReader(parts)
+    this.tombstones = new Tombstones(parts)
+    this.tombstones.start()
+    parts.storedChannels.onChange((type, name) => {
+      if (type !== 'events_store') return
+      for (const place of this.#subscriptions.values()) if (place.name === name) this.#count(place)
+    })
+  }
+
+  /** Counts a subscription at the channel that has its name now, if any has. */
+  #count(place: { readonly name: string; countedAt: string | undefined }): void {
+    const { counterTable, storedChannels } = this.#parts
+    const now = storedChannels.get('events_store', place.name)?.incarnation
+    if (now === place.countedAt) return
+    if (place.countedAt !== undefined && counterTable.get(place.countedAt))
+      counterTable.subscribers(place.countedAt, -1)
+    if (now !== undefined) counterTable.subscribers(now, 1)
+    place.countedAt = now
+  }
+
+  async append(name: string, message: EventsStoreAppend): Promise<AppendResult> {
+    this.#checkOpen()
+    const payload = encodeEntry(name, message)
+    this.#parts.publisher.assertFits(payload)
+    for (let tries = 0; tries < TRIES; tries++) {
+      const channel = await this.#parts.storedChannels.ensure('events_store', name)
+      try {
+        return await this.#result(channel, message, await this.#publish(channel, message, payload))
+      } catch (error) {
+        if (!(error instanceof StreamGone)) throw error
+        await this.#parts.storedChannels.settle('events_store', name, channel)
+      }
+    }
+    throw unavailable('the events store comes and goes')
+  }
+
+  async #publish(channel: StoredChannel, message: EventsStoreAppend, payload: Uint8Array): Promise<Published> {
+    const { subjects, publisher } = this.#parts
+    const { key, deduplicationId, expectLastOfKey } = message
+    const { incarnation, options } = channel
+    if (key !== undefined && expectLastOfKey !== undefined) {
+      return this.#publishExpecting(channel, message, payload, key, expectLastOfKey)
+    }
+    const subject =
+      key === undefined ? subjects.entry(incarnation, options.compacted) : subjects.keyed(incarnation, key)
+    return publisher.publish(subject, payload, {
+      ...(deduplicationId !== undefined && { messageId: hash(deduplicationId) }),
+    })
+  }
+
+  async #publishExpecting(
+    channel: StoredChannel,
+    message: EventsStoreAppend,
+    payload: Uint8Array,
+    key: string,
+    expected: number,
+  ): Promise<Published> {
+    const subject = this.#parts.subjects.keyed(channel.incarnation, key)
+    const options = { messageId: claimOf(subject, expected), expectLastOfSubject: expected }
+    try {
+      const published = await this.#parts.publisher.publish(subject, payload, options, (error) =>
+        isWrongSequence(error) ? error : undefined,
+      )
+      if (!published.duplicate) return published
+    } catch (error) {
+      if (!isWrongSequence(error)) throw error
+    }
+    const last = await this.reader.lastWithOrigin(channel, key)
+    const { deduplicationId } = message
+    if (last && deduplicationId !== undefined && last.origin === hash(deduplicationId)) {
+      return { sequence: last.sequence, duplicate: true }
+    }
+    throw new BrokerError(
+      'CONFLICT',
+      `somebody else wrote the key ${JSON.stringify(key.slice(0, 64))} first: its last entry is ${last?.sequence ?? 0}, not ${expected}`,
+      { key, last: last?.sequence ?? 0 },
+    )
+  }
+
+  /** The servers say the sequence, not the time; the entry itself does. */
+  async #result(
+    channel: StoredChannel,
+    message: EventsStoreAppend,
+    { sequence, duplicate }: Published,
+  ): Promise<AppendResult> {
+    const { messages, counterTable, recent, subjects } = this.#parts
+    const { deduplicationId } = message
+    const stored = await messages.get(channel.stream, { seq: sequence })
+    const timestamp = stored?.timestamp ?? Date.now()
+    if (duplicate && deduplicationId !== undefined) {
+      const key = subjects.recent(channel.incarnation, deduplicationId)
+      const first = stored && decodeEntry(channel.name, stored)
+      return { id: first?.id ?? (await recent.get(key))?.text ?? message.id, sequence, duplicate, timestamp }
+    }
+    counterTable.received(channel.incarnation, 1, messageSize(message))
+    if (message.tombstone === true && channel.options.compacted) {
+      await this.tombstones.written(channel, sequence, timestamp)
+    }
+    if (deduplicationId !== undefined) {
+      await recent.put(subjects.recent(channel.incarnation, deduplicationId), message.id)
+    }
+    return { id: message.id, sequence, duplicate: false, timestamp }
+  }
+
+  async read(name: string, options: ReadOptions): Promise<readonly StoredEvent[]> {
+    const channel = await this.#existing(name)
+    return channel ? this.reader.read(channel, options) : []
+  }
+
+  async readLatest(name: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly StoredEvent[]> {
+    const channel = await this.#existing(name)
+    return channel ? this.reader.readLatest(channel, options.maxMessages, options.maxBytes) : []
+  }
+
+  async getLast(name: string, key: string): Promise<StoredEvent | undefined> {
+    const channel = await this.#existing(name)
+    return channel && this.reader.last(channel, key)
+  }
+
+  async #existing(name: string): Promise<StoredChannel | undefined> {
+    this.#checkOpen()
+    await this.#parts.connection.ready()
+    return this.#parts.storedChannels.get('events_store', name)
+  }
+
+  async subscribe(
+    name: string,
+    start: EventsStoreStart,
+    { group, signal }: SubscribeOptions,
+    listener: StoredEventListener,
+  ): Promise<Subscription> {
+    signal?.throwIfAborted()
+    this.#checkOpen()
+    const channel = await this.#parts.storedChannels.ensure('events_store', name)
+    const first = await this.reader.startOf(channel, start)
+    signal?.throwIfAborted()
+    if (group === undefined) return this.#follow(channel, first, signal, listener)
+    return this.#join(channel, group, first, signal, listener)
+  }
+
+  #follow(
+    channel: StoredChannel,
+    first: number,
+    signal: AbortSignal | undefined,
+    listener: StoredEventListener,
+  ): Subscription {
+    const subscription = this.#open(channel, signal)
+    this.#run(new EventsStoreFollower(this.#parts, channel, first, subscription, listener).run())
+    return subscription
+  }
+
+  async #join(
+    channel: StoredChannel,
+    group: string,
+    first: number,
+    signal: AbortSignal | undefined,
+    listener: StoredEventListener,
+  ): Promise<Subscription> {
+    const subscription = this.#open(channel, signal)
+    const member = new EventsStoreGroupMember(this.#parts, channel, group, first, subscription, listener)
+    try {
+      await member.join()
+    } catch (error) {
+      subscription.end()
+      throw error
+    }
+    const running = member.run()
+    this.#run(running)
+    const left = subscription.closed.then(async () => {
+      await running
+      await member.leave(!this.#closed)
+    })
+    this.#run(left)
+    // Closing resolves when the group has gone on without this member.
+    const close = async (): Promise<void> => {
+      subscription.end()
+      await left
+    }
+    return { closed: subscription.closed, close, [Symbol.asyncDispose]: close }
+  }
+
+  #open(channel: StoredChannel, signal: AbortSignal | undefined): OpenSubscription {
+    const place = { name: channel.name, countedAt: undefined }
+    const subscription: OpenSubscription = new OpenSubscription(signal, () => this.#forget(subscription))
+    this.#subscriptions.set(subscription, place)
+    this.#count(place)
+    return subscription
+  }
+
+  #forget(subscription: OpenSubscription): void {
+    const { counterTable } = this.#parts
+    const countedAt = this.#subscriptions.get(subscription)?.countedAt
+    this.#subscriptions.delete(subscription)
+    if (countedAt !== undefined && counterTable.get(countedAt)) counterTable.subscribers(countedAt, -1)
+  }
+
+  #run(work: Promise<void>): void {
+    const running = work
+      .catch((error: unknown) => {
+        const message = `a subscription to an events store: ${messageOf(error)}`
+        this.#parts.settings.onProblem({ kind: 'failed', message, error })
+      })
+      .finally(() => this.#running.delete(running))
+    this.#running.add(running)
+  }
+
+  async create(name: string, options: ChannelOptions): Promise<boolean> {
+    const { storedChannels } = this.#parts
+    if (storedChannels.isMissing('events_store', name)) {
+      await storedChannels.ensure('events_store', name, options)
+      return true
+    }
+    const channel = await storedChannels.ensure('events_store', name)
+    await this.#assertCanCompact(channel, options)
+    await storedChannels.update(channel, options)
+    return false
+  }
+
+  /** Entries without a key that were appended before could not all be kept. */
+  async #assertCanCompact(channel: StoredChannel, { compacted }: ChannelOptions): Promise<void> {
+    if (compacted !== true || channel.options.compacted) return
+    const { connection, subjects } = this.#parts
+    const filter = subjects.entry(channel.incarnation, false)
+    const info = await connection.call(() =>
+      connection.manager.streams.info(channel.stream, { subjects_filter: filter }),
+    )
+    if ((info.state.subjects?.[filter] ?? 0) <= 1) return
+    throw new BrokerError(
+      'ARGUMENT_INVALID',
+      `the events store ${JSON.stringify(channel.name)} holds entries without a key and cannot be compacted any more; delete it, or use another`,
+      { argument: 'compacted', allowed: 'false' },
+    )
+  }
+
+  #checkOpen(): void {
+    if (this.#closed) throw unavailable('it is closed')
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.tombstones.stop()
+    for (const subscription of this.#subscriptions.keys()) subscription.end(unavailable('it is closed'))
+    await Promise.race([Promise.all(this.#running), new Promise((resolve) => setTimeout(resolve, 1_000).unref())])
+  }
+}

@@ -1,0 +1,3 @@
+import type { StoredEvent } from '@signalbox/broker-core'
+
+export type StoredEventListener = (event: StoredEvent) => void | Promise<void>

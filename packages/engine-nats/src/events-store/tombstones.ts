@@ -1,0 +1,55 @@
+import { messageOf } from '@signalbox/broker-core'
+import type { Parts } from '../parts.ts'
+import type { StoredChannel } from '../channels/stored-channel.ts'
+
+/** How long a tombstone is seen, in milliseconds. */
+const TOMBSTONE_MS = 60 * 60_000
+const SWEEP_MS = 60_000
+
+/** Removes tombstones an hour after they were written, on whichever node comes first. */
+export class Tombstones {
+  readonly #parts: Parts
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.sweep(Date.now()).catch((error: unknown) => {
+        const message = `removing tombstones: ${messageOf(error)}`
+        this.#parts.settings.onProblem({ kind: 'failed', message, error })
+      })
+    }, SWEEP_MS)
+    this.#timer.unref()
+  }
+
+  async written({ incarnation }: StoredChannel, sequence: number, timestamp: number): Promise<void> {
+    const { keyedRecords, subjects } = this.#parts
+    await keyedRecords.put(subjects.keyedRecord('x', incarnation, sequence), String(timestamp + TOMBSTONE_MS))
+  }
+
+  /** Removes what was due by then. */
+  async sweep(now: number): Promise<void> {
+    const { clock, connection, keyedRecords, storedChannels, subjects } = this.#parts
+    if (!connection.connected || clock.isSkewed) return
+    const eventsStore = new Map(storedChannels.all('events_store').map((channel) => [channel.incarnation, channel]))
+    for (const key of await keyedRecords.keys(subjects.keyedRecord('x', '>'))) {
+      const [incarnation = '', sequence] = key.split('.').slice(-2)
+      const channel = eventsStore.get(incarnation)
+      const record = await keyedRecords.get(key)
+      if (channel && record && Number(record.text) > now) continue
+      // A record that is no time removes nothing.
+      if (channel && record && /^\d+$/.test(record.text)) {
+        // An entry that took its place has removed it already.
+        await connection.manager.streams.deleteMessage(channel.stream, Number(sequence)).catch(() => false)
+      }
+      await keyedRecords.remove(key)
+    }
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+}

@@ -1,3 +1,0 @@
-import type { StoredEvent } from '@signalbox/broker-core'
-
-export type LogListener = (event: StoredEvent) => void | Promise<void>
