@@ -1,9 +1,9 @@
 import { fileURLToPath } from 'node:url'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import type { MemoryUse } from '../harness/instrument.ts'
 import { MeasuredProcess } from '../harness/measured-process.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
 import type { Attack } from './attack.ts'
 import type { ServerKind } from './server-kind.ts'
 import { failureOf } from './caller.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { Random } from '@signalbox/testkit/random'
 
-import { Random } from '../harness/random.ts'
 import type { ChaosReport, Round } from './chaos-report.ts'
 import { describe, randomDisaster } from './disasters.ts'
 import { AgentCallLoad } from './load/agent-calls.ts'

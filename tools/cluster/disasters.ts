@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { Random } from '@signalbox/testkit/random'
 
-import type { Random } from '../harness/random.ts'
 import type { Scene } from './load/load.ts'
 import type { LocalCluster } from './local-cluster.ts'
 

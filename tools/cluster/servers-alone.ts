@@ -9,8 +9,8 @@ import { NatsCluster } from '@signalbox/engine-nats/testing'
 import type { NatsServer } from '@signalbox/engine-nats/testing'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { connect, nanos } from '@nats-io/transport-node'
+import { Random } from '@signalbox/testkit/random'
 
-import { Random } from '../harness/random.ts'
 import { inStep } from './in-step.ts'
 
 const STREAM = 'alone'

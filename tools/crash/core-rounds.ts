@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
+import type { Random } from '@signalbox/testkit/random'
 
 import { MeasuredProcess } from '../harness/measured-process.ts'
-import type { Random } from '../harness/random.ts'
 import type { CoreReport } from './core-report.ts'
 import type { Violations } from './violations.ts'
 

@@ -2,8 +2,8 @@
 // harness once it is confirmed. With `drain` as argument it only empties the queue and ends.
 import { ANONYMOUS, createBroker, encodeText } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { Random } from '@signalbox/testkit/random'
 
-import { Random } from '../harness/random.ts'
 import type { CoreReport } from './core-report.ts'
 
 const [path = '', seed = '0', mode = 'work'] = process.argv.slice(2)

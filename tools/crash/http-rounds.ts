@@ -1,9 +1,10 @@
+import type { Random } from '@signalbox/testkit/random'
+import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+
 import { scrape, total } from '../harness/prometheus.ts'
-import type { Random } from '../harness/random.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { spawnSignalbox, startSignalbox } from '../harness/signalbox-server.ts'
 import { countingSyncs, syncsCounted } from '../harness/sync-counter.ts'
-import type { TemporaryFolder } from '../harness/temporary.ts'
 import { McpClient } from '../harness/mcp.ts'
 import { QueueLedger } from './queue-ledger.ts'
 import { StoreLedger } from './store-ledger.ts'

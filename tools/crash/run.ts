@@ -1,6 +1,7 @@
-import { Random } from '../harness/random.ts'
+import { Random } from '@signalbox/testkit/random'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+
 import { canCountSyncs } from '../harness/sync-counter.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
 import type { CoreFigures } from './core-rounds.ts'
 import { coreRounds } from './core-rounds.ts'
 import type { HttpFigures } from './http-rounds.ts'

@@ -1,5 +1,6 @@
+import type { Random } from '@signalbox/testkit/random'
+
 import { McpClient, ToolError } from '../harness/mcp.ts'
-import type { Random } from '../harness/random.ts'
 import type { QueueLedger, SendKind, Sent } from './queue-ledger.ts'
 import type { StoredEntry, StoreLedger } from './store-ledger.ts'
 import type { Violations } from './violations.ts'

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
 
-import type { TemporaryFolder } from '../harness/temporary.ts'
+import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { run } from './command.ts'
 
 /** What npm and Nx hand down to the commands that they run, and the tokens of real registries. */

@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 import { toolCall, toolResult } from '../harness/mcp.ts'
-import type { TemporaryFolder } from '../harness/temporary.ts'
+import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { run, start } from './command.ts'
 import { nodePackage } from './node-versions.ts'
 import type { RehearsalReport } from './report.ts'

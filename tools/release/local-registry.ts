@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-import type { TemporaryFolder } from '../harness/temporary.ts'
+import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { run, start } from './command.ts'
 import { ordinaryEnvironment } from './environment.ts'
 

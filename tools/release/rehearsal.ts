@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { TemporaryFolder } from '../harness/temporary.ts'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { run } from './command.ts'
 import { configuredRegistry, isolatedEnvironment, ordinaryEnvironment } from './environment.ts'
 import { tryConnector, tryServer } from './installed.ts'

@@ -3,13 +3,13 @@ import type { IncomingMessage } from 'node:http'
 import { request as httpRequest } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { MeasuredProcess } from '../harness/measured-process.ts'
 import { scrape, total } from '../harness/prometheus.ts'
 import { exitOnSignals } from '../harness/signals.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
 import type { Order } from './pushing-agent.ts'
 
 const HELP = `node --conditions=@signalbox/source tools/soak/agent-streams.ts [options]

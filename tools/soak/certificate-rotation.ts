@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect } from 'node:tls'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { KeepAliveConnection, postBytes } from '../harness/keep-alive-connection.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
 import type { RotationOptions, RotationReport } from './rotation.ts'
 import { replaceFile, RotationLoad, testCertificate } from './rotation.ts'
 

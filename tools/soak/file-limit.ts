@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import type { Socket } from 'node:net'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { KeepAliveConnection, postBytes } from '../harness/keep-alive-connection.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
 
 export interface FileLimitReport {
   readonly openFiles: number

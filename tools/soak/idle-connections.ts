@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net'
 import { connect } from 'node:net'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { KeepAliveConnection, postBytes } from '../harness/keep-alive-connection.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
 import { quantile } from '../bench/statistics.ts'
 
 /** What an idle client did before it stopped: nothing, half a head of a request, or a whole request. */

@@ -4,10 +4,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 import type { CryptoKey, JWK } from 'jose'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { KeepAliveConnection, postBytes } from '../harness/keep-alive-connection.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
 import type { RotationOptions, RotationReport } from './rotation.ts'
 import { isResult, replaceFile, RotationLoad } from './rotation.ts'
 

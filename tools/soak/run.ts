@@ -1,9 +1,10 @@
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+
 import { McpClient } from '../harness/mcp.ts'
 import type { Sample } from '../harness/prometheus.ts'
 import { scrape } from '../harness/prometheus.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
 import { quantile } from '../bench/statistics.ts'
 
 export interface SoakOptions {

@@ -9,7 +9,7 @@ const HELP = `npm run test:stress -- [options]
 
 Runs what is too long for \`npm test\`, one part after the other, and exits with 1 when one of them failed.
 
-  --minutes N      how long, all parts together (default 20); the attacks and the idle connections have an end of their own
+  --minutes N      how long, all parts together (default 20); the attacks and the idle connections end on their own
   --only PART,…    only these: ${PARTS.map(({ name }) => name).join(', ')}
 `
 

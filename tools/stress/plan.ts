@@ -7,10 +7,10 @@ export interface StressPart {
   readonly command: (seconds: number) => readonly string[]
 }
 
-/** How long a kill of `npm run crash` takes, start and load included, in seconds. */
+/** The duration of one kill of `npm run crash` with its start and load, in seconds. */
 const CRASH_ROUND_SECONDS = 3
 
-/** Every long run there is. A part that has an end of its own, such as the attacks, may take less or more than its share. */
+/** Every long run there is. A part that ends on its own, such as the attacks, may take less or more than its share. */
 export const PARTS: readonly StressPart[] = [
   { name: 'files', share: 3, command: () => ['test:stress:files'] },
   { name: 'fuzz', share: 2, command: (seconds) => ['fuzz', '--', '--minutes', String(seconds / 60)] },

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { Random } from '@signalbox/testkit/random'
 
 import { topSelfTime } from '../bench/profile.ts'
 import { figure, judged, verdict } from '../bench/report.ts'
@@ -6,7 +7,6 @@ import { interleave, ratios } from '../bench/rounds.ts'
 import { ROWS } from '../bench/rows/index.ts'
 import { median, quantile } from '../bench/statistics.ts'
 import { parseSamples, total } from '../harness/prometheus.ts'
-import { Random } from '../harness/random.ts'
 
 function frame(functionName: string) {
   return { functionName, url: 'file:///x/packages/p/src/f.ts', lineNumber: 9 }

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { Random } from '@signalbox/testkit/random'
 
 import type { Disaster } from '../cluster/disasters.ts'
 import { describe, kindOf, randomDisaster } from '../cluster/disasters.ts'
@@ -11,7 +12,6 @@ import { WriterOrder } from '../cluster/load/writer-order.ts'
 import { RecoveryWatch } from '../cluster/recovery-watch.ts'
 import { breaches, summary } from '../cluster/report.ts'
 import { Spells } from '../cluster/spells.ts'
-import { Random } from '../harness/random.ts'
 
 function scene(): Scene {
   return { front: '', watch: new RecoveryWatch(), frozenNodes: new Spells(), struckServers: new Spells() }

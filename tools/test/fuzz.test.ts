@@ -2,12 +2,12 @@ import { globSync } from 'node:fs'
 
 import { sample } from 'fast-check'
 import { expect, test } from 'vitest'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { readInput, replay } from '../fuzz/findings.ts'
 import { summary } from '../fuzz/report.ts'
 import { fuzz } from '../fuzz/run.ts'
 import { TARGETS } from '../fuzz/targets/index.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
 
 const regressions = globSync('fuzz/regressions/*.json', { cwd: `${import.meta.dirname}/..` })
   .toSorted()

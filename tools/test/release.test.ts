@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { expect, test } from 'vitest'
 
 import { WORKSPACE } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '../harness/temporary.ts'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { ordinaryEnvironment } from '../release/environment.ts'
 import { lockFileProblems, readLockFile } from '../release/lock-file.ts'
 import { newestOf, nodePackage } from '../release/node-versions.ts'

@@ -7,6 +7,7 @@ import { anonymousAuthenticator } from '@signalbox/http-kit'
 import type { JWTPayload } from 'jose'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { AgentAudit } from '../src/agents/agent-audit.ts'
 import { openAgents } from '../src/agents/open-agents.ts'
@@ -20,7 +21,6 @@ import { rpc } from './support/mcp.ts'
 import { openFrontDoor } from '../src/limits/front-door.ts'
 import { serve } from './support/server.ts'
 import { RawConnection } from './support/socket.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { issuer, trusting } from './support/tokens.ts'
 
 const one = issuer()
@@ -216,7 +216,7 @@ test('S9 - streams of /a2a end when the token that opened them does, and the age
 })
 
 test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and hold nobody up', async () => {
-  const engine = await openEmbeddedEngine({ path: temporaryFolder() })
+  const engine = await openEmbeddedEngine({ path: testFolder() })
   const metrics = new Metrics()
   const log = pino({ level: 'silent' })
   const { broker, system } = createBroker(engine)

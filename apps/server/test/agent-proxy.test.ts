@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { startServer } from '../src/server.ts'
@@ -12,7 +13,6 @@ import { runCli } from './support/cli.ts'
 import { startForwardProxy } from './support/forward-proxy.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { certificate, pem } from './support/tls.ts'
 
 const CREDENTIALS = 'us%40er:pass%3Aword'
@@ -179,7 +179,7 @@ test('R8, A2 - a proxy that says nothing is bounded by the deadline of the call,
 test('R8 - behind a proxy the deny list still holds, for addresses and for what names stand for, at each call', async () => {
   const proxy = await startForwardProxy()
   const agentProxyUrl = `http://127.0.0.1:${proxy.port}`
-  const path = temporaryFolder()
+  const path = testFolder()
   const bare = await startAgent(withResult('called'))
   const { port } = new URL(bare.url)
   const first = await serve({ store: { path }, connectors: { a2a: { agentProxyUrl } } })
@@ -210,7 +210,7 @@ test('R8 - the credentials of the proxy are neither logged nor shown', async () 
   const config = createConfig({
     http: { port: 0 },
     api: { port: 0 },
-    store: { path: temporaryFolder() },
+    store: { path: testFolder() },
     connectors: { a2a: { agentProxyUrl } },
   })
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })

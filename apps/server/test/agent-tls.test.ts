@@ -6,13 +6,13 @@ import { join } from 'node:path'
 
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { ServerError } from '../src/errors.ts'
 import { startServer } from '../src/server.ts'
 import { callAgent, register } from './support/agent.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 function certificate(name: string): string {
   return join(import.meta.dirname, 'certificates', name)
@@ -58,7 +58,7 @@ test('agents over TLS - CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY takes any certifica
   const config = createConfig({
     http: { port: 0 },
     api: { port: 0 },
-    store: { path: temporaryFolder() },
+    store: { path: testFolder() },
     connectors: { a2a: { agentTlsSkipVerify: true } },
   })
   const server = await startServer(config, { log: pino({ level: 'warn' }, { write: (line) => void lines.push(line) }) })
@@ -70,7 +70,7 @@ test.each([
   ['is not there', undefined],
   ['holds no certificate', 'hello'],
 ])('agents over TLS - an authority file that %s stops the start', async (_what, text) => {
-  const file = join(temporaryFolder(), 'authority.pem')
+  const file = join(testFolder(), 'authority.pem')
   if (text !== undefined) writeFileSync(file, text)
   const started = serve({ connectors: { a2a: { agentCaFile: file } } })
   await expect(started).rejects.toThrow(`connectors.a2a.agentCaFile: ${file}`)

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { callAgent, listed, postJson, register, silent, startAgent, withResult } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 const SKILLS = [{ id: 'echo', name: 'Echo', tags: ['text'] }]
 
@@ -59,7 +59,7 @@ test('R5, A14 - an agent that misses its time-to-live is gone from every surface
 })
 
 test('agents - registrations survive a restart', async () => {
-  const path = temporaryFolder()
+  const path = testFolder()
   const agent = await startAgent(withResult('here'))
   const first = await serve({ store: { path } })
   const card = await register(first.http.url, { agent_id: 'lasting', name: 'Lasting', url: agent.url })

@@ -1,5 +1,6 @@
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { startServer } from '../src/server.ts'
@@ -7,7 +8,6 @@ import { Refusals } from '../src/security/refusals.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 import { RawConnection } from './support/socket.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { file, issuer, trusting } from './support/tokens.ts'
 
 const REFUSED = { jsonrpc: '2.0', id: 1, error: { code: -32010, message: 'Authentication failed' } }
@@ -118,7 +118,7 @@ test.each([
   [{ enable: true, jwksUrl: 'file:///etc/passwd' }, /^authentication\.jwksUrl: .*allowed is an http or https URL/],
   [{ enable: true, secret: 'x'.repeat(32), algorithms: ['RS256'] }, /^authentication\.algorithms: "RS256" does not go/],
 ])('S1 - the settings %j stop the start', async (authentication, problem) => {
-  const start = async () => startServer(createConfig({ authentication, store: { path: temporaryFolder() } }))
+  const start = async () => startServer(createConfig({ authentication, store: { path: testFolder() } }))
   await expect(start()).rejects.toMatchObject({ code: 'CONFIG_INVALID', problems: [expect.stringMatching(problem)] })
 })
 
@@ -129,7 +129,7 @@ test('S1 - refused callers are in the log, by address, and no token is', async (
     http: { port: 0 },
     ...trusting(one),
     api: { port: 0 },
-    store: { path: temporaryFolder() },
+    store: { path: testFolder() },
   })
   const server = await startServer(config, { log })
   onTestFinished(() => server.close())
@@ -162,7 +162,7 @@ test('log - each request is a line with its caller, and none is when LOG_REQUEST
       http: { port: 0 },
       authentication: { enable: true, keyFile: file(one.pem) },
       api: { port: 0 },
-      store: { path: temporaryFolder() },
+      store: { path: testFolder() },
       log: { requests },
     })
     await using server = await startServer(config, { log })

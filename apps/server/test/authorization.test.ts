@@ -6,6 +6,7 @@ import { text as readText } from 'node:stream/consumers'
 import * as fc from 'fast-check'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import type { SecurityEvent } from '../src/security/events.ts'
@@ -14,7 +15,6 @@ import { openPolicyFile } from '../src/security/policy-file.ts'
 import { startServer } from '../src/server.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { file, governed, issuer, policyText, replace, trusting } from './support/tokens.ts'
 
 const EVENT = JSON.stringify({ specversion: '1.0', id: '1', source: '/test', type: 'test', data: 'x' })
@@ -196,13 +196,13 @@ test.each([
   [{ enable: true }, 'authorization.policyFile: authorization is on and has no policy; allowed: a path'],
   [{ enable: true, policyFile: '/nowhere' }, 'authorization.policyFile: cannot read "/nowhere" (ENOENT)'],
 ])('S4 - the settings %j stop the start', async (authorization, problem) => {
-  const start = async () => startServer(createConfig({ authorization, store: { path: temporaryFolder() } }))
+  const start = async () => startServer(createConfig({ authorization, store: { path: testFolder() } }))
   await expect(start()).rejects.toMatchObject({ code: 'CONFIG_INVALID', problems: [problem] })
 })
 
 test('S4 - a policy that is not valid stops the start, with every problem', async () => {
   const policyFile = file('{"rules": [{"clients": "a", "effect": "maybe"}, {"rule": 1, "effect": "deny"}]}')
-  const config = createConfig({ authorization: { enable: true, policyFile }, store: { path: temporaryFolder() } })
+  const config = createConfig({ authorization: { enable: true, policyFile }, store: { path: testFolder() } })
   const error = await startServer(config).catch((thrown: unknown) => thrown)
   expect(error).toMatchObject({ code: 'CONFIG_INVALID' })
   expect(String(error)).toContain('authorization.policyFile: rule 0: effect is "maybe"; allowed are allow, deny')

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 
 import { encodeText } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { runCli } from './support/cli.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 function backup(store: string, ...args: readonly string[]) {
   return runCli({ args: ['backup', ...args], env: { STORE_PATH: store } })
@@ -37,7 +37,7 @@ async function contents({ broker }: Awaited<ReturnType<typeof serve>>): Promise<
 }
 
 test('backup - of a server under load it has every message that was acknowledged before it began', async () => {
-  const path = temporaryFolder()
+  const path = testFolder()
   const server = await serve({ store: { path } })
   const { queues, eventsStore } = server.broker.as({ clientId: 'producer' })
   const acknowledged = { queue: [] as string[], log: [] as string[] }
@@ -54,7 +54,7 @@ test('backup - of a server under load it has every message that was acknowledged
   const load = Promise.all(Array.from({ length: 8 }, (_, producer) => produce(producer)))
   await expect.poll(() => acknowledged.log.length, { timeout: 20_000 }).toBeGreaterThan(500)
   const before = { queue: [...acknowledged.queue], log: [...acknowledged.log] }
-  const file = join(temporaryFolder(), 'copy.db')
+  const file = join(testFolder(), 'copy.db')
   const { code, stdout, stderr } = await backup(path, file)
   const during = acknowledged.log.length - before.log.length
   stop.abort()
@@ -64,7 +64,7 @@ test('backup - of a server under load it has every message that was acknowledged
   expect(existsSync(`${file}.part`)).toBe(false)
   expect(during, 'the server goes on meanwhile').toBeGreaterThan(0)
 
-  const restored = temporaryFolder()
+  const restored = testFolder()
   copyFileSync(file, join(restored, 'signalbox.db'))
   const found = await contents(await serve({ store: { path: restored } }))
   for (const kind of ['queue', 'log'] as const) {
@@ -78,11 +78,11 @@ test('backup - of a server under load it has every message that was acknowledged
 }, 60_000)
 
 test('backup - of a stopped server; the store and the copy are stores afterwards', async () => {
-  const path = temporaryFolder()
+  const path = testFolder()
   const first = await serve({ store: { path } })
   await first.broker.as({ clientId: 'a' }).queues.send('work', { body: encodeText('x') })
   await first.close()
-  const restored = temporaryFolder()
+  const restored = testFolder()
   expect((await backup('/nowhere', join(restored, 'signalbox.db'), '--store-path', path)).code).toBe(0)
   for (const store of [{ path }, { path: restored }]) {
     expect((await contents(await serve({ store }))).queue).toEqual(['x'])
@@ -90,15 +90,15 @@ test('backup - of a stopped server; the store and the copy are stores afterwards
 })
 
 test('backup - what cannot be done is one line and exit code 1, and leaves nothing behind', async () => {
-  const path = temporaryFolder()
+  const path = testFolder()
   await (await serve({ store: { path } })).close()
-  const folder = temporaryFolder()
+  const folder = testFolder()
   const taken = join(folder, 'taken')
   writeFileSync(taken, 'mine')
-  const garbage = join(temporaryFolder(), 'garbage')
+  const garbage = join(testFolder(), 'garbage')
   mkdirSync(garbage)
   writeFileSync(join(garbage, 'signalbox.db'), 'garbage '.repeat(1000))
-  const cut = temporaryFolder()
+  const cut = testFolder()
   writeFileSync(join(cut, 'signalbox.db'), readFileSync(join(path, 'signalbox.db')).subarray(0, 3 * 8192))
   const target = join(folder, 'copy.db')
   const cases: readonly (readonly [string, string, RegExp])[] = [

@@ -2,11 +2,11 @@ import { once } from 'node:events'
 
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { startServer } from '../src/server.ts'
 import { RawConnection } from './support/socket.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 /** A request whose body does not come to its end. */
 function cut(path: string, type = 'application/json'): string {
@@ -20,7 +20,7 @@ test('log - a client that breaks off is a debug line that says where, and no err
     { level: 'debug', formatters: { level: (level) => ({ level }) } },
     { write: (line: string) => void written.push(line) },
   )
-  const config = createConfig({ http: { port: 0 }, api: { port: 0 }, store: { path: temporaryFolder() } })
+  const config = createConfig({ http: { port: 0 }, api: { port: 0 }, store: { path: testFolder() } })
   const server = await startServer(config, { log })
   onTestFinished(() => server.close())
 

@@ -2,10 +2,10 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { APP, Cli, runCli } from './support/cli.ts'
 import { callTool } from './support/mcp.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 const { version } = JSON.parse(readFileSync(join(APP, 'package.json'), 'utf8')) as { version: string }
 
@@ -21,7 +21,7 @@ test.each(['--help', '-h'])('command line - %s prints every flag, whatever the e
 })
 
 test('command line - --print-config prints the effective settings and where each came from', async () => {
-  const file = join(temporaryFolder(), 'signalbox.yaml')
+  const file = join(testFolder(), 'signalbox.yaml')
   writeFileSync(file, 'http: { port: 1001 }\nlog: { level: warn }\n')
   const { code, stdout } = await runCli({
     args: ['--print-config', '-c', file, '--api-port', '1003'],
@@ -40,7 +40,7 @@ test('S1 - --print-config and complaints do not show the secret that tokens are 
   expect(code).toBe(0)
   expect(stdout).toContain('secret: "[hidden]" # environment AUTHENTICATION_SECRET\n')
   expect(stdout).not.toContain(secret)
-  const file = join(temporaryFolder(), 'signalbox.yaml')
+  const file = join(testFolder(), 'signalbox.yaml')
   writeFileSync(file, 'authentication: { secret: [hunter2, hunter3] }\n')
   const { stderr } = await runCli({ args: ['--config', file] })
   expect(stderr).toMatch(/^signalbox: authentication\.secret: \[hidden\] \(file .*\) is not allowed; allowed: a text/)
@@ -72,7 +72,7 @@ test('command line - the entry loads nothing but node itself before it knows the
 
 test('command line - an error that nobody handles ends the process with one last line that says so', async () => {
   const cli = new Cli({
-    env: { HTTP_PORT: '0', API_PORT: '0', STORE_PATH: temporaryFolder(), LOG_LEVEL: 'silent', LOG_FORMAT: 'pretty' },
+    env: { HTTP_PORT: '0', API_PORT: '0', STORE_PATH: testFolder(), LOG_LEVEL: 'silent', LOG_FORMAT: 'pretty' },
     preload: `process.once('SIGUSR2', () => { throw new Error('the sky is falling') })`,
   })
   await cli.ready()
@@ -85,7 +85,7 @@ test('command line - an error that nobody handles ends the process with one last
 
 test('command line - a rejection that nobody handles is logged with its stack and counted, and the server goes on', async () => {
   const cli = new Cli({
-    env: { HTTP_PORT: '0', API_PORT: '0', STORE_PATH: temporaryFolder() },
+    env: { HTTP_PORT: '0', API_PORT: '0', STORE_PATH: testFolder() },
     preload: `process.on('SIGUSR2', () => { void Promise.reject(new Error('forgotten')) })`,
   })
   const { http, api } = await cli.ready()

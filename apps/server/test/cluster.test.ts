@@ -1,9 +1,9 @@
 import { encodeText } from '@signalbox/broker-core'
 import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { freePort } from '@signalbox/testkit/free-port'
 
 import type { PartialConfig } from '../src/config/load.ts'
-import { freePort } from './support/free-port.ts'
 import { serve } from './support/server.ts'
 
 const PATIENT = { timeout: 20_000 }

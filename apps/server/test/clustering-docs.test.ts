@@ -5,6 +5,7 @@ import { join } from 'node:path'
 
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { SETTINGS } from '../src/config/settings.ts'
 import type { ComposeService } from './support/clustering-page.ts'
@@ -12,7 +13,6 @@ import { PAGE } from './support/clustering-page.ts'
 import { Cli } from './support/cli.ts'
 import { callTool } from './support/mcp.ts'
 import { PATIENT, startNats } from './support/nodes.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 const { compose, natsConf, frontConf, manifests, chartValues } = PAGE
 const [deployment, service] = manifests
@@ -36,7 +36,7 @@ function withAddresses(text: string, hosts: ReadonlyMap<string, string>): string
 
 /** The file that a service mounts there, from the page, with what only a container has replaced. */
 function writeNatsConf(address: string, hosts: ReadonlyMap<string, string>): string {
-  const folder = temporaryFolder()
+  const folder = testFolder()
   const file = join(folder, 'nats.conf')
   const text = withAddresses(natsConf, hosts)
     .replace('/data', JSON.stringify(join(folder, 'data')))
@@ -128,7 +128,7 @@ describe.skipIf(NATS_SERVER === undefined || process.platform !== 'linux')(
         const address = hosts.get(name) ?? ''
         const given = Object.entries(environment).map(([key, value]) => [key, withAddresses(String(value), hosts)])
         // Each container has every address and port for itself.
-        const own = { HTTP_HOST: address, API_HOST: address, STORE_PATH: temporaryFolder() }
+        const own = { HTTP_HOST: address, API_HOST: address, STORE_PATH: testFolder() }
         expect(environment['HTTP_HOST']).toBe('0.0.0.0')
         return new Cli({ env: { ...(Object.fromEntries(given) as Record<string, string>), ...own } })
       })
@@ -158,7 +158,7 @@ describe.skipIf(NATS_SERVER === undefined || process.platform !== 'linux')(
         HTTP_HOST: address,
         API_HOST: address,
       }
-      const node = new Cli({ env: { ...env, STORE_PATH: temporaryFolder() } })
+      const node = new Cli({ env: { ...env, STORE_PATH: testFolder() } })
       const probe = async ({ httpGet: { path, port } }: typeof container.readinessProbe): Promise<number> => {
         const { containerPort } = container.ports.find(({ name }) => name === port)!
         return (await fetch(`http://${address}:${containerPort}${path}`)).status

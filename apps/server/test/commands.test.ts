@@ -2,10 +2,10 @@ import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { runCli, startCli } from './support/cli.ts'
 import { rpc } from './support/mcp.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { file, policyText } from './support/tokens.ts'
 
 function token(folder: string, ...args: readonly string[]) {
@@ -17,7 +17,7 @@ function claimsOf(text: string): Record<string, unknown> {
 }
 
 test('command line - token makes keys once, a token alone on stdout, and says how to start the server with it', async () => {
-  const folder = join(temporaryFolder(), 'keys')
+  const folder = join(testFolder(), 'keys')
   const first = await token(folder, '--client-id', 'alice', '--roles', 'ReadOnly,Admin', '--ttl', '2h')
   expect(first.code).toBe(0)
   expect(first.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
@@ -57,14 +57,14 @@ test.each([
     'token: --client: unknown; allowed are --client-id, --roles, --ttl, --folder',
   ],
 ])('command line - token %j is refused', async (args, problem) => {
-  const folder = join(temporaryFolder(), 'keys')
+  const folder = join(testFolder(), 'keys')
   const { code, stdout, stderr } = await token(folder, ...args)
   expect({ code, stdout, stderr }).toEqual({ code: 2, stdout: '', stderr: `signalbox: ${problem}\n` })
   expect(() => statSync(folder)).toThrow('ENOENT')
 })
 
 test('command line - token says when the folder cannot be written', async () => {
-  const path = join(temporaryFolder(), 'file')
+  const path = join(testFolder(), 'file')
   writeFileSync(path, '')
   const { code, stderr } = await token(join(path, 'keys'), '--client-id', 'a')
   expect(code).toBe(1)

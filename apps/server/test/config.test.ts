@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { configurationPage, helpText } from '../src/config/document.ts'
 import { fromFlags } from '../src/config/flags.ts'
@@ -10,7 +11,6 @@ import { createConfig, loadConfig } from '../src/config/load.ts'
 import { configText } from '../src/config/print.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { ServerError } from '../src/errors.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 type Env = Record<string, string>
 
@@ -26,7 +26,7 @@ async function problemsOf(args: string[], env: Env = {}): Promise<readonly strin
 }
 
 function yamlFile(text: string): string {
-  const file = join(temporaryFolder(), 'signalbox.yaml')
+  const file = join(testFolder(), 'signalbox.yaml')
   writeFileSync(file, text)
   return file
 }
@@ -326,7 +326,7 @@ describe('mistakes', () => {
     ['is a list', '- 1', /holds no settings/],
     ['is text', 'hello', /holds no settings/],
   ])('configuration - a file that %s stops the start', async (_what, text, problem) => {
-    const file = text === undefined ? join(temporaryFolder(), 'none.yaml') : yamlFile(text)
+    const file = text === undefined ? join(testFolder(), 'none.yaml') : yamlFile(text)
     const problems = await problemsOf(['--config', file])
     expect(problems).toHaveLength(1)
     expect(problems[0]).toMatch(problem)
@@ -340,7 +340,7 @@ describe('mistakes', () => {
   })
 
   test.runIf(process.platform === 'linux')('configuration - a pipe in place of the file stops the start', async () => {
-    const pipe = join(temporaryFolder(), 'pipe.yaml')
+    const pipe = join(testFolder(), 'pipe.yaml')
     execFileSync('mkfifo', [pipe])
     expect(await problemsOf(['--config', pipe])).toEqual([expect.stringMatching(/cannot read .*not a regular file/)])
   })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 
 import pino from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { fromFlags } from '../src/config/flags.ts'
@@ -12,7 +13,6 @@ import type { RunningServer } from '../src/server.ts'
 import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { issuer, trusting } from './support/tokens.ts'
 
 interface Head {
@@ -43,7 +43,7 @@ async function logged(partial: PartialConfig): Promise<{ server: RunningServer; 
     ...partial,
     http: { port: 0, ...partial.http },
     api: { port: 0, ...partial.api },
-    store: { path: temporaryFolder() },
+    store: { path: testFolder() },
   })
   const server = await startServer(config, { log })
   onTestFinished(() => server.close())
@@ -193,13 +193,13 @@ test('front door - no answer may be taken for another type than it says', async 
 })
 
 test('front door - limits of the configuration file hold anew when it changes, and a bad file changes nothing', async () => {
-  const path = join(temporaryFolder(), 'signalbox.yaml')
+  const path = join(testFolder(), 'signalbox.yaml')
   const write = (limit: string) => writeFileSync(path, `limits: { caller: { requestsPerSecond: ${limit} } }\n`)
   write('0')
   const load = async () => (await loadConfig({ flags: fromFlags(['--config', path]), env: {} })).config
   const lines: Record<string, unknown>[] = []
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
-  const config = createConfig({ http: { port: 0 }, api: { port: 0 }, store: { path: temporaryFolder() } })
+  const config = createConfig({ http: { port: 0 }, api: { port: 0 }, store: { path: testFolder() } })
   const server = await startServer(config, { log, configFile: { path, load } })
   onTestFinished(() => server.close())
   const status = async () => (await fetch(`${server.http.url}/agents`)).status

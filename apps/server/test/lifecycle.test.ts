@@ -1,12 +1,12 @@
 import { closeSync, existsSync, openSync } from 'node:fs'
 import { expect, onTestFinished, test } from 'vitest'
+import { freePort } from '@signalbox/testkit/free-port'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { startCli } from './support/cli.ts'
-import { freePort } from './support/free-port.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 import { callText, RawConnection } from './support/socket.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 /** Waits until a request that was written before has reached the server: it answers later ones. */
 async function arrived(base: string): Promise<void> {
@@ -160,7 +160,7 @@ test('lifecycle - close is idempotent', async () => {
 })
 
 test('lifecycle - messages survive a restart', async () => {
-  const env = { STORE_PATH: temporaryFolder() }
+  const env = { STORE_PATH: testFolder() }
   const first = startCli({ env })
   const before = await first.ready()
   await callTool(before.http, 'queue_send', { channel: 'q', body: 'kept', tags: { a: 'b' } })
@@ -180,7 +180,7 @@ test('lifecycle - messages survive a restart', async () => {
 })
 
 test('lifecycle - acknowledged messages survive kill -9', async () => {
-  const env = { STORE_PATH: temporaryFolder() }
+  const env = { STORE_PATH: testFolder() }
   const first = startCli({ env })
   const before = await first.ready()
   const bodies = Array.from({ length: 50 }, (_, i) => `message ${i}`)
@@ -195,7 +195,7 @@ test('lifecycle - acknowledged messages survive kill -9', async () => {
 })
 
 test('M14 - what was received is settled by a shutdown within the grace, and does not come again', async () => {
-  const env = { STORE_PATH: temporaryFolder(), SETTLE_GRACE_MS: '10000' }
+  const env = { STORE_PATH: testFolder(), SETTLE_GRACE_MS: '10000' }
   const first = startCli({ env })
   const before = await first.ready()
   await callTool(before.http, 'queue_send', { channel: 'q', body: 'once' })

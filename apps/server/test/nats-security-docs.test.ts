@@ -7,10 +7,10 @@ import type { NatsEngineProblem, NatsEngine } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { APP } from './support/cli.ts'
 import { PATIENT } from './support/nodes.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { certificate } from './support/tls.ts'
 
 const PAGE = readFileSync(join(APP, '..', '..', 'docs', 'guides', 'security.md'), 'utf8')
@@ -18,7 +18,7 @@ const [, CONFIG = ''] = /```\n(# nats\.conf for servers[^]*?)```/.exec(PAGE) ?? 
 
 /** A nats-server with the configuration of the page; what only its readers have is replaced. */
 async function startSecured(): Promise<NatsServer> {
-  const config = CONFIG.replace('/data', JSON.stringify(temporaryFolder()))
+  const config = CONFIG.replace('/data', JSON.stringify(testFolder()))
     .replace('/etc/nats/tls.crt', JSON.stringify(certificate('server.crt')))
     .replace('/etc/nats/tls.key', JSON.stringify(certificate('server.key')))
     .replace('$SIGNALBOX_PASSWORD', 'right')

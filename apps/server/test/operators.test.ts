@@ -1,12 +1,12 @@
 import { Check } from 'typebox/value'
 import { expect, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { AGENT_ROUTES } from '../src/openapi/agents.ts'
 import { register, startAgent, withResult } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { PROBED_ROUTES } from './support/routes.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 interface Answer {
   readonly error: boolean
@@ -134,7 +134,7 @@ test('MGMT-12 - the configuration in effect, and what other listeners have open'
 })
 
 test('AUDIT-1, AUDIT-5 - the audit log survives a restart', async () => {
-  const store = { path: temporaryFolder() }
+  const store = { path: testFolder() }
   const first = await serve({ store })
   await act(first.api.url, 'create_channel', { channel: 'orders', type: 'queues' })
   await first.close()

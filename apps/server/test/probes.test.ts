@@ -1,6 +1,7 @@
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import type { HealthState } from '../src/health/health.ts'
@@ -10,7 +11,6 @@ import { createManagementApi } from '../src/management/management-api.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { VERSION } from '../src/version.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 const TEXT = 'text/plain; charset=utf-8'
 
@@ -35,7 +35,7 @@ test('PROBE-1, PROBE-2, PROBE-3 - both listeners answer /ping, /health and /read
 })
 
 test('PROBE-2, PROBE-3, PROBE-4 - in each phase: starting, serving, registry late, engine down, stopping', async () => {
-  const engine = await openEmbeddedEngine({ path: temporaryFolder() })
+  const engine = await openEmbeddedEngine({ path: testFolder() })
   const metrics = new Metrics()
   metrics.watchEngine(() => engine.stats())
   const health = new Health('embedded', VERSION)

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 
 import { encodeText } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import type { HealthState } from '../src/health/health.ts'
 import { runCli } from './support/cli.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 const PAGE = 8192
 const MESSAGES = 40
@@ -22,7 +22,7 @@ function recover(...args: readonly string[]) {
 
 /** A store with the queues `bad` and `good`, one page of `bad` overwritten. */
 async function damagedStore(): Promise<string> {
-  const path = temporaryFolder()
+  const path = testFolder()
   const server = await serve({ store: { path } })
   const { queues } = server.broker.as({ clientId: 'shop' })
   for (const queue of ['bad', 'good']) {
@@ -62,7 +62,7 @@ test('damaged store - probes fail and name the queue, sends to it are refused, a
   }
   await server.close()
 
-  const copy = join(temporaryFolder(), 'copy')
+  const copy = join(testFolder(), 'copy')
   const { code, stdout, stderr } = await recover(path, copy)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const [, lost] =
@@ -77,7 +77,7 @@ test('damaged store - probes fail and name the queue, sends to it are refused, a
 })
 
 test('recover - what cannot be done is one line, with exit code 1 or 2', async () => {
-  const folder = temporaryFolder()
+  const folder = testFolder()
   const usage = 'signalbox: recover: allowed is signalbox recover FOLDER NEW_FOLDER\n'
   expect(await recover(folder)).toEqual({ code: 2, stdout: '', stderr: usage })
   const { code, stdout, stderr } = await recover(join(folder, 'nobody'), join(folder, 'new'))

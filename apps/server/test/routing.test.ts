@@ -3,18 +3,18 @@ import { join } from 'node:path'
 
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { openRoutingFile } from '../src/routing/routing-file.ts'
 import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 const ARCHIVE = [{ key: 'orders', routes: 'events_store:archive' }]
 
 function routingFile(table: unknown): string {
-  const file = join(temporaryFolder(), 'routing.json')
+  const file = join(testFolder(), 'routing.json')
   writeFileSync(file, typeof table === 'string' ? table : JSON.stringify(table))
   return file
 }
@@ -70,6 +70,6 @@ test.each([
 })
 
 test('routing - a file that is not there stops the start', async () => {
-  const config = createConfig({ routing: { file: join(temporaryFolder(), 'none') }, log: { level: 'silent' } })
+  const config = createConfig({ routing: { file: join(testFolder(), 'none') }, log: { level: 'silent' } })
   await expect(startServer(config)).rejects.toThrow(/routing\.file: cannot read ".*none" \(ENOENT\)/)
 })

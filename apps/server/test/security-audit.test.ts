@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import type { SecurityEvent } from '../src/security/events.ts'
 import { auditSecurity } from '../src/security/audit.ts'
 import { callAgent, register, startAgent, withResult } from './support/agent.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { file, governed, issuer, keySet, policyText, replace, trusting } from './support/tokens.ts'
 
 type Entry = Readonly<Record<string, unknown>>
@@ -109,7 +109,7 @@ test('AUDIT-2 - each event of the protection is one entry, or is counted elsewhe
 
 test('AUDIT-4 - refused callers are one entry for each listener, whatever they called', async () => {
   const one = issuer()
-  const store = { path: temporaryFolder() }
+  const store = { path: testFolder() }
   const first = await serve({ ...trusting(one), store })
   const stolen = { authorization: await issuer().bearer('mallory') }
   for (const path of ['/agents', '/mcp', '/ce/subscribe/events?channel=x', '/a2a/x/stream']) {

@@ -3,6 +3,7 @@ import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { anonymousAuthenticator } from '@signalbox/http-kit'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { Health } from '../src/health/health.ts'
@@ -13,7 +14,6 @@ import { Metrics } from '../src/metrics/metrics.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 import { callText, RawConnection } from './support/socket.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 const CORS_HEADERS = [
   'access-control-allow-origin',
@@ -170,7 +170,7 @@ test('M3 - CONNECTORSMCP_MAX_STREAMS bounds the open streams', async () => {
 
 /** The shared listener alone, with these times. */
 async function listener(timeouts: Timeouts): Promise<string> {
-  const engine = await openEmbeddedEngine({ path: temporaryFolder() })
+  const engine = await openEmbeddedEngine({ path: testFolder() })
   const metrics = new Metrics()
   const health = new Health('embedded', '0')
   const entrance = new Entrance({ health, timeouts })

@@ -4,13 +4,13 @@ import { createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { startServer } from '../src/server.ts'
 import { startCli } from './support/cli.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 /** A port that somebody else listens on. */
 async function takenPort(): Promise<number> {
@@ -93,7 +93,7 @@ test('start - an address that this machine does not have: one line, exit code 1'
 })
 
 test('start - a second process on the same store: one line, exit code 1, and the first goes on', async () => {
-  const store = temporaryFolder()
+  const store = testFolder()
   const first = startCli({ env: { STORE_PATH: store } })
   const { http } = await first.ready()
   const line = await refusalOf({ STORE_PATH: store })
@@ -112,7 +112,7 @@ test.runIf(existsSync('/proc/self'))('start - a store where no folder can be mad
 test.each(['a file is in the way of the folder', 'a file is in the way of its parent'])(
   'start - a store that cannot be written, because %s: one line, exit code 1',
   async (why) => {
-    const file = join(temporaryFolder(), 'file')
+    const file = join(testFolder(), 'file')
     writeFileSync(file, 'precious')
     const line = await refusalOf({ STORE_PATH: why.endsWith('folder') ? file : join(file, 'store') })
     expect(line).toMatch(/^signalbox: store\.path: /)
@@ -123,7 +123,7 @@ test.each(['a file is in the way of the folder', 'a file is in the way of its pa
 
 /** A store that a server has written and closed, and the path of its largest file. */
 async function writtenStore(): Promise<{ store: string; file: string }> {
-  const store = join(temporaryFolder(), 'store')
+  const store = join(testFolder(), 'store')
   mkdirSync(store)
   const server = await serve({ store: { path: store } })
   await callTool(server.http.url, 'queue_send', { channel: 'q', body: 'x'.repeat(100_000) })
@@ -148,7 +148,7 @@ test.each<[string, (file: string) => void]>([
 })
 
 test('start - what was opened before a failure is closed again', async () => {
-  const store = temporaryFolder()
+  const store = testFolder()
   const port = await takenPort()
   const config = createConfig({ http: { port }, api: { port: 0 }, store: { path: store }, log: { level: 'silent' } })
   await expect(startServer(config)).rejects.toMatchObject({ code: 'START_FAILED' })

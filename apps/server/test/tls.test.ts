@@ -5,13 +5,13 @@ import { connect as connectTls } from 'node:tls'
 
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import type { RunningServer } from '../src/server.ts'
 import { startServer } from '../src/server.ts'
 import { openTls } from '../src/security/tls.ts'
 import { serve } from './support/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { certificate, fetchTls, pem, tlsClient } from './support/tls.ts'
 import { file, issuer, replace } from './support/tokens.ts'
 
@@ -33,7 +33,7 @@ async function logged(security: object): Promise<{ server: RunningServer; lines:
     http: { port: 0 },
     api: { port: 0 },
     shutdownSeconds: 1,
-    store: { path: temporaryFolder() },
+    store: { path: testFolder() },
     security,
   })
   const server = await startServer(config, { log })
@@ -148,7 +148,7 @@ test.each([
   ],
   [{ ...TLS, keyFile: TLS.certFile }, /^security\.keyFile: it does not hold the private key/],
 ])('S8 - the settings %j stop the start', async (security, problem) => {
-  const start = async () => startServer(createConfig({ security, store: { path: temporaryFolder() } }))
+  const start = async () => startServer(createConfig({ security, store: { path: testFolder() } }))
   await expect(start()).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     problems: [expect.stringMatching(problem)],

@@ -1,11 +1,11 @@
 import pino from 'pino'
 import { expect, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { startServer } from '../src/server.ts'
 import { postJson, register, startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
-import { temporaryFolder } from './support/temp.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`
@@ -13,7 +13,7 @@ const tracestate = 'vendor=a,other=b'
 
 test('A5 - traceparent and tracestate reach the agent from /a2a and from the agent tools, and the trace is in the log', async () => {
   const lines: string[] = []
-  const config = createConfig({ http: { port: 0 }, api: { port: 0 }, store: { path: temporaryFolder() } })
+  const config = createConfig({ http: { port: 0 }, api: { port: 0 }, store: { path: testFolder() } })
   const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
   await using server = await startServer(config, { log })
   const { url } = server.http

@@ -1,10 +1,10 @@
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig } from '../src/config/load.ts'
 import { startServer } from '../src/server.ts'
-import { temporaryFolder } from './support/temp.ts'
 import { certificate } from './support/tls.ts'
 import { file, issuer, policyText } from './support/tokens.ts'
 
@@ -17,7 +17,7 @@ async function warnings({ http, api, ...partial }: PartialConfig): Promise<strin
       ...partial,
       http: { port: 0, ...http },
       api: { port: 0, ...api },
-      store: { path: temporaryFolder() },
+      store: { path: testFolder() },
     }),
     { log },
   )

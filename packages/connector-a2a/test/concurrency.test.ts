@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { json, startAgent } from './agents.ts'
-import { openGateway, until } from './gateway-host.ts'
+import { openGateway } from './gateway-host.ts'
 
 test('OUT-5, A3, LIMIT-3 - concurrency: of 101 calls to a slow agent exactly 100 reach it, and others answer meanwhile', async () => {
   const host = await openGateway()

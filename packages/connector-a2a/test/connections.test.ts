@@ -1,6 +1,7 @@
 import type { AgentQuery, AgentReply } from '@signalbox/registry'
 import { AgentAddressPolicy } from '@signalbox/registry'
 import { expect, onTestFinished, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { unreachable } from '../src/subscriber/agent-failures.ts'
 import { AgentCall } from '../src/subscriber/agent-call.ts'
@@ -9,7 +10,7 @@ import { AgentConnections } from '../src/subscriber/agent-connections.ts'
 import { AgentTarget } from '../src/subscriber/agent-target.ts'
 import type { Script } from './agents.ts'
 import { echo, startAgent } from './agents.ts'
-import { openGateway, until } from './gateway-host.ts'
+import { openGateway } from './gateway-host.ts'
 
 function open(resolve = async (): Promise<void> => {}): AgentConnections {
   const addressPolicy = new AgentAddressPolicy({

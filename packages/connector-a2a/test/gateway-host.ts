@@ -130,11 +130,6 @@ export async function openGateway({ timeouts, ...options }: HostOptions = {}): P
   }
 }
 
-/** Resolves when the condition holds; the test's own time-out is the limit. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
 /** A `message/send`, as text. */
 export function messageSend(id: unknown = 1, params: object = {}): string {
   return JSON.stringify({ jsonrpc: '2.0', id, method: 'message/send', params })

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { always, json, result, startAgent } from './agents.ts'
-import { openGateway, until } from './gateway-host.ts'
+import { openGateway } from './gateway-host.ts'
 
 test('A14, GW-7 - metrics: each request is told with its agent, method, status, code and times', async () => {
   const host = await openGateway()

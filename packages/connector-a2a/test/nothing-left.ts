@@ -1,10 +1,11 @@
 import { agentChannel } from '@signalbox/registry'
 import { expect, onTestFinished } from 'vitest'
+import { random } from '@signalbox/testkit/random'
+import { until } from '@signalbox/testkit/until'
 
 import type { Script } from './agents.ts'
 import { always, echo, hang, startAgent } from './agents.ts'
-import { openGateway, until } from './gateway-host.ts'
-import { random } from './random.ts'
+import { openGateway } from './gateway-host.ts'
 import { RawConnection } from './raw-connection.ts'
 
 const STREAM = '{"jsonrpc":"2.0","id":1,"method":"message/stream"}'

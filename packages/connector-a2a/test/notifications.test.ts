@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { always, hang, json, startAgent } from './agents.ts'
-import { openGateway, until } from './gateway-host.ts'
+import { openGateway } from './gateway-host.ts'
 import { RawConnection } from './raw-connection.ts'
 
 const NOTE = '{"jsonrpc":"2.0","method":"tasks/note","params":{"n":1}}'

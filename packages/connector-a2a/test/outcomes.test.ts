@@ -6,11 +6,12 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import type { AgentReply } from '@signalbox/registry'
 import { AgentAddressPolicy } from '@signalbox/registry'
 import { expect, onTestFinished, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import type { Script, ScriptedAgent } from './agents.ts'
 import { always, echo, hang, json, startAgent } from './agents.ts'
 import type { GatewayHost, HostOptions, RpcAnswer } from './gateway-host.ts'
-import { messageSend, openGateway, until } from './gateway-host.ts'
+import { messageSend, openGateway } from './gateway-host.ts'
 
 const LIMIT = 10_000
 

@@ -1,9 +1,10 @@
 import { agentChannel } from '@signalbox/registry'
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { createA2aHandler } from '../src/index.ts'
 import { json, result, startAgent } from './agents.ts'
-import { openGateway, until } from './gateway-host.ts'
+import { openGateway } from './gateway-host.ts'
 
 test('GW-8 - registration: an agent is served from the moment it is registered, at its newest url, until it goes', async () => {
   const host = await openGateway()

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import type { Script } from './agents.ts'
 import { always, hang, json, startAgent } from './agents.ts'
 import type { RpcAnswer } from './gateway-host.ts'
-import { openGateway, until } from './gateway-host.ts'
+import { openGateway } from './gateway-host.ts'
 
 const STREAM = { jsonrpc: '2.0', id: 1, method: 'message/stream', params: {} }
 

@@ -7,12 +7,13 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import { AuthenticationError } from '@signalbox/http-kit'
 import type { Authenticator } from '@signalbox/http-kit'
 import { expect, onTestFinished, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import type { CeHandler, CeOptions } from '../src/index.ts'
 import { createCeHandler } from '../src/index.ts'
 import type { CeServer } from './ce-server.ts'
 import type { Loose } from './loose.ts'
-import { event, openCe, until } from './ce-server.ts'
+import { event, openCe } from './ce-server.ts'
 
 /** Whoever says its name is believed. */
 const byName: Authenticator = {

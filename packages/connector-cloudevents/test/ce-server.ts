@@ -120,8 +120,3 @@ export async function serveHandler(handler: CeHandler): Promise<string> {
 export function event(more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   return { specversion: '1.0', id: '1', source: '/test', type: 'com.example.test', ...more }
 }
-
-/** Resolves when the condition holds; the test's own time-out is the limit. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
-}

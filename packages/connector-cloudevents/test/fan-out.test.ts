@@ -3,8 +3,9 @@ import { connect } from 'node:net'
 import type { Socket } from 'node:net'
 
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
-import { openCe, until } from './ce-server.ts'
+import { openCe } from './ce-server.ts'
 
 /** Reads the sequence of numbers in `"data":N` off a raw stream, and checks their order as they come. */
 class Counter {

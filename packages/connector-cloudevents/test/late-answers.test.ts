@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
-import { event, openCe, until } from './ce-server.ts'
+import { event, openCe } from './ce-server.ts'
 
 test('CE-15 - streams: a command or query under way keeps its stream from being idle', async () => {
   const { post, subscribe } = await openCe({ maxSseIdleSeconds: 0.2 })

@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process'
 import { connect } from 'node:net'
 
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
-import { event, openCe, until } from './ce-server.ts'
+import { event, openCe } from './ce-server.ts'
 import type { CeServer } from './ce-server.ts'
 import type { Loose } from './loose.ts'
 

@@ -4,9 +4,10 @@ import { ANONYMOUS } from '@signalbox/broker-core'
 import { AuthenticationError } from '@signalbox/http-kit'
 import type { Authenticator } from '@signalbox/http-kit'
 import { expect, onTestFinished, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import type { CeAnswer } from './ce-server.ts'
-import { event, openCe, until } from './ce-server.ts'
+import { event, openCe } from './ce-server.ts'
 
 async function mcpClient(base: string): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' })

@@ -2,9 +2,10 @@ import { Buffer } from 'node:buffer'
 
 import { AdmissionControl } from '@signalbox/http-kit'
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import type { CeServer } from './ce-server.ts'
-import { openCe, until } from './ce-server.ts'
+import { openCe } from './ce-server.ts'
 import type { SseClient, SseMessage } from './sse-client.ts'
 
 const BODY = Buffer.from(JSON.stringify('x'.repeat(1_000_000)))

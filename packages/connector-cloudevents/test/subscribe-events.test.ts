@@ -1,7 +1,8 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
-import { event, openCe, until } from './ce-server.ts'
+import { event, openCe } from './ce-server.ts'
 
 const TEXT = { body: Buffer.from('hello') }
 

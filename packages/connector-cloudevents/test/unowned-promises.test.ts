@@ -1,8 +1,9 @@
 import type { Broker } from '@signalbox/broker-core'
 import { expect, onTestFinished, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { CE_ROUTES, createCeHandler } from '../src/index.ts'
-import { event, openCe, serveHandler, until } from './ce-server.ts'
+import { event, openCe, serveHandler } from './ce-server.ts'
 
 /** Collects what would have ended the process. */
 function unhandled(): readonly unknown[] {

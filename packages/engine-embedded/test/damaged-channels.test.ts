@@ -5,11 +5,12 @@ import Database from 'better-sqlite3'
 
 import { isBrokerError } from '@signalbox/broker-core'
 import type { EmbeddedEngine, EmbeddedEngineProblem } from '@signalbox/engine-embedded'
+import { eventually } from '@signalbox/testkit/until'
 
 // The seam for faults is not part of the package's surface.
 import { openEngine } from '../src/engine.ts'
 import { damage, PAGE, storeWith } from './support/damage.ts'
-import { CLIENT, eventually, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
 
 interface Opened {
   readonly engine: EmbeddedEngine

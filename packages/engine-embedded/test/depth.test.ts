@@ -1,7 +1,8 @@
 import { stat } from 'node:fs/promises'
 import { expect, test } from 'vitest'
+import { eventually } from '@signalbox/testkit/until'
 
-import { CLIENT, eventually, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
 
 /** Many more than a queue keeps in memory. */
 const DEPTH = 30_000

@@ -8,10 +8,11 @@ import { expect, test } from 'vitest'
 
 import type { EmbeddedEngine, EmbeddedEngineProblem } from '@signalbox/engine-embedded'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { eventually } from '@signalbox/testkit/until'
 
 // The seam for faults is not part of the package's surface.
 import { openEngine } from '../src/engine.ts'
-import { CLIENT, eventually, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
 
 const NO_FAULT = 0
 const FULL = 1

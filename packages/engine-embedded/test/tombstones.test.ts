@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import { eventually } from '@signalbox/testkit/until'
 
-import { eventually, Folder, storedEvent } from './support/store.ts'
+import { Folder, storedEvent } from './support/store.ts'
 
 const HOUR = 3_600_000
 

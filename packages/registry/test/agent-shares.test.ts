@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import type { AgentLimitEvent, RegistryCaller } from '../src/index.ts'
 import { agentShares } from '../src/index.ts'
-import { ALICE, BOB, card, openBench, until } from './registry-bench.ts'
+import { ALICE, BOB, card, openBench } from './registry-bench.ts'
 import { openServer } from './registry-server.ts'
 
 test('R11 - shares: a caller owns as many as it may, whichever node took them, and others have their own', async () => {

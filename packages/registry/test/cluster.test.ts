@@ -1,10 +1,11 @@
 import { encodeText } from '@signalbox/broker-core'
 import type { StoredEventInput } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { DISCOVERY_CHANNEL } from '../src/index.ts'
 import { Faults } from './faults.ts'
-import { ALICE, BOB, card, openBench, until, watched } from './registry-bench.ts'
+import { ALICE, BOB, card, openBench, watched } from './registry-bench.ts'
 
 test('STATE-1, STATE-4 - cluster: what one node does all others see', async () => {
   const { node } = await openBench()

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { HeldIds } from '../src/directory/held-ids.ts'
 import { DISCOVERY_CHANNEL } from '../src/index.ts'
-import { ADMIN, ALICE, BOB, card, openBench, until, watched } from './registry-bench.ts'
+import { ADMIN, ALICE, BOB, card, openBench, watched } from './registry-bench.ts'
 
 const TTL = { agentTtlSeconds: 0.1 }
 

@@ -2,11 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { DelayQueue } from '../src/directory/delay-queue.ts'
 import { DISCOVERY_CHANNEL } from '../src/index.ts'
 import { Faults } from './faults.ts'
-import { ALICE, card, openBench, until, watched } from './registry-bench.ts'
+import { ALICE, card, openBench, watched } from './registry-bench.ts'
 
 async function lastSequence(system: BrokerHandle): Promise<number> {
   const { eventsStore } = await system.channels.info('events_store', DISCOVERY_CHANNEL)

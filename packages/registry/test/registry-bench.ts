@@ -84,8 +84,3 @@ export async function openBench(): Promise<Bench> {
     },
   }
 }
-
-/** Resolves when the condition holds; the test's own time-out is the limit. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
-}

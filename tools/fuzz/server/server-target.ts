@@ -3,9 +3,9 @@ import { readdirSync } from 'node:fs'
 
 import { NatsServer } from '@signalbox/engine-nats/testing'
 import type { Arbitrary } from 'fast-check'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { McpClient } from '../../harness/mcp.ts'
-import { TemporaryFolder } from '../../harness/temporary.ts'
 import { textOf } from '../grammar/pieces.ts'
 import { Finding, MAX_INPUT_MS } from '../target.ts'
 import type { OpenTarget, Target } from '../target.ts'

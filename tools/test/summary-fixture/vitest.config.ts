@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config'
 
-const behaviours = { 'F-1': 'is shown by a test that passes', 'F-2': 'is shown by a test of the environment’s choice' }
+const behaviors = { 'F-1': 'is shown by a test that passes', 'F-2': 'is shown by a test of the environment’s choice' }
 
 /** A run of two tests, for the test of the summary reporter. */
 export default defineConfig({
@@ -11,7 +11,7 @@ export default defineConfig({
       [
         '../../testing/summary-reporter.ts',
         {
-          requirements: Object.entries(behaviours).map(([id, behaviour]) => ({ id, source: 'the fixture', behaviour })),
+          requirements: Object.entries(behaviors).map(([id, behavior]) => ({ id, source: 'the fixture', behavior })),
         },
       ],
     ],

@@ -2,8 +2,7 @@ import type { ChildProcess } from 'node:child_process'
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-
-import { temporaryFolder } from './temp.ts'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 export const APP = join(import.meta.dirname, '..', '..')
 
@@ -105,6 +104,6 @@ export async function runCli(options: CliOptions): Promise<{ code: number | null
 
 /** Starts a server on free ports and, unless the environment says otherwise, a store of its own. */
 export function startCli({ env = {}, ...options }: CliOptions = {}): Cli {
-  const store = env['STORE_PATH'] ?? temporaryFolder()
+  const store = env['STORE_PATH'] ?? testFolder()
   return new Cli({ ...options, env: { HTTP_PORT: '0', API_PORT: '0', ...env, STORE_PATH: store } })
 }

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 
 import type { JWTPayload } from 'jose'
 import { SignJWT } from 'jose'
+import { testFolder } from '@signalbox/testkit/test-folder'
 
 import type { PartialConfig } from '../../src/config/load.ts'
-import { temporaryFolder } from './temp.ts'
 
 /** A key pair, and tokens by it. */
 export interface Issuer {
@@ -42,7 +42,7 @@ export function keySet(...issuers: readonly Issuer[]): string {
 
 /** A file with this text, gone when the test is over. */
 export function file(text: string): string {
-  const path = join(temporaryFolder(), 'file')
+  const path = join(testFolder(), 'file')
   writeFileSync(path, text)
   return path
 }

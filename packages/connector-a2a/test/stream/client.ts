@@ -129,8 +129,3 @@ export class StreamClient {
     this.events.push({ event: field('event'), data, envelope: JSON.parse(data) })
   }
 }
-
-/** Resolves when the condition holds; the test's own time-out is the limit. */
-export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await new Promise((resolve) => setTimeout(resolve, 5))
-}

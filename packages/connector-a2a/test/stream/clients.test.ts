@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { beginStream, startAgent, taskEvent, write } from './agent.ts'
-import { StreamClient, until } from './client.ts'
+import { StreamClient } from './client.ts'
 import { openHost } from './host.ts'
 
 /** An agent that sends a status at once, and then nothing. */

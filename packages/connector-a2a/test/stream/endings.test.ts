@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import type { AgentBehavior } from './agent.ts'
 import { answering, beginStream, resultEvent, startAgent, taskEvent } from './agent.ts'
-import { StreamClient, until } from './client.ts'
+import { StreamClient } from './client.ts'
 import { openHost } from './host.ts'
 import { sharedBench } from './stream-bench.ts'
 

@@ -3,9 +3,10 @@ import type { ServerResponse } from 'node:http'
 import type { BrokerHandle, Message } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { describe, expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { beginStream, startAgent, taskEvent, write } from './agent.ts'
-import { StreamClient, until } from './client.ts'
+import { StreamClient } from './client.ts'
 import { openHost } from './host.ts'
 
 const INTERRUPTED = { code: -32603, message: 'stream interrupted' }

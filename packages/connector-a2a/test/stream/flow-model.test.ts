@@ -1,10 +1,11 @@
 import { decodeText } from '@signalbox/broker-core'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import type { TestAgent } from './agent.ts'
 import { beginStream, startAgent, taskEvent, write } from './agent.ts'
-import { StreamClient, until } from './client.ts'
+import { StreamClient } from './client.ts'
 import type { Host } from './host.ts'
 import { openHost } from './host.ts'
 

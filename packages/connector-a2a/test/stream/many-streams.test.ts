@@ -2,9 +2,10 @@ import v8 from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 import { describe, expect, test } from 'vitest'
+import { until } from '@signalbox/testkit/until'
 
 import { beginStream, startAgent, taskEvent, write } from './agent.ts'
-import { StreamClient, until } from './client.ts'
+import { StreamClient } from './client.ts'
 import { openHost } from './host.ts'
 
 /** What is in use, and not what could be collected. */

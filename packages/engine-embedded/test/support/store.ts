@@ -65,17 +65,3 @@ export function receive(
 export function textsOf(deliveries: readonly QueueDelivery[]): (string | undefined)[] {
   return deliveries.map(({ message }) => decodeText(message.body))
 }
-
-/** Tries until an assertion holds. */
-export async function eventually(assertion: () => void | Promise<void>, patienceMs = 15_000): Promise<void> {
-  const end = performance.now() + patienceMs
-  for (;;) {
-    try {
-      await assertion()
-      return
-    } catch (error) {
-      if (performance.now() > end) throw error
-    }
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-}

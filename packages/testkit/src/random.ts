@@ -30,3 +30,9 @@ export class Random {
     return item
   }
 }
+
+/** Returns a function that yields numbers of at least 0 and below 1, the same ones for the same seed. */
+export function random(seed: number): () => number {
+  const generator = new Random(seed)
+  return () => generator.next()
+}

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 
-/** A folder that goes when the test is over. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-server-'))
+/** Makes a temporary folder that is removed when the running test ends. */
+export function testFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }

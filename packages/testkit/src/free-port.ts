@@ -1,11 +1,11 @@
 import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
 
 /** Returns a port that was free a moment ago. */
 export async function freePort(): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const address = server.address()
   await new Promise((resolve) => server.close(resolve))
-  return port
+  if (address === null || typeof address === 'string') throw new Error('the server has no port')
+  return address.port
 }

@@ -9,7 +9,7 @@ process.once('exit', () => {
   for (const path of open) rmSync(path, { recursive: true, force: true })
 })
 
-/** A temporary folder that is gone when its scope ends (`await using`), or at the latest with the process. */
+/** A temporary folder that is removed when its scope ends (`await using`), or with the process. */
 export class TemporaryFolder implements AsyncDisposable {
   readonly path: string
 
@@ -18,7 +18,7 @@ export class TemporaryFolder implements AsyncDisposable {
     open.add(path)
   }
 
-  /** Made under TMPDIR: point that at the disk you want to measure, never at a memory file system. */
+  /** Makes the folder in TMPDIR. For measurements TMPDIR must be on a disk, not in memory. */
   static async create(name: string): Promise<TemporaryFolder> {
     return new TemporaryFolder(await mkdtemp(join(tmpdir(), `signalbox-${name}-`)))
   }
