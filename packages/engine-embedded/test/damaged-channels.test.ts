@@ -4,8 +4,8 @@ import { expect, onTestFinished, test } from 'vitest'
 import Database from 'better-sqlite3'
 
 import { isBrokerError } from '@signalbox/broker-core'
-import type { EmbeddedEngine, EmbeddedEngineProblem } from '@signalbox/engine-embedded'
 import { eventually } from '@signalbox/testkit/until'
+import type { EmbeddedEngine, EmbeddedEngineProblem } from '@signalbox/engine-embedded'
 
 // The seam for faults is not part of the package's surface.
 import { openEngine } from '../src/engine.ts'
