@@ -26,9 +26,9 @@ const boundaries = BOUNDARIES.filter(({ private: isPrivate }) => !isPrivate).map
   },
 }))
 
-/** Only engines import the Engine port. The entries `internal` are for every package of the project. */
+/** Only engines import the Engine port. The entries `internal` and `settings` are for every package that may import theirs. */
 function entriesFor(folder: string, imports: readonly string[]): readonly string[] {
-  const shared = imports.flatMap((name) => [name, `${name}/internal`])
+  const shared = imports.flatMap((name) => [name, `${name}/internal`, `${name}/settings`])
   return folder.startsWith('packages/engine-') ? [...shared, '@signalbox/broker-core/engine'] : shared
 }
 
