@@ -10,7 +10,7 @@ const published = []
 const engine = {
   name: 'own',
   limits: { maxMessageBytes: 1_000_000, maxChannels: 10 },
-  topics: {
+  events: {
     publish: (channel, message) => {
       published.push({ channel, body: new TextDecoder().decode(message.body) })
       return Promise.resolve()
