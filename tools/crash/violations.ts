@@ -11,7 +11,7 @@ export const PROMISES = {
   storeLost: 'acknowledged events missing from their store',
   storeGap: 'sequence gaps in events stores',
   storeRepeat: 'events twice in a store',
-  storeChanged: 'events that were read and later differed or were gone',
+  storeChanged: 'events that were read and later changed or disappeared',
   unsynced: 'commit groups without a sync',
   failed: 'calls that a running server failed',
   shutdown: 'servers that did not end cleanly on SIGTERM',

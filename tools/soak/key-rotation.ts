@@ -66,7 +66,7 @@ class Issuer {
   }
 
   async token(client: string): Promise<{ readonly kid: string; readonly token: string }> {
-    if (this.#signing === undefined) throw new Error('there is no key yet')
+    if (this.#signing === undefined) throw new Error('no key exists yet')
     const { kid, privateKey } = this.#signing
     const token = await new SignJWT({ ClientID: client })
       .setProtectedHeader({ alg: 'ES256', kid })

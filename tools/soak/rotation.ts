@@ -61,7 +61,7 @@ export function rotationProblems({ requests, failures, rotations, takenUp, exitC
 
 export function rotationText({ seconds, requests, failures, rotations, takenUp }: RotationReport): string {
   const perSecond = Math.round(requests / seconds)
-  return `${seconds.toFixed(1)} s, ${requests} requests (${perSecond}/s), ${failures.length} failed; ${rotations} rotations, ${takenUp} taken up`
+  return `${seconds.toFixed(1)} s, ${requests} requests (${perSecond}/s), ${failures.length} failed; ${rotations} rotations, ${takenUp} applied`
 }
 
 /** Replaces a file as editors and orchestrators do. */

@@ -3,7 +3,7 @@ export interface StressPart {
   readonly name: string
   /** Its share of the time, in parts of all the shares. */
   readonly share: number
-  /** Arguments of `npm run`, for so many seconds. */
+  /** Returns the arguments of `npm run` for a duration in seconds. */
   readonly command: (seconds: number) => readonly string[]
 }
 

@@ -50,7 +50,7 @@ function checkStream(text: string, cuts: readonly number[], limit: number): void
     const { text: client, end } = agentEvents.next(event)
     assertHolds('an event for the client is not one event', /^event: [^\n\r]+\ndata: [^\n\r]*\n\n$/.test(client))
     const data: unknown = JSON.parse(Buffer.from(client.slice(client.indexOf('data: ') + 6), 'latin1').toString('utf8'))
-    assertHolds('the data of an event for the client is no object', isJsonObject(data))
+    assertHolds('the data of an event for the client is not an object', isJsonObject(data))
     if (end !== undefined) return
   }
   assertHolds('a stream that ended has no terminal event', agentEvents.ended().end !== undefined)

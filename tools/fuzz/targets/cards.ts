@@ -64,7 +64,7 @@ async function checkCard(text: string): Promise<void> {
     assertHolds('a card is too large', JSON.stringify(card).length <= MAX_CARD_BYTES + 64)
     assertHolds('a card keeps the fields that the server sets', !('registered_by' in card) && !('last_seen' in card))
     const url = agentUrl(card.url)
-    assertHolds('a card leads to a host that is always refused', url !== undefined && !refusesAtConnect(url))
+    assertHolds('the host of a card is always refused', url !== undefined && !refusesAtConnect(url))
   } catch (error) {
     if (!(error instanceof RegistryError)) throw error
     assertHolds(`a refusal has no details`, error.details.length > 0)

@@ -221,7 +221,7 @@ export const cloudEventTargets = [
       const { text } = cloudEventText('queues', message)
       assertHolds('an event is on several lines', !/[\r\n]/.test(text))
       const value: unknown = JSON.parse(text)
-      assertHolds('an event is no object', typeof value === 'object' && value !== null && !Array.isArray(value))
+      assertHolds('an event is not an object', typeof value === 'object' && value !== null && !Array.isArray(value))
     },
   }),
   parserTarget({

@@ -65,7 +65,7 @@ function checkRpc(pieces: Pieces, encoding: 'utf8' | 'latin1'): void {
   readRequestId(body)
   if (message === undefined) return
   const envelope: unknown = JSON.parse(body.toString('utf8'))
-  if (!isJsonObject(envelope)) throw new TypeError('a message that is no object was accepted')
+  if (!isJsonObject(envelope)) throw new TypeError('a message that is not an object was accepted')
   if (message.kind === 'response') {
     assertHolds('an invalid id was accepted', isIdText(message.id) || message.id === 'null')
     return

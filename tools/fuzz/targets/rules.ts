@@ -301,7 +301,7 @@ export const ruleTargets = [
       const type = typeof value === 'number' ? 'integer' : typeof value
       if (expression.type !== 'any') assertSame('type of the result', type, expression.type)
       if (typeof value === 'number')
-        assertHolds(`${value} is no 32-bit integer`, (value | 0) === value && !Object.is(value, -0))
+        assertHolds(`${value} is not a 32-bit integer`, (value | 0) === value && !Object.is(value, -0))
     },
   }),
   parserTarget({

@@ -119,7 +119,7 @@ export const toolTargets = [
       const text = textOf(pieces)
       const read = parseTimestamp(text)
       if (read === undefined) return
-      assertHolds('a timestamp is no whole number', Number.isInteger(read))
+      assertHolds('a timestamp is not a whole number', Number.isInteger(read))
       const wanted = new Date(text.replace(/(\.\d{3})\d+/, '$1')).getTime()
       assertHolds(`a timestamp is ${read}, and Date says ${wanted}`, read === wanted || read === wanted + 1)
     },
