@@ -14,18 +14,24 @@ import { resolveRouteOptions } from './route-options.ts'
 import type { RegistryRoute } from './routes.ts'
 import { routesAt } from './routes.ts'
 
-/** The registry's endpoints as a function for node's HTTP server, and for any framework that can hand over request and response. */
+/**
+ * The registry's endpoints as a function for Node's HTTP server, and for any framework that exposes request
+ * and response.
+ */
 export interface RegistryHandler {
   /**
-   * Takes over one request; a path that is none of the registry's is answered with 404 in plain text. `headers` go into
-   * the answer beside its own, such as CORS headers that somebody set.
+   * Handles one request. A path outside the registry is answered with 404 in plain text. `headers` are added
+   * to the answer, for example CORS headers that the host set.
    */
   (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Ends politely: no new calls, those under way have `graceMs` to finish. Idempotent. @default graceMs 5000 */
+  /**
+   * Rejects new calls, and waits at most `graceMs` milliseconds for the running ones. Idempotent. @default
+   * graceMs 5000
+   */
   close(graceMs?: number): Promise<void>
 }
 
-/** Makes the endpoints at `/agents` (specification, "Registry endpoints"). */
+/** Creates the endpoints at `/agents` (specification, "Registry endpoints"). */
 export function createRegistryHandler(registry: AgentRegistry, options: RegistryRouteOptions = {}): RegistryHandler {
   const endpoints = new RegistryEndpoints(registry, resolveRouteOptions(options))
   return Object.assign(
@@ -97,7 +103,7 @@ class RegistryEndpoints {
       running = false
       this.#inFlight.finish()
     }
-    // A body that breaks off never ends: nobody waits for it then.
+    // A body that breaks off never ends, so the response ends the call.
     response.once('close', () => {
       exchange.abandon()
       end()
@@ -125,7 +131,7 @@ class RegistryEndpoints {
   #fail(exchange: RegistryExchange, route: RegistryRoute, error: unknown): void {
     if (error instanceof RegistryError) {
       const { code, message, details } = error
-      // The specification has 400 for whatever is wrong with a heartbeat.
+      // The specification requires 400 for every error of a heartbeat.
       const status = route.name === 'heartbeat' && code === 'AGENT_NOT_FOUND' ? 400 : error.status
       const headers = code === 'TOO_MANY_REQUESTS' ? { 'Retry-After': '1' } : {}
       exchange.fail({ status, code, message, details, headers })

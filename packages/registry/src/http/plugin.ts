@@ -7,16 +7,17 @@ import { createRegistryHandler } from './handler.ts'
 import type { RegistryRouteOptions } from './route-options.ts'
 
 export interface RegistryPluginOptions extends RegistryRouteOptions {
-  /** Milliseconds that calls have to finish when the server closes. @default 5000 */
+  /** The time that running calls have to finish when the server closes, in milliseconds. @default 5000 */
   readonly drainMs?: number
 }
 
-/** A Fastify plugin; `handler` is what it runs on, for an end before Fastify's own. */
+/** A Fastify plugin. Use `handler` to close the endpoints before Fastify itself closes. */
 export type RegistryRoutes = FastifyPluginCallback & { readonly handler: RegistryHandler }
 
 /**
- * The registry's endpoints as a Fastify 5 plugin: `app.register(registryRoutes(registry, options))`. Hooks of the host (CORS,
- * logging, its own checks) run as for any route; bodies go to the endpoints unread. The registry itself is closed by its owner.
+ * Creates a Fastify 5 plugin with the registry's endpoints: `app.register(registryRoutes(registry,
+ * options))`. The host's hooks (CORS, logging, checks) run as for any route; the endpoints read the bodies
+ * themselves. The plugin does not close the registry.
  */
 export function registryRoutes(registry: AgentRegistry, options: RegistryPluginOptions = {}): RegistryRoutes {
   const { drainMs, ...routeOptions } = options
@@ -26,7 +27,7 @@ export function registryRoutes(registry: AgentRegistry, options: RegistryPluginO
     handler(request.raw, reply.raw, headers)
   }
   const plugin: FastifyPluginCallback = (app, _options, done) => {
-    // A wildcard, because Fastify gives a named parameter 100 characters, and an agent_id has up to 128.
+    // A wildcard, because Fastify limits a named parameter to 100 characters, and an agent_id has up to 128.
     addUnreadRoutes(app, [
       ['/agents', serve],
       ['/agents/*', serve],
