@@ -153,7 +153,7 @@ export class Publisher {
     if (bytes <= limit) return
     throw new BrokerError(
       'MESSAGE_TOO_LARGE',
-      `the message has ${payload.byteLength} bytes and needs ${DEAD_LETTER_BYTES} more for its tags in the dead-letter queue; the NATS servers accept at most ${limit} (max_payload). Send a smaller message, or raise max_payload`,
+      `the message has ${payload.byteLength} bytes, and ${DEAD_LETTER_BYTES} bytes are reserved for its tags in the dead-letter queue; the NATS servers accept at most ${limit} (max_payload). Send a smaller message, or raise max_payload`,
       { bytes, limit },
     )
   }

@@ -9,7 +9,7 @@ import type { ChannelCounts, CounterTable } from './counter-table.ts'
 import type { LiveChange } from './live-change.ts'
 import { readPeerMessage } from './peer-messages.ts'
 
-const TELL_MS = 1_000
+const TICK_MS = 1_000
 /** The longest time between two messages of a node, so that a silent node is recognized as gone. */
 const ALIVE_MS = 2_000
 const GONE_MS = 7_000
@@ -57,7 +57,7 @@ export class Peers {
       else this.#hear(what, message.string())
     })
     this.#publish('hello', { node: this.#node })
-    this.#timer = setInterval(() => this.#tick(), TELL_MS)
+    this.#timer = setInterval(() => this.#tick(), TICK_MS)
     this.#timer.unref()
   }
 

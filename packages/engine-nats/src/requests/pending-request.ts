@@ -31,7 +31,7 @@ export class PendingRequest {
   /** Kept only until a node accepts it: it is not sent again after that, and may be large. */
   #message: OutgoingMessage | undefined
   #waiting = false
-  #everyoneWasAsked = false
+  #allNodesAsked = false
   #announcements: Interest | undefined
   #retry: NodeJS.Timeout | undefined
   #silence: NodeJS.Timeout | undefined
@@ -126,7 +126,7 @@ export class PendingRequest {
 
   /** Handles an answer of a subscriber's node, or the servers' notice that there is no subscriber. */
   answer(received: Msg): void {
-    if (received.data.length === 0 && received.headers?.code === 503) return this.#nobody()
+    if (received.data.length === 0 && received.headers?.code === 503) return this.#noSubscriber()
     const said = decodeAnswer(received.data)
     if (!said) return
     if (said.kind === 'reply') {
@@ -135,7 +135,7 @@ export class PendingRequest {
       return
     }
     if (said.kind === 'gone') {
-      if (this.holders.size === 0) this.#nobody()
+      if (this.holders.size === 0) this.#noSubscriber()
       return
     }
     this.#message = undefined
@@ -144,7 +144,7 @@ export class PendingRequest {
     this.#heard()
   }
 
-  #nobody(): void {
+  #noSubscriber(): void {
     if (this.#delivered) return
     if (this.#isCallerGone) return this.#drop()
     this.#waiting = true
@@ -157,9 +157,9 @@ export class PendingRequest {
    * node that is cut off at the moment.
    */
   async #giveUp(): Promise<void> {
-    if (this.#everyoneWasAsked) return this.#reject(nobodyThere(this.#name, this.#options.timeoutMs))
+    if (this.#allNodesAsked) return this.#reject(noSubscriber(this.#name, this.#options.timeoutMs))
     if (!(await this.#parts.peers.everyoneAnswers()) || !this.#waiting || this.#delivered) return
-    this.#everyoneWasAsked = true
+    this.#allNodesAsked = true
     this.#send()
   }
 
@@ -187,7 +187,7 @@ export class PendingRequest {
   }
 }
 
-function nobodyThere(channel: string, timeoutMs: number): BrokerError {
+function noSubscriber(channel: string, timeoutMs: number): BrokerError {
   return new BrokerError('NO_SUBSCRIBER', `${JSON.stringify(channel)} has no subscriber`, { timeoutMs })
 }
 

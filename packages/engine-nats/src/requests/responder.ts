@@ -80,7 +80,7 @@ export class Responder {
     replied: Promise<Reply>,
   ): Promise<void> {
     const { settings } = this.#parts
-    const working = this.#sayWorking(inbox)
+    const working = this.#reportProgress(inbox)
     let reply = FAILED
     try {
       reply = await replied
@@ -100,7 +100,7 @@ export class Responder {
   }
 
   /** Reports to the requester that the request was accepted, and then repeatedly that it is being handled. */
-  #sayWorking(inbox: string): NodeJS.Timeout {
+  #reportProgress(inbox: string): NodeJS.Timeout {
     const { connection, node, settings } = this.#parts
     const say = (kind: 'accepted' | 'working'): void => {
       try {

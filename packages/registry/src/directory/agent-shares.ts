@@ -71,7 +71,7 @@ export class AgentShares {
       take: () => {
         if (taken) return
         const most = this.#options.maxAgentsOf(caller)
-        if (most > 0 && this.#takenBeside(account, agentId) >= most) {
+        if (most > 0 && this.#countExcept(account, agentId) >= most) {
           this.#options.limited(account)
           throw refusal(account, most)
         }
@@ -91,7 +91,7 @@ export class AgentShares {
     }
   }
 
-  #takenBeside(account: string, agentId: string): number {
+  #countExcept(account: string, agentId: string): number {
     const owned = this.#owned.get(account)
     let count = owned?.size ?? 0
     for (const other of this.#underWay.get(account)?.keys() ?? []) {

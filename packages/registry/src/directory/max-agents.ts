@@ -36,7 +36,7 @@ export class MaxAgents {
     return {
       take: () => {
         if (taken) return
-        if (this.#limit > 0 && this.#takenBeside(agentId) >= this.#limit) throw this.refusal()
+        if (this.#limit > 0 && this.#countExcept(agentId) >= this.#limit) throw this.refusal()
         this.#underWay.set(agentId, (this.#underWay.get(agentId) ?? 0) + 1)
         taken = true
       },
@@ -53,7 +53,7 @@ export class MaxAgents {
     }
   }
 
-  #takenBeside(agentId: string): number {
+  #countExcept(agentId: string): number {
     let count = this.#registered.size
     for (const other of this.#underWay.keys()) {
       if (other !== agentId && !this.#registered.has(other)) count++
