@@ -65,6 +65,7 @@ export interface RegistryOptions {
    * ENGINE_UNAVAILABLE. @default false
    */
   readonly waitForEngine?: boolean
+  /** Receives the outcomes of calls, reached limits, and failures. @default none */
   readonly hooks?: RegistryHooks
 }
 

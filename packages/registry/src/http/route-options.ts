@@ -38,6 +38,7 @@ export interface RegistryRouteOptions {
   readonly maxBodyBytes?: number
   /** The Broker whose policy decides the callers' permissions for agents. @default no policy applies */
   readonly broker?: Broker
+  /** Receives the outcomes of requests, and failures. @default none */
   readonly hooks?: RegistryRouteHooks
 }
 
