@@ -1,4 +1,4 @@
-import type { Tags } from '@signalbox/broker-core'
+import type { Tags } from '@signalbox/broker-core/engine'
 import { Buffer } from 'node:buffer'
 
 /** A message as it is transferred and stored. An absent value is empty, 0 or false. */

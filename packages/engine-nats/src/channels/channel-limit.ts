@@ -1,4 +1,4 @@
-import { BrokerError } from '@signalbox/broker-core'
+import { BrokerError } from '@signalbox/broker-core/engine'
 
 /**
  * The number of channels beyond the limit that are accepted from other nodes: nodes that reach the limit at

@@ -1,39 +1,34 @@
-import { addUnreadRoutes, takeOver } from '@signalbox/http-kit'
-import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
+import type { Connector, NodeHandler, ServeUnread } from '@signalbox/http-kit'
+import { createConnector, takeOver } from '@signalbox/http-kit'
 
 import type { AgentRegistry } from '../agent-registry.ts'
-import type { RegistryHandler } from './handler.ts'
-import { createRegistryHandler } from './handler.ts'
+import { RegistryEndpoints } from './handler.ts'
 import type { RegistryRouteOptions } from './route-options.ts'
+import { resolveRouteOptions } from './route-options.ts'
 
-export interface RegistryPluginOptions extends RegistryRouteOptions {
-  /** The time that running calls have to finish when the server closes, in milliseconds. @default 5000 */
-  readonly drainMs?: number
-}
-
-/** A Fastify plugin. Use `handler` to close the endpoints before Fastify itself closes. */
-export type RegistryRoutes = FastifyPluginCallback & { readonly handler: RegistryHandler }
+/** The registry's endpoints: `/agents` and `/agents/*`. */
+export type RegistryRoutes = Connector
 
 /**
- * Creates a Fastify 5 plugin with the registry's endpoints: `app.register(registryRoutes(registry,
- * options))`. The host's hooks (CORS, logging, checks) run as for any route; the endpoints read the bodies
- * themselves. The plugin does not close the registry.
+ * Creates the registry's endpoints, as a Fastify 5 plugin and as a handler for Node's HTTP server:
+ * `app.register(registryRoutes(registry, options).plugin)`. The host's hooks (CORS, logging, checks) run as
+ * for any route; the endpoints read the bodies themselves. Closing the endpoints leaves the registry open.
+ * @throws RangeError for an option that is out of range
  */
-export function registryRoutes(registry: AgentRegistry, options: RegistryPluginOptions = {}): RegistryRoutes {
-  const { drainMs, ...routeOptions } = options
-  const handler = createRegistryHandler(registry, routeOptions)
-  const serve = (request: FastifyRequest, reply: FastifyReply): void => {
-    const headers = takeOver(reply)
-    handler(request.raw, reply.raw, headers)
-  }
-  const plugin: FastifyPluginCallback = (app, _options, done) => {
-    // A wildcard, because Fastify limits a named parameter to 100 characters, and an agent_id has up to 128.
-    addUnreadRoutes(app, [
-      ['/agents', serve],
-      ['/agents/*', serve],
-    ])
-    app.addHook('preClose', () => handler.close(drainMs))
-    done()
-  }
-  return Object.assign(plugin, { handler })
+export function registryRoutes(registry: AgentRegistry, options: RegistryRouteOptions = {}): RegistryRoutes {
+  const endpoints = new RegistryEndpoints(registry, resolveRouteOptions(options))
+  const handler: NodeHandler = (request, response, headers) => endpoints.handle(request, response, headers)
+  const serve: ServeUnread = (request, reply) => handler(request.raw, reply.raw, takeOver(reply))
+  return createConnector(
+    {
+      // A wildcard, because Fastify limits a named parameter to 100 characters, and an agent_id has up to 128.
+      routes: [
+        ['/agents', serve],
+        ['/agents/*', serve],
+      ],
+      handler,
+      close: (graceMs) => endpoints.close(graceMs),
+    },
+    options,
+  )
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
+import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
 
 /** The outcome of one HTTP request. */
@@ -22,27 +22,16 @@ export interface RegistryRouteHooks {
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
-export interface RegistryRouteOptions {
-  /** Verifies the credentials of callers. @default every caller is `anonymous` */
-  readonly authenticator?: Authenticator
-  /** The origins of browsers that are accepted. @default auto */
-  readonly trustedOrigins?: TrustedOrigins
-  /** The address that the server binds to; `auto` trusts it. @default none */
-  readonly bindHost?: string
-  /**
-   * The limits of callers and of the process, trusted proxies and allowed hosts. Share one between
-   * connectors. @default the default limits, for these routes only
-   */
-  readonly frontDoor?: FrontDoor
-  /** The maximum size of a body, in bytes; at least 1. @default 10485760 */
-  readonly maxBodyBytes?: number
+export interface RegistryRouteOptions extends ConnectorOptions {
   /** The Broker whose policy decides the callers' permissions for agents. @default no policy applies */
   readonly broker?: Broker
-  /** Receives the outcomes of requests, and failures. @default none */
+  /** Receives the outcomes of requests, and failures, for metrics and the log. @default none */
   readonly hooks?: RegistryRouteHooks
 }
 
-export type ResolvedRouteOptions = Required<Omit<RegistryRouteOptions, 'bindHost' | 'broker' | 'frontDoor'>> &
+export type ResolvedRouteOptions = Required<
+  Omit<RegistryRouteOptions, 'bindHost' | 'broker' | 'drainMs' | 'frontDoor' | 'runHostHooks'>
+> &
   Pick<RegistryRouteOptions, 'bindHost' | 'broker' | 'frontDoor'>
 
 /**
