@@ -21,10 +21,14 @@ export function channelOfCursor(cursor: string): ChannelName {
   const type = CHANNEL_TYPES.find((each) => text.startsWith(`${each} `))
   const channel = type && { type, name: text.slice(type.length + 1) }
   if (channel && cursorOfChannel(channel) === cursor) return channel
-  throw new BrokerError('ARGUMENT_INVALID', 'invalid argument cursor; allowed is the next cursor of the page before', {
-    argument: 'cursor',
-    allowed: 'the next cursor of the page before',
-  })
+  throw new BrokerError(
+    'ARGUMENT_INVALID',
+    'invalid argument cursor: no page returned it; allowed is the next cursor of the previous page',
+    {
+      argument: 'cursor',
+      allowed: 'the next cursor of the previous page',
+    },
+  )
 }
 
 /** Compares two channels in the order of pages: by type, then by name. */

@@ -235,6 +235,7 @@ export interface ReadOptions {
   readonly fromSequence?: number
   /** Read entries at or after this time, in ms since the epoch. */
   readonly fromTimestamp?: number
+  /** The maximum number of entries, at least 1. */
   readonly maxMessages: number
   /** A soft limit on the bytes of one result, as for {@link ReceiveOptions.maxBytes}. */
   readonly maxBytes?: number

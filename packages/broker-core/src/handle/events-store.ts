@@ -36,10 +36,11 @@ export class EventsStore {
       access.channel('send', 'events_store', channel)
       const { key, expectLastOfKey, tombstone } = input
       if (key === undefined && (expectLastOfKey !== undefined || tombstone)) {
-        throw new BrokerError('ARGUMENT_INVALID', 'invalid argument key: expectLastOfKey and tombstone need one', {
-          argument: 'key',
-          allowed: 'a string',
-        })
+        throw new BrokerError(
+          'ARGUMENT_INVALID',
+          'invalid argument key: it is missing; expectLastOfKey and tombstone require a key',
+          { argument: 'key', allowed: 'a string' },
+        )
       }
       if (expectLastOfKey !== undefined) assertInteger('expectLastOfKey', expectLastOfKey, 0)
       const message = access.message(input)
@@ -73,7 +74,7 @@ export class EventsStore {
       if (options.fromSequence !== undefined && options.fromTimestamp !== undefined) {
         throw new BrokerError(
           'ARGUMENT_INVALID',
-          'invalid arguments: fromSequence and fromTimestamp exclude each other',
+          'invalid arguments: fromSequence and fromTimestamp exclude each other; set one of them',
           {
             argument: 'fromTimestamp',
             allowed: 'one of fromSequence and fromTimestamp',

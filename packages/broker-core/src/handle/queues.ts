@@ -102,7 +102,7 @@ export class Queues {
       if (deadLetterQueue === channel) {
         throw new BrokerError(
           'ARGUMENT_INVALID',
-          'invalid argument deadLetterQueue: it is the queue itself; name another',
+          'invalid argument deadLetterQueue: it is the queue itself; name another queue',
           {
             argument: 'deadLetterQueue',
             allowed: 'another queue',

@@ -98,7 +98,7 @@ function unreadable(file: string, error: unknown): EmbeddedEngineError {
 export function damaged(file: string, reason: string, cause?: unknown): EmbeddedEngineError {
   return new EmbeddedEngineError(
     'STORE_DAMAGED',
-    `the store is damaged: ${file}: ${reason}; nothing was changed. Copy what can be read with "signalbox recover", restore a backup, or choose another folder`,
+    `the store is damaged: ${file}: ${reason}; nothing was changed. Run "signalbox recover" to copy the readable messages, restore a backup, or choose another folder`,
     file,
     { cause },
   )

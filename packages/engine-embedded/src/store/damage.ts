@@ -26,7 +26,7 @@ const MAX_NAMED = 10
 const MAX_LOGGED = 100
 
 const ADVICE =
-  'Stop the server and copy what can be read with "signalbox recover", or restore a backup; other channels continue to work'
+  'Stop the server and run "signalbox recover" to copy the readable messages, or restore a backup; other channels continue to work'
 
 /** The known damage. Each place is reported once, and counts as damaged until the store is opened again. */
 export class Damage {

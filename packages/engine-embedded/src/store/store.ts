@@ -32,7 +32,7 @@ export interface Retries {
 export const RETRIES: Retries = { firstMs: 100, lastMs: 5_000, limit: 10, steadyMs: 60_000 }
 
 const STAYS_CLOSED =
-  'the store stays closed. Check the disk and start the server again; copy what can be read with "signalbox recover" if it is damaged'
+  'the store stays closed. Check the disk and start the server again; if the store is damaged, run "signalbox recover" to copy the readable messages'
 
 export interface StoreEvents {
   /** Handles a durable group. Called before the operations' own results are applied. */
