@@ -5,7 +5,7 @@ import { open, stat } from 'node:fs/promises'
 /**
  * The maximum size of a file with settings, keys or certificates, in bytes: enough for a policy of ten thousand rules.
  */
-export const MAX_SMALL_FILE_BYTES = 4_194_304
+const MAX_SMALL_FILE_BYTES = 4_194_304
 
 /** Opening a FIFO without O_NONBLOCK waits for a writer. Windows does not have the flag. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
