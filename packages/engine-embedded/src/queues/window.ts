@@ -5,7 +5,7 @@ export interface WindowEntry {
   readonly sequence: number
   /** The number of deliveries, stored or about to be stored. */
   receiveCount: number
-  /** The size in bytes, known after the message was in memory. */
+  /** The size in bytes. This field and the following ones are set after the message was in memory. */
   size: number
   expiresAt: number
   maxReceiveCount: number

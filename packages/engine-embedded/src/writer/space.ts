@@ -67,7 +67,10 @@ export class Space {
     return this.#reserve.available < 8 * this.#reserve.bytes + 2 * this.#checkpointer.walBytes()
   }
 
-  /** Returns free pages to the file system, and creates the reserve when there is space for it: then the disk is no longer full. */
+  /**
+   * Returns free pages to the file system, and creates the reserve if there is space for it: then the disk counts as
+   * no longer full.
+   */
   probe(): void {
     if (!this.#full) return
     ignoringFull(() => this.#makeRoom())
