@@ -31,39 +31,42 @@ import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
 
-/** Dependencies of the gateway. */
+/** The broker, registry and transport that the gateway uses. */
 export interface A2aDependencies {
   readonly broker: Broker
-  /** The handle for the broker's own channels. */
+  /** The handle for the reserved channels. */
   readonly system: BrokerHandle
   readonly registry: AgentLookup
   readonly requests: AgentRequests
 }
 
-/** The gateway for node's HTTP server, and for any framework that can hand over request and response. */
+/** The gateway for node's HTTP server, and for frameworks that expose node's request and response. */
 export interface A2aHandler {
   /**
-   * Takes over a request to `/a2a/…` or to the platform's card, told by its URL; any other path is answered with 404 in
-   * plain text. `headers` go into the answer beside its own, such as CORS headers that somebody set.
+   * Serves a request to `/a2a/…` or to the platform's card. The request's URL selects the route;
+   * any
+   * other path is answered with 404 in plain text. The answer also gets `headers`, for example CORS
+   * headers.
    */
   (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** As the function itself, for a host that routes: `path` is what follows `/a2a/`, decoded. */
+  /** Serves a request that the host has routed. `path` is the decoded part after `/a2a/`. */
   handlePath(path: string, request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** The platform's card. */
+  /** Serves the platform's card. */
   handlePlatformCard(request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Calls and streams that are under way for an agent from this node (R9). */
+  /** Returns the number of calls and streams under way for an agent from this node. */
   inFlight(agentId: string): number
-  /** Streams that are open to clients of this node. */
+  /** Returns the number of streams that are open to clients of this node. */
   activeStreams(): number
   /**
-   * Ends politely: no new requests, streams end, calls have `graceMs` to finish, then agents are no longer served from
-   * here. Idempotent. @default graceMs 5000
+   * Closes the gateway: refuses new requests, ends streams, waits up to `graceMs` for calls, then
+   * stops
+   * serving agents on this node. Idempotent. @default graceMs 5000
    */
   close(graceMs?: number): Promise<void>
 }
 
 /**
- * Makes the agent gateway (A1–A14), and begins to serve every registered agent.
+ * Creates the agent gateway, and starts to serve every registered agent.
  * @throws RangeError for an option that is out of range
  */
 export function createA2aHandler(dependencies: A2aDependencies, options: A2aOptions = {}): A2aHandler {
@@ -187,7 +190,7 @@ class A2aEndpoint {
     }
   }
 
-  /** A1: the method is looked at before the caller. */
+  /** Checks the method before the caller (A1). */
   #admit(method: string, exchange: A2aExchange, admitted: Admitted<A2aExchange>): void {
     if (exchange.request.method === method) this.#endpoint.admit(exchange, admitted)
     else exchange.notAllowed(method)
@@ -221,7 +224,10 @@ class A2aEndpoint {
     message: JsonRpcMessage,
   ): Promise<void> {
     if (message.kind === 'response') {
-      throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, 'invalid request: a response was sent, not a request')
+      throw new JsonRpcError(
+        JSON_RPC_CODES.INVALID_REQUEST,
+        'invalid request: the message is a response; send a request or a notification',
+      )
     }
     exchange.method = methodLabel(message.method)
     assertAgentId(agentId)
@@ -236,7 +242,11 @@ class A2aEndpoint {
       : gateway.call(exchange, caller, agentId, call)
   }
 
-  /** S4: whether there is such an agent is not told to those who may not call it. @throws JsonRpcError -32011 */
+  /**
+   * Authorizes the call before the agent is looked up: a refusal must not reveal whether the agent
+   * exists (S4).
+   * @throws JsonRpcError -32011
+   */
   #authorize(caller: ConnectionCaller, agentId: string): void {
     try {
       caller.handle(this.#broker).authorize('call', 'agents', agentId)
@@ -288,7 +298,7 @@ class A2aEndpoint {
     this.#contain(response, () => this.cards.platform(request, response, headers))
   }
 
-  /** Cards are public: no endpoint is around them to catch what fails. */
+  /** Catches the errors of card routes: they are public, so no Endpoint does it. */
   #contain(response: ServerResponse, answer: () => void): void {
     try {
       answer()
@@ -315,7 +325,10 @@ function notFound(request: IncomingMessage, response: ServerResponse, headers: O
   refuseBody(request, response, 404, { ...headers, 'Content-Type': TEXT }, '404 page not found\n')
 }
 
-/** The path of a request, decoded; one that cannot be is left as it is, and found nowhere. */
+/**
+ * Returns the decoded path of a request. A path that cannot be decoded is returned unchanged and
+ * matches no route.
+ */
 function pathOf({ url = '/' }: IncomingMessage): string {
   const mark = url.indexOf('?')
   const path = mark === -1 ? url : url.slice(0, mark)

@@ -20,7 +20,10 @@ export interface A2aConnectorOptions extends A2aOptions {
 /** A Fastify plugin; `handler` is what it runs on, for gauges and for an end before Fastify's own. */
 export type A2aConnector = FastifyPluginCallback & { readonly handler: A2aHandler }
 
-/** What `:agent_id` would be limited to by the host's router is an id's longest form, and more (A13). */
+/**
+ * The path of a request. The host's router limits the length of `:agent_id` to less than an agent
+ * id may have (A13).
+ */
 interface AnyPath {
   readonly '*'?: string
 }
