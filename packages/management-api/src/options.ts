@@ -9,7 +9,10 @@ import type { DocumentedRoute } from './openapi/documented-route.ts'
 import type { MetricsPort, NodeStatus } from './ports.ts'
 
 export interface ManagementOptions {
-  /** Verifies callers. @default none: control-plane authentication is off, everybody acts as Admin (S3) */
+  /**
+   * Verifies callers. @default none: control-plane authentication is off, every caller acts as
+   * Admin
+   */
   readonly authenticator?: Authenticator | undefined
   /** @default auto */
   readonly trustedOrigins?: TrustedOrigins
@@ -21,30 +24,37 @@ export interface ManagementOptions {
   readonly maxBodyBytes?: number
   /** The effective configuration for `/api/config`, secrets masked. @default {} */
   readonly config?: () => object
-  /** How this node is, for `/api/snapshot`. */
+  /** Returns the state of this node, for `/api/snapshot`. */
   readonly node: () => Promise<NodeStatus>
   /** For `/metrics`. */
   readonly metrics: MetricsPort
   /** Open streams of server-sent events, by connector. @default none */
   readonly streams?: () => Readonly<Record<string, number>>
   readonly audit?: AuditLogOptions & {
-    /** Whether every message is audited, beside what always is. @default false */
+    /** Audits every message, in addition to the other events. @default false */
     readonly messages?: boolean
-    /** The log, where it was made before because others record in it too. @default one of these options */
+    /**
+     * The audit log, if it was created earlier because other components record in it too. @default
+     * one of these options
+     */
     readonly log?: AuditLog
   }
   /** Clients, and channels with errors, of which statistics are kept. @default 10000 of each */
   readonly statistics?: { readonly maxClients?: number; readonly maxChannels?: number }
   readonly monitors?: MonitorsOptions
-  /** What the OpenAPI document says beside the routes of this listener. */
+  /**
+   * Additional content of the OpenAPI document: its version, addresses, and the routes of other
+   * listeners.
+   */
   readonly document: DocumentInfo & { readonly routes?: () => readonly DocumentedRoute[] }
-  /** Milliseconds between the answer to a destructive receive and its settlement (M14). @default 250 */
+  /** The time between the answer to a destructive receive and its settlement, in ms. @default 250 */
   readonly settleGraceMs?: number
   /**
-   * The longest that a command or query is waited for, in milliseconds, whatever it asks for: less than what the listener
-   * gives a response. @default 170000
+   * The longest wait of a command or query, in ms, whichever time-out it sets. Must be less than
+   * the
+   * listener's response time-out. @default 170000
    */
   readonly maxWaitMs?: number
-  /** Something failed that no operator is told about. For the log; what it throws is dropped. */
+  /** Reports a failure that no operator gets. For the log; its errors are dropped. */
   readonly failed?: (error: unknown, request?: IncomingMessage) => void
 }

@@ -23,31 +23,34 @@ import { ROUTES } from './routes/index.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
 import { Statistics } from './statistics/statistics.ts'
 
-/** The management API beside its routes. */
+/** The parts of the management API that its host uses in addition to the routes. */
 export interface ManagementControl {
   /** For the Broker: statistics and the audit log see what passes from the first message on. */
   readonly observers: readonly BrokerObserver[]
-  /** For whoever has something to audit: the registry, authenticators, files that are read again. */
+  /** Records events of other components: the registry, authenticators, files that are read again. */
   readonly audit: AuditLog
   /** Initialization has finished. Until then `/api/*` and `/v1/stats/*`, but for the monitor, answer `api service not ready`. */
   serve(services: ManagementServices): void
   /**
-   * What must be done before the engine closes: waiting receives end empty, messages that were handed over are settled,
-   * the audit log is written. Idempotent.
+   * Prepares for the close of the engine: ends waiting receives with an empty answer, settles
+   * delivered
+   * messages, writes the audit log. Idempotent.
    */
   finish(): Promise<void>
 }
 
-/** A Fastify plugin, and what its host does with it. */
+/** A Fastify plugin, with the controls for its host. */
 export type ManagementApi = FastifyPluginCallback & ManagementControl
 
-/** How long a shutdown waits for answers with messages to be taken, in milliseconds. */
+/** The time for which a shutdown waits for answers with messages to be read, in ms. */
 const SETTLE_MS = 1_000
 
 /**
- * The operators' routes as a Fastify 5 plugin for a listener of its own: metrics, statistics, audit, monitor, actions and
- * their OpenAPI document (specification, "Probe and other routes"). It is mounted before the broker exists, and given it
- * by `serve`.
+ * Creates the operators' routes as a Fastify 5 plugin for a separate listener: metrics, statistics,
+ * audit,
+ * monitor, actions and their OpenAPI document (specification, "Probe and other routes"). Mount it
+ * before
+ * the broker exists; `serve` provides the broker.
  */
 export function managementApi(options: ManagementOptions): ManagementApi {
   const endpoint = new ManagementEndpoint(options)
