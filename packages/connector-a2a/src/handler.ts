@@ -44,9 +44,8 @@ export interface A2aDependencies {
 export interface A2aHandler {
   /**
    * Serves a request to `/a2a/…` or to the platform's card. The request's URL selects the route;
-   * any
-   * other path is answered with 404 in plain text. The answer also gets `headers`, for example CORS
-   * headers.
+   * any other path is answered with 404 in plain text. The answer also gets `headers`, for example
+   * CORS headers.
    */
   (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
   /** Serves a request that the host has routed. `path` is the decoded part after `/a2a/`. */
@@ -59,8 +58,7 @@ export interface A2aHandler {
   activeStreams(): number
   /**
    * Closes the gateway: refuses new requests, ends streams, waits up to `graceMs` for calls, then
-   * stops
-   * serving agents on this node. Idempotent. @default graceMs 5000
+   * stops serving agents on this node. Idempotent. @default graceMs 5000
    */
   close(graceMs?: number): Promise<void>
 }

@@ -5,9 +5,8 @@ import type { ArgumentProblem, ParameterProblem, Role } from '@signalbox/http-ki
 
 /**
  * The errors of this listener: the HTTP status and the condition of each. A valid request that
- * cannot be
- * executed is 200 with `error: true` (specification, "HTTP status codes"); other errors have a 4xx
- * or 5xx status.
+ * cannot be executed is 200 with `error: true` (specification, "HTTP status codes"); other errors
+ * have a 4xx or 5xx status.
  */
 export const MANAGEMENT_ERRORS = {
   /** `data.problems` lists each parameter: `{parameter, given?, allowed}`. */

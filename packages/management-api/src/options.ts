@@ -51,8 +51,7 @@ export interface ManagementOptions {
   readonly settleGraceMs?: number
   /**
    * The longest wait of a command or query, in ms, whichever time-out it sets. Must be less than
-   * the
-   * listener's response time-out. @default 170000
+   * the listener's response time-out. @default 170000
    */
   readonly maxWaitMs?: number
   /** Reports a failure that no operator gets. For the log; its errors are dropped. */

@@ -33,8 +33,7 @@ export interface ManagementControl {
   serve(services: ManagementServices): void
   /**
    * Prepares for the close of the engine: ends waiting receives with an empty answer, settles
-   * delivered
-   * messages, writes the audit log. Idempotent.
+   * delivered messages, writes the audit log. Idempotent.
    */
   finish(): Promise<void>
 }
@@ -47,10 +46,8 @@ const SETTLE_MS = 1_000
 
 /**
  * Creates the operators' routes as a Fastify 5 plugin for a separate listener: metrics, statistics,
- * audit,
- * monitor, actions and their OpenAPI document (specification, "Probe and other routes"). Mount it
- * before
- * the broker exists; `serve` provides the broker.
+ * audit, monitor, actions and their OpenAPI document (specification, "Probe and other routes").
+ * Mount it before the broker exists; `serve` provides the broker.
  */
 export function managementApi(options: ManagementOptions): ManagementApi {
   const endpoint = new ManagementEndpoint(options)

@@ -6,7 +6,10 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from '../logging/logger.ts'
 import { pathOf } from './request-log.ts'
 
-/** Logs each request whose connection was closed before its answer was taken, for those who look for the reason. */
+/**
+ * Logs, at level debug, each request whose connection was closed before its answer was sent
+ * completely.
+ */
 export function logBrokenRequests(app: FastifyInstance, log: Logger): void {
   if (!log.isLevelEnabled('debug')) return
   function closed(this: ServerResponse): void {

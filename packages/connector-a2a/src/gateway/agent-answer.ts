@@ -17,8 +17,7 @@ const NO_TEXT = { problem: 'not valid UTF-8' }
 
 /**
  * Returns the answer that a reply means, by the first row of decision 0010's table that matches.
- * The
- * agent's result or error is a slice of its response, byte for byte.
+ * The agent's result or error is a slice of its response, byte for byte.
  * @throws JsonRpcError for every outcome that the gateway answers with its own error
  */
 export function agentAnswer(agentId: string, reply: AgentReply): AgentAnswer {

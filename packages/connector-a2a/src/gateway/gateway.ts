@@ -116,9 +116,8 @@ export class Gateway {
 
   /**
    * Opens a stream and answers with the agent's events. Until the agent has sent its headers,
-   * refusals
-   * are JSON-RPC errors. A new policy that forbids the call ends the stream, before or after that
-   * point.
+   * refusals are JSON-RPC errors. A new policy that forbids the call ends the stream, before or
+   * after that point.
    */
   async stream(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, call: Call): Promise<void> {
     const opening = new AbortController()

@@ -34,12 +34,10 @@ const EMPTY = Buffer.alloc(0)
 
 /**
  * One HTTP exchange with an agent. It is sent once and never repeated: after a broken connection
- * the
- * agent may have acted. Redirects are not followed.
+ * the agent may have acted. Redirects are not followed.
  *
  * In mode `stream` it ends at the headers of a 2xx response, otherwise at the end of the response.
- * The
- * deadline applies to that whole time.
+ * The deadline applies to that whole time.
  */
 export class AgentCall implements Dispatcher.DispatchHandler {
   readonly #query: AgentQuery

@@ -35,9 +35,8 @@ export class AgentTarget {
 
   /**
    * True if the policy allows the URL's host. Needed for hosts that are addresses, because node
-   * resolves
-   * no name for them; the addresses of names are checked when a connection opens. Read it for each
-   * call: the server's own addresses become known only after the agents.
+   * resolves no name for them; the addresses of names are checked when a connection opens. Read it
+   * for each call: the server's own addresses become known only after the agents.
    */
   get permitted(): boolean {
     return this.#hostPermitted()

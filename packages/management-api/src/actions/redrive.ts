@@ -66,8 +66,7 @@ export const redriveDeadLetters = defineAction({
 
 /**
  * Sends a dead letter on behalf of its first sender, only if the policy allows that sender to send:
- * a
- * forged source must not extend the forger's permissions. The message may be received as often as
+ * a forged source must not extend the forger's permissions. The message may be received as often as
  * before, and then returns to this queue. Returns the reason if it was not sent.
  */
 async function sendBack(
@@ -90,8 +89,7 @@ async function sendBack(
       ...(again ? { maxReceiveCount, deadLetterQueue } : {}),
     })
     // The queue has stored a message with this message_id within two minutes and stored nothing
-    // now:
-    // acknowledging the dead letter would lose it.
+    // now: acknowledging the dead letter would lose it.
     return duplicate
       ? 'a message with its message_id was sent within the last two minutes; redrive it after two minutes'
       : undefined

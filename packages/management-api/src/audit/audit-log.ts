@@ -40,10 +40,8 @@ interface Waiting {
 
 /**
  * The audit log: caller, action, target, address and outcome. Recording neither waits nor fails,
- * even if
- * the store is unavailable: entries wait in a bounded buffer. When the buffer is full they are
- * dropped
- * and counted, and a later entry reports the count.
+ * even if the store is unavailable: entries wait in a bounded buffer. When the buffer is full they
+ * are dropped and counted, and a later entry reports the count.
  */
 export class AuditLog {
   readonly #maxAgeMs: number

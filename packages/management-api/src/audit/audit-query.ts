@@ -40,8 +40,7 @@ const MAX_WAITED_MS = 60 * 60_000
 
 /**
  * Returns one page of the log, newest first. If few entries match, the page may have fewer entries
- * than
- * the limit, or none, and still have a next page.
+ * than the limit, or none, and still have a next page.
  * @throws ManagementError PARAMETER_INVALID
  */
 export async function readAudit(

@@ -19,10 +19,8 @@ function from({ clientId: client, address }: Caller): { readonly client: string;
 
 /**
  * Audits the Broker: channels created, deleted and purged, denials by the policy and, if enabled,
- * every
- * message. Calls by operators are left to the management actions, which record more. Reserved
- * channels
- * are not audited.
+ * every message. Calls by operators are left to the management actions, which record more. Reserved
+ * channels are not audited.
  */
 export function brokerAudit(audit: AuditLog, { messages }: { readonly messages: boolean }): BrokerObserver {
   const observer: BrokerObserver = {

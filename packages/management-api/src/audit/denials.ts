@@ -23,8 +23,7 @@ interface Kind {
 
 /**
  * Limits the entries of denials. The first ten denials of an action to a caller are recorded at
- * once;
- * further ones within the interval share one entry with a count.
+ * once; further ones within the interval share one entry with a count.
  */
 export class Denials {
   readonly #gatherMs: number

@@ -88,8 +88,7 @@ export class Monitor {
 
   /**
    * Sends the messages that match the filter, in one write, as far as the buffer has space. Drops
-   * and
-   * counts the rest without serializing it. Never waits.
+   * and counts the rest without serializing it. Never waits.
    */
   show(batch: Batch): void {
     const { matches, maxBodySize } = this.#filter
@@ -110,8 +109,7 @@ export class Monitor {
 
   /**
    * Sends a ping. Cuts off a reader that has not answered the previous one, unless it still reads:
-   * the
-   * ping is behind the frames that wait for it.
+   * the ping is behind the frames that wait for it.
    */
   ping(): void {
     if (this.#unanswered > 0 && (this.#takenBytes === this.#taken || this.#unanswered === MAX_UNANSWERED)) {

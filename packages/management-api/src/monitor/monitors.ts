@@ -40,9 +40,8 @@ const BATCH = 64
 
 /**
  * The open monitors. The messaging path only adds a message to a bounded list, and does nothing
- * while no
- * monitor is open. Filtering, serializing and sending happen later, for a few milliseconds at a
- * time.
+ * while no monitor is open. Filtering, serializing and sending happen later, for a few milliseconds
+ * at a time.
  */
 export class Monitors {
   readonly #maxMonitors: number

@@ -28,9 +28,8 @@ const MAX_CLIENT_FRAME_BYTES = 1_024
 
 /**
  * Routes WebSocket handshakes like ordinary requests: they pass the hooks and routes of the
- * listener, so
- * that origins, credentials and unknown paths are checked in one place, and a refusal is an
- * ordinary answer.
+ * listener, so that origins, credentials and unknown paths are checked in one place, and a refusal
+ * is an ordinary answer.
  */
 export class Upgrades {
   readonly #upgrades = new WeakMap<IncomingMessage, Upgrade>()

@@ -9,8 +9,7 @@ interface Entry<Value> {
 
 /**
  * Values by keys that callers choose, so their number is not limited. A full table removes an entry
- * that
- * was not used recently (second chance), in constant time.
+ * that was not used recently (second chance), in constant time.
  */
 export class BoundedTable<Value> {
   readonly #limit: number

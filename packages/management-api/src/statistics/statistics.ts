@@ -22,8 +22,7 @@ const DEFAULT_LIMIT = 10_000
 
 /**
  * Counts per client, errors per channel, and totals of this node since its start, which engines do
- * not
- * count. Reserved channels are left out.
+ * not count. Reserved channels are left out.
  */
 export class Statistics implements BrokerObserver {
   /** In ms since the epoch. */

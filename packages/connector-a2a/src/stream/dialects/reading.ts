@@ -13,8 +13,8 @@ export interface Reading {
   readonly payload: string
   /**
    * The terminal event to send if the agent's response ends right after this event: the task is
-   * `done`,
-   * ended in an `error`, or is still `open`. Absent on events that do not change the answer.
+   * `done`, ended in an `error`, or is still `open`. Absent on events that do not change the
+   * answer.
    */
   readonly ifEnded?: 'done' | 'error' | 'open'
 }

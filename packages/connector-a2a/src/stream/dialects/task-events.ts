@@ -7,11 +7,9 @@ const KNOWN: ReadonlySet<string> = new Set([...ENVELOPE_TYPES.values(), 'message
 
 /**
  * Reads events that have the client's names: `event:
- * task.status|task.artifact|task.done|task.error`,
- * with data `{type, payload}`. If name and type differ, the name decides, because clients go by it.
- * Data
- * without a payload member is the payload itself. Without such a name, data needs a type and a
- * payload.
+ * task.status|task.artifact|task.done|task.error`, with data `{type, payload}`. If name and type
+ * differ, the name decides, because clients go by it. Data without a payload member is the payload
+ * itself. Without such a name, data needs a type and a payload.
  */
 export function readTaskEvent(event: string | undefined, { text, value }: SourceObject): Reading | undefined {
   const { type } = value

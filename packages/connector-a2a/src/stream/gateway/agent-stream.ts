@@ -38,9 +38,8 @@ export interface AgentStream {
   readonly streamId: string
   /**
    * Answers with the agent's events; it owns the response from now on. Resolves when the response
-   * is
-   * over. Rejects only for a bug, after it has cut off the response. Call it once and at once, even
-   * if the client has disconnected.
+   * is over. Rejects only for a bug, after it has cut off the response. Call it once and at once,
+   * even if the client has disconnected.
    */
   pipeTo(response: ServerResponse, options: PipeOptions): Promise<StreamEnd>
   /** Ends the stream with a `task.error` because the node shuts down. Idempotent. */

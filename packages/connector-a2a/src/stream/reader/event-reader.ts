@@ -14,10 +14,8 @@ const FIELD_NAME_CHARS = 16
 
 /**
  * Reads server-sent events from the bytes of a response, with any chunks and line ends. Bytes are
- * read
- * as latin1 characters: the framing is ASCII, so it is read correctly, no character is split
- * between
- * two chunks, and payloads leave byte for byte.
+ * read as latin1 characters: the framing is ASCII, so it is read correctly, no character is split
+ * between two chunks, and payloads leave byte for byte.
  */
 export class EventReader {
   readonly #feed: (chunk: string) => void
@@ -57,9 +55,8 @@ export class EventReader {
 
   /**
    * The parser creates an Error for every unknown line. Without stacks they cost a tenth: 64 KiB of
-   * such
-   * lines blocked the event loop for 100 ms. Events are passed on afterwards, so that errors in the
-   * listener have a stack.
+   * such lines blocked the event loop for 100 ms. Events are passed on afterwards, so that errors
+   * in the listener have a stack.
    */
   #parse(chunk: string): void {
     const { stackTraceLimit } = Error

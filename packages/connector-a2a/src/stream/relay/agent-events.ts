@@ -14,8 +14,7 @@ export interface ClientText {
 
 /**
  * Converts an agent's events into the client's, with exactly one terminal event, the last. Do not
- * call
- * it again after a text with an `end`.
+ * call it again after a text with an `end`.
  */
 export class AgentEvents {
   readonly #streamId: string

@@ -176,8 +176,7 @@ export class FrameSender implements BudgetWaiter {
     if (this.#onWay.length >= windowFrames) return 0
     const free = this.#windowBytes - this.#onWayBytes
     // The largest part is one window. If half a window is in transit, credit is coming: waiting for
-    // it
-    // avoids splitting events.
+    // it avoids splitting events.
     let size = Math.min(length, windowBytes)
     if (size > free && this.#onWayBytes >= this.#windowBytes / 2) return 0
     size = Math.max(0, Math.min(size, free))

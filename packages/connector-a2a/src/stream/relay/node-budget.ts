@@ -6,10 +6,9 @@ export interface BudgetWaiter {
 
 /**
  * Limits the bytes in transit of all streams that a node relays. Each stream is limited by its
- * window;
- * the budget limits their sum, and with it the memory that slow clients can use in the cluster. A
- * stream with no frame in transit may always send a little, so slow clients cannot block other
- * streams.
+ * window; the budget limits their sum, and with it the memory that slow clients can use in the
+ * cluster. A stream with no frame in transit may always send a little, so slow clients cannot block
+ * other streams.
  */
 export class NodeBudget {
   readonly #limitBytes: number
