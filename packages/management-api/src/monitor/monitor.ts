@@ -188,7 +188,7 @@ export class Monitor {
       this.#running = command === 'start'
       this.#send(stateFrame(this.#running ? 'started' : 'stopped'))
     } else {
-      this.#send(errorFrame('the command is unknown; send the text frame start or stop'))
+      this.#send(errorFrame('unknown command; allowed are the text frames start and stop'))
     }
   }
 
