@@ -24,8 +24,7 @@ import { assertAgentId, assertHops, Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'
 import { streamRequest } from './gateway/stream-request.ts'
 import { readTimeoutMs } from './gateway/timeout.ts'
-import type { A2aOptions, A2aRequestEvent, ResolvedA2aOptions } from './options.ts'
-import { resolveA2aOptions } from './options.ts'
+import type { A2aRequestEvent, ResolvedA2aOptions } from './options.ts'
 import type { StreamLimits } from './stream/index.ts'
 import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
@@ -40,61 +39,11 @@ export interface A2aDependencies {
   readonly requests: AgentRequests
 }
 
-/** The gateway for node's HTTP server, and for frameworks that expose node's request and response. */
-export interface A2aHandler {
-  /**
-   * Serves a request to `/a2a/…` or to the platform's card. The request's URL selects the route;
-   * any other path is answered with 404 in plain text. The answer also gets `headers`, for example
-   * CORS headers.
-   */
-  (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Serves a request that the host has routed. `path` is the decoded part after `/a2a/`. */
-  handlePath(path: string, request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Serves the platform's card. */
-  handlePlatformCard(request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Returns the number of calls and streams under way for an agent from this node. */
-  inFlight(agentId: string): number
-  /** Returns the number of streams that are open to clients of this node. */
-  activeStreams(): number
-  /**
-   * Closes the gateway: refuses new requests, ends streams, waits up to `graceMs` for calls, then
-   * stops serving agents on this node. Idempotent. @default graceMs 5000
-   */
-  close(graceMs?: number): Promise<void>
-}
-
-/**
- * Creates the agent gateway, and starts to serve every registered agent.
- * @throws RangeError for an option that is out of range
- */
-export function createA2aHandler(dependencies: A2aDependencies, options: A2aOptions = {}): A2aHandler {
-  const endpoint = new A2aEndpoint(
-    dependencies,
-    resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes),
-  )
-  return Object.assign(
-    (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
-      endpoint.handle(request, response, headers),
-    {
-      handlePath: (
-        path: string,
-        request: IncomingMessage,
-        response: ServerResponse,
-        headers?: OutgoingHttpHeaders,
-      ): void => endpoint.handlePath(path, request, response, headers),
-      handlePlatformCard: (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
-        endpoint.platformCard(request, response, headers),
-      inFlight: (agentId: string) => endpoint.subscribers.inFlight(agentId),
-      activeStreams: () => endpoint.gateway.activeStreams,
-      close: (graceMs?: number) => endpoint.close(graceMs),
-    },
-  )
-}
-
 const BASE = '/a2a'
 const STREAM = '/stream'
 
-class A2aEndpoint {
+/** The endpoint of the agent gateway. It serves every registered agent from its creation on. */
+export class A2aEndpoint {
   readonly gateway: Gateway
   readonly subscribers: VirtualSubscribers
   readonly cards: Cards
@@ -306,7 +255,7 @@ class A2aEndpoint {
     }
   }
 
-  close(graceMs = 5000): Promise<void> {
+  close(graceMs: number): Promise<void> {
     this.#endpoint.close()
     this.#closed ??= (async () => {
       const deadline = performance.now() + graceMs

@@ -11,62 +11,18 @@ import { contentMode, unsupported } from './event/content-mode.ts'
 import { readEvents } from './event/read-events.ts'
 import type { IncomingEvent } from './event/incoming-event.ts'
 import { CeExchange } from './ce-exchange.ts'
-import type { CeOptions, CeOutcome, ResolvedCeOptions } from './options.ts'
-import { resolveCeOptions } from './options.ts'
+import type { CeOutcome, ResolvedCeOptions } from './options.ts'
 import { PendingRequests } from './pending-requests.ts'
 import { CE_ROUTES } from './routes/index.ts'
 import { sendResponse } from './routes/requests.ts'
 import type { CeEnvironment, CeRoute } from './routes/route.ts'
 import { Flusher } from './sse/flusher.ts'
-import type { SubscriptionInfo } from './sse/subscriptions.ts'
 import { Subscriptions } from './sse/subscriptions.ts'
-
-/** The CloudEvents endpoint as a function for node's HTTP server, and for any framework that can hand over request and response. */
-export interface CeHandler {
-  /**
-   * Takes over one request; a path that is none of the connector's is answered with 404 in plain text. `headers` go into
-   * the answer beside its own, such as CORS headers that somebody set.
-   */
-  (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** As the function itself, for a host that has found the route already, by its name such as `send/event`. */
-  handleRoute(name: string, request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Subscriptions that are open now. */
-  openStreams(): number
-  /** The subscriptions that are open now, one by one. */
-  subscriptions(): readonly SubscriptionInfo[]
-  /** Commands and queries that subscribers were handed and have not answered. */
-  pendingRequests(): number
-  /**
-   * Ends politely: no new calls, waiting receives end with an empty result, other calls have `graceMs` to finish,
-   * subscriptions end, messages that were handed over are settled. Idempotent. @default graceMs 5000
-   */
-  close(graceMs?: number): Promise<void>
-}
-
-/** Makes the endpoint for the routes below `/ce` over a broker. */
-export function createCeHandler(broker: Broker, options: CeOptions = {}): CeHandler {
-  const endpoint = new CeEndpoint(broker, resolveCeOptions(options))
-  return Object.assign(
-    (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
-      endpoint.handle(undefined, request, response, headers),
-    {
-      handleRoute: (
-        name: string,
-        request: IncomingMessage,
-        response: ServerResponse,
-        headers?: OutgoingHttpHeaders,
-      ): void => endpoint.handle(name, request, response, headers),
-      openStreams: () => endpoint.environment.subscriptions.size,
-      subscriptions: () => endpoint.environment.subscriptions.list(),
-      pendingRequests: () => endpoint.environment.pending.size,
-      close: (graceMs?: number) => endpoint.close(graceMs),
-    },
-  )
-}
 
 const BY_NAME: ReadonlyMap<string, CeRoute> = new Map(CE_ROUTES.map((route) => [route.name, route]))
 
-class CeEndpoint {
+/** The endpoint for the routes below `/ce` over a broker. */
+export class CeEndpoint {
   readonly environment: CeEnvironment
   readonly #broker: Broker
   readonly #options: ResolvedCeOptions
@@ -95,7 +51,7 @@ class CeEndpoint {
       settlements: this.#settlements,
       pending,
       relay: options.system && new AnswerRelay(options.system, pending),
-      subscriptions: new Subscriptions(options.maxSseConnections),
+      subscriptions: new Subscriptions(options.maxStreams),
       flusher: new Flusher(),
       failed,
       dropped(count) {
@@ -226,7 +182,7 @@ class CeEndpoint {
     exchange.fail(answer)
   }
 
-  close(graceMs = 5000): Promise<void> {
+  close(graceMs: number): Promise<void> {
     this.#endpoint.close()
     this.#closed ??= (async () => {
       const { flusher, pending, subscriptions, relay } = this.environment

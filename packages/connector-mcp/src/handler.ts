@@ -27,8 +27,7 @@ import {
   readTool,
   refuseCursor,
 } from './methods.ts'
-import type { McpOptions, McpOutcome, ResolvedMcpOptions } from './options.ts'
-import { resolveMcpOptions } from './options.ts'
+import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
 import { newSessionId } from './session.ts'
 import type { CallEnvironment } from './tool-call.ts'
 import { ToolCall } from './tool-call.ts'
@@ -37,39 +36,11 @@ import type { Tool } from './tools/tool.ts'
 import { initializeResult } from './wire/revision.ts'
 import { negotiate } from './wire/revisions.ts'
 
-/** The MCP endpoint as a function for node's HTTP server, and for any framework that can hand over request and response. */
-export interface McpHandler {
-  /**
-   * Takes over one request, whatever its path: routing is the host's. `headers` go into the answer beside its own, such
-   * as CORS headers that somebody set.
-   */
-  (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** GET streams that are open now. */
-  openStreams(): number
-  /**
-   * Ends politely: no new calls, waiting receives end with an empty result, streams end, other calls have `graceMs` to
-   * finish, messages that were handed over are settled. Idempotent. @default graceMs 5000
-   */
-  close(graceMs?: number): Promise<void>
-}
-
-/** Makes the endpoint for `POST`, `GET` and `DELETE /mcp` (M1–M14) over a broker. */
-export function createMcpHandler(broker: Broker, options: McpOptions = {}): McpHandler {
-  const endpoint = new McpEndpoint(broker, resolveMcpOptions(options))
-  return Object.assign(
-    (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
-      endpoint.handle(request, response, headers),
-    {
-      openStreams: () => endpoint.streams.size,
-      close: (graceMs?: number) => endpoint.close(graceMs),
-    },
-  )
-}
-
 /** Names of methods for metrics; anything else is `unknown`, so that callers cannot make up label values. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['initialize', 'ping', 'tools/list', 'tools/call'])
 
-class McpEndpoint {
+/** The endpoint for `POST`, `GET` and `DELETE /mcp` (M1–M14) over a broker. */
+export class McpEndpoint {
   readonly streams: OpenStreams
   readonly #broker: Broker
   readonly #options: ResolvedMcpOptions
@@ -265,7 +236,7 @@ class McpEndpoint {
     } else exchange.refuse(refusal)
   }
 
-  close(graceMs = 5000): Promise<void> {
+  close(graceMs: number): Promise<void> {
     this.#endpoint.close()
     this.#closed ??= (async () => {
       this.streams.closeAll()

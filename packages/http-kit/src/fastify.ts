@@ -17,7 +17,7 @@ export function takeOver(reply: FastifyReply): OutgoingHttpHeaders {
   return headers
 }
 
-/** Options of { addUnreadRoutes}. */
+/** Options of {@link addUnreadRoutes}. */
 export interface UnreadRouteOptions {
   /**
    * Run the preValidation and preHandler hooks of the host. Without them a request is taken over right after the

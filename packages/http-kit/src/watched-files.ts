@@ -1,5 +1,5 @@
-import type { SmallFile } from '@signalbox/broker-core'
-import { readSmallFile, readSmallFileSync, versionOfFile } from '@signalbox/broker-core'
+import type { SmallFile } from '@signalbox/broker-core/internal'
+import { readSmallFile, readSmallFileSync, versionOfFile } from '@signalbox/broker-core/internal'
 
 /**
  * How often files are looked at, in milliseconds. Looking sees what the system's notifications miss: files that are

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
+import type { Authenticator, ConnectorOptions } from '@signalbox/http-kit'
 
 import type { AuditLog, AuditLogOptions } from './audit/audit-log.ts'
 import type { MonitorsOptions } from './monitor/monitors.ts'
@@ -8,20 +8,23 @@ import type { DocumentInfo } from './openapi/document.ts'
 import type { DocumentedRoute } from './openapi/documented-route.ts'
 import type { MetricsPort, NodeStatus } from './ports.ts'
 
-export interface ManagementOptions {
-  /**
-   * Verifies callers. @default none: control-plane authentication is off, every caller acts as
-   * Admin
-   */
+/** Called for requests, synchronously: they must be quick. Their errors are dropped. */
+export interface ManagementHooks {
+  /** Reports a failure that no operator gets. For the log. */
+  failed?(error: unknown, request?: IncomingMessage): void
+}
+
+/** The content and the storage of the audit log. */
+export interface ManagementAuditOptions extends AuditLogOptions {
+  /** Audits every message, in addition to the other events. @default false */
+  readonly messages?: boolean
+  /** The log, if it was created before because other components record in it too. @default one of these options */
+  readonly log?: AuditLog
+}
+
+export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator' | 'drainMs' | 'runHostHooks'> {
+  /** Verifies callers. @default none: control-plane authentication is off, every caller acts as Admin */
   readonly authenticator?: Authenticator | undefined
-  /** @default auto */
-  readonly trustedOrigins?: TrustedOrigins
-  /** The address the server binds to, which `auto` trusts. @default none */
-  readonly bindHost?: string
-  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between listeners. @default the default limits, for this listener alone */
-  readonly frontDoor?: FrontDoor
-  /** @default 10485760 */
-  readonly maxBodyBytes?: number
   /** The effective configuration for `/api/config`, secrets masked. @default {} */
   readonly config?: () => object
   /** Returns the state of this node, for `/api/snapshot`. */
@@ -30,30 +33,26 @@ export interface ManagementOptions {
   readonly metrics: MetricsPort
   /** Open streams of server-sent events, by connector. @default none */
   readonly streams?: () => Readonly<Record<string, number>>
-  readonly audit?: AuditLogOptions & {
-    /** Audits every message, in addition to the other events. @default false */
-    readonly messages?: boolean
-    /**
-     * The audit log, if it was created earlier because other components record in it too. @default
-     * one of these options
-     */
-    readonly log?: AuditLog
-  }
-  /** Clients, and channels with errors, of which statistics are kept. @default 10000 of each */
+  /** The content of the audit log, and the retention of its entries. @default the defaults of {@link ManagementAuditOptions} */
+  readonly audit?: ManagementAuditOptions
+  /** The most clients, and channels with errors, with statistics. @default 10000 of each */
   readonly statistics?: { readonly maxClients?: number; readonly maxChannels?: number }
+  /** Limits of live monitors. @default the defaults of {@link MonitorsOptions} */
   readonly monitors?: MonitorsOptions
   /**
    * Additional content of the OpenAPI document: its version, addresses, and the routes of other
    * listeners.
    */
   readonly document: DocumentInfo & { readonly routes?: () => readonly DocumentedRoute[] }
-  /** The time between the answer to a destructive receive and its settlement, in ms. @default 250 */
+  /** The time for clients to read answers with messages when the API closes, in ms; 0 does not wait. @default 1000 */
+  readonly drainMs?: number
+  /** The time between the answer to a destructive receive and its settlement, in ms; 0 settles at once. @default 250 */
   readonly settleGraceMs?: number
   /**
    * The longest wait of a command or query, in ms, whichever time-out it sets. Must be less than
    * the listener's response time-out. @default 170000
    */
   readonly maxWaitMs?: number
-  /** Reports a failure that no operator gets. For the log; its errors are dropped. */
-  readonly failed?: (error: unknown, request?: IncomingMessage) => void
+  /** Reports failures. @default none */
+  readonly hooks?: ManagementHooks
 }

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 import type { BrokerObserver } from '@signalbox/broker-core'
+import type { Connector } from '@signalbox/http-kit'
 import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 
@@ -33,21 +34,20 @@ export interface ManagementControl {
   serve(services: ManagementServices): void
   /**
    * Prepares for the close of the engine: ends waiting receives with an empty answer, settles
-   * delivered messages, writes the audit log. Idempotent.
+   * delivered messages, writes the audit log. Monitors and reading routes continue. `close` includes
+   * it. Idempotent. @default graceMs the option `drainMs`
    */
-  finish(): Promise<void>
+  finish(graceMs?: number): Promise<void>
 }
 
-/** A Fastify plugin, with the controls for its host. */
-export type ManagementApi = FastifyPluginCallback & ManagementControl
-
-/** The time for which a shutdown waits for answers with messages to be read, in ms. */
-const SETTLE_MS = 1_000
+/** The management API. It has no handler for node's HTTP server: its routes are Fastify's. */
+export interface ManagementApi extends Omit<Connector, 'handler'>, ManagementControl {}
 
 /**
- * Creates the operators' routes as a Fastify 5 plugin for a separate listener: metrics, statistics,
- * audit, monitor, actions and their OpenAPI document (specification, "Probe and other routes").
- * Mount it before the broker exists; `serve` provides the broker.
+ * Creates the operators' routes for a separate listener: metrics, statistics, audit, monitor, actions
+ * and their OpenAPI document (specification, "Probe and other routes"):
+ * `app.register(managementApi(options).plugin)`. Register it before the broker exists; `serve`
+ * provides the broker. Closing ends the monitors, and does the same as `finish`.
  */
 export function managementApi(options: ManagementOptions): ManagementApi {
   const endpoint = new ManagementEndpoint(options)
@@ -55,12 +55,15 @@ export function managementApi(options: ManagementOptions): ManagementApi {
     endpoint.mount(app)
     done()
   }
-  return Object.assign(plugin, {
+  return {
+    plugin,
     observers: endpoint.observers,
     audit: endpoint.audit,
-    serve: (services: ManagementServices) => endpoint.serve(services),
-    finish: () => endpoint.finish(),
-  })
+    serve: (services) => endpoint.serve(services),
+    finish: (graceMs) => endpoint.finish(graceMs),
+    close: (graceMs) => endpoint.close(graceMs),
+    [Symbol.asyncDispose]: () => endpoint.close(),
+  }
 }
 
 class ManagementEndpoint {
@@ -130,9 +133,7 @@ class ManagementEndpoint {
       services: () => this.#ready(),
     })
     addMonitorRoutes(app, this.#admission, this.#environment.monitors)
-    app.addHook('preClose', async () => {
-      await Promise.all([this.#environment.monitors.close(), this.finish()])
-    })
+    app.addHook('preClose', () => this.close())
   }
 
   /** @throws ManagementError NOT_READY */
@@ -174,10 +175,14 @@ class ManagementEndpoint {
     }
   }
 
-  finish(): Promise<void> {
+  async close(graceMs?: number): Promise<void> {
+    await Promise.all([this.#environment.monitors.close(), this.finish(graceMs)])
+  }
+
+  finish(graceMs = this.#options.drainMs ?? 1_000): Promise<void> {
     this.#finished ??= (async () => {
       this.#running.endAll()
-      await this.#settlements.close(SETTLE_MS)
+      await this.#settlements.close(graceMs)
       await this.audit.close()
     })()
     return this.#finished
@@ -185,7 +190,7 @@ class ManagementEndpoint {
 
   #failed(error: unknown, request?: IncomingMessage): void {
     try {
-      this.#options.failed?.(error, request)
+      this.#options.hooks?.failed?.(error, request)
     } catch {}
   }
 }

@@ -2,8 +2,8 @@ import type { AuditLog } from '@signalbox/management-api'
 import type { OperationDetail, RegistryOperation } from '@signalbox/registry'
 
 /**
- * Audits registered and removed agents, and refusals of the registry. Heartbeats change nothing
- * and are not audited.
+ * Audits registered and removed agents, and refusals of the registry. Heartbeats change nothing and
+ * are not audited.
  */
 export class AgentAudit {
   readonly #log: Pick<AuditLog, 'record'>

@@ -41,6 +41,8 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     audit: { ...config.audit, ...(audit ? { log: audit } : {}) },
     document: { version: VERSION, routes: () => sharedRoutes(config) },
     settleGraceMs: config.settleGraceMs,
-    failed: (error, request) => log.error({ err: error, ...requestFields(request) }, 'management API failed'),
+    hooks: {
+      failed: (error, request) => log.error({ err: error, ...requestFields(request) }, 'management API failed'),
+    },
   })
 }

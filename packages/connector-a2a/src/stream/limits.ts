@@ -20,7 +20,7 @@ export interface StreamLimits {
    * @default 15000
    */
   readonly noCreditMs?: number
-  /** The longest time for which a client may stop reading, in ms. @default 30000 */
+  /** The longest time for which a client may stop reading, in ms; 0 is no limit. @default 30000 */
   readonly slowConsumerMs?: number
 }
 

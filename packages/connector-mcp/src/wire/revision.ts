@@ -1,11 +1,13 @@
-import type { Implementation, InitializeResult } from '@modelcontextprotocol/sdk/types.js'
-
-/** Who this server says it is. */
+/** The server's name and version: the `Implementation` of the MCP specification. Each revision sends the fields that it knows. */
 export interface ServerInfo {
+  /** For programs. */
   readonly name: string
   readonly version: string
+  /** For people. Sent from revision 2025-06-18 on. */
   readonly title?: string
+  /** Sent from revision 2025-11-25 on. */
   readonly description?: string
+  /** Sent from revision 2025-11-25 on. */
   readonly websiteUrl?: string
 }
 
@@ -14,9 +16,18 @@ export interface Revision {
   /** As it stands in `MCP-Protocol-Version`. */
   readonly version: string
   /** The server's name in the form this revision knows. */
-  implementation(info: ServerInfo): Implementation
+  implementation(info: ServerInfo): ServerInfo
   /** Methods that a client calls with an id; without one they are refused (M4). */
   readonly requestMethods: ReadonlySet<string>
+}
+
+/** The `InitializeResult` of the MCP specification, of a server that has tools and nothing else. */
+export interface InitializeResult {
+  readonly protocolVersion: string
+  readonly capabilities: { readonly tools: object }
+  readonly serverInfo: ServerInfo
+  readonly instructions: string
+  readonly _meta: { readonly sessionId: string }
 }
 
 /** The result of `initialize` in all revisions that have it. The session id is for clients that cannot read headers. */
