@@ -24,6 +24,6 @@ export async function healthOf(
   const shared = memoryPercent === 0 ? checks : [...checks, memory]
   if (agents === undefined) return { ok, checks: shared }
   const { current, size } = agents.registry
-  const detail = current ? `${size} agents` : 'waits for the discovery log'
+  const detail = current ? `${size} agents` : 'waiting for the channel _AGENTS_.discovery'
   return { ok, checks: [...shared, { name: 'registry', ok: current, detail }] }
 }

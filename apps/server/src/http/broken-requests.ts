@@ -16,7 +16,7 @@ export function logBrokenRequests(app: FastifyInstance, log: Logger): void {
     if (this.writableFinished) return
     const { req: request } = this
     const at = !request.complete ? 'in its request' : this.headersSent ? 'in its answer' : 'before its answer'
-    log.debug({ method: request.method, path: pathOf(request), at, address: addressOf(request) }, 'client broke off')
+    log.debug({ method: request.method, path: pathOf(request), at, address: addressOf(request) }, 'client disconnected')
   }
   app.addHook('onRequest', (_request, reply, done) => {
     reply.raw.on('close', closed)

@@ -1,7 +1,7 @@
 import type { FastifyServerOptions } from 'fastify'
 
 function refuse(): never {
-  throw new TypeError('routes of this server have no Fastify schemas: connectors check what they are sent')
+  throw new TypeError('routes of this server must not have Fastify schemas; the connectors validate requests')
 }
 
 /**

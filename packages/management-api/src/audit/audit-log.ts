@@ -145,7 +145,7 @@ export class AuditLog {
   #giveUp(entries: number): void {
     if (entries === 0) return
     this.#dropped += entries
-    this.#failed(new Error(`the store did not take ${entries} entries before the end`))
+    this.#failed(new Error(`${entries} entries lost: the store did not accept them before the shutdown`))
   }
 
   #drop(): void {
