@@ -187,7 +187,7 @@ test('S4 - reloads and refusals are in the log', () => {
   tell({ kind: 'policy.refused', file: 'p', problems: ['rule 0: x'] })
   tell({ kind: 'policy.reloaded', file: 'p', rules: 1 })
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { level: 50, msg: 'policy not reloaded: the one before stays in force', problems: ['rule 0: x'] },
+    { level: 50, msg: 'policy not reloaded: the previous policy remains in force', problems: ['rule 0: x'] },
     { level: 30, msg: 'policy reloaded', rules: 1 },
   ])
 })

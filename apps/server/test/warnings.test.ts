@@ -77,7 +77,7 @@ test('S1, S4 - keys and policies that nothing looks at are told of', async () =>
     expect.stringMatching(/^keys for tokens are set/),
   ])
   expect(await warnings({ authorization: { policyFile: file(policyText()) } })).toEqual([
-    expect.stringMatching(/^a policy is set, and authorization is off/),
+    expect.stringMatching(/^a policy is set, but authorization is off/),
   ])
 })
 
