@@ -11,7 +11,7 @@ test('CE-7 - parameters: unknown, repeated, missing, mistyped and out-of-range o
   const { base, post, user } = await openCe()
   const cases: readonly [method: string, route: string, message: string][] = [
     ['POST', 'send/event?channel=c&chanel=d', 'chanel is unknown; it must be one of channel'],
-    ['POST', 'send/event?channel=c&channel=d', 'channel is there more than once; it must be given once: a string'],
+    ['POST', 'send/event?channel=c&channel=d', 'channel is given more than once; it must be given once: a string'],
     ['POST', 'send/event?channel=%FF', '"%FF" is not percent-encoded UTF-8'],
     [
       'POST',

@@ -3,9 +3,9 @@ import { Buffer } from 'node:buffer'
 import { decodeText } from '@signalbox/broker-core'
 import type { Message, StoredEvent, Tags } from '@signalbox/broker-core'
 
-/** Messages as JSON (specification, "Message and channel shapes returned as JSON text by tools"; M10). */
+/** Messages as JSON (specification, "Message and channel shapes returned as JSON text by tools"). */
 
-/** A body as JSON can hold it: text, or base64 where the bytes are not UTF-8 (M10). */
+/** A body in JSON: text, or base64 if the bytes are not UTF-8. */
 export interface BodyText {
   readonly body: string
   readonly body_encoding?: 'base64'
