@@ -37,23 +37,30 @@ import type { Tool } from './tools/tool.ts'
 import { initializeResult } from './wire/revision.ts'
 import { negotiate } from './wire/revisions.ts'
 
-/** The MCP endpoint as a function for node's HTTP server, and for any framework that can hand over request and response. */
+/**
+ * The MCP endpoint as a request listener for Node's HTTP server, or for a framework that gives access to Node's
+ * request and response.
+ */
 export interface McpHandler {
   /**
-   * Takes over one request, whatever its path: routing is the host's. `headers` go into the answer beside its own, such
-   * as CORS headers that somebody set.
+   * Handles one request, on any path: the host routes. `headers` are added to the answer, such as CORS headers of the
+   * host.
    */
   (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** GET streams that are open now. */
+  /** Returns the number of open GET streams. */
   openStreams(): number
   /**
-   * Ends politely: no new calls, waiting receives end with an empty result, streams end, other calls have `graceMs` to
-   * finish, messages that were handed over are settled. Idempotent. @default graceMs 5000
+   * Closes the endpoint in order: rejects new calls, ends waiting receives with an empty result, ends streams, lets
+   * other calls finish within `graceMs`, and settles the messages of written answers. Idempotent.
+   * @param graceMs Time for running calls, in ms. @default 5000
    */
   close(graceMs?: number): Promise<void>
 }
 
-/** Makes the endpoint for `POST`, `GET` and `DELETE /mcp` (M1–M14) over a broker. */
+/**
+ * Returns the endpoint for `POST`, `GET` and `DELETE /mcp` over a broker.
+ * @throws RangeError for an option out of range
+ */
 export function createMcpHandler(broker: Broker, options: McpOptions = {}): McpHandler {
   const endpoint = new McpEndpoint(broker, resolveMcpOptions(options))
   return Object.assign(
@@ -66,7 +73,7 @@ export function createMcpHandler(broker: Broker, options: McpOptions = {}): McpH
   )
 }
 
-/** Names of methods for metrics; anything else is `unknown`, so that callers cannot make up label values. */
+/** Method names for metrics. Others are reported as `unknown`, so that callers cannot create label values. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['initialize', 'ping', 'tools/list', 'tools/call'])
 
 class McpEndpoint {
@@ -75,7 +82,7 @@ class McpEndpoint {
   readonly #options: ResolvedMcpOptions
   readonly #endpoint: Endpoint
   readonly #tools: ReadonlyMap<string, Tool>
-  /** The tools as JSON texts, for `tools/list`. */
+  /** The JSON text of each tool, for `tools/list`. */
   readonly #toolTexts: ReadonlyMap<Tool, string>
   readonly #calls: Calls
   readonly #settlements: Settlements
@@ -164,7 +171,7 @@ class McpEndpoint {
       if (exchange.revision.requestMethods.has(message.method)) {
         throw new JsonRpcError(
           JSON_RPC_CODES.INVALID_REQUEST,
-          `invalid request: ${message.method} needs an id; it was not executed`,
+          `invalid request: ${message.method} must have an id; it was not executed`,
         )
       }
       if (message.method === 'notifications/cancelled') {
@@ -202,12 +209,12 @@ class McpEndpoint {
       default:
         throw new JsonRpcError(
           JSON_RPC_CODES.METHOD_NOT_FOUND,
-          'method not found; this server has initialize, ping, tools/list and tools/call',
+          'method not found; this server supports initialize, ping, tools/list and tools/call',
         )
     }
   }
 
-  /** Tools that the policy lets the caller use on no channel at all are not shown (S4). */
+  /** Lists the tools that the policy allows the caller on at least one channel. */
   #toolList(broker: BrokerHandle): string {
     const shown: string[] = []
     for (const [{ needs }, text] of this.#toolTexts) {
@@ -244,7 +251,7 @@ class McpEndpoint {
     if (request.method === 'DELETE') {
       exchange.empty(200)
     } else if (!exchange.accepted.events) {
-      const text = 'invalid request: GET opens an event stream; Accept must name text/event-stream'
+      const text = 'invalid request: GET opens an event stream; add text/event-stream to the Accept header'
       exchange.fail(new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, text, { status: 406 }))
     } else {
       this.#openStream(exchange, account, identity.expiresAt)
@@ -254,7 +261,7 @@ class McpEndpoint {
   #openStream(exchange: McpExchange, account: string, endsAt: number | undefined): void {
     const { keepAliveMs } = this.#options
     if (!this.streams.hasRoomFor(account)) {
-      const text = `all ${this.streams.limit} streams of this endpoint are open, or half of them are this caller's; close one, or try again later`
+      const text = `this endpoint allows ${this.streams.limit} open streams, and one caller half of them; close one, or try again later`
       exchange.fail(new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text, { status: 503 }))
       return
     }

@@ -8,7 +8,7 @@ import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from
 import type { AgentDirectory } from './agent-directory.ts'
 import type { ServerInfo } from './wire/revision.ts'
 
-/** How one HTTP request ended. */
+/** The outcome of one HTTP request. */
 export type McpOutcome =
   | 'success'
   /** A tool result with `isError`. */
@@ -23,7 +23,7 @@ export type McpOutcome =
   | 'disconnected'
 
 export interface McpRequestEvent {
-  /** The MCP method where it is one of ours; `notification`, `GET`, `DELETE`; otherwise `unknown`. */
+  /** A supported MCP method; `notification`, `GET` or `DELETE`; otherwise `unknown`. */
   readonly method: string
   /** The tool's name, where there is such a tool. */
   readonly tool: string | undefined
@@ -32,10 +32,10 @@ export interface McpRequestEvent {
   readonly seconds: number
 }
 
-/** Called on the messaging path: be quick. What they throw is dropped. */
+/** Callbacks on the message path. They must be quick; their errors are dropped. */
 export interface McpHooks {
   requestFinished?(event: McpRequestEvent): void
-  /** Something failed that no client is told about: a bug, a store that refused a settlement. For the log. */
+  /** Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log. */
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
@@ -50,11 +50,14 @@ export interface McpOptions {
   readonly frontDoor?: FrontDoor
   /** @default 10485760 */
   readonly maxBodyBytes?: number
-  /** Open GET streams; 0 is no limit (M3). @default 1000 */
+  /** The most open GET streams; 0 is no limit. @default 1000 */
   readonly maxStreams?: number
-  /** Seconds that a tool without a timeout or wait of its own may take (M13). @default 60 */
+  /** Time limit of a tool that has no timeout or wait argument, in seconds. @default 60 */
   readonly toolTimeoutSeconds?: number
-  /** Milliseconds between the answer and the settlement of the messages in it (M14). @default 250 */
+  /**
+   * Time between an answer and the settlement of its messages, in ms; 0 settles as soon as the answer is written.
+   * @default 250
+   */
   readonly settleGraceMs?: number
   /** Milliseconds between comments on a stream. @default 30000 */
   readonly keepAliveMs?: number
@@ -62,16 +65,16 @@ export interface McpOptions {
   readonly agents?: AgentDirectory
   /** @default `signalbox` and this package's version */
   readonly serverInfo?: ServerInfo
-  /** What `initialize` tells a model about this server as a whole. */
+  /** A description of the server for a model, in the result of `initialize`. */
   readonly instructions?: string
   readonly hooks?: McpHooks
 }
 
 const INSTRUCTIONS =
-  'Signalbox is a message broker. Queues hold a message until one receiver takes it; events reach whoever listens now; ' +
-  'an events store keeps its events in order for reading again; commands and queries wait for one subscriber to answer. ' +
+  'Signalbox is a message broker. A queue stores each message until one consumer receives it; events reach the subscribers of this moment; ' +
+  'an events store keeps its events in order, for repeated reads; commands and queries wait for the answer of one subscriber. ' +
   'A channel is created by its first use, and the same name may be used in each of the five types. ' +
-  'Use channel_list to see what is there. Channel names that begin with _AGENTS_. belong to the broker.'
+  'Use channel_list to see the existing channels. Channel names that begin with _AGENTS_. belong to the broker.'
 
 export type ResolvedMcpOptions = Required<Omit<McpOptions, 'agents' | 'bindHost' | 'frontDoor'>> &
   Pick<McpOptions, 'agents' | 'bindHost' | 'frontDoor'>

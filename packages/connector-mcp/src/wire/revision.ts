@@ -1,6 +1,6 @@
 import type { Implementation, InitializeResult } from '@modelcontextprotocol/sdk/types.js'
 
-/** Who this server says it is. */
+/** The server's name and version in the result of `initialize`. */
 export interface ServerInfo {
   readonly name: string
   readonly version: string
@@ -9,17 +9,17 @@ export interface ServerInfo {
   readonly websiteUrl?: string
 }
 
-/** What one revision of MCP says differently from the others on the wire. */
+/** The parts of the protocol that differ between revisions of MCP. */
 export interface Revision {
-  /** As it stands in `MCP-Protocol-Version`. */
+  /** The value of `MCP-Protocol-Version`. */
   readonly version: string
-  /** The server's name in the form this revision knows. */
+  /** Returns the server's name in the form of this revision. */
   implementation(info: ServerInfo): Implementation
-  /** Methods that a client calls with an id; without one they are refused (M4). */
+  /** Methods that need an id. Without one they are rejected. */
   readonly requestMethods: ReadonlySet<string>
 }
 
-/** The result of `initialize` in all revisions that have it. The session id is for clients that cannot read headers. */
+/** Returns the result of `initialize`. It has the session id for clients that cannot read headers. */
 export function initializeResult(
   revision: Revision,
   info: ServerInfo,

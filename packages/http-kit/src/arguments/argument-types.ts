@@ -93,7 +93,7 @@ export function seconds(description: string) {
 export function timeoutSeconds(what: string, standard: number) {
   return Type.Optional(
     Type.Integer({
-      description: `How long to wait for ${what}, in seconds, 1 to 3600.`,
+      description: `Time to wait for ${what}, in seconds, 1 to 3600.`,
       minimum: 1,
       maximum: 3600,
       default: standard,
