@@ -21,29 +21,36 @@ import { Flusher } from './sse/flusher.ts'
 import type { SubscriptionInfo } from './sse/subscriptions.ts'
 import { Subscriptions } from './sse/subscriptions.ts'
 
-/** The CloudEvents endpoint as a function for node's HTTP server, and for any framework that can hand over request and response. */
+/**
+ * The CloudEvents endpoint as a request listener for Node's HTTP server, or for a framework that gives access to
+ * Node's request and response.
+ */
 export interface CeHandler {
   /**
-   * Takes over one request; a path that is none of the connector's is answered with 404 in plain text. `headers` go into
-   * the answer beside its own, such as CORS headers that somebody set.
+   * Handles one request. An unknown path is answered with 404 in plain text. `headers` are added to the answer, such
+   * as CORS headers of the host.
    */
   (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** As the function itself, for a host that has found the route already, by its name such as `send/event`. */
+  /**
+   * Handles one request as the function itself does, for a host that has already matched the route, such as
+   * `send/event`.
+   */
   handleRoute(name: string, request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Subscriptions that are open now. */
+  /** Returns the number of open subscriptions. */
   openStreams(): number
-  /** The subscriptions that are open now, one by one. */
+  /** Returns the open subscriptions. */
   subscriptions(): readonly SubscriptionInfo[]
-  /** Commands and queries that subscribers were handed and have not answered. */
+  /** Returns the number of commands and queries that subscribers received and have not answered. */
   pendingRequests(): number
   /**
-   * Ends politely: no new calls, waiting receives end with an empty result, other calls have `graceMs` to finish,
-   * subscriptions end, messages that were handed over are settled. Idempotent. @default graceMs 5000
+   * Closes the endpoint in order: rejects new calls, ends waiting receives with an empty result, lets other calls
+   * finish within `graceMs`, ends subscriptions, and settles the messages of written answers. Idempotent.
+   * @param graceMs Time for running calls, in ms. @default 5000
    */
   close(graceMs?: number): Promise<void>
 }
 
-/** Makes the endpoint for the routes below `/ce` over a broker. */
+/** Returns the endpoint for the routes below `/ce` over a broker. @throws RangeError for an option out of range */
 export function createCeHandler(broker: Broker, options: CeOptions = {}): CeHandler {
   const endpoint = new CeEndpoint(broker, resolveCeOptions(options))
   return Object.assign(
@@ -132,7 +139,7 @@ class CeEndpoint {
     }
     exchange.route = route.name
     if (method !== route.method) {
-      const message = `method not allowed: ${route.name} takes ${route.method}`
+      const message = `method not allowed: ${route.name} accepts ${route.method} only`
       exchange.fail(new CeError('METHOD_NOT_ALLOWED', message), 'error', { Allow: route.method })
       return
     }
@@ -143,7 +150,7 @@ class CeEndpoint {
     )
   }
 
-  /** During shutdown the answers to requests under way are still wanted. */
+  /** Returns `true` for answers to pending requests, which are accepted during shutdown too. */
   #helpsToFinish(route: CeRoute): boolean {
     return route === sendResponse && this.environment.pending.size > 0
   }
@@ -164,7 +171,7 @@ class CeEndpoint {
       }
       const mode = contentMode(request.headers)
       if (mode === 'batch' && route.body !== 'events') {
-        throw unsupported(`${route.name} takes one event at a time, no batch`)
+        throw unsupported(`${route.name} accepts one event at a time, no batch`)
       }
       this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) => {
         try {
@@ -210,7 +217,7 @@ class CeEndpoint {
       .catch((error: unknown) => {
         finish()
         this.#endpoint.fail(exchange, error)
-        // An answer that failed while it was written leaves a client that would wait for the rest.
+        // Without this, a client would wait for the rest of an answer that failed while it was written.
         if (!exchange.response.writableEnded) exchange.response.destroy()
       })
   }
@@ -233,7 +240,9 @@ class CeEndpoint {
       await this.#calls.close(graceMs)
       flusher.flushAll()
       subscriptions.closeAll()
-      pending.endAll({ error: "the subscriber's server shut down before it answered; it may have acted all the same" })
+      pending.endAll({
+        error: "the subscriber's server shut down before it answered; it may have executed the request",
+      })
       await relay?.close().catch((error: unknown) => this.environment.failed(error))
       await this.#settlements.close(1000)
     })()

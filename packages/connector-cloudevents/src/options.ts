@@ -4,7 +4,7 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
-/** How one HTTP request ended. */
+/** The outcome of one HTTP request. */
 export type CeOutcome =
   | 'success'
   /** The call was made and came to nothing: a subscriber's rejection, a receipt that was too late. */
@@ -24,17 +24,17 @@ export interface CeRequestEvent {
   readonly seconds: number
 }
 
-/** Called on the messaging path: be quick. What they throw is dropped. */
+/** Callbacks on the message path. They must be quick; their errors are dropped. */
 export interface CeHooks {
   requestFinished?(event: CeRequestEvent): void
   /** A subscriber of events was too slow and lost so many; called when its loss is known in full. */
   eventsDropped?(count: number): void
-  /** Something failed that no client is told about: a bug, a store that refused a settlement. For the log. */
+  /** Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log. */
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
 export interface CeOptions {
-  /** Where the routes begin. @default '/ce' */
+  /** The path below which the routes are. @default '/ce' */
   readonly path?: string
   /** @default every caller is `anonymous` */
   readonly authenticator?: Authenticator
@@ -54,7 +54,11 @@ export interface CeOptions {
   readonly maxSseIdleSeconds?: number
   /** Milliseconds after the end of a subscriber's stream in which its answers to commands and queries are still taken. @default 30000 */
   readonly answerGraceMs?: number
-  /** Milliseconds between the answer to a destructive receive and the settlement of the messages in it (M14). @default 250 */
+  /**
+   * Time between the answer to a destructive receive and the settlement of its messages, in ms; 0 settles as soon as
+   * the answer is written.
+   * @default 250
+   */
   readonly settleGraceMs?: number
   /** Milliseconds between comments on a subscription. @default 30000 */
   readonly keepAliveMs?: number
