@@ -30,6 +30,7 @@ export const CE_ERRORS = {
   SHUTTING_DOWN: { status: 503, when: 'the server is shutting down' },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>
 
+/** The code of an error of this connector. */
 export type CeErrorCode = keyof typeof CE_ERRORS
 
 /** The HTTP status of each Broker error at this connector. */

@@ -24,6 +24,7 @@ export interface AgentCard {
   readonly [field: string]: unknown
 }
 
+/** A skill in an agent card. */
 export interface AgentSkill {
   readonly id: string
   readonly name: string
@@ -31,6 +32,7 @@ export interface AgentSkill {
   readonly [field: string]: unknown
 }
 
+/** Options of {@link AgentDirectory.request}. */
 export interface AgentRequestOptions {
   /** The caller of the tool. The agent receives it as `X-Broker-Caller-ID`. */
   readonly caller: Caller

@@ -21,7 +21,7 @@ export function jsonHeadersProblem(headers: IncomingMessage['headers']): JsonRpc
   if (encoding !== undefined) {
     return new JsonRpcError(
       JSON_RPC_CODES.INVALID_REQUEST,
-      'invalid request: Content-Encoding is not supported, send the body as it is',
+      'invalid request: Content-Encoding is not supported; send the body without it',
       { status: 415 },
     )
   }

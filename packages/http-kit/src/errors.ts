@@ -1,6 +1,7 @@
 import type { Refusal } from './admission/refusal.ts'
 import { JSON_RPC_CODES } from './json-rpc/codes.ts'
 
+/** Optional parts of a {@link JsonRpcError}. */
 export interface JsonRpcErrorOptions {
   /** Goes to the client as `error.data`. */
   readonly data?: unknown

@@ -1,6 +1,7 @@
 import type { ExceededLimit } from './json-rpc/scan.ts'
 import { jsonTokens, scanJson } from './json-rpc/scan.ts'
 
+/** A parsed JSON object. */
 export type JsonObject = { readonly [key: string]: unknown }
 
 /** Returns `true` if a value parsed from JSON is an object, not an array and not `null`. */
@@ -29,6 +30,7 @@ export const MAX_JSON_KEYS = 100_000
  */
 export const MAX_JSON_PARTS = 500_000
 
+/** Limits of {@link parseJson}. */
 export interface JsonLimits {
   /** Containers within containers. @default 128 */
   readonly maxDepth?: number
@@ -38,6 +40,7 @@ export interface JsonLimits {
   readonly uniqueKeys?: boolean
 }
 
+/** The reason for which {@link parseJson} rejects a text. */
 export interface JsonProblem {
   /** A description of the text that follows "the body is". */
   readonly problem: string

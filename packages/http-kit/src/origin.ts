@@ -1,6 +1,7 @@
 /** `auto`, `*`, or exactly these origins (specification, "Origin validation"). */
 export type TrustedOrigins = 'auto' | '*' | readonly string[]
 
+/** Hosts that `auto` trusts in addition to the local ones. */
 export interface OriginPolicyOptions {
   /** The address that the server binds to. `auto` trusts it. @default none */
   readonly bindHost?: string

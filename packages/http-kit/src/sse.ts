@@ -3,6 +3,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { RequestHold } from './admission/request-hold.ts'
 
+/** Headers of every event stream. */
 export const SSE_HEADERS = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-cache, no-transform',
@@ -14,6 +15,7 @@ export const SSE_HEADERS = {
 /** Interval between keepalive comments, in ms (specification, "Limits"). */
 export const SSE_KEEPALIVE_MS = 30_000
 
+/** One server-sent event. */
 export interface SseEvent {
   /** The `event:` line. Without it, readers use `message`. @default none */
   readonly event?: string
@@ -22,6 +24,7 @@ export interface SseEvent {
   readonly data: string
 }
 
+/** Options of {@link SseStream}. */
 export interface SseOptions {
   /** Headers sent with status 200, in addition to {@link SSE_HEADERS}. */
   readonly headers?: OutgoingHttpHeaders

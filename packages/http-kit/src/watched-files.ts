@@ -13,6 +13,7 @@ const LOOK_MS = 1_000
  */
 const SETTLED_LOOKS = 2
 
+/** Options of {@link watchFiles}. */
 export interface FileWatchOptions<T> {
   /** Builds the value from the texts, in the order of the files. Throws to reject them. */
   parse(texts: readonly string[]): T

@@ -49,7 +49,7 @@ describe('the Authorization header', () => {
   test('S1 - without a header, with two, or with something else in it, nobody is let in', async () => {
     const authenticator = open()
     const bearer = await token(KEY)
-    expect(await refusal(authenticator)).toBe('there is no Authorization header')
+    expect(await refusal(authenticator)).toBe('the request has no Authorization header')
     expect(await refusal(authenticator, `Bearer ${bearer}`, `Bearer ${bearer}`)).toMatch(/several/)
     expect(await refusal(authenticator, `Bearer ${bearer}`, 'Basic x')).toMatch(/several/)
     for (const other of [

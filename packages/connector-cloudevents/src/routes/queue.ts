@@ -104,7 +104,7 @@ function received(deliveries: readonly { readonly message: QueueMessage; readonl
 export const queueAck = defineCeRoute({
   name: 'queue/ack',
   method: 'POST',
-  summary: 'Acknowledges leased messages, which removes them; the answer comes when that is durable.',
+  summary: 'Acknowledges leased messages, which removes them, and answers after that is durable.',
   body: 'ignored',
   query: Type.Object({ receipt: receipts('A receipt from `queue/receive`; repeat it for several.') }, STRICT),
   run: ({ receipt }, { broker }) => settle('acknowledged', receipt, () => broker.queues.ack(receipt)),

@@ -36,7 +36,7 @@ export const sendEvent = defineCeRoute({
 export const sendEventStore = defineCeRoute({
   name: 'send/event-store',
   method: 'POST',
-  summary: 'Appends the event to an events store; the answer comes when it is durable.',
+  summary: 'Appends the event to an events store, and answers after it is durable.',
   body: 'events',
   query: Type.Object({ channel: eventChannel() }, STRICT),
   async run(query, { broker, events }) {
@@ -54,7 +54,7 @@ export const sendEventStore = defineCeRoute({
 export const queueSend = defineCeRoute({
   name: 'queue/send',
   method: 'POST',
-  summary: 'Stores the event in a queue; the answer comes when it is durable.',
+  summary: 'Stores the event in a queue, and answers after it is durable.',
   body: 'events',
   query: Type.Object(
     {

@@ -56,6 +56,7 @@ export interface ObjectSchema {
   readonly additionalProperties?: unknown
 }
 
+/** Hints for clients about the effects of a tool (MCP, "Tool annotations"). */
 export interface ToolAnnotations {
   /** `true` if the tool changes nothing. */
   readonly readOnlyHint: boolean
@@ -73,6 +74,7 @@ export interface ToolNeed {
   readonly patterns: readonly ResourceType[]
 }
 
+/** A tool as the connector calls it. */
 export interface Tool {
   readonly definition: ToolDefinition
   readonly needs: ToolNeed

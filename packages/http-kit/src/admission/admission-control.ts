@@ -12,6 +12,7 @@ export interface LimitEvent {
   readonly account: string
 }
 
+/** Options of {@link AdmissionControl}. */
 export interface AdmissionOptions {
   readonly limits?: {
     readonly caller?: Partial<AdmissionLimits['caller']>

@@ -38,11 +38,13 @@ export interface ProcessLimits {
   readonly memoryPercent: number
 }
 
+/** Limits of a caller and of the process. */
 export interface AdmissionLimits {
   readonly caller: CallerLimits
   readonly process: ProcessLimits
 }
 
+/** The limits that apply without other settings. */
 export const DEFAULT_LIMITS: AdmissionLimits = {
   caller: { requestsPerSecond: 0, requestsInFlight: 1_024, bodyBytes: 67_108_864, streams: 256 },
   process: {

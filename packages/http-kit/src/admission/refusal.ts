@@ -27,8 +27,10 @@ export const LIMIT_NAMES = [
   'memory',
 ] as const
 
+/** One of {@link LIMIT_NAMES}. */
 export type LimitName = (typeof LIMIT_NAMES)[number]
 
+/** Optional parts of a {@link Refusal}. */
 export interface RefusalDetails {
   /** The most bytes that the body may have. */
   readonly maxBodyBytes?: number

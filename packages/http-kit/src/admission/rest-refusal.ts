@@ -21,6 +21,7 @@ const CODES: Readonly<Record<RefusalReason, RestRefusalCode>> = {
   body_too_large: 'BODY_TOO_LARGE',
 }
 
+/** A refusal on a surface that answers with an HTTP status and a code. */
 export interface RestRefusal {
   readonly code: RestRefusalCode
   /** The limit that was reached: its name, or the most bytes of a body. */

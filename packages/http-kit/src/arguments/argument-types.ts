@@ -50,6 +50,7 @@ function notChannel(name: string): string {
   return `a channel name of 1 to ${MAX_CHANNEL_BYTES} bytes without control characters, blanks at its ends, empty parts or wildcards (${channelNameProblem(name)})`
 }
 
+/** The argument `metadata` of a message. */
 export function metadata() {
   return Type.Optional(
     text('Free text that travels with the message, such as the content type of its body.', { default: '' }),
@@ -86,10 +87,12 @@ export function maxMessages(description: string) {
   return Type.Integer({ description, minimum: 1, maximum: 100 })
 }
 
+/** An optional number of seconds, 0 by default. */
 export function seconds(description: string) {
   return Type.Optional(Type.Integer({ description, minimum: 0, maximum: MAX_SECONDS, default: 0 }))
 }
 
+/** An optional timeout, 1 to 3600 seconds. */
 export function timeoutSeconds(what: string, standard: number) {
   return Type.Optional(
     Type.Integer({
@@ -101,6 +104,7 @@ export function timeoutSeconds(what: string, standard: number) {
   )
 }
 
+/** The type of a channel. */
 export function channelType(description: string) {
   return Type.Unsafe<ChannelType>({ type: 'string', enum: [...CHANNEL_TYPES], description })
 }

@@ -31,6 +31,7 @@ export type KeyOptions =
   /** A secret shared with the issuer of the tokens: 32 bytes or more. */
   | { readonly secret: string }
 
+/** Options of {@link bearerAuthenticator}. */
 export interface BearerAuthenticatorOptions {
   readonly keys: KeyOptions
   /**

@@ -13,9 +13,11 @@ const BEARER = /^Bearer +([^\s,]+)$/i
  */
 export function authorizationHeader({ headers, rawHeaders }: AuthenticationRequest): string {
   const { authorization } = headers
-  if (authorization === undefined) throw new AuthenticationError('there is no Authorization header')
-  if (count(rawHeaders, 'authorization') > 1) throw new AuthenticationError('there are several Authorization headers')
-  if (authorization.length > MAX_LENGTH) throw new AuthenticationError('the Authorization header is too long')
+  if (authorization === undefined) throw new AuthenticationError('the request has no Authorization header')
+  if (count(rawHeaders, 'authorization') > 1)
+    throw new AuthenticationError('the request has several Authorization headers; send one')
+  if (authorization.length > MAX_LENGTH)
+    throw new AuthenticationError(`the Authorization header is longer than ${MAX_LENGTH} characters`)
   return authorization
 }
 

@@ -3,6 +3,7 @@ import { jose } from './jose.ts'
 import { parseKeySet } from './key-set.ts'
 import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
 
+/** Times of a key set behind a URL. */
 export interface KeyUrlTimes {
   /**
    * Age after which the keys are fetched again while the current ones stay in use, in ms. After twice this age,

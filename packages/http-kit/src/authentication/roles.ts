@@ -3,6 +3,7 @@ import type { Caller } from '@signalbox/broker-core'
 /** The roles of operators, in rising order. Each role includes those before it. */
 export const ROLES = ['ReadOnly', 'ReadWrite', 'Admin'] as const
 
+/** One of {@link ROLES}. */
 export type Role = (typeof ROLES)[number]
 
 /** Returns `true` if the name is one of {@link ROLES}, in the same letter case. */

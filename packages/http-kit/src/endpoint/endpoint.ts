@@ -31,6 +31,7 @@ export interface FrontDoor {
   readonly stalledReaderMs?: number
 }
 
+/** Options of {@link Endpoint}. */
 export interface EndpointOptions {
   readonly authenticator: Authenticator
   readonly trustedOrigins: TrustedOrigins

@@ -10,6 +10,7 @@ import { originPolicy } from '../origin.ts'
 /** Host names without ports. `auto` allows the local names and IP addresses, `*` allows any host. */
 export type AllowedHosts = readonly string[]
 
+/** Options of {@link WebPolicy}. */
 export interface WebPolicyOptions {
   readonly trustedOrigins: TrustedOrigins
   /** The address that the server binds to. `auto` trusts it. */

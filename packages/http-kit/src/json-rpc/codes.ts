@@ -26,4 +26,5 @@ export const JSON_RPC_CODES = {
   FORBIDDEN: -32011,
 } as const
 
+/** One of {@link JSON_RPC_CODES}. */
 export type JsonRpcCode = (typeof JSON_RPC_CODES)[keyof typeof JSON_RPC_CODES]

@@ -9,6 +9,7 @@ import { isIdText } from './id.ts'
 import type { MemberSink, ScanLimits } from './scan.ts'
 import { scanJson } from './scan.ts'
 
+/** A message with a method and an id. */
 export interface JsonRpcRequest {
   readonly kind: 'request'
   /** The id's source text. It is copied into the answer, so that a large number is echoed exactly. */
@@ -19,6 +20,7 @@ export interface JsonRpcRequest {
   readonly paramsText: string | undefined
 }
 
+/** A message with a method and without an id. */
 export interface JsonRpcNotification {
   readonly kind: 'notification'
   readonly method: string
@@ -26,6 +28,7 @@ export interface JsonRpcNotification {
   readonly paramsText: string | undefined
 }
 
+/** A message with a result or an error. */
 export interface JsonRpcResponse {
   readonly kind: 'response'
   /** The id's source text; `null` is allowed in a response that carries an error. */
@@ -35,8 +38,10 @@ export interface JsonRpcResponse {
   readonly errorText: string | undefined
 }
 
+/** A valid JSON-RPC 2.0 message. */
 export type JsonRpcMessage = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse
 
+/** Limits of {@link parseJsonRpc}. */
 export interface JsonRpcLimits {
   /** Containers within containers. @default 128 */
   readonly maxDepth?: number

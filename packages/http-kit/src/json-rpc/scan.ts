@@ -6,6 +6,7 @@ export interface MemberSink {
   member(key: string, start: number, end: number): void
 }
 
+/** Limits of {@link scanJson}. */
 export interface ScanLimits {
   /** Containers within containers; the outermost counts. */
   readonly maxDepth: number
