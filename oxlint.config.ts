@@ -11,7 +11,12 @@ const boundaries = BOUNDARIES.filter(({ private: isPrivate }) => !isPrivate).map
       {
         patterns: [
           {
-            group: ['@signalbox/*', '@signalbox/*/*', 'signalbox', ...imports.map((name) => `!${name}`)],
+            group: [
+              '@signalbox/*',
+              '@signalbox/*/*',
+              'signalbox',
+              ...entriesFor(folder, imports).map((name) => `!${name}`),
+            ],
             message: `${folder} may import ${allowed(imports, all)} (docs/architecture.md)`,
           },
           { group: ['**/../packages/**', '**/../apps/**'], message: 'import a package by its name' },
@@ -20,6 +25,12 @@ const boundaries = BOUNDARIES.filter(({ private: isPrivate }) => !isPrivate).map
     ] satisfies ['error', object],
   },
 }))
+
+/** Only engines import the Engine port. The entries `internal` and `settings` are for every package that may import theirs. */
+function entriesFor(folder: string, imports: readonly string[]): readonly string[] {
+  const shared = imports.flatMap((name) => [name, `${name}/internal`, `${name}/settings`])
+  return folder.startsWith('packages/engine-') ? [...shared, '@signalbox/broker-core/engine'] : shared
+}
 
 function allowed(imports: readonly string[], all: boolean): string {
   if (all) return 'every published package'

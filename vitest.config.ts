@@ -15,13 +15,11 @@ const conditions = ['@signalbox/source']
 /** The cluster engine's tests run on the installed nats-server; those of what servers offer on the newest too where that was fetched (`npm run cluster -- fetch-server`). */
 const newest = `${import.meta.dirname}/.nats-server/usr/sbin/nats-server`
 
-/** Each file of these in a process of its own: they look at memory, timers and handlers of the process, or change its clock. */
-const ISOLATED = new Set([
-  '@signalbox/connector-a2a',
-  '@signalbox/connector-cloudevents',
-  '@signalbox/connector-mcp',
-  '@signalbox/engine-nats',
-])
+/**
+ * Packages whose test files share worker processes: they open no server, and leave nothing in the process. Where files share the
+ * connections of `fetch` and the timers of servers, they fail on a busy machine.
+ */
+const SHARED = new Set(['@signalbox/broker-core'])
 
 /** One for each package, with the files that the glob finds in it. */
 function packageProjects(include: string): TestProjectInlineConfiguration[] {
@@ -30,7 +28,7 @@ function packageProjects(include: string): TestProjectInlineConfiguration[] {
     const { name } = JSON.parse(readFileSync(manifest, 'utf8')) as { name: string }
     return {
       extends: true,
-      test: { name, root: dirname(manifest), include: [include], isolate: ISOLATED.has(name) },
+      test: { name, root: dirname(manifest), include: [include], isolate: !SHARED.has(name) },
     }
   })
 }
@@ -78,4 +76,14 @@ export function tier(include: string, options: ViteUserConfig['test'] = {}): Vit
 
 const EACH = 'test/**/*.test.ts'
 
-export default defineConfig(tier(EACH, { projects: [...packageProjects(EACH), ...onNewest()] }))
+export default defineConfig(
+  tier(EACH, {
+    projects: [...packageProjects(EACH), ...onNewest()],
+    coverage: {
+      provider: 'v8',
+      include: ['packages/*/src/**/*.ts', 'apps/server/src/**/*.ts'],
+      // What only child processes run counts as not covered: the writer thread, the command line, servers of their own.
+      reporter: ['text-summary', 'json-summary'],
+    },
+  }),
+)

@@ -3,8 +3,8 @@ import { defineConfig } from 'vitest/config'
 import { tier } from './vitest.config.ts'
 
 /**
- * Long runs of what `npm test` shows in short, one file after the other. `npm run test:stress` sets `STRESS_MS`: how long a file runs
- * that has no end of its own.
+ * Long runs of what `npm test` shows in short, one file after the other. `npm run test:stress` sets `STRESS_MS`: the time that a file
+ * without a fixed length runs.
  */
 export default defineConfig(
   tier('test/**/*.stress.ts', {

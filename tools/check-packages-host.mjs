@@ -1,17 +1,16 @@
 // Runs in an empty folder outside the workspace (see check-packages.mjs): a host with an engine of its own, so that no storage package is needed.
-import assert from 'node:assert/strict'
+// It serves until its standard input ends, then prints what was published.
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-import { Client } from '@modelcontextprotocol/sdk/client/index.js'
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { createBroker } from '@signalbox/broker-core'
-import { createMcpHandler } from '@signalbox/connector-mcp'
+import { mcpConnector } from '@signalbox/connector-mcp'
 
 const published = []
 const engine = {
   name: 'own',
   limits: { maxMessageBytes: 1_000_000, maxChannels: 10 },
-  topics: {
+  events: {
     publish: (channel, message) => {
       published.push({ channel, body: new TextDecoder().decode(message.body) })
       return Promise.resolve()
@@ -19,18 +18,11 @@ const engine = {
   },
 }
 
-const handler = createMcpHandler(createBroker(engine).broker)
-const server = createServer((request, response) => handler(request, response))
-await new Promise((listening) => server.listen(0, '127.0.0.1', listening))
-
-const client = new Client({ name: 'packages-check', version: '1.0.0' })
-await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${server.address().port}/mcp`)))
-const { tools } = await client.listTools()
-assert.equal(tools.length, 11)
-const result = await client.callTool({ name: 'events_publish', arguments: { channel: 'greetings', body: 'hello' } })
-assert.equal(result.isError, false)
-assert.deepEqual(published, [{ channel: 'greetings', body: 'hello' }])
-await client.close()
-await handler.close()
+await using connector = mcpConnector(createBroker(engine).broker)
+const server = createServer((request, response) => connector.handler(request, response)).listen(0, '127.0.0.1')
+await once(server, 'listening')
+console.log(server.address().port)
+await once(process.stdin.resume(), 'end')
+await connector.close()
 server.close()
-console.log(`packages: connector-mcp installed elsewhere lists ${tools.length} tools and publishes an event`)
+console.log(JSON.stringify(published))

@@ -1,7 +1,8 @@
 // What a user of npm gets must work: every published package is packed, linted, and held against its budgets, and connector-mcp is installed from its
-// tarball in an empty folder outside the workspace, where a host of its own answers the official MCP client. Nothing in that folder may be native code.
-// With --write-budgets the sizes measured now become the budgets.
-import { execFileSync } from 'node:child_process'
+// tarball in an empty folder outside the workspace, where a host of its own answers the workspace's official MCP client. Neither native code nor the MCP
+// SDK may be in that folder. With --write-budgets the sizes measured now become the budgets.
+import assert from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
 import {
   cpSync,
   globSync,
@@ -15,7 +16,10 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
 
+import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { formatMessage } from 'publint/utils'
 import { publint } from 'publint'
 
@@ -39,6 +43,29 @@ function pack(packageFolder) {
     .filter((path) => /(^|\/)(test|out-tsc)\/|\.tsbuildinfo$|\.test\./.test(path))
   if (stray.length > 0) throw new Error(`${packageFolder} packs files that nobody needs: ${stray.join(', ')}`)
   return join(folder, filename)
+}
+
+/** Calls the host in a folder with the official client, and returns how many tools it has. */
+async function callHost(host) {
+  const child = spawn(process.execPath, ['host.mjs'], {
+    cwd: host,
+    stdio: ['pipe', 'pipe', 'inherit'],
+    timeout: 60_000,
+  })
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const { value: port } = await lines.next()
+  assert.ok(port, 'the host did not start')
+  const client = new Client({ name: 'packages-check', version: '1.0.0' })
+  await client.connect(new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${port}/mcp`)))
+  const { tools } = await client.listTools()
+  assert.equal(tools.length, 11)
+  const result = await client.callTool({ name: 'events_publish', arguments: { channel: 'greetings', body: 'hello' } })
+  assert.equal(result.isError, false)
+  await client.close()
+  child.stdin.end()
+  const { value: published } = await lines.next()
+  assert.deepEqual(JSON.parse(published), [{ channel: 'greetings', body: 'hello' }])
+  return tools.length
 }
 
 try {
@@ -68,8 +95,13 @@ try {
     String(path).endsWith('.node'),
   )
   if (native.length > 0) throw new Error(`connector-mcp brings native code: ${native.join(', ')}`)
+  const sdk = readdirSync(join(host, 'node_modules')).filter((name) => name === '@modelcontextprotocol')
+  if (sdk.length > 0) throw new Error('connector-mcp brings the MCP SDK')
   cpSync(join(root, 'tools/check-packages-host.mjs'), join(host, 'host.mjs'))
-  process.stdout.write(execFileSync(process.execPath, ['host.mjs'], { cwd: host, encoding: 'utf8', timeout: 60_000 }))
+  const tools = await callHost(host)
+  console.log(
+    `packages: connector-mcp installed elsewhere, without the MCP SDK, lists ${tools} tools and publishes an event`,
+  )
 
   const installed = join(folder, 'server')
   mkdirSync(installed)

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 
 import { createBroker } from '@signalbox/broker-core'
-import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
+import { ceConnector } from '@signalbox/connector-cloudevents'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { fastify } from 'fastify'
 
@@ -14,7 +14,7 @@ const { broker } = createBroker(engine)
 const app = fastify({ forceCloseConnections: true })
 const page = await readFile(new URL('page.html', import.meta.url), 'utf8')
 app.get('/', (_request, reply) => reply.type('text/html').send(page))
-await app.register(cloudeventsConnector(broker))
+await app.register(ceConnector(broker).plugin)
 app.addHook('onClose', () => engine.close())
 
 console.log(`listening on ${await app.listen({ host: '127.0.0.1', port: Number(PORT) })}`)

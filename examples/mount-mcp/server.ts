@@ -14,7 +14,7 @@ await broker.as(ANONYMOUS).queries.subscribe('clock', {}, () => ({ body: encodeT
 // Clients keep spare connections open; without this they would hold up the end for half a minute.
 const app = fastify({ forceCloseConnections: true })
 app.get('/', () => ({ hello: 'this route is mine, the tools are at /mcp' }))
-await app.register(mcpConnector(broker))
+await app.register(mcpConnector(broker).plugin)
 app.addHook('onClose', () => engine.close())
 
 console.log(`listening on ${await app.listen({ host: '127.0.0.1', port: Number(PORT) })}`)

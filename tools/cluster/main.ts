@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
 import { NATS_SERVER, natsServerVersion } from '@signalbox/engine-nats/testing'
 
 import { exitOnSignals } from '../harness/signals.ts'

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 import type { JetStreamManager } from '@nats-io/jetstream'
 import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager, RetentionPolicy, StorageType } from '@nats-io/jetstream'
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
 import { NatsCluster } from '@signalbox/engine-nats/testing'
 import type { NatsServer } from '@signalbox/engine-nats/testing'
 import type { NatsConnection } from '@nats-io/transport-node'

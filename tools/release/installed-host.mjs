@@ -5,12 +5,12 @@ import { createServer } from 'node:http'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { createBroker } from '@signalbox/broker-core'
-import { createMcpHandler } from '@signalbox/connector-mcp'
+import { mcpConnector } from '@signalbox/connector-mcp'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 
 const engine = await openEmbeddedEngine({ path: './data' })
-const handler = createMcpHandler(createBroker(engine).broker)
-const server = createServer((request, response) => handler(request, response))
+const connector = mcpConnector(createBroker(engine).broker)
+const server = createServer(connector.handler)
 await new Promise((listening) => server.listen(0, '127.0.0.1', listening))
 
 const client = new Client({ name: 'release-rehearsal', version: '1.0.0' })
@@ -21,7 +21,7 @@ const { structuredContent } = await client.callTool({
   arguments: { channel: 'greetings', max_messages: 1 },
 })
 await client.close()
-await handler.close()
+await connector.close()
 server.close()
 await engine.close()
 console.log(structuredContent.messages[0].body)

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process'
 /** A program outside npm that the tests of some requirements run, and without which they are skipped. */
 export type Need = 'nats-server'
 
-/** Where `@signalbox/engine-nats/testing` looks. The end of a run cannot import that: the package may not be built. */
+/** The places where `@signalbox/engine-nats/testing` looks. The end of a run cannot import it: the package may not be built. */
 const NATS_SERVERS = ['nats-server', '/usr/sbin/nats-server', '/usr/local/bin/nats-server']
 
 /** Returns the needs that this machine does not meet. */

@@ -13,8 +13,8 @@ const SOURCE = new URL('../src/', import.meta.url)
 /** Runs a piece of code that has a `log` and an `announcer`, and resolves with what it wrote to standard output. */
 async function outputOf(format: string, code: string): Promise<string> {
   const prelude = `
-    import { createAnnouncer, createLogger } from '${new URL('log.ts', SOURCE).href}'
-    import { crashOnUnhandledErrors } from '${new URL('lifecycle.ts', SOURCE).href}'
+    import { createAnnouncer, createLogger } from '${new URL('logging/logger.ts', SOURCE).href}'
+    import { crashOnUnhandledErrors } from '${new URL('lifecycle/signals.ts', SOURCE).href}'
     const log = await createLogger({ level: 'info', format: '${format}' })
     const announcer = createAnnouncer()
     crashOnUnhandledErrors(announcer)

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import type { QueueSend, Reply } from '@signalbox/broker-core'
+import type { Reply } from '@signalbox/broker-core'
+import type { QueueSend } from '@signalbox/broker-core/engine'
 import { encodeText } from '@signalbox/broker-core'
 import type { NatsEngineProblem, NatsEngine } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'

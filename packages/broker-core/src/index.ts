@@ -1,17 +1,20 @@
+/**
+ * The public surface for programs that use a Broker, and for connectors that offer it over a protocol. Engines have an entry of their own,
+ * `@signalbox/broker-core/engine`; their tests have `@signalbox/broker-core/testing`.
+ */
 export { Authorization } from './authorization/authorization.ts'
+export type { Grant } from './authorization/authorization.ts'
 export { PolicyError } from './authorization/errors.ts'
-export { parsePolicy, parsePolicySteps } from './authorization/parse-policy.ts'
-export type { Decision, Policy, PolicyRule } from './authorization/policy.ts'
+export { parsePolicy } from './authorization/parse-policy.ts'
+export type { Decision, Effect, Policy, PolicyRule } from './authorization/policy.ts'
 export { POLICY_ACTIONS, RESOURCE_TYPES } from './authorization/vocabulary.ts'
 export type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
 export { Broker, BrokerHandle, createBroker } from './broker.ts'
 export type { BrokerOptions, CreatedBroker } from './broker.ts'
 export { ANONYMOUS } from './caller.ts'
-export type { CallerLimitName, LimitsOfCaller } from './caller-limits.ts'
 export type { Caller } from './caller.ts'
+export type { CallerLimitName, LimitsOfCaller } from './caller-limits.ts'
 export {
-  assertChannelName,
-  assertSubscriptionPattern,
   CHANNEL_TYPES,
   channelNameProblem,
   isReservedChannel,
@@ -20,9 +23,25 @@ export {
   subscriptionPatternProblem,
 } from './channel.ts'
 export type { ChannelType } from './channel.ts'
-export { channelListMatcher, channelMatcher, isWildcardPattern } from './channel-pattern.ts'
-export type * from './engine.ts'
-export { BROKER_ERRORS, BrokerError, isBrokerError, messageOf, unavailable } from './errors.ts'
+export type {
+  AppendResult,
+  ChannelName,
+  ChannelOptions,
+  ChannelState,
+  Engine,
+  EngineHealth,
+  EngineLimits,
+  EngineStats,
+  EventsStoreStart,
+  ReadOptions,
+  RequestOptions,
+  RequestType,
+  SendResult,
+  SettleResult,
+  SubscribeOptions,
+  Subscription,
+} from './engine.ts'
+export { BROKER_ERRORS, BrokerError, isBrokerError } from './errors.ts'
 export type { BrokerErrorCode } from './errors.ts'
 export { ACTIVE_MS } from './handle/channels.ts'
 export type { ChannelFilter, ChannelInfo, ChannelPage, ChannelPageInput, Channels } from './handle/channels.ts'
@@ -32,22 +51,22 @@ export { DEFAULT_LEASE_MS } from './handle/queues.ts'
 export type { QueueReceiveInput, Queues, QueueSendInput } from './handle/queues.ts'
 export type { ReplyInput, Requests } from './handle/requests.ts'
 export { decodeText, encodeText } from './message.ts'
-export type * from './message.ts'
-export { messageSize } from './message-size.ts'
-export { NumberMap } from './number-map.ts'
+export type {
+  Message,
+  MessageInput,
+  OutgoingMessage,
+  QueueDelivery,
+  QueueMessage,
+  Reply,
+  RequestMessage,
+  StoredEvent,
+  Tags,
+} from './message.ts'
 export type { Action, BrokerObserver } from './observer.ts'
-export { OpenSubscription } from './open-subscription.ts'
-export { OrderedSet } from './ordered-set.ts'
-export type { Entry } from './ordered-set.ts'
-export { PatternIndex } from './pattern-index.ts'
-export { codePoint, controlCharacterIn, shownText } from './shown-text.ts'
-export { MAX_SMALL_FILE_BYTES, readSmallFile, readSmallFileSync, versionOfFile } from './small-file.ts'
-export type { SmallFile } from './small-file.ts'
-export { compileCesql } from './routing/cesql/cesql.ts'
-export type { CesqlExpression, CesqlResult } from './routing/cesql/cesql.ts'
-export { CesqlParseError, RoutingTableError } from './routing/errors.ts'
+export { RoutingTableError } from './routing/errors.ts'
 export type { RoutedCopy, RoutingFailure, RoutingFailureReason, RoutingPlace } from './routing/report.ts'
 export { MAX_COPIES, MAX_HOPS } from './routing/route.ts'
 export { Routing } from './routing/routing.ts'
-export { parseRoutingTable, parseRoutingTableSteps } from './routing/routing-table.ts'
+export { parseRoutingTable } from './routing/routing-table.ts'
 export type { RoutingTable } from './routing/routing-table.ts'
+export type { RoutableType, RoutingRule, RoutingTarget } from './routing/rule.ts'

@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 
 /** The most bytes of a file with settings, keys or certificates: ten thousand rules of a policy fit in it. */
-export const MAX_SMALL_FILE_BYTES = 4_194_304
+const MAX_SMALL_FILE_BYTES = 4_194_304
 
 /** Opening a FIFO without O_NONBLOCK, which Windows does not have, waits for a writer. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import { CesqlParseError, compileCesql } from '@signalbox/broker-core'
+import { CesqlParseError, compileCesql } from '@signalbox/broker-core/internal'
 
 import { run } from './cesql-run.ts'
 

@@ -1,8 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import type { CesqlExpression } from '@signalbox/broker-core'
-import { CesqlParseError, compileCesql } from '@signalbox/broker-core'
+import type { CesqlExpression } from '@signalbox/broker-core/internal'
+import { CesqlParseError, compileCesql } from '@signalbox/broker-core/internal'
 
 import { run } from './cesql-run.ts'
 

@@ -1,4 +1,4 @@
-import { compileCesql } from '@signalbox/broker-core'
+import { compileCesql } from '@signalbox/broker-core/internal'
 
 export type Value = string | number | boolean
 

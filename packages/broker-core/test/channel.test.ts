@@ -1,13 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import {
-  channelListMatcher,
-  channelMatcher,
-  PatternIndex,
-  channelNameProblem,
-  subscriptionPatternProblem,
-} from '@signalbox/broker-core'
+import { channelNameProblem, subscriptionPatternProblem } from '@signalbox/broker-core'
+import { PatternIndex } from '@signalbox/broker-core/engine'
+import { channelListMatcher, channelMatcher } from '@signalbox/broker-core/internal'
 
 describe('channel names', () => {
   test.each([

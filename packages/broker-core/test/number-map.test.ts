@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import * as fc from 'fast-check'
 import { test } from 'vitest'
 
-import { NumberMap } from '../src/index.ts'
+import { NumberMap } from '../src/entries/internal.ts'
 
 /** Few enough that they meet again, and large ones that fall on the same places. */
 const key = fc.oneof(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'vitest'
 
-import { OrderedSet } from '../src/index.ts'
+import { OrderedSet } from '../src/entries/internal.ts'
 
 test('ordered set - members keep the order of their addition when others are removed', () => {
   const set = new OrderedSet<string>()

@@ -2,14 +2,8 @@ import * as fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
 
 import type { Policy } from '@signalbox/broker-core'
-import {
-  Authorization,
-  channelMatcher,
-  parsePolicy,
-  POLICY_ACTIONS,
-  RESOURCE_TYPES,
-  PolicyError,
-} from '@signalbox/broker-core'
+import { Authorization, parsePolicy, POLICY_ACTIONS, RESOURCE_TYPES, PolicyError } from '@signalbox/broker-core'
+import { channelMatcher } from '@signalbox/broker-core/internal'
 
 const ANYTHING = { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }
 

@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs'
 
 import { expect, test } from 'vitest'
 
-import { compileCesql, parseRoutingTable } from '@signalbox/broker-core'
+import { parseRoutingTable } from '@signalbox/broker-core'
+import { compileCesql } from '@signalbox/broker-core/internal'
 
 const page = readFileSync(new URL('../../../docs/guides/routing.md', import.meta.url), 'utf8')
 

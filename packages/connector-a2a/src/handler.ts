@@ -24,14 +24,13 @@ import { assertAgentId, assertHops, Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'
 import { streamRequest } from './gateway/stream-request.ts'
 import { readTimeoutMs } from './gateway/timeout.ts'
-import type { A2aOptions, A2aRequestEvent, ResolvedA2aOptions } from './options.ts'
-import { resolveA2aOptions } from './options.ts'
+import type { A2aRequestEvent, ResolvedA2aOptions } from './options.ts'
 import type { StreamLimits } from './stream/index.ts'
 import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
 
-/** Dependencies of the gateway. */
+/** What the gateway works with. */
 export interface A2aDependencies {
   readonly broker: Broker
   /** The handle for the broker's own channels. */
@@ -40,60 +39,11 @@ export interface A2aDependencies {
   readonly requests: AgentRequests
 }
 
-/** The gateway for node's HTTP server, and for any framework that can hand over request and response. */
-export interface A2aHandler {
-  /**
-   * Takes over a request to `/a2a/…` or to the platform's card, told by its URL; any other path is answered with 404 in
-   * plain text. `headers` go into the answer beside its own, such as CORS headers that somebody set.
-   */
-  (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** As the function itself, for a host that routes: `path` is what follows `/a2a/`, decoded. */
-  handlePath(path: string, request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** The platform's card. */
-  handlePlatformCard(request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Calls and streams that are under way for an agent from this node (R9). */
-  inFlight(agentId: string): number
-  /** Streams that are open to clients of this node. */
-  activeStreams(): number
-  /**
-   * Ends politely: no new requests, streams end, calls have `graceMs` to finish, then agents are no longer served from
-   * here. Idempotent. @default graceMs 5000
-   */
-  close(graceMs?: number): Promise<void>
-}
-
-/**
- * Makes the agent gateway (A1–A14), and begins to serve every registered agent.
- * @throws RangeError for an option that is out of range
- */
-export function createA2aHandler(dependencies: A2aDependencies, options: A2aOptions = {}): A2aHandler {
-  const endpoint = new A2aEndpoint(
-    dependencies,
-    resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes),
-  )
-  return Object.assign(
-    (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
-      endpoint.handle(request, response, headers),
-    {
-      handlePath: (
-        path: string,
-        request: IncomingMessage,
-        response: ServerResponse,
-        headers?: OutgoingHttpHeaders,
-      ): void => endpoint.handlePath(path, request, response, headers),
-      handlePlatformCard: (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
-        endpoint.platformCard(request, response, headers),
-      inFlight: (agentId: string) => endpoint.subscribers.inFlight(agentId),
-      activeStreams: () => endpoint.gateway.activeStreams,
-      close: (graceMs?: number) => endpoint.close(graceMs),
-    },
-  )
-}
-
 const BASE = '/a2a'
 const STREAM = '/stream'
 
-class A2aEndpoint {
+/** The agent gateway (A1–A14). From the moment it is made it serves every registered agent. */
+export class A2aEndpoint {
   readonly gateway: Gateway
   readonly subscribers: VirtualSubscribers
   readonly cards: Cards
@@ -298,7 +248,7 @@ class A2aEndpoint {
     }
   }
 
-  close(graceMs = 5000): Promise<void> {
+  close(graceMs: number): Promise<void> {
     this.#endpoint.close()
     this.#closed ??= (async () => {
       const deadline = performance.now() + graceMs

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 
 import { readFileSync } from 'node:fs'
 
-import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
+import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 import { AgentAddressPolicy } from '@signalbox/registry'
 
@@ -37,22 +37,12 @@ export interface Platform {
   readonly description: string
 }
 
-export interface A2aOptions {
-  /** @default every caller is `anonymous` */
-  readonly authenticator?: Authenticator
-  /** @default auto (specification, "Origin validation") */
-  readonly trustedOrigins?: TrustedOrigins
-  /** The address the server binds to, which `auto` trusts. @default none */
-  readonly bindHost?: string
-  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between connectors. @default the default limits, for this connector alone */
-  readonly frontDoor?: FrontDoor
-  /** @default 10485760 */
-  readonly maxBodyBytes?: number
-  /** The largest response of an agent, in bytes; never more than one message of the engine holds. @default 10485760 */
+export interface A2aConnectorOptions extends ConnectorOptions {
+  /** The largest response of an agent, in bytes; at least 1, and never more than one message of the engine holds. @default 10485760 */
   readonly agentMaxResponseBytes?: number
-  /** Calls and streams under way for one agent, on this node (R9). @default 100 */
+  /** The most calls and streams under way for one agent, on this node; at least 1 (R9). @default 100 */
   readonly agentMaxConcurrency?: number
-  /** Do not verify the certificates of agents; for development only. @default false */
+  /** Whether certificates of agents are accepted unverified; for development only. @default false */
   readonly agentTlsSkipVerify?: boolean
   /** Certificates to trust in place of the system's, PEM. @default the system's */
   readonly agentCa?: string | readonly string[]
@@ -62,24 +52,26 @@ export interface A2aOptions {
   readonly addressPolicy?: AgentAddressPolicy
   /** Seconds without an event of the agent's after which a stream ends; 0 is never. @default 300 */
   readonly maxSseIdleSeconds?: number
-  /** Milliseconds between comments on a stream. @default 30000 */
+  /** Milliseconds between comments on a stream; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
-  /** How streams flow (A11); `maxEventBytes` is `agentMaxResponseBytes`. */
+  /** How streams flow (A11); `maxEventBytes` is `agentMaxResponseBytes`. @default the defaults of {@link StreamLimits} */
   readonly streamLimits?: Omit<StreamLimits, 'maxEventBytes'>
-  /** Bytes that all relayed streams of the node together may hold on their way. @default 67108864 */
+  /** Bytes that all relayed streams of the node together may hold on their way; at least 1. @default 67108864 */
   readonly streamBudgetBytes?: number
-  /** @default `signalbox` and this package's version */
+  /** The card at `/.well-known/agent-card.json`. @default `signalbox` and this package's version */
   readonly platform?: Partial<Platform>
+  /** Where metrics and logs hear of requests and failures. @default none */
   readonly hooks?: A2aHooks
 }
 
-type Defaulted = Omit<A2aOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'platform'>
+/** Options of the Fastify plugin alone, and those that have no default or another type when resolved. */
+type Unresolved = 'drainMs' | 'runHostHooks' | 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'platform'
 
-export type ResolvedA2aOptions = Required<Defaulted> &
-  Pick<A2aOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor'> & { readonly platform: Platform }
+export type ResolvedA2aOptions = Required<Omit<A2aConnectorOptions, Unresolved>> &
+  Pick<A2aConnectorOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor'> & { readonly platform: Platform }
 
 /** @throws RangeError for a number that is out of range */
-export function resolveA2aOptions(options: A2aOptions, maxMessageBytes: number): ResolvedA2aOptions {
+export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes: number): ResolvedA2aOptions {
   const resolved: ResolvedA2aOptions = {
     ...options,
     authenticator: options.authenticator ?? anonymousAuthenticator,

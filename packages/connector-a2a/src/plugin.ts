@@ -1,24 +1,20 @@
-import { addUnreadRoutes, takeOver } from '@signalbox/http-kit'
-import type { ServeUnread } from '@signalbox/http-kit'
-import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
+import type { Connector, NodeHandler } from '@signalbox/http-kit'
+import { createConnector, takeOver } from '@signalbox/http-kit'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 
 import { CARD_PATH } from './cards.ts'
-import type { A2aHandler, A2aDependencies } from './handler.ts'
-import { createA2aHandler } from './handler.ts'
-import type { A2aOptions } from './options.ts'
+import type { A2aDependencies } from './handler.ts'
+import { A2aEndpoint } from './handler.ts'
+import type { A2aConnectorOptions } from './options.ts'
+import { resolveA2aOptions } from './options.ts'
 
-export interface A2aConnectorOptions extends A2aOptions {
-  /** Milliseconds that calls have to finish when the server closes. @default 5000 */
-  readonly drainMs?: number
-  /**
-   * Run the preValidation and preHandler hooks of the host on these routes. Without them a request is taken over
-   * right after the onRequest and preParsing hooks. @default true
-   */
-  readonly runHostHooks?: boolean
+/** The agent gateway: `/a2a/*` and the platform's card. */
+export interface A2aConnector extends Connector {
+  /** Calls and streams that are under way for an agent from this node (R9). */
+  inFlight(agentId: string): number
+  /** Streams that are open to clients of this node. */
+  openStreams(): number
 }
-
-/** A Fastify plugin; `handler` is what it runs on, for gauges and for an end before Fastify's own. */
-export type A2aConnector = FastifyPluginCallback & { readonly handler: A2aHandler }
 
 /** What `:agent_id` would be limited to by the host's router is an id's longest form, and more (A13). */
 interface AnyPath {
@@ -26,32 +22,39 @@ interface AnyPath {
 }
 
 /**
- * The agent gateway as a Fastify 5 plugin: `app.register(a2aConnector({ broker, system, registry, requests }, options))`.
- * Hooks of the host (CORS, logging, its own checks) run as for any route; bodies go to the gateway unread. It closes with
- * the server.
+ * Makes the agent gateway, as a Fastify 5 plugin and as a handler for node's HTTP server:
+ * `app.register(a2aConnector({ broker, system, registry, requests }, options).plugin)`. From then on this node serves every registered
+ * agent; closing ends that. Hooks of the host (CORS, logging, its own checks) run as for any route; bodies go to the gateway unread.
+ * @throws RangeError for an option that is out of range
  */
 export function a2aConnector(dependencies: A2aDependencies, options: A2aConnectorOptions = {}): A2aConnector {
-  const { drainMs, runHostHooks = true, ...a2aOptions } = options
-  const handler = createA2aHandler(dependencies, a2aOptions)
+  const endpoint = new A2aEndpoint(
+    dependencies,
+    resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes),
+  )
+  const handler: NodeHandler = (request, response, headers) => endpoint.handle(request, response, headers)
   const agent = (request: FastifyRequest, reply: FastifyReply): void => {
     const { '*': path = '' }: AnyPath = Object(request.params)
-    const headers = takeOver(reply)
-    handler.handlePath(path, request.raw, reply.raw, headers)
+    endpoint.handlePath(path, request.raw, reply.raw, takeOver(reply))
   }
-  const platformCard = (request: FastifyRequest, reply: FastifyReply): void => {
-    const headers = takeOver(reply)
-    handler.handlePlatformCard(request.raw, reply.raw, headers)
+  const platformCard = (request: FastifyRequest, reply: FastifyReply): void =>
+    endpoint.platformCard(request.raw, reply.raw, takeOver(reply))
+  const connector = createConnector(
+    {
+      routes: [
+        ['/a2a', agent],
+        // Not a parameter: the host's router bounds the length of those, and answers 404 for a longer one.
+        ['/a2a/*', agent],
+        [CARD_PATH, platformCard],
+      ],
+      handler,
+      close: (graceMs) => endpoint.close(graceMs),
+    },
+    options,
+  )
+  return {
+    ...connector,
+    inFlight: (agentId) => endpoint.subscribers.inFlight(agentId),
+    openStreams: () => endpoint.gateway.activeStreams,
   }
-  const plugin: FastifyPluginCallback = (app, _options, done) => {
-    const routes: [string, ServeUnread][] = [
-      ['/a2a', agent],
-      // Not a parameter: the host's router bounds the length of those, and answers 404 for a longer one.
-      ['/a2a/*', agent],
-      [CARD_PATH, platformCard],
-    ]
-    addUnreadRoutes(app, routes, { runHostHooks })
-    app.addHook('preClose', () => handler.close(drainMs))
-    done()
-  }
-  return Object.assign(plugin, { handler })
 }

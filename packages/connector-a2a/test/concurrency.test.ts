@@ -26,12 +26,12 @@ test('OUT-5, A3, LIMIT-3 - concurrency: of 101 calls to a slow agent exactly 100
     error: 'server busy: concurrency limit reached',
     failure: 'busy',
   })
-  expect(host.handler.inFlight('slow')).toBe(100)
+  expect(host.connector.inFlight('slow')).toBe(100)
   for (let i = 0; i < 10; i++) expect(await host.call('quick')).toMatchObject({ result: 'quick' })
   expect(slow.asked).toHaveLength(100)
   for (const answer of waiting.splice(0)) answer()
   for (const answer of await Promise.all(calls)) expect(answer).toEqual({ jsonrpc: '2.0', id: 1, result: 'done' })
-  expect(host.handler.inFlight('slow')).toBe(0)
+  expect(host.connector.inFlight('slow')).toBe(0)
   expect(host.finished.filter(({ errorCode }) => errorCode === '-32603')).toHaveLength(1)
 })
 
@@ -43,7 +43,7 @@ test('A12, R9 - concurrency: calls that are still under way count when their age
   const calls = [host.call('agent-1'), host.call('agent-1')]
   await agent.reached(2)
   await host.deregister('agent-1')
-  expect(host.handler.inFlight('agent-1')).toBe(2)
+  expect(host.connector.inFlight('agent-1')).toBe(2)
   expect(await host.call('agent-1')).toMatchObject({ error: { code: -32002 } })
   await host.register('agent-1', agent.url)
   expect(await host.call('agent-1')).toMatchObject({ error: { code: -32603 } })

@@ -145,7 +145,7 @@ test('A9 - connections: a stream that is cut is told from one that ends, with an
     // A last event without its blank line counts only where the response has ended.
     expect(text).toContain(whole ? 'event: task.done\n' : 'event: task.error\n')
   }
-  await until(() => host.handler.inFlight('agent-1') === 0)
+  await until(() => host.connector.inFlight('agent-1') === 0)
 })
 
 test('A11 - connections: an agent is held back by its own connection when the client does not read', async () => {
@@ -174,5 +174,5 @@ test('A11 - connections: an agent is held back by its own connection when the cl
   await blocked.promise
   expect(written).toBeLessThan(64 * 1024 * 1024)
   await response.body?.cancel()
-  await until(() => host.handler.inFlight('agent-1') === 0)
+  await until(() => host.connector.inFlight('agent-1') === 0)
 })

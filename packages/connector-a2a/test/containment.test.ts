@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { AgentCard } from '@signalbox/registry'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { createA2aHandler } from '../src/index.ts'
+import { a2aConnector } from '../src/index.ts'
 import { resolveLimits } from '../src/stream/limits.ts'
 import { StreamTimer } from '../src/stream/stream-timer.ts'
 import { openGateway } from './gateway-host.ts'
@@ -36,11 +36,11 @@ test('gateway - a card that cannot be shown, now or later, is a closed connectio
     find: async (agentId: string) => (agentId === 'later' ? UNPRINTABLE : registry.find(agentId)),
   }
   const hooks = { failed: (error: unknown) => void failures.push(error) }
-  const handler = createA2aHandler({ broker, system, requests, registry: found }, { hooks })
-  const server = createServer((request, response) => handler(request, response)).listen(0, '127.0.0.1')
+  const connector = a2aConnector({ broker, system, requests, registry: found }, { hooks })
+  const server = createServer(connector.handler).listen(0, '127.0.0.1')
   await once(server, 'listening')
   onTestFinished(async () => {
-    await handler.close(0)
+    await connector.close(0)
     server.close()
     server.closeAllConnections()
   })

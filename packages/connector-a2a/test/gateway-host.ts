@@ -11,7 +11,7 @@ import { AgentRequests, openRegistry } from '@signalbox/registry'
 import Fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
-import type { A2aConnectorOptions, A2aHandler, A2aRequestEvent } from '../src/index.ts'
+import type { A2aConnector, A2aConnectorOptions, A2aRequestEvent } from '../src/index.ts'
 import { a2aConnector } from '../src/index.ts'
 
 export interface Answer {
@@ -36,7 +36,7 @@ export interface GatewayHost {
   readonly system: BrokerHandle
   readonly registry: AgentRegistry
   readonly requests: AgentRequests
-  readonly handler: A2aHandler
+  readonly connector: A2aConnector
   /** Every finished request. */
   readonly finished: A2aRequestEvent[]
   readonly failures: unknown[]
@@ -81,7 +81,7 @@ export async function openGateway({ timeouts, ...options }: HostOptions = {}): P
     },
   )
   const app = Fastify({ forceCloseConnections: true })
-  await app.register(connector)
+  await app.register(connector.plugin)
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
   const base = `http://127.0.0.1:${port}`
@@ -110,7 +110,7 @@ export async function openGateway({ timeouts, ...options }: HostOptions = {}): P
     system,
     registry,
     requests,
-    handler: connector.handler,
+    connector,
     finished,
     failures,
     async register(agentId, url) {

@@ -49,5 +49,5 @@ test('A14 - metrics: hooks that throw disturb nobody', async () => {
   const agent = await startAgent(result('1'))
   await host.register('agent-1', agent.url)
   expect(await host.call('agent-1')).toMatchObject({ result: 1 })
-  await until(() => host.handler.inFlight('agent-1') === 0)
+  await until(() => host.connector.inFlight('agent-1') === 0)
 })

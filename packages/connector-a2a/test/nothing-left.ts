@@ -92,7 +92,7 @@ export async function leavesNothing(calls: number): Promise<void> {
     }
     await Promise.all(Array.from({ length: 32 }, client))
     const ids = ['mixed', 'dead', ...Array.from({ length: briefs }, (_, i) => `brief-${i}`)]
-    await until(() => ids.every((id) => host.handler.inFlight(id) === 0) && host.handler.activeStreams() === 0)
+    await until(() => ids.every((id) => host.connector.inFlight(id) === 0) && host.connector.openStreams() === 0)
     // Idle connections to agents close by themselves.
     await until(async () => (await agent.connections()) === 0)
   }

@@ -42,7 +42,7 @@ test("A6, GW-6 - notification: it is forwarded, and answered 202 and empty, what
   silent.script = always('{}')
   await silent.close()
   await waiting
-  await until(() => ['good', 'dead', 'busy'].every((id) => host.handler.inFlight(id) === 0))
+  await until(() => ['good', 'dead', 'busy'].every((id) => host.connector.inFlight(id) === 0))
 })
 
 test('A6, M12 - notification: its caller does not wait for the agent, which counts it as any call', async () => {
@@ -52,7 +52,7 @@ test('A6, M12 - notification: its caller does not wait for the agent, which coun
   expect((await host.post('slow', NOTE)).status).toBe(202)
   expect((await host.post('slow', NOTE)).status).toBe(202)
   await agent.reached(2)
-  expect(host.handler.inFlight('slow')).toBe(2)
+  expect(host.connector.inFlight('slow')).toBe(2)
   expect(await host.call('slow')).toMatchObject({ error: { message: 'server busy: concurrency limit reached' } })
 })
 
@@ -66,10 +66,10 @@ test('A16 - a caller that goes away does not cut its call off; the answer is dro
   await agent.reached(1)
   connection.socket.resetAndDestroy()
   await until(async () => (await host.connections()) === 0)
-  expect(host.handler.inFlight('agent-1')).toBe(1)
+  expect(host.connector.inFlight('agent-1')).toBe(1)
   const closed = once(agent.asked[0]?.socket ?? connection.socket, 'close')
   for (const answer of answers) answer()
-  await until(() => host.handler.inFlight('agent-1') === 0 && host.finished.length === 1)
+  await until(() => host.connector.inFlight('agent-1') === 0 && host.finished.length === 1)
   expect(host.finished).toMatchObject([{ agentId: 'agent-1', status: 'success' }])
   expect(host.failures).toEqual([])
   // An idle connection is not kept for long: a server that closes it at the same moment would lose a request.

@@ -79,7 +79,7 @@ test('OUT-1, A3, A15 - outcome: a connection that is reset or closed before a re
   ).toEqual(closed)
   // Every request was sent once: nobody can know that the agent did nothing.
   expect(agent.asked).toHaveLength(8)
-  expect(host.handler.inFlight('agent-1')).toBe(0)
+  expect(host.connector.inFlight('agent-1')).toBe(0)
 })
 
 test('OUT-2, A3, A2 - outcome: an agent that never begins, or never ends, its answer', async () => {
@@ -97,7 +97,7 @@ test('OUT-2, A3, A2 - outcome: an agent that never begins, or never ends, its an
   }
   // An agent that is given up loses its connections.
   await until(async () => (await agent.connections()) === 0)
-  expect(host.handler.inFlight('agent-1')).toBe(0)
+  expect(host.connector.inFlight('agent-1')).toBe(0)
 })
 
 test('OUT-3, A3 - outcome: 502, 503 and 504 are unavailable, whatever their body', async () => {
@@ -145,7 +145,7 @@ test('OUT-4, A3 - outcome: a response over AgentMaxResponseBytes, declared or no
     expect(reply, name).toMatchObject({ executed: false, error: 'agent response too large', failure: 'too_large' })
   }
   await until(async () => (await agent.connections()) <= 1)
-  expect(host.handler.inFlight('agent-1')).toBe(0)
+  expect(host.connector.inFlight('agent-1')).toBe(0)
   const exact = `"${'x'.repeat(LIMIT - 2)}"`
   expect((await outcome((_asked, response) => json(response, exact))).answer).toEqual({
     jsonrpc: '2.0',
@@ -318,8 +318,8 @@ test('A3 - outcome: a dead agent does not hold up another', async () => {
   await host.register('silent', `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`)
   const waiting = Array.from({ length: 50 }, () => host.call('silent'))
   for (let i = 0; i < 20; i++) expect(await host.call('agent-1')).toMatchObject({ result: {} })
-  expect(host.handler.inFlight('silent')).toBe(50)
-  await host.handler.close(0)
+  expect(host.connector.inFlight('silent')).toBe(50)
+  await host.connector.close(0)
   const codes = (await Promise.all(waiting)).map(({ error }) => error?.code)
   expect(new Set(codes)).toEqual(new Set([-32003]))
 })

@@ -2,7 +2,7 @@ import { agentChannel } from '@signalbox/registry'
 import { expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 
-import { createA2aHandler } from '../src/index.ts'
+import { a2aConnector } from '../src/index.ts'
 import { json, result, startAgent } from './agents.ts'
 import { openGateway } from './gateway-host.ts'
 
@@ -56,7 +56,7 @@ test('GW-8 - registration: agents that were there before the gateway are served,
       ids.slice(i, i + 500).map((id) => host.registry.register({ agent_id: id, name: id, url: agent.url + id }, owner)),
     )
   }
-  const second = createA2aHandler(host)
+  const second = a2aConnector(host)
   expect(performance.now() - before).toBeLessThan(60_000)
   for (const id of ['agent-0', 'agent-4999', 'agent-9999'])
     expect(await host.call(id)).toMatchObject({ result: `/${id}` })
@@ -74,7 +74,7 @@ test('A18 - shutdown: calls under way finish, new ones are 503, and what does no
   await host.register('agent-1', agent.url)
   const call = host.call('agent-1')
   await agent.reached(1)
-  const closed = host.handler.close(5_000)
+  const closed = host.connector.close(5_000)
   const refused = await host.post('agent-1', '{"jsonrpc":"2.0","id":1,"method":"m"}')
   expect([refused.status, refused.headers.get('connection')]).toEqual([503, 'close'])
   expect(JSON.parse(refused.text)).toMatchObject({ error: { code: -32603 } })
@@ -86,7 +86,7 @@ test('A18 - shutdown: calls under way finish, new ones are 503, and what does no
   await hurried.register('agent-1', agent.url)
   const cut = hurried.call('agent-1')
   await agent.reached(2)
-  await hurried.handler.close(50)
+  await hurried.connector.close(50)
   expect(await cut).toMatchObject({
     error: { code: -32003, message: 'agent unavailable: this node is shutting down' },
   })

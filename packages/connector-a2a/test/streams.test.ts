@@ -42,9 +42,9 @@ test('A12, GW-9 - streams: message/stream opens a stream of events, which the ag
   expect(headers).toMatchObject({ accept: 'text/event-stream', 'x-broker-caller-id': 'anonymous' })
   expect(headers['x-broker-stream-id']).toMatch(/^[0-9a-f-]{36}$/)
   expect(text).toContain(`"stream_id":"${String(headers['x-broker-stream-id'])}"`)
-  await until(() => host.finished.length === 1 && host.handler.inFlight('agent-1') === 0)
+  await until(() => host.finished.length === 1 && host.connector.inFlight('agent-1') === 0)
   expect(host.finished).toMatchObject([{ agentId: 'agent-1', method: 'message/stream', status: 'success' }])
-  expect(host.handler.activeStreams()).toBe(0)
+  expect(host.connector.openStreams()).toBe(0)
 })
 
 test('A9, A12 - streams: what goes wrong before the headers of the agent is a JSON-RPC error', async () => {
@@ -67,7 +67,7 @@ test('A9, A12 - streams: what goes wrong before the headers of the agent is a JS
     expect(await response.json()).toMatchObject({ id: 1, error })
   }
   expect(await (await post(host.base, 'nobody')).json()).toMatchObject({ error: { code: -32002 } })
-  expect(host.handler.inFlight('agent-1')).toBe(0)
+  expect(host.connector.inFlight('agent-1')).toBe(0)
 })
 
 test('A7, GW-10 - streams: GET asks the agent by a message/stream made from the query; nothing is required', async () => {
@@ -117,13 +117,13 @@ test('A12, LIMIT-3 - streams: they count towards the concurrency of their agent 
   const controller = new AbortController()
   const open = await Promise.all([1, 2].map(() => post(host.base, 'agent-1', { signal: controller.signal })))
   expect(open.map(({ status }) => status)).toEqual([200, 200])
-  expect([host.handler.inFlight('agent-1'), host.handler.activeStreams()]).toEqual([2, 2])
+  expect([host.connector.inFlight('agent-1'), host.connector.openStreams()]).toEqual([2, 2])
   const busy = { error: { code: -32603, message: 'server busy: concurrency limit reached' } }
   expect(await host.call('agent-1')).toMatchObject(busy)
   expect(await (await post(host.base, 'agent-1')).json()).toMatchObject(busy)
   agent.script = (_asked, response) => json(response, '"ok"')
   controller.abort()
-  await until(() => host.handler.inFlight('agent-1') === 0 && host.handler.activeStreams() === 0)
+  await until(() => host.connector.inFlight('agent-1') === 0 && host.connector.openStreams() === 0)
   expect(await host.call('agent-1')).toMatchObject({ result: 'ok' })
 })
 
@@ -151,7 +151,7 @@ test('A10 - streams: of a client that goes the agent is told, before its headers
       params: { stream_id: streamId },
     })
     expect(cancelled?.headers).toMatchObject({ 'x-broker-stream-id': streamId, 'x-broker-caller-id': 'anonymous' })
-    await until(() => host.handler.inFlight('agent-1') === 0 && host.handler.activeStreams() === 0)
+    await until(() => host.connector.inFlight('agent-1') === 0 && host.connector.openStreams() === 0)
   }
   await until(() => host.finished.length === 2)
   expect(host.finished.map(({ status }) => status)).toEqual(['success', 'success'])
@@ -171,7 +171,7 @@ test('A11 - streams: a stream_cancel for a stream ends it wherever it is relayed
   const begin = performance.now()
   expect(await response.text()).toContain('event: task.error\n')
   expect(performance.now() - begin).toBeLessThan(10_000)
-  await until(() => host.handler.inFlight('agent-1') === 0)
+  await until(() => host.connector.inFlight('agent-1') === 0)
   // One that is none of ours, and one that is no id, are the agent's own business.
   for (const id of ['00000000-0000-0000-0000-000000000000', '../x', 7]) {
     expect(await host.call('agent-1', { stream_id: id }, 'stream_cancel')).toMatchObject({ result: 'noted' })
@@ -184,10 +184,10 @@ test('A18 - streams: a shutdown ends them politely', async () => {
   await host.register('agent-1', agent.url)
   const response = await post(host.base, 'agent-1')
   const text = response.text()
-  await host.handler.close(2_000)
+  await host.connector.close(2_000)
   expect(await text).toContain('event: task.error\n')
-  expect(host.handler.activeStreams()).toBe(0)
-  expect(host.handler.inFlight('agent-1')).toBe(0)
+  expect(host.connector.openStreams()).toBe(0)
+  expect(host.connector.inFlight('agent-1')).toBe(0)
 })
 
 test('EVT-1, EVT-2 - streams: five kinds of events, each with its name, and an envelope of stream_id, type and payload', async () => {

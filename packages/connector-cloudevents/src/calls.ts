@@ -1,5 +1,5 @@
-import { OrderedSet } from '@signalbox/broker-core'
-import type { Entry } from '@signalbox/broker-core'
+import { OrderedSet } from '@signalbox/broker-core/internal'
+import type { Entry } from '@signalbox/broker-core/internal'
 import { InFlight } from '@signalbox/http-kit'
 
 import type { CeRouteCall } from './routes/route.ts'

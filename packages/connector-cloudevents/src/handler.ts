@@ -11,69 +11,18 @@ import { contentMode, unsupported } from './event/content-mode.ts'
 import { readEvents } from './event/read-events.ts'
 import type { IncomingEvent } from './event/incoming-event.ts'
 import { CeExchange } from './ce-exchange.ts'
-import type { CeOptions, CeOutcome, ResolvedCeOptions } from './options.ts'
-import { resolveCeOptions } from './options.ts'
+import type { CeOutcome, ResolvedCeOptions } from './options.ts'
 import { PendingRequests } from './pending-requests.ts'
 import { CE_ROUTES } from './routes/index.ts'
 import { sendResponse } from './routes/requests.ts'
 import type { CeEnvironment, CeRoute } from './routes/route.ts'
 import { Flusher } from './sse/flusher.ts'
-import type { SubscriptionInfo } from './sse/subscriptions.ts'
 import { Subscriptions } from './sse/subscriptions.ts'
-
-/**
- * The CloudEvents endpoint as a request listener for Node's HTTP server, or for a framework that gives access to
- * Node's request and response.
- */
-export interface CeHandler {
-  /**
-   * Handles one request. An unknown path is answered with 404 in plain text. `headers` are added to the answer, such
-   * as CORS headers of the host.
-   */
-  (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /**
-   * Handles one request as the function itself does, for a host that has already matched the route, such as
-   * `send/event`.
-   */
-  handleRoute(name: string, request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Returns the number of open subscriptions. */
-  openStreams(): number
-  /** Returns the open subscriptions. */
-  subscriptions(): readonly SubscriptionInfo[]
-  /** Returns the number of commands and queries that subscribers received and have not answered. */
-  pendingRequests(): number
-  /**
-   * Closes the endpoint in order: rejects new calls, ends waiting receives with an empty result, lets other calls
-   * finish within `graceMs`, ends subscriptions, and settles the messages of written answers. Idempotent.
-   * @param graceMs Time for running calls, in ms. @default 5000
-   */
-  close(graceMs?: number): Promise<void>
-}
-
-/** Returns the endpoint for the routes below `/ce` over a broker. @throws RangeError for an option out of range */
-export function createCeHandler(broker: Broker, options: CeOptions = {}): CeHandler {
-  const endpoint = new CeEndpoint(broker, resolveCeOptions(options))
-  return Object.assign(
-    (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
-      endpoint.handle(undefined, request, response, headers),
-    {
-      handleRoute: (
-        name: string,
-        request: IncomingMessage,
-        response: ServerResponse,
-        headers?: OutgoingHttpHeaders,
-      ): void => endpoint.handle(name, request, response, headers),
-      openStreams: () => endpoint.environment.subscriptions.size,
-      subscriptions: () => endpoint.environment.subscriptions.list(),
-      pendingRequests: () => endpoint.environment.pending.size,
-      close: (graceMs?: number) => endpoint.close(graceMs),
-    },
-  )
-}
 
 const BY_NAME: ReadonlyMap<string, CeRoute> = new Map(CE_ROUTES.map((route) => [route.name, route]))
 
-class CeEndpoint {
+/** The endpoint for the routes below `/ce` over a broker. */
+export class CeEndpoint {
   readonly environment: CeEnvironment
   readonly #broker: Broker
   readonly #options: ResolvedCeOptions
@@ -102,7 +51,7 @@ class CeEndpoint {
       settlements: this.#settlements,
       pending,
       relay: options.system && new AnswerRelay(options.system, pending),
-      subscriptions: new Subscriptions(options.maxSseConnections),
+      subscriptions: new Subscriptions(options.maxStreams),
       flusher: new Flusher(),
       failed,
       dropped(count) {
@@ -233,7 +182,7 @@ class CeEndpoint {
     exchange.fail(answer)
   }
 
-  close(graceMs = 5000): Promise<void> {
+  close(graceMs: number): Promise<void> {
     this.#endpoint.close()
     this.#closed ??= (async () => {
       const { flusher, pending, subscriptions, relay } = this.environment

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
+import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
 /** The outcome of one HTTP request. */
@@ -33,36 +33,22 @@ export interface CeHooks {
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
-export interface CeOptions {
-  /** The path below which the routes are. @default '/ce' */
+export interface CeConnectorOptions extends ConnectorOptions {
+  /** Where the routes begin. @default '/ce' */
   readonly path?: string
-  /** @default every caller is `anonymous` */
-  readonly authenticator?: Authenticator
-  /** @default auto */
-  readonly trustedOrigins?: TrustedOrigins
-  /** The address the server binds to, which `auto` trusts. @default none */
-  readonly bindHost?: string
-  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between connectors. @default the default limits, for this connector alone */
-  readonly frontDoor?: FrontDoor
-  /** @default 10485760 */
-  readonly maxBodyBytes?: number
-  /** Seconds that a command or query without `timeout` waits for its answer. @default 60 */
+  /** Seconds that a command or query without `timeout` waits for its answer; above 0, at most 3600. @default 60 */
   readonly timeoutSeconds?: number
-  /** Subscriptions open at a time; 0 is no limit. @default 0 */
-  readonly maxSseConnections?: number
+  /** The most subscriptions open at a time; 0 is no limit. @default 0 */
+  readonly maxStreams?: number
   /** A subscription ends after so many seconds without a message, and without a command or query that waits for its answer; 0 is never. @default 300 */
   readonly maxSseIdleSeconds?: number
-  /** Milliseconds after the end of a subscriber's stream in which its answers to commands and queries are still taken. @default 30000 */
+  /** Milliseconds after the end of a subscriber's stream in which its answers to commands and queries are still taken; 0 takes none. @default 30000 */
   readonly answerGraceMs?: number
-  /**
-   * Time between the answer to a destructive receive and the settlement of its messages, in ms; 0 settles as soon as
-   * the answer is written.
-   * @default 250
-   */
+  /** Milliseconds between the answer to a destructive receive and the settlement of the messages in it; 0 settles at once (M14). @default 250 */
   readonly settleGraceMs?: number
-  /** Milliseconds between comments on a subscription. @default 30000 */
+  /** Milliseconds between comments on a subscription; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
-  /** Bytes that may wait for a slow subscriber, or one event where that is larger. @default 1048576 */
+  /** Bytes that may wait for a slow subscriber, or one event where that is larger; at least 1. @default 1048576 */
   readonly maxBufferedBytes?: number
   /** Milliseconds that a slow subscriber has to take what waits for it; then its subscription ends. 0 is no limit. @default 30000 */
   readonly slowConsumerMs?: number
@@ -71,14 +57,18 @@ export interface CeOptions {
    * of the broker, else only at the node that has the subscriber's stream. @default none
    */
   readonly system?: BrokerHandle
+  /** Where metrics and logs hear of requests and failures. @default none */
   readonly hooks?: CeHooks
 }
 
-export type ResolvedCeOptions = Required<Omit<CeOptions, 'bindHost' | 'frontDoor' | 'system'>> &
-  Pick<CeOptions, 'bindHost' | 'frontDoor' | 'system'>
+/** Options of the Fastify plugin alone, and those that have no default. */
+type Unresolved = 'drainMs' | 'runHostHooks' | 'bindHost' | 'frontDoor' | 'system'
+
+export type ResolvedCeOptions = Required<Omit<CeConnectorOptions, Unresolved>> &
+  Pick<CeConnectorOptions, 'bindHost' | 'frontDoor' | 'system'>
 
 /** @throws RangeError for a number that is out of range, and a path that does not begin with a slash or ends with one */
-export function resolveCeOptions(options: CeOptions): ResolvedCeOptions {
+export function resolveCeOptions(options: CeConnectorOptions): ResolvedCeOptions {
   const resolved: ResolvedCeOptions = {
     ...options,
     path: options.path ?? '/ce',
@@ -86,7 +76,7 @@ export function resolveCeOptions(options: CeOptions): ResolvedCeOptions {
     trustedOrigins: options.trustedOrigins ?? 'auto',
     maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
     timeoutSeconds: options.timeoutSeconds ?? 60,
-    maxSseConnections: options.maxSseConnections ?? 0,
+    maxStreams: options.maxStreams ?? 0,
     maxSseIdleSeconds: options.maxSseIdleSeconds ?? 300,
     answerGraceMs: options.answerGraceMs ?? 30_000,
     settleGraceMs: options.settleGraceMs ?? 250,
@@ -100,7 +90,7 @@ export function resolveCeOptions(options: CeOptions): ResolvedCeOptions {
   }
   between('maxBodyBytes', resolved.maxBodyBytes, 1, MAX_TIMER_MS)
   between('timeoutSeconds', resolved.timeoutSeconds, 0.001, MAX_TIMEOUT_SECONDS)
-  between('maxSseConnections', resolved.maxSseConnections, 0, MAX_TIMER_MS)
+  between('maxStreams', resolved.maxStreams, 0, MAX_TIMER_MS)
   between('maxSseIdleSeconds', resolved.maxSseIdleSeconds, 0, MAX_TIMER_MS / 1000)
   between('answerGraceMs', resolved.answerGraceMs, 0, MAX_TIMER_MS)
   between('settleGraceMs', resolved.settleGraceMs, 0, MAX_TIMER_MS)

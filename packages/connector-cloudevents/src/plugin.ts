@@ -1,40 +1,49 @@
 import type { Broker } from '@signalbox/broker-core'
-import { addUnreadRoutes, takeOver } from '@signalbox/http-kit'
-import type { ServeUnread } from '@signalbox/http-kit'
-import type { FastifyPluginCallback } from 'fastify'
+import type { Connector, NodeHandler, ServeUnread } from '@signalbox/http-kit'
+import { createConnector, takeOver } from '@signalbox/http-kit'
 
-import type { CeHandler } from './handler.ts'
-import { createCeHandler } from './handler.ts'
-import type { CeOptions } from './options.ts'
+import { CeEndpoint } from './handler.ts'
+import type { CeConnectorOptions } from './options.ts'
+import { resolveCeOptions } from './options.ts'
 import { CE_ROUTES } from './routes/index.ts'
+import type { SubscriptionInfo } from './sse/subscriptions.ts'
 
-export interface CloudEventsConnectorOptions extends CeOptions {
-  /** Milliseconds that calls have to finish when the server closes. @default 5000 */
-  readonly drainMs?: number
+/** The CloudEvents endpoint: `/ce/*`. */
+export interface CeConnector extends Connector {
+  /** Subscriptions that are open now. */
+  openStreams(): number
+  /** The subscriptions that are open now, one by one. */
+  subscriptions(): readonly SubscriptionInfo[]
+  /** Commands and queries that subscribers were handed and have not answered. */
+  pendingRequests(): number
 }
 
-/** A Fastify plugin; `handler` is what it runs on, for gauges and for an end before Fastify's own. */
-export type CloudEventsConnector = FastifyPluginCallback & { readonly handler: CeHandler }
-
 /**
- * The CloudEvents endpoint as a Fastify 5 plugin: `app.register(cloudeventsConnector(broker, options))`. Hooks of the host
- * (CORS, logging, its own checks) run as for any route; bodies go to the endpoint unread. It closes with the server.
+ * Makes the CloudEvents endpoint over a broker, as a Fastify 5 plugin and as a handler for node's HTTP server:
+ * `app.register(ceConnector(broker, options).plugin)`. Hooks of the host (CORS, logging, its own checks) run as for any route; bodies go
+ * to the endpoint unread. Closing ends waiting receives with an empty result, and settles messages that were handed over.
+ * @throws RangeError for an option that is out of range
  */
-export function cloudeventsConnector(broker: Broker, options: CloudEventsConnectorOptions = {}): CloudEventsConnector {
-  const { drainMs, ...ceOptions } = options
-  const handler = createCeHandler(broker, ceOptions)
-  const { path = '/ce' } = ceOptions
-  const plugin: FastifyPluginCallback = (app, _options, done) => {
-    const routes = CE_ROUTES.map(({ name }): [string, ServeUnread] => [
-      `${path}/${name}`,
-      (request, reply) => {
-        const headers = takeOver(reply)
-        handler.handleRoute(name, request.raw, reply.raw, headers)
-      },
-    ])
-    addUnreadRoutes(app, routes)
-    app.addHook('preClose', () => handler.close(drainMs))
-    done()
+export function ceConnector(broker: Broker, options: CeConnectorOptions = {}): CeConnector {
+  const resolved = resolveCeOptions(options)
+  const endpoint = new CeEndpoint(broker, resolved)
+  const handler: NodeHandler = (request, response, headers) => endpoint.handle(undefined, request, response, headers)
+  const { pending, subscriptions } = endpoint.environment
+  const connector = createConnector(
+    {
+      routes: CE_ROUTES.map(({ name }): [string, ServeUnread] => [
+        `${resolved.path}/${name}`,
+        (request, reply) => endpoint.handle(name, request.raw, reply.raw, takeOver(reply)),
+      ]),
+      handler,
+      close: (graceMs) => endpoint.close(graceMs),
+    },
+    options,
+  )
+  return {
+    ...connector,
+    openStreams: () => subscriptions.size,
+    subscriptions: () => subscriptions.list(),
+    pendingRequests: () => pending.size,
   }
-  return Object.assign(plugin, { handler })
 }

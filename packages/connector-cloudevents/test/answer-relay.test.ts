@@ -9,8 +9,8 @@ import type { Authenticator } from '@signalbox/http-kit'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 
-import type { CeHandler, CeOptions } from '../src/index.ts'
-import { createCeHandler } from '../src/index.ts'
+import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
+import { ceConnector } from '../src/index.ts'
 import type { CeServer } from './ce-server.ts'
 import type { Loose } from './loose.ts'
 import { event, openCe } from './ce-server.ts'
@@ -27,7 +27,7 @@ const byName: Authenticator = {
 const ANSWER = event({ id: 'answer', mine: 'kept', data: { n: 1 } })
 
 interface OtherNode {
-  readonly handler: CeHandler
+  readonly connector: CeConnector
   answer(
     id: string,
     query?: string,
@@ -36,18 +36,18 @@ interface OtherNode {
 }
 
 /** A second endpoint over the same broker: another node, as far as answers go. */
-async function openOther({ broker }: CeServer, options: CeOptions): Promise<OtherNode> {
-  const handler = createCeHandler(broker, options)
-  const server = createServer((request, response) => handler(request, response))
+async function openOther({ broker }: CeServer, options: CeConnectorOptions): Promise<OtherNode> {
+  const connector = ceConnector(broker, options)
+  const server = createServer(connector.handler)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(async () => {
-    await handler.close(100)
+    await connector.close(100)
     server.closeAllConnections()
     server.close()
   })
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ce`
   return {
-    handler,
+    connector,
     async answer(id, query = '', headers = {}) {
       const response = await fetch(`${base}/send/response?request_id=${id}${query}`, {
         method: 'POST',
@@ -71,7 +71,7 @@ test('CE-11 - answers across nodes: one that reaches another node counts, whole 
   expect(id).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)
   expect(await two.answer(id)).toEqual({ status: 202, code: undefined })
   expect(await query).toMatchObject({ status: 200, is_error: false, data: ANSWER })
-  expect(one.handler.pendingRequests()).toBe(0)
+  expect(one.connector.pendingRequests()).toBe(0)
   expect(await two.answer(id)).toEqual(UNKNOWN)
   expect(await one.post(`send/response?request_id=${id}`, event())).toMatchObject({ status: 404 })
 
@@ -89,7 +89,7 @@ test('CE-11 - answers across nodes: only of the principal that was handed the re
   const command = one.post('send/command?channel=c', event(), ann)
   const { brokerrequestid: id } = await stream.nextJson()
   expect(await two.answer(id, '', { authorization: 'bob' })).toEqual(UNKNOWN)
-  expect(one.handler.pendingRequests()).toBe(1)
+  expect(one.connector.pendingRequests()).toBe(1)
   expect(await two.answer(id, '', ann)).toMatchObject({ status: 202 })
   expect(await command).toMatchObject({ status: 202, is_error: false })
 })
@@ -132,7 +132,7 @@ test('CE-11 - answers across nodes: a node that shuts down takes them for the re
   const stream = await one.subscribe('commands?channel=c')
   const command = one.post('send/command?channel=c', event())
   const { brokerrequestid: id } = await stream.nextJson()
-  const closed = one.handler.close(10_000)
+  const closed = one.connector.close(10_000)
   expect(await two.answer(id)).toMatchObject({ status: 202 })
   expect(await command).toMatchObject({ status: 202, is_error: false })
   await closed
@@ -153,11 +153,11 @@ test('CE-11 - answers across nodes: who cannot be brought answers is not subscri
     },
   })
   const system: BrokerHandle = Object.create(one.system, { queries: { value: queries } })
-  const handler = createCeHandler(one.broker, { system })
-  const server = createServer((request, response) => handler(request, response))
+  const connector = ceConnector(one.broker, { system })
+  const server = createServer(connector.handler)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(async () => {
-    await handler.close(100)
+    await connector.close(100)
     server.closeAllConnections()
     server.close()
   })

@@ -12,8 +12,8 @@ import { mcpConnector } from '@signalbox/connector-mcp'
 import Fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
-import type { CeHandler, CloudEventsConnectorOptions } from '../src/index.ts'
-import { cloudeventsConnector } from '../src/index.ts'
+import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
+import { ceConnector } from '../src/index.ts'
 import type { Loose } from './loose.ts'
 import type { SseClient } from './sse-client.ts'
 import { openSse } from './sse-client.ts'
@@ -34,7 +34,7 @@ export interface CeServer {
   readonly system: BrokerHandle
   /** The broker for the anonymous caller. */
   readonly user: BrokerHandle
-  readonly handler: CeHandler
+  readonly connector: CeConnector
   /** POSTs to a route below /ce. An object is sent as a structured event. */
   readonly post: (route: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<CeAnswer>
   readonly subscribe: (route: string, headers?: Readonly<Record<string, string>>) => Promise<SseClient>
@@ -44,7 +44,7 @@ export interface CeServer {
 
 /** The connector, and /mcp beside it, on a real server over a real embedded engine. Gone when the test is over. */
 export async function openCe(
-  options: CloudEventsConnectorOptions & {
+  options: CeConnectorOptions & {
     /** Answers count at every node. */
     readonly relays?: boolean
   } = {},
@@ -54,9 +54,9 @@ export async function openCe(
   const { broker, system } = createBroker(engine)
   const app = Fastify({ forceCloseConnections: true })
   const { relays = false, ...own } = options
-  const connector = cloudeventsConnector(broker, { settleGraceMs: 50, ...own, ...(relays ? { system } : {}) })
-  await app.register(connector)
-  await app.register(mcpConnector(broker))
+  const connector = ceConnector(broker, { settleGraceMs: 50, ...own, ...(relays ? { system } : {}) })
+  await app.register(connector.plugin)
+  await app.register(mcpConnector(broker).plugin)
   await app.listen({ port: 0, host: '127.0.0.1' })
   const { port } = app.server.address() as AddressInfo
   const base = `http://127.0.0.1:${port}`
@@ -65,7 +65,7 @@ export async function openCe(
   const close = (): Promise<void> =>
     (closed ??= (async () => {
       for (const client of clients) client.close()
-      await connector.handler.close(500)
+      await connector.close(500)
       await app.close()
       await engine.close()
       await rm(path, { recursive: true, force: true })
@@ -76,7 +76,7 @@ export async function openCe(
     broker,
     system,
     user: broker.as(ANONYMOUS),
-    handler: connector.handler,
+    connector,
     async post(route, body, headers) {
       const structured = body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array)
       const response = await fetch(`${base}/ce/${route}`, {
@@ -104,11 +104,11 @@ export async function openCe(
 }
 
 /** Serves a handler on its own, without a framework; resolves with the address of its routes. */
-export async function serveHandler(handler: CeHandler): Promise<string> {
-  const server = createServer((request, response) => handler(request, response))
+export async function serveHandler(connector: CeConnector): Promise<string> {
+  const server = createServer(connector.handler)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   onTestFinished(async () => {
-    await handler.close(100)
+    await connector.close(100)
     server.closeAllConnections()
     server.close()
   })

@@ -30,7 +30,7 @@ class Counter {
 }
 
 test('CE-19 - fan-out: 500 subscribers of one channel get 1,000 events each, none lost, in order', async () => {
-  const { base, user, handler } = await openCe()
+  const { base, user, connector } = await openCe()
   const port = Number(new URL(base).port)
   const counters: Counter[] = []
   const sockets: Socket[] = []
@@ -53,7 +53,7 @@ test('CE-19 - fan-out: 500 subscribers of one channel get 1,000 events each, non
         }),
     ),
   )
-  expect(handler.openStreams()).toBe(subscribers)
+  expect(connector.openStreams()).toBe(subscribers)
   // Ten a turn: as fast as the loop goes round with everybody's reading in the same process.
   for (let at = 0; at < total; at += 10) {
     for (let i = at; i < at + 10; i++) void user.events.publish('ticks', { body: Buffer.from(String(i)) })
@@ -63,6 +63,6 @@ test('CE-19 - fan-out: 500 subscribers of one channel get 1,000 events each, non
   expect(counters.filter(({ problem }) => problem !== undefined).map(({ problem }) => problem)).toEqual([])
   expect(counters.filter(({ next }) => next !== total)).toEqual([])
   for (const socket of sockets) socket.destroy()
-  await until(() => handler.openStreams() === 0)
+  await until(() => connector.openStreams() === 0)
   expect((await user.channels.info('events', 'ticks')).subscribers).toBe(0)
 })

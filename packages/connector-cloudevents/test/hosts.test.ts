@@ -10,7 +10,7 @@ import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import Fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { cloudeventsConnector, createCeHandler } from '../src/index.ts'
+import { ceConnector } from '../src/index.ts'
 import { event } from './ce-server.ts'
 
 async function openBroker(): Promise<Broker> {
@@ -32,11 +32,11 @@ function send(url: string): Promise<Response> {
 }
 
 test('CE-8 - hosts: the handler runs on a bare node server, and answers 404 for what is not its own', async () => {
-  const handler = createCeHandler(await openBroker(), { path: '/events/ce' })
-  const server = createServer((request, response) => handler(request, response, { 'X-Host': 'bare' }))
+  const connector = ceConnector(await openBroker(), { path: '/events/ce' })
+  const server = createServer((request, response) => connector.handler(request, response, { 'X-Host': 'bare' }))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(async () => {
-    await handler.close()
+    await connector.close()
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
   })
@@ -59,7 +59,7 @@ test('CE-8 - hosts: the plugin works below a prefix, and keeps what the hooks of
     void reply.header('access-control-allow-origin', '*').header('x-request-id', request.headers['x-request-id'] ?? '-')
     done()
   })
-  await app.register(cloudeventsConnector(await openBroker(), { drainMs: 100 }), { prefix: '/v2' })
+  await app.register(ceConnector(await openBroker(), { drainMs: 100 }).plugin, { prefix: '/v2' })
   app.post('/json', (request) => request.body)
   onTestFinished(() => app.close())
   const base = await app.listen({ port: 0, host: '127.0.0.1' })
@@ -89,11 +89,11 @@ test('hosts - options out of range are refused when the connector is made', asyn
     { maxBodyBytes: 0 },
     { timeoutSeconds: 0 },
     { timeoutSeconds: 3601 },
-    { maxSseConnections: -1 },
+    { maxStreams: -1 },
     { maxSseIdleSeconds: Number.NaN },
     { maxBufferedBytes: 0 },
     { trustedOrigins: ['nonsense'] },
   ]) {
-    expect(() => createCeHandler(broker, options), JSON.stringify(options)).toThrow(RangeError)
+    expect(() => ceConnector(broker, options), JSON.stringify(options)).toThrow(RangeError)
   }
 })

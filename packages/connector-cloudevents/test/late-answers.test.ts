@@ -15,56 +15,56 @@ test('CE-15 - streams: a command or query under way keeps its stream from being 
 })
 
 test('CE-11 - late answers: one that comes soon after its subscriber closed the stream is taken, once', async () => {
-  const { post, subscribe, handler } = await openCe()
+  const { post, subscribe, connector } = await openCe()
   const stream = await subscribe('queries?channel=q')
   const query = post('send/query?channel=q', event())
   const { brokerrequestid } = await stream.nextJson()
   stream.close()
-  await until(() => handler.openStreams() === 0)
+  await until(() => connector.openStreams() === 0)
   const answer = `send/response?request_id=${brokerrequestid}`
   expect(await post(answer, event({ data: { late: true } }))).toMatchObject({ status: 202 })
   expect(await query).toMatchObject({ status: 200, is_error: false, data: { data: { late: true } } })
-  expect(handler.pendingRequests()).toBe(0)
+  expect(connector.pendingRequests()).toBe(0)
   expect(await post(answer, event())).toMatchObject({ status: 404 })
 })
 
 test('CE-11 - late answers: after that time the requester gets the error that its subscriber went away', async () => {
-  const { post, subscribe, handler } = await openCe({ answerGraceMs: 100 })
+  const { post, subscribe, connector } = await openCe({ answerGraceMs: 100 })
   const stream = await subscribe('commands?channel=c')
   const command = post('send/command?channel=c', event())
   const { brokerrequestid } = await stream.nextJson()
   stream.close()
   expect(await command).toMatchObject({ status: 202, is_error: true, message: expect.stringContaining('disconnected') })
-  expect(handler.pendingRequests()).toBe(0)
+  expect(connector.pendingRequests()).toBe(0)
   expect(await post(`send/response?request_id=${brokerrequestid}`, event())).toMatchObject({ status: 404 })
 })
 
 test('CE-11 - late answers: a request that its subscriber never took is rejected at once', async () => {
-  const { post, subscribe, handler } = await openCe({ maxBufferedBytes: 40_000_000 })
+  const { post, subscribe, connector } = await openCe({ maxBufferedBytes: 40_000_000 })
   const stream = await subscribe('commands?channel=c')
   stream.pause()
   const body = event({ data: 'x'.repeat(2_000_000) })
   const commands = Array.from({ length: 12 }, () => post('send/command?channel=c', body))
-  await until(() => handler.pendingRequests() === 12)
+  await until(() => connector.pendingRequests() === 12)
   stream.close()
   expect(await Promise.race(commands)).toMatchObject({
     is_error: true,
     message: expect.stringContaining('before it received the command'),
   })
-  expect(handler.pendingRequests()).toBeGreaterThan(0)
-  const closed = handler.close(0)
+  expect(connector.pendingRequests()).toBeGreaterThan(0)
+  const closed = connector.close(0)
   expect((await Promise.all(commands)).every(({ is_error }) => is_error)).toBe(true)
   await closed
-  expect(handler.pendingRequests()).toBe(0)
+  expect(connector.pendingRequests()).toBe(0)
 })
 
 test('CE-11 - late answers: a shutdown does not wait for them', async () => {
-  const { subscribe, handler, user } = await openCe()
+  const { subscribe, connector, user } = await openCe()
   const stream = await subscribe('commands?channel=c')
   const command = user.commands.send('c', { body: new Uint8Array(0) }, { timeoutMs: 20_000 })
   await stream.nextJson()
   stream.close()
-  await until(() => handler.openStreams() === 0)
-  await handler.close(100)
+  await until(() => connector.openStreams() === 0)
+  await connector.close(100)
   expect(await command).toMatchObject({ executed: false, error: expect.stringContaining('shut down') })
 })

@@ -161,7 +161,7 @@ test('CE-12 - queues: at shutdown a waiting receive ends with an empty answer', 
   const waiting = server.post('queue/receive?channel=q&wait_timeout=60')
   await until(async () => (await server.connections()) > 0)
   await new Promise((resolve) => setTimeout(resolve, 50))
-  await server.handler.close()
+  await server.connector.close()
   expect(await waiting).toMatchObject({ status: 200, data: { messages: [] } })
   expect(await server.post('queue/ack_all?channel=q')).toMatchObject({ status: 503, data: { code: 'SHUTTING_DOWN' } })
 })

@@ -17,7 +17,7 @@ async function mcpClient(base: string): Promise<Client> {
 }
 
 test('CE-10, CE-11 - requests: an MCP client is answered by a subscriber over /ce/subscribe', async () => {
-  const { base, post, subscribe, handler } = await openCe()
+  const { base, post, subscribe, connector } = await openCe()
   const mcp = await mcpClient(base)
   const commands = await subscribe('commands?channel=lights&client_id=hall')
   const command = mcp.callTool({ name: 'command_send', arguments: { channel: 'lights', body: '{"on":true}' } })
@@ -33,7 +33,7 @@ test('CE-10, CE-11 - requests: an MCP client is answered by a subscriber over /c
     brokerrequestid: expect.stringMatching(/^[0-9a-f-]{36}$/),
     brokerreplychannel: expect.stringContaining(request.brokerrequestid),
   })
-  expect(handler.pendingRequests()).toBe(1)
+  expect(connector.pendingRequests()).toBe(1)
   expect(await post(`send/response?request_id=${request.brokerrequestid}`, event())).toMatchObject({
     status: 202,
     is_error: false,
@@ -64,11 +64,11 @@ test('CE-10, CE-11 - requests: an MCP client is answered by a subscriber over /c
     isError: false,
     content: [{ type: 'text', text: '{"price":12345678901234567890.10}' }],
   })
-  expect(handler.pendingRequests()).toBe(0)
+  expect(connector.pendingRequests()).toBe(0)
 })
 
 test('CE-10 - requests: a rejection becomes isError, and silence a time-out, for an MCP client', async () => {
-  const { base, post, subscribe, handler } = await openCe()
+  const { base, post, subscribe, connector } = await openCe()
   const mcp = await mcpClient(base)
   for (const [type, tool] of [
     ['commands', 'command_send'],
@@ -96,7 +96,7 @@ test('CE-10 - requests: a rejection becomes isError, and silence a time-out, for
       isError: true,
       content: [{ text: expect.stringContaining('REQUEST_TIMEOUT') }],
     })
-    expect(handler.pendingRequests()).toBe(0)
+    expect(connector.pendingRequests()).toBe(0)
     expect(await post(`send/response?request_id=${brokerrequestid}`, event())).toMatchObject({ status: 404 })
     subscriber.close()
   }
@@ -212,7 +212,7 @@ test('CE-11 - responses: only by the principal that was handed the request; othe
 })
 
 test('CE-11, CE-18 - requests: nothing waits on when the requester or the subscriber is gone', async () => {
-  const { base, post, subscribe, handler, user } = await openCe({ answerGraceMs: 0 })
+  const { base, post, subscribe, connector, user } = await openCe({ answerGraceMs: 0 })
   const stream = await subscribe('queries?channel=q')
   const aborter = new AbortController()
   const asked = fetch(`${base}/ce/send/query?channel=q`, {
@@ -222,27 +222,27 @@ test('CE-11, CE-18 - requests: nothing waits on when the requester or the subscr
     signal: aborter.signal,
   })
   const { brokerrequestid } = await stream.nextJson()
-  expect(handler.pendingRequests()).toBe(1)
+  expect(connector.pendingRequests()).toBe(1)
   aborter.abort()
   await expect(asked).rejects.toThrow('aborted')
-  await until(() => handler.pendingRequests() === 0)
+  await until(() => connector.pendingRequests() === 0)
   expect(await post(`send/response?request_id=${brokerrequestid}`, event())).toMatchObject({ status: 404 })
 
   const left = post('send/query?channel=q', event())
   const { brokerrequestid: second } = await stream.nextJson()
   stream.close()
   expect(await left).toMatchObject({ status: 200, is_error: true, message: expect.stringContaining('disconnected') })
-  expect(handler.pendingRequests()).toBe(0)
+  expect(connector.pendingRequests()).toBe(0)
   expect(await post(`send/response?request_id=${second}`, event())).toMatchObject({ status: 404 })
   expect((await user.channels.info('queries', 'q')).subscribers).toBe(0)
 })
 
 test('CE-11 - requests: those under way at shutdown can still be answered', async () => {
-  const { post, subscribe, handler } = await openCe()
+  const { post, subscribe, connector } = await openCe()
   const stream = await subscribe('commands?channel=c')
   const command = post('send/command?channel=c', event())
   const { brokerrequestid } = await stream.nextJson()
-  const closed = handler.close(10_000)
+  const closed = connector.close(10_000)
   expect(await post('send/event?channel=c', event())).toMatchObject({ status: 503, data: { code: 'SHUTTING_DOWN' } })
   expect(await post(`send/response?request_id=${brokerrequestid}`, event())).toMatchObject({ status: 202 })
   expect(await command).toMatchObject({ status: 202, is_error: false })
@@ -252,7 +252,7 @@ test('CE-11 - requests: those under way at shutdown can still be answered', asyn
 })
 
 test('CE-17 - requests: a subscriber that does not take them is not handed more than may wait for it', async () => {
-  const { post, subscribe, handler } = await openCe({ maxBufferedBytes: 65_536, answerGraceMs: 0 })
+  const { post, subscribe, connector } = await openCe({ maxBufferedBytes: 65_536, answerGraceMs: 0 })
   const stream = await subscribe('commands?channel=c')
   stream.pause()
   const body = event({ data: 'x'.repeat(500_000) })
@@ -260,14 +260,14 @@ test('CE-17 - requests: a subscriber that does not take them is not handed more 
   const others: Promise<unknown>[] = []
   while (rejected.length === 0) {
     const sent = post('send/command?channel=c&timeout=20', body)
-    const handedOver = handler.pendingRequests()
+    const handedOver = connector.pendingRequests()
     others.push(sent.then((answer) => answer.message.includes('too slow') && rejected.push(answer)))
-    await until(() => rejected.length > 0 || handler.pendingRequests() > handedOver)
+    await until(() => rejected.length > 0 || connector.pendingRequests() > handedOver)
   }
   expect(rejected[0]).toMatchObject({ status: 202, is_error: true, data: { executed: false } })
   stream.close()
   await Promise.all(others)
-  expect(handler.pendingRequests()).toBe(0)
+  expect(connector.pendingRequests()).toBe(0)
 })
 
 test('CE-11 - requests: one member of each group gets it, and the first answer counts', async () => {

@@ -48,11 +48,11 @@ test('CE-20 - security: a failure of the verifier is an internal error that tell
 })
 
 test('CE-20 - security: a stream ends when the credentials that opened it do', async () => {
-  const { subscribe, handler } = await openCe({ authenticator })
+  const { subscribe, connector } = await openCe({ authenticator })
   const stream = await subscribe('events?channel=c', { authorization: 'Bearer soon' })
-  expect(handler.openStreams()).toBe(1)
+  expect(connector.openStreams()).toBe(1)
   await stream.ended
-  expect(handler.openStreams()).toBe(0)
+  expect(connector.openStreams()).toBe(0)
 })
 
 test('CE-20, S6 - security: origins that are not trusted are 403 before anything else', async () => {

@@ -30,7 +30,7 @@ test('CE-17 - slow consumers: a subscriber that takes nothing gets an error afte
   for (const stream of streams) stream.pause()
   await until(async () => {
     await Promise.all(Object.values(SENDS).map((send) => send(server)))
-    return server.handler.openStreams() === 0
+    return server.connector.openStreams() === 0
   })
   for (const stream of streams) {
     const last = await lastOf(stream)
@@ -66,7 +66,7 @@ test('CE-17 - slow consumers: a caller whose streams hold too much loses one', a
   const server = await openCe({ frontDoor: { admission } })
   const stream = await server.subscribe('events?channel=c')
   stream.pause()
-  while (server.handler.openStreams() > 0) {
+  while (server.connector.openStreams() > 0) {
     await server.user.events.publish('c', { body: BODY })
     await new Promise((resolve) => setImmediate(resolve))
   }

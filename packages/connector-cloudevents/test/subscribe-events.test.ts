@@ -152,7 +152,7 @@ test('CE-13 - events: random patterns match random channels as the reference say
 })
 
 test('CE-15 - streams: they begin with a comment, keep alive, and end when nothing comes', async () => {
-  const { subscribe, user, handler } = await openCe({ keepAliveMs: 30, maxSseIdleSeconds: 0.3 })
+  const { subscribe, user, connector } = await openCe({ keepAliveMs: 30, maxSseIdleSeconds: 0.3 })
   const stream = await subscribe('events?channel=c')
   await until(() => stream.comments.length >= 2)
   expect(stream.comments.slice(0, 2)).toEqual(['open', 'keepalive'])
@@ -162,11 +162,11 @@ test('CE-15 - streams: they begin with a comment, keep alive, and end when nothi
     await stream.next()
   }
   await stream.ended
-  expect(handler.openStreams()).toBe(0)
+  expect(connector.openStreams()).toBe(0)
 })
 
 test('CE-16 - streams: over the limit 429, and a place is free again when one is closed', async () => {
-  const { subscribe, handler, base } = await openCe({ maxSseConnections: 3 })
+  const { subscribe, connector, base } = await openCe({ maxStreams: 3 })
   const opened = await Promise.allSettled(
     Array.from({ length: 8 }, (_, i) => subscribe(`${i % 2 ? 'events' : 'commands'}?channel=c`)),
   )
@@ -180,7 +180,7 @@ test('CE-16 - streams: over the limit 429, and a place is free again when one is
     data: { code: 'STREAM_LIMIT', limit: 3 },
   })
   streams[0]!.close()
-  await until(() => handler.openStreams() === 2)
+  await until(() => connector.openStreams() === 2)
   await subscribe('queries?channel=c')
 })
 
@@ -190,7 +190,7 @@ function timers(): number {
 }
 
 test('CE-18 - streams: a client that goes leaves nothing behind', async () => {
-  const { subscribe, handler, user, connections } = await openCe()
+  const { subscribe, connector, user, connections } = await openCe()
   const before = timers()
   const routes = [
     'events?channel=c',
@@ -203,26 +203,28 @@ test('CE-18 - streams: a client that goes leaves nothing behind', async () => {
     const streams = await Promise.all(
       routes.flatMap((route) => [subscribe(route), subscribe(`${route}&group=g&client_id=me`)]),
     )
-    expect(handler.openStreams()).toBe(10)
-    expect(handler.subscriptions().filter(({ clientId, group }) => clientId === 'me' && group === 'g')).toHaveLength(5)
-    expect(handler.subscriptions()[0]).toMatchObject({ principal: 'anonymous', since: expect.any(Number) })
+    expect(connector.openStreams()).toBe(10)
+    expect(connector.subscriptions().filter(({ clientId, group }) => clientId === 'me' && group === 'g')).toHaveLength(
+      5,
+    )
+    expect(connector.subscriptions()[0]).toMatchObject({ principal: 'anonymous', since: expect.any(Number) })
     for (const stream of streams) stream.close()
-    await until(async () => handler.openStreams() === 0 && (await connections()) === 0)
+    await until(async () => connector.openStreams() === 0 && (await connections()) === 0)
     for (const type of ['events', 'events_store', 'commands', 'queries'] as const) {
       await until(
         async () => ((await user.channels.list({ type })).find(({ name }) => name === 'c')?.subscribers ?? 0) === 0,
       )
     }
-    expect(handler.subscriptions()).toEqual([])
+    expect(connector.subscriptions()).toEqual([])
   }
   expect(timers()).toBeLessThanOrEqual(before)
 })
 
 test('CE-18 - streams: they end politely at shutdown, with what was published before', async () => {
-  const { subscribe, handler, user, base } = await openCe()
+  const { subscribe, connector, user, base } = await openCe()
   const stream = await subscribe('events?channel=c')
   for (let i = 0; i < 100; i++) void user.events.publish('c', { body: Buffer.from(`${i}`) })
-  await handler.close()
+  await connector.close()
   await stream.ended
   expect(stream.waiting).toHaveLength(100)
   expect((await fetch(`${base}/ce/subscribe/events?channel=c`)).status).toBe(503)

@@ -111,7 +111,7 @@ test('CE-14 - events store: a subscriber cut off 100 times at random while 10,00
   expect(writing).toBe(false)
   expect(seen).toEqual(range(1, total))
   expect(cuts).toBe(100)
-  await until(() => server.handler.openStreams() === 0)
+  await until(() => server.connector.openStreams() === 0)
 })
 
 test('CE-14 - events store: members of a group share one position; what a lost one was not handed goes to another', async () => {
@@ -123,7 +123,7 @@ test('CE-14 - events store: members of a group share one position; what a lost o
   const ids = [...first.waiting, ...second.waiting].map(({ id }) => Number(id))
   expect(ids.sort((a, b) => a - b)).toEqual(range(1, 100))
   first.close()
-  await until(() => server.handler.openStreams() === 1)
+  await until(() => server.connector.openStreams() === 1)
   await store(server, 10, 101)
   await until(() => second.waiting.at(-1)?.id === '110')
 })
@@ -202,7 +202,7 @@ test('CE-17 - slow subscribers: one that takes nothing for the idle time is cut 
   const slow = await server.subscribe('events?channel=c')
   slow.pause()
   const body = Buffer.from(JSON.stringify('x'.repeat(100_000)))
-  while (server.handler.openStreams() > 0) {
+  while (server.connector.openStreams() > 0) {
     await server.user.events.publish('c', { body })
     await new Promise((resolve) => setTimeout(resolve, 2))
   }

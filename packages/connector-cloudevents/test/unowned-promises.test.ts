@@ -2,7 +2,7 @@ import type { Broker } from '@signalbox/broker-core'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 
-import { CE_ROUTES, createCeHandler } from '../src/index.ts'
+import { CE_ROUTES, ceConnector } from '../src/index.ts'
 import { event, openCe, serveHandler } from './ce-server.ts'
 
 /** Collects what would have ended the process. */
@@ -19,7 +19,7 @@ const someTurns = (): Promise<void> => new Promise((resolve) => setTimeout(resol
 
 test('containment - a group member that reads nothing and disconnects leaves the server running', async () => {
   const rejections = unhandled()
-  const { user, subscribe, handler } = await openCe()
+  const { user, subscribe, connector } = await openCe()
   const body = Buffer.from(JSON.stringify('x'.repeat(1_000_000)))
   await Promise.all(Array.from({ length: 16 }, () => user.eventsStore.publish('s', { body })))
   const slow = await subscribe('events-store?channel=s&group=g&events_store_type=2')
@@ -32,7 +32,7 @@ test('containment - a group member that reads nothing and disconnects leaves the
   })
   expect(await delivered()).toBeLessThan(16)
   slow.close()
-  await until(() => handler.openStreams() === 0)
+  await until(() => connector.openStreams() === 0)
   await someTurns()
   expect(rejections).toEqual([])
 })
@@ -55,8 +55,8 @@ test('containment - a route whose broker call fails answers an internal error, a
   const rejections = unhandled()
   const { broker } = await openCe()
   const failures: unknown[] = []
-  const handler = createCeHandler(brokenBroker(broker), { hooks: { failed: (error) => failures.push(error) } })
-  const base = await serveHandler(handler)
+  const connector = ceConnector(brokenBroker(broker), { hooks: { failed: (error) => failures.push(error) } })
+  const base = await serveHandler(connector)
   const answer = 'send/response?request_id=1'
   for (const { name, method, query } of CE_ROUTES.filter(({ name }) => !answer.startsWith(name))) {
     const parameters = Object.keys(query.properties).filter((parameter) => ['channel', 'receipt'].includes(parameter))

@@ -27,8 +27,7 @@ import {
   readTool,
   refuseCursor,
 } from './methods.ts'
-import type { McpOptions, McpOutcome, ResolvedMcpOptions } from './options.ts'
-import { resolveMcpOptions } from './options.ts'
+import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
 import { newSessionId } from './session.ts'
 import type { CallEnvironment } from './tool-call.ts'
 import { ToolCall } from './tool-call.ts'
@@ -37,46 +36,11 @@ import type { Tool } from './tools/tool.ts'
 import { initializeResult } from './wire/revision.ts'
 import { negotiate } from './wire/revisions.ts'
 
-/**
- * The MCP endpoint as a request listener for Node's HTTP server, or for a framework that gives access to Node's
- * request and response.
- */
-export interface McpHandler {
-  /**
-   * Handles one request, on any path: the host routes. `headers` are added to the answer, such as CORS headers of the
-   * host.
-   */
-  (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Returns the number of open GET streams. */
-  openStreams(): number
-  /**
-   * Closes the endpoint in order: rejects new calls, ends waiting receives with an empty result, ends streams, lets
-   * other calls finish within `graceMs`, and settles the messages of written answers. Idempotent.
-   * @param graceMs Time for running calls, in ms. @default 5000
-   */
-  close(graceMs?: number): Promise<void>
-}
-
-/**
- * Returns the endpoint for `POST`, `GET` and `DELETE /mcp` over a broker.
- * @throws RangeError for an option out of range
- */
-export function createMcpHandler(broker: Broker, options: McpOptions = {}): McpHandler {
-  const endpoint = new McpEndpoint(broker, resolveMcpOptions(options))
-  return Object.assign(
-    (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
-      endpoint.handle(request, response, headers),
-    {
-      openStreams: () => endpoint.streams.size,
-      close: (graceMs?: number) => endpoint.close(graceMs),
-    },
-  )
-}
-
 /** Method names for metrics. Others are reported as `unknown`, so that callers cannot create label values. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['initialize', 'ping', 'tools/list', 'tools/call'])
 
-class McpEndpoint {
+/** The endpoint for `POST`, `GET` and `DELETE /mcp` (M1–M14) over a broker. */
+export class McpEndpoint {
   readonly streams: OpenStreams
   readonly #broker: Broker
   readonly #options: ResolvedMcpOptions
@@ -272,7 +236,7 @@ class McpEndpoint {
     } else exchange.refuse(refusal)
   }
 
-  close(graceMs = 5000): Promise<void> {
+  close(graceMs: number): Promise<void> {
     this.#endpoint.close()
     this.#closed ??= (async () => {
       this.streams.closeAll()

@@ -1,4 +1,4 @@
-import { shownText } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 import type { JsonObject, JsonRpcRequest } from '@signalbox/http-kit'
 import { idKey, isIdText, JSON_RPC_CODES, JsonRpcError, memberText } from '@signalbox/http-kit'
 

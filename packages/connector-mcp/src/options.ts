@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 
 import { readFileSync } from 'node:fs'
 
-import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
+import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
@@ -39,34 +39,24 @@ export interface McpHooks {
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
-export interface McpOptions {
-  /** @default every caller is `anonymous` */
-  readonly authenticator?: Authenticator
-  /** @default auto (specification, "Origin validation") */
-  readonly trustedOrigins?: TrustedOrigins
-  /** The address the server binds to, which `auto` trusts. @default none */
-  readonly bindHost?: string
-  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between connectors. @default the default limits, for this connector alone */
-  readonly frontDoor?: FrontDoor
-  /** @default 10485760 */
-  readonly maxBodyBytes?: number
-  /** The most open GET streams; 0 is no limit. @default 1000 */
+export interface McpConnectorOptions extends ConnectorOptions {
+  /** Where Fastify routes to the endpoint; the handler serves any path. @default '/mcp' */
+  readonly path?: string
+  /** The most GET streams open at a time; 0 is no limit (M3). @default 1000 */
   readonly maxStreams?: number
-  /** Time limit of a tool that has no timeout or wait argument, in seconds. @default 60 */
+  /** Seconds that a tool without a timeout or wait of its own may take; above 0 (M13). @default 60 */
   readonly toolTimeoutSeconds?: number
-  /**
-   * Time between an answer and the settlement of its messages, in ms; 0 settles as soon as the answer is written.
-   * @default 250
-   */
+  /** Milliseconds between the answer and the settlement of the messages in it; 0 settles at once (M14). @default 250 */
   readonly settleGraceMs?: number
-  /** Milliseconds between comments on a stream. @default 30000 */
+  /** Milliseconds between comments on a stream; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
   /** With a directory, the four agent tools are there (specification, "What the service does"). @default none */
   readonly agents?: AgentDirectory
-  /** @default `signalbox` and this package's version */
+  /** The name and version that `initialize` gives. @default `signalbox` and this package's version */
   readonly serverInfo?: ServerInfo
-  /** A description of the server for a model, in the result of `initialize`. */
+  /** What `initialize` tells a model about this server as a whole. @default a description of the broker and its channels */
   readonly instructions?: string
+  /** Where metrics and logs hear of requests and failures. @default none */
   readonly hooks?: McpHooks
 }
 
@@ -76,11 +66,14 @@ const INSTRUCTIONS =
   'A channel is created by its first use, and the same name may be used in each of the five types. ' +
   'Use channel_list to see the existing channels. Channel names that begin with _AGENTS_. belong to the broker.'
 
-export type ResolvedMcpOptions = Required<Omit<McpOptions, 'agents' | 'bindHost' | 'frontDoor'>> &
-  Pick<McpOptions, 'agents' | 'bindHost' | 'frontDoor'>
+/** Options of the Fastify plugin alone, and those that have no default. */
+type Unresolved = 'path' | 'drainMs' | 'runHostHooks' | 'agents' | 'bindHost' | 'frontDoor'
+
+export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
+  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor'>
 
 /** @throws RangeError for a number that is out of range */
-export function resolveMcpOptions(options: McpOptions): ResolvedMcpOptions {
+export function resolveMcpOptions(options: McpConnectorOptions): ResolvedMcpOptions {
   const resolved: ResolvedMcpOptions = {
     ...options,
     authenticator: options.authenticator ?? anonymousAuthenticator,

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
-import type { BrokerHandle, Entry } from '@signalbox/broker-core'
+import type { BrokerHandle } from '@signalbox/broker-core'
+import type { Entry } from '@signalbox/broker-core/internal'
 import { hopsOf, idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
 import type { Settlements } from '@signalbox/http-kit'
 

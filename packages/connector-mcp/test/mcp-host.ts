@@ -11,8 +11,8 @@ import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
-import type { McpHandler, McpOptions, McpRequestEvent } from '../src/index.ts'
-import { createMcpHandler, mcpConnector } from '../src/index.ts'
+import type { McpConnector, McpConnectorOptions, McpRequestEvent } from '../src/index.ts'
+import { mcpConnector } from '../src/index.ts'
 
 export type HostKind = 'fastify' | 'node'
 
@@ -29,7 +29,7 @@ export interface McpHost extends AsyncDisposable {
   readonly broker: Broker
   readonly user: BrokerHandle
   readonly system: BrokerHandle
-  readonly handler: McpHandler
+  readonly connector: McpConnector
   /** Every finished request. */
   readonly requests: McpRequestEvent[]
   readonly failures: unknown[]
@@ -40,21 +40,21 @@ export interface McpHost extends AsyncDisposable {
 }
 
 /** A host that is gone when the test is over. */
-export async function startHost(options: McpOptions = {}, kind: HostKind = 'fastify'): Promise<McpHost> {
+export async function startHost(options: McpConnectorOptions = {}, kind: HostKind = 'fastify'): Promise<McpHost> {
   const host = await openHost(options, kind)
   onTestFinished(() => host[Symbol.asyncDispose]())
   return host
 }
 
 /** A host for several tests, which have to leave it as it was. */
-export async function openHost(options: McpOptions = {}, kind: HostKind = 'fastify'): Promise<McpHost> {
+export async function openHost(options: McpConnectorOptions = {}, kind: HostKind = 'fastify'): Promise<McpHost> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-mcp-'))
   const engine = await openEmbeddedEngine({ path: folder })
   const { broker, system } = createBroker(engine)
   const requests: McpRequestEvent[] = []
   const failures: unknown[] = []
   let told = Promise.withResolvers<void>()
-  const mcpOptions: McpOptions = {
+  const mcpOptions: McpConnectorOptions = {
     ...options,
     hooks: {
       requestFinished(event) {
@@ -66,7 +66,7 @@ export async function openHost(options: McpOptions = {}, kind: HostKind = 'fasti
     },
   }
   const listening = await (kind === 'fastify' ? onFastify : onNode)(broker, mcpOptions)
-  const { port, handler } = listening
+  const { port, connector } = listening
   const url = `http://127.0.0.1:${port}/mcp`
   const post = async (body: unknown, headers: Record<string, string> = {}): Promise<Answer> => {
     const response = await fetch(url, {
@@ -82,7 +82,7 @@ export async function openHost(options: McpOptions = {}, kind: HostKind = 'fasti
     broker,
     user: broker.as(ANONYMOUS),
     system,
-    handler,
+    connector,
     requests,
     failures,
     async finished(fits) {
@@ -104,31 +104,31 @@ export async function openHost(options: McpOptions = {}, kind: HostKind = 'fasti
 
 interface Listening {
   readonly port: number
-  readonly handler: McpHandler
+  readonly connector: McpConnector
   close(): Promise<void>
 }
 
-async function onFastify(broker: Broker, options: McpOptions): Promise<Listening> {
+async function onFastify(broker: Broker, options: McpConnectorOptions): Promise<Listening> {
   const app = fastify({ forceCloseConnections: true })
   const connector = mcpConnector(broker, { ...options, drainMs: 0 })
-  await app.register(connector)
+  await app.register(connector.plugin)
   await app.listen({ port: 0, host: '127.0.0.1' })
   return {
     port: (app.server.address() as AddressInfo).port,
-    handler: connector.handler,
+    connector,
     close: () => app.close(),
   }
 }
 
-async function onNode(broker: Broker, options: McpOptions): Promise<Listening> {
-  const handler = createMcpHandler(broker, options)
-  const server = createServer((request, response) => handler(request, response)).listen(0, '127.0.0.1')
+async function onNode(broker: Broker, options: McpConnectorOptions): Promise<Listening> {
+  const connector = mcpConnector(broker, options)
+  const server = createServer(connector.handler).listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
-    handler,
+    connector,
     async close() {
-      await handler.close(0)
+      await connector.close(0)
       server.closeAllConnections()
       server.close()
       await once(server, 'close')

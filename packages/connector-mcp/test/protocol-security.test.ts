@@ -131,7 +131,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('authentication on %s', 
       id: null,
       error: { code: -32010, message: 'Authentication failed' },
     })
-    expect(host.handler.openStreams()).toBe(0)
+    expect(host.connector.openStreams()).toBe(0)
   })
 
   test('authentication - the verified caller reaches the broker', async () => {
@@ -173,7 +173,7 @@ describe('in somebody else’s server', () => {
       return undefined
     })
     app.post('/other', (request, reply) => reply.send(request.body))
-    await app.register(mcpConnector(host.broker, { path: '/tools' }), { prefix: '/api' })
+    await app.register(mcpConnector(host.broker, { path: '/tools' }).plugin, { prefix: '/api' })
     const base = await app.listen({ port: 0, host: '127.0.0.1' })
     const send = (path: string, headers = {}): Promise<Response> =>
       fetch(`${base}${path}`, {
@@ -209,7 +209,7 @@ describe('in somebody else’s server', () => {
     })
     app.addHook('preHandler', async () => void ran.push('preHandler'))
     app.addHook('onResponse', async () => void ran.push('onResponse'))
-    await app.register(mcpConnector(host.broker, { runHostHooks: false }))
+    await app.register(mcpConnector(host.broker, { runHostHooks: false }).plugin)
     const url = `${await app.listen({ port: 0, host: '127.0.0.1' })}/mcp`
     const send = (headers: Record<string, string>): Promise<Response> =>
       fetch(url, { method: 'POST', headers, body: JSON.stringify(PING) })
@@ -229,7 +229,7 @@ describe('in somebody else’s server', () => {
     const host = await startHost()
     const app = fastify()
     onTestFinished(() => app.close())
-    await app.register(mcpConnector(host.broker))
+    await app.register(mcpConnector(host.broker).plugin)
     const inject = (body: object): Promise<string> =>
       app.inject({ method: 'POST', url: '/mcp', payload: body }).then(({ payload }) => payload)
     expect(await inject(PING)).toBe('{"jsonrpc":"2.0","id":1,"result":{}}')

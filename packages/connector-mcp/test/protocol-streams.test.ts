@@ -37,16 +37,16 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('M3 streams on %s', (kin
       connection.socket.write('GET /mcp HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n')
       await connection.until(': open')
     }
-    expect(host.handler.openStreams()).toBe(2)
+    expect(host.connector.openStreams()).toBe(2)
     const over = await fetch(host.url, { headers: STREAM })
     expect(over.status).toBe(503)
     expect(await over.json()).toMatchObject({ id: null, error: { code: -32603 } })
     connections[0].kill()
-    await expect.poll(() => host.handler.openStreams()).toBe(1)
+    await expect.poll(() => host.connector.openStreams()).toBe(1)
     const again = await fetch(host.url, { headers: STREAM })
     expect(again.status).toBe(200)
-    expect(host.handler.openStreams()).toBe(2)
-    await host.handler.close(0)
+    expect(host.connector.openStreams()).toBe(2)
+    await host.connector.close(0)
     expect(await again.text()).toBe(': open\n\n')
   })
 
@@ -57,7 +57,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('M3 streams on %s', (kin
     )
     const response = await fetch(host.url, { headers: STREAM })
     expect(await response.text()).toBe(': open\n\n')
-    expect(host.handler.openStreams()).toBe(0)
+    expect(host.connector.openStreams()).toBe(0)
   })
 })
 
@@ -69,7 +69,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('shutdown on %s', (kind)
     late.post({ jsonrpc: '2.0', id: 1, method: 'ping' })
     await late.answer()
     const receives = [await waitingReceive(host, { id: 1 }), await waitingReceive(host, { id: 2 })]
-    await host.handler.close(0)
+    await host.connector.close(0)
     for (const { answer } of receives) {
       expect((await answer)?.result).toMatchObject({ isError: false })
       expect(resultText(await answer)).toBe('[]')
@@ -80,7 +80,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('shutdown on %s', (kind)
     expect(refused.status).toBe(503)
     expect(refused.head).toMatch(/connection: close/i)
     expect(rpc(refused)).toMatchObject({ error: { code: -32603 } })
-    await host.handler.close(0)
+    await host.connector.close(0)
   })
 
   test('shutdown - a query has its time to finish, and is ended after that', async () => {
@@ -94,7 +94,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('shutdown on %s', (kind)
     })
     const quick = host.call('query_send', { channel: 'quick', body: 'x', timeout_seconds: 60 })
     await arrived.promise
-    const closed = host.handler.close(30_000)
+    const closed = host.connector.close(30_000)
     answer.resolve()
     expect(resultText(await quick)).toBe('done')
     await closed
@@ -105,7 +105,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('shutdown on %s', (kind)
     const slow = host.call('query_send', { channel: 'nobody', body: 'x', timeout_seconds: 60 })
     const { answer: receive } = await waitingReceive(host)
     // Ended at once, while the query has its time: so the query is there.
-    const closed = host.handler.close(10)
+    const closed = host.connector.close(10)
     await receive
     await closed
     const result = await slow

@@ -49,7 +49,7 @@ describe.each(['fastify', 'node'] satisfies HostKind[])('official client on %s',
       'channel_info',
     ])
     // The client opens its GET stream after initialize.
-    await expect.poll(() => host.handler.openStreams()).toBe(1)
+    await expect.poll(() => host.connector.openStreams()).toBe(1)
   })
 
   test('official client - drives all eleven core tools', async () => {

@@ -62,7 +62,7 @@ export function hostSettlementCases(kind: HostKind): void {
     await sendTwo(host)
     await received(host)
     await expect.poll(counts(host), POLL).toMatchObject({ waiting: 0, inFlight: 2 })
-    await host.handler.close(0)
+    await host.connector.close(0)
     expect(await counts(host)()).toMatchObject({ waiting: 0, inFlight: 0 })
   })
 }
@@ -164,7 +164,7 @@ export function settlementCases(kind: HostKind): void {
     connection.post(RECEIVE)
     await expect.poll(counts(host), POLL).toMatchObject({ waiting: 0, inFlight: 1 })
     await host.finished(({ tool }) => tool === 'queue_receive')
-    await host.handler.close(0)
+    await host.connector.close(0)
     expect(await counts(host)()).toMatchObject({ waiting: 1, inFlight: 0 })
   })
 }

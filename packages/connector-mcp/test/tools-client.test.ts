@@ -22,8 +22,8 @@ beforeAll(async () => {
   let desk: AgentDesk | undefined
   bench = await openToolBench(async (system) => (desk = await echoDesk(system)))
   app = fastify({ forceCloseConnections: true })
-  await app.register(mcpConnector(bench.broker), { prefix: '/plain' })
-  await app.register(mcpConnector(bench.broker, desk ? { agents: desk } : {}))
+  await app.register(mcpConnector(bench.broker).plugin, { prefix: '/plain' })
+  await app.register(mcpConnector(bench.broker, desk ? { agents: desk } : {}).plugin)
   address = await app.listen({ host: '127.0.0.1', port: 0 })
   client = await connect('/mcp')
 })

@@ -1,5 +1,5 @@
-import type { ChannelState, ChannelType } from '@signalbox/broker-core'
-import { BrokerError, isReservedChannel } from '@signalbox/broker-core'
+import type { ChannelState, ChannelType } from '@signalbox/broker-core/engine'
+import { BrokerError, isReservedChannel } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel, StoredType } from './store/stored-channel.ts'
 import type { ActivityOperation, ChannelActivity } from './writer/operations.ts'

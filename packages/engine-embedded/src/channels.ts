@@ -1,5 +1,11 @@
-import type { ChannelEngine, ChannelName, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
-import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core'
+import type {
+  ChannelEngine,
+  ChannelName,
+  ChannelOptions,
+  ChannelState,
+  ChannelType,
+} from '@signalbox/broker-core/engine'
+import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EmbeddedEventsStore } from './events-store/embedded-events-store.ts'

@@ -1,4 +1,4 @@
-import type { Engine, EngineHealth, EngineStats } from '@signalbox/broker-core'
+import type { Engine, EngineHealth, EngineStats } from '@signalbox/broker-core/engine'
 
 import { ChannelRegistry } from './channel-registry.ts'
 import type { LiveChannel } from './channel-registry.ts'

@@ -1,5 +1,17 @@
-import type { Message, OutgoingMessage, SubscribeOptions, Subscription, EventEngine } from '@signalbox/broker-core'
-import { isWildcardPattern, messageSize, OpenSubscription, PatternIndex, unavailable } from '@signalbox/broker-core'
+import type {
+  Message,
+  OutgoingMessage,
+  SubscribeOptions,
+  Subscription,
+  EventEngine,
+} from '@signalbox/broker-core/engine'
+import {
+  isWildcardPattern,
+  messageSize,
+  OpenSubscription,
+  PatternIndex,
+  unavailable,
+} from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EmbeddedEngineProblem } from './options.ts'

@@ -1,4 +1,4 @@
-import type { ChannelType } from '@signalbox/broker-core'
+import type { ChannelType } from '@signalbox/broker-core/engine'
 
 import { EmbeddedEngineError } from './errors.ts'
 import { DEFAULT_MAX_CHANNELS } from './settings.ts'

@@ -7,8 +7,9 @@ import type {
   RequestType,
   SubscribeOptions,
   Subscription,
-} from '@signalbox/broker-core'
-import { BrokerError, messageSize, OpenSubscription, OrderedSet, unavailable } from '@signalbox/broker-core'
+} from '@signalbox/broker-core/engine'
+import { BrokerError, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
+import { OrderedSet } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EmbeddedEngineProblem } from './options.ts'

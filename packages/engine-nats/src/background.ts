@@ -1,4 +1,5 @@
-import { isBrokerError, messageOf } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core/engine'
+import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { NatsEngineProblem } from './options.ts'
 

@@ -1,4 +1,4 @@
-import { messageOf, readSmallFile } from '@signalbox/broker-core'
+import { messageOf, readSmallFile } from '@signalbox/broker-core/internal'
 import type { NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node'
 import { connect, credsAuthenticator, errors } from '@nats-io/transport-node'
 import { isIP } from 'node:net'

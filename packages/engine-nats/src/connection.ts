@@ -1,4 +1,4 @@
-import { unavailable } from '@signalbox/broker-core'
+import { unavailable } from '@signalbox/broker-core/engine'
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { Msg, NatsConnection, Payload, RequestOptions, Subscription } from '@nats-io/transport-node'

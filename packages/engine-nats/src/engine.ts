@@ -1,5 +1,6 @@
-import type { Engine, EngineCapabilities, EngineHealth, EngineLimits, EngineStats } from '@signalbox/broker-core'
-import { isBrokerError, messageOf, unavailable } from '@signalbox/broker-core'
+import type { Engine, EngineCapabilities, EngineHealth, EngineLimits, EngineStats } from '@signalbox/broker-core/engine'
+import { isBrokerError, unavailable } from '@signalbox/broker-core/engine'
+import { messageOf } from '@signalbox/broker-core/internal'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { setTimeout as pause } from 'node:timers/promises'
 

@@ -1,4 +1,4 @@
-import type { Tags } from '@signalbox/broker-core'
+import type { Tags } from '@signalbox/broker-core/engine'
 import { Buffer } from 'node:buffer'
 
 /** What travels beside a body. Absent is empty, 0 or false. */

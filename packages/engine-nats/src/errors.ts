@@ -1,4 +1,4 @@
-import { BrokerError, unavailable } from '@signalbox/broker-core'
+import { BrokerError, unavailable } from '@signalbox/broker-core/engine'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { errors } from '@nats-io/transport-node'
 

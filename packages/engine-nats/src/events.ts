@@ -1,5 +1,17 @@
-import type { Message, OutgoingMessage, SubscribeOptions, Subscription, EventEngine } from '@signalbox/broker-core'
-import { isWildcardPattern, messageSize, OpenSubscription, PatternIndex, unavailable } from '@signalbox/broker-core'
+import type {
+  Message,
+  OutgoingMessage,
+  SubscribeOptions,
+  Subscription,
+  EventEngine,
+} from '@signalbox/broker-core/engine'
+import {
+  isWildcardPattern,
+  messageSize,
+  OpenSubscription,
+  PatternIndex,
+  unavailable,
+} from '@signalbox/broker-core/engine'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 
 import { liveKey } from './channels/live-channels.ts'

@@ -1,4 +1,4 @@
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
 import type { StreamInfo } from '@nats-io/jetstream'
 
 import { ownerIn } from './channels/stored-channel.ts'

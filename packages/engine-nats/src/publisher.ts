@@ -1,4 +1,4 @@
-import { BrokerError, unavailable } from '@signalbox/broker-core'
+import { BrokerError, unavailable } from '@signalbox/broker-core/engine'
 import type { ApiError } from '@nats-io/jetstream'
 import { JetStreamApiError, PubHeaders } from '@nats-io/jetstream'
 import type { Payload } from '@nats-io/transport-node'

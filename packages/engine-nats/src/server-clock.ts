@@ -1,4 +1,4 @@
-import { unavailable } from '@signalbox/broker-core'
+import { unavailable } from '@signalbox/broker-core/engine'
 import { performance } from 'node:perf_hooks'
 
 import type { KeyedRecords } from './keyed-records.ts'

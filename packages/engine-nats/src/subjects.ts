@@ -1,5 +1,5 @@
-import type { ChannelType } from '@signalbox/broker-core'
-import { isReservedChannel } from '@signalbox/broker-core'
+import type { ChannelType } from '@signalbox/broker-core/engine'
+import { isReservedChannel } from '@signalbox/broker-core/engine'
 import { createHash, randomBytes } from 'node:crypto'
 
 /** The grain of due and expiry times in subjects, in milliseconds: bounds how many subjects a queue has. */

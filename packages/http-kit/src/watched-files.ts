@@ -1,5 +1,5 @@
-import type { SmallFile } from '@signalbox/broker-core'
-import { readSmallFile, readSmallFileSync, versionOfFile } from '@signalbox/broker-core'
+import type { SmallFile } from '@signalbox/broker-core/internal'
+import { readSmallFile, readSmallFileSync, versionOfFile } from '@signalbox/broker-core/internal'
 
 /**
  * Interval between checks of the files, in ms. Polling finds changes that file system notifications miss: mounted

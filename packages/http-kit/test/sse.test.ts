@@ -132,6 +132,10 @@ describe('SSE', () => {
     expect(stream.open).toBe(true)
   })
 
+  test('SSE - an event of one line ends with an empty line', () => {
+    expect(eventText({ event: 'e', id: '1', data: 'a' })).toBe('event: e\nid: 1\ndata: a\n\n')
+  })
+
   test('SSE - line ends cannot smuggle in a field', () => {
     expect(() => eventText({ event: 'a\ndata: b', data: '' })).toThrow(TypeError)
     expect(() => eventText({ id: 'a\rb', data: '' })).toThrow(TypeError)

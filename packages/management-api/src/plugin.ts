@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 import type { BrokerObserver } from '@signalbox/broker-core'
+import type { Connector } from '@signalbox/http-kit'
 import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 
@@ -33,21 +34,18 @@ export interface ManagementControl {
   serve(services: ManagementServices): void
   /**
    * What must be done before the engine closes: waiting receives end empty, messages that were handed over are settled,
-   * the audit log is written. Idempotent.
+   * the audit log is written. Monitors and reading routes go on. `close` does it too. Idempotent. @default graceMs the option `drainMs`
    */
-  finish(): Promise<void>
+  finish(graceMs?: number): Promise<void>
 }
 
-/** A Fastify plugin, and what its host does with it. */
-export type ManagementApi = FastifyPluginCallback & ManagementControl
-
-/** How long a shutdown waits for answers with messages to be taken, in milliseconds. */
-const SETTLE_MS = 1_000
+/** The management API. It has no handler for node's HTTP server: its routes are Fastify's. */
+export interface ManagementApi extends Omit<Connector, 'handler'>, ManagementControl {}
 
 /**
- * The operators' routes as a Fastify 5 plugin for a listener of its own: metrics, statistics, audit, monitor, actions and
- * their OpenAPI document (specification, "Probe and other routes"). It is mounted before the broker exists, and given it
- * by `serve`.
+ * Makes the operators' routes, for a listener of their own: metrics, statistics, audit, monitor, actions and their OpenAPI
+ * document (specification, "Probe and other routes"): `app.register(managementApi(options).plugin)`. It is mounted before the
+ * broker exists, and given it by `serve`. Closing ends monitors, and does what `finish` does.
  */
 export function managementApi(options: ManagementOptions): ManagementApi {
   const endpoint = new ManagementEndpoint(options)
@@ -55,12 +53,15 @@ export function managementApi(options: ManagementOptions): ManagementApi {
     endpoint.mount(app)
     done()
   }
-  return Object.assign(plugin, {
+  return {
+    plugin,
     observers: endpoint.observers,
     audit: endpoint.audit,
-    serve: (services: ManagementServices) => endpoint.serve(services),
-    finish: () => endpoint.finish(),
-  })
+    serve: (services) => endpoint.serve(services),
+    finish: (graceMs) => endpoint.finish(graceMs),
+    close: (graceMs) => endpoint.close(graceMs),
+    [Symbol.asyncDispose]: () => endpoint.close(),
+  }
 }
 
 class ManagementEndpoint {
@@ -130,9 +131,7 @@ class ManagementEndpoint {
       services: () => this.#ready(),
     })
     addMonitorRoutes(app, this.#admission, this.#environment.monitors)
-    app.addHook('preClose', async () => {
-      await Promise.all([this.#environment.monitors.close(), this.finish()])
-    })
+    app.addHook('preClose', () => this.close())
   }
 
   /** @throws ManagementError NOT_READY */
@@ -174,10 +173,14 @@ class ManagementEndpoint {
     }
   }
 
-  finish(): Promise<void> {
+  async close(graceMs?: number): Promise<void> {
+    await Promise.all([this.#environment.monitors.close(), this.finish(graceMs)])
+  }
+
+  finish(graceMs = this.#options.drainMs ?? 1_000): Promise<void> {
     this.#finished ??= (async () => {
       this.#running.endAll()
-      await this.#settlements.close(SETTLE_MS)
+      await this.#settlements.close(graceMs)
       await this.audit.close()
     })()
     return this.#finished
@@ -185,7 +188,7 @@ class ManagementEndpoint {
 
   #failed(error: unknown, request?: IncomingMessage): void {
     try {
-      this.#options.failed?.(error, request)
+      this.#options.hooks?.failed?.(error, request)
     } catch {}
   }
 }

@@ -180,14 +180,7 @@ test('M7 - arguments are strict, every problem is named, and nothing happens', a
     color: 'red',
   })
   expect([error, data.code]).toEqual([true, 'ARGUMENT_INVALID'])
-  for (const name of [
-    'channel',
-    'body is missing',
-    'tags.a',
-    'delay_seconds',
-    'max_receive_count',
-    'color is unknown',
-  ])
+  for (const name of ['channel', 'body is missing', 'tags.a', 'delay_seconds', 'max_receive_count', 'color is unknown'])
     expect(error_string).toContain(name)
   expect(data.problems).toHaveLength(6)
   const same = await act('send_queue_message', {

@@ -86,7 +86,7 @@ test('management - a failure of our own is 500, is reported, and shows nothing o
     config: () => {
       throw new Error('/secret/path')
     },
-    failed: (error) => reported.push(error),
+    hooks: { failed: (error) => reported.push(error) },
   })
   expect(await get('/api/config')).toEqual({
     status: 500,

@@ -66,8 +66,10 @@ export async function manage({
     metrics: { contentType: 'text/plain; version=0.0.4', text: async () => 'broker_up 1\n' },
     document: { version: '1.2.3' },
     settleGraceMs: 20,
-    failed: (error) => {
-      throw error
+    hooks: {
+      failed: (error) => {
+        throw error
+      },
     },
     ...options,
   })
@@ -81,7 +83,7 @@ export async function manage({
   app.addHook('onRoute', ({ method, path }) => {
     if (method !== 'HEAD') routes.push(`${String(method)} ${path}`)
   })
-  await app.register(api)
+  await app.register(api.plugin)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
   const start = (): void => api.serve({ broker: operators, system, ...(agents ? { agents } : {}) })
   if (started) start()

@@ -1,5 +1,6 @@
 import type { StoredEventInput } from '@signalbox/broker-core'
-import { isBrokerError, shownText } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 
 import { requireOwner } from './agent-ownership.ts'
 import { isAgentId } from './card/agent-card.ts'

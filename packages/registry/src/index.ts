@@ -17,11 +17,9 @@ export type { AgentRequestOptions, AgentTimeouts } from './requests/agent-reques
 export { AgentAddressError, AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
 export type { AgentAddressOptions, ResolveHost } from './url-safety/agent-address-policy.ts'
 export type { ListeningAddress } from './url-safety/own-addresses.ts'
-export { createRegistryHandler } from './http/handler.ts'
-export type { RegistryHandler } from './http/handler.ts'
 export { ListQuerySchema } from './http/list-query.ts'
 export { registryRoutes } from './http/plugin.ts'
-export type { RegistryPluginOptions, RegistryRoutes } from './http/plugin.ts'
+export type { RegistryRoutes } from './http/plugin.ts'
 export type {
   RegistryOutcome,
   RegistryRequestEvent,

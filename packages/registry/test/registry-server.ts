@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
-import type { AgentRegistry, RegistryOptions, RegistryPluginOptions, RegistryRoutes } from '../src/index.ts'
+import type { AgentRegistry, RegistryOptions, RegistryRouteOptions, RegistryRoutes } from '../src/index.ts'
 import { registryRoutes } from '../src/index.ts'
 import type { Faults } from './faults.ts'
 import { openBench } from './registry-bench.ts'
@@ -34,7 +34,7 @@ export interface RegistryServer {
 
 /** The routes on a real server over a real embedded engine. Gone when the test is over. */
 export async function openServer(
-  options: RegistryPluginOptions = {},
+  options: RegistryRouteOptions = {},
   registryOptions: RegistryOptions = {},
   faults?: Faults,
 ): Promise<RegistryServer> {
@@ -45,7 +45,7 @@ export async function openServer(
   app.addHook('onRequest', async (_request, reply) => {
     reply.header('x-host', 'kept')
   })
-  await app.register(routes)
+  await app.register(routes.plugin)
   await app.listen({ port: 0, host: '127.0.0.1' })
   onTestFinished(() => app.close())
   const base = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`

@@ -8,7 +8,7 @@ import { AuthenticationError } from '@signalbox/http-kit'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { RegistryRequestEvent } from '../src/index.ts'
-import { createRegistryHandler, REGISTRY_ERRORS } from '../src/index.ts'
+import { REGISTRY_ERRORS, registryRoutes } from '../src/index.ts'
 import { Faults } from './faults.ts'
 import { card, openBench } from './registry-bench.ts'
 import { openServer } from './registry-server.ts'
@@ -318,17 +318,17 @@ test('routes - every request is reported once; a body that breaks off leaves not
     'register disconnected',
   ])
   for (const { seconds } of events) expect(seconds).toBeGreaterThan(0)
-  await routes.handler.close(10_000)
+  await routes.close(10_000)
   expect(await call('GET /agents')).toMatchObject({ status: 503, body: { error: 'SHUTTING_DOWN' } })
 })
 
 test('routes - without Fastify the handler serves a plain server', async () => {
   const { node } = await openBench()
-  const handler = createRegistryHandler(await node())
-  const server = createServer((request, response) => handler(request, response, { 'x-more': 'yes' }))
+  const endpoints = registryRoutes(await node())
+  const server = createServer((request, response) => endpoints.handler(request, response, { 'x-more': 'yes' }))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(async () => {
-    await handler.close()
+    await endpoints.close()
     server.closeAllConnections()
     server.close()
   })
@@ -336,6 +336,6 @@ test('routes - without Fastify the handler serves a plain server', async () => {
   const response = await fetch(`${base}/agents`)
   expect([response.status, response.headers.get('x-more'), await response.json()]).toEqual([200, 'yes', []])
   expect((await fetch(`${base}/other`)).status).toBe(404)
-  expect(() => createRegistryHandler(null as never, { maxBodyBytes: 0 })).toThrow(RangeError)
+  expect(() => registryRoutes(null as never, { maxBodyBytes: 0 })).toThrow(RangeError)
   expect(Object.values(REGISTRY_ERRORS).every(({ status }) => status >= 400)).toBe(true)
 })

@@ -6,16 +6,19 @@ import type * as Embedded from '@signalbox/engine-embedded'
 import fastify from 'fastify'
 
 import { answerCalls } from '../../harness/calls.ts'
+import { pluginOf } from './plugin-of.ts'
 
 const [coreEntry = '', engineEntry = '', connectorEntry = '', storePath = ''] = process.argv.slice(2)
 const { ANONYMOUS, createBroker } = (await import(coreEntry)) as typeof Core
 const { openEmbeddedEngine } = (await import(engineEntry)) as typeof Embedded
-const { cloudeventsConnector } = (await import(connectorEntry)) as typeof CloudEvents
+/** A checkout from before the factories had one shape calls it `cloudeventsConnector`. */
+type AnyCloudEvents = typeof CloudEvents & { readonly cloudeventsConnector?: typeof CloudEvents.ceConnector }
+const { ceConnector, cloudeventsConnector = ceConnector } = (await import(connectorEntry)) as AnyCloudEvents
 
 const engine = await openEmbeddedEngine({ path: storePath })
 const { broker } = createBroker(engine)
 const app = fastify({ forceCloseConnections: true })
-await app.register(cloudeventsConnector(broker))
+await app.register(pluginOf(cloudeventsConnector(broker)))
 
 export interface Publishing {
   readonly channel: string

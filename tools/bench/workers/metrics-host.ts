@@ -5,6 +5,8 @@ import type * as Mcp from '@signalbox/connector-mcp'
 import type * as Embedded from '@signalbox/engine-embedded'
 import fastify from 'fastify'
 
+import { pluginOf } from './plugin-of.ts'
+
 /** What the bench needs to know of the server's metrics. */
 interface MetricsModule {
   readonly Metrics: new () => {
@@ -25,13 +27,15 @@ const { broker } = createBroker(engine, metrics === undefined ? {} : { observers
 const observe = metrics?.requestsOf('mcp')
 const app = fastify()
 await app.register(
-  mcpConnector(broker, {
-    // As the server does.
-    runHostHooks: false,
-    ...(observe === undefined
-      ? {}
-      : { hooks: { requestFinished: ({ outcome, seconds }) => observe(outcome, seconds) } }),
-  }),
+  pluginOf(
+    mcpConnector(broker, {
+      // As the server does.
+      runHostHooks: false,
+      ...(observe === undefined
+        ? {}
+        : { hooks: { requestFinished: ({ outcome, seconds }) => observe(outcome, seconds) } }),
+    }),
+  ),
 )
 process.stdout.write(`listening on ${await app.listen({ host: '127.0.0.1', port: 0 })}\n`)
 process.once('SIGTERM', () => {

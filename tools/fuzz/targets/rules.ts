@@ -1,17 +1,14 @@
 import {
   Authorization,
-  channelListMatcher,
-  channelMatcher,
   channelNameProblem,
-  compileCesql,
   MAX_CHANNEL_BYTES,
   parsePolicy,
   parseRoutingTable,
   PolicyError,
   RoutingTableError,
-  CesqlParseError,
   subscriptionPatternProblem,
 } from '@signalbox/broker-core'
+import { compileCesql, CesqlParseError, channelListMatcher, channelMatcher } from '@signalbox/broker-core/internal'
 import * as fc from 'fast-check'
 
 import {

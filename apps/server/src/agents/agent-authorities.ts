@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import { getCACertificates } from 'node:tls'
 
-import { readSmallFileSync } from '@signalbox/broker-core'
+import { readSmallFileSync } from '@signalbox/broker-core/internal'
 
 import { ServerError } from '../errors.ts'
 

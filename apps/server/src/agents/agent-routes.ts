@@ -61,13 +61,12 @@ export function agentRoutes(
       },
     },
   )
-  const { handler } = gateway
   agentMetrics.watch({
     isRegistered: (agentId) => registry.get(agentId) !== undefined,
-    inFlight: () => registry.list().map(({ agent_id }) => [agent_id, handler.inFlight(agent_id)] as const),
-    openStreams: () => handler.activeStreams(),
+    inFlight: () => registry.list().map(({ agent_id }) => [agent_id, gateway.inFlight(agent_id)] as const),
+    openStreams: () => gateway.openStreams(),
   })
-  metrics.watchStreams('a2a', () => handler.activeStreams())
+  metrics.watchStreams('a2a', () => gateway.openStreams())
   const observe = metrics.requestsOf('registry')
   const routes = registryRoutes(registry, {
     ...edge,

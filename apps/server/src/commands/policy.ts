@@ -1,14 +1,8 @@
 import process from 'node:process'
 
 import type { Policy, PolicyAction, ResourceType } from '@signalbox/broker-core'
-import {
-  Authorization,
-  messageOf,
-  POLICY_ACTIONS,
-  RESOURCE_TYPES,
-  PolicyError,
-  readSmallFile,
-} from '@signalbox/broker-core'
+import { Authorization, POLICY_ACTIONS, RESOURCE_TYPES, PolicyError } from '@signalbox/broker-core'
+import { messageOf, readSmallFile } from '@signalbox/broker-core/internal'
 
 import { ServerError } from '../errors.ts'
 import { policyParser } from '../security/policy-file.ts'

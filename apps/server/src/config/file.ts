@@ -1,4 +1,4 @@
-import { messageOf, readSmallFile } from '@signalbox/broker-core'
+import { messageOf, readSmallFile } from '@signalbox/broker-core/internal'
 
 import { SETTINGS } from './settings.ts'
 import { mostSimilar } from './similar.ts'

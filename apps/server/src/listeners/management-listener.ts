@@ -53,6 +53,6 @@ export function createManagementListener(options: ManagementListenerOptions): Fa
     done()
   })
   addProbes(app, health)
-  void app.register(api)
+  void app.register(api.plugin)
   return app
 }

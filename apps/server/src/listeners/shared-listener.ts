@@ -1,5 +1,6 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import { cloudeventsConnector } from '@signalbox/connector-cloudevents'
+import { ceConnector } from '@signalbox/connector-cloudevents'
+import type { Connector } from '@signalbox/http-kit'
 import { mcpConnector } from '@signalbox/connector-mcp'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
@@ -79,10 +80,10 @@ async function addRoutes(
   const { ce, mcp } = config.connectors
   // What is left of the time is for telling those whose calls are still not done.
   const drainMs = config.shutdownSeconds * 900
-  const connectors: { readonly handler: { close(graceMs: number): Promise<void> } }[] = []
+  const connectors: Connector[] = []
   // All of them at once: Fastify would close the next one when the one before has waited for its last call.
   app.addHook('preClose', async () => {
-    await Promise.all(connectors.map(({ handler }) => handler.close(drainMs)))
+    await Promise.all(connectors.map((connector) => connector.close(drainMs)))
   })
   if (mcp.enable) {
     const observe = metrics.requestsOf('mcp')
@@ -105,13 +106,13 @@ async function addRoutes(
           log.error({ err: error, connector: 'mcp', ...requestFields(request) }, 'MCP connector: something failed'),
       },
     })
-    metrics.watchStreams('mcp', () => connector.handler.openStreams())
+    metrics.watchStreams('mcp', () => connector.openStreams())
     connectors.push(connector)
-    await app.register(connector)
+    await app.register(connector.plugin)
   }
   if (ce.enable) {
     const observe = metrics.requestsOf('cloudevents')
-    const connector = cloudeventsConnector(broker, {
+    const connector = ceConnector(broker, {
       authenticator,
       trustedOrigins: trustedOrigins(ce.trustedOrigins),
       bindHost: config.http.host,
@@ -119,7 +120,7 @@ async function addRoutes(
       maxBodyBytes: config.maxBodyBytes,
       system,
       timeoutSeconds: ce.timeoutSeconds,
-      maxSseConnections: ce.maxSseConnections,
+      maxStreams: ce.maxSseConnections,
       maxSseIdleSeconds: ce.maxSseIdleSeconds,
       settleGraceMs: config.settleGraceMs,
       hooks: {
@@ -132,14 +133,14 @@ async function addRoutes(
           ),
       },
     })
-    metrics.watchStreams('cloudevents', () => connector.handler.openStreams())
+    metrics.watchStreams('cloudevents', () => connector.openStreams())
     connectors.push(connector)
-    await app.register(connector)
+    await app.register(connector.plugin)
   }
   if (agents !== undefined) {
     const { gateway, routes } = agentRoutes(agents, { config, broker, authenticator, frontDoor, metrics, log })
     connectors.push(gateway, routes)
-    await app.register(gateway)
-    await app.register(routes)
+    await app.register(gateway.plugin)
+    await app.register(routes.plugin)
   }
 }

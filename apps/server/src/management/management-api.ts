@@ -41,7 +41,9 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     audit: { ...config.audit, ...(audit ? { log: audit } : {}) },
     document: { version: VERSION, routes: () => sharedRoutes(config) },
     settleGraceMs: config.settleGraceMs,
-    failed: (error, request) =>
-      log.error({ err: error, ...requestFields(request) }, 'management API: something failed'),
+    hooks: {
+      failed: (error, request) =>
+        log.error({ err: error, ...requestFields(request) }, 'management API: something failed'),
+    },
   })
 }

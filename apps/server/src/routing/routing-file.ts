@@ -1,5 +1,6 @@
 import type { BrokerObserver } from '@signalbox/broker-core'
-import { parseRoutingTable, parseRoutingTableSteps, Routing, RoutingTableError } from '@signalbox/broker-core'
+import { parseRoutingTable, Routing, RoutingTableError } from '@signalbox/broker-core'
+import { parseRoutingTableSteps } from '@signalbox/broker-core/internal'
 import { watchFiles } from '@signalbox/http-kit'
 
 import { ServerError } from '../errors.ts'

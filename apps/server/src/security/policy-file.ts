@@ -1,5 +1,6 @@
 import type { Policy } from '@signalbox/broker-core'
-import { Authorization, parsePolicy, parsePolicySteps, PolicyError } from '@signalbox/broker-core'
+import { Authorization, parsePolicy, PolicyError } from '@signalbox/broker-core'
+import { parsePolicySteps } from '@signalbox/broker-core/internal'
 import { watchFiles } from '@signalbox/http-kit'
 
 import { ServerError } from '../errors.ts'

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import { shownText } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 import type { ConnectionCaller, JsonRpcNotification } from '@signalbox/http-kit'
 import { hopsOf, hopsProblem, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'

@@ -14,7 +14,7 @@ export interface StreamLimits {
   readonly silenceMs?: number
   /** Milliseconds without a grant of credit after which the agent's node gives the stream up. @default 15000 */
   readonly noCreditMs?: number
-  /** Milliseconds that a client may take nothing. @default 30000 */
+  /** Milliseconds that a client may take nothing; 0 is no limit. @default 30000 */
   readonly slowConsumerMs?: number
 }
 

@@ -1,4 +1,4 @@
-import { shownText } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 
 import { cloudEventsSdk } from './cloudevents-sdk.ts'
 import { invalidEvent } from './invalid-event.ts'

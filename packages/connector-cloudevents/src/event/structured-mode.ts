@@ -1,6 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
-import { encodeText, shownText } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 import type { MemberSink } from '@signalbox/http-kit'
 import { elementTexts, isJsonObject, readJson, scanJson } from '@signalbox/http-kit'
 

@@ -1,4 +1,5 @@
-import { assertChannelName, BrokerError, isReservedChannel } from '@signalbox/broker-core'
+import { BrokerError, isReservedChannel } from '@signalbox/broker-core'
+import { assertChannelName } from '@signalbox/broker-core/internal'
 import type { BrokerHandle, ChannelType, MessageInput, SendResult } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 

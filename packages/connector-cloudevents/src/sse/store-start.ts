@@ -1,5 +1,5 @@
 import type { EventsStoreStart } from '@signalbox/broker-core'
-import { shownText } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 import { parseTimestamp, timestampRefusal } from '@signalbox/http-kit'
 
 import { CeError, invalidParameters } from '../errors.ts'

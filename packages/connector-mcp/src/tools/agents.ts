@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { setImmediate as otherWork } from 'node:timers/promises'
 
-import { shownText } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 import { argument, shownValue } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 

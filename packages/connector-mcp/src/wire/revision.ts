@@ -1,11 +1,13 @@
-import type { Implementation, InitializeResult } from '@modelcontextprotocol/sdk/types.js'
-
-/** The server's name and version in the result of `initialize`. */
+/** The server's name and version: the `Implementation` of the MCP specification. Each revision sends the fields that it knows. */
 export interface ServerInfo {
+  /** For programs. */
   readonly name: string
   readonly version: string
+  /** For people. Sent from revision 2025-06-18 on. */
   readonly title?: string
+  /** Sent from revision 2025-11-25 on. */
   readonly description?: string
+  /** Sent from revision 2025-11-25 on. */
   readonly websiteUrl?: string
 }
 
@@ -13,13 +15,22 @@ export interface ServerInfo {
 export interface Revision {
   /** The value of `MCP-Protocol-Version`. */
   readonly version: string
-  /** Returns the server's name in the form of this revision. */
-  implementation(info: ServerInfo): Implementation
-  /** Methods that need an id. Without one they are rejected. */
+  /** The server's name in the form this revision knows. */
+  implementation(info: ServerInfo): ServerInfo
+  /** Methods that a client calls with an id; without one they are refused (M4). */
   readonly requestMethods: ReadonlySet<string>
 }
 
-/** Returns the result of `initialize`. It has the session id for clients that cannot read headers. */
+/** The `InitializeResult` of the MCP specification, of a server that has tools and nothing else. */
+export interface InitializeResult {
+  readonly protocolVersion: string
+  readonly capabilities: { readonly tools: object }
+  readonly serverInfo: ServerInfo
+  readonly instructions: string
+  readonly _meta: { readonly sessionId: string }
+}
+
+/** The result of `initialize` in all revisions that have it. The session id is for clients that cannot read headers. */
 export function initializeResult(
   revision: Revision,
   info: ServerInfo,

@@ -7,8 +7,8 @@ import type {
   StoredEvent,
   SubscribeOptions,
   Subscription,
-} from '@signalbox/broker-core'
-import { messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
+} from '@signalbox/broker-core/engine'
+import { messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import { ownBody } from '../bytes.ts'

@@ -1,4 +1,4 @@
-import type { EventsStoreStart } from '@signalbox/broker-core'
+import type { EventsStoreStart } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import type { EventsStoreItem, EventsStoreReader } from './events-store-reader.ts'

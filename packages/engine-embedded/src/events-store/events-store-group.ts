@@ -1,5 +1,5 @@
-import type { EventsStoreStart, OpenSubscription } from '@signalbox/broker-core'
-import { isBrokerError } from '@signalbox/broker-core'
+import type { EventsStoreStart, OpenSubscription } from '@signalbox/broker-core/engine'
+import { isBrokerError } from '@signalbox/broker-core/engine'
 
 import type { Follower, EventsStoreFeed } from './events-store-feed.ts'
 import { EventsStoreCursor } from './events-store-feed.ts'

@@ -1,4 +1,4 @@
-import type { ReadOptions, StoredEvent } from '@signalbox/broker-core'
+import type { ReadOptions, StoredEvent } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import { plainBytes } from '../bytes.ts'

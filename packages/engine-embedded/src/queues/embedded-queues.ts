@@ -7,8 +7,8 @@ import type {
   ReceiveOptions,
   SendResult,
   SettleResult,
-} from '@signalbox/broker-core'
-import { unavailable } from '@signalbox/broker-core'
+} from '@signalbox/broker-core/engine'
+import { unavailable } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import { DELAYED } from '../store/damage.ts'

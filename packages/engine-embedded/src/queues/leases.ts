@@ -1,4 +1,4 @@
-import { NumberMap } from '@signalbox/broker-core'
+import { NumberMap } from '@signalbox/broker-core/internal'
 import { randomUUID } from 'node:crypto'
 
 import type { WindowEntry } from './window.ts'

@@ -1,5 +1,5 @@
-import type { QueueSend } from '@signalbox/broker-core'
-import { messageSize } from '@signalbox/broker-core'
+import type { QueueSend } from '@signalbox/broker-core/engine'
+import { messageSize } from '@signalbox/broker-core/engine'
 
 import { ownBody } from '../bytes.ts'
 import { tagsJson } from '../store/tags.ts'

@@ -1,5 +1,5 @@
-import type { QueueMessage } from '@signalbox/broker-core'
-import { messageSize } from '@signalbox/broker-core'
+import type { QueueMessage } from '@signalbox/broker-core/engine'
+import { messageSize } from '@signalbox/broker-core/engine'
 
 import type { LiveChannel } from '../channel-registry.ts'
 import type { Queue } from './queue.ts'

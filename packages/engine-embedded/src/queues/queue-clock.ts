@@ -1,4 +1,4 @@
-import { isBrokerError } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core/engine'
 
 import type { Store } from '../store/store.ts'
 import type { PlacedMessage } from '../writer/operations.ts'

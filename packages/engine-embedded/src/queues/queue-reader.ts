@@ -1,4 +1,4 @@
-import type { QueueMessage } from '@signalbox/broker-core'
+import type { QueueMessage } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import { plainBytes } from '../bytes.ts'

@@ -1,5 +1,5 @@
-import { NumberMap, OrderedSet } from '@signalbox/broker-core'
-import type { QueueDelivery, QueueMessage, ReceiveOptions } from '@signalbox/broker-core'
+import { NumberMap, OrderedSet } from '@signalbox/broker-core/internal'
+import type { QueueDelivery, QueueMessage, ReceiveOptions } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import type { Lease, Leases } from './leases.ts'

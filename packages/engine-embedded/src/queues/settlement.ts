@@ -1,4 +1,4 @@
-import type { SettleResult } from '@signalbox/broker-core'
+import type { SettleResult } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import type { Store } from '../store/store.ts'

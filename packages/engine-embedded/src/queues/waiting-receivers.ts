@@ -1,4 +1,4 @@
-import type { QueueDelivery, ReceiveOptions } from '@signalbox/broker-core'
+import type { QueueDelivery, ReceiveOptions } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import type { Queue, Waiter } from './queue.ts'

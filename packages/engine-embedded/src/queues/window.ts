@@ -1,4 +1,4 @@
-import type { QueueMessage } from '@signalbox/broker-core'
+import type { QueueMessage } from '@signalbox/broker-core/engine'
 
 /** A message near the head of a queue. */
 export interface WindowEntry {

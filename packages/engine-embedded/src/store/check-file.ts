@@ -1,4 +1,4 @@
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
 import { Buffer } from 'node:buffer'
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 

@@ -1,4 +1,5 @@
-import { BrokerError, messageOf } from '@signalbox/broker-core'
+import { BrokerError } from '@signalbox/broker-core/engine'
+import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { EmbeddedEngineProblem } from '../options.ts'
 import { sqliteCode } from './sqlite-code.ts'

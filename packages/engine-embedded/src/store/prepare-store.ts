@@ -1,4 +1,4 @@
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
 import Database from 'better-sqlite3'
 import { renameSync, rmSync } from 'node:fs'
 

@@ -1,4 +1,4 @@
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
 import Database from 'better-sqlite3'
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'

@@ -1,5 +1,6 @@
-import type { BrokerError } from '@signalbox/broker-core'
-import { messageOf, unavailable } from '@signalbox/broker-core'
+import type { BrokerError } from '@signalbox/broker-core/engine'
+import { unavailable } from '@signalbox/broker-core/engine'
+import { messageOf } from '@signalbox/broker-core/internal'
 import type Database from 'better-sqlite3'
 import { stat } from 'node:fs/promises'
 

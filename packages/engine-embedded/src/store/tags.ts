@@ -1,4 +1,4 @@
-import type { Tags } from '@signalbox/broker-core'
+import type { Tags } from '@signalbox/broker-core/engine'
 
 import { DamagedRowError } from './sqlite-code.ts'
 

@@ -1,5 +1,6 @@
 // oxlint-disable unicorn/require-post-message-target-origin -- a worker thread has no origin
-import { BrokerError, messageOf, unavailable } from '@signalbox/broker-core'
+import { BrokerError, unavailable } from '@signalbox/broker-core/engine'
+import { messageOf } from '@signalbox/broker-core/internal'
 import type { Worker } from 'node:worker_threads'
 
 import type { CommitInfo } from '../options.ts'

@@ -1,4 +1,4 @@
-import { unavailable } from '@signalbox/broker-core'
+import { unavailable } from '@signalbox/broker-core/engine'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { KV } from '@nats-io/kv'
 import { Kvm } from '@nats-io/kv'

@@ -1,4 +1,4 @@
-import { BrokerError } from '@signalbox/broker-core'
+import { BrokerError } from '@signalbox/broker-core/engine'
 
 /** Nodes that reach the limit at the same moment each make some: so many more are taken from others. */
 const OVERSHOOT = 100

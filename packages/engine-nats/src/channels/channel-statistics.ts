@@ -1,4 +1,4 @@
-import type { EngineStats } from '@signalbox/broker-core'
+import type { EngineStats } from '@signalbox/broker-core/engine'
 
 import { API, isApiError } from '../errors.ts'
 import type { EventsStoreReader } from '../events-store/events-store-reader.ts'

@@ -1,4 +1,4 @@
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
 import { reportFailure } from '../background.ts'
 import type { Connection } from '../connection.ts'
 import type { KeyedRecords } from '../keyed-records.ts'

@@ -1,4 +1,4 @@
-import type { ChannelType } from '@signalbox/broker-core'
+import type { ChannelType } from '@signalbox/broker-core/engine'
 
 import type { Parts } from '../parts.ts'
 import { ReportOnce } from '../report-once.ts'

@@ -1,4 +1,4 @@
-import type { ChannelType } from '@signalbox/broker-core'
+import type { ChannelType } from '@signalbox/broker-core/engine'
 
 export type LiveType = Exclude<ChannelType, 'queues' | 'events_store'>
 

@@ -1,4 +1,5 @@
-import { channelNameProblem, isReservedChannel } from '@signalbox/broker-core'
+import { isReservedChannel } from '@signalbox/broker-core/engine'
+import { channelNameProblem } from '@signalbox/broker-core'
 
 import type { ChannelLimit } from './channel-limit.ts'
 import type { LiveChange, LiveType } from './live-change.ts'

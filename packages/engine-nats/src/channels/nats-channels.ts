@@ -1,5 +1,11 @@
-import type { ChannelEngine, ChannelName, ChannelOptions, ChannelState, ChannelType } from '@signalbox/broker-core'
-import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core'
+import type {
+  ChannelEngine,
+  ChannelName,
+  ChannelOptions,
+  ChannelState,
+  ChannelType,
+} from '@signalbox/broker-core/engine'
+import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core/engine'
 
 import { API, isApiError } from '../errors.ts'
 import type { NatsEventsStore } from '../events-store/nats-events-store.ts'

@@ -1,6 +1,6 @@
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { Connection } from '../connection.ts'
 import type { NatsEngineProblem } from '../options.ts'

@@ -1,4 +1,4 @@
-import type { ChannelOptions } from '@signalbox/broker-core'
+import type { ChannelOptions } from '@signalbox/broker-core/engine'
 import { channelNameProblem } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 

@@ -1,5 +1,6 @@
-import type { ChannelOptions } from '@signalbox/broker-core'
-import { isReservedChannel, messageOf, unavailable } from '@signalbox/broker-core'
+import type { ChannelOptions } from '@signalbox/broker-core/engine'
+import { isReservedChannel, unavailable } from '@signalbox/broker-core/engine'
+import { messageOf } from '@signalbox/broker-core/internal'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { runInBackground } from '../background.ts'

@@ -1,5 +1,5 @@
-import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
-import { messageSize, unavailable } from '@signalbox/broker-core'
+import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core/engine'
+import { messageSize, unavailable } from '@signalbox/broker-core/engine'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
 

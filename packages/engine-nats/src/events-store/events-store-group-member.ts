@@ -1,5 +1,5 @@
-import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core'
-import { isBrokerError, messageSize } from '@signalbox/broker-core'
+import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core/engine'
+import { isBrokerError, messageSize } from '@signalbox/broker-core/engine'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 

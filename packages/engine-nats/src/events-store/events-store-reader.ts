@@ -1,5 +1,5 @@
-import type { EventsStoreStart, ReadOptions, StoredEvent } from '@signalbox/broker-core'
-import { messageSize } from '@signalbox/broker-core'
+import type { EventsStoreStart, ReadOptions, StoredEvent } from '@signalbox/broker-core/engine'
+import { messageSize } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import { decodeEnvelope, textField } from '../envelope.ts'

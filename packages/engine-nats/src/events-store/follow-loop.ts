@@ -1,5 +1,6 @@
-import type { OpenSubscription } from '@signalbox/broker-core'
-import { isBrokerError, messageOf } from '@signalbox/broker-core'
+import type { OpenSubscription } from '@signalbox/broker-core/engine'
+import { isBrokerError } from '@signalbox/broker-core/engine'
+import { messageOf } from '@signalbox/broker-core/internal'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { runInBackground } from '../background.ts'

@@ -8,8 +8,9 @@ import type {
   StoredEvent,
   SubscribeOptions,
   Subscription,
-} from '@signalbox/broker-core'
-import { BrokerError, messageOf, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
+} from '@signalbox/broker-core/engine'
+import { BrokerError, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
+import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import { isWrongSequence } from '../errors.ts'

@@ -1,4 +1,4 @@
-import type { EventsStoreAppend, StoredEvent } from '@signalbox/broker-core'
+import type { EventsStoreAppend, StoredEvent } from '@signalbox/broker-core/engine'
 
 import { decodeEnvelope, encodeEnvelope, numberField } from '../envelope.ts'
 import { hash } from '../subjects.ts'

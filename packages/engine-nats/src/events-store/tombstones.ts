@@ -1,4 +1,4 @@
-import { messageOf } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
 import type { Parts } from '../parts.ts'
 import type { StoredChannel } from '../channels/stored-channel.ts'
 

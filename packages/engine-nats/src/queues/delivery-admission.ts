@@ -1,4 +1,4 @@
-import { messageSize } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core/engine'
 import type { Msg } from '@nats-io/transport-node'
 
 import { reportFailure } from '../background.ts'

@@ -1,4 +1,4 @@
-import { isBrokerError } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import { runInBackground } from '../background.ts'

@@ -1,4 +1,4 @@
-import type { QueueDelivery } from '@signalbox/broker-core'
+import type { QueueDelivery } from '@signalbox/broker-core/engine'
 
 import type { Parts } from '../parts.ts'
 import { nakAfter } from './ack-subject.ts'

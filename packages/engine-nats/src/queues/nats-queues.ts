@@ -6,8 +6,9 @@ import type {
   ReceiveOptions,
   SendResult,
   SettleResult,
-} from '@signalbox/broker-core'
-import { messageOf, unavailable } from '@signalbox/broker-core'
+} from '@signalbox/broker-core/engine'
+import { unavailable } from '@signalbox/broker-core/engine'
+import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'

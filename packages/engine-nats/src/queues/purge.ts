@@ -1,4 +1,4 @@
-import { unavailable } from '@signalbox/broker-core'
+import { unavailable } from '@signalbox/broker-core/engine'
 import type { Msg } from '@nats-io/transport-node'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'

@@ -1,4 +1,4 @@
-import type { OutgoingMessage, QueueMessage, QueueSend } from '@signalbox/broker-core'
+import type { OutgoingMessage, QueueMessage, QueueSend } from '@signalbox/broker-core/engine'
 
 import type { MessageEnvelope } from '../envelope.ts'
 import { decodeEnvelope, numberField, textField } from '../envelope.ts'

@@ -1,5 +1,5 @@
-import type { QueueSend, SendResult } from '@signalbox/broker-core'
-import { BrokerError, isBrokerError, messageSize, unavailable } from '@signalbox/broker-core'
+import type { QueueSend, SendResult } from '@signalbox/broker-core/engine'
+import { BrokerError, isBrokerError, messageSize, unavailable } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import { encodeEnvelope } from '../envelope.ts'

@@ -1,4 +1,4 @@
-import type { QueueDelivery, ReceiveOptions } from '@signalbox/broker-core'
+import type { QueueDelivery, ReceiveOptions } from '@signalbox/broker-core/engine'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'

@@ -1,4 +1,4 @@
-import { unavailable } from '@signalbox/broker-core'
+import { unavailable } from '@signalbox/broker-core/engine'
 import { Buffer } from 'node:buffer'
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 

@@ -6,8 +6,8 @@ import type {
   RequestType,
   SubscribeOptions,
   Subscription,
-} from '@signalbox/broker-core'
-import { messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core'
+} from '@signalbox/broker-core/engine'
+import { messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
 
 import { liveKey } from '../channels/live-channels.ts'
 import type { Parts } from '../parts.ts'

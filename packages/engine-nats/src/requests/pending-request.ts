@@ -1,5 +1,5 @@
-import type { OutgoingMessage, Reply, RequestOptions, RequestType } from '@signalbox/broker-core'
-import { BrokerError } from '@signalbox/broker-core'
+import type { OutgoingMessage, Reply, RequestOptions, RequestType } from '@signalbox/broker-core/engine'
+import { BrokerError } from '@signalbox/broker-core/engine'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 
 import { asBrokerError } from '../errors.ts'

@@ -1,5 +1,5 @@
-import type { OutgoingMessage, Reply, RequestOptions, RequestType } from '@signalbox/broker-core'
-import { messageSize, unavailable } from '@signalbox/broker-core'
+import type { OutgoingMessage, Reply, RequestOptions, RequestType } from '@signalbox/broker-core/engine'
+import { messageSize, unavailable } from '@signalbox/broker-core/engine'
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 import { Buffer } from 'node:buffer'

@@ -1,5 +1,6 @@
-import type { Reply, RequestMessage } from '@signalbox/broker-core'
-import { messageOf, messageSize } from '@signalbox/broker-core'
+import type { Reply, RequestMessage } from '@signalbox/broker-core/engine'
+import { messageSize } from '@signalbox/broker-core/engine'
+import { messageOf } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
 
 import { runInBackground } from '../background.ts'

@@ -1,4 +1,4 @@
-import type { OutgoingMessage, Reply } from '@signalbox/broker-core'
+import type { OutgoingMessage, Reply } from '@signalbox/broker-core/engine'
 import { Buffer } from 'node:buffer'
 
 import type { MessageEnvelope } from '../envelope.ts'

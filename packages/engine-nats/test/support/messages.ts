@@ -1,4 +1,5 @@
-import type { OutgoingMessage, QueueSend } from '@signalbox/broker-core'
+import type { OutgoingMessage } from '@signalbox/broker-core'
+import type { QueueSend } from '@signalbox/broker-core/engine'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { randomUUID } from 'node:crypto'
 

@@ -1,4 +1,4 @@
-import { shownText } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 import type { TObject, TSchema } from 'typebox'
 import { Check } from 'typebox/schema'
 

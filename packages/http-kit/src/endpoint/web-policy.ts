@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
 
-import { shownText } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 
 import { Refusal } from '../admission/refusal.ts'
 import type { OriginPolicy, TrustedOrigins } from '../origin.ts'

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-import { channelListMatcher, decodeText } from '@signalbox/broker-core'
+import { decodeText } from '@signalbox/broker-core'
+import { channelListMatcher } from '@signalbox/broker-core/internal'
 import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
 import { Check } from 'typebox/schema'
 

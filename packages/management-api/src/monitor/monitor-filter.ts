@@ -1,4 +1,5 @@
-import { CHANNEL_TYPES, channelMatcher, subscriptionPatternProblem } from '@signalbox/broker-core'
+import { CHANNEL_TYPES, subscriptionPatternProblem } from '@signalbox/broker-core'
+import { channelMatcher } from '@signalbox/broker-core/internal'
 import type { ChannelType } from '@signalbox/broker-core'
 import { argument } from '@signalbox/http-kit'
 import type { Static } from 'typebox'

@@ -1,4 +1,5 @@
-import { channelListMatcher, isBrokerError } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
+import { channelListMatcher } from '@signalbox/broker-core/internal'
 import type { BrokerHandle, ChannelInfo, ChannelType } from '@signalbox/broker-core'
 import { argument } from '@signalbox/http-kit'
 import type { Static } from 'typebox'

@@ -1,4 +1,4 @@
-import { shownText } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 import { isJsonObject } from '@signalbox/http-kit'
 
 import { Type } from 'typebox'

@@ -1,4 +1,4 @@
-import { codePoint, controlCharacterIn } from '@signalbox/broker-core'
+import { codePoint, controlCharacterIn } from '@signalbox/broker-core/internal'
 import { isJsonObject } from '@signalbox/http-kit'
 
 import type { CardProblem } from './card-problems.ts'

@@ -9,33 +9,12 @@ import type { RegistryErrorCode } from '../errors.ts'
 import { REGISTRY_ERRORS, RegistryError } from '../errors.ts'
 import type { Failure } from './registry-exchange.ts'
 import { RegistryExchange } from './registry-exchange.ts'
-import type { RegistryOutcome, RegistryRouteOptions, ResolvedRouteOptions } from './route-options.ts'
-import { resolveRouteOptions } from './route-options.ts'
+import type { RegistryOutcome, ResolvedRouteOptions } from './route-options.ts'
 import type { RegistryRoute } from './routes.ts'
 import { routesAt } from './routes.ts'
 
-/** The registry's endpoints as a function for node's HTTP server, and for any framework that can hand over request and response. */
-export interface RegistryHandler {
-  /**
-   * Takes over one request; a path that is none of the registry's is answered with 404 in plain text. `headers` go into
-   * the answer beside its own, such as CORS headers that somebody set.
-   */
-  (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void
-  /** Ends politely: no new calls, those under way have `graceMs` to finish. Idempotent. @default graceMs 5000 */
-  close(graceMs?: number): Promise<void>
-}
-
-/** Makes the endpoints at `/agents` (specification, "Registry endpoints"). */
-export function createRegistryHandler(registry: AgentRegistry, options: RegistryRouteOptions = {}): RegistryHandler {
-  const endpoints = new RegistryEndpoints(registry, resolveRouteOptions(options))
-  return Object.assign(
-    (request: IncomingMessage, response: ServerResponse, headers?: OutgoingHttpHeaders): void =>
-      endpoints.handle(request, response, headers),
-    { close: (graceMs?: number) => endpoints.close(graceMs) },
-  )
-}
-
-class RegistryEndpoints {
+/** The endpoints at `/agents` (specification, "Registry endpoints"). */
+export class RegistryEndpoints {
   readonly #registry: AgentRegistry
   readonly #options: ResolvedRouteOptions
   readonly #endpoint: Endpoint
@@ -144,7 +123,7 @@ class RegistryEndpoints {
     } catch {}
   }
 
-  async close(graceMs = 5000): Promise<void> {
+  async close(graceMs: number): Promise<void> {
     this.#endpoint.close()
     this.#closed ??= this.#inFlight.idleWithin(graceMs)
     await this.#closed

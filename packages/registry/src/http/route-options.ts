@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import type { Authenticator, FrontDoor, TrustedOrigins } from '@signalbox/http-kit'
+import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
 
 /** How one HTTP request ended. */
@@ -22,23 +22,16 @@ export interface RegistryRouteHooks {
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
-export interface RegistryRouteOptions {
-  /** @default every caller is `anonymous` */
-  readonly authenticator?: Authenticator
-  /** @default auto */
-  readonly trustedOrigins?: TrustedOrigins
-  /** The address the server binds to, which `auto` trusts. @default none */
-  readonly bindHost?: string
-  /** Limits of callers and of the process, trusted proxies, allowed hosts; share one between connectors. @default the default limits, for these routes alone */
-  readonly frontDoor?: FrontDoor
-  /** @default 10485760 */
-  readonly maxBodyBytes?: number
+export interface RegistryRouteOptions extends ConnectorOptions {
   /** Whose policy decides what callers may do with agents (S4). @default none does */
   readonly broker?: Broker
+  /** Where metrics and logs hear of requests and failures. @default none */
   readonly hooks?: RegistryRouteHooks
 }
 
-export type ResolvedRouteOptions = Required<Omit<RegistryRouteOptions, 'bindHost' | 'broker' | 'frontDoor'>> &
+export type ResolvedRouteOptions = Required<
+  Omit<RegistryRouteOptions, 'bindHost' | 'broker' | 'drainMs' | 'frontDoor' | 'runHostHooks'>
+> &
   Pick<RegistryRouteOptions, 'bindHost' | 'broker' | 'frontDoor'>
 
 /** @throws RangeError for a number that is out of range */

@@ -1,0 +1,49 @@
+/**
+ * The public surface for those who write engines: the port, the types it speaks of, and helpers that engines share.
+ * `@signalbox/broker-core/testing` has the contract suite that an engine must pass.
+ */
+export { CHANNEL_TYPES, isReservedChannel } from '../channel.ts'
+export type { ChannelType } from '../channel.ts'
+export { isWildcardPattern } from '../channel-pattern.ts'
+export type {
+  AppendResult,
+  ChannelEngine,
+  ChannelName,
+  ChannelOptions,
+  ChannelState,
+  Engine,
+  EngineCapabilities,
+  EngineHealth,
+  EngineLimits,
+  EngineStats,
+  EventsStoreAppend,
+  EventsStoreEngine,
+  EventsStoreStart,
+  QueueEngine,
+  QueueSend,
+  ReadOptions,
+  ReceiveOptions,
+  RequestEngine,
+  RequestOptions,
+  RequestType,
+  SendResult,
+  SettleResult,
+  SubscribeOptions,
+  Subscription,
+  EventEngine,
+} from '../engine.ts'
+export { BROKER_ERRORS, BrokerError, isBrokerError, unavailable } from '../errors.ts'
+export type { BrokerErrorCode } from '../errors.ts'
+export type {
+  Message,
+  OutgoingMessage,
+  QueueDelivery,
+  QueueMessage,
+  Reply,
+  RequestMessage,
+  StoredEvent,
+  Tags,
+} from '../message.ts'
+export { messageSize } from '../message-size.ts'
+export { OpenSubscription } from '../open-subscription.ts'
+export { PatternIndex } from '../pattern-index.ts'

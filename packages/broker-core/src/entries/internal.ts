@@ -1,0 +1,20 @@
+/**
+ * Shared code of the Signalbox packages. This entry is not public: it may change in any release, without a note in the changelog.
+ * Programs and engines of others use `@signalbox/broker-core` and `@signalbox/broker-core/engine`.
+ *
+ * @internal
+ */
+export { parsePolicySteps } from '../authorization/parse-policy.ts'
+export { assertChannelName } from '../channel.ts'
+export { channelListMatcher, channelMatcher } from '../channel-pattern.ts'
+export { messageOf } from '../errors.ts'
+export { NumberMap } from '../number-map.ts'
+export { OrderedSet } from '../ordered-set.ts'
+export type { Entry } from '../ordered-set.ts'
+export { compileCesql } from '../routing/cesql/cesql.ts'
+export type { CesqlExpression, CesqlResult } from '../routing/cesql/cesql.ts'
+export { CesqlParseError } from '../routing/errors.ts'
+export { parseRoutingTableSteps } from '../routing/routing-table.ts'
+export { codePoint, controlCharacterIn, shownText } from '../shown-text.ts'
+export { readSmallFile, readSmallFileSync, versionOfFile } from '../small-file.ts'
+export type { SmallFile } from '../small-file.ts'
