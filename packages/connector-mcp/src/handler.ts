@@ -39,7 +39,7 @@ import { negotiate } from './wire/revisions.ts'
 /** Method names for metrics. Others are reported as `unknown`, so that callers cannot create label values. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['initialize', 'ping', 'tools/list', 'tools/call'])
 
-/** The endpoint for `POST`, `GET` and `DELETE /mcp` (M1–M14) over a broker. */
+/** The endpoint for `POST`, `GET` and `DELETE /mcp` over a broker. */
 export class McpEndpoint {
   readonly streams: OpenStreams
   readonly #broker: Broker

@@ -32,7 +32,7 @@ export type ServeUnread = (request: FastifyRequest, reply: FastifyReply) => void
 
 /**
  * Adds routes for every method, for a plugin whose endpoint reads bodies itself, after it has checked the origin and
- * the credentials. Fastify reads no body in this plugin any more, so register other routes in another plugin.
+ * the credentials. Fastify then reads no body in this plugin, so register other routes in another plugin.
  */
 export function addUnreadRoutes(
   app: FastifyInstance,
