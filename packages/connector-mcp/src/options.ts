@@ -71,7 +71,7 @@ export interface McpConnectorOptions extends ConnectorOptions {
 }
 
 const INSTRUCTIONS =
-  'Signalbox is a message broker. A queue stores each message until one consumer receives it; events reach the subscribers of this moment; ' +
+  'Signalbox is a message broker. A queue stores each message until one consumer receives it; events reach the current subscribers; ' +
   'an events store keeps its events in order, for repeated reads; commands and queries wait for the answer of one subscriber. ' +
   'A channel is created by its first use, and the same name may be used in each of the five types. ' +
   'Use channel_list to see the existing channels. Channel names that begin with _AGENTS_. belong to the broker.'

@@ -4,7 +4,7 @@ import type { Flushable, Flusher } from './flusher.ts'
 import type { SseFrame } from './frames.ts'
 import { errorFrame } from './frames.ts'
 
-/** Bytes before a subscriber up to which an events store continues to read. */
+/** Buffered bytes of a subscriber up to which an events store continues to read. */
 const HIGH_WATER_BYTES = 65_536
 
 /** The error of a delivery to a stream that is over. */

@@ -26,7 +26,7 @@ export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
     }
     return failure(`AGENT_UNAVAILABLE: The ${agent} did not process the request: ${reply.error}. Try again later.`)
   }
-  if (reply.failure === 'invalid_response') return invalidResponse(agent, whatCame(reply.status))
+  if (reply.failure === 'invalid_response') return invalidResponse(agent, responseProblem(reply.status))
   const text = decodeText(reply.body)
   const json = text === undefined ? { problem: 'not valid UTF-8' } : parseJson(text, ANY_KEYS)
   const value = 'value' in json ? json.value : undefined
@@ -49,7 +49,7 @@ function invalidResponse(agent: string, problem: string): ToolOutcome {
 }
 
 /** @param status 0 without an HTTP response */
-function whatCame(status: number): string {
+function responseProblem(status: number): string {
   if (status === 0) return 'it is not HTTP'
   return `it is an event stream, is incomplete, or cannot be decoded (HTTP ${status})`
 }

@@ -4,7 +4,7 @@ import { getHeapStatistics } from 'node:v8'
 export interface CallerLimits {
   /** Requests per second, as a token bucket that holds twice as many; 0 is no limit. @default 0 */
   readonly requestsPerSecond: number
-  /** Concurrent requests, with long polls, without streams; 0 is no limit. @default 1024 */
+  /** Concurrent requests, including long polls and excluding streams; 0 is no limit. @default 1024 */
   readonly requestsInFlight: number
   /** Bytes of request bodies in memory; 0 is no limit. @default 67108864 */
   readonly bodyBytes: number
@@ -16,7 +16,7 @@ export interface CallerLimits {
  * Limits of the whole process. 0 is no limit. An anonymous caller, which is a network address, may use half of each.
  */
 export interface ProcessLimits {
-  /** Concurrent requests, with long polls, without streams; 0 is no limit. @default 16384 */
+  /** Concurrent requests, including long polls and excluding streams; 0 is no limit. @default 16384 */
   readonly requestsInFlight: number
   /**
    * Bytes of request bodies in memory; 0 is no limit. A value above 0 is capped at a quarter of V8's heap limit.

@@ -24,7 +24,7 @@ export function text(description: string, options: { default?: string; minLength
   )
 }
 
-/** A channel name. Reserved names pass here in any form, because the Broker answers them with "forbidden". */
+/** A channel name. Reserved names pass here in any form, because the Broker rejects them (CHANNEL_RESERVED). */
 export function channel(description: string) {
   return Type.Refine(
     Type.String({
