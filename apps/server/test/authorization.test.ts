@@ -44,7 +44,7 @@ test('S4 - a denied call is isError from a tool and 403 on REST, with what was d
   const { http, api } = await serve(governed({ channels: 'open' }))
   expect(await callTool(http.url, 'queue_send', { channel: 'closed', body: 'x' })).toMatchObject({
     isError: true,
-    text: 'FORBIDDEN: The policy does not let "anonymous" send on queues "closed". Use another channel or tool, or ask the operator for the right to do this.',
+    text: 'FORBIDDEN: The policy does not let "anonymous" send on queues "closed". Use another channel or tool, or ask the operator for permission.',
   })
   expect(await callTool(http.url, 'queue_send', { channel: 'open', body: 'x' })).toMatchObject({ isError: false })
   const refused = await ce(http.url, 'POST', 'queue/send?channel=closed')
