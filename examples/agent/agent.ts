@@ -1,4 +1,4 @@
-// An agent on nothing but Node, which counts words: node agent.ts http://127.0.0.1:9090
+// An agent that counts words, without dependencies except Node: node agent.ts http://127.0.0.1:9090
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -23,7 +23,7 @@ async function serve(incoming: IncomingMessage, response: ServerResponse): Promi
     const tell = (event: object) => response.write(`data: ${rpc({ result: { ...event, ...task } })}\n\n`)
     tell({ kind: 'status-update', status: { state: 'working' }, final: false })
     for (const [i, word] of words.entries()) {
-      if (response.destroyed) return // Nobody listens any more.
+      if (response.destroyed) return // The caller has disconnected.
       const parts = [{ kind: 'text', text: word }]
       tell({ kind: 'artifact-update', artifact: { artifactId: `word-${i + 1}`, parts } })
       await setTimeout(50)
@@ -51,7 +51,8 @@ const register = () => registry('register', { agent_id: agentId, name: 'Word cou
 await register()
 console.log(`${agentId} is registered and listens on ${url}`)
 
-// Well within the time-to-live of 300 s; whoever was forgotten all the same registers again.
+// More often than the time-to-live of 300 s. After an error, such as an expired registration, the
+// agent registers again.
 const beat = () => void registry('heartbeat', { agent_id: agentId }).catch(register).catch(console.error)
 setInterval(beat, Number(process.env['HEARTBEAT_MS'] ?? 60_000)).unref()
 const stop = () => void registry('deregister', { agent_id: agentId }).finally(() => server.close())

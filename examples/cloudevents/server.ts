@@ -1,4 +1,5 @@
-// Publish, subscribe and answer over CloudEvents at /ce, and a page that watches. PORT and STORE_PATH choose where.
+// Publish, subscribe and respond over CloudEvents at /ce, with a web page. PORT is the port,
+// STORE_PATH the folder of the store.
 import { readFile } from 'node:fs/promises'
 
 import { createBroker } from '@signalbox/broker-core'
@@ -10,7 +11,7 @@ const { PORT = '3000', STORE_PATH = './data' } = process.env
 const engine = await openEmbeddedEngine({ path: STORE_PATH })
 const { broker } = createBroker(engine)
 
-// Clients keep spare connections open; without this they would hold up the end for half a minute.
+// Closes clients' idle connections at once; otherwise they delay the shutdown for half a minute.
 const app = fastify({ forceCloseConnections: true })
 const page = await readFile(new URL('page.html', import.meta.url), 'utf8')
 app.get('/', (_request, reply) => reply.type('text/html').send(page))

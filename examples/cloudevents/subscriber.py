@@ -1,4 +1,4 @@
-"""Carries out commands: python3 subscriber.py http://127.0.0.1:3000 lights
+"""Executes commands: python3 subscriber.py http://127.0.0.1:3000 lights
 
 Needs nothing but Python 3. Commands whose data is not an object with "on" are rejected.
 """

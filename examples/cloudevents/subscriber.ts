@@ -1,5 +1,5 @@
-// Follows an events store for good: node subscriber.ts http://127.0.0.1:3000 orders
-// Wherever it is cut off, it goes on right behind what it saw last: nothing is missed, nothing comes twice.
+// Reads an events store permanently: node subscriber.ts http://127.0.0.1:3000 orders
+// After a lost connection it continues after the last event: no event is missed or repeated.
 import { setTimeout } from 'node:timers/promises'
 
 const [base = 'http://127.0.0.1:9090', channel = 'orders'] = process.argv.slice(2)
@@ -24,7 +24,7 @@ function field(line: string, part: 0 | 1): string {
 
 function handle(block: ReadonlyMap<string, string>): void {
   const data = block.get('data')
-  if (data === undefined) return // A comment, to keep the connection alive.
+  if (data === undefined) return // A keepalive comment.
   const event = JSON.parse(data)
   console.log(`${block.get('event')} ${block.get('id')} ${event.type} ${JSON.stringify(event.data)}`)
   lastId = block.get('id') ?? lastId

@@ -1,4 +1,5 @@
-// Messaging tools for MCP clients at /mcp, inside a server of your own. PORT and STORE_PATH choose where.
+// Messaging tools for MCP clients at /mcp, inside your own server. PORT is its port, STORE_PATH the
+// folder of the store.
 import { ANONYMOUS, createBroker, encodeText } from '@signalbox/broker-core'
 import { mcpConnector } from '@signalbox/connector-mcp'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
@@ -8,10 +9,10 @@ const { PORT = '3000', STORE_PATH = './data' } = process.env
 const engine = await openEmbeddedEngine({ path: STORE_PATH })
 const { broker } = createBroker(engine)
 
-// The host speaks to the broker directly: here it answers the queries that agents send to the channel "clock".
+// The host calls the broker directly: here it answers queries on the channel "clock".
 await broker.as(ANONYMOUS).queries.subscribe('clock', {}, () => ({ body: encodeText(new Date().toISOString()) }))
 
-// Clients keep spare connections open; without this they would hold up the end for half a minute.
+// Closes clients' idle connections at once; otherwise they delay the shutdown for half a minute.
 const app = fastify({ forceCloseConnections: true })
 app.get('/', () => ({ hello: 'this route is mine, the tools are at /mcp' }))
 await app.register(mcpConnector(broker).plugin)

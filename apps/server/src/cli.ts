@@ -10,10 +10,13 @@ import { createAnnouncer, createLogger } from './logging/logger.ts'
 import type { RunningServer } from './server.ts'
 import { VERSION } from './version.ts'
 
-/** Exit codes: 0 stopped as asked, 1 could not start or failed, 2 a setting is unknown or not allowed. */
+/**
+ * Exit codes: 0 stopped by a signal, 1 could not start or failed, 2 a setting is unknown or not
+ * allowed.
+ */
 const EXIT_CODES = { CONFIG_INVALID: 2, START_FAILED: 1 } as const
 
-/** The command line: prints what was asked for, or runs the server until it is told to stop. */
+/** Runs the command line: prints the requested text, or runs the server until a signal stops it. */
 export async function run(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Promise<void> {
   const announcer = createAnnouncer()
   const unhandled = crashOnUnhandledErrors(announcer)
@@ -58,7 +61,7 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     const log = await createLogger(loaded.config.log)
     logLibraryOutput(log)
     const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
-    // Loaded now, so that a mistake in the settings is told at once.
+    // Loaded after the settings, so that a wrong setting is reported at once.
     const { startServer } = await import('./server.ts')
     const { unhandledRejections } = await import('./metrics/process.ts')
     unhandled.reportRejections((error) => {

@@ -39,11 +39,14 @@ import { warnOfOpenDoors } from './security/warnings.ts'
 import { VERSION } from './version.ts'
 
 export interface ServerOptions {
-  /** @default one as `config.log` says */
+  /** @default a log according to `config.log` */
   readonly log?: Logger
-  /** Limits are taken from it again when it changes. @default none */
+  /** A file whose limits are applied again after each change. @default none */
   readonly configFile?: ConfigFile
-  /** Gives up a start that waits for its store: what was opened is closed, and the start rejects with the signal's reason. */
+  /**
+   * Aborting it ends a start: opened parts are closed, and the start rejects with the signal's
+   * reason.
+   */
   readonly signal?: AbortSignal
 }
 
@@ -56,19 +59,20 @@ export interface RunningServer extends AsyncDisposable {
   /** For subscribers in the same process. */
   readonly broker: Broker
   /**
-   * Shuts down: not ready, no new calls, those in flight finish within `shutdownSeconds`, streams end, messages that
-   * were handed over are settled, the store is closed. Idempotent.
+   * Shuts down: reports not ready, refuses new calls, waits up to `shutdownSeconds` for calls in
+   * flight, ends streams, settles delivered messages, closes the store. Idempotent.
    */
   close(): Promise<void>
 }
 
-/** How long calls may go on that a closing listener cuts off without a grace, in milliseconds. */
+/** The time after which a listener cuts off calls if it closes without a grace period, in ms. */
 const CUT_MS = 1_000
 
 /**
- * Starts the broker: the engine, the Broker over it, and the two listeners. Resolves when calls are accepted.
- * @throws ServerError START_FAILED: a port in use, a store that is in use, damaged or not writable; CONFIG_INVALID: a
- * routing table, a policy, keys or certificates that are not valid. Nothing stays open.
+ * Starts the broker: the engine, the Broker over it, and the two listeners. Resolves when calls are
+ * accepted.
+ * @throws ServerError START_FAILED: a port in use, a store that is in use, damaged or not writable;
+ * CONFIG_INVALID: an invalid routing table, policy, key or certificate. All parts are closed then.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
   const { signal, configFile, log = await createLogger(config.log) } = options
@@ -82,7 +86,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     const { http, api, broker } = await open(config, { log, signal, configFile, health, opened })
     return { http, api, broker, close, [Symbol.asyncDispose]: close }
   } catch (error) {
-    await close().catch((failure: unknown) => log.error({ err: failure }, 'a part could not be closed'))
+    await close().catch((failure: unknown) => log.error({ err: failure }, 'a part failed to close'))
     throw error
   }
 }
@@ -92,14 +96,14 @@ interface OpenOptions {
   readonly signal: AbortSignal | undefined
   readonly configFile: ConfigFile | undefined
   readonly health: Health
-  /** Takes each part when it is open. */
+  /** Collects each part once it is open. */
   readonly opened: DisposalStack
 }
 
 /**
- * Opens the parts in order. Backwards this is the order of a shutdown: the shared listener takes no more calls and finishes
- * those in flight; registry, management API and engine close; the management listener closes, so that probes and a last
- * scrape see the shutdown; files are no longer watched.
+ * Opens the parts in order. A shutdown closes them backwards: the shared listener refuses new calls
+ * and finishes those in flight; registry, management API and engine close; the management listener
+ * closes, so that probes and a last scrape see the shutdown; files are no longer watched.
  */
 async function open(
   config: Config,
@@ -113,7 +117,7 @@ async function open(
   const audit = new AuditLog({
     maxAgeSeconds: config.audit.maxAgeSeconds,
     maxBytes: config.audit.maxBytes,
-    failed: (error) => log.error({ err: error }, 'audit log: an entry was dropped'),
+    failed: (error) => log.error({ err: error }, 'audit entry dropped'),
   })
   opened.defer(() => audit.close())
   const securityListeners = [logSecurity(log), auditSecurity(audit)]

@@ -5,7 +5,7 @@ import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 
 const LOOP =
-  'invalid request: it has come through 9 brokers (X-Broker-Hops), and 8 are allowed; agents call one another in a circle'
+  'invalid request: the request has passed through 9 brokers (X-Broker-Hops); at most 8 are allowed. Look for agents that call each other in a loop'
 
 test('A19 - agents: brokers that are agents of one another stop after nine calls, and say why', async () => {
   const [one, two] = await Promise.all([serve(), serve()])

@@ -44,7 +44,7 @@ test('S4 - a denied call is isError from a tool and 403 on REST, with the denied
   const { http, api } = await serve(governed({ channels: 'open' }))
   expect(await callTool(http.url, 'queue_send', { channel: 'closed', body: 'x' })).toMatchObject({
     isError: true,
-    text: 'FORBIDDEN: The policy does not let "anonymous" send on queues "closed". Use another channel or tool, or ask the operator for the right to do this.',
+    text: 'FORBIDDEN: The policy does not let "anonymous" send on queues "closed". Use another channel or tool, or ask the operator for permission.',
   })
   expect(await callTool(http.url, 'queue_send', { channel: 'open', body: 'x' })).toMatchObject({ isError: false })
   const refused = await ce(http.url, 'POST', 'queue/send?channel=closed')
@@ -187,7 +187,7 @@ test('S4 - reloads and refusals are in the log', () => {
   tell({ kind: 'policy.refused', file: 'p', problems: ['rule 0: x'] })
   tell({ kind: 'policy.reloaded', file: 'p', rules: 1 })
   expect(lines.map((line) => JSON.parse(line))).toMatchObject([
-    { level: 50, msg: 'policy not reloaded: the one before stays in force', problems: ['rule 0: x'] },
+    { level: 50, msg: 'policy not reloaded: the previous policy remains in force', problems: ['rule 0: x'] },
     { level: 30, msg: 'policy reloaded', rules: 1 },
   ])
 })

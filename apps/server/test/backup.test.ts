@@ -102,10 +102,10 @@ test('backup - a failure is one line and exit code 1, and leaves no file', async
   writeFileSync(join(cut, 'signalbox.db'), readFileSync(join(path, 'signalbox.db')).subarray(0, 3 * 8192))
   const target = join(folder, 'copy.db')
   const cases: readonly (readonly [string, string, RegExp])[] = [
-    [path, taken, /cannot write the backup: .*taken: it is there already, and is not overwritten; choose another file/],
+    [path, taken, /cannot write the backup: .*taken: it exists already and is not overwritten; choose another file/],
     [path, join(folder, 'no', 'copy.db'), /cannot write the backup: .*copy\.db: ENOENT/],
     [path, join(taken, 'copy.db'), /cannot write the backup: .*copy\.db: ENOTDIR/],
-    [join(folder, 'nobody'), target, /cannot read the store: .*signalbox\.db: .*; the folder must be that of a store/],
+    [join(folder, 'nobody'), target, /cannot read the store: .*signalbox\.db: .*; name the folder of a store/],
     [garbage, target, /the store is damaged: .*signalbox\.db: file is not a database/],
     [cut, target, /the store is damaged: .*signalbox\.db: database disk image is malformed/],
   ]

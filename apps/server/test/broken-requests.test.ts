@@ -52,7 +52,7 @@ test('log - a client that breaks off is a debug line that says where, and no err
     else for (let i = 0; i < 2; i++) await fetch(`${base}/ping`)
     connection.socket.resetAndDestroy()
     await expect
-      .poll(() => lines().filter(({ msg }) => msg === 'client broke off'))
+      .poll(() => lines().filter(({ msg }) => msg === 'client disconnected'))
       .toContainEqual(expect.objectContaining({ level: 'debug', path, at, address: '127.0.0.1' }))
   }
   expect(lines().filter(({ level }) => level === 'error' || level === 'warn')).toEqual([])

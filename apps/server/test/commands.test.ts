@@ -43,7 +43,7 @@ test('command line - token makes keys once, a token alone on stdout, and says ho
 })
 
 test.each([
-  [[], 'token: --client-id: it is missing'],
+  [[], 'token: --client-id: it is missing; write --client-id=VALUE'],
   [['--client-id', 'a b'], 'token: --client-id: allowed are 1 to 256 visible ASCII characters'],
   [
     ['--client-id', 'a', '--roles', 'Root'],
@@ -68,7 +68,7 @@ test('command line - token says when the folder cannot be written', async () => 
   writeFileSync(path, '')
   const { code, stderr } = await token(join(path, 'keys'), '--client-id', 'a')
   expect(code).toBe(1)
-  expect(stderr).toMatch(/^signalbox: token: --folder: no key pair can be made or read in .* \(ENOTDIR\)\n$/)
+  expect(stderr).toMatch(/^signalbox: token: --folder: no key pair can be created or read in .* \(ENOTDIR\)\n$/)
 })
 
 const POLICY = policyText(

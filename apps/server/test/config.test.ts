@@ -323,8 +323,8 @@ describe('mistakes', () => {
     ['is not there', undefined, /cannot read .*ENOENT/],
     ['is not YAML', 'http: [', /is not YAML: .*line 1/],
     ['says a key twice', 'http: { port: 1, port: 2 }', /is not YAML: Map keys must be unique/],
-    ['is a list', '- 1', /holds no settings/],
-    ['is text', 'hello', /holds no settings/],
+    ['is a list', '- 1', /contains no settings/],
+    ['is text', 'hello', /contains no settings/],
   ])('configuration - a file that %s stops the start', async (_what, text, problem) => {
     const file = text === undefined ? join(testFolder(), 'none.yaml') : yamlFile(text)
     const problems = await problemsOf(['--config', file])

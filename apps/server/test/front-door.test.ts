@@ -120,7 +120,7 @@ describe('front door - limits', () => {
       expect(Number(/broker_limit_refusals_total\{limit="\w+"\} (\d+)/.exec(page)?.[1])).toBeGreaterThanOrEqual(4)
       expect(page).toContain('broker_limit_max{limit="process_requests"} 1')
     })
-    const reported = lines.filter(({ msg }) => msg === 'requests refused: a limit is reached')
+    const reported = lines.filter(({ msg }) => msg === 'requests refused: limit reached')
     expect(reported).toMatchObject([{ caller: 'address:127.0.0.1', count: 1 }])
   })
 

@@ -59,7 +59,7 @@ test('PROBE-2, PROBE-3, PROBE-4 - in each phase: starting, serving, registry lat
   expect(await probe()).toEqual([200, 'healthy', 503, false, true])
   health.serving(engine)
   expect(await probe()).toEqual([200, 'healthy', 200, true, true])
-  const late = { name: 'registry', ok: false, detail: 'waits for the discovery log' }
+  const late = { name: 'registry', ok: false, detail: 'waiting for the channel _AGENTS_.discovery' }
   health.serving({ health: async () => ({ ok: true, checks: [late] }) })
   expect(await probe()).toEqual([200, 'healthy', 503, false, true])
   health.serving(engine)

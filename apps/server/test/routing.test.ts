@@ -47,7 +47,7 @@ test('routing - a changed file is applied, a bad one is reported and changes not
 
   replace(file, '[{"key": "(", "routes": "topics:x", "to": 1}]')
   await told(1)
-  expect(lines[0]?.msg).toBe('routing table not reloaded: the one before stays in force')
+  expect(lines[0]?.msg).toBe('routing table not reloaded: the previous table remains in force')
   expect(lines[0]?.problems).toHaveLength(3)
   expect(routes.routing.table.rules.map((rule) => rule.key)).toEqual(['orders'])
 

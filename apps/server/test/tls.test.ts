@@ -109,7 +109,7 @@ test('S8 - certificates are read again under load: no request is dropped, new co
   // The key of another certificate, as in the moment between two writes.
   replace(security.keyFile, pem('next-server.key'))
   await expect
-    .poll(() => reported('certificates not reloaded: those before stay in force'), { timeout: 20_000 })
+    .poll(() => reported('certificates not reloaded: the previous certificates remain in force'), { timeout: 20_000 })
     .toBe(1)
   expect(await subject(url)).toBe('first.example')
   replace(security.certFile, pem('next-server.crt'))
@@ -140,13 +140,13 @@ test.each([
   [{ keyFile: TLS.keyFile }, /^security\.certFile: it is missing; allowed: a certificate and its key, or neither$/],
   [{ caFile: MTLS.caFile }, /^security\.caFile: clients can be asked for certificates only over TLS/],
   [{ ...TLS, certFile: '/nowhere' }, /^security: cannot read "\/nowhere" \(ENOENT\)$/],
-  [{ ...TLS, certFile: TLS.keyFile }, /^security\.certFile: it holds no certificate in PEM/],
-  [{ ...MTLS, caFile: TLS.keyFile }, /^security\.caFile: it holds no certificate in PEM/],
+  [{ ...TLS, certFile: TLS.keyFile }, /^security\.certFile: it contains no certificate in PEM/],
+  [{ ...MTLS, caFile: TLS.keyFile }, /^security\.caFile: it contains no certificate in PEM/],
   [
     { ...TLS, keyFile: certificate('client.key') },
-    /^security\.keyFile: it does not hold the private key.*first\.example/s,
+    /^security\.keyFile: it does not contain the private key.*first\.example/s,
   ],
-  [{ ...TLS, keyFile: TLS.certFile }, /^security\.keyFile: it does not hold the private key/],
+  [{ ...TLS, keyFile: TLS.certFile }, /^security\.keyFile: it does not contain the private key/],
 ])('S8 - the settings %j stop the start', async (security, problem) => {
   const start = async () => startServer(createConfig({ security, store: { path: testFolder() } }))
   await expect(start()).rejects.toMatchObject({

@@ -77,7 +77,7 @@ test('S1, S4 - unused keys and policies are reported', async () => {
     expect.stringMatching(/^keys for tokens are set/),
   ])
   expect(await warnings({ authorization: { policyFile: file(policyText()) } })).toEqual([
-    expect.stringMatching(/^a policy is set, and authorization is off/),
+    expect.stringMatching(/^a policy is set, but authorization is off/),
   ])
 })
 

@@ -16,7 +16,9 @@ import type { BrokerObserver } from './observer.ts'
 import { Observers } from './observer.ts'
 import type { Routing } from './routing/routing.ts'
 
-/** The broker for one verified caller: a name space for each channel type. Cheap to make for every request. */
+/**
+ * The broker for one verified caller, with one object for each channel type. Cheap enough to create for every request.
+ */
 export class BrokerHandle {
   readonly #access: Access
   readonly queues: Queues
@@ -40,19 +42,22 @@ export class BrokerHandle {
     return this.#access.caller
   }
 
-  /** Whether the policy lets the caller do this on a channel; for agents it is the agent_id (S4). */
+  /** Returns whether the policy allows the caller the action on a channel. For agents, `channel` is the agent_id. */
   permits(action: PolicyAction, type: ResourceType, channel: string): boolean {
     return this.#access.permits(action, type, channel)
   }
 
-  /** Whether there may be a channel on which the policy lets the caller do this: false only when there is none. */
+  /**
+   * Returns whether any channel can exist on which the policy allows the caller the action. False only if there can be
+   * none.
+   */
   mayPermit(action: PolicyAction, type: ResourceType): boolean {
     return this.#access.mayPermit(action, type)
   }
 
   /**
-   * As {@link permits}, and a denial is told to the observers: for what the handle's own methods do not do, such as calling
-   * an agent, and for checking all of a request before any of it is done.
+   * Checks like {@link permits}, and reports a denial to the observers. For actions outside the handle's own methods,
+   * such as calling an agent, and to check a whole request before it starts.
    * @throws BrokerError FORBIDDEN
    */
   authorize(action: PolicyAction, type: ResourceType, channel: string): void {
@@ -60,8 +65,8 @@ export class BrokerHandle {
   }
 
   /**
-   * Watches over something that was authorized and goes on, such as an agent's stream: calls back, once, when a new policy
-   * does not allow it any more, which is told to the observers. The returned function ends the watch.
+   * Watches something that was authorized and continues, such as an agent's stream. When a new policy no longer allows
+   * it, calls back once and reports the denial to the observers. The returned function ends the watch.
    */
   whilePermitted(
     action: PolicyAction,
@@ -74,8 +79,8 @@ export class BrokerHandle {
 }
 
 /**
- * The facade that every call goes through, whatever protocol it came by: rules are kept here, once, and storage is the
- * engine's. It holds no way to the reserved channels; {@link createBroker} returns that separately.
+ * The facade that every call passes, independent of its protocol. The Broker applies the rules; the engine stores. It
+ * has no reference to the reserved channels; {@link createBroker} returns that access separately.
  */
 export class Broker {
   readonly #context: BrokerContext
@@ -89,14 +94,14 @@ export class Broker {
     this.#policyOfSenders = policyOfSenders
   }
 
-  /** A handle bound to a caller whose identity was verified. */
+  /** Returns a handle for a caller whose identity was verified. */
   as(caller: Caller): BrokerHandle {
     return new BrokerHandle(new Access(this.#context, caller, false, this.#authorization))
   }
 
   /**
-   * A handle for acting in the name of the sender of a message, such as a redrive: the policy applies to the sender also
-   * where it does not apply to who asks for it.
+   * Returns a handle that acts in the name of a message's sender, for example for a redrive. The policy applies to the
+   * sender, even if it does not apply to the caller that requested the action.
    */
   onBehalfOf(sender: Caller): BrokerHandle {
     return new BrokerHandle(new Access(this.#context, sender, false, this.#policyOfSenders))
@@ -107,7 +112,7 @@ export class Broker {
     return this.#context.observers.add(observer)
   }
 
-  /** Name and declared limits of the engine beneath. */
+  /** The name and the declared limits of the engine. */
   get engine(): { readonly name: string; readonly limits: EngineLimits } {
     return this.#context.engine
   }
@@ -123,26 +128,28 @@ export class Broker {
 
 export interface BrokerOptions {
   readonly observers?: readonly BrokerObserver[]
-  /** Copies messages to other channels; its table can be replaced while the broker runs. @default nothing is routed */
+  /** Copies messages to other channels. Its table can be replaced while the broker runs. @default no routing */
   readonly routing?: Routing
   /**
-   * What the account of a caller may hold; asked when it is about to hold more. It does not apply to operators nor to the
-   * broker's own parts.
+   * Returns the limits of a caller's account. The broker asks each time before the account gets more. Operators and the
+   * broker's own parts are exempt.
    * @default no limits
    */
   readonly limitsOf?: (caller: Caller) => LimitsOfCaller
-  /** A caller met one of its limits, and was refused. What it throws is dropped. */
+  /** Called when a call was refused because of a limit of the caller. Exceptions are ignored. */
   readonly onLimit?: (name: CallerLimitName, caller: Caller) => void
-  /** What callers may do (S4); its policy can be replaced while the broker runs. @default everything */
+  /** The permissions of callers. The policy can be replaced while the broker runs. @default everything is allowed */
   readonly authorization?: Authorization
 }
 
-/** A broker, and the two ways to it that are not for requests of tools and agents. */
+/** A broker, and two handles to it that requests of tools and agents never reach. */
 export interface CreatedBroker {
   readonly broker: Broker
-  /** The handle for the broker's own parts (agent registry, gateway, audit): it alone reaches channels in `_AGENTS_.`. */
+  /**
+   * The handle for the broker's own parts (agent registry, gateway, audit). Only it reaches channels in `_AGENTS_.`.
+   */
   readonly system: BrokerHandle
-  /** The broker for the management listener, where roles decide what a caller may do (S3) and not the policy. */
+  /** The broker for the management listener, where roles decide about permissions instead of the policy. */
   readonly operators: Broker
 }
 
@@ -150,8 +157,8 @@ export interface CreatedBroker {
 const SYSTEM: Caller = Object.freeze({ clientId: 'signalbox' })
 
 /**
- * Puts a Broker over an engine. Hand `system` and `operators` out at composition time only; nothing leads from `broker`,
- * and so from a request, to them.
+ * Creates a Broker over an engine. Pass `system` and `operators` only to parts that need them, at composition time:
+ * `broker`, and so a request, has no reference to them.
  */
 export function createBroker(engine: Engine, options: BrokerOptions = {}): CreatedBroker {
   const { limitsOf, onLimit = () => {}, observers = [], routing } = options

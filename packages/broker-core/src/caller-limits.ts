@@ -3,15 +3,15 @@ import type { ChannelType } from './channel.ts'
 import type { Engine } from './engine.ts'
 import { BrokerError } from './errors.ts'
 
-/** What one account may hold of the broker; 0 is no limit. */
+/** The limits of one account; 0 is unlimited. */
 export interface LimitsOfCaller {
-  /** Channels that the account was the first to use, while they exist. */
+  /** The maximum number of existing channels that the account was the first to use. */
   readonly channels: number
-  /** Commands and queries that wait for their answer. */
+  /** The maximum number of commands and queries that wait for an answer. */
   readonly waitingRequests: number
 }
 
-/** The limits, as label values. */
+/** The names of the limits, as label values. */
 export type CallerLimitName = 'caller_channels' | 'caller_waiting_requests'
 
 export interface CallerLimitsOptions {
@@ -19,16 +19,16 @@ export interface CallerLimitsOptions {
   readonly onLimit: (name: CallerLimitName, caller: Caller) => void
 }
 
-/** A channel that is counted before it exists, such as a dead-letter queue, is counted for this long, in milliseconds. */
+/** The time for which a channel counts before it exists, for example a dead-letter queue, in ms. */
 const EXPECTED_MS = 10 * 60_000
 
-/** The shortest time between two looks for channels that are gone, for one account, in milliseconds. */
+/** The shortest interval between two searches for deleted channels of one account, in ms. */
 const RECOUNT_MS = 1_000
 
 interface Counted {
   readonly type: ChannelType
   readonly name: string
-  /** When it began to count. */
+  /** The time since which it counts. */
   readonly since: number
 }
 
@@ -38,14 +38,14 @@ interface Account {
 }
 
 /**
- * Counts what each account holds, in memory: counts begin at 0 when the broker starts, and each node counts for itself. A
- * channel counts for the account that was the first to use it.
+ * Counts the channels and waiting requests of each account, in memory: counts start at 0 with the broker, and each node
+ * has its own. A channel counts for the account that was the first to use it.
  */
 export class CallerUsage {
   readonly #engine: Engine
   readonly #options: CallerLimitsOptions
   readonly #accounts = new Map<string, Account>()
-  /** The account of each channel that counts. */
+  /** The account that each counted channel counts for. */
   readonly #owners = new Map<string, string>()
   readonly #waiting = new Map<string, number>()
 
@@ -55,7 +55,8 @@ export class CallerUsage {
   }
 
   /**
-   * Counts a channel that the caller is about to create. Returns what undoes it, or nothing when the channel exists or counts already.
+   * Counts a channel that the caller is about to create. Returns a function that reverts the count, or undefined if the
+   * channel exists or counts already.
    * @throws BrokerError CALLER_LIMIT
    */
   reserve(caller: Caller, type: ChannelType, name: string): (() => void) | undefined {
@@ -67,7 +68,7 @@ export class CallerUsage {
     const account = this.#accounts.get(id) ?? { channels: new Map(), recountedAt: 0 }
     if (account.channels.size >= max) this.#recount(account)
     if (account.channels.size >= max) {
-      const text = `the caller has ${max} channels, as many as one caller may; delete some, or use existing ones`
+      const text = `the caller has ${max} channels, the maximum for one caller; delete channels, or use existing ones`
       throw this.#refusal('caller_channels', caller, max, text)
     }
     this.#accounts.set(id, account)
@@ -78,7 +79,7 @@ export class CallerUsage {
     }
   }
 
-  /** A channel that another node deleted may be made again, by somebody else. */
+  /** Stops counting a channel that another node deleted: a different caller may create it again. */
   #counts(key: string): boolean {
     const id = this.#owners.get(key)
     const counted = id === undefined ? undefined : this.#accounts.get(id)?.channels.get(key)
@@ -88,7 +89,7 @@ export class CallerUsage {
     return false
   }
 
-  /** A channel does not exist any more. */
+  /** Stops counting a channel that was deleted. */
   deleted(type: ChannelType, name: string): void {
     this.#forget(`${type} ${name}`)
   }
@@ -102,7 +103,7 @@ export class CallerUsage {
     if (account?.channels.size === 0) this.#accounts.delete(id)
   }
 
-  /** Forgets channels that went without this node deleting them. */
+  /** Stops counting channels that disappeared without a delete on this node. */
   #recount(account: Account): void {
     const now = Date.now()
     if (now - account.recountedAt < RECOUNT_MS) return
@@ -113,14 +114,17 @@ export class CallerUsage {
     }
   }
 
-  /** Counts a request that waits for its answer; call what it returns when it has ended. @throws BrokerError CALLER_LIMIT */
+  /**
+   * Counts a request that waits for its answer. Call the returned function when the wait has ended.
+   * @throws BrokerError CALLER_LIMIT
+   */
   beginWaiting(caller: Caller): (() => void) | undefined {
     const max = this.#options.limitsOf(caller).waitingRequests
     if (max === 0) return undefined
     const id = accountOf(caller)
     const count = this.#waiting.get(id) ?? 0
     if (count >= max) {
-      const text = `the caller has ${max} commands and queries waiting for an answer, as many as one caller may; wait until some have ended`
+      const text = `the caller has ${max} commands and queries waiting for an answer, the maximum for one caller; wait until some have ended`
       throw this.#refusal('caller_waiting_requests', caller, max, text)
     }
     this.#waiting.set(id, count + 1)

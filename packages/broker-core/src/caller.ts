@@ -1,16 +1,15 @@
-/** Who makes a call, verified at the edge. Everything the Broker does is done for a caller. */
+/** The identity of a call's sender, verified by the connector. Every action of the Broker has a caller. */
 export interface Caller {
-  /** 1–256 visible ASCII characters (S2). */
+  /** The verified id: 1 to 256 visible ASCII characters. */
   readonly clientId: string
-  /** Where the call came from, for those who keep a record of it; undefined when it came over no network. */
+  /** The network address of the call, for audit records; undefined for a call inside the process. */
   readonly address?: string
   /**
-   * Whose limits the call counts against: the ClientID of a verified caller, the network address of an anonymous one.
-   *
+   * The account whose limits apply: the ClientID of a verified caller, or the network address of an anonymous one.
    * @default clientId
    */
   readonly account?: string
 }
 
-/** The principal of every caller while server authentication is off (specification, "Authentication" 3). */
+/** The caller of every request while authentication is off (specification, "Authentication" 3). */
 export const ANONYMOUS: Caller = Object.freeze({ clientId: 'anonymous' })

@@ -4,34 +4,41 @@ import { CHANNEL_TYPES } from './channel.ts'
 import type { ChannelName } from './engine.ts'
 import { BrokerError } from './errors.ts'
 
-/** About what a channel takes as JSON beside its name, in bytes. */
+/** The approximate size of a channel as JSON without its name, in bytes. */
 const DESCRIPTOR_BYTES = 64
 
-/** Names the last channel of a page, so that the next page stays right while channels come and go. */
+/**
+ * Encodes the last channel of a page. The cursor is a name, not a position, so it remains valid when channels are
+ * created or deleted.
+ */
 export function cursorOfChannel({ type, name }: ChannelName): string {
   return Buffer.from(`${type} ${name}`).toString('base64url')
 }
 
-/** @throws BrokerError ARGUMENT_INVALID when no page has returned the cursor */
+/** Decodes a cursor. @throws BrokerError ARGUMENT_INVALID if no page returns this cursor */
 export function channelOfCursor(cursor: string): ChannelName {
   const text = Buffer.from(cursor, 'base64url').toString()
   const type = CHANNEL_TYPES.find((each) => text.startsWith(`${each} `))
   const channel = type && { type, name: text.slice(type.length + 1) }
   if (channel && cursorOfChannel(channel) === cursor) return channel
-  throw new BrokerError('ARGUMENT_INVALID', 'invalid argument cursor; allowed is the next cursor of the page before', {
-    argument: 'cursor',
-    allowed: 'the next cursor of the page before',
-  })
+  throw new BrokerError(
+    'ARGUMENT_INVALID',
+    'invalid argument cursor: no page returned it; allowed is the next cursor of the previous page',
+    {
+      argument: 'cursor',
+      allowed: 'the next cursor of the previous page',
+    },
+  )
 }
 
-/** The order of pages: by type, then by name. */
+/** Compares two channels in the order of pages: by type, then by name. */
 export function inPageOrder(a: ChannelName, b: ChannelName): number {
   if (a.type !== b.type) return a.type < b.type ? -1 : 1
   if (a.name === b.name) return 0
   return a.name < b.name ? -1 : 1
 }
 
-/** One at least, where there is any. */
+/** Returns the names that fit into a page; at least one, if there is any. */
 export function firstOf(names: readonly ChannelName[], limit: number, maxBytes: number): readonly ChannelName[] {
   let count = 0
   let bytes = 0

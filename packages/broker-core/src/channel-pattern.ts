@@ -1,14 +1,15 @@
 import { isReservedChannel } from './channel.ts'
 import { globMatcher } from './glob-matcher.ts'
 
-/** Whether a subscription pattern needs matching at all, or names one channel. */
+/** Returns whether a subscription pattern has wildcards. Without them it is the name of one channel. */
 export function isWildcardPattern(pattern: string): boolean {
   return pattern.split('.').some((token) => token === '*' || token === '>')
 }
 
 /**
- * A matcher for a subscription pattern over dot-separated channel names: `*` stands for one token, a last `>` for one
- * or more. A wildcard never matches a channel of the broker's own (M8): a pattern reaches `_AGENTS_.` only by naming it.
+ * Returns a matcher for a subscription pattern over dot-separated channel names: `*` matches one token, `>` as the last
+ * token matches one or more. A wildcard never matches a channel of the broker: a pattern matches `_AGENTS_.` channels
+ * only if it contains that prefix.
  */
 export function channelMatcher(pattern: string): (channel: string) => boolean {
   const tokens = pattern.split('.')
@@ -24,8 +25,8 @@ export function channelMatcher(pattern: string): (channel: string) => boolean {
 }
 
 /**
- * A matcher for the `pattern` argument of `channel_list` (M9): with `*` or `?` a glob over the whole name, where `*`
- * crosses dots; otherwise a prefix.
+ * Returns a matcher for the `pattern` argument of `channel_list`: with `*` or `?` a glob over the whole name, where `*`
+ * also matches dots; otherwise a prefix.
  */
 export function channelListMatcher(pattern: string): (channel: string) => boolean {
   if (!/[*?]/.test(pattern)) return (channel) => channel.startsWith(pattern)

@@ -3,15 +3,17 @@ import { Buffer } from 'node:buffer'
 import { BrokerError } from './errors.ts'
 import { codePoint, controlCharacterIn, withoutControls } from './shown-text.ts'
 
-/** The five channel types; each is a name space of its own (specification, "Message and channel shapes"). */
+/** The five channel types. Each has its own name space (specification, "Message and channel shapes"). */
 export const CHANNEL_TYPES = ['queues', 'events', 'events_store', 'commands', 'queries'] as const
 
 export type ChannelType = (typeof CHANNEL_TYPES)[number]
 
-/** Channels that begin so belong to the broker; no user call reaches them (specification, "Reserved channel prefix"). */
+/**
+ * The prefix of the broker's own channels; no call of a user reaches them (specification, "Reserved channel prefix").
+ */
 export const RESERVED_PREFIX = '_AGENTS_.'
 
-/** The longest channel name, in bytes of UTF-8 (C1). */
+/** The maximum length of a channel name, in bytes of UTF-8. */
 export const MAX_CHANNEL_BYTES = 255
 
 export function isReservedChannel(name: string): boolean {
@@ -21,18 +23,22 @@ export function isReservedChannel(name: string): boolean {
 const PLAIN = /^[A-Za-z0-9_/-]+(?:\.[A-Za-z0-9_/-]+)*$/
 
 /**
- * Says what is wrong with a channel name (C1), or undefined when nothing is: 1–255 bytes of UTF-8, no control
- * characters (those for the direction of text included), no leading or trailing blanks, no empty dot-separated token, no token that is `*` or `>`.
+ * Returns the reason why a channel name is not valid, or undefined if it is valid. A name has 1 to 255 bytes of UTF-8,
+ * no control characters (including those for the text direction), no leading or trailing blanks, no empty token between
+ * dots, and no token that is `*` or `>`.
  */
 export function channelNameProblem(name: string): string | undefined {
   if (name.length <= MAX_CHANNEL_BYTES && PLAIN.test(name)) return undefined
   return subscriptionPatternProblem(name) ?? wildcardProblem(name)
 }
 
-/** As {@link channelNameProblem}, but tokens `*` and, as the last one, `>` are allowed: for subscriptions to events. */
+/**
+ * Validates like {@link channelNameProblem}, but allows the token `*`, and `>` as the last token: for subscriptions to
+ * events.
+ */
 export function subscriptionPatternProblem(pattern: string): string | undefined {
   if (pattern === '') return 'it is empty'
-  // One UTF-16 unit is at least one byte, so the cheap test spares encoding a huge string.
+  // A UTF-16 unit is at least one byte: the length alone rejects a huge string without encoding it.
   if (pattern.length > MAX_CHANNEL_BYTES || Buffer.byteLength(pattern) > MAX_CHANNEL_BYTES) {
     return `it is longer than ${MAX_CHANNEL_BYTES} bytes`
   }
@@ -52,19 +58,19 @@ function wildcardProblem(name: string): string | undefined {
   return token && `its part ${token} is a wildcard, which only subscriptions to events may use`
 }
 
-/** @throws BrokerError CHANNEL_INVALID */
+/** Throws if a channel name is not valid. @throws BrokerError CHANNEL_INVALID */
 export function assertChannelName(name: string): void {
   refuse('channel name', name, channelNameProblem(name))
 }
 
-/** @throws BrokerError CHANNEL_INVALID */
+/** Throws if a subscription pattern is not valid. @throws BrokerError CHANNEL_INVALID */
 export function assertSubscriptionPattern(pattern: string): void {
   refuse('channel pattern', pattern, subscriptionPatternProblem(pattern))
 }
 
 function refuse(what: string, name: string, reason: string | undefined): void {
   if (reason === undefined) return
-  // An error text that is shown in another direction would mislead as the name does.
+  // Characters that change the text direction would make the error text misleading too.
   const shown = withoutControls(name.length > 64 ? `${name.slice(0, 64)}…` : name)
   throw new BrokerError('CHANNEL_INVALID', `invalid ${what} ${JSON.stringify(shown)}: ${reason}`, {
     channel: shown,

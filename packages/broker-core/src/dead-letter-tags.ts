@@ -1,12 +1,15 @@
 import type { Tags } from './message.ts'
 
-/** Tags that begin so tell where a dead letter came from. Engines alone set them (C2). */
+/** The prefix of the tags that describe the origin of a dead letter. Only engines set them (C2). */
 const RESERVED = 'dlq_'
 
-/** What a user's tag with such a name is kept under. */
+/** The prefix that a user's tag gets if its name is reserved. */
 const USER_PREFIX = 'user_'
 
-/** The tags of a message on its way into a queue: a user's own `dlq_*` become `user_dlq_*`, so that nobody can make up a dead letter. */
+/**
+ * Returns the tags of a message sent to a queue. A user's `dlq_*` tags become `user_dlq_*`, so that no sender can forge
+ * a dead letter.
+ */
 export function queueTags(tags: Tags): Tags {
   for (const key of Object.keys(tags)) if (key.startsWith(RESERVED)) return renamed(tags)
   return tags

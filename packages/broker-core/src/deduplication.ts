@@ -1,9 +1,9 @@
 import type { OutgoingMessage } from './message.ts'
 
 /**
- * The id by which an engine recognizes a repeated send (C5), or nothing when the message has no tag `message_id`. It includes the
- * sender, so that a guessed `message_id` cannot swallow somebody else's message. The length keeps two senders apart whatever
- * characters their ids hold.
+ * Returns the id by which an engine recognizes a repeated send, or no id if the message has no tag `message_id`. The id
+ * includes the sender, so that a guessed `message_id` cannot suppress the message of another sender. The length of the
+ * ClientID separates the senders, even if the ids contain blanks.
  */
 export function deduplicationOf({ clientId, tags }: OutgoingMessage): { readonly deduplicationId?: string } {
   const messageId = tags['message_id']

@@ -10,15 +10,15 @@ import type {
 } from './message.ts'
 
 /**
- * The port that every storage and transport implements. An engine knows bytes, channels, sequences, leases and
- * subscriptions, and nothing of HTTP, callers' rights or metrics: the Broker has checked names, sizes and permissions
- * before it calls. One contract suite (`@signalbox/broker-core/testing`) says what each method must do.
+ * The port that every storage and transport implements. An engine handles bytes, channels, sequences, leases and
+ * subscriptions. It has no part in HTTP, permissions or metrics: the Broker checks names, sizes and permissions before
+ * it calls. The contract suite (`@signalbox/broker-core/testing`) specifies each method.
  *
- * Every call may reject with `ENGINE_UNAVAILABLE`. A call that takes an AbortSignal rejects with the signal's reason
- * once it is aborted and leaves nothing behind.
+ * Every call may reject with `ENGINE_UNAVAILABLE`. If a call accepts an AbortSignal and the signal is aborted, the call
+ * rejects with the signal's reason and has no effect.
  */
 export interface Engine {
-  /** Short and stable: the value of the setting that selects the engine. */
+  /** A short, stable name: the value of the setting that selects the engine. */
   readonly name: string
   readonly capabilities: EngineCapabilities
   readonly limits: EngineLimits
@@ -29,32 +29,39 @@ export interface Engine {
   readonly channels: ChannelEngine
   health(): Promise<EngineHealth>
   stats(): Promise<EngineStats>
-  /** Ends every wait and subscription, then stops. Idempotent. */
+  /** Ends every waiting call and every subscription, then stops the engine. Idempotent. */
   close(): Promise<void>
 }
 
-/** What engines may do differently: declared here and asserted by the contract suite, never discovered. */
+/**
+ * The differences that engines may have. Engines declare them here, and the contract suite asserts the declarations.
+ */
 export interface EngineCapabilities {
-  /** Acknowledged means synced to disk before the acknowledgement. */
+  /** `true` when the engine syncs a message to disk before it acknowledges the message. */
   readonly fsyncBeforeAck: boolean
-  /** A nacked message returns to its exact place; otherwise it precedes every message never delivered. */
+  /**
+   * `true` when a nacked message returns to its previous position. `false`: it comes before all messages that were
+   * never delivered.
+   */
   readonly exactNackOrder: boolean
-  /** `peek` leaves out messages that are leased at the moment. */
+  /** `true` when `peek` omits leased messages. */
   readonly peekHidesLeased: boolean
-  /** A lease can be settled on another node than the one that granted it. */
+  /** `true` when a lease can be settled on a node other than the one that granted it. */
   readonly leaseSurvivesNode: boolean
-  /** Messages live on other machines: calls fail while those are out of reach, and work again once they are back. */
+  /**
+   * `true` when messages are on other machines: calls fail while those are unreachable, and succeed when they are back.
+   */
   readonly remoteStorage: boolean
-  /** The most delayed messages one queue holds; 0 is no limit. */
+  /** The highest number of delayed messages in one queue; 0 is unlimited. */
   readonly maxDelayedPerQueue: number
-  /** Expired messages are removed also while no node of the broker runs, some time after their expiry. */
+  /** `true` when expired messages are removed, some time after their expiry, even while no broker node runs. */
   readonly expiryWithoutNode: boolean
 }
 
 export interface EngineLimits {
-  /** The largest message (body, metadata and tags together), in bytes. */
+  /** The maximum message size (body, metadata and tags together), in bytes. */
   readonly maxMessageBytes: number
-  /** The most channels of all types together, the broker's own not counted. */
+  /** The maximum number of channels, all types together. Channels of the broker do not count. */
   readonly maxChannels: number
 }
 
@@ -65,107 +72,126 @@ export interface EngineHealth {
 
 /** Gauges for operators. */
 export interface EngineStats {
-  /** Bytes on disk. */
+  /** Storage used on disk, in bytes. */
   readonly storeBytes: number
-  /** Users' channels of all types; the broker's own, which begin with `_AGENTS_.`, are left out. */
+  /**
+   * The number of channels of users, all types together. The broker's channels, which begin with `_AGENTS_.`, do not
+   * count.
+   */
   readonly channels: number
-  /** Over all queues: deliverable now, waiting for their due time, and leased. */
+  /** Messages in all queues: `waiting` are deliverable now, `delayed` are not yet visible, `inFlight` are leased. */
   readonly queues: { readonly waiting: number; readonly delayed: number; readonly inFlight: number }
 }
 
 /** A running subscription. */
 export interface Subscription extends AsyncDisposable {
-  /** Resolves when it has ended; with an error when the engine ended it, otherwise with undefined. */
+  /** Resolves when the subscription has ended: with an error when the engine ended it, otherwise with undefined. */
   readonly closed: Promise<Error | undefined>
-  /** Stops deliveries: none begins after the returned promise resolves. Idempotent. */
+  /** Ends the subscription. No delivery starts after the returned promise resolves. Idempotent. */
   close(): Promise<void>
 }
 
 // ── Queues ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface QueueSend extends OutgoingMessage {
-  /** Milliseconds until the message is visible; 0 is at once. */
+  /** The time until the message is visible, in ms; 0 is immediately. */
   readonly delayMs: number
-  /** Milliseconds from the send until it expires; 0 is never. Delay does not prolong it. */
+  /** The time from the send until the message expires, in ms; 0 is never. A delay does not extend it. */
   readonly expirationMs: number
-  /** Deliveries before it moves to `deadLetterQueue`; 0 is unlimited. Without a `deadLetterQueue` it has no effect (M9). */
+  /**
+   * Receives before the message moves to `deadLetterQueue`; 0 is unlimited. Has no effect without a `deadLetterQueue`.
+   */
   readonly maxReceiveCount: number
-  /** Empty is none. */
+  /** The name of the dead-letter queue; empty for none. */
   readonly deadLetterQueue: string
-  /** A second send with the same id to the same queue within two minutes stores nothing (C5), a restart between or not. */
+  /**
+   * The id for deduplication: within two minutes, also across a restart, the queue stores only the first send with the
+   * same id.
+   */
   readonly deduplicationId?: string
 }
 
 export interface SendResult {
-  /** The message's id; that of the first send when this one was a duplicate. */
+  /** The message's id. For a duplicate, the id of the first send. */
   readonly id: string
   readonly sequence: number
   readonly duplicate: boolean
 }
 
 export interface ReceiveOptions {
-  /** 1 or more. */
+  /** The maximum number of messages, at least 1. */
   readonly maxMessages: number
-  /** A soft limit on the bytes of one answer (body, metadata and tags): no message is added past it. One is always given. */
+  /**
+   * A soft limit on the bytes of one result (body, metadata and tags). The first message is always returned; a further
+   * one only if it fits.
+   */
   readonly maxBytes?: number
-  /** How long to wait for a first message, in milliseconds; 0 does not wait. */
+  /** The maximum time to wait for a first message, in ms; 0 does not wait. */
   readonly waitMs: number
-  /** How long the caller has to settle, in milliseconds; above 0. */
+  /** The duration of the lease, in ms; more than 0. */
   readonly leaseMs: number
-  /** Who receives: only the same clientId may settle the delivery. */
+  /** The ClientID of the receiver. Only the same ClientID may settle the delivery. */
   readonly clientId: string
   readonly signal?: AbortSignal
 }
 
 export interface SettleResult {
   readonly settled: number
-  /** Receipts that settled nothing: unknown, already settled, of another client, or past their lease. */
+  /** Receipts that settled nothing: unknown, already settled, of another client, or with an expired lease. */
   readonly lost: readonly string[]
 }
 
 export interface QueueEngine {
-  /** Resolves when the message is durable. @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT */
+  /** Stores a message; resolves when it is durable. @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT */
   send(channel: string, message: QueueSend): Promise<SendResult>
-  /** All are stored or none. @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT */
+  /** Stores all messages or none; resolves when they are durable. @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT */
   sendBatch(channel: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]>
   /**
-   * Leases up to `maxMessages`, first in first out among those that are due, as soon as there is one; empty when
-   * `waitMs` passes without any, or when the queue does not exist and is not created meanwhile. Waiting receivers are
-   * served in the order they came. Aborting the signal returns what was leased to its place, uncounted.
+   * Leases up to `maxMessages` messages that are due, in FIFO order, as soon as there is one. Resolves with an empty
+   * list when `waitMs` passes without a message, also if the queue does not exist. Receivers that wait are served in
+   * the order of their calls. Aborting the signal returns messages that were already leased to their positions, without
+   * counting a receive.
    */
   receive(channel: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]>
-  /** Removes the messages for good; resolves when that is durable. */
+  /** Removes the messages permanently; resolves when the removal is durable. */
   ack(receipts: readonly string[], clientId: string): Promise<SettleResult>
   /**
-   * Gives the messages back at once, each to its place. Counts as a receive: a message that has had its
-   * `maxReceiveCount` moves to its dead-letter queue with tags `dlq_source`, `dlq_reason` and `dlq_receive_count` (C2),
-   * without expiry there.
+   * Rejects the messages: each returns to its position immediately. This counts as a receive: after `maxReceiveCount`
+   * receives the message moves to its dead-letter queue, with the tags `dlq_source`, `dlq_reason` and
+   * `dlq_receive_count`, and does not expire there.
    */
   nack(receipts: readonly string[], clientId: string): Promise<SettleResult>
-  /** Sets the end of the leases to `leaseMs` from now. */
+  /** Sets the end of the leases to `leaseMs` ms from now. */
   extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult>
-  /** The messages that a receive would give next, without touching them. Empty for a queue that does not exist. */
+  /**
+   * Returns the messages that a receive would return next, and leaves them unchanged. Empty if the queue does not
+   * exist.
+   */
   peek(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly QueueMessage[]>
-  /** Removes every message that is not leased, delayed ones included; resolves with how many. */
+  /** Removes every message that is not leased, including delayed ones; resolves with the number of removed messages. */
   purge(channel: string): Promise<number>
 }
 
 // ── Events ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface SubscribeOptions {
-  /** Members of a group share: each message goes to one of them. Without a group a subscriber gets all. */
+  /**
+   * The consumer group: each message goes to one subscriber of the group. Without a group, the subscriber gets every
+   * message.
+   */
   readonly group?: string
-  /** Aborting it closes the subscription. */
+  /** Closes the subscription when aborted. */
   readonly signal?: AbortSignal
 }
 
 export interface EventEngine {
-  /** Hands the event to whoever is subscribed now; nothing is kept. @throws BrokerError CHANNEL_LIMIT */
+  /** Delivers the event to the current subscribers, without storing it. @throws BrokerError CHANNEL_LIMIT */
   publish(channel: string, message: OutgoingMessage): Promise<void>
   /**
-   * `pattern` is a channel or holds the tokens `*` (one) or a last `>` (one or more); wildcards never match the
-   * broker's own channels (M8). The listener is called in the order of publishing and must not block: buffering, and
-   * what happens when the buffer is full, is the subscriber's. Subscribing by name makes the channel (C1, C3).
+   * Subscribes to a channel, or to several by a pattern: the token `*` matches one token, `>` as the last token matches
+   * one or more. Wildcards never match the broker's own channels. Calls the listener in the order of publishing. The
+   * listener must not block: it buffers, and handles a full buffer. Subscribing to a channel by its name creates the
+   * channel.
    * @throws BrokerError CHANNEL_LIMIT
    */
   subscribe(pattern: string, options: SubscribeOptions, listener: (event: Message) => void): Promise<Subscription>
@@ -174,61 +200,62 @@ export interface EventEngine {
 // ── Events stores ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface EventsStoreAppend extends OutgoingMessage {
-  /** As for a queue (C5). */
+  /** The id for deduplication, as for {@link QueueSend.deduplicationId}. */
   readonly deduplicationId?: string
-  /** What a compacted log keeps the last entry of. */
+  /** The key of the entry. A compacted store keeps the last entry of each key. */
   readonly key?: string
   /**
-   * Append only if the last entry with `key` has this sequence, tombstones included; 0: only if there is none.
-   * Otherwise CONFLICT and nothing is written.
+   * A condition on the last entry of `key`, tombstones included: append only if it has this sequence, or, for 0, only
+   * if there is none. Otherwise the call rejects with CONFLICT and writes nothing.
    */
   readonly expectLastOfKey?: number
-  /** Deletes `key` from a compacted log; the entry itself goes an hour later. */
+  /** `true` deletes `key` from a compacted store. The tombstone itself is removed an hour later. */
   readonly tombstone?: boolean
 }
 
 export interface AppendResult extends SendResult {
-  /** Milliseconds since the epoch; never before that of the entry with the previous sequence. */
+  /** The time of the entry, in ms since the epoch; never before that of the previous sequence. */
   readonly timestamp: number
 }
 
-/** Where a subscription to an events store begins. */
+/** The position where a subscription to an events store starts. */
 export type EventsStoreStart =
   | { readonly from: 'new' }
   | { readonly from: 'first' }
-  /** The last entry there is, then new ones. */
+  /** The last stored entry, then new ones. */
   | { readonly from: 'last' }
   | { readonly from: 'sequence'; readonly sequence: number }
-  /** The first entry at or after this time, milliseconds since the epoch. */
+  /** The first entry at or after this time, in ms since the epoch. */
   | { readonly from: 'time'; readonly timestamp: number }
-  /** As `time`, this many milliseconds before now. */
+  /** Like `time`: this many milliseconds before now. */
   | { readonly from: 'delta'; readonly milliseconds: number }
 
 export interface ReadOptions {
-  /** The first sequence wanted. Exclusive with `fromTimestamp`; without either, the first entry there is. */
+  /** The first sequence to read. Excludes `fromTimestamp`. Without either, reading starts at the first stored entry. */
   readonly fromSequence?: number
-  /** Entries at or after this time, milliseconds since the epoch. */
+  /** Read entries at or after this time, in ms since the epoch. */
   readonly fromTimestamp?: number
+  /** The maximum number of entries, at least 1. */
   readonly maxMessages: number
-  /** A soft limit on the bytes of one answer, as for {@link ReceiveOptions.maxBytes}. */
+  /** A soft limit on the bytes of one result, as for {@link ReceiveOptions.maxBytes}. */
   readonly maxBytes?: number
 }
 
 export interface EventsStoreEngine {
-  /** Resolves when the entry is durable. @throws BrokerError CONFLICT, CHANNEL_LIMIT */
+  /** Appends an entry; resolves when it is durable. @throws BrokerError CONFLICT, CHANNEL_LIMIT */
   append(channel: string, message: EventsStoreAppend): Promise<AppendResult>
-  /** Oldest first. Empty for a channel that does not exist. */
+  /** Returns entries, oldest first. Empty if the channel does not exist. */
   read(channel: string, options: ReadOptions): Promise<readonly StoredEvent[]>
-  /** The newest entries, newest first. Empty for a channel that does not exist. */
+  /** Returns the newest entries, newest first. Empty if the channel does not exist. */
   readLatest(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly StoredEvent[]>
-  /** The last entry with this key, tombstones included; undefined when there is none. */
+  /** Returns the last entry with this key, tombstones included; undefined if there is none. */
   getLast(channel: string, key: string): Promise<StoredEvent | undefined>
   /**
-   * Delivers every entry from `start` on, in order, without gap or repeat. The next entry is delivered once the
-   * listener's promise has resolved, so a slow listener holds back its own subscription only; entries that it has not
-   * come to are read from the store, not kept in memory. Members of a group share one position, which lives as long as
-   * the group has a member: an entry whose listener rejected or whose member closed before its promise resolved goes
-   * to another member. Subscribing makes the channel (C1, C3).
+   * Delivers every entry from `start`, in order, without gaps or repeats. The next entry is delivered when the
+   * listener's promise has resolved. A slow listener therefore delays only its own subscription; entries that it has
+   * not reached stay in the store and are not kept in memory. The subscribers of a group share one position, which
+   * exists as long as the group has a subscriber. If a listener rejects, or its subscriber closes before the promise
+   * resolves, the entry goes to another subscriber of the group. Subscribing creates the channel.
    * @throws BrokerError CHANNEL_LIMIT
    */
   subscribe(
@@ -244,32 +271,32 @@ export interface EventsStoreEngine {
 export type RequestType = Extract<ChannelType, 'commands' | 'queries'>
 
 export interface RequestOptions {
-  /** How long to wait for the answer, in milliseconds; above 0. */
+  /** The maximum time to wait for the answer, in ms; more than 0. */
   readonly timeoutMs: number
   /**
-   * Waits for nobody who is not subscribed yet: when every node that is known says that nobody is, NO_SUBSCRIBER comes at
-   * once. Makes no channel. @default false
+   * `true` rejects with NO_SUBSCRIBER immediately if all known nodes report no subscriber, instead of waiting for one.
+   * Creates no channel. @default false
    */
   readonly onlyIfSubscribed?: boolean
-  /** Withdraws the request, and aborts its handler's signal. */
+  /** Withdraws the request when aborted, and aborts the signal of its handler. */
   readonly signal?: AbortSignal
   /**
-   * Aborted when the caller cannot get the answer any more. A request that no subscriber has taken is dropped then, and
-   * rejects with the signal's reason; one that a subscriber has taken runs on.
+   * Aborted when the caller can no longer get the answer. A request that no subscriber has received is dropped and
+   * rejects with the signal's reason; one that a subscriber has received continues.
    */
   readonly callerGone?: AbortSignal
 }
 
 export interface RequestEngine {
   /**
-   * Hands the request to one subscriber of each group and resolves with the first reply. Somebody who subscribes while
-   * the request waits unanswered and undelivered gets it too (M11).
+   * Delivers the request to one subscriber of each group; resolves with the first reply. While the request is
+   * undelivered and unanswered, a new subscriber gets it too.
    * @throws BrokerError NO_SUBSCRIBER, REQUEST_TIMEOUT, CHANNEL_LIMIT
    */
   request(type: RequestType, channel: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply>
   /**
-   * Answers requests. Subscribers without a group form one group. A handler that throws rejects the request with a
-   * general text. Subscribing makes the channel (C1, C3).
+   * Answers requests. Subscribers without a group form one group. If a handler throws, the request is rejected with a
+   * general text. Subscribing creates the channel.
    * @throws BrokerError CHANNEL_LIMIT
    */
   serve(
@@ -283,40 +310,46 @@ export interface RequestEngine {
 // ── Channels ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 export interface ChannelOptions {
-  /** Events stores only: keep the last entry of each key (entries without a key are all kept). */
+  /** Events stores only: `true` keeps only the last entry of each key. Entries without a key are all kept. */
   readonly compacted?: boolean
-  /** Events stores only: entries older than this go, in milliseconds; 0 keeps all. Wins over the engine's own setting. */
+  /**
+   * Events stores only: the maximum age of entries, in ms; older ones are removed. 0 keeps all. Overrides the engine's
+   * setting.
+   */
   readonly maxAgeMs?: number
-  /** Events stores only: the oldest entries go past this many bytes; 0 keeps all. Wins over the engine's own setting. */
+  /**
+   * Events stores only: the maximum size, in bytes; beyond it the oldest entries are removed. 0 keeps all. Overrides
+   * the engine's setting.
+   */
   readonly maxBytes?: number
 }
 
-/** What an engine knows of a channel. Counts of stored types survive a restart (C3). */
+/** The state of a channel. Counts of queues and events stores survive a restart. */
 export interface ChannelState {
   readonly type: ChannelType
   readonly name: string
-  /** Messages accepted. */
+  /** Accepted messages. */
   readonly incoming: number
   readonly incomingBytes: number
-  /** Messages delivered, each delivery counted. */
+  /** Delivered messages; each delivery counts. */
   readonly outgoing: number
   readonly outgoingBytes: number
   readonly subscribers: number
-  /** The last message in or out, or the last moment with a subscriber; milliseconds since the epoch, 0 for never. */
+  /** The time of the last message in or out, or the last time with a subscriber, in ms since the epoch; 0 is never. */
   readonly lastActivity: number
   readonly queue?: {
-    /** Deliverable now. */
+    /** Messages that are deliverable now. */
     readonly waiting: number
     readonly delayed: number
-    /** Leased. */
+    /** Leased messages. */
     readonly inFlight: number
     readonly bytes: number
-    /** Messages that moved from here to a dead-letter queue, since the channel began. */
+    /** Messages that moved from this queue to a dead-letter queue since its creation. */
     readonly deadLettered: number
     readonly expired: number
   }
   readonly eventsStore?: {
-    /** 0 when empty. */
+    /** The sequence of the first stored entry; 0 when empty. */
     readonly firstSequence: number
     readonly lastSequence: number
     readonly entries: number
@@ -331,20 +364,29 @@ export interface ChannelName {
 }
 
 export interface ChannelEngine {
-  /** Whether this node knows the channel. From memory, and quick: it is asked for every message. */
+  /** Returns whether this node knows the channel. Must be fast, from memory: the Broker asks for every message. */
   exists(type: ChannelType, name: string): boolean
-  /** The names of every channel, the broker's own included, in the order of {@link list}. Cheap: it asks for no state. */
+  /**
+   * Returns the names of every channel, including the broker's own, in the order of {@link list}. Does not read their
+   * states.
+   */
   names(type?: ChannelType): Promise<readonly ChannelName[]>
-  /** Every channel there is, the broker's own included, in the order of their names, for one type or all. */
+  /** Returns every channel, including the broker's own, ordered by name; of one type or of all. */
   list(type?: ChannelType): Promise<readonly ChannelState[]>
-  /** The states of some channels, in the same order; one that does not exist is left out. A channel that fails does not fail the others. */
+  /**
+   * Returns the states of the given channels, in the same order. Omits channels that do not exist. If one state cannot
+   * be read, the others are still returned.
+   */
   states(channels: readonly ChannelName[]): Promise<readonly ChannelState[]>
   info(type: ChannelType, name: string): Promise<ChannelState | undefined>
   /**
-   * False when it exists already; options of an existing channel are brought up to date.
+   * Creates a channel; returns false if it exists already. Updates the options of an existing channel.
    * @throws BrokerError CHANNEL_LIMIT
    */
   create(type: ChannelType, name: string, options?: ChannelOptions): Promise<boolean>
-  /** Removes the channel with all it holds; subscriptions to it go on and see what comes after. False when there is none. */
+  /**
+   * Deletes the channel and its content; returns false if it does not exist. Subscriptions continue and see later
+   * messages.
+   */
   delete(type: ChannelType, name: string): Promise<boolean>
 }

@@ -1,13 +1,13 @@
-/** Bits of a word. */
+/** The bits of a word. */
 const WORD = 32
 
-/** More symbols than any name in the product has: a longer glob matches none. */
+/** The maximum number of symbols, more than any name has: a longer glob matches nothing. */
 const MAX_SYMBOLS = 1024
 
 /**
- * Compiles a glob to a matcher: `*` stands for any characters, dots included, and `?` for one. The time of a match is linear
- * in the name, whatever the glob: an automaton reads each character once, and its states are the bits of a few words. Bit i
- * is set while the first i symbols match what was read.
+ * Compiles a glob to a matcher: `*` matches any characters, dots included, and `?` matches one. The time of a match is
+ * linear in the length of the name for every glob: an automaton reads each character once, and its states are bits of a
+ * few words. Bit i is set while the first i symbols match the characters read so far.
  */
 export function globMatcher(glob: string): (name: string) => boolean {
   const symbols: string[] = []
@@ -33,7 +33,7 @@ export function globMatcher(glob: string): (name: string) => boolean {
   }
 }
 
-/** For each character of the glob, and for all others, the symbols that it matches. */
+/** Returns, for each character of the glob and for all other characters, a mask of the symbols that match it. */
 function masksOf(
   symbols: readonly string[],
   words: number,
@@ -55,7 +55,7 @@ function setBit(bits: Int32Array, at: number): void {
   bits[word] = (bits[word] ?? 0) | (1 << (at % WORD))
 }
 
-/** Reads one character; false when no state is left. */
+/** Reads one character; returns false if no state remains. */
 function step(states: Int32Array, mask: Int32Array, loops: Int32Array): boolean {
   let carry = 0
   let alive = 0

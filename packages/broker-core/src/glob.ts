@@ -1,22 +1,25 @@
 /**
- * A glob as symbols: a character stands for itself. By hand, because a regular expression made of somebody's stars takes
- * time without bound.
+ * A parsed glob, one symbol per element; a character matches itself. A regular expression built from the stars of a
+ * caller could take unbounded time, so this file matches globs without one.
  */
 export type Glob = readonly string[]
 
-/** Any characters, or none. Two characters long, so that no character of a text is mistaken for it. */
+/** Matches any number of characters. Two characters long, so that no character of a text equals it. */
 const ANY = '**'
-/** One character. */
+/** Matches one character. */
 const ONE = '??'
 
-/** `*` stands for any characters, dots included, and `?` for one. */
+/** Parses a glob: `*` matches any characters, dots included, and `?` matches one. */
 export function parseGlob(text: string): Glob {
   return Array.from(text.replace(/\*+/g, '*'), (character) =>
     character === '*' ? ANY : character === '?' ? ONE : character,
   )
 }
 
-/** What a subscription pattern can match, as a glob: a little more, because its `*` stands for one token only. */
+/**
+ * Converts a subscription pattern to a glob. The glob matches slightly more, because `*` in a pattern matches only one
+ * token.
+ */
 export function patternGlob(pattern: string): Glob {
   const glob: string[] = []
   for (const token of pattern.split('.')) {
@@ -32,8 +35,8 @@ export function matchesGlob(glob: Glob, text: string): boolean {
 }
 
 /**
- * Whether the glob surely matches everything that `inner` does; a text is a glob that matches itself. Only the last star
- * ever needs to take more: what the ones before it have taken fits already.
+ * Returns whether the glob surely matches everything that `inner` matches. A text is a glob that matches only itself.
+ * Backtracking extends only the last star: the characters before it match already.
  */
 export function coversGlob(glob: Glob, inner: Glob): boolean {
   let next = 0
@@ -58,9 +61,9 @@ export function coversGlob(glob: Glob, inner: Glob): boolean {
   return next === glob.length || (next === glob.length - 1 && glob[next] === ANY)
 }
 
-/** Whether some text is matched by both. */
+/** Returns whether any text matches both globs. */
 export function globsOverlap(a: Glob, b: Glob): boolean {
-  // row[j]: whether what was seen of a, and the first j symbols of b, match a text in common.
+  // row[j] is true if the symbols of a so far, and the first j symbols of b, match a common text.
   let row = [true]
   for (const [j, y] of b.entries()) row.push(row[j] === true && y === ANY)
   for (const x of a) {

@@ -1,6 +1,6 @@
 /**
- * The public surface for programs that use a Broker, and for connectors that offer it over a protocol. Engines have an entry of their own,
- * `@signalbox/broker-core/engine`; their tests have `@signalbox/broker-core/testing`.
+ * The public API for programs that use a Broker, and for connectors that offer it over a protocol. Engines use
+ * `@signalbox/broker-core/engine`, and their tests `@signalbox/broker-core/testing`.
  */
 export { Authorization } from './authorization/authorization.ts'
 export type { Grant } from './authorization/authorization.ts'

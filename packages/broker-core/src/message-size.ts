@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import type { OutgoingMessage } from './message.ts'
 
-/** Bytes of body, metadata and tags together: what limits and counters go by. */
+/** Returns the bytes of body, metadata and tags together, the size that limits and counters use. */
 export function messageSize({ body, metadata, tags }: Pick<OutgoingMessage, 'body' | 'metadata' | 'tags'>): number {
   let bytes = body.byteLength
   if (metadata !== '') bytes += Buffer.byteLength(metadata)

@@ -1,74 +1,77 @@
-/** Key-value pairs that travel with a message. Keys and values may hold any characters. */
+/** Key-value pairs of a message. Keys and values may contain any characters. */
 export type Tags = Readonly<Record<string, string>>
 
-/** What a producer hands in. Everything but the body may be left out. */
+/** The input of a producer. Only the body is required. */
 export interface MessageInput {
   readonly body: Uint8Array
   /** @default '' */
   readonly metadata?: string
-  /** @default {} A tag `message_id` makes a send to a queue or an events store idempotent for two minutes, for its sender (C5). */
+  /**
+   * The tag `message_id` makes a send to a queue or an events store idempotent, per sender, for two minutes. @default
+   * {}
+   */
   readonly tags?: Tags
 }
 
-/** A message as the Broker hands it to an Engine: complete but for what only the engine can say. */
+/** A message as the Broker passes it to an engine: complete except for the fields that the engine sets. */
 export interface OutgoingMessage {
   readonly id: string
-  /** The verified identity of the caller who sent it. */
+  /** The verified identity of the sender. */
   readonly clientId: string
   readonly body: Uint8Array
   readonly metadata: string
   readonly tags: Tags
 }
 
-/** A message as every subscriber and reader sees it. */
+/** A message as subscribers and readers see it. */
 export interface Message extends OutgoingMessage {
   readonly channel: string
-  /** When the engine accepted it, milliseconds since the epoch. */
+  /** The time at which the engine accepted it, in ms since the epoch. */
   readonly timestamp: number
 }
 
 /** An entry of an events store. */
 export interface StoredEvent extends Message {
-  /** 1, 2, 3 … for each channel; with gaps only in a compacted log. */
+  /** The position in the channel: 1, 2, 3 … Only a compacted store has gaps. */
   readonly sequence: number
-  /** The compaction key, where the producer gave one. */
+  /** The compaction key, if the producer set one. */
   readonly key?: string
-  /** True on an entry that deletes its key from a compacted log. */
+  /** `true` on an entry that deletes its key from a compacted store. */
   readonly tombstone?: true
 }
 
 /** A message in a queue. */
 export interface QueueMessage extends Message {
-  /** 1, 2, 3 … for each queue, in the order of sending. */
+  /** The position in the queue, in the order of sending: 1, 2, 3 … */
   readonly sequence: number
-  /** How often it was delivered, this delivery included; 0 when it was only peeked at before any delivery. */
+  /** The number of deliveries, including this one; 0 if it was only peeked at. */
   readonly receiveCount: number
-  /** When it expires, milliseconds since the epoch; 0 is never. */
+  /** The time at which it expires, in ms since the epoch; 0 is never. */
   readonly expiresAt: number
   /** Receives before it moves to `deadLetterQueue`; 0 is unlimited. */
   readonly maxReceiveCount: number
-  /** Where it moves after `maxReceiveCount` receives; empty is nowhere. */
+  /** The queue that it moves to after `maxReceiveCount` receives; empty for none. */
   readonly deadLetterQueue: string
 }
 
-/** A leased queue message. It is settled by `ack` or `nack` with its receipt, or by the end of its lease. */
+/** A leased queue message. It is settled by `ack` or `nack` with its receipt, or when its lease ends. */
 export interface QueueDelivery {
-  /** Opaque; addresses this one delivery. */
+  /** An opaque id of this delivery. */
   readonly receipt: string
   readonly message: QueueMessage
 }
 
-/** A command or query as its subscriber sees it. */
+/** A command or query as its responder sees it. */
 export interface RequestMessage extends Message {
-  /** When the requester stops waiting, milliseconds since the epoch. */
+  /** The time at which the requester stops waiting, in ms since the epoch. */
   readonly deadline: number
-  /** Aborted when the requester no longer waits: it timed out, went away, or somebody else answered. */
+  /** Aborted when the requester no longer waits: it timed out, disconnected, or got another responder's answer. */
   readonly signal: AbortSignal
 }
 
 /** The answer to a command or query. */
 export interface Reply {
-  /** False when the subscriber rejected the request; `error` then says why. */
+  /** `false` when the responder rejected the request; `error` contains the reason. */
   readonly executed: boolean
   /** Empty when `executed`. */
   readonly error: string
@@ -80,12 +83,12 @@ export interface Reply {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The bytes of a text body. */
+/** Encodes a text as a body, in UTF-8. */
 export function encodeText(text: string): Uint8Array {
   return encoder.encode(text)
 }
 
-/** The text of a body, or undefined when its bytes are not UTF-8. */
+/** Decodes the text of a body; undefined if the bytes are not UTF-8. */
 export function decodeText(body: Uint8Array): string | undefined {
   try {
     return decoder.decode(body)

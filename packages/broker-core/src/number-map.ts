@@ -1,21 +1,21 @@
-/** Places in the smallest table; a power of two, as every size. */
+/** The smallest table size. All sizes are powers of two. */
 const FEWEST = 16
 /**
- * Tables up to this size do not shrink: what fills and empties with every group of messages would be made anew each time,
- * which was a tenth of what receiving cost.
+ * Tables up to this size do not shrink. Otherwise a map that fills and empties with every group of messages would
+ * allocate a table each time, which cost a tenth of the time of a receive.
  */
 const KEPT = 1_024
-/** Spreads neighbors over the table: 2³² divided by the golden ratio. */
+/** Spreads neighboring keys over the table: 2³² divided by the golden ratio. */
 const SPREAD = 0x9e3779b1
 
 /**
- * A map by whole numbers from 0 to 2⁵³ - 1, in no order; for what comes and goes with every message. An open table with
- * linear probing that closes the gap when an entry goes. Its reason is that of {@link OrderedSet}: a `Map` has the same chain
- * of old tables as a `Set`.
+ * A map with whole numbers from 0 to 2⁵³ - 1 as keys, unordered, for entries that live as long as one message. An
+ * open-addressing table with linear probing, which closes the gap when an entry is removed. It replaces `Map` for the
+ * reason given at {@link OrderedSet}: a `Map` has the same chain of old tables as a `Set`.
  */
 export class NumberMap<T extends object> {
   #keys = new Float64Array(FEWEST)
-  /** `undefined` marks a free place. */
+  /** The values; `undefined` marks a free position. */
   #values: (T | undefined)[] = emptyTable(FEWEST)
   #shift = 32 - Math.log2(FEWEST)
   #size = 0
@@ -45,7 +45,7 @@ export class NumberMap<T extends object> {
     if (this.#values[gap] === undefined) return false
     this.#size--
     const last = this.#values.length - 1
-    // What was pushed past the gap by others moves into it, so that it is found from its own place on.
+    // Moves displaced entries back into the gap, so that a search from their own position finds them.
     for (let at = (gap + 1) & last; this.#values[at] !== undefined; at = (at + 1) & last) {
       const key = this.#keys[at] ?? 0
       const distance = (at - this.#home(key)) & last
@@ -80,7 +80,7 @@ export class NumberMap<T extends object> {
     return Math.imul(key, SPREAD) >>> this.#shift
   }
 
-  /** Where the key is, or the free place where it belongs. */
+  /** Returns the position of the key, or the free position where it belongs. */
   #place(key: number): number {
     const last = this.#values.length - 1
     let place = this.#home(key)

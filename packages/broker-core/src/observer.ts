@@ -5,7 +5,7 @@ import type { BrokerErrorCode } from './errors.ts'
 import type { OutgoingMessage } from './message.ts'
 import type { RoutedCopy, RoutingFailure } from './routing/report.ts'
 
-/** What a caller does to a channel; the vocabulary of metrics and audit. */
+/** An action on a channel, as metrics and the audit log name it. */
 export type Action =
   | 'send'
   | 'receive'
@@ -20,27 +20,30 @@ export type Action =
   | 'settle'
 
 /**
- * Sees what passes through the Broker: statistics, metrics, the audit log and the live monitor are observers. Methods
- * are called synchronously on the messaging path: they must be quick, and what they throw is dropped.
+ * Observes the messages and calls of the Broker: statistics, metrics, the audit log and the live monitor are observers.
+ * The Broker calls the methods synchronously on the message path: they must be fast, and their exceptions are ignored.
  */
 export interface BrokerObserver {
-  /** A message was accepted; for stored types: durable. */
+  /** Reports an accepted message; a message to a queue or an events store is durable. */
   accepted?(type: ChannelType, channel: string, caller: Caller, message: OutgoingMessage): void
-  /** A message was handed to a receiver, reader or subscriber. */
+  /** Reports a message that was delivered to a receiver, reader or subscriber. */
   delivered?(type: ChannelType, channel: string, caller: Caller, message: OutgoingMessage): void
-  /** A channel was created, deleted or purged. */
+  /** Reports that a channel was created, deleted or purged. */
   managed?(action: 'create' | 'delete' | 'purge', type: ChannelType, channel: string, caller: Caller): void
-  /** A call failed with a Broker error. */
+  /** Reports a call that failed with a Broker error. */
   failed?(action: Action, type: ChannelType | undefined, channel: string, caller: Caller, code: BrokerErrorCode): void
-  /** The policy denied a caller something (S4); for agents the channel is the agent_id. */
+  /** Reports an action that the policy denied. For agents, `channel` is the agent_id. */
   denied?(action: PolicyAction, type: ResourceType, channel: string, caller: Caller): void
-  /** The routing table copied a caller's message; for stored types: durable. {@link accepted} saw the copy too. */
+  /**
+   * Reports a copy that the routing table made; in a queue or an events store it is durable. {@link accepted} reports
+   * it too.
+   */
   routed?(copy: RoutedCopy, caller: Caller): void
-  /** A rule of the routing table made no copy of a caller's message; the send itself succeeded. */
+  /** Reports that a routing rule made no copy of a message. The send itself succeeded. */
   routingFailed?(failure: RoutingFailure, caller: Caller): void
 }
 
-/** Calls every observer, and lets none of them disturb the messaging path. */
+/** Calls every observer and ignores their exceptions. */
 export class Observers {
   #list: readonly BrokerObserver[]
 

@@ -1,6 +1,6 @@
 import type { Subscription } from './engine.ts'
 
-/** A running subscription: ends once, by its subscriber, by the signal, or by the engine. */
+/** A running subscription. It ends once: by its subscriber, by the signal, or by the engine. */
 export class OpenSubscription implements Subscription {
   readonly closed: Promise<Error | undefined>
   readonly #resolve: (error: Error | undefined) => void
@@ -9,7 +9,7 @@ export class OpenSubscription implements Subscription {
   readonly #onAbort = (): void => this.end()
   #ended = false
 
-  /** `onEnd` runs once, synchronously: no delivery begins after it. */
+  /** @param onEnd Runs once, synchronously: no delivery starts after it */
   constructor(signal: AbortSignal | undefined, onEnd: () => void) {
     const { promise, resolve } = Promise.withResolvers<Error | undefined>()
     this.closed = promise

@@ -5,11 +5,11 @@ export interface Entry {
 }
 
 /**
- * Members in the order of their addition, for objects that live as long as one request.
+ * A set that keeps the order of addition, for objects that live as long as one request.
  *
  * A `Set` is slow here: V8 copies it to a new table after a number of additions, and each old table points to the next.
- * Once one table is in the old generation, as after a full collection, every later table and all its members outlive the
- * scavenges, which then take 20 ms instead of 1 ms. A removed entry points to nothing.
+ * Once one table is in the old generation, for example after a full collection, every later table and all its members
+ * survive the scavenges, which then take 20 ms instead of 1 ms. A removed entry points to nothing.
  */
 export class OrderedSet<T> {
   #first: Link<T> | undefined
@@ -54,7 +54,7 @@ export class OrderedSet<T> {
     return true
   }
 
-  /** Returns a copy of the members: removing some while it is iterated is safe. */
+  /** Returns a copy of the members, so that members can be removed during an iteration. */
   members(): T[] {
     const members: T[] = []
     for (let link = this.#first; link; link = link.after) members.push(link.member)

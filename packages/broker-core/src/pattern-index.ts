@@ -2,9 +2,9 @@ import { isReservedChannel } from './channel.ts'
 
 interface Node<T> {
   readonly children: Map<string, Node<T>>
-  /** Values of the pattern that ends here. */
+  /** Values of the pattern that ends at this node. */
   readonly here: Set<T>
-  /** Values of the pattern that goes on with `>`. */
+  /** Values of the pattern that continues with `>`. */
   readonly rest: Set<T>
 }
 
@@ -13,8 +13,9 @@ function emptyNode<T>(): Node<T> {
 }
 
 /**
- * Values by subscription pattern, found by channel: a tree with a level for each token, so that a lookup costs what matches and
- * not what there is. It matches as `channelMatcher` does, the rule for reserved channels included.
+ * Finds values by subscription pattern for a channel. A tree with one level per token: the cost of a lookup depends on
+ * the matching patterns, not on the number of patterns. Matches like `channelMatcher`, including the rule for reserved
+ * channels.
  */
 export class PatternIndex<T> {
   readonly #root = emptyNode<T>()
@@ -47,7 +48,7 @@ export class PatternIndex<T> {
     }
   }
 
-  /** The values of every pattern that matches the channel. */
+  /** Returns the values of every pattern that matches the channel. */
   matching(channel: string): T[] {
     const values: T[] = []
     this.#visit(channel, (found) => {
@@ -56,7 +57,7 @@ export class PatternIndex<T> {
     return values
   }
 
-  /** How many values {@link matching} finds. */
+  /** Returns the number of values that {@link matching} finds. */
   count(channel: string): number {
     let count = 0
     this.#visit(channel, (found) => (count += found.size))
@@ -73,7 +74,7 @@ export class PatternIndex<T> {
       }
       const literal = node.children.get(token)
       if (literal) visit(literal, depth + 1)
-      // A wildcard does not reach the broker's own channels (M8).
+      // A wildcard does not match the broker's own channels (M8).
       if (depth === 0 && isReservedChannel(channel)) return
       found(node.rest)
       const any = node.children.get('*')

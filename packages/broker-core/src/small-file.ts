@@ -2,13 +2,15 @@ import type { BigIntStats } from 'node:fs'
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { open, stat } from 'node:fs/promises'
 
-/** The most bytes of a file with settings, keys or certificates: ten thousand rules of a policy fit in it. */
+/**
+ * The maximum size of a file with settings, keys or certificates, in bytes: enough for a policy of ten thousand rules.
+ */
 const MAX_SMALL_FILE_BYTES = 4_194_304
 
-/** Opening a FIFO without O_NONBLOCK, which Windows does not have, waits for a writer. */
+/** Opening a FIFO without O_NONBLOCK waits for a writer. Windows does not have the flag. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK
 
-/** The text of a file, and which version of the file it is. */
+/** A file's text, and an id of this version of the file. */
 export interface SmallFile {
   readonly text: string
   readonly version: string
@@ -16,7 +18,7 @@ export interface SmallFile {
 
 /**
  * Reads a regular file of at most 4 MiB.
- * @throws Error saying why the file cannot be read
+ * @throws Error with the reason, if the file cannot be read
  */
 export function readSmallFileSync(file: string): SmallFile {
   try {
@@ -35,7 +37,7 @@ export function readSmallFileSync(file: string): SmallFile {
 
 /**
  * Reads a regular file of at most 4 MiB without blocking the event loop.
- * @throws Error saying why the file cannot be read
+ * @throws Error with the reason, if the file cannot be read
  */
 export async function readSmallFile(file: string): Promise<SmallFile> {
   try {
@@ -52,7 +54,7 @@ export async function readSmallFile(file: string): Promise<SmallFile> {
   }
 }
 
-/** Returns which version of a file is there now. @throws Error saying why the file cannot be read */
+/** Returns the id of the file's current version. @throws Error with the reason, if the file cannot be read */
 export async function versionOfFile(file: string): Promise<string> {
   try {
     return versionOf(await stat(file, { bigint: true }))
@@ -65,10 +67,13 @@ function versionOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return [dev, ino, size, mtimeNs, ctimeNs].join(' ')
 }
 
-/** A file that is not read, with the reason. */
+/** The reason why a file is not read. */
 class RefusedFile extends Error {}
 
-/** What was read of a file. Its size in the stats is no bound: it may grow meanwhile, and files in /proc have none. */
+/**
+ * The content of a file as it is read. The size in the stats is no bound: the file may grow meanwhile, and files in
+ * /proc report none.
+ */
 class Content {
   readonly chunk = Buffer.allocUnsafe(65_536)
   readonly #version: string
@@ -86,7 +91,7 @@ class Content {
     return this.#complete
   }
 
-  /** Takes so many bytes out of {@link chunk}; none means that the file is at its end. */
+  /** Adds the given number of bytes from {@link chunk}; 0 means the end of the file. */
   take(bytes: number): void {
     this.#size += bytes
     if (this.#size > MAX_SMALL_FILE_BYTES) throw tooLarge(`more than ${MAX_SMALL_FILE_BYTES}`)

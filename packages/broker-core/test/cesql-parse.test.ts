@@ -42,7 +42,7 @@ describe('what is no expression', () => {
     [`'a' || 'b'`, 'unexpected character "|" (at character 5)'],
     ['(('.repeat(40), 'the expression nests deeper than 64 (at character 65)'],
     ['NOT '.repeat(70), 'the expression nests deeper than 64 (at character 257)'],
-    [Array(502).fill('1').join('+'), 'the expression holds more than 500 operators (at character 1004)'],
+    [Array(502).fill('1').join('+'), 'the expression has more than 500 operators (at character 1004)'],
     ['1'.repeat(4097), 'the expression has 4097 characters; at most 4096 are allowed (at character 4097)'],
   ])('cesql - %s', (expression, message) => {
     const error = failure(expression)
@@ -51,7 +51,7 @@ describe('what is no expression', () => {
   })
 
   test.each([
-    ['NOW()', 'there is no function NOW; there are LENGTH, CONCAT, '],
+    ['NOW()', 'there is no function NOW; the functions are LENGTH, CONCAT, '],
     ['CONCAT_WS()', 'there is no function CONCAT_WS of 0 arguments; it takes 1 or more (at character 1)'],
     [`1 = LENGTH('a', 'b')`, 'there is no function LENGTH of 2 arguments; it takes 1 (at character 5)'],
     [`SUBSTRING('a')`, 'there is no function SUBSTRING of 1 arguments; it takes 2 to 3 (at character 1)'],

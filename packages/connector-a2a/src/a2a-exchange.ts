@@ -5,12 +5,12 @@ import type { Refusal, RefusedOutcome } from '@signalbox/http-kit'
 
 import type { A2aRequestEvent } from './options.ts'
 
-/** The outcome of an error that is the agent's own (A14). */
+/** The outcome of a request that the agent answers with its own JSON-RPC error. */
 export const AGENTS_OWN = 'agent'
 
-/** One HTTP request to an agent, and the one answer to it. */
+/** One HTTP request to an agent, and its one answer. */
 export class A2aExchange extends JsonRpcExchange {
-  /** For metrics. */
+  /** The agent's id as a metric label; `unknown` until the agent is found. */
   agentId = 'unknown'
   method = 'unknown'
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
@@ -25,19 +25,22 @@ export class A2aExchange extends JsonRpcExchange {
     this.#onFinished = onFinished
   }
 
-  /** `id` and `result` are source text: neither is re-shaped (A4). */
+  /** Answers with a result. `id` and `result` are JSON source text and are sent unchanged. */
   succeed(id: string, result: string): void {
     this.#json(200, `{"jsonrpc":"2.0","id":${id},"result":${result}}`)
     this.finished('success')
   }
 
-  /** The agent's own error, in source text. */
+  /** Answers with the agent's own error, JSON source text that is sent unchanged. */
   failAsAgent(id: string, error: string): void {
     this.#json(200, `{"jsonrpc":"2.0","id":${id},"error":${error}}`)
     this.finished('error', AGENTS_OWN)
   }
 
-  /** A JSON-RPC error of the gateway's, whether or not the body was read: 200 but where J3 fixes another status. */
+  /**
+   * Answers with a JSON-RPC error of the gateway. The HTTP status is 200 unless the error has its
+   * own status. The body need not have been read.
+   */
   fail(error: JsonRpcError, id: string | undefined = error.id): void {
     this.#fail(error, id)
   }
@@ -46,7 +49,10 @@ export class A2aExchange extends JsonRpcExchange {
     this.#fail(error, error.id, headers)
   }
 
-  /** The gateway says every limit as it says that of an agent (specification, "Transport versus application errors"). */
+  /**
+   * Maps a refusal to a JSON-RPC error. Every exceeded limit is `server busy`, as for a busy agent
+   * (specification, "Transport versus application errors").
+   */
   protected override refusalError(refusal: Refusal): JsonRpcError {
     if (refusal.reason !== 'limit') return super.refusalError(refusal)
     return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, `server busy: ${refusal.message}`)
@@ -60,23 +66,29 @@ export class A2aExchange extends JsonRpcExchange {
     this.finished('error', String(error.code))
   }
 
-  /** An answer without a body. */
+  /** Answers with a status and no body. */
   empty(status: number, headers?: OutgoingHttpHeaders): void {
     if (this.begin()) this.send(status, { ...this.moreHeaders, ...headers }, '')
   }
 
-  /** A1: told before anything else is looked at, and no request to an agent. */
+  /**
+   * Answers 405. The gateway checks the method first, so such a request is not counted as a request
+   * to an agent.
+   */
   notAllowed(allowed: string): void {
     if (this.begin()) this.sendRefusal(405, { ...this.moreHeaders, Allow: allowed }, '')
   }
 
-  /** What goes into the head of an answer that somebody else gives, such as CORS headers. */
+  /**
+   * Begins an answer that other code writes, and returns its additional headers, such as CORS
+   * headers.
+   */
   takeHeaders(): OutgoingHttpHeaders {
     this.begin()
     return { ...this.moreHeaders }
   }
 
-  /** For an answer that was given in another way, such as a stream that is over. */
+  /** Reports the outcome to the hooks, for an answer that other code wrote, such as a stream. */
   finished(status: 'success' | 'error', errorCode?: string, firstByteSeconds?: number): void {
     if (this.#onFinished === undefined) return
     const { agentId, method, seconds } = this

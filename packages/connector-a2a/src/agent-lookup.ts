@@ -1,4 +1,4 @@
 import type { AgentRegistry } from '@signalbox/registry'
 
-/** What the gateway needs of the agent registry. */
+/** The methods of the agent registry that the gateway uses. */
 export type AgentLookup = Pick<AgentRegistry, 'find' | 'get' | 'list' | 'onChange'>

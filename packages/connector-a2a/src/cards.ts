@@ -6,10 +6,13 @@ import { refuseBody } from '@signalbox/http-kit'
 import type { AgentCard } from '@signalbox/registry'
 import type { Platform } from './options.ts'
 
-/** The end of every path at which a card is shown to everybody (specification, "Authentication" 8). */
+/**
+ * The end of every path that serves a card without authentication (specification, "Authentication"
+ * 8).
+ */
 export const CARD_PATH = '/.well-known/agent-card.json'
 
-/** How long a card may be kept before it is asked for again, in seconds. */
+/** The time that a client may cache a card, in seconds. */
 const MAX_AGE_SECONDS = 60
 
 interface ShownCard {
@@ -17,7 +20,7 @@ interface ShownCard {
   readonly etag: string
 }
 
-/** Agent cards over HTTP: public, and cheap to ask for again. */
+/** Serves agent cards over HTTP: without authentication, with an ETag for revalidation. */
 export class Cards {
   readonly #platform: ShownCard
   readonly #shown = new WeakMap<AgentCard, ShownCard>()
@@ -40,7 +43,7 @@ export class Cards {
     answer(request, response, headers, this.#platform)
   }
 
-  /** Answers with an agent's card, 404 without one. */
+  /** Answers with an agent's card, or with 404 if there is no card. */
   agent(
     card: AgentCard | undefined,
     request: IncomingMessage,
@@ -87,7 +90,10 @@ function answer(
   }
 }
 
-/** Whether If-None-Match names this card; weak and strong tags compare alike (RFC 9110, section 13.1.2). */
+/**
+ * Returns true if If-None-Match names this card. Weak and strong tags compare alike (RFC 9110,
+ * section 13.1.2).
+ */
 function isKnown(header: string | undefined, etag: string): boolean {
   if (header === undefined) return false
   return header.split(',').some((tag) => {

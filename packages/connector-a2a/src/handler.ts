@@ -30,10 +30,10 @@ import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
 
-/** What the gateway works with. */
+/** The broker, registry and transport that the gateway uses. */
 export interface A2aDependencies {
   readonly broker: Broker
-  /** The handle for the broker's own channels. */
+  /** The handle for the reserved channels. */
   readonly system: BrokerHandle
   readonly registry: AgentLookup
   readonly requests: AgentRequests
@@ -42,7 +42,7 @@ export interface A2aDependencies {
 const BASE = '/a2a'
 const STREAM = '/stream'
 
-/** The agent gateway (A1–A14). From the moment it is made it serves every registered agent. */
+/** The endpoint of the agent gateway. It serves every registered agent from its creation on. */
 export class A2aEndpoint {
   readonly gateway: Gateway
   readonly subscribers: VirtualSubscribers
@@ -137,7 +137,7 @@ export class A2aEndpoint {
     }
   }
 
-  /** A1: the method is looked at before the caller. */
+  /** Checks the method before the caller (A1). */
   #admit(method: string, exchange: A2aExchange, admitted: Admitted<A2aExchange>): void {
     if (exchange.request.method === method) this.#endpoint.admit(exchange, admitted)
     else exchange.notAllowed(method)
@@ -171,7 +171,10 @@ export class A2aEndpoint {
     message: JsonRpcMessage,
   ): Promise<void> {
     if (message.kind === 'response') {
-      throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, 'invalid request: a response was sent, not a request')
+      throw new JsonRpcError(
+        JSON_RPC_CODES.INVALID_REQUEST,
+        'invalid request: the message is a response; send a request or a notification',
+      )
     }
     exchange.method = methodLabel(message.method)
     assertAgentId(agentId)
@@ -186,7 +189,11 @@ export class A2aEndpoint {
       : gateway.call(exchange, caller, agentId, call)
   }
 
-  /** S4: whether there is such an agent is not told to those who may not call it. @throws JsonRpcError -32011 */
+  /**
+   * Authorizes the call before the agent is looked up: a refusal must not reveal whether the agent
+   * exists (S4).
+   * @throws JsonRpcError -32011
+   */
   #authorize(caller: ConnectionCaller, agentId: string): void {
     try {
       caller.handle(this.#broker).authorize('call', 'agents', agentId)
@@ -238,7 +245,7 @@ export class A2aEndpoint {
     this.#contain(response, () => this.cards.platform(request, response, headers))
   }
 
-  /** Cards are public: no endpoint is around them to catch what fails. */
+  /** Catches the errors of card routes: they are public, so no Endpoint does it. */
   #contain(response: ServerResponse, answer: () => void): void {
     try {
       answer()
@@ -265,7 +272,10 @@ function notFound(request: IncomingMessage, response: ServerResponse, headers: O
   refuseBody(request, response, 404, { ...headers, 'Content-Type': TEXT }, '404 page not found\n')
 }
 
-/** The path of a request, decoded; one that cannot be is left as it is, and found nowhere. */
+/**
+ * Returns the decoded path of a request. A path that cannot be decoded is returned unchanged and
+ * matches no route.
+ */
 function pathOf({ url = '/' }: IncomingMessage): string {
   const mark = url.indexOf('?')
   const path = mark === -1 ? url : url.slice(0, mark)

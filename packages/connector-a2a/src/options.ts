@@ -8,7 +8,7 @@ import { AgentAddressPolicy } from '@signalbox/registry'
 
 import type { StreamLimits } from './stream/index.ts'
 
-/** One finished request to an agent (A14). */
+/** One finished request to an agent. */
 export interface A2aRequestEvent {
   /** The agent's id; `unknown` when no such agent is registered. */
   readonly agentId: string
@@ -23,14 +23,14 @@ export interface A2aRequestEvent {
   readonly firstByteSeconds: number
 }
 
-/** Called on the path of every request: be quick. What they throw is dropped. */
+/** Called for every request, synchronously: they must be quick. Their errors are dropped. */
 export interface A2aHooks {
   requestFinished?(event: A2aRequestEvent): void
-  /** Something failed that no client is told about: a bug, a subscription that could not be made. For the log. */
+  /** Reports a failure that no client gets, such as a bug or a failed subscription. For the log. */
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
-/** Who answers at `/.well-known/agent-card.json`. */
+/** The name, version and description in the card at `/.well-known/agent-card.json`. */
 export interface Platform {
   readonly name: string
   readonly version: string
@@ -40,27 +40,30 @@ export interface Platform {
 export interface A2aConnectorOptions extends ConnectorOptions {
   /** The largest response of an agent, in bytes; at least 1, and never more than one message of the engine holds. @default 10485760 */
   readonly agentMaxResponseBytes?: number
-  /** The most calls and streams under way for one agent, on this node; at least 1 (R9). @default 100 */
+  /** The most calls and streams under way for one agent on this node; at least 1. @default 100 */
   readonly agentMaxConcurrency?: number
-  /** Whether certificates of agents are accepted unverified; for development only. @default false */
+  /** Accepts certificates of agents without verification; for development only. @default false */
   readonly agentTlsSkipVerify?: boolean
   /** Certificates to trust in place of the system's, PEM. @default the system's */
   readonly agentCa?: string | readonly string[]
   /** A forward proxy that agents are called through, `http://[user:password@]host[:port]`. @default none */
   readonly agentProxyUrl?: string
-  /** Which addresses agents may be called at (R8): the registry's. @default all but those that are always refused */
+  /**
+   * The addresses at which agents may be called; pass the registry's policy. @default all but those
+   * that are always refused
+   */
   readonly addressPolicy?: AgentAddressPolicy
   /** Seconds without an event of the agent's after which a stream ends; 0 is never. @default 300 */
   readonly maxSseIdleSeconds?: number
   /** Milliseconds between comments on a stream; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
-  /** How streams flow (A11); `maxEventBytes` is `agentMaxResponseBytes`. @default the defaults of {@link StreamLimits} */
+  /** Flow control of streams; `maxEventBytes` is `agentMaxResponseBytes`. @default the defaults of {@link StreamLimits} */
   readonly streamLimits?: Omit<StreamLimits, 'maxEventBytes'>
   /** Bytes that all relayed streams of the node together may hold on their way; at least 1. @default 67108864 */
   readonly streamBudgetBytes?: number
   /** The card at `/.well-known/agent-card.json`. @default `signalbox` and this package's version */
   readonly platform?: Partial<Platform>
-  /** Where metrics and logs hear of requests and failures. @default none */
+  /** Reports finished requests and failures, for metrics and logs. @default none */
   readonly hooks?: A2aHooks
 }
 
@@ -106,7 +109,7 @@ export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes:
   return resolved
 }
 
-/** What a reply is in an engine's message beside its body. */
+/** The bytes of a reply in the engine's message, in addition to its body. */
 const REPLY_OVERHEAD_BYTES = 1024
 
 const MAX_TIMER_MS = 2_147_483_647

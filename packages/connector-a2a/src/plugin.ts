@@ -10,13 +10,16 @@ import { resolveA2aOptions } from './options.ts'
 
 /** The agent gateway: `/a2a/*` and the platform's card. */
 export interface A2aConnector extends Connector {
-  /** Calls and streams that are under way for an agent from this node (R9). */
+  /** Returns the number of calls and streams under way for an agent from this node. */
   inFlight(agentId: string): number
-  /** Streams that are open to clients of this node. */
+  /** Returns the number of streams that are open to clients of this node. */
   openStreams(): number
 }
 
-/** What `:agent_id` would be limited to by the host's router is an id's longest form, and more (A13). */
+/**
+ * The path of a request. The host's router limits the length of `:agent_id` to less than an agent
+ * id may have (A13).
+ */
 interface AnyPath {
   readonly '*'?: string
 }

@@ -5,7 +5,7 @@ import { isBrokerError } from '@signalbox/broker-core'
 
 import type { PendingRequests } from './pending-requests.ts'
 
-/** How long the node that holds a subscriber's stream has to take an answer, in milliseconds. */
+/** Time for the node with a subscriber's stream to accept an answer, in ms. */
 const TIMEOUT_MS = 5_000
 
 const NODE_DIGITS = 8
@@ -14,16 +14,16 @@ const REQUEST_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const REQUEST_TAG = 'ce_answer_to'
 const CLIENT_TAG = 'ce_answer_by'
 const ERROR_TAG = 'ce_answer_error'
-/** Before each tag of the answer's own. */
+/** Prefix of the answer's own tags. */
 const OWN_TAG = 'own_'
 
 /**
- * Brings answers to the node that holds the subscriber's stream, when they reach another one. A request's id begins with
- * its node. An answer travels as a Query on `_AGENTS_.replies/{node}`, to whoever is subscribed there: nobody waits for a
- * node that somebody made up, or that is gone.
+ * Forwards a subscriber's answer to the node that has the subscriber's stream, if the answer reaches another node. A
+ * request's id begins with the id of its node. An answer is a Query on `_AGENTS_.replies/{node}`. The Query fails at
+ * once without a subscriber there, so an invented id or a stopped node causes no wait.
  */
 export class AnswerRelay {
-  /** What the ids of this node's requests begin with. */
+  /** The prefix of the ids of this node's requests. */
   readonly node = randomUUID().slice(0, NODE_DIGITS)
   readonly #system: BrokerHandle
   readonly #pending: PendingRequests
@@ -34,7 +34,7 @@ export class AnswerRelay {
     this.#pending = pending
   }
 
-  /** Resolves when answers that reach other nodes come here. @throws BrokerError ENGINE_UNAVAILABLE */
+  /** Subscribes to the answers that reach other nodes. @throws BrokerError ENGINE_UNAVAILABLE */
   async open(): Promise<void> {
     const subscription = (this.#subscription ??= this.#subscribe())
     const again = (): void => {
@@ -66,9 +66,9 @@ export class AnswerRelay {
   }
 
   /**
-   * Answers a request that another node handed over. False when it waits for no answer of this principal's, or its node
-   * is gone.
-   * @throws BrokerError REQUEST_TIMEOUT when its node says nothing, MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE
+   * Answers a request of another node. Resolves with `false` if the node waits for no answer of this principal with
+   * this id, or does not run.
+   * @throws BrokerError REQUEST_TIMEOUT if the node does not answer, MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE
    */
   async forward(id: string, clientId: string, { body, metadata, tags = {}, error }: ReplyInput): Promise<boolean> {
     if (!REQUEST_ID.test(id) || id.startsWith(this.node)) return false
@@ -88,7 +88,7 @@ export class AnswerRelay {
     }
   }
 
-  /** Nothing is brought here any more. Idempotent. */
+  /** Stops to receive answers from other nodes. Idempotent. */
   async close(): Promise<void> {
     const subscription = this.#subscription
     this.#subscription = undefined

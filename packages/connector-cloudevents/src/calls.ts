@@ -4,18 +4,18 @@ import { InFlight } from '@signalbox/http-kit'
 
 import type { CeRouteCall } from './routes/route.ts'
 
-/** Why a call was ended before it had a result: the `reason` of its signal. */
+/** The `reason` of an aborted signal: the call ended before it had a result. */
 export class CallEnded extends Error {
   override readonly name = 'CallEnded'
   readonly reason: 'disconnected' | 'shutdown'
 
   constructor(reason: 'disconnected' | 'shutdown') {
-    super(reason === 'disconnected' ? 'the client went away' : 'the server is shutting down; try again')
+    super(reason === 'disconnected' ? 'the client disconnected' : 'the server is shutting down; try again')
     this.reason = reason
   }
 }
 
-/** One call under way. Its signal is made when somebody asks for it: most calls are over before anybody would. */
+/** One running call. Its signal is created on first use, because most calls finish without it. */
 export class RunningCall implements CeRouteCall {
   readonly broker: CeRouteCall['broker']
   readonly identity: CeRouteCall['identity']
@@ -23,7 +23,10 @@ export class RunningCall implements CeRouteCall {
   readonly events: CeRouteCall['events']
   readonly exchange: CeRouteCall['exchange']
   readonly environment: CeRouteCall['environment']
-  /** Whether it ends at once when the server shuts down: a long poll does, others may finish within the drain time. */
+  /**
+   * `true` if the call ends at once when the server shuts down, as a long poll does. Other calls may finish within
+   * the drain time.
+   */
   readonly endsAtShutdown: boolean
   #onClose: (() => void) | undefined
   #controller: AbortController | undefined
@@ -43,7 +46,7 @@ export class RunningCall implements CeRouteCall {
     this.endsAtShutdown = endsAtShutdown
   }
 
-  /** Aborted with a CallEnded when nobody waits for the result any more. */
+  /** Aborted with a CallEnded when the result is not needed any more. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
@@ -63,22 +66,22 @@ export class RunningCall implements CeRouteCall {
     this.#controller?.abort(new CallEnded(reason))
   }
 
-  /** The call has its result: its signal is not aborted any more. */
+  /** Marks the call as finished. Its signal is not aborted any more. */
   finish(): void {
     this.#finished = true
     if (this.#onClose !== undefined) this.exchange.response.off('close', this.#onClose)
   }
 }
 
-/** What a call that was told to end is given to say so. */
+/** Time for an ended call to answer, in ms. */
 const LAST_MS = 1_000
 
-/** The calls under way, for an orderly end. */
+/** The running calls, which an orderly shutdown waits for. */
 export class Calls {
   readonly #running = new OrderedSet<RunningCall>()
   readonly #inFlight = new InFlight()
 
-  /** What it returns is for {@link finish}. */
+  /** Adds a call. Pass the returned entry to {@link finish}. */
   begin(call: RunningCall): Entry {
     this.#inFlight.begin()
     return this.#running.add(call)
@@ -88,7 +91,7 @@ export class Calls {
     if (entry.remove()) this.#inFlight.finish()
   }
 
-  /** Ends long polls at once, gives the other calls `graceMs` to finish, then ends those as well. */
+  /** Ends long polls at once. Gives the other calls `graceMs` to finish, and then ends them. */
   async close(graceMs: number): Promise<void> {
     for (const call of this.#running.members()) if (call.endsAtShutdown) call.end('shutdown')
     if (await this.#inFlight.idleWithin(graceMs)) return

@@ -6,27 +6,30 @@ import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/ht
 import { CeError } from './errors.ts'
 import type { CeOutcome } from './options.ts'
 
-/** What a route answers with. */
+/** The answer of a route. */
 export interface CeAnswer {
   readonly status: number
-  /** For a person. */
+  /** A text for people. */
   readonly message: string
-  /** JSON text: it may hold an event's data as it came. */
+  /** JSON text. It may contain the unchanged data of an event. */
   readonly data: string
-  /** The call was made and came to nothing, such as a subscriber's rejection: `is_error` is true. @default false */
+  /**
+   * `true` if the call was rejected, for example by a subscriber. The answer then has `is_error: true`.
+   * @default false
+   */
   readonly rejected?: boolean
-  /** For messages on lease that travel in the answer (M14). */
+  /** The settlement of leased messages in the answer. */
   readonly settlement?: Settlement
 }
 
-/** The reply envelope as JSON text. `data` is JSON text. */
+/** Returns the reply envelope as JSON text. `data` is JSON text. */
 function envelopeText(isError: boolean, message: string, data: string): string {
   return `{"is_error":${isError},"message":${JSON.stringify(message)},"data":${data}}`
 }
 
-/** One HTTP request below `/ce` and the one answer to it. */
+/** One HTTP request below `/ce` and its answer. */
 export class CeExchange extends HttpExchange {
-  /** For metrics. */
+  /** The name of the route, for metrics. */
   route = 'unknown'
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined
 
@@ -52,7 +55,7 @@ export class CeExchange extends HttpExchange {
     this.#onFinished?.(this, rejected ? 'rejected' : 'success')
   }
 
-  /** Answers with an error, whether or not the body was read. */
+  /** Answers with an error. The body may be unread. */
   fail(error: CeError, outcome: CeOutcome = 'error', headers?: OutgoingHttpHeaders): void {
     if (!this.begin()) return
     const { code, details, message, status } = error
@@ -70,7 +73,7 @@ export class CeExchange extends HttpExchange {
     this.fail(new CeError('INTERNAL', 'internal error', {}, { cause }))
   }
 
-  /** There is nothing at this path. */
+  /** Answers 404 for an unknown path. */
   notFound(): void {
     if (!this.begin()) return
     const headers = { ...this.moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
@@ -78,7 +81,7 @@ export class CeExchange extends HttpExchange {
     this.#onFinished?.(this, 'error')
   }
 
-  /** Begins an event stream as the answer. */
+  /** Starts an event stream as the answer. */
   openStream(options: SseOptions): SseStream {
     this.begin()
     const stream = new SseStream(this.response, {
@@ -90,7 +93,7 @@ export class CeExchange extends HttpExchange {
     return stream
   }
 
-  /** There is nobody to answer any more. */
+  /** Marks the request as finished without an answer: its client is gone. */
   abandon(): void {
     if (this.begin()) this.#onFinished?.(this, 'disconnected')
   }

@@ -3,28 +3,34 @@ import type { BrokerErrorCode } from '@signalbox/broker-core'
 import { parameterProblemsText } from '@signalbox/http-kit'
 import type { ParameterProblem } from '@signalbox/http-kit'
 
-/** Every way a request can fail at this connector itself: its HTTP status, and when. */
+/** The errors of this connector, each with its HTTP status and its cause. */
 export const CE_ERRORS = {
-  /** `data.problems` lists each parameter: `{parameter, given?, allowed}`. */
+  /** `data.problems` lists each parameter as `{parameter, given?, allowed}`. */
   PARAMETER_INVALID: { status: 400, when: 'a query parameter is unknown, repeated, missing, mistyped or out of range' },
-  /** `data.attribute` where one attribute is to blame. */
+  /** `data.attribute` names the wrong attribute, if it is a single one. */
   EVENT_INVALID: { status: 400, when: 'the body or the headers are not a valid CloudEvent' },
   UNAUTHENTICATED: { status: 401, when: 'the credentials are missing or could not be verified' },
   ORIGIN_REFUSED: { status: 403, when: "the browser's origin is not trusted" },
   REQUEST_UNKNOWN: { status: 404, when: 'no request with this request_id waits for an answer of this caller' },
-  METHOD_NOT_ALLOWED: { status: 405, when: 'the path has another method; Allow names it' },
+  METHOD_NOT_ALLOWED: {
+    status: 405,
+    when: 'the path does not support the method; the header Allow names the supported one',
+  },
   BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },
   MEDIA_TYPE_UNSUPPORTED: {
     status: 415,
-    when: 'the request is neither of a CloudEvents media type nor has it a ce-specversion header, or it is encoded',
+    when: 'the request has no CloudEvents media type and no ce-specversion header, or it has a Content-Encoding',
   },
-  /** `data.limit` says which: see docs/reference/limits.md. `Retry-After` says when to try again. */
+  /**
+   * `data.limit` names the limit: see docs/reference/limits.md. `Retry-After` gives the time until the next attempt.
+   */
   TOO_MANY_REQUESTS: { status: 429, when: 'a limit of the caller or of the server is reached' },
-  STREAM_LIMIT: { status: 429, when: 'as many subscriptions are open as may be' },
-  INTERNAL: { status: 500, when: 'a failure of the server itself' },
+  STREAM_LIMIT: { status: 429, when: 'the limit of open subscriptions is reached' },
+  INTERNAL: { status: 500, when: 'the server failed' },
   SHUTTING_DOWN: { status: 503, when: 'the server is shutting down' },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>
 
+/** The code of an error of this connector. */
 export type CeErrorCode = keyof typeof CE_ERRORS
 
 /** The HTTP status of each Broker error at this connector. */
@@ -45,12 +51,12 @@ const BROKER_STATUS: Readonly<Record<BrokerErrorCode, number>> = {
   ENGINE_UNAVAILABLE: 503,
 }
 
-/** A failure that goes to the client: the message tells a person what is wrong and what is allowed. */
+/** A failure that the client receives. The message names the problem and the allowed values. */
 export class CeError extends Error {
   override readonly name = 'CeError'
   readonly status: number
   readonly code: CeErrorCode | BrokerErrorCode
-  /** Goes to the client in `data`, beside the code. */
+  /** Further fields of `data`, in addition to the code. */
   readonly details: Readonly<Record<string, unknown>>
 
   constructor(
@@ -66,7 +72,7 @@ export class CeError extends Error {
   }
 }
 
-/** The error for query parameters that are not what they must be. */
+/** Returns the error for invalid query parameters. */
 export function invalidParameters(problems: readonly ParameterProblem[]): CeError {
   return new CeError('PARAMETER_INVALID', `invalid query parameters: ${parameterProblemsText(problems)}`, { problems })
 }
@@ -75,10 +81,10 @@ function isOwnCode(code: CeErrorCode | BrokerErrorCode): code is CeErrorCode {
   return Object.hasOwn(CE_ERRORS, code)
 }
 
-/** What a reserved channel is answered with, in these words. */
+/** The text for a reserved channel, which the specification fixes. */
 const RESERVED = 'reserved channel name'
 
-/** What a client is told of an error; an internal one shows nothing of its inside. */
+/** Converts an error for the client. An internal error reveals no details. */
 export function toCeError(error: unknown): CeError {
   if (error instanceof CeError) return error
   if (isBrokerError(error) && error.code !== 'CONFLICT') {

@@ -88,7 +88,7 @@ export class CeEndpoint {
     }
     exchange.route = route.name
     if (method !== route.method) {
-      const message = `method not allowed: ${route.name} takes ${route.method}`
+      const message = `method not allowed: ${route.name} accepts ${route.method} only`
       exchange.fail(new CeError('METHOD_NOT_ALLOWED', message), 'error', { Allow: route.method })
       return
     }
@@ -99,7 +99,7 @@ export class CeEndpoint {
     )
   }
 
-  /** During shutdown the answers to requests under way are still wanted. */
+  /** Returns `true` for answers to pending requests, which are accepted during shutdown too. */
   #helpsToFinish(route: CeRoute): boolean {
     return route === sendResponse && this.environment.pending.size > 0
   }
@@ -120,7 +120,7 @@ export class CeEndpoint {
       }
       const mode = contentMode(request.headers)
       if (mode === 'batch' && route.body !== 'events') {
-        throw unsupported(`${route.name} takes one event at a time, no batch`)
+        throw unsupported(`${route.name} accepts one event at a time, no batch`)
       }
       this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) => {
         try {
@@ -166,7 +166,7 @@ export class CeEndpoint {
       .catch((error: unknown) => {
         finish()
         this.#endpoint.fail(exchange, error)
-        // An answer that failed while it was written leaves a client that would wait for the rest.
+        // Without this, a client would wait for the rest of an answer that failed while it was written.
         if (!exchange.response.writableEnded) exchange.response.destroy()
       })
   }
@@ -189,7 +189,9 @@ export class CeEndpoint {
       await this.#calls.close(graceMs)
       flusher.flushAll()
       subscriptions.closeAll()
-      pending.endAll({ error: "the subscriber's server shut down before it answered; it may have acted all the same" })
+      pending.endAll({
+        error: "the subscriber's server shut down before it answered; it may have executed the request",
+      })
       await relay?.close().catch((error: unknown) => this.environment.failed(error))
       await this.#settlements.close(1000)
     })()

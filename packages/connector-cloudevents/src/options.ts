@@ -4,10 +4,10 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
-/** How one HTTP request ended. */
+/** The outcome of one HTTP request. */
 export type CeOutcome =
   | 'success'
-  /** The call was made and came to nothing: a subscriber's rejection, a receipt that was too late. */
+  /** A rejected call, for example by a subscriber, or a receipt whose lease has ended. */
   | 'rejected'
   | 'error'
   | 'unauthenticated'
@@ -17,57 +17,79 @@ export type CeOutcome =
   | 'disconnected'
 
 export interface CeRequestEvent {
-  /** The route below the connector's path, such as `send/event`; `unknown` where there is none. */
+  /** The route below the connector's path, such as `send/event`; `unknown` for other paths. */
   readonly route: string
   readonly outcome: CeOutcome
-  /** From the arrival of the headers until the answer was written; for a subscription until its stream was open. */
+  /**
+   * Time from the arrival of the headers to the end of the answer, in seconds; for a subscription, to the start of
+   * its stream.
+   */
   readonly seconds: number
 }
 
-/** Called on the messaging path: be quick. What they throw is dropped. */
+/** Callbacks on the message path. They must be quick; their errors are dropped. */
 export interface CeHooks {
   requestFinished?(event: CeRequestEvent): void
-  /** A subscriber of events was too slow and lost so many; called when its loss is known in full. */
+  /** Receives the number of events that a slow subscriber lost, after it has caught up or disconnected. */
   eventsDropped?(count: number): void
-  /** Something failed that no client is told about: a bug, a store that refused a settlement. For the log. */
+  /** Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log. */
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
 export interface CeConnectorOptions extends ConnectorOptions {
-  /** Where the routes begin. @default '/ce' */
+  /** The path below which the routes are. @default '/ce' */
   readonly path?: string
-  /** Seconds that a command or query without `timeout` waits for its answer; above 0, at most 3600. @default 60 */
+  /**
+   * Time that a command or query without `timeout` waits for its answer, in seconds; above 0, at most 3600.
+   * @default 60
+   */
   readonly timeoutSeconds?: number
   /** The most subscriptions open at a time; 0 is no limit. @default 0 */
   readonly maxStreams?: number
-  /** A subscription ends after so many seconds without a message, and without a command or query that waits for its answer; 0 is never. @default 300 */
+  /**
+   * Time after which a subscription ends without a message and without a pending command or query, in seconds; 0
+   * means never.
+   * @default 300
+   */
   readonly maxSseIdleSeconds?: number
-  /** Milliseconds after the end of a subscriber's stream in which its answers to commands and queries are still taken; 0 takes none. @default 30000 */
+  /**
+   * Time after the end of a subscriber's stream in which its answers to commands and queries are accepted, in ms; 0
+   * accepts none.
+   * @default 30000
+   */
   readonly answerGraceMs?: number
-  /** Milliseconds between the answer to a destructive receive and the settlement of the messages in it; 0 settles at once (M14). @default 250 */
+  /**
+   * Time between the answer to a destructive receive and the settlement of its messages, in ms; 0 settles as soon as
+   * the answer is written.
+   * @default 250
+   */
   readonly settleGraceMs?: number
-  /** Milliseconds between comments on a subscription; 0 sends none. @default 30000 */
+  /** Interval between comments on a subscription, in ms; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
-  /** Bytes that may wait for a slow subscriber, or one event where that is larger; at least 1. @default 1048576 */
+  /** Bytes that may be buffered for a slow subscriber, at least 1. One event may be larger. @default 1048576 */
   readonly maxBufferedBytes?: number
-  /** Milliseconds that a slow subscriber has to take what waits for it; then its subscription ends. 0 is no limit. @default 30000 */
+  /**
+   * Time that a slow subscriber has to read the buffered bytes, in ms; then its subscription ends. 0 is no limit.
+   * @default 30000
+   */
   readonly slowConsumerMs?: number
   /**
-   * The broker's own handle, from `createBroker`: with it a subscriber's answer to a command or query counts at every node
-   * of the broker, else only at the node that has the subscriber's stream. @default none
+   * The handle for the broker's own channels, from `createBroker`. With it, every node of the broker accepts a
+   * subscriber's answer to a command or query; without it, only the node with the subscriber's stream does.
+   * @default none
    */
   readonly system?: BrokerHandle
-  /** Where metrics and logs hear of requests and failures. @default none */
+  /** Callbacks for metrics and logs. @default none */
   readonly hooks?: CeHooks
 }
 
-/** Options of the Fastify plugin alone, and those that have no default. */
+/** Options of the Fastify plugin, and options without a default. */
 type Unresolved = 'drainMs' | 'runHostHooks' | 'bindHost' | 'frontDoor' | 'system'
 
 export type ResolvedCeOptions = Required<Omit<CeConnectorOptions, Unresolved>> &
   Pick<CeConnectorOptions, 'bindHost' | 'frontDoor' | 'system'>
 
-/** @throws RangeError for a number that is out of range, and a path that does not begin with a slash or ends with one */
+/** @throws RangeError for a number out of range, or a path without a leading slash or with a trailing one */
 export function resolveCeOptions(options: CeConnectorOptions): ResolvedCeOptions {
   const resolved: ResolvedCeOptions = {
     ...options,
@@ -102,7 +124,7 @@ export function resolveCeOptions(options: CeConnectorOptions): ResolvedCeOptions
 
 const MAX_TIMER_MS = 2_147_483_647
 
-/** The longest time that a command or query may ask for. */
+/** The longest timeout of a command or query, in seconds. */
 export const MAX_TIMEOUT_SECONDS = 3600
 
 function between(option: string, value: number, min: number, max: number): void {

@@ -7,26 +7,26 @@ interface Waiting {
   readonly answer: (reply: ReplyInput) => void
 }
 
-/** A command or query that was handed to a subscriber. */
+/** A command or query that a subscriber received. */
 export interface AwaitedReply {
   readonly id: string
   readonly reply: Promise<ReplyInput>
-  /** Nobody waits any more. */
+  /** Removes the request, if no requester waits any more. */
   forget(): void
 }
 
-/** Commands and queries that subscribers were handed and have not answered. */
+/** The commands and queries that subscribers received and have not answered. */
 export class PendingRequests {
   readonly #waiting = new Map<string, Waiting>()
 
-  /** How many wait for their answer. */
+  /** The number of requests that wait for their answer. */
   get size(): number {
     return this.#waiting.size
   }
 
   /**
-   * Begins to wait for the answer of a subscriber. Whoever makes it calls `forget` when nobody waits any more.
-   * @param node What the id begins with, in place of as many of its random digits.
+   * Adds a request that waits for a subscriber's answer. The caller calls `forget` when no requester waits any more.
+   * @param node The prefix of the id; it replaces as many random digits
    */
   add(clientId: string, node = ''): AwaitedReply {
     const id = node + randomUUID().slice(node.length)
@@ -34,7 +34,7 @@ export class PendingRequests {
     return { id, reply, forget: () => this.#waiting.delete(id) }
   }
 
-  /** Nobody will answer any more: ends every wait with this reply. */
+  /** Ends every wait with this reply. */
   endAll(reply: ReplyInput): void {
     const waiting = [...this.#waiting.values()]
     this.#waiting.clear()
@@ -42,8 +42,8 @@ export class PendingRequests {
   }
 
   /**
-   * Answers a request, once. False when there is none with this id that this principal was handed: others are not told
-   * whether there is.
+   * Answers a request once. Returns `false` if this principal received no request with this id, so that other
+   * principals do not learn if it exists.
    */
   answer(id: string, clientId: string, reply: ReplyInput): boolean {
     const request = this.#waiting.get(id)

@@ -8,21 +8,22 @@ import { resolveCeOptions } from './options.ts'
 import { CE_ROUTES } from './routes/index.ts'
 import type { SubscriptionInfo } from './sse/subscriptions.ts'
 
-/** The CloudEvents endpoint: `/ce/*`. */
+/** The CloudEvents endpoint at `/ce/*`. */
 export interface CeConnector extends Connector {
-  /** Subscriptions that are open now. */
+  /** Returns the number of open subscriptions. */
   openStreams(): number
-  /** The subscriptions that are open now, one by one. */
+  /** Returns the open subscriptions. */
   subscriptions(): readonly SubscriptionInfo[]
-  /** Commands and queries that subscribers were handed and have not answered. */
+  /** Returns the number of commands and queries that subscribers received and have not answered. */
   pendingRequests(): number
 }
 
 /**
- * Makes the CloudEvents endpoint over a broker, as a Fastify 5 plugin and as a handler for node's HTTP server:
- * `app.register(ceConnector(broker, options).plugin)`. Hooks of the host (CORS, logging, its own checks) run as for any route; bodies go
- * to the endpoint unread. Closing ends waiting receives with an empty result, and settles messages that were handed over.
- * @throws RangeError for an option that is out of range
+ * Returns the CloudEvents endpoint over a broker, as a Fastify 5 plugin and as a handler for Node's HTTP server:
+ * `app.register(ceConnector(broker, options).plugin)`. Hooks of the host (CORS, logging, custom checks) run as for
+ * any route; the endpoint reads the bodies. Closing ends waiting receives with an empty result, and settles the
+ * messages of written answers.
+ * @throws RangeError for an option out of range
  */
 export function ceConnector(broker: Broker, options: CeConnectorOptions = {}): CeConnector {
   const resolved = resolveCeOptions(options)

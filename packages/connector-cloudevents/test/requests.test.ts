@@ -231,7 +231,7 @@ test('CE-11, CE-18 - requests: no wait remains when the requester or the subscri
   const left = post('send/query?channel=q', event())
   const { brokerrequestid: second } = await stream.nextJson()
   stream.close()
-  expect(await left).toMatchObject({ status: 200, is_error: true, message: expect.stringContaining('went away') })
+  expect(await left).toMatchObject({ status: 200, is_error: true, message: expect.stringContaining('disconnected') })
   expect(connector.pendingRequests()).toBe(0)
   expect(await post(`send/response?request_id=${second}`, event())).toMatchObject({ status: 404 })
   expect((await user.channels.info('queries', 'q')).subscribers).toBe(0)

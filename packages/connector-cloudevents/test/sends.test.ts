@@ -147,7 +147,7 @@ test('CE-5 - batches: commands, queries and responses do not take them', async (
   for (const route of ['send/command?channel=c', 'send/query?channel=c', 'send/response?request_id=r']) {
     expect(await post(route, '[]', BATCH)).toMatchObject({
       status: 415,
-      message: expect.stringContaining('takes one event at a time, no batch'),
+      message: expect.stringContaining('accepts one event at a time, no batch'),
     })
   }
 })

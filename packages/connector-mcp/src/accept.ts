@@ -1,15 +1,15 @@
-/** What a client can read, by its Accept header (M6). Accept is never demanded on POST. */
+/** The media types that a client can read, by its Accept header. A POST request needs no Accept header. */
 export interface AcceptedMediaTypes {
-  /** Answer with JSON; false only for a client that names event streams and nothing that JSON fits. */
+  /** `true` unless the client names event streams and no media type that JSON matches. */
   readonly json: boolean
-  /** The client names `text/event-stream`. */
+  /** `true` if the client names `text/event-stream`. */
   readonly events: boolean
 }
 
 const JSON_ONLY: AcceptedMediaTypes = { json: true, events: false }
 const BOTH: AcceptedMediaTypes = { json: true, events: true }
 
-/** Clients send few different headers, and send them with every request. */
+/** A cache of parsed headers: clients send few different ones, and the same with every request. */
 const known = new Map<string, AcceptedMediaTypes>()
 const MAX_KNOWN = 64
 

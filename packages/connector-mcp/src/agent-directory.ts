@@ -1,18 +1,21 @@
 import type { Caller } from '@signalbox/broker-core'
 
-/** Which agents `agent_list` asks for: a part of the list at a time. */
+/** A part of the agents, for one page of `agent_list`. */
 export interface AgentFilter {
-  /** Agents with a skill that carries any of these tags (R3). Left out: all agents. */
+  /** Skill tags; selects agents with a skill that has any of them. @default all agents */
   readonly skillTags?: readonly string[]
-  /** At most so many, from the first `agent_id` on. */
+  /** The most agents to return, in the order of `agent_id`. */
   readonly limit: number
-  /** Only agents whose `agent_id` comes after this one, registered or not. */
+  /**
+   * Selects agents whose `agent_id` comes after this one. The id need not be registered.
+   * @default from the first agent
+   */
   readonly after?: string
 }
 
 /**
- * An agent card as the directory keeps it (specification, "Agent card"). What the tools read is named here; every other
- * field is the agent's own and is passed on as it is.
+ * An agent card in the directory (specification, "Agent card"). The named fields are those that the tools read; other
+ * fields are passed on unchanged.
  */
 export interface AgentCard {
   readonly agent_id: string
@@ -21,6 +24,7 @@ export interface AgentCard {
   readonly [field: string]: unknown
 }
 
+/** A skill in an agent card. */
 export interface AgentSkill {
   readonly id: string
   readonly name: string
@@ -28,61 +32,66 @@ export interface AgentSkill {
   readonly [field: string]: unknown
 }
 
+/** Options of {@link AgentDirectory.request}. */
 export interface AgentRequestOptions {
-  /** On whose behalf; the agent learns it as `X-Broker-Caller-ID`. */
+  /** The caller of the tool. The agent receives it as `X-Broker-Caller-ID`. */
   readonly caller: Caller
   /**
-   * The agent's time to answer, in milliseconds; above 0. Left out: the gateway's DefaultTimeoutSeconds. Values over its
-   * MaxTimeoutSeconds are capped (M13).
+   * Time within which the agent must answer, in ms; above 0. Values over the gateway's MaxTimeoutSeconds are capped.
+   * @default the gateway's DefaultTimeoutSeconds
    */
   readonly timeoutMs?: number
-  /** Brokers that the call had come through before this one. */
+  /** Number of brokers that the call passed before this one. */
   readonly hops: number
-  /** Headers of the caller's that go to the agent (A5). @default none */
+  /** Headers of the caller that are forwarded to the agent. @default none */
   readonly headers?: Readonly<Record<string, string>>
-  /** Aborting it stops the waiting, and rejects with its reason. */
+  /** Ends the wait when aborted; the request then rejects with the signal's reason. */
   readonly signal?: AbortSignal
   /**
-   * Aborted when the caller cannot get the reply any more (M5). A request that no node of the agent's has taken is dropped
-   * then, and rejects with the signal's reason; one that was taken runs on.
+   * Aborted when the caller can no longer receive the reply. A request that no node of the agent has accepted is then
+   * dropped, and rejects with the signal's reason. An accepted request continues.
+   * @default the request always continues
    */
   readonly callerGone?: AbortSignal
   /**
-   * Resolve as soon as the agent's node has accepted the request, without waiting for the agent (M12). The reply is then
+   * Resolves as soon as the agent's node has accepted the request, without waiting for the agent. The reply is then
    * `executed` with an empty body.
    * @default false
    */
   readonly acceptOnly?: boolean
 }
 
-/** How a request to an agent ended (specification, "Transport versus application errors"). */
+/** The outcome of a request to an agent (specification, "Transport versus application errors"). */
 export interface AgentReply {
-  /** False when the agent never processed the request; `error` then says why. */
+  /** `false` if the agent never processed the request; `error` is the reason. */
   readonly executed: boolean
-  /** Empty when `executed`. */
+  /** The reason if `executed` is `false`; otherwise empty. */
   readonly error: string
-  /** Why there is no response to pass on: `too_large`, `invalid_response`, or another. */
+  /** The reason if there is no response to pass on: `too_large`, `invalid_response`, or another. */
   readonly failure?: string
-  /** HTTP status of the agent's response; 0 when there is none. */
+  /** HTTP status of the agent's response; 0 without a response. */
   readonly status: number
-  /** The agent's response, byte for byte. */
+  /** The unchanged bytes of the agent's response. */
   readonly body: Uint8Array
 }
 
 /**
- * What the four agent tools need of an agent registry and gateway. Whoever implements it holds the right to the
- * broker's own channels: the tools have none.
+ * The agent registry and gateway, as the four agent tools use them. The implementation has access to the broker's own
+ * channels; the tools have not.
  */
 export interface AgentDirectory {
-  /** In the order of `agent_id`. */
+  /** Returns agents in the order of `agent_id`. */
   list(filter: AgentFilter): Promise<readonly AgentCard[]>
-  /** Undefined when no such agent is registered; an id of the wrong form is one that is not. */
+  /**
+   * Returns the card of an agent, or `undefined` if no such agent is registered. An invalid id is an unregistered
+   * one.
+   */
   get(agentId: string): Promise<AgentCard | undefined>
   /**
-   * Forwards one JSON-RPC request, byte for byte, as a Query to `_AGENTS_.agents/<agent_id>`. The Query waits
-   * GatewayTimeoutBuffer (10 s) longer than the agent may take (A2).
+   * Forwards one JSON-RPC request, unchanged, as a Query to `_AGENTS_.agents/<agent_id>`. The Query's timeout is
+   * GatewayTimeoutBuffer (10 s) longer than that of the agent.
    *
-   * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER when no answer came in time, ENGINE_UNAVAILABLE
+   * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER without an answer in time, ENGINE_UNAVAILABLE
    */
   request(agentId: string, envelope: Uint8Array, options: AgentRequestOptions): Promise<AgentReply>
 }

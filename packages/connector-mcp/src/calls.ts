@@ -4,55 +4,64 @@ import { InFlight } from '@signalbox/http-kit'
 
 import type { CallEndReason } from './errors.ts'
 
-/** A tool call that is under way, as the rest of the connector sees it. */
+/** A running tool call, as the rest of the connector sees it. */
 export interface RunningCall {
-  /** By `performance.now()`. */
+  /** The start of the call, by `performance.now()`. */
   readonly startedAt: number
-  /** Whether the connector's time limit for tools bounds it (M13). */
+  /** `true` if the connector's time limit for tools applies. */
   readonly hasTimeout: boolean
-  /** Whether it ends at once when the server shuts down; others may finish within the drain time. */
+  /** `true` if the call ends at once when the server shuts down. Other calls may finish within the drain time. */
   readonly endsAtShutdown: boolean
-  /** Known only to a client that has a session; where it is undefined the call cannot be cancelled by a notification. */
+  /**
+   * The key that `notifications/cancelled` is matched by. `undefined` for a client without a session, whose calls
+   * cannot be canceled.
+   */
   readonly key: string | undefined
-  /** Whether it waits for something and listens to being ended meanwhile. */
+  /** `true` while the call waits, so that it can be ended early. */
   readonly waits: boolean
   end(reason: CallEndReason): void
 }
 
-/** The tool calls under way: how many there are, when their time is over, and those that can be ended while they wait. */
+/** The running tool calls: counts them, ends them after the time limit, and ends waiting calls early. */
 export class Calls {
   readonly timeoutMs: number
   readonly #inFlight = new InFlight()
-  /** In the order of their start, and so of their end: all that have a time have the same. */
+  /**
+   * In the order of their start. All calls with a time limit have the same one, so this is the order of their end
+   * too.
+   */
   readonly #running = new OrderedSet<RunningCall>()
   #timer: NodeJS.Timeout | undefined
 
-  /** @param timeoutMs For calls that have no timeout or wait of their own. */
+  /** @param timeoutMs The time limit of calls without their own timeout or wait, in ms */
   constructor(timeoutMs: number) {
     this.timeoutMs = timeoutMs
   }
 
-  /** The call leaves its place when nothing ends it from outside any more: it has its answer, or nobody waits for one. */
+  /**
+   * Adds a call. Remove its entry when the call cannot be ended early any more: it is answered, or its client is
+   * gone.
+   */
   begin(call: RunningCall): Entry {
     this.#inFlight.begin()
-    // One timer for all of them: it is armed for the oldest when it fires, not with each call.
+    // One timer for all calls: it is set for the oldest when it fires, not with each call.
     if (call.hasTimeout && this.#timer === undefined) this.#arm(call)
     return this.#running.add(call)
   }
 
-  /** The tool has done its work, or will not be waited for. Once for each {@link begin}. */
+  /** Marks the work of a tool as done or abandoned. Call it once for each {@link begin}. */
   finish(): void {
     this.#inFlight.finish()
   }
 
-  /** Ends the call with this key, if it waits (M5). */
+  /** Ends the call with this key if it waits. */
   cancel(key: string): void {
     this.#waiting()
       .findLast((call) => call.key === key)
       ?.end('cancelled')
   }
 
-  /** Ends waiting reads at once, gives the other calls `graceMs` to finish, then ends those that wait still. */
+  /** Ends waiting reads at once. Gives the other calls `graceMs` to finish, and then ends those that still wait. */
   async close(graceMs: number): Promise<void> {
     await this.#drain(graceMs)
     clearTimeout(this.#timer)
@@ -87,12 +96,13 @@ export class Calls {
   }
 }
 
-/** What a call that was told to end is given to say so. */
+/** Time for an ended call to answer, in ms. */
 const LAST_MS = 1_000
 
 /**
- * What `notifications/cancelled` is matched by (M5). Without a session the ids of different clients could not be told
- * apart, and one would cancel another's call. None of the parts holds a blank, but the last.
+ * Returns the key that matches `notifications/cancelled` to a call. Returns `undefined` without a session: ids of
+ * different clients could be equal, and one client would cancel the call of another. Only the last part of the key
+ * may contain a space.
  */
 export function callKey(clientId: string, sessionId: string | undefined, requestId: string): string | undefined {
   return sessionId === undefined ? undefined : `${clientId} ${sessionId} ${requestId}`

@@ -1,14 +1,14 @@
-/** Why a tool call ended before it had a result. */
+/** The reason for which a tool call ended without a result. */
 export type CallEndReason = 'cancelled' | 'disconnected' | 'shutdown' | 'timeout'
 
 const MESSAGES: Readonly<Record<CallEndReason, string>> = {
   cancelled: 'the client cancelled the call',
-  disconnected: 'the client went away',
+  disconnected: 'the client disconnected',
   shutdown: 'the server is shutting down; try again',
-  timeout: 'the tool ran into its time limit',
+  timeout: 'the tool exceeded its time limit',
 }
 
-/** The `reason` of the abort signal that a tool call is given. It never reaches a client as it is. */
+/** The `reason` of a tool call's abort signal. Clients never see it. */
 export class CallEnded extends Error {
   override readonly name = 'CallEnded'
   readonly reason: CallEndReason

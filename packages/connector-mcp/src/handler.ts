@@ -36,17 +36,17 @@ import type { Tool } from './tools/tool.ts'
 import { initializeResult } from './wire/revision.ts'
 import { negotiate } from './wire/revisions.ts'
 
-/** Names of methods for metrics; anything else is `unknown`, so that callers cannot make up label values. */
+/** Method names for metrics. Others are reported as `unknown`, so that callers cannot create label values. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set(['initialize', 'ping', 'tools/list', 'tools/call'])
 
-/** The endpoint for `POST`, `GET` and `DELETE /mcp` (M1–M14) over a broker. */
+/** The endpoint for `POST`, `GET` and `DELETE /mcp` over a broker. */
 export class McpEndpoint {
   readonly streams: OpenStreams
   readonly #broker: Broker
   readonly #options: ResolvedMcpOptions
   readonly #endpoint: Endpoint
   readonly #tools: ReadonlyMap<string, Tool>
-  /** The tools as JSON texts, for `tools/list`. */
+  /** The JSON text of each tool, for `tools/list`. */
   readonly #toolTexts: ReadonlyMap<Tool, string>
   readonly #calls: Calls
   readonly #settlements: Settlements
@@ -135,7 +135,7 @@ export class McpEndpoint {
       if (exchange.revision.requestMethods.has(message.method)) {
         throw new JsonRpcError(
           JSON_RPC_CODES.INVALID_REQUEST,
-          `invalid request: ${message.method} needs an id; it was not executed`,
+          `invalid request: ${message.method} must have an id; it was not executed`,
         )
       }
       if (message.method === 'notifications/cancelled') {
@@ -173,12 +173,12 @@ export class McpEndpoint {
       default:
         throw new JsonRpcError(
           JSON_RPC_CODES.METHOD_NOT_FOUND,
-          'method not found; this server has initialize, ping, tools/list and tools/call',
+          'method not found; this server supports initialize, ping, tools/list and tools/call',
         )
     }
   }
 
-  /** Tools that the policy lets the caller use on no channel at all are not shown (S4). */
+  /** Lists the tools that the policy allows the caller on at least one channel. */
   #toolList(broker: BrokerHandle): string {
     const shown: string[] = []
     for (const [{ needs }, text] of this.#toolTexts) {
@@ -215,7 +215,7 @@ export class McpEndpoint {
     if (request.method === 'DELETE') {
       exchange.empty(200)
     } else if (!exchange.accepted.events) {
-      const text = 'invalid request: GET opens an event stream; Accept must name text/event-stream'
+      const text = 'invalid request: GET opens an event stream; add text/event-stream to the Accept header'
       exchange.fail(new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, text, { status: 406 }))
     } else {
       this.#openStream(exchange, account, identity.expiresAt)
@@ -225,7 +225,7 @@ export class McpEndpoint {
   #openStream(exchange: McpExchange, account: string, endsAt: number | undefined): void {
     const { keepAliveMs } = this.#options
     if (!this.streams.hasRoomFor(account)) {
-      const text = `all ${this.streams.limit} streams of this endpoint are open, or half of them are this caller's; close one, or try again later`
+      const text = `this endpoint allows ${this.streams.limit} open streams, and one caller half of them; close one, or try again later`
       exchange.fail(new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text, { status: 503 }))
       return
     }

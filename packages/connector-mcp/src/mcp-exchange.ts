@@ -19,15 +19,15 @@ import { checkProtocolHeaders, readProtocolHeaders } from './session.ts'
 import type { Revision } from './wire/revision.ts'
 import { LATEST_REVISION } from './wire/revisions.ts'
 
-/** One HTTP request to the MCP endpoint and the one answer to it, in the form its client reads. */
+/** One HTTP request to the MCP endpoint and its answer, as JSON or as an event stream. */
 export class McpExchange extends JsonRpcExchange {
   readonly #onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined
   readonly #named: ProtocolHeaders
   #accepted: AcceptedMediaTypes | undefined
-  /** What the request speaks: what it named if that is one of ours, else the latest (M1). */
+  /** The protocol revision of the request: the one it names if supported, otherwise the latest. */
   revision: Revision
   sessionId: string | undefined
-  /** For metrics. */
+  /** The name of the method, for metrics. */
   method = 'unknown'
   tool: string | undefined
   #stream: SseStream | undefined
@@ -45,7 +45,7 @@ export class McpExchange extends JsonRpcExchange {
     this.sessionId = this.#named.sessionId
   }
 
-  /** @throws JsonRpcError -32600 for headers that name something unknown or malformed (M1, M2) */
+  /** @throws JsonRpcError -32600 for an unsupported version or a malformed session id */
   checkHeaders(id?: string): void {
     checkProtocolHeaders(this.request.headers, this.#named, id)
   }
@@ -55,12 +55,12 @@ export class McpExchange extends JsonRpcExchange {
     return this.#accepted
   }
 
-  /** A JSON-RPC success; `result` is JSON text. */
+  /** Answers with a JSON-RPC success. `result` is JSON text. */
   succeed(id: string, result: string, outcome: McpOutcome = 'success', unsettled?: Unsettled): void {
     this.#answer(200, successText(id, result), outcome, unsettled)
   }
 
-  /** A JSON-RPC error with the status of J3, whether or not the body was read. */
+  /** Answers with a JSON-RPC error, with the HTTP status of its code. The body may be unread. */
   fail(error: JsonRpcError, id: string | undefined = error.id, outcome: McpOutcome = 'error'): void {
     this.#fail(error, id, outcome)
   }
@@ -80,7 +80,7 @@ export class McpExchange extends JsonRpcExchange {
     }
   }
 
-  /** An answer without a body. */
+  /** Answers without a body. */
   empty(status: number, outcome: McpOutcome = 'success', headers?: OutgoingHttpHeaders): void {
     if (!this.begin()) return
     if (this.#stream !== undefined) this.#stream.end()
@@ -88,7 +88,7 @@ export class McpExchange extends JsonRpcExchange {
     this.#finished(outcome)
   }
 
-  /** Begins a stream as the answer, with the head written at once. */
+  /** Starts a stream as the answer, and writes its head at once. */
   openStream(keepAliveMs: number, endsAt?: number): SseStream {
     this.#stream ??= new SseStream(this.response, {
       headers: this.#headers(),
@@ -99,7 +99,7 @@ export class McpExchange extends JsonRpcExchange {
     return this.#stream
   }
 
-  /** The answer was given in another way, or there is nobody to give it to. */
+  /** Marks the request as finished if it was answered in another way or its client is gone. */
   finish(outcome: McpOutcome): void {
     if (!this.begin()) return
     this.#stream?.end()
@@ -145,7 +145,7 @@ export class McpExchange extends JsonRpcExchange {
   }
 }
 
-/** J3, where the error fixes no status of its own. */
+/** Returns the HTTP status of an error code, for errors that set none. */
 function statusOf(code: number): number {
   return code === JSON_RPC_CODES.PARSE_ERROR || code === JSON_RPC_CODES.INVALID_REQUEST ? 400 : 200
 }

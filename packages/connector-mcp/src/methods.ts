@@ -4,20 +4,20 @@ import { idKey, isIdText, JSON_RPC_CODES, JsonRpcError, memberText } from '@sign
 
 import type { Tool } from './tools/tool.ts'
 
-/** @throws JsonRpcError -32602 */
+/** Returns the `protocolVersion` of `initialize`. @throws JsonRpcError -32602 if it is not a string */
 export function readProtocolVersion(params: JsonObject | undefined, id: string): string {
   const version = params?.['protocolVersion']
   if (typeof version === 'string') return version
   throw invalidParams('initialize: protocolVersion must be a string, such as "2025-11-25"', id)
 }
 
-/** All tools fit on one page, so no cursor was ever given out. @throws JsonRpcError -32602 */
+/** Rejects every cursor: all tools are on the first page, so no cursor is valid. @throws JsonRpcError -32602 */
 export function refuseCursor(params: JsonObject | undefined, id: string): void {
   if (params?.['cursor'] === undefined) return
   throw invalidParams('tools/list: unknown cursor; all tools are on the first page', id)
 }
 
-/** @throws JsonRpcError -32602 */
+/** Returns the tool that `tools/call` names. @throws JsonRpcError -32602 for an unknown tool */
 export function readTool(tools: ReadonlyMap<string, Tool>, params: JsonObject | undefined, id: string): Tool {
   const name = params?.['name']
   if (typeof name !== 'string') throw invalidParams('tools/call: name must be a string', id)
@@ -27,7 +27,10 @@ export function readTool(tools: ReadonlyMap<string, Tool>, params: JsonObject | 
   throw invalidParams(`tools/call: unknown tool ${shownText(name)}; allowed are ${allowed.join(', ')}`, id, { allowed })
 }
 
-/** The arguments as they came; an empty object when there are none. @throws JsonRpcError -32602 */
+/**
+ * Returns the unchecked arguments; an empty object if there are none.
+ * @throws JsonRpcError -32602 if they are not an object
+ */
 export function readArguments(params: JsonObject | undefined, id: string): unknown {
   const args = params?.['arguments']
   if (args === undefined) return {}
@@ -36,8 +39,8 @@ export function readArguments(params: JsonObject | undefined, id: string): unkno
 }
 
 /**
- * The source text of `_meta.progressToken`: a string or an integer, echoed as exactly as an id.
- * @throws JsonRpcError -32602
+ * Returns the source text of `_meta.progressToken`: a string or an integer, echoed exactly.
+ * @throws JsonRpcError -32602 for another type
  */
 export function readProgressToken({ id, params, paramsText }: JsonRpcRequest): string | undefined {
   const meta = params?.['_meta']
@@ -51,7 +54,7 @@ export function readProgressToken({ id, params, paramsText }: JsonRpcRequest): s
   throw invalidParams('_meta.progressToken must be a string or an integer', id)
 }
 
-/** The id of the request that a `notifications/cancelled` means, in the form for a key; undefined where it has none. */
+/** Returns the request id in a `notifications/cancelled`, in the form for a key; `undefined` without an id. */
 export function readCancelledId(paramsText: string | undefined): string | undefined {
   const text = paramsText === undefined ? undefined : memberText(paramsText, 'requestId')
   return text !== undefined && isIdText(text) ? idKey(text) : undefined

@@ -8,7 +8,7 @@ import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from
 import type { AgentDirectory } from './agent-directory.ts'
 import type { ServerInfo } from './wire/revision.ts'
 
-/** How one HTTP request ended. */
+/** The outcome of one HTTP request. */
 export type McpOutcome =
   | 'success'
   /** A tool result with `isError`. */
@@ -23,50 +23,60 @@ export type McpOutcome =
   | 'disconnected'
 
 export interface McpRequestEvent {
-  /** The MCP method where it is one of ours; `notification`, `GET`, `DELETE`; otherwise `unknown`. */
+  /** A supported MCP method; `notification`, `GET` or `DELETE`; otherwise `unknown`. */
   readonly method: string
-  /** The tool's name, where there is such a tool. */
+  /** The name of the tool, for a call of a known tool. */
   readonly tool: string | undefined
   readonly outcome: McpOutcome
-  /** From the arrival of the headers until the answer was written; for GET until the stream was open. */
+  /** Time from the arrival of the headers to the end of the answer, in seconds; for GET, to the start of the stream. */
   readonly seconds: number
 }
 
-/** Called on the messaging path: be quick. What they throw is dropped. */
+/** Callbacks on the message path. They must be quick; their errors are dropped. */
 export interface McpHooks {
   requestFinished?(event: McpRequestEvent): void
-  /** Something failed that no client is told about: a bug, a store that refused a settlement. For the log. */
+  /** Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log. */
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
 export interface McpConnectorOptions extends ConnectorOptions {
-  /** Where Fastify routes to the endpoint; the handler serves any path. @default '/mcp' */
+  /** The path of the endpoint in Fastify. The handler serves any path. @default '/mcp' */
   readonly path?: string
-  /** The most GET streams open at a time; 0 is no limit (M3). @default 1000 */
+  /** The most open GET streams; 0 is no limit. @default 1000 */
   readonly maxStreams?: number
-  /** Seconds that a tool without a timeout or wait of its own may take; above 0 (M13). @default 60 */
+  /** Time limit of a tool that has no timeout or wait argument, in seconds; above 0. @default 60 */
   readonly toolTimeoutSeconds?: number
-  /** Milliseconds between the answer and the settlement of the messages in it; 0 settles at once (M14). @default 250 */
+  /**
+   * Time between an answer and the settlement of its messages, in ms; 0 settles as soon as the answer is written.
+   * @default 250
+   */
   readonly settleGraceMs?: number
-  /** Milliseconds between comments on a stream; 0 sends none. @default 30000 */
+  /** Interval between comments on a stream, in ms; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
-  /** With a directory, the four agent tools are there (specification, "What the service does"). @default none */
+  /**
+   * The agents of the four agent tools. Without a directory, these tools are absent (specification, "What the service
+   * does").
+   * @default none
+   */
   readonly agents?: AgentDirectory
-  /** The name and version that `initialize` gives. @default `signalbox` and this package's version */
+  /** The name and version in the result of `initialize`. @default `signalbox` and this package's version */
   readonly serverInfo?: ServerInfo
-  /** What `initialize` tells a model about this server as a whole. @default a description of the broker and its channels */
+  /**
+   * A description of the server for models, in the result of `initialize`.
+   * @default a description of the broker and its channels
+   */
   readonly instructions?: string
-  /** Where metrics and logs hear of requests and failures. @default none */
+  /** Callbacks for metrics and logs. @default none */
   readonly hooks?: McpHooks
 }
 
 const INSTRUCTIONS =
-  'Signalbox is a message broker. Queues hold a message until one receiver takes it; events reach whoever listens now; ' +
-  'an events store keeps its events in order for reading again; commands and queries wait for one subscriber to answer. ' +
+  'Signalbox is a message broker. A queue stores each message until one consumer receives it; events reach the current subscribers; ' +
+  'an events store keeps its events in order, for repeated reads; commands and queries wait for the answer of one subscriber. ' +
   'A channel is created by its first use, and the same name may be used in each of the five types. ' +
-  'Use channel_list to see what is there. Channel names that begin with _AGENTS_. belong to the broker.'
+  'Use channel_list to see the existing channels. Channel names that begin with _AGENTS_. belong to the broker.'
 
-/** Options of the Fastify plugin alone, and those that have no default. */
+/** Options of the Fastify plugin, and options without a default. */
 type Unresolved = 'path' | 'drainMs' | 'runHostHooks' | 'agents' | 'bindHost' | 'frontDoor'
 
 export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &

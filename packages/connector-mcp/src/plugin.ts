@@ -6,17 +6,18 @@ import { McpEndpoint } from './handler.ts'
 import type { McpConnectorOptions } from './options.ts'
 import { resolveMcpOptions } from './options.ts'
 
-/** The MCP endpoint. Its `handler` serves any path: routing is the host's. */
+/** The MCP endpoint. Its `handler` serves any path: the host routes. */
 export interface McpConnector extends Connector {
-  /** GET streams that are open now. */
+  /** Returns the number of open GET streams. */
   openStreams(): number
 }
 
 /**
- * Makes the MCP endpoint over a broker, as a Fastify 5 plugin and as a handler for node's HTTP server:
- * `app.register(mcpConnector(broker, options).plugin)`. Hooks of the host (CORS, logging, its own checks) run as for any route; bodies
- * go to the endpoint unread. Closing ends waiting receives with an empty result, and settles messages that were handed over.
- * @throws RangeError for an option that is out of range
+ * Returns the MCP endpoint over a broker, as a Fastify 5 plugin and as a handler for Node's HTTP server:
+ * `app.register(mcpConnector(broker, options).plugin)`. Hooks of the host (CORS, logging, custom checks) run as for
+ * any route; the endpoint reads the bodies. Closing ends waiting receives with an empty result, and settles the
+ * messages of written answers.
+ * @throws RangeError for an option out of range
  */
 export function mcpConnector(broker: Broker, options: McpConnectorOptions = {}): McpConnector {
   const endpoint = new McpEndpoint(broker, resolveMcpOptions(options))

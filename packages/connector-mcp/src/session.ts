@@ -10,12 +10,12 @@ const VERSION_HEADER = 'mcp-protocol-version'
 const SESSION_HEADER = 'mcp-session-id'
 const SESSION_ID = /^[\x21-\x7e]{1,256}$/
 
-/** A session id for a client that initializes. Nothing is kept about it (M2). */
+/** Returns a session id for a client that initializes. The server stores nothing about it. */
 export function newSessionId(): string {
   return randomUUID()
 }
 
-/** What the MCP headers of a request name; undefined where there is none, or where it is not valid. */
+/** The values of the MCP headers of a request; `undefined` if missing or not valid. */
 export interface ProtocolHeaders {
   readonly revision: Revision | undefined
   readonly sessionId: string | undefined
@@ -30,7 +30,7 @@ export function readProtocolHeaders(headers: IncomingHttpHeaders): ProtocolHeade
   }
 }
 
-/** @throws JsonRpcError -32600 for a version that is not known (M1) or a session id of the wrong form (M2) */
+/** @throws JsonRpcError -32600 for an unsupported version or a malformed session id */
 export function checkProtocolHeaders(headers: IncomingHttpHeaders, read: ProtocolHeaders, id?: string): void {
   if (read.revision === undefined && headers[VERSION_HEADER] !== undefined) {
     throw new JsonRpcError(

@@ -14,7 +14,7 @@ import type { McpExchange } from './mcp-exchange.ts'
 import { traceContext } from './trace-context.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 
-/** What all calls of one connector share. */
+/** The parts that all calls of one connector share. */
 export interface CallEnvironment {
   readonly calls: Calls
   readonly settlements: Settlements
@@ -24,8 +24,8 @@ export interface CallEnvironment {
 }
 
 /**
- * One `tools/call` from its arguments to its answer. Whatever only a waiting call needs (abort signal, listeners) comes
- * into being when the tool first asks for its signal.
+ * One `tools/call`, from its arguments to its answer. Parts that only a waiting call needs (abort signal, listeners)
+ * are created when the tool first reads its signal.
  */
 export class ToolCall implements ToolContext, RunningCall {
   readonly broker: BrokerHandle
@@ -44,8 +44,8 @@ export class ToolCall implements ToolContext, RunningCall {
   #finished = false
 
   /**
-   * @param id The source text of the JSON-RPC id.
-   * @param progressToken The source text of `_meta.progressToken`, where the client gave one and reads event streams (M6).
+   * @param id The source text of the JSON-RPC id
+   * @param progressToken The source text of `_meta.progressToken`, if the client sent one and reads event streams
    */
   constructor(
     tool: Tool,
@@ -121,7 +121,7 @@ export class ToolCall implements ToolContext, RunningCall {
   progress(message: string): void {
     const token = this.#progressToken
     if (token === undefined || this.#over || this.#exchange.abandoned) return
-    // Tools call this from timers, where nobody else would catch.
+    // Tools call this from timers, where an error would be uncaught.
     try {
       this.#writeProgress(token, message)
     } catch (error) {
@@ -130,7 +130,7 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 
   #writeProgress(token: string, message: string): void {
-    // It has to grow with each notification, whatever the clock says.
+    // MCP requires a value that grows with each notification, even if the clock does not.
     const seconds = Math.round(performance.now() - this.startedAt) / 1000
     this.#progress = seconds > this.#progress ? seconds : this.#progress + 0.001
     this.#exchange.openStream(this.#environment.keepAliveMs).write({
@@ -141,10 +141,10 @@ export class ToolCall implements ToolContext, RunningCall {
     })
   }
 
-  /** Does the work and answers. */
+  /** Runs the tool and answers. */
   run(args: unknown): void {
     this.#entry = this.#environment.calls.begin(this)
-    // The tool may run on when its client has gone, with the arguments in memory.
+    // The tool may continue after its client disconnected, and the arguments stay in memory.
     this.#exchange.hold?.retain()
     let outcome: Promise<ToolOutcome>
     try {
@@ -161,10 +161,10 @@ export class ToolCall implements ToolContext, RunningCall {
       .catch((error: unknown) => this.#crash(error))
   }
 
-  /** Ends the call from outside: its client gets what the reason calls for, and the tool's signal is aborted. */
+  /** Ends the call early: answers the client as the reason requires, and aborts the tool's signal. */
   end(reason: CallEndReason): void {
     if (this.#over) return
-    // Timers and sockets call this.
+    // Called from timers and sockets, where an error would be uncaught.
     try {
       this.#end(reason)
     } catch (error) {
@@ -173,16 +173,16 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 
   #end(reason: CallEndReason): void {
-    // At shutdown the tool says itself what it came to, an empty result for one: it still has a client to tell.
+    // At shutdown the tool still answers its client itself, for example with an empty result.
     if (reason !== 'shutdown') this.#release()
     this.#controller?.abort(new CallEnded(reason))
     if (reason === 'disconnected') this.#exchange.finish('disconnected')
-    // The client does not wait for an answer any more, and is not to get one.
+    // A client that canceled must not receive an answer.
     if (reason === 'cancelled') this.#exchange.empty(202, 'cancelled')
     if (reason === 'timeout') {
       this.#finish()
       const seconds = this.#environment.calls.timeoutMs / 1000
-      const text = `TIMEOUT: The tool did not finish within ${seconds} s. What it was asked to do may still happen: check before you repeat it.`
+      const text = `TIMEOUT: The tool did not finish within ${seconds} s. The tool may still complete its work: check that before you repeat the call.`
       this.#exchange.succeed(this.#id, resultText({ text, isError: true }), 'tool_error')
     }
   }
@@ -239,7 +239,7 @@ export class ToolCall implements ToolContext, RunningCall {
     }
   }
 
-  /** Ends the call after a failure outside the tool's own work; never throws. */
+  /** Ends the call after a failure outside the tool. Never throws. */
   #crash(error: unknown): void {
     const exchange = this.#exchange
     this.#environment.failed(error, this.#exchange.request)
@@ -251,7 +251,7 @@ export class ToolCall implements ToolContext, RunningCall {
     } catch (second) {
       this.#environment.failed(second, exchange.request)
     }
-    // An answer that broke off cannot be finished.
+    // A partly written answer cannot be completed.
     if (!exchange.response.writableEnded) exchange.response.destroy()
   }
 
@@ -261,7 +261,10 @@ export class ToolCall implements ToolContext, RunningCall {
     this.#entry?.remove()
   }
 
-  /** Shutdown waits for the tool, not for the answer: it may still have messages to give back. */
+  /**
+   * Marks the work as done. Shutdown waits for the tool and not for the answer, because the tool may have messages to
+   * reject.
+   */
   #finish(): void {
     if (this.#finished) return
     this.#finished = true
@@ -270,7 +273,7 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 }
 
-/** The MCP tool result as JSON text (specification, "MCP tool result"; M10). */
+/** Returns the MCP tool result as JSON text (specification, "MCP tool result"). */
 export function resultText({ text, isError, structuredContent }: ToolOutcome): string {
   const json = typeof structuredContent === 'string' ? structuredContent : JSON.stringify(structuredContent)
   const structured = structuredContent === undefined ? '' : `,"structuredContent":${json}`

@@ -5,15 +5,17 @@ import type { StoredChannel, StoredType } from './store/stored-channel.ts'
 import type { ActivityOperation, ChannelActivity } from './writer/operations.ts'
 import type { GroupReply } from './writer/thread-messages.ts'
 
-/** A channel as the main thread knows it: for stored types a mirror of its row, kept current by every group commit. */
+/**
+ * A channel in the main thread's memory. For stored types it mirrors the channel's row; every group commit updates it.
+ */
 export interface LiveChannel {
   readonly type: ChannelType
   readonly name: string
-  /** The row's id; 0 for types that are not stored. */
+  /** The id of the row; 0 for types that are not stored. */
   id: number
   incoming: number
   incomingBytes: number
-  /** Deliveries are counted here; the writer stores them with the next group. */
+  /** Deliveries. Counted here; the writer stores the count with the next group. */
   outgoing: number
   outgoingBytes: number
   lastActivity: number
@@ -21,7 +23,7 @@ export interface LiveChannel {
   entries: number
   delayed: number
   bytes: number
-  /** Leased messages, those being settled included. */
+  /** Leased messages, including those that are being settled. */
   inFlight: number
   deadLettered: number
   expired: number
@@ -29,22 +31,22 @@ export interface LiveChannel {
   lastSequence: number
 }
 
-/** A broker's own channel of a type that is not stored goes when it was not used for this long. */
+/** The time after which an unused channel of the broker is removed, if its type is not stored, in ms. */
 const RESERVED_IDLE_MS = 5 * 60_000
 
-/** Every channel there is, of all five types; the one place that counts them. */
+/** All channels of all five types. The only place that counts them. */
 export class ChannelRegistry {
   readonly #byType: Record<ChannelType, Map<string, LiveChannel>>
   readonly #maxChannels: number
   readonly #now: () => number
   readonly #onAppear: (channel: LiveChannel) => void
-  /** Users' channels that an operation under way may create, with how many such operations there are. */
+  /** Users' channels that running operations may create, with the number of these operations. */
   readonly #expected = new Map<string, number>()
   readonly #changedActivity = new Set<LiveChannel>()
   #userChannels = 0
   readonly totals = { entries: 0, delayed: 0, inFlight: 0 }
 
-  /** `onAppear` is told of every channel that comes into being, to count the subscribers it may have already. */
+  /** @param onAppear Called for every new channel, to count the subscribers that it may have already */
   constructor(maxChannels: number, now: () => number, onAppear: (channel: LiveChannel) => void) {
     this.#maxChannels = maxChannels
     this.#now = now
@@ -58,7 +60,7 @@ export class ChannelRegistry {
     }
   }
 
-  /** Users' channels of all types: what the limit bounds, and operators are told. */
+  /** The number of users' channels of all types, which the limit applies to and operators see. */
   get userChannels(): number {
     return this.#userChannels
   }
@@ -67,12 +69,12 @@ export class ChannelRegistry {
     return this.#byType[type].get(name)
   }
 
-  /** In their order. */
+  /** Returns the names in order. */
   names(type: ChannelType): string[] {
     return [...this.#byType[type].keys()].sort()
   }
 
-  /** In the order of their names. */
+  /** Returns the channels ordered by name. */
   list(type: ChannelType): LiveChannel[] {
     return [...this.#byType[type].values()].sort((a, b) => (a.name < b.name ? -1 : 1))
   }
@@ -82,7 +84,7 @@ export class ChannelRegistry {
   }
 
   /**
-   * The channel, made when there is none; for types that are not stored.
+   * Returns a channel of a type that is not stored; creates it if necessary.
    * @throws BrokerError CHANNEL_LIMIT
    */
   ensure(type: 'events' | 'commands' | 'queries', name: string): LiveChannel {
@@ -93,11 +95,11 @@ export class ChannelRegistry {
   }
 
   /**
-   * Runs an operation that creates the channel when there is none, with a place for it set aside.
+   * Runs an operation that creates the channel if it does not exist, and reserves capacity for it.
    * @throws BrokerError CHANNEL_LIMIT
    */
   creating<T>(type: StoredType, name: string, operation: () => Promise<T>): Promise<T> {
-    // Nearly always; not worth a promise of its own.
+    // The most frequent case, without another promise.
     if (this.get(type, name)) return operation()
     return this.#creating(type, name, operation)
   }
@@ -152,7 +154,7 @@ export class ChannelRegistry {
     return channel
   }
 
-  /** Forgets a channel; false when there is none. */
+  /** Removes a channel; returns false if it does not exist. */
   remove(type: ChannelType, name: string): boolean {
     const channel = this.get(type, name)
     if (!channel) return false
@@ -167,11 +169,11 @@ export class ChannelRegistry {
     return true
   }
 
-  /** Takes over what a group changed. Returns the channels that went, or were made again under another id. */
+  /** Applies the changes of a group. Returns the channels that were removed, or created again with another id. */
   apply({ changed, removed }: Pick<GroupReply, 'changed' | 'removed'>): { type: StoredType; name: string }[] {
     const gone: { type: StoredType; name: string }[] = []
     for (const { type, name, id } of removed) {
-      // The main thread never knew a channel that the same group made and removed.
+      // The main thread does not know a channel that the same group created and removed.
       if (this.get(type, name)) gone.push({ type, name })
       if (this.get(type, name)?.id !== id) continue
       this.remove(type, name)
@@ -217,27 +219,27 @@ export class ChannelRegistry {
     channel.inFlight = inFlight
   }
 
-  /** A message came in to a channel that is not stored. */
+  /** Counts a message to a channel that is not stored. */
   received(channel: LiveChannel, bytes: number): void {
     channel.incoming++
     channel.incomingBytes += bytes
     channel.lastActivity = this.#now()
   }
 
-  /** Messages were handed to a receiver, reader or subscriber. */
+  /** Counts messages that were delivered to a receiver, reader or subscriber. */
   delivered(channel: LiveChannel, count: number, bytes: number): void {
     channel.outgoing += count
     channel.outgoingBytes += bytes
     this.touch(channel)
   }
 
-  /** Something happened here: traffic, or a subscriber who went. */
+  /** Records activity: traffic, or a subscriber that left. */
   touch(channel: LiveChannel, at = this.#now()): void {
     channel.lastActivity = Math.max(channel.lastActivity, at)
     if (channel.id > 0) this.#changedActivity.add(channel)
   }
 
-  /** What {@link delivered} and {@link touch} counted since the last time, to be stored. */
+  /** Returns the counts of {@link delivered} and {@link touch} since the last call, for the writer to store. */
   takeActivity(wanted: (channel: ChannelActivity) => boolean): ActivityOperation | undefined {
     if (this.#changedActivity.size === 0) return undefined
     const channels: ChannelActivity[] = []
@@ -255,7 +257,7 @@ export class ChannelRegistry {
     return this.#changedActivity.size > 0
   }
 
-  /** Removes the broker's own channels that nobody uses any more: streams leave one each. */
+  /** Removes unused channels of the broker: each stream leaves one. */
   forgetIdleReserved(): void {
     const before = this.#now() - RESERVED_IDLE_MS
     for (const type of ['events', 'commands', 'queries'] as const) {
@@ -291,6 +293,6 @@ function queueState(channel: LiveChannel): NonNullable<ChannelState['queue']> {
 
 function eventsStoreState(channel: LiveChannel): NonNullable<ChannelState['eventsStore']> {
   const { firstSequence, lastSequence, entries, bytes } = channel
-  // A log that retention emptied has no last entry; its sequences go on all the same.
+  // An events store emptied by retention has no last entry, but its sequences continue.
   return { firstSequence, lastSequence: entries === 0 ? 0 : lastSequence, entries, bytes }
 }

@@ -12,7 +12,7 @@ import type { EmbeddedEventsStore } from './events-store/embedded-events-store.t
 import type { Store } from './store/store.ts'
 import type { EmbeddedEvents } from './events.ts'
 
-/** Finding and managing channels on the embedded engine. */
+/** The channels of the embedded engine: search and management. */
 export class EmbeddedChannels implements ChannelEngine {
   readonly #store: Store
   readonly #registry: ChannelRegistry

@@ -16,13 +16,13 @@ import { EmbeddedEvents } from './events.ts'
 import type { ActivityOperation } from './writer/operations.ts'
 import type { GroupReply } from './writer/thread-messages.ts'
 
-/** Delivery counts are stored with the next write, and at the latest after this long. */
+/** The longest time until delivery counts are stored, in ms. They are also stored with each write. */
 const ACTIVITY_MS = 1_000
-/** Retention, tombstones, deduplication ids, rows of deleted channels. */
+/** The interval of the sweep for retention, tombstones, deduplication ids and rows of deleted channels, in ms. */
 const SWEEP_MS = 1_000
 const HOUSEKEEPING_MS = 10_000
 
-/** The engine, and what operators ask of this one beside the port. */
+/** The embedded engine: the port, and values for operators. */
 export interface EmbeddedEngine extends Engine, AsyncDisposable {
   readonly name: 'embedded'
   /** The folder of the store. */
@@ -30,14 +30,17 @@ export interface EmbeddedEngine extends Engine, AsyncDisposable {
 }
 
 /**
- * Opens the store in a folder, or makes one, and the engine on it.
+ * Opens an engine on the store in a folder; creates the store if necessary.
  * @throws EmbeddedEngineError STORE_LOCKED, STORE_DAMAGED, STORE_UNWRITABLE, STORE_VERSION, OPTION_INVALID
  */
 export function openEmbeddedEngine(options: EmbeddedEngineOptions): Promise<EmbeddedEngine> {
   return openEngine(options, undefined)
 }
 
-/** As {@link openEmbeddedEngine}; `faults` lets tests have commits fail (`WriterSettings.faults`), `retries` shortens what follows. */
+/**
+ * Opens an engine like {@link openEmbeddedEngine}. `faults` lets tests make commits fail (`WriterSettings.faults`), and
+ * `retries` shortens the waits after a failure.
+ */
 export async function openEngine(
   options: EmbeddedEngineOptions,
   faults: Int32Array | undefined,
@@ -114,7 +117,7 @@ class ComposedEngine implements EmbeddedEngine {
     }
   }
 
-  /** Subscribers that were there before the channel, or stayed when it was deleted. */
+  /** Counts the subscribers that existed before the channel, or stayed after its deletion. */
   #appeared(channel: LiveChannel): void {
     if (channel.type === 'queues') this.queues.appeared(channel.name)
     else if (channel.type === 'events') this.events.appeared(channel)
@@ -122,7 +125,7 @@ class ComposedEngine implements EmbeddedEngine {
     else this.requests.appeared(channel)
   }
 
-  /** Takes everything from disk again: what was under way when the store failed may or may not be there. */
+  /** Reads everything from disk again: operations that ran when the store failed may or may not be stored. */
   #reopened(): void {
     const stored = loadChannels(this.#store.reader)
     const there = new Set(stored.map(({ id }) => id))
@@ -139,7 +142,10 @@ class ComposedEngine implements EmbeddedEngine {
     this.eventsStore.reopened()
   }
 
-  /** Delivery counts of damaged channels are not stored: those of all the others would fail with them. */
+  /**
+   * Returns the delivery counts to store, without those of damaged channels: storing them would fail, and the others
+   * with them.
+   */
   #takeActivity(): ActivityOperation | undefined {
     const { damage } = this.#store
     return this.#registry.takeActivity(({ type, name }) => !damage.has(type, name))

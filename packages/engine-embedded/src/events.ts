@@ -23,19 +23,19 @@ interface Subscriber {
   readonly subscription: OpenSubscription
 }
 
-/** Who gets the events of one channel: everybody without a group, and one member of each group in turn. */
+/** The subscribers of one channel: all subscribers without a group, and one subscriber of each group in rotation. */
 interface EventRoute {
   readonly each: readonly Subscriber[]
   readonly groups: readonly { readonly members: readonly Subscriber[]; next: number }[]
 }
 
-/** Milliseconds in which departures of wildcard subscribers are gathered before they count as activity of their channels. */
+/** The time for which departures of wildcard subscribers are collected before they count as activity, in ms. */
 const DEPARTURES_MS = 250
 
-/** Routes remembered at once; the channels of streams come and go. */
+/** The maximum number of cached routes. Channels of streams exist only for a short time. */
 const MAX_ROUTES = 4_096
 
-/** Events on the embedded engine: handed from publisher to subscribers in memory. */
+/** The events of the embedded engine, passed from publisher to subscribers in memory. */
 export class EmbeddedEvents implements EventEngine {
   readonly #registry: ChannelRegistry
   readonly #now: () => number
@@ -43,12 +43,15 @@ export class EmbeddedEvents implements EventEngine {
   readonly #literal = new Map<string, Set<Subscriber>>()
   readonly #wildcard = new Set<Subscriber>()
   readonly #wildcardIndex = new PatternIndex<Subscriber>()
-  /** Patterns of wildcard subscribers that left; many leave at once, and one pass over the channels does for all. */
+  /**
+   * The patterns of wildcard subscribers that left. Many may leave together, and one pass over the channels serves all
+   * of them.
+   */
   readonly #departed = new Set<string>()
   #departedAt = 0
   #departures: NodeJS.Timeout | undefined
   readonly #routes = new Map<string, EventRoute>()
-  /** Events published by a listener wait here, so that every subscriber sees the same order. */
+  /** Events that a listener published. They wait here, so that all subscribers get events in the same order. */
   readonly #queue: { readonly channel: LiveChannel; readonly event: Message; readonly size: number }[] = []
   #dispatching = false
   #closed = false
@@ -83,7 +86,7 @@ export class EmbeddedEvents implements EventEngine {
     let deliveries = 0
     for (const subscriber of route.each) if (this.#deliver(subscriber, event)) deliveries++
     for (const group of route.groups) {
-      // A listener called just now may have closed members; the next one in turn has it then.
+      // The listener that was just called may have closed subscribers; then the next one gets the event.
       for (let tries = 0; tries < group.members.length; tries++) {
         const member = group.members[group.next++ % group.members.length]
         if (!member || !this.#deliver(member, event)) continue
@@ -166,7 +169,7 @@ export class EmbeddedEvents implements EventEngine {
     this.#registry.touch(channel)
   }
 
-  /** That a subscriber left is activity (C3). */
+  /** Records the departure of subscribers as activity. */
   #touchDeparted(): void {
     clearTimeout(this.#departures)
     this.#departures = undefined
@@ -179,13 +182,13 @@ export class EmbeddedEvents implements EventEngine {
     }
   }
 
-  /** Subscribers by wildcard that get the events of this channel, beside those who named it. */
+  /** Returns the number of wildcard subscribers that get the channel's events, without subscribers by name. */
   wildcardSubscribers(channel: string): number {
     this.#touchDeparted()
     return this.#wildcardIndex.count(channel)
   }
 
-  /** The channel was deleted: its subscribers stay, and make it again when the next event comes. */
+  /** Counts the subscribers of a deleted channel again: they remain, and the next event creates the channel. */
   appeared(channel: LiveChannel): void {
     channel.subscribers = this.#literal.get(channel.name)?.size ?? 0
   }

@@ -3,27 +3,41 @@ import type { ChannelType } from '@signalbox/broker-core/engine'
 import { EmbeddedEngineError } from './errors.ts'
 import { DEFAULT_MAX_CHANNELS } from './settings.ts'
 
-/** How {@link openEmbeddedEngine} opens a store. */
+/** The options of {@link openEmbeddedEngine}. */
 export interface EmbeddedEngineOptions {
-  /** The folder of the store; created when missing. One process at a time can open it. */
+  /** The folder of the store; created if missing. Only one process can open it at a time. */
   readonly path: string
-  /** The largest message (body, metadata and tags together), in bytes; 1 to 512 MiB. @default 67108864 */
+  /** The maximum message size (body, metadata and tags together), in bytes; 1 to 512 MiB. @default 67108864 */
   readonly maxMessageBytes?: number
-  /** The most channels of all types together; the broker's own are neither counted nor refused (C4). 0 is no limit. @default 10000 */
+  /**
+   * The maximum number of channels, all types together; 0 is unlimited. Channels of the broker neither count nor are
+   * refused. @default 10000
+   */
   readonly maxChannels?: number
-  /** The most messages one queue holds, delayed and leased ones included (C4). 0 is no limit. @default 0 */
+  /** The maximum number of messages in a queue, including delayed and leased ones; 0 is unlimited. @default 0 */
   readonly queueMaxMessages?: number
-  /** The most bytes of messages one queue holds (C4). 0 is no limit. @default 0 */
+  /** The maximum size of all messages in a queue, in bytes; 0 is unlimited. @default 0 */
   readonly queueMaxBytes?: number
-  /** Entries of events stores older than this go, in milliseconds; a channel's own setting wins. 0 keeps all. @default 0 */
+  /**
+   * The maximum age of entries in events stores, in ms; 0 keeps all. A channel's own setting overrides it. @default 0
+   */
   readonly eventsStoreMaxAgeMs?: number
-  /** The oldest entries of an events store go past this many bytes; a channel's own setting wins. 0 keeps all. @default 0 */
+  /**
+   * The maximum size of an events store, in bytes; beyond it the oldest entries are removed. 0 keeps all. A channel's
+   * own setting overrides it. @default 0
+   */
   readonly eventsStoreMaxBytes?: number
-  /** Told of every group commit: how many operations and message bytes shared it, and how long it took with its sync. */
+  /**
+   * Called after every group commit with its number of operations, its message bytes, and its duration including the
+   * sync.
+   */
   readonly onCommit?: (commit: CommitInfo) => void
-  /** Told when something is wrong or well again, for the log. Must not throw. */
+  /** Called when a problem starts or ends, for the log. Must not throw. @default problems are not reported */
   readonly onProblem?: (problem: EmbeddedEngineProblem) => void
-  /** The wall clock, milliseconds since the epoch. Leases do not use it: they end by a monotonic clock. @default Date.now */
+  /**
+   * Returns the wall-clock time, in ms since the epoch. Leases do not use it: they use a monotonic clock. @default
+   * Date.now
+   */
   readonly now?: () => number
 }
 
@@ -35,17 +49,18 @@ export interface CommitInfo {
 
 export interface EmbeddedEngineProblem {
   /**
-   * `full`: writes fail for lack of space · `failed`: the store is being reopened, or stays closed · `healed`: either is
-   * over · `damaged`: something cannot be read, told once for each place · `listener`: a subscriber's listener threw.
+   * `full`: writes fail because the disk is full. `failed`: the store is being reopened, or stays closed. `healed`:
+   * either problem is over. `damaged`: something cannot be read; reported once for each place. `listener`: a
+   * subscriber's listener threw.
    */
   readonly kind: 'full' | 'failed' | 'healed' | 'damaged' | 'listener'
   readonly message: string
-  /** With `damaged`: the channels that it concerns, as far as they are known. */
+  /** With `damaged`: the affected channels, if known. */
   readonly channels?: readonly { readonly type: ChannelType; readonly name: string }[]
   readonly error?: unknown
 }
 
-/** The options with every default filled in. */
+/** The options with all defaults. */
 export interface Settings {
   readonly path: string
   readonly maxMessageBytes: number
@@ -61,15 +76,15 @@ export interface Settings {
 
 const MAX_MESSAGE_BYTES = 512 * 1024 * 1024
 
-/** @throws EmbeddedEngineError OPTION_INVALID */
+/** Validates the options and adds the defaults. @throws EmbeddedEngineError OPTION_INVALID */
 export function settingsOf(options: EmbeddedEngineOptions): Settings {
   if (typeof options.path !== 'string' || options.path.trim() === '') {
-    throw new EmbeddedEngineError('OPTION_INVALID', 'invalid option path: it must name a folder')
+    throw new EmbeddedEngineError('OPTION_INVALID', 'invalid option path: it must be the path of a folder')
   }
   return {
     path: options.path,
     maxMessageBytes: whole('maxMessageBytes', options.maxMessageBytes, 64 * 1024 * 1024, 1, MAX_MESSAGE_BYTES),
-    // The limit is always a number on the port; what cannot be reached is no limit.
+    // The port's limit is always a number; an unreachable one means unlimited.
     maxChannels: whole('maxChannels', options.maxChannels, DEFAULT_MAX_CHANNELS) || Number.MAX_SAFE_INTEGER,
     queueMaxMessages: whole('queueMaxMessages', options.queueMaxMessages, 0),
     queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),

@@ -28,24 +28,24 @@ interface Group {
 
 /** A request that waits for its answer. */
 interface Pending {
-  /** Undefined once it was delivered: a body is not kept for as long as its subscriber takes. */
+  /** The request; undefined after its delivery, so that its body is not in memory while the subscriber works. */
   message: RequestMessage | undefined
   readonly size: number
-  /** It was answered, or given up. */
+  /** `true` after it was answered, withdrawn or timed out. */
   over: boolean
   answer(reply: Reply): void
   fail(error: unknown): void
 }
 
-/** The responders and the pending requests of one channel of commands or queries. */
+/** The responders and the waiting requests of one channel of commands or queries. */
 interface RequestChannel {
-  /** Subscribers without a group are the group of the empty name. */
+  /** The groups by name; subscribers without a group form the group with the empty name. */
   readonly groups: Map<string, Group>
   readonly pending: OrderedSet<Pending>
 }
 
-/** What handlers are told by their signal. One for all: making one takes a stack trace, for a reason that says nothing. */
-const OVER = new DOMException('the request is over', 'AbortError')
+/** The reason of every aborted handler signal. One shared object, because each new one would capture a stack trace. */
+const OVER = new DOMException('the request has ended', 'AbortError')
 
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
@@ -57,7 +57,7 @@ const FAILED: Reply = Object.freeze({
   tags: Object.freeze({}),
 })
 
-/** Commands and queries on the embedded engine: handed over in memory, the first answer wins. */
+/** The commands and queries of the embedded engine, passed in memory; the first answer is returned. */
 export class EmbeddedRequests implements RequestEngine {
   readonly #registry: ChannelRegistry
   readonly #now: () => number
@@ -80,14 +80,14 @@ export class EmbeddedRequests implements RequestEngine {
     callerGone?.throwIfAborted()
     if (this.#closed) throw unavailable('it is closed')
     if (onlyIfSubscribed && !this.#requestChannels[type].get(name)?.groups.size) {
-      throw new BrokerError('NO_SUBSCRIBER', `nobody is subscribed to ${JSON.stringify(name)}`, { timeoutMs })
+      throw new BrokerError('NO_SUBSCRIBER', `${JSON.stringify(name)} has no subscriber`, { timeoutMs })
     }
     const channel = this.#registry.ensure(type, name)
     const size = messageSize(message)
     this.#registry.received(channel, size)
     const requestChannel = this.#requestChannel(type, name)
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
-    // Most handlers never ask for it, and it costs as much as all the rest.
+    // Created only when a handler asks for it: most do not, and it costs as much as the rest of the request.
     let handlers: AbortController | undefined
     const { id, clientId, body, metadata, tags } = message
     const timestamp = this.#now()
@@ -128,7 +128,7 @@ export class EmbeddedRequests implements RequestEngine {
       },
     }
     const onAbort = (): void => pending.fail(signal?.reason)
-    // Not unref'd: somebody awaits it, and it is bounded.
+    // Not unref'd: a caller awaits it, and its time is bounded.
     const timer = setTimeout(
       () => pending.fail(timedOut(pending, name, timeoutMs)),
       Math.min(timeoutMs, MAX_TIMEOUT_MS),
@@ -143,7 +143,7 @@ export class EmbeddedRequests implements RequestEngine {
     return promise
   }
 
-  /** Hands a request that nobody has taken to one member of each of these groups. */
+  /** Delivers an undelivered request to one subscriber of each of these groups. */
   #deliver(channel: LiveChannel, groups: Iterable<Group>, pending: Pending): void {
     const { message } = pending
     if (!message) return
@@ -159,10 +159,10 @@ export class EmbeddedRequests implements RequestEngine {
     }
   }
 
-  /** Calls a handler; holds on to nothing while it works. */
+  /** Calls a handler, and keeps no reference to the request while the handler works. */
   #handle(handler: RequestHandler, message: RequestMessage): Promise<Reply> {
     const failed = (error: unknown): Reply => {
-      // What the handler threw may say more than the requester should know.
+      // The handler's error may contain information that the requester must not see.
       this.#onProblem({ kind: 'listener', message: 'the handler of a command or query threw', error })
       return FAILED
     }
@@ -196,7 +196,7 @@ export class EmbeddedRequests implements RequestEngine {
     return subscription
   }
 
-  /** Requests that this subscriber is answering go on; it gets no new ones. */
+  /** Removes a subscriber. It finishes the requests that it is answering, and gets no new ones. */
   #leave(
     type: RequestType,
     name: string,
@@ -229,7 +229,7 @@ export class EmbeddedRequests implements RequestEngine {
     if (this.#requestChannels[type].get(name) === requestChannel) this.#requestChannels[type].delete(name)
   }
 
-  /** The channel was made again after it was deleted: its subscribers are still there. */
+  /** Counts the subscribers of a channel that was deleted and created again. */
   appeared(channel: LiveChannel): void {
     if (channel.type !== 'commands' && channel.type !== 'queries') return
     const requestChannel = this.#requestChannels[channel.type].get(channel.name)
@@ -263,7 +263,7 @@ function timedOut({ message }: Pending, channel: string, timeoutMs: number): Bro
           timeoutMs,
         },
       )
-    : new BrokerError('NO_SUBSCRIBER', `nobody was subscribed to ${JSON.stringify(channel)} for ${timeoutMs} ms`, {
+    : new BrokerError('NO_SUBSCRIBER', `${JSON.stringify(channel)} had no subscriber for ${timeoutMs} ms`, {
         timeoutMs,
       })
 }

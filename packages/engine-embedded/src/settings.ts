@@ -3,8 +3,8 @@ export const STORE_PATH_SETTING = {
   default: './data',
   minLength: 1,
   allowed: 'a path',
-  description: "The embedded engine's folder, created when missing. One process at a time.",
+  description: "The folder of the embedded engine's store, created if missing. Only one process can open it at a time.",
 } as const
 
-/** The most channels of a store where nobody sets a limit (C4). */
+/** The default maximum number of channels in a store. */
 export const DEFAULT_MAX_CHANNELS = 10_000

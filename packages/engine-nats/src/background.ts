@@ -4,8 +4,8 @@ import { messageOf } from '@signalbox/broker-core/internal'
 import type { NatsEngineProblem } from './options.ts'
 
 /**
- * Owns work that nobody waits for: a failure is reported, and never an unhandled rejection. That the servers cannot be
- * reached is reported by the connection.
+ * Runs work that no caller waits for. Reports a failure as a problem, so no rejection stays unhandled.
+ * Ignores ENGINE_UNAVAILABLE, because the connection reports it.
  */
 export function runInBackground(
   onProblem: (problem: NatsEngineProblem) => void,
@@ -17,5 +17,5 @@ export function runInBackground(
 
 export function reportFailure(onProblem: (problem: NatsEngineProblem) => void, what: string, error: unknown): void {
   if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) return
-  onProblem({ kind: 'failed', message: `${what}: ${messageOf(error)}`, error })
+  onProblem({ kind: 'failed', message: `${what} failed: ${messageOf(error)}`, error })
 }

@@ -12,7 +12,8 @@ import { withoutPassword } from './options.ts'
 const RETRY_MS = 1_000
 
 /**
- * A first connection. Waits for the servers as long as the settings allow, and tells so once.
+ * Opens the first connection. Waits for the servers as long as the settings allow, and reports the wait
+ * once.
  * @throws NatsEngineError OPTION_INVALID, SERVERS_UNREACHABLE, SERVERS_REFUSED
  */
 export async function connectToServers(settings: Settings): Promise<NatsConnection> {
@@ -22,7 +23,7 @@ export async function connectToServers(settings: Settings): Promise<NatsConnecti
     settings.signal?.throwIfAborted()
     try {
       const connection = await connect(options)
-      if (waiting) settings.onProblem({ kind: 'healed', message: `NATS is there: ${shown}` })
+      if (waiting) settings.onProblem({ kind: 'healed', message: `connected to NATS at ${shown}` })
       return connection
     } catch (error) {
       if (isRefusal(error)) {
@@ -34,11 +35,15 @@ export async function connectToServers(settings: Settings): Promise<NatsConnecti
         throw new NatsEngineError('SERVERS_UNREACHABLE', `NATS cannot be reached at ${shown}`, { cause: error })
       }
       if (!waiting) {
-        settings.onProblem({ kind: 'disconnected', message: `NATS cannot be reached at ${shown}; waiting`, error })
+        settings.onProblem({
+          kind: 'disconnected',
+          message: `NATS cannot be reached at ${shown}; waiting for it`,
+          error,
+        })
       }
       waiting = true
     }
-    // An abort ends the wait; what it was for is said at the top.
+    // An abort ends the wait; the check at the top of the loop throws its reason.
     await pause(RETRY_MS, undefined, { ...(settings.signal && { signal: settings.signal }) }).catch(() => {})
   }
 }
@@ -60,9 +65,10 @@ async function connectionOptions(settings: Settings): Promise<NodeConnectionOpti
     timeout: settings.requestTimeoutMs,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
-    // Credentials may be in rotation: a refusal while reconnecting does not end the engine.
+    // Credentials may be in rotation: a refusal during a reconnection does not end the engine.
     ignoreAuthErrorAbort: true,
-    // A frozen server is given up after two unanswered pings, so after 4 to 6 s: about as long as a call waits for an answer.
+    // A frozen server is given up after two unanswered pings, that is after 4 to 6 s: about as long as a call
+    // waits for an answer.
     pingInterval: 2_000,
     maxPingOut: 2,
     noAsyncTraces: true,
@@ -73,8 +79,8 @@ async function connectionOptions(settings: Settings): Promise<NodeConnectionOpti
 }
 
 /**
- * The client names no host to Node where a server is addressed by its IP, and Node then looks for `localhost` in the
- * certificate: it must hold one of the addresses that were given.
+ * Checks the server's certificate. For a server that is addressed by its IP, the client passes no host, and
+ * Node looks for `localhost` in the certificate: it must then contain one of the given addresses.
  */
 function identityCheck(servers: readonly string[]): typeof checkServerIdentity {
   const addresses = servers

@@ -10,8 +10,8 @@ import type { Settings } from './options.ts'
 import { ReportOnce } from './report-once.ts'
 
 /**
- * The one connection of a node. While it is lost, calls wait for it a bounded time and then fail; everything that
- * waits on the servers is told when it is back.
+ * The connection of a node to NATS. While it is lost, calls wait for it for a limited time and then fail.
+ * Listeners are notified when it is back.
  */
 export class Connection {
   readonly nc: NatsConnection
@@ -52,7 +52,7 @@ export class Connection {
     return this.nc.info?.max_payload ?? 1024 * 1024
   }
 
-  /** Of the server that this node is connected to. */
+  /** The version of the server that this node is connected to. */
   get serverVersion(): string {
     return this.nc.info?.version ?? ''
   }
@@ -61,7 +61,7 @@ export class Connection {
     for await (const status of this.nc.status()) {
       if (status.type === 'disconnect') this.#lost()
       if (status.type === 'reconnect') this.#found()
-      // Errors that belong to no call, such as missing permissions.
+      // Errors without a call, such as missing permissions.
       if (status.type === 'error') this.#refused.report(status.error.message, `NATS: ${status.error.message}`)
     }
   }
@@ -69,14 +69,14 @@ export class Connection {
   #lost(): void {
     if (this.#back || this.#closed) return
     this.#back = Promise.withResolvers()
-    this.#settings.onProblem({ kind: 'disconnected', message: 'the connection to NATS is lost; trying again' })
+    this.#settings.onProblem({ kind: 'disconnected', message: 'the connection to NATS is lost; reconnecting' })
   }
 
   #found(): void {
     this.#back?.resolve()
     this.#back = undefined
     this.#settings.onProblem({ kind: 'healed', message: 'the connection to NATS is back' })
-    for (const listener of this.#onReconnect) this.#owned('after a reconnection', listener)
+    for (const listener of this.#onReconnect) this.#owned('a task after a reconnection', listener)
   }
 
   onReconnect(listener: () => void): () => void {
@@ -85,8 +85,8 @@ export class Connection {
   }
 
   /**
-   * Hears what comes under a subject. An error of the handler, thrown or rejected, is reported; thrown into the client it
-   * would end its reading from the socket, with a line on the console.
+   * Subscribes to a subject. Reports errors of the handler, thrown or rejected: an error thrown into the
+   * client would end its reading from the socket, and print to the console.
    */
   listen(
     subject: string,
@@ -96,7 +96,7 @@ export class Connection {
     return this.nc.subscribe(subject, {
       ...options,
       callback: (error, message) => {
-        // What the servers refuse comes as a status too.
+        // A refusal of the servers arrives as a status too.
         if (!error) this.#owned('handling a message', () => handler(message))
       },
     })
@@ -112,7 +112,10 @@ export class Connection {
     }
   }
 
-  /** Resolves when there is a connection. @throws BrokerError ENGINE_UNAVAILABLE after a bounded wait */
+  /**
+   * Resolves when there is a connection.
+   * @throws BrokerError ENGINE_UNAVAILABLE after `patienceMs`
+   */
   async ready(): Promise<void> {
     if (this.#closed) throw unavailable('it is closed')
     if (!this.#back) return
@@ -124,7 +127,12 @@ export class Connection {
     if (isLate) throw unavailable('the connection to NATS is lost')
   }
 
-  /** @throws BrokerError ENGINE_UNAVAILABLE; of JetStream's own refusals `translate` may make something else */
+  /**
+   * Runs a request to the servers when there is a connection.
+   * @param translate Returns the error to throw for an error of JetStream; undefined means
+   * ENGINE_UNAVAILABLE.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
   async call<T>(work: () => Promise<T>, translate: (error: unknown) => unknown = () => undefined): Promise<T> {
     await this.ready()
     try {

@@ -44,7 +44,7 @@ const CAPABILITIES = {
 } as const
 
 const IDLE_MS = 60_000
-/** Between tries to open, in milliseconds. */
+/** The pause between tries to open, in milliseconds. */
 const RETRY_MS = 1_000
 
 /** The cluster engine: any number of nodes over one NATS JetStream cluster. */
@@ -65,7 +65,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
   constructor(parts: Parts, queues: NatsQueues, housekeeping: Housekeeping) {
     const { settings, connection, liveChannels, features } = parts
     this.#parts = parts
-    // As it is at the start: what servers offer later is used, and not declared any more.
+    // The state at the start: features that upgraded servers offer later are used, but not declared.
     this.capabilities = Object.freeze({ ...CAPABILITIES, expiryWithoutNode: features.messageTtl })
     this.limits = {
       maxMessageBytes: Math.min(settings.maxMessageBytes, connection.maxPayload - MESSAGE_ENVELOPE_BYTES),
@@ -104,7 +104,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
       }
     }
     const ok = checks.every((check) => check.ok)
-    // To restart a node does not set its clock.
+    // The clock does not affect `ok`, because a restart of the node does not correct it.
     if (connected) checks.push(await clock.check())
     return { ok, checks }
   }
@@ -137,7 +137,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
       await this.eventsStore.close()
       if (connection.connected) await counters.stop()
     } catch (error) {
-      settings.onProblem({ kind: 'failed', message: `closing: ${messageOf(error)}`, error })
+      settings.onProblem({ kind: 'failed', message: `closing the engine failed: ${messageOf(error)}`, error })
     }
     peers.stop()
     storedChannels.stop()
@@ -148,7 +148,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
 }
 
 /**
- * Connects a node. Resolves when it knows every channel and can serve.
+ * Connects a node to the cluster. Resolves when it knows every channel and can serve.
  * @throws NatsEngineError OPTION_INVALID, SERVERS_UNREACHABLE, SERVERS_REFUSED, JETSTREAM_MISSING
  */
 export async function openNatsEngine(options: NatsEngineOptions): Promise<NatsEngine> {
@@ -157,11 +157,11 @@ export async function openNatsEngine(options: NatsEngineOptions): Promise<NatsEn
     settings.signal?.throwIfAborted()
     try {
       const engine = await connectAndOpen(settings)
-      if (waiting) settings.onProblem({ kind: 'healed', message: 'JetStream is there' })
+      if (waiting) settings.onProblem({ kind: 'healed', message: 'JetStream is available' })
       return engine
     } catch (error) {
       if (error instanceof NatsEngineError || settings.signal?.aborted === true) throw error
-      const message = `NATS is there, but JetStream is not (${reasonOf(error)}); start nats-server with -js, allow JetStream to this account, and start as many servers as there are replicas`
+      const message = `connected to NATS, but JetStream is not available (${reasonOf(error)}); start nats-server with -js, enable JetStream for this account, and start as many servers as there are replicas`
       // A cluster that is just starting has no leader yet.
       if (!settings.waitForServers || !mayPass(error)) {
         throw new NatsEngineError('JETSTREAM_MISSING', message, { cause: error })
@@ -169,17 +169,17 @@ export async function openNatsEngine(options: NatsEngineOptions): Promise<NatsEn
       if (!waiting) settings.onProblem({ kind: 'disconnected', message: `${message}; waiting`, error })
       waiting = true
     }
-    // An abort ends the wait; what it was for is said at the top.
+    // An abort ends the wait; the check at the top of the loop throws its reason.
     await pause(RETRY_MS, undefined, { ...(settings.signal && { signal: settings.signal }) }).catch(() => {})
   }
 }
 
-/** What JetStream itself said, rather than that it is not available. */
+/** Returns the message of JetStream instead of the message of ENGINE_UNAVAILABLE. */
 function reasonOf(error: unknown): string {
   return isBrokerError(error) ? messageOf(error.cause ?? error) : messageOf(error)
 }
 
-/** Whether it may be otherwise in a moment, and not only after somebody changes a configuration. */
+/** Returns true when the failure may end without a change of the configuration. */
 function mayPass(error: unknown): boolean {
   const cause = isBrokerError(error) ? error.cause : error
   if (!(cause instanceof JetStreamApiError) || cause.code === API.NO_SUITABLE_PEERS) return true
@@ -258,13 +258,13 @@ function warnings({ replicas, maxMessageBytes, onProblem }: Settings, { maxPaylo
     onProblem({
       kind: 'warning',
       message:
-        'messages are stored by one NATS server only, which a crash of its machine may cost the last of; set 3 replicas to keep them',
+        'messages are stored by one NATS server only; a crash of its machine may lose the latest ones. Set NATS_REPLICAS to 3',
     })
   }
   if (maxPayload - MESSAGE_ENVELOPE_BYTES < maxMessageBytes) {
     onProblem({
       kind: 'warning',
-      message: `NATS takes messages of ${maxPayload} bytes; raise max_payload in its configuration to take ${maxMessageBytes}`,
+      message: `NATS accepts messages of at most ${maxPayload} bytes; raise max_payload in its configuration to accept ${maxMessageBytes}`,
     })
   }
 }

@@ -1,26 +1,30 @@
 import type { Tags } from '@signalbox/broker-core/engine'
 import { Buffer } from 'node:buffer'
 
-/** What travels beside a body. Absent is empty, 0 or false. */
+/** A message as it is transferred and stored. An absent value is empty, 0 or false. */
 export interface MessageEnvelope {
   readonly id: string
   readonly clientId: string
   readonly channel: string
   readonly metadata: string
   readonly tags: Tags
-  /** Numbers and short texts that one kind of message has. */
+  /** Numbers and short texts that only some kinds of messages have. */
   readonly fields: Readonly<Record<string, string | number>>
   readonly body: Uint8Array
 }
 
-/** Beyond body, metadata and tags, what an envelope takes at most with some dozen tags; 6 bytes more for each tag. */
+/**
+ * The maximum size of an envelope with some dozen tags, without body, metadata and tags, in bytes; 6 bytes
+ * more for each further tag.
+ */
 export const MESSAGE_ENVELOPE_BYTES = 4_096
 
 const VERSION = 1
 
 /**
- * One byte of version, the length of the head, the head, the body. Texts stand in the head with their lengths, not
- * escaped: a message takes hardly more than its bytes, whatever characters it holds.
+ * Encodes one byte of version, the length of the head, the head, and the body. The head contains texts with
+ * their lengths, without escaping, so a message takes hardly more than its bytes, whichever characters it
+ * has.
  */
 export function encodeEnvelope({ id, clientId, channel, metadata, tags, fields, body }: MessageEnvelope): Uint8Array {
   const texts = [id, clientId, channel, metadata, JSON.stringify(fields)]
@@ -43,7 +47,7 @@ export function encodeEnvelope({ id, clientId, channel, metadata, tags, fields, 
   return bytes
 }
 
-/** Undefined for what no node of this broker has sent. */
+/** Decodes a message. Returns undefined for data that no node of this broker sent. */
 export function decodeEnvelope(data: Uint8Array): MessageEnvelope | undefined {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
   if (bytes.length < 5 || bytes[0] !== VERSION) return undefined
@@ -65,7 +69,7 @@ export function decodeEnvelope(data: Uint8Array): MessageEnvelope | undefined {
   if (!fields) return undefined
   const tags: Record<string, string> = {}
   for (let i = 0; i + 1 < pairs.length; i += 2) {
-    // Not by assignment: `__proto__` is a tag like any other.
+    // Not by assignment: `__proto__` is a valid tag.
     Object.defineProperty(tags, pairs[i] ?? '', {
       value: pairs[i + 1] ?? '',
       enumerable: true,
@@ -73,7 +77,7 @@ export function decodeEnvelope(data: Uint8Array): MessageEnvelope | undefined {
       writable: true,
     })
   }
-  // A copy: the rest of the buffer that a message came in is not kept for it.
+  // A copy, so that the rest of the received buffer is not kept.
   return { id, clientId, channel, metadata, tags, fields, body: new Uint8Array(bytes.subarray(end)) }
 }
 

@@ -3,23 +3,26 @@ import { JetStreamApiError } from '@nats-io/jetstream'
 import { errors } from '@nats-io/transport-node'
 
 /**
- * Why a connection cannot be opened, in one table. Once it is open, calls fail with Broker errors only
- * (`ENGINE_UNAVAILABLE` and the ones the Engine port names).
+ * The errors of {@link openNatsEngine}. After it has resolved, calls fail only with Broker errors:
+ * `ENGINE_UNAVAILABLE`, and those that the Engine port names.
  */
 export const NATS_ENGINE_ERRORS = {
   /** An option is out of its range, or a file that it names cannot be read. */
   OPTION_INVALID: 'an option of the engine is not valid',
-  /** None of the servers could be reached, and the engine was told not to wait. */
+  /** None of the servers could be reached, and `waitForServers` is false. */
   SERVERS_UNREACHABLE: 'no NATS server can be reached',
   /** A server refused the credentials, or its certificate is not trusted. */
   SERVERS_REFUSED: 'the NATS server refused the connection',
-  /** The servers answer, but JetStream is off for this account or cannot hold the replicas asked for. */
+  /**
+   * The servers answer, but JetStream is off for this account or cannot store the requested number of
+   * replicas.
+   */
   JETSTREAM_MISSING: 'JetStream is not available',
 } as const
 
 export type NatsEngineErrorCode = keyof typeof NATS_ENGINE_ERRORS
 
-/** `openNatsEngine` rejects with this. */
+/** `openNatsEngine` rejects with this error. */
 export class NatsEngineError extends Error {
   override readonly name = 'NatsEngineError'
   readonly code: NatsEngineErrorCode
@@ -30,16 +33,19 @@ export class NatsEngineError extends Error {
   }
 }
 
-/** A Broker error as it is; whatever NATS said otherwise is told as not available, without its words on subjects and streams. */
+/**
+ * Returns a Broker error unchanged. Converts any other error to ENGINE_UNAVAILABLE, without NATS's own text,
+ * which names subjects and streams.
+ */
 export function asBrokerError(error: unknown): BrokerError {
   if (error instanceof BrokerError) return error
   if (error instanceof JetStreamApiError) return unavailable(`JetStream refused (${error.code})`, { cause: error })
   return unavailable('the NATS servers do not answer', { cause: error })
 }
 
-/** JetStream API errors that mean something to the engine. */
+/** JetStream API errors that the engine handles. */
 export const API = {
-  /** Fewer servers are there than a stream is to have replicas. */
+  /** There are fewer servers than the replicas of a stream. */
   NO_SUITABLE_PEERS: 10005,
   MESSAGE_NOT_FOUND: 10037,
   CONSUMER_NOT_FOUND: 10014,
@@ -48,15 +54,17 @@ export const API = {
   SUBJECTS_OVERLAP: 10065,
   /** A limit of the stream is reached. */
   STREAM_STORE_FAILED: 10077,
-  /** A message to delete is not there. */
+  /** A message to delete does not exist. */
   DELETE_FAILED: 10057,
   WRONG_LAST_SEQUENCE: 10071,
-  /** As {@link API.WRONG_LAST_SEQUENCE}, of newer servers that have not agreed on the last one yet. */
+  /**
+   * Like {@link API.WRONG_LAST_SEQUENCE}, from newer servers that have not agreed on the last sequence yet.
+   */
   WRONG_LAST_SEQUENCE_YET: 10164,
-  /** Of newer servers: a message with this id is just being stored, or will not be. */
+  /** From newer servers: a message with this id is being stored; it may still fail. */
   DUPLICATE_IN_PROCESS: 10158,
   NOT_ENABLED_FOR_ACCOUNT: 10039,
-  /** The stream takes no message with a time to live. */
+  /** The stream accepts no messages with a time to live. */
   TTL_DISABLED: 10166,
 } as const
 
@@ -64,12 +72,12 @@ export function isApiError(error: unknown, ...codes: readonly number[]): error i
   return error instanceof JetStreamApiError && codes.includes(error.code)
 }
 
-/** Whether somebody else wrote first what was to be written after a certain message. */
+/** Returns true when another write came before a conditional one. */
 export function isWrongSequence(error: unknown): boolean {
   return isApiError(error, API.WRONG_LAST_SEQUENCE, API.WRONG_LAST_SEQUENCE_YET)
 }
 
-/** Whether a Broker error stands for a request that nobody was there to answer. */
+/** Returns true for a Broker error whose request had no responder. */
 export function isNoResponders(error: unknown): boolean {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     if (cause instanceof errors.NoRespondersError) return true

@@ -21,16 +21,19 @@ import { hash } from './subjects.ts'
 
 type Listener = (event: Message) => void
 
-/** One interest at the servers, shared by everybody here who wants the same without a group. */
+/** One subscription at the servers, shared by all local subscriptions without a group to the same pattern. */
 interface Shared {
   readonly interest: Interest
   readonly listeners: Set<Listener>
 }
 
-/** Bytes published before the servers are asked whether they have come. */
+/** The number of published bytes after which the node waits for the servers to receive them. */
 const FLUSH_BYTES = 1024 * 1024
 
-/** Events on NATS: core subjects, one token for each of the channel's, so that wildcards are the servers' work. */
+/**
+ * Events on NATS: core subjects with one token for each token of the channel, so the servers resolve
+ * wildcards.
+ */
 export class NatsEvents implements EventEngine {
   readonly #parts: Parts
   readonly #shared = new Map<string, Shared>()
@@ -47,7 +50,7 @@ export class NatsEvents implements EventEngine {
   async publish(name: string, message: OutgoingMessage): Promise<void> {
     const { connection, liveChannels, counterTable, subjects, publisher } = this.#parts
     if (this.#closed) throw unavailable('it is closed')
-    // Not awaited when there is nothing to wait for: events keep the order in which they were published.
+    // Awaited only if necessary, so that events keep the order in which they were published.
     if (!connection.connected) await connection.ready()
     const { id, clientId, body, metadata, tags } = message
     const payload = encodeEnvelope({
@@ -65,7 +68,7 @@ export class NatsEvents implements EventEngine {
     counterTable.received(liveKey('events', name), 1, messageSize(message))
     this.#unflushed += payload.byteLength
     if (this.#unflushed < FLUSH_BYTES) return
-    // Who publishes faster than the servers take it waits here.
+    // A publisher that is faster than the servers waits here.
     this.#unflushed = 0
     await this.#flush()
   }
@@ -94,7 +97,7 @@ export class NatsEvents implements EventEngine {
     this.#subscriptions.set(subscription, pattern)
     if (named) counterTable.subscribers(liveKey('events', pattern), 1)
     else this.#wildcards.add(pattern, subscription)
-    // Whoever publishes after this, on whichever node, reaches it.
+    // Afterwards an event that is published on any node reaches the subscription.
     await connection.call(() => connection.nc.flush())
     return subscription
   }
@@ -149,13 +152,13 @@ export class NatsEvents implements EventEngine {
     )
   }
 
-  /** Subscribers on this node by name or by wildcard; used to tell whether a channel is in use. */
+  /** Returns true when a subscription on this node names the channel. */
   isUsed(name: string): boolean {
     for (const pattern of this.#subscriptions.values()) if (pattern === name) return true
     return false
   }
 
-  /** Subscribers by wildcard, on this node, that get the events of the channel. */
+  /** Returns the number of wildcard subscriptions on this node that match the channel. */
   wildcardSubscribers(channel: string): number {
     return this.#wildcards.count(channel)
   }

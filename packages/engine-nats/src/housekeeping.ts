@@ -6,18 +6,18 @@ import type { StoredChannels } from './channels/stored-channels.ts'
 import type { NatsEngineProblem } from './options.ts'
 import type { Streams } from './streams.ts'
 
-/** A stream without a channel may be one that is just being made, for this long, in milliseconds. */
+/** The time for which a stream without a channel may be one that is being created, in milliseconds. */
 const STRAY_MS = 60_000
 
 /**
- * Brings streams up to date with the settings when a node starts, and removes those that no channel points to: what a
- * node left that died while it made or deleted one.
+ * Adjusts streams to the settings when a node starts, and removes streams without a channel: a node left
+ * them that died while it created or deleted one.
  */
 export class Housekeeping {
   readonly #streams: Streams
   readonly #channels: StoredChannels
   readonly #onProblem: (problem: NatsEngineProblem) => void
-  /** When this node first saw each stream without a channel. */
+  /** The time when this node first saw each stream without a channel. */
   #strays = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
 
@@ -27,7 +27,7 @@ export class Housekeeping {
     this.#onProblem = onProblem
   }
 
-  /** Looks now, and once more when strays were among them. */
+  /** Checks now, and once more later if there were streams without a channel. */
   start(): void {
     this.stop()
     this.#lookInBackground(() => {
@@ -40,13 +40,13 @@ export class Housekeeping {
     this.look(Date.now())
       .then(then)
       .catch((error: unknown) => {
-        this.#onProblem({ kind: 'failed', message: `tidying the streams: ${messageOf(error)}`, error })
+        this.#onProblem({ kind: 'failed', message: `checking the streams failed: ${messageOf(error)}`, error })
       })
   }
 
   /**
-   * A stream goes that was seen without a channel for a minute. Its age says nothing: servers list a stream that they
-   * are just making as one of the year 1.
+   * Removes the streams that have had no channel for a minute. A stream's age is not used, because servers
+   * list a stream that is being created with a date in the year 1.
    */
   async look(now: number): Promise<void> {
     const strays = new Map<string, number>()
@@ -63,12 +63,12 @@ export class Housekeeping {
     this.#strays = strays
   }
 
-  /** Asks the bucket itself: what this node does not know may be there all the same. */
+  /** Asks the bucket itself, which may know a channel that this node does not know. */
   async #isLeft({ config }: StreamInfo): Promise<boolean> {
     const owner = ownerIn(config.description ?? '')
     if (owner === undefined) return false
     const channel = await this.#channels.read(owner.type, owner.name)
-    // An entry that was garbled may have pointed to it.
+    // An unreadable entry may have named this stream.
     return channel !== 'unreadable' && channel?.stream !== config.name
   }
 

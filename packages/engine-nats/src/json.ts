@@ -1,7 +1,7 @@
 import type { Static, TSchema } from 'typebox'
 import { Check } from 'typebox/schema'
 
-/** A text of another node, or of the servers, as what the schema says; undefined when it is something else. */
+/** Parses a text from another node or from the servers. Returns undefined unless it matches the schema. */
 export function jsonOf<T extends TSchema>(schema: T, text: string): Static<T> | undefined {
   const value = parsed(text)
   return Check(schema, value) ? value : undefined

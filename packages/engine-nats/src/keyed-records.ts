@@ -12,16 +12,20 @@ import { DEDUPLICATION_MS } from './streams.ts'
 
 export interface KeyedRecord {
   readonly text: string
-  /** The sequence of this version, for a write that expects it. */
+  /** The sequence of this version, for a conditional write. */
   readonly revision: number
-  /** When it was stored, by the servers' clock, milliseconds since the epoch. */
+  /** The time when the servers stored it, in milliseconds since the epoch. */
   readonly timestamp: number
 }
 
-/** How long what is remembered for deduplication is kept, in milliseconds: the window of two minutes (C5) and some. */
+/**
+ * The time for which deduplication data is kept, in milliseconds: the window of two minutes, and a margin.
+ */
 const RECENT_MS = 150_000
 
-/** Small texts under keys that outlive a node. The stream keeps the last text of each key; keys are subjects. */
+/**
+ * Small texts under keys that outlive a node. A stream keeps the last text of each key; keys are subjects.
+ */
 export class KeyedRecords {
   readonly #connection: Connection
   readonly #publisher: Publisher
@@ -56,7 +60,10 @@ export class KeyedRecords {
     return found ? { text: found.string(), revision: found.seq, timestamp: millisecondsOf(found.timestamp) } : undefined
   }
 
-  /** False when `expect` is given and the record has another revision by now; 0 expects that there is none. */
+  /**
+   * Writes a record. Returns false when `expect` is given and the record has another revision; `expect` 0
+   * means that there is no record.
+   */
   async put(key: string, text: string, expect?: number): Promise<boolean> {
     if (expect === undefined) {
       await this.#connection.call(() => this.#connection.client.publish(key, text))
@@ -74,12 +81,12 @@ export class KeyedRecords {
     }
   }
 
-  /** Removes one record, or with a wildcard many. */
+  /** Removes one record, or with a wildcard several. */
   async remove(filter: string): Promise<void> {
     await this.#connection.call(() => this.#connection.manager.streams.purge(this.#stream, { filter }))
   }
 
-  /** The keys there are. */
+  /** Lists the keys that match the filter. */
   async keys(filter: string): Promise<readonly string[]> {
     const info = await this.#connection.call(() =>
       this.#connection.manager.streams.info(this.#stream, { subjects_filter: filter }),

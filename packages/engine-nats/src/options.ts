@@ -1,52 +1,96 @@
 import { NatsEngineError } from './errors.ts'
 import { DEFAULT_MAX_CHANNELS } from './settings.ts'
 
-/** How {@link openNatsEngine} finds its cluster, and what it allows. */
+/** The options of {@link openNatsEngine}. */
 export interface NatsEngineOptions {
-  /** `nats://host:port` or `tls://host:port`, one or several of one cluster (`NATS_SERVERS`). User and password may stand in them. */
+  /**
+   * Addresses of one cluster, `nats://host:port` or `tls://host:port`, at least one (`NATS_SERVERS`). They
+   * may contain user and password.
+   */
   readonly servers: readonly string[]
-  /** A credentials file of a NATS user (`NATS_CREDS_FILE`). */
+  /** The path of a credentials file of a NATS user (`NATS_CREDS_FILE`). @default none */
   readonly credsFile?: string
-  /** PEM files (`NATS_TLS_CA_FILE`, `NATS_TLS_CERT_FILE`, `NATS_TLS_KEY_FILE`); any of them turns TLS on. */
+  /**
+   * Paths of PEM files (`NATS_TLS_CA_FILE`, `NATS_TLS_CERT_FILE`, `NATS_TLS_KEY_FILE`); any of them enables
+   * TLS. `certFile` and `keyFile` must be set together. @default none
+   */
   readonly tls?: {
     readonly caFile?: string
     readonly certFile?: string
     readonly keyFile?: string
   }
-  /** On how many servers each message is stored: 1, 3 or 5 (`NATS_REPLICAS`). @default 1 */
+  /** The number of servers that store each message: 1, 3 or 5 (`NATS_REPLICAS`). @default 1 */
   readonly replicas?: number
-  /** Goes before every subject and stream of this broker, so that several can share a NATS account; letters, digits and `-`. @default 'signalbox' */
+  /**
+   * The prefix of every subject and stream of this broker, so that several brokers can share a NATS account:
+   * 1 to 32 letters, digits and `-`. @default 'signalbox'
+   */
   readonly prefix?: string
-  /** The largest message (body, metadata and tags together), in bytes; never above what the servers' `max_payload` allows. @default 67108864 */
+  /**
+   * The maximum size of a message (body, metadata and tags together), in bytes; at least 1. The servers'
+   * `max_payload` may lower it. @default 67108864
+   */
   readonly maxMessageBytes?: number
-  /** The most channels of all types together; the broker's own are neither counted nor refused (C4). 0 is no limit. @default 1000 */
+  /**
+   * The maximum number of channels of all types; the broker's own are neither counted nor refused. 0 means
+   * no limit. @default 1000
+   */
   readonly maxChannels?: number
-  /** The most messages one queue holds, delayed and leased ones included (C4). 0 is no limit. @default 0 */
+  /**
+   * The maximum number of messages in one queue, including delayed and leased ones. 0 means no limit.
+   * @default 0
+   */
   readonly queueMaxMessages?: number
-  /** The most bytes of messages one queue holds, with some 200 for each message itself (C4). 0 is no limit. @default 0 */
+  /**
+   * The maximum number of bytes in one queue; each message counts some 200 bytes more. 0 means no limit.
+   * @default 0
+   */
   readonly queueMaxBytes?: number
-  /** Entries of events stores older than this go, in milliseconds; a channel's own setting wins. 0 keeps all. @default 0 */
+  /**
+   * The age at which entries of an events store are removed, in milliseconds; a channel's own setting takes
+   * precedence. 0 keeps all. @default 0
+   */
   readonly eventsStoreMaxAgeMs?: number
-  /** The oldest entries of an events store go past this many bytes; a channel's own setting wins. 0 keeps all. @default 0 */
+  /**
+   * The size of an events store beyond which its oldest entries are removed, in bytes; a channel's own
+   * setting takes precedence. 0 keeps all. @default 0
+   */
   readonly eventsStoreMaxBytes?: number
-  /** Wait for the servers when none can be reached at the start, for as long as it takes; otherwise SERVERS_UNREACHABLE. @default true */
+  /**
+   * Waits without limit when no server can be reached at the start; `false` rejects with
+   * SERVERS_UNREACHABLE. @default true
+   */
   readonly waitForServers?: boolean
-  /** Ends the wait for the servers. */
+  /** Ends the wait for the servers when aborted. @default none */
   readonly signal?: AbortSignal
-  /** How long a call waits for a lost connection to come back before it fails with ENGINE_UNAVAILABLE, in milliseconds. @default 2000 */
+  /**
+   * The time that a call waits for a lost connection before it fails with ENGINE_UNAVAILABLE, in
+   * milliseconds; 0 does not wait. @default 2000
+   */
   readonly patienceMs?: number
-  /** How long a call waits for an answer of the servers, in milliseconds. @default 5000 */
+  /** The time that a call waits for an answer of the servers, in milliseconds; at least 100. @default 5000 */
   readonly requestTimeoutMs?: number
-  /** How long a delivery of a node that died stays out of reach, in milliseconds. Longer leases are kept all the same. @default 35000 */
+  /**
+   * The time after which a delivery of a node that died is delivered again, in milliseconds; at least 1000.
+   * Longer leases are kept until their end. @default 35000
+   */
   readonly ackWaitMs?: number
-  /** How long servers from 2.11 on keep an expired message that no node removed, for who may still hold it, in milliseconds; they count whole seconds. @default 86400000 */
+  /**
+   * The time for which servers from 2.11 on keep an expired message that no node removed, so that a client
+   * that holds it can still settle it, in milliseconds; servers round it to whole seconds. 0 means until its
+   * expiry. @default 86400000
+   */
   readonly expiredKeptMs?: number
-  /** Told when something is wrong or well again, for the log. Must not throw. */
+  /** Called when a problem starts or ends, for the log. Must not throw. @default none */
   readonly onProblem?: (problem: NatsEngineProblem) => void
 }
 
 export interface NatsEngineProblem {
-  /** `disconnected`: the connection is lost or was never there · `healed`: it is back · `warning`: it works, with less than was asked for · `listener`: a subscriber's listener threw · `failed`: something in the background did not work. */
+  /**
+   * `disconnected`: the connection is lost or was never opened · `healed`: a problem is over · `warning`:
+   * the engine works with a restriction · `listener`: a subscriber's listener threw · `failed`: a background
+   * task failed.
+   */
   readonly kind: 'disconnected' | 'healed' | 'warning' | 'listener' | 'failed'
   readonly message: string
   readonly error?: unknown
@@ -74,7 +118,10 @@ export interface Settings {
   readonly onProblem: (problem: NatsEngineProblem) => void
 }
 
-/** @throws NatsEngineError OPTION_INVALID */
+/**
+ * Validates the options and fills in the defaults.
+ * @throws NatsEngineError OPTION_INVALID
+ */
 export function settingsOf(options: NatsEngineOptions): Settings {
   const { servers, prefix = 'signalbox', replicas = 1, tls } = options
   if (servers.length === 0) invalid('servers', 'none', 'at least one address, such as nats://127.0.0.1:4222')
@@ -97,7 +144,7 @@ export function settingsOf(options: NatsEngineOptions): Settings {
     replicas,
     prefix,
     maxMessageBytes: whole('maxMessageBytes', options.maxMessageBytes, 64 * 1024 * 1024, 1),
-    // The limit is always a number on the port; what cannot be reached is no limit.
+    // The port needs a number: one that cannot be reached means no limit.
     maxChannels: whole('maxChannels', options.maxChannels, DEFAULT_MAX_CHANNELS) || Number.MAX_SAFE_INTEGER,
     queueMaxMessages: whole('queueMaxMessages', options.queueMaxMessages, 0),
     queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),
@@ -123,7 +170,7 @@ function invalid(name: string, given: string, allowed: string): never {
   throw new NatsEngineError('OPTION_INVALID', `invalid option ${name}: ${given}; allowed is ${allowed}`)
 }
 
-/** An address as it may be shown. */
+/** Returns an address without user and password, for texts. */
 export function withoutPassword(server: string): string {
   return server.replace(/^((?:\w+:\/\/)?)[^@]*@/, '$1')
 }

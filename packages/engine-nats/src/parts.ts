@@ -14,9 +14,9 @@ import type { ServerFeatures } from './server-features.ts'
 import type { StoredMessages } from './stored-messages.ts'
 import type { Subjects } from './subjects.ts'
 
-/** What the message types of one node share. */
+/** The objects that the message types of one node share. */
 export interface Parts {
-  /** This node, until it stops. */
+  /** The random id of this node; it changes with each start. */
   readonly node: string
   readonly settings: Settings
   readonly connection: Connection
@@ -30,7 +30,7 @@ export interface Parts {
   readonly counters: Counters
   readonly peers: Peers
   readonly keyedRecords: KeyedRecords
-  /** Ids of messages that were deduplicated by. */
+  /** The ids of messages that were sent with a deduplication id. */
   readonly recent: KeyedRecords
   readonly publisher: Publisher
   readonly messages: StoredMessages

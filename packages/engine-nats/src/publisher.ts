@@ -10,11 +10,11 @@ import { API, isNoResponders } from './errors.ts'
 import { hash } from './subjects.ts'
 
 export interface PublishOptions {
-  /** The servers drop a second message with the same id to the same stream within its window. */
+  /** The deduplication id: within its window the stream ignores a second message with the same id. */
   readonly messageId?: string
-  /** Only if the last message of the subject has this sequence; 0 is none. */
+  /** The expected sequence of the subject's last message; 0 expects that there is none. */
   readonly expectLastOfSubject?: number
-  /** The servers remove it after so many seconds; only for streams that allow it. */
+  /** The time after which the servers remove the message, in seconds; only for streams that allow it. */
   readonly ttlSeconds?: number
 }
 
@@ -24,27 +24,30 @@ export interface Published {
 }
 
 /**
- * A message id for a write that expects the last message of its subject to be `expected`. Replicated streams of server
- * 2.9 check the expectation before they agree on an order, so that several writers at once may all pass; by this id
- * all but the first in order are duplicates.
+ * Returns a message id for a write that expects the last message of its subject to be `expected`. Replicated
+ * streams of server 2.9 check the expectation before they agree on an order, so several concurrent writes
+ * may all pass; with this id all but the first are duplicates.
  */
 export function claimOf(subject: string, expected: number): string {
   return `claim.${hash(subject)}.${expected}`
 }
 
-/** The stream that a publish went to is gone. */
+/** The stream of a publish does not exist any more. */
 export class StreamGone extends Error {}
 
 const MAX_OUTSTANDING = 2_048
 const MAX_OUTSTANDING_BYTES = 64 * 1024 * 1024
 
-/** Before a message is sent again whose id is just being stored, in milliseconds. */
+/** The pause before a message is sent again whose id is being stored, in milliseconds. */
 const IN_PROCESS_MS = 10
 
-/** Headers and subject beside a payload. */
+/** The maximum size of headers and subject of a message. */
 const OVERHEAD_BYTES = 512
 
-/** What a message may grow by on its way to a dead-letter queue: three tags, and a longer name of the channel (C1, C2). */
+/**
+ * The bytes by which a message may grow on its way to a dead-letter queue: three tags, and a longer name of
+ * the channel (C1, C2).
+ */
 const DEAD_LETTER_BYTES = 1_024
 
 interface Acknowledgement {
@@ -53,7 +56,9 @@ interface Acknowledgement {
   readonly error?: ApiError
 }
 
-/** Publishes to streams, many at the same time but not without bound: who publishes more waits for acknowledgements. */
+/**
+ * Publishes to streams. Limits the number of concurrent publishes; more of them wait for acknowledgements.
+ */
 export class Publisher {
   readonly #connection: Connection
   readonly #timeoutMs: number
@@ -66,7 +71,11 @@ export class Publisher {
     this.#timeoutMs = timeoutMs
   }
 
-  /** Resolves when the message is stored. @throws StreamGone, BrokerError MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE */
+  /**
+   * Resolves when the message is stored.
+   * @throws StreamGone
+   * @throws BrokerError MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE
+   */
   async publish(
     subject: string,
     payload: Uint8Array,
@@ -93,7 +102,10 @@ export class Publisher {
     }
   }
 
-  /** Of several with one id at once, newer servers take only the first until it is stored, or is not. */
+  /**
+   * Newer servers accept only the first of several messages with the same id, until it is stored or has
+   * failed.
+   */
   async #settled(subject: string, payload: Payload, options: PublishOptions): Promise<Published> {
     for (const until = Date.now() + this.#timeoutMs; ;) {
       const published = await this.#request(subject, payload, options)
@@ -103,7 +115,7 @@ export class Publisher {
     }
   }
 
-  /** Undefined while it is not known whether another one with its id is stored. */
+  /** Resolves with undefined while the outcome of another message with the same id is unknown. */
   async #request(
     subject: string,
     payload: Payload,
@@ -119,7 +131,7 @@ export class Publisher {
     const plain = messageId === undefined && expectLastOfSubject === undefined && ttlSeconds === undefined
     const answer = await this.#connection.nc.request(subject, payload, plain ? { timeout } : sent)
     const { seq, duplicate, error } = answer.json<Acknowledgement>()
-    // Server 2.15 refuses, 2.10 names no sequence.
+    // Server 2.15 refuses the message, 2.10 reports no sequence.
     if (error?.err_code === API.DUPLICATE_IN_PROCESS || (duplicate === true && seq === 0)) return undefined
     if (error) throw new JetStreamApiError(error)
     return { sequence: seq, duplicate: duplicate === true }
@@ -131,7 +143,8 @@ export class Publisher {
   }
 
   /**
-   * As {@link assertFits}, for a message that may move to a dead-letter queue: with the tags that it gets there.
+   * Like {@link assertFits}, for a message that may move to a dead-letter queue: includes the tags that it
+   * gets there.
    * @throws BrokerError MESSAGE_TOO_LARGE
    */
   assertFitsDeadLetter(payload: Uint8Array): void {
@@ -140,18 +153,18 @@ export class Publisher {
     if (bytes <= limit) return
     throw new BrokerError(
       'MESSAGE_TOO_LARGE',
-      `the message takes ${payload.byteLength} bytes, and ${DEAD_LETTER_BYTES} bytes are kept for its tags in the dead-letter queue; the NATS servers take ${limit} (max_payload)`,
+      `the message has ${payload.byteLength} bytes, and ${DEAD_LETTER_BYTES} bytes are reserved for its tags in the dead-letter queue; the NATS servers accept at most ${limit} (max_payload). Send a smaller message, or raise max_payload`,
       { bytes, limit },
     )
   }
 
-  /** As {@link assertFits}, for what is not encoded yet. */
+  /** Like {@link assertFits}, for a message that is not encoded yet. */
   assertFitsBytes(bytes: number): void {
     const limit = this.#connection.maxPayload - OVERHEAD_BYTES
     if (bytes <= limit) return
     throw new BrokerError(
       'MESSAGE_TOO_LARGE',
-      `the message takes ${bytes} bytes; the NATS servers take ${limit} (max_payload)`,
+      `the message has ${bytes} bytes; the NATS servers accept at most ${limit} (max_payload). Send a smaller message, or raise max_payload`,
       { bytes, limit },
     )
   }

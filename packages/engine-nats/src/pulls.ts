@@ -6,27 +6,32 @@ import { NAK } from './queues/ack-subject.ts'
 
 export interface PullOptions {
   readonly batch: number
-  /** How long the server keeps the request, in milliseconds; 0 does not wait. It ends as soon as it gave something. */
+  /**
+   * The time for which the server keeps the request, in milliseconds; 0 does not wait. The request ends with
+   * its first messages.
+   */
   readonly waitMs: number
-  /** The server stops before this many bytes. */
+  /** The maximum number of bytes that the server delivers. */
   readonly maxBytes?: number
 }
 
 /**
- * How a pull ended: `done` all it asked for came, or time was over · `large` the next message is over maxBytes ·
- * `gone` there is no such consumer · `lost` the servers are silent or the connection broke.
+ * The end of a pull: `done` the batch is complete, or the time is over · `large` the next message exceeds
+ * maxBytes · `gone` the consumer does not exist · `lost` the servers are silent, or the connection was lost.
  */
 export type PullEnd = 'done' | 'large' | 'gone' | 'lost'
 
 const HEARTBEAT_MS = 5_000
 const SLACK_MS = 2_000
-/** How long messages of a pull that was given up are still taken. */
+/** The time for which messages of a lost pull are still accepted. */
 const STRAY_MS = 60_000
 const NANOS = 1_000_000
 
-/** A pull under way, in a subscription that it has for itself: messages come under the subject they were stored with. */
+/**
+ * A running pull with its own subscription: messages arrive under the subjects under which they were stored.
+ */
 interface Pull {
-  /** What stands in the reply subject of every message of its consumer, and of no other. */
+  /** A part of the reply subject that only the messages of this consumer have. */
   readonly origin: string
   left: number
   readonly onMessage: (message: Msg) => void
@@ -54,7 +59,7 @@ export class Pulls {
     })
   }
 
-  /** Messages are handed over as they come, even after the pull was given up as lost. */
+  /** Requests messages. Calls `onMessage` for each as it arrives, even after the pull ended as `lost`. */
   pull(stream: string, consumer: string, options: PullOptions, onMessage: (message: Msg) => void): Promise<PullEnd> {
     const { promise, resolve } = Promise.withResolvers<PullEnd>()
     const { batch, waitMs, maxBytes } = options
@@ -141,8 +146,8 @@ export class Pulls {
   }
 
   /**
-   * A message that was asked for by an earlier pull in this subscription: a server that froze answers, when it wakes, what
-   * others have answered for it. It is for whoever pulls from its consumer now, or is given back.
+   * Handles a message that an earlier pull of this subscription requested: a frozen server answers requests
+   * when it resumes. Passes it to the current pull of its consumer; without one, rejects it (nack).
    */
   #receiveStray(message: Msg, reply: string): void {
     for (const { pull } of this.#slots) {

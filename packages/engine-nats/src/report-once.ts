@@ -1,9 +1,12 @@
 import type { NatsEngineProblem } from './options.ts'
 
-/** Problems remembered; past them nothing more is reported, so that a flood of bad data is no flood of log lines. */
+/**
+ * The maximum number of remembered problems. Beyond it no more are reported, so that a flood of bad data
+ * does not flood the log.
+ */
 const MAX_REMEMBERED = 100
 
-/** Reports each problem of a kind once, until it is over. */
+/** Reports each problem once, until it is over. */
 export class ReportOnce {
   readonly #onProblem: (problem: NatsEngineProblem) => void
   readonly #reported = new Set<string>()
@@ -18,7 +21,7 @@ export class ReportOnce {
     this.#onProblem({ kind: 'warning', message, ...(error !== undefined && { error }) })
   }
 
-  /** The problem is over: it is reported again when it comes back. */
+  /** Marks a problem as over, so that it is reported again if it returns. */
   over(key: string): void {
     if (this.#reported.size > 0) this.#reported.delete(key)
   }

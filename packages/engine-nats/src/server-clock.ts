@@ -5,25 +5,29 @@ import type { KeyedRecords } from './keyed-records.ts'
 import type { NatsEngineProblem } from './options.ts'
 import type { Subjects } from './subjects.ts'
 
-/** Clocks that differ by more are warned of, in milliseconds. */
+/** The difference between clocks that causes a warning, in milliseconds. */
 const WARN_MS = 1_000
-/** A node whose clock differs by more is not ready, and takes no message for expired, in milliseconds. */
+/** The difference at which a node is not ready and treats no message as expired, in milliseconds. */
 const MAX_SKEW_MS = 5_000
-/** How often the node's own clock is looked at, and how often the servers' time is asked for, in milliseconds. */
+/**
+ * The interval at which the node checks its own clock, and at which it reads the servers' time, in
+ * milliseconds.
+ */
 const LOOK_MS = 5_000
 const MEASURE_MS = 60_000
-/** While the clock is wrong probes have the servers asked at most so often, in milliseconds. */
+/** The minimum interval at which probes read the servers' time while the clock is wrong, in milliseconds. */
 const ASK_AGAIN_MS = 1_000
 
 /**
- * The clock of this node beside that of the servers. Due times and expiry are absolute, and every node acts on them: one
- * whose clock is a day ahead would delete what all others still have to deliver.
+ * The difference between the clock of this node and that of the servers. Due times and expiries are
+ * absolute, and every node acts on them: a node whose clock is a day ahead would delete messages that the
+ * others still have to deliver.
  */
 export class ServerClock {
   readonly #keyedRecords: KeyedRecords
   readonly #key: string
   readonly #onProblem: (problem: NatsEngineProblem) => void
-  /** The servers' time less that of the timer that no setting of the clock moves; undefined until it was asked for. */
+  /** The servers' time minus the monotonic time of this node; undefined before the first measurement. */
   #serversAhead: number | undefined
   #measuredAt = -Infinity
   #measuring: Promise<void> | undefined
@@ -52,56 +56,66 @@ export class ServerClock {
   }
 
   #measureInBackground(): void {
-    // Asked again the next time; until then the last answer holds.
+    // A failed measurement is repeated later; until then the last result applies.
     this.measure().catch(() => {})
   }
 
-  /** Asks the servers for their time. @throws BrokerError ENGINE_UNAVAILABLE */
+  /** Reads the servers' time. @throws BrokerError ENGINE_UNAVAILABLE */
   measure(): Promise<void> {
     this.#measuring ??= this.#measure().finally(() => (this.#measuring = undefined))
     return this.#measuring
   }
 
-  /** A record carries the time it was stored: with 2.9 nothing else that an ordinary user may ask does. */
+  /**
+   * Stores a record and reads its time: with 2.9 an ordinary user has no other way to read the servers'
+   * time.
+   */
   async #measure(): Promise<void> {
     const [before, startedAt] = [Date.now(), performance.now()]
     await this.#keyedRecords.put(this.#key, '')
     const record = await this.#keyedRecords.get(this.#key)
     if (!record) return
     const [after, endedAt] = [Date.now(), performance.now()]
-    // Set in between: the next look finds it.
+    // The clock was set in between: the next check measures again.
     if (Math.abs(after - before - (endedAt - startedAt)) > WARN_MS) return
-    // However long the answer took, a time between question and answer is no difference.
+    // A time between question and answer counts as no difference, so a slow answer causes none.
     const difference = record.timestamp - Math.min(Math.max(record.timestamp, before), after)
     this.#serversAhead = difference + after - endedAt
     this.#measuredAt = endedAt
     this.#report()
   }
 
-  /** How far this node's clock is ahead of the servers', in milliseconds; below 0 when it is behind. */
+  /**
+   * The time by which this node's clock is ahead of the servers', in milliseconds; negative when it is
+   * behind.
+   */
   get skewMs(): number {
     return this.#serversAhead === undefined ? 0 : Date.now() - performance.now() - this.#serversAhead
   }
 
-  /** Whether it differs so much that nothing may be taken for expired. */
+  /** `true` when the clocks differ so much that no message may be treated as expired. */
   get isSkewed(): boolean {
     return Math.abs(this.skewMs) > MAX_SKEW_MS
   }
 
-  /** The time by which messages are due and expire: while the clocks disagree nothing is before its time by either. */
+  /**
+   * Returns the time that decides about due messages and expiries. While the clocks disagree, it is the
+   * earlier of both.
+   */
   now(): number {
     const now = Date.now()
     return this.isSkewed ? Math.min(now, now - this.skewMs) : now
   }
 
-  /** @throws BrokerError ENGINE_UNAVAILABLE while times that are given to messages would be wrong */
+  /** @throws BrokerError ENGINE_UNAVAILABLE while this node would give messages wrong times */
   assertRight(): void {
-    if (this.isSkewed) throw unavailable(`${this.#text()}; messages with a delay or an expiry are not taken`)
+    if (this.isSkewed)
+      throw unavailable(`${this.#text()}; messages with a delay or an expiry are refused until the clocks agree`)
   }
 
-  /** For the probes: a node with a wrong clock lives, and is not ready. */
+  /** Returns the check for the probes: a node with a wrong clock is alive, but not ready. */
   async check(): Promise<{ readonly name: 'clock'; readonly ok: boolean; readonly detail: string }> {
-    // It may have been set right, or a machine that slept may have woken. Probes are many, so not for each.
+    // The clock may have been corrected, or the machine may have slept. Limited, because probes are frequent.
     const isDue = this.isSkewed && performance.now() - this.#measuredAt >= ASK_AGAIN_MS
     if (isDue || this.#state !== this.#reported) await this.measure().catch(() => {})
     return { name: 'clock', ok: !this.isSkewed, detail: this.#text() }
@@ -129,9 +143,9 @@ export class ServerClock {
     }
     const consequence =
       state === 'off'
-        ? 'due times and expiry are off by as much'
-        : 'the node is not ready and removes no expired messages until they agree'
-    this.#onProblem({ kind: 'warning', message: `${this.#text()}: ${consequence}; set both by NTP` })
+        ? 'due times and expiries are wrong by the same amount'
+        : 'the node is not ready and removes no expired messages until the clocks agree'
+    this.#onProblem({ kind: 'warning', message: `${this.#text()}: ${consequence}; synchronize both by NTP` })
   }
 
   stop(): void {

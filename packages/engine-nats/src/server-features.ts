@@ -1,15 +1,15 @@
 import type { Connection } from './connection.ts'
 import type { Settings } from './options.ts'
 
-/** Streams take messages with a time to live of their own from server 2.11 on, which is API level 1. */
+/** Streams accept messages with a time to live from server 2.11 on, which is API level 1. */
 const MESSAGE_TTL = { minor: 11, level: 1 } as const
 
-/** Replicas of servers before 2.10 may elect one that misses what was acknowledged. */
+/** Before server 2.10, replicas may elect a leader that misses acknowledged messages. */
 const SAFE_MINOR = 10
 
 /**
- * What the servers offer beyond 2.9: the least of what the server at the other end and the one that leads JetStream
- * say. It is read again now and then, so servers may be upgraded under running nodes.
+ * The features of the servers beyond 2.9: those that both the connected server and the leader of JetStream
+ * offer. They are read repeatedly, so servers can be upgraded while nodes run.
  */
 export class ServerFeatures {
   readonly #connection: Connection
@@ -29,7 +29,7 @@ export class ServerFeatures {
     return features
   }
 
-  /** The servers remove a message when its time to live is over (2.11). */
+  /** `true` when the servers remove a message at the end of its time to live (2.11). */
   get messageTtl(): boolean {
     return this.#messageTtl
   }
@@ -41,7 +41,10 @@ export class ServerFeatures {
     this.#warn(version)
   }
 
-  /** Asks again; calls back when there is more on offer than before. What fails is asked again the next time. */
+  /**
+   * Reads the features again, and calls `onMore` when there are new ones. A failed read is repeated the next
+   * time.
+   */
   refresh(onMore: () => void): void {
     const before = this.#messageTtl
     this.#read()
@@ -56,12 +59,14 @@ export class ServerFeatures {
     this.#warnedOf = version
     this.#settings.onProblem({
       kind: 'warning',
-      message: `nats-server ${version} may lose what a majority has acknowledged when servers freeze; run 2.10 or later, the newest you can get`,
+      message: `nats-server ${version} may lose acknowledged messages when servers freeze; upgrade to 2.10 or later, preferably the latest`,
     })
   }
 }
 
-/** The minor version of server 2; infinite for later ones, 0 for what is no version. */
+/**
+ * Returns the minor version of server 2; infinity for later major versions, 0 for earlier and invalid ones.
+ */
 function minorOf(version: string): number {
   const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? []
   return Number(major) > 2 ? Infinity : Number(major) < 2 ? 0 : Number(minor)

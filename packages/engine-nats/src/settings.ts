@@ -1,13 +1,16 @@
 import { Type } from 'typebox'
 
-/** The most channels of a cluster where nobody sets a limit: idle streams and consumers cost it memory and CPU (C4). */
+/**
+ * The default maximum number of channels in a cluster: idle streams and consumers cost the servers memory
+ * and CPU.
+ */
 export const DEFAULT_MAX_CHANNELS = 1_000
 
-const file = (description: string) => Type.String({ default: '', allowed: 'a path; empty is none', description })
+const file = (description: string) => Type.String({ default: '', allowed: 'a path; empty means none', description })
 
 /**
- * The settings of the engine for a server's configuration: JSON Schema with a default and a description for each. Loading
- * them does not load the NATS client.
+ * The settings of the engine for a server's configuration: JSON Schema with a default and a description for
+ * each. Loading them does not load the NATS client.
  */
 export const NATS_SETTINGS = Type.Object(
   {
@@ -16,23 +19,26 @@ export const NATS_SETTINGS = Type.Object(
       minItems: 1,
       allowed: 'addresses such as nats://127.0.0.1:4222',
       description:
-        'Addresses of one cluster; one that answers is enough. User and password may stand in them: nats://user:password@host:4222.',
+        'Addresses of one cluster; one that answers is enough. They may contain user and password: nats://user:password@host:4222.',
     }),
-    credsFile: file('A credentials file of a NATS user; empty is none.'),
+    credsFile: file('The path of a credentials file of a NATS user; empty means none.'),
     tls: Type.Object(
       {
         caFile: file(
-          'PEM file of the authority that signed the certificates of the servers; empty is the system’s own.',
+          'The path of a PEM file with the authority that signed the certificates of the servers; empty means the authorities of the system.',
         ),
-        certFile: file('PEM file of the certificate of this node, where the servers ask for one; empty is none.'),
-        keyFile: file('PEM file of its key.'),
+        certFile: file(
+          'The path of a PEM file with the certificate of this node, if the servers require one; empty means none.',
+        ),
+        keyFile: file('The path of a PEM file with the private key of that certificate; empty means none.'),
       },
       { additionalProperties: false, description: 'TLS to the servers' },
     ),
     replicas: Type.Integer({
       enum: [1, 3, 5],
       default: 1,
-      description: 'On how many servers each message is stored: 1, 3 or 5. For channels made from now on.',
+      description:
+        'The number of servers that store each message: 1, 3 or 5. A change applies to channels that are created later.',
     }),
   },
   { additionalProperties: false, description: 'The NATS cluster, with `engine: nats`' },
@@ -40,7 +46,7 @@ export const NATS_SETTINGS = Type.Object(
 
 export type NatsSettings = Type.Static<typeof NATS_SETTINGS>
 
-/** A connection that others can use or read. */
+/** A connection to NATS that others can use or read. */
 export interface OpenConnection {
   /** The servers on other machines, without user and password. */
   readonly servers: readonly string[]
@@ -50,15 +56,15 @@ export interface OpenConnection {
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i
 
 /**
- * Finds servers on other machines that are reached without credentials or TLS (S7). The nodes check authentication, policy
- * and roles; a client that connects to the NATS servers passes none of these checks.
+ * Finds servers on other machines that are reached without credentials or without TLS. The nodes check
+ * authentication, policy and roles; a client that connects to the NATS servers passes none of these checks.
  */
 export function openConnection({ servers, credsFile, tls }: NatsSettings): OpenConnection | undefined {
   const remote = servers.filter((server) => !LOOPBACK.test(hostOf(server)))
   if (remote.length === 0) return undefined
   const { caFile, certFile } = tls
   const hasTls = caFile !== '' || certFile !== '' || remote.every((server) => server.startsWith('tls://'))
-  // The certificate of this node is a credential where the servers verify it.
+  // The certificate of this node is a credential if the servers verify it.
   const hasCredentials =
     credsFile !== '' || certFile !== '' || remote.some((server) => withoutScheme(server).includes('@'))
   if (hasTls && hasCredentials) return undefined
@@ -68,14 +74,14 @@ export function openConnection({ servers, credsFile, tls }: NatsSettings): OpenC
   ]
   return {
     servers: remote.map((server) => withoutScheme(server).replace(/^.*@/, '')),
-    message: `NATS is on another machine and is reached without ${missing.join(' and without ')}. Authentication and policies do not hold for a client that connects to NATS itself: it can read and change every message. docs/guides/security.md has a configuration.`,
+    message: `NATS is on another machine and is reached without ${missing.join(' and without ')}. Authentication and policies do not apply to a client that connects to NATS directly: it can read and change every message. docs/guides/security.md has a configuration.`,
   }
 }
 
-/** Addresses may hold a password, which is not shown. */
+/** Addresses may contain a password, which must not be shown. */
 const PASSWORD = /^((?:\w+:\/\/)?[^:@]*):[^@]*@/
 
-/** The settings as they may be shown. */
+/** Returns the settings without passwords, for texts. */
 export function withoutPasswords(settings: NatsSettings): NatsSettings {
   return { ...settings, servers: settings.servers.map((server) => server.replace(PASSWORD, '$1:…@')) }
 }

@@ -6,8 +6,8 @@ const TRIES = 6
 const PAUSE_MS = 50
 
 /**
- * Makes something that every node makes when it finds it missing. Of several that start at once a server tells one that
- * the stream is not there, and then that its subjects are taken: so it looks again.
+ * Creates an object that every node creates if it is missing. When several nodes start at once, a server may
+ * report to one that the stream does not exist, and then that its subjects are taken; that node tries again.
  */
 export async function sharedSetUp<T>(make: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {

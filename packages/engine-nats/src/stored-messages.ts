@@ -3,11 +3,11 @@ import { Buffer } from 'node:buffer'
 import type { Connection } from './connection.ts'
 import { API } from './errors.ts'
 
-/** A message as a stream keeps it. */
+/** A message as a stream stores it. */
 export interface StoredMessage {
   readonly subject: string
   readonly sequence: number
-  /** When the server stored it, milliseconds since the epoch. */
+  /** The time when the server stored it, in milliseconds since the epoch. */
   readonly timestamp: number
   readonly data: Uint8Array
 }
@@ -17,10 +17,13 @@ type Query =
   | { readonly last_by_subj: string }
   | { readonly seq: number; readonly next_by_subj: string }
 
-/** Messages asked for at the same time. */
+/** The maximum number of concurrent requests. */
 const WINDOW = 64
 
-/** Reads single messages of streams. The leader answers, so that everything acknowledged before is seen. */
+/**
+ * Reads single messages of streams. The leader answers, so every message that was acknowledged before is
+ * visible.
+ */
 export class StoredMessages {
   readonly #connection: Connection
 
@@ -35,14 +38,14 @@ export class StoredMessages {
       const { subject, seq, time, data = '' } = message
       return { subject, sequence: seq, timestamp: millisecondsOf(time), data: Buffer.from(data, 'base64') }
     }
-    // A stream that is gone holds nothing.
+    // A deleted stream contains no messages.
     if (error?.err_code === API.MESSAGE_NOT_FOUND || error?.err_code === API.STREAM_NOT_FOUND) return undefined
     return this.#connection.call(() => Promise.reject(new Error(error?.description ?? 'no message and no error')))
   }
 
   /**
-   * Messages from `from` on, oldest first, as long as `take` wants more. Asks for many at a time; holes are skipped by
-   * the server.
+   * Reads messages from `from` on, oldest first, while `take` returns true. Requests several at a time; the
+   * server skips gaps.
    */
   async forward(
     stream: string,
@@ -67,7 +70,7 @@ export class StoredMessages {
     }
   }
 
-  /** Messages down from `last` to `first`, newest first, as long as `take` wants more. */
+  /** Reads messages from `last` down to `first`, newest first, while `take` returns true. */
   async backward(
     stream: string,
     last: number,
@@ -85,7 +88,10 @@ export class StoredMessages {
     }
   }
 
-  /** The first sequence stored at or after a time, between `first` and `last`; `last + 1` when there is none. */
+  /**
+   * Returns the first sequence between `first` and `last` that was stored at or after a time; `last + 1` if
+   * there is none.
+   */
   async sequenceAt(stream: string, filter: string, timestamp: number, first: number, last: number): Promise<number> {
     let low = first
     let high = last + 1
@@ -104,7 +110,7 @@ interface Answer {
   readonly error?: { readonly err_code: number; readonly description: string }
 }
 
-/** Whole milliseconds, not rounded up: servers tell nanoseconds. */
+/** Parses a time in whole milliseconds, rounded down: servers send nanoseconds. */
 export function millisecondsOf(time: string): number {
   return Date.parse(time.replace(/(\.\d{3})\d+/, '$1'))
 }

@@ -11,22 +11,28 @@ import type { Settings } from './options.ts'
 import type { ServerFeatures } from './server-features.ts'
 import type { Subjects } from './subjects.ts'
 
-/** The durable consumer that all nodes share for a queue. */
+/** The durable consumer of a queue, which all nodes share. */
 export const QUEUE_CONSUMER = 'receivers'
 
-/** Delayed messages and leases that one queue holds at the same time. */
+/** The maximum number of delayed messages in one queue; {@link MAX_LEASED} limits the leases. */
 export const MAX_DELAYED = 100_000
 const MAX_LEASED = 50_000
 
 const NANOS = 1_000_000
-/** Messages with an id that was sent before are known for so long (C5). */
+/** The window of deduplication, in milliseconds. */
 export const DEDUPLICATION_MS = 120_000
 
-/** How often a stream and its consumer are asked for, and how much longer each time until the next, in milliseconds. */
+/**
+ * The number of tries to create a stream and its consumer, and the increase of the pause between tries, in
+ * milliseconds.
+ */
 const CREATE_TRIES = 4
 const CREATE_PAUSE_MS = 50
 
-/** Streams of stored channels: a work queue with one consumer for a queue, a plain stream for an events store. */
+/**
+ * Streams of stored channels: a work queue with one consumer for a queue, a plain stream for an events
+ * store.
+ */
 export class Streams {
   readonly #connection: Connection
   readonly #subjects: Subjects
@@ -46,7 +52,7 @@ export class Streams {
         await this.#create(channel)
         return
       } catch (error) {
-        // Servers of a cluster may tell of a new stream before they all know it.
+        // Servers of a cluster may report a new stream before all of them know it.
         if (tries === CREATE_TRIES || !isApiError(error, API.STREAM_NOT_FOUND)) throw error
         await pause(CREATE_PAUSE_MS * tries)
       }
@@ -84,7 +90,7 @@ export class Streams {
         max_msgs: queueMaxMessages || -1,
         max_bytes: queueMaxBytes || -1,
         duplicate_window: DEDUPLICATION_MS * NANOS,
-        // Never false: servers do not take back what a stream allows.
+        // Never false: servers cannot disable it on an existing stream.
         ...(this.#features.messageTtl && { allow_msg_ttl: true }),
       }
     }
@@ -96,7 +102,7 @@ export class Streams {
       max_age: age * NANOS,
       max_bytes: bytes || -1,
       max_msgs_per_subject: compacted ? 1 : -1,
-      // The servers take no window longer than the age.
+      // Servers accept no window that is longer than the maximum age.
       duplicate_window: (age === 0 ? DEDUPLICATION_MS : Math.max(100, Math.min(DEDUPLICATION_MS, age))) * NANOS,
     }
   }
@@ -126,7 +132,7 @@ export class Streams {
     }
   }
 
-  /** Streams that channels of this broker were made, whether or not one still points to them. */
+  /** Lists the streams of this broker's channels, including streams without a channel. */
   async *own(): AsyncGenerator<StreamInfo> {
     const own = [`${this.#subjects.prefix}-q-`, `${this.#subjects.prefix}-l-`]
     for await (const info of this.#connection.manager.streams.list()) {
@@ -134,7 +140,7 @@ export class Streams {
     }
   }
 
-  /** Brings a stream up to date with the settings. */
+  /** Adjusts a stream to the settings. */
   async adjust(channel: StoredChannel, config: StreamConfig): Promise<void> {
     const limits = this.#limits(channel)
     const same = (['max_msgs', 'max_bytes', 'max_age', 'max_msgs_per_subject', 'allow_msg_ttl'] as const).every(

@@ -2,12 +2,15 @@ import type { ChannelType } from '@signalbox/broker-core/engine'
 import { isReservedChannel } from '@signalbox/broker-core/engine'
 import { createHash, randomBytes } from 'node:crypto'
 
-/** The grain of due and expiry times in subjects, in milliseconds: bounds how many subjects a queue has. */
+/**
+ * The resolution of due and expiry times in subjects, in milliseconds: it limits the number of subjects in a
+ * queue.
+ */
 export const TIME_GRAIN_MS = 100
 
 /**
- * Every name that NATS sees. Nothing that a caller gives is a subject: names are hashed, or encoded token by token
- * where wildcards must match.
+ * All names that NATS sees. A caller's text is never used as a subject: names are hashed, or encoded token
+ * by token if wildcards must match.
  */
 export class Subjects {
   readonly prefix: string
@@ -16,12 +19,15 @@ export class Subjects {
     this.prefix = prefix
   }
 
-  /** The stream of a stored channel. The incarnation tells a channel from one of the same name that was deleted. */
+  /**
+   * Returns the stream of a stored channel. The incarnation distinguishes it from a deleted channel of the
+   * same name.
+   */
   stream(type: 'queues' | 'events_store', name: string, incarnation: string): string {
     return `${this.prefix}-${type === 'queues' ? 'q' : 'l'}-${hash(name)}-${incarnation}`
   }
 
-  /** Bucket of the names and options of stored channels. */
+  /** The bucket with names and options of stored channels. */
   get channelBucket(): string {
     return `${this.prefix}-channels`
   }
@@ -30,17 +36,23 @@ export class Subjects {
     return `${type}.${Buffer.from(name).toString('base64url')}`
   }
 
-  /** Everything in a stored channel. */
+  /** Returns the filter for all messages of a stored channel. */
   all(incarnation: string): string {
     return `${this.prefix}.s.${incarnation}.>`
   }
 
-  /** A queue message. Due time and expiry are part of it, so that the server counts by them; 0 is none. */
+  /**
+   * Returns the subject of a queue message. It contains due time and expiry, so that the server counts by
+   * them; 0 means none.
+   */
   queueMessage(incarnation: string, dueAt: number, expiresAt: number): string {
     return `${this.prefix}.s.${incarnation}.${grain(dueAt)}.${grain(expiresAt)}`
   }
 
-  /** An entry without a key. In a compacted log each needs a subject of its own, or only the last would be kept. */
+  /**
+   * Returns the subject of an entry without a key. In a compacted store each entry needs its own subject, or
+   * only the last would be kept.
+   */
   entry(incarnation: string, compacted: boolean): string {
     return `${this.prefix}.s.${incarnation}.e${compacted ? `.${unique()}` : ''}`
   }
@@ -49,7 +61,10 @@ export class Subjects {
     return `${this.prefix}.s.${incarnation}.k.${hash(key)}`
   }
 
-  /** Events. The broker's own have a space of their own, which no wildcard of users reaches (M8). */
+  /**
+   * Returns the subject of events. The broker's own channels have a separate prefix, which no wildcard of a
+   * user matches.
+   */
   event(channelOrPattern: string): string {
     const space = isReservedChannel(channelOrPattern) ? 'r' : 'u'
     return `${this.prefix}.e.${space}.${channelOrPattern.split('.').map(patternToken).join('.')}`
@@ -59,22 +74,22 @@ export class Subjects {
     return `${this.prefix}.r.${type}.${hash(name)}`
   }
 
-  /** Where subscribers to commands or queries announce themselves. */
+  /** Returns the subject on which subscribers to commands or queries announce themselves. */
   announcement(type: 'commands' | 'queries', name: string): string {
     return `${this.prefix}.a.${type}.${hash(name)}`
   }
 
-  /** One node, for what only it can do. */
+  /** Returns a subject of one node, for requests that only it can serve. */
   node(id: string, what: string): string {
     return `${this.prefix}.node.${id}.${what}`
   }
 
-  /** Every node. */
+  /** Returns a subject of all nodes. */
   nodes(what: string): string {
     return `${this.prefix}.nodes.${what}`
   }
 
-  /** Answered as long as the group of a log has a member anywhere. */
+  /** Returns a subject that has a responder as long as the group has a subscriber on any node. */
   eventsStoreGroup(incarnation: string, group: string): string {
     return `${this.prefix}.g.${incarnation}.${hash(group)}`
   }
@@ -88,20 +103,20 @@ export class Subjects {
   }
 }
 
-/** 22 characters that stand for any text. */
+/** Returns 22 characters that represent any text. */
 export function hash(text: string): string {
   return createHash('sha256').update(text).digest('base64url').slice(0, 22)
 }
 
-/** 16 characters that nobody else has. */
+/** Returns 16 random characters. */
 export function unique(): string {
   return randomBytes(12).toString('base64url')
 }
 
-/** A token as NATS takes it; tokens that are wildcards stay so. */
+/** Encodes a token for NATS; wildcards remain wildcards. */
 function patternToken(token: string): string {
   if (token === '*' || token === '>') return token
-  // NATS knows no empty token.
+  // NATS has no empty tokens.
   if (token === '') return '='
   return token.replaceAll(/[^A-Za-z0-9_-]+/g, (run) =>
     Array.from(Buffer.from(run), (byte) => `=${byte.toString(16).padStart(2, '0')}`).join(''),
@@ -112,7 +127,10 @@ function grain(time: number): string {
   return Math.ceil(time / TIME_GRAIN_MS).toString(36)
 }
 
-/** Due time and expiry in the subject of a queue message, milliseconds since the epoch; 0 is none. */
+/**
+ * Parses due time and expiry from the subject of a queue message, in milliseconds since the epoch; 0 means
+ * none.
+ */
 export function timesOf(subject: string): { readonly dueAt: number; readonly expiresAt: number } {
   const tokens = subject.split('.')
   return { dueAt: timeOf(tokens.at(-2)), expiresAt: timeOf(tokens.at(-1)) }

@@ -13,14 +13,14 @@ const PATIENT = { timeout: 30_000 }
 
 /** What replication could get wrong, of the contract that one server keeps: the rest takes minutes on three. */
 const REPLICATED = [
-  'compaction - of many who are first one is',
-  'C5 - queues: of concurrent sends with one id one is stored',
-  'events store - concurrent appends leave no gap, repeat or step back in time',
-  'queues - an acked message is gone for good',
-  'queues - of two receivers racing for one message one gets it',
-  'C2 - dead letters: after maxReceiveCount nacks a message moves, with tags that say why',
-  'queues - purge leaves leased messages to their holders',
-  'C2 - queues: a delayed message holds back nobody',
+  'compaction - one of many concurrent first writers succeeds',
+  'C5 - queues: one of several concurrent sends with the same id is stored',
+  'events store - concurrent appends cause no gap, no repeat and no earlier time',
+  'queues - an acked message is removed permanently',
+  'queues - one of two concurrent receivers gets a message',
+  'C2 - dead letters: after maxReceiveCount nacks a message moves, with tags for the reason',
+  'queues - purge keeps leased messages',
+  'C2 - queues: a delayed message does not delay others',
 ]
 
 describe.skipIf(NATS_SERVER === undefined)('three servers', () => {

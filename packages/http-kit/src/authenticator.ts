@@ -5,38 +5,44 @@ import { ANONYMOUS } from '@signalbox/broker-core'
 
 import type { Role } from './authentication/roles.ts'
 
-/** What an authenticator sees of a request; node's IncomingMessage is one. */
+/** The part of a request that an authenticator reads; Node's IncomingMessage has it. */
 export interface AuthenticationRequest {
   readonly headers: IncomingHttpHeaders
-  /** Names and values in turn, repeated headers included: node drops a second Authorization from `headers` (S1). */
+  /** Alternating names and values, with repeated headers. Node drops a second Authorization header from `headers`. */
   readonly rawHeaders: readonly string[]
-  /** Where it came from, for those who report refusals. */
+  /** The connection, for reports of refusals. */
   readonly socket?: { readonly remoteAddress?: string | undefined }
 }
 
 /** A verified caller. */
 export interface Identity extends Caller {
-  /** When the credentials end, milliseconds since the epoch: streams opened with them end then (S9). */
+  /** Expiry of the credentials, in ms since the epoch. Streams opened with them end at that time. */
   readonly expiresAt?: number
-  /** What the caller may do as an operator (S3); absent is nothing. Ask with `hasRole`. */
+  /** The caller's roles as an operator. Absent means none. Check them with `hasRole`. */
   readonly roles?: readonly Role[]
 }
 
-/** The port behind which credentials are verified. Connectors ask it once for each request, before they read the body. */
+/** The port that verifies credentials. Connectors call it once for each request, before they read the body. */
 export interface Authenticator {
   /**
-   * Answers at once where it can, as for a token it has verified before.
-   * @throws AuthenticationError (or rejects with it) when the credentials are missing or not valid
+   * Returns the caller's identity. Returns synchronously if possible, as for a token that was verified before.
+   * @throws AuthenticationError (or rejects with it) for missing or invalid credentials
    */
   authenticate(request: AuthenticationRequest): Identity | Promise<Identity>
-  /** True where every caller is the anonymous principal: limits then count callers by their network address. @default false */
+  /**
+   * `true` if every caller is the anonymous principal. Limits then count callers by their network address.
+   * @default false
+   */
   readonly anonymous?: boolean
 }
 
-/** Server authentication is off: every caller is the anonymous principal (specification, "Authentication" 3). */
+/**
+ * The authenticator without server authentication: every caller is the anonymous principal (specification,
+ * "Authentication" 3).
+ */
 export const anonymousAuthenticator: Authenticator = { anonymous: true, authenticate: () => ANONYMOUS }
 
 const OPERATOR: Identity = Object.freeze({ ...ANONYMOUS, roles: ['Admin'] as const })
 
-/** Control-plane authentication is off: everybody who reaches the management listener acts as Admin (S3). */
+/** The authenticator without control-plane authentication: every caller of the management listener acts as Admin. */
 export const anonymousOperator: Authenticator = { anonymous: true, authenticate: () => OPERATOR }

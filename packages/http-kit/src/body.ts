@@ -5,14 +5,14 @@ import { Refusal } from './admission/refusal.ts'
 import { JsonRpcError } from './errors.ts'
 import { JSON_RPC_CODES } from './json-rpc/codes.ts'
 
-/** @default of `MAX_BODY_BYTES`: 10 MiB. */
+/** The default of the setting `MAX_BODY_BYTES`, in bytes: 10 MiB. */
 export const DEFAULT_MAX_BODY_BYTES = 10_485_760
 
-/** How much of a refused caller's body is read, only to echo its id (S5). */
+/** Bytes that are read from the body of a refused request, only to echo its id. */
 export const REFUSED_BODY_BYTES = 65_536
 
 /**
- * Checks the headers of a request that carries a JSON-RPC message (J3): no Content-Encoding, and application/json in
+ * Checks the headers of a request that carries a JSON-RPC message: no Content-Encoding, and `application/json` in
  * UTF-8.
  * @returns the error to answer with: -32600 with status 415, or -32700
  */
@@ -21,7 +21,7 @@ export function jsonHeadersProblem(headers: IncomingMessage['headers']): JsonRpc
   if (encoding !== undefined) {
     return new JsonRpcError(
       JSON_RPC_CODES.INVALID_REQUEST,
-      'invalid request: Content-Encoding is not supported, send the body as it is',
+      'invalid request: Content-Encoding is not supported; send the body without it',
       { status: 415 },
     )
   }
@@ -33,12 +33,12 @@ export function jsonHeadersProblem(headers: IncomingMessage['headers']): JsonRpc
   )
 }
 
-/** A longer Content-Type is none of ours, in characters. */
+/** A longer Content-Type is not `application/json`, in characters. */
 const MAX_CONTENT_TYPE = 256
 
 const UTF8: ReadonlySet<string> = new Set(['utf-8', 'utf8', '"utf-8"', '"utf8"'])
 
-/** Whether a Content-Type is application/json, with no parameter but `charset=utf-8`. */
+/** Returns `true` for the Content-Type `application/json` without parameters, or with `charset=utf-8` only. */
 function isJsonType(text: string): boolean {
   if (text.length > MAX_CONTENT_TYPE) return false
   const parts = text.split(';').map((part) => part.trim().toLowerCase())
@@ -49,10 +49,10 @@ function isJsonType(text: string): boolean {
   return parameter.slice(0, equals).trimEnd() === 'charset' && UTF8.has(parameter.slice(equals + 1).trimStart())
 }
 
-/** Counts the bytes of a body while they are read; what it refuses is read no further. */
+/** Counts the bytes of a body while they are read. Reading stops when the budget refuses. */
 export interface BodyBudget {
   takeBody(bytes: number): Refusal | undefined
-  /** Asked before a body of this size is read. */
+  /** Returns the refusal of a body of this size; called before the body is read. */
   refusesBody(bytes: number): Refusal | undefined
 }
 
@@ -61,8 +61,8 @@ function tooLarge(limit: number): Refusal {
 }
 
 /**
- * Reads a request's body. `done` is called once: with the bytes; with a refusal as soon as the body is known to be over
- * `limit`, or over the budget; and never when the client goes away first.
+ * Reads a request's body. `done` is called at most once: with the bytes, or with a refusal as soon as the body
+ * exceeds `limit` or the budget. It is not called if the client disconnects first.
  */
 export function readBody(
   request: IncomingMessage,
@@ -79,8 +79,8 @@ export function readBody(
   let first: Buffer | undefined
   let chunks: Buffer[] | undefined
   let bytes = 0
-  // All of a declared length is taken with the first byte: bodies that come at once and do not all fit would otherwise
-  // each take a part, and none would get the rest.
+  // The declared length is counted with the first byte. Otherwise several bodies that arrive at the same time and do
+  // not all fit would each get a part of the budget, and none would complete.
   let taken = 0
   const take = (): Refusal | undefined => {
     if (bytes <= taken) return undefined
@@ -106,7 +106,7 @@ export function readBody(
   }
   const onEnd = (): void => {
     const body = chunks === undefined ? (first ?? EMPTY) : Buffer.concat(chunks, bytes)
-    // The request, and with it this listener, may wait for long: the bytes need not.
+    // The request keeps this listener, possibly for a long time; release the bytes.
     first = undefined
     chunks = undefined
     done(undefined, body)
@@ -117,20 +117,21 @@ export function readBody(
 
 const EMPTY = Buffer.alloc(0)
 
-/** Whether more than {@link REFUSED_BODY_BYTES} may still come. */
+/** Returns `true` if more than {@link REFUSED_BODY_BYTES} may still arrive. */
 function hasLargeBody({ headers, readableEnded }: IncomingMessage): boolean {
   if (readableEnded) return false
   if (headers['transfer-encoding'] !== undefined) return true
   return Number(headers['content-length'] ?? 0) > REFUSED_BODY_BYTES
 }
 
-/** How much of an unwanted body is taken off the wire, and for how long, before its connection is closed. */
+/** Bytes of an unwanted body that are discarded, and the time for it in ms, before the connection is closed. */
 const LINGER_BYTES = 16 * 1024 * 1024
 const LINGER_MS = 2_000
 
 /**
- * Answers a request whose body nobody will read. What still comes is thrown away, within bounds, and the connection is
- * closed after that: closing it at once would reset it, and a client in the middle of sending would never see the answer.
+ * Answers a request whose body is not needed. The rest of the body is discarded, within bounds, and then the
+ * connection is closed. Closing it at once would reset it, and a client that is still sending would never see the
+ * answer.
  */
 export function refuseBody(
   request: IncomingMessage,
@@ -140,7 +141,7 @@ export function refuseBody(
   text: string,
 ): void {
   if (!hasLargeBody(request)) {
-    // Node takes a short one off the wire by itself.
+    // Node discards a short body automatically.
     response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(text) })
     response.end(text)
     return

@@ -1,16 +1,16 @@
-/** CORS settings by the names of the specification's table. */
+/** CORS settings, named as in the specification's table. */
 export interface CorsSettings {
-  /** `*`, or origins compared exactly. */
+  /** `*`, or origins that are compared exactly. */
   readonly allowOrigins: readonly string[]
   readonly allowMethods: readonly string[]
   readonly allowHeaders: readonly string[]
   readonly exposeHeaders: readonly string[]
   readonly allowCredentials: boolean
-  /** Seconds a browser keeps the answer to a preflight. */
+  /** Time that a browser caches the answer to a preflight, in seconds. */
   readonly maxAge: number
 }
 
-/** Specification, "CORS". */
+/** The defaults of the specification ("CORS"). */
 export const CORS_DEFAULTS: CorsSettings = {
   allowOrigins: ['*'],
   allowMethods: ['GET', 'POST', 'DELETE', 'OPTIONS'],
@@ -20,7 +20,7 @@ export const CORS_DEFAULTS: CorsSettings = {
   maxAge: 86_400,
 }
 
-/** The options of `@fastify/cors` that say the same. */
+/** The same settings as options of `@fastify/cors`. */
 export interface FastifyCorsOptions {
   readonly origin: string | string[]
   readonly methods: string[]
@@ -28,14 +28,14 @@ export interface FastifyCorsOptions {
   readonly exposedHeaders: string[]
   readonly credentials: boolean
   readonly maxAge: number
-  /** Any OPTIONS request is answered, one that is not quite a preflight as well. */
+  /** Answers every OPTIONS request, also one that is not a complete preflight. */
   readonly strictPreflight: false
 }
 
 /**
- * Turns the settings into options for `app.register(cors, …)`: preflights are then answered before any connector runs,
- * and a list of origins brings `Vary: Origin`.
- * @throws RangeError for credentials together with `*`, which browsers refuse
+ * Converts the settings to options for `app.register(cors, …)`. Preflights are then answered before any connector
+ * runs, and a list of origins adds `Vary: Origin`.
+ * @throws RangeError for credentials together with `*`, which browsers reject
  */
 export function fastifyCorsOptions(settings: CorsSettings = CORS_DEFAULTS): FastifyCorsOptions {
   const any = settings.allowOrigins.includes('*')

@@ -1,25 +1,26 @@
 import type { Refusal } from './admission/refusal.ts'
 import { JSON_RPC_CODES } from './json-rpc/codes.ts'
 
+/** Optional parts of a {@link JsonRpcError}. */
 export interface JsonRpcErrorOptions {
   /** Goes to the client as `error.data`. */
   readonly data?: unknown
-  /** The source text of the request's id, where it could be read. */
+  /** The source text of the request's id, if it could be read. */
   readonly id?: string | undefined
-  /** The HTTP status where it does not follow from the code alone (J3). */
+  /** The HTTP status, if the code alone does not determine it. */
   readonly status?: number
   readonly cause?: unknown
 }
 
-/** A failure that goes to the client as a JSON-RPC error: the message tells a person what is wrong and what is allowed. */
+/** A failure that the client receives as a JSON-RPC error. The message names the problem and the allowed values. */
 export class JsonRpcError extends Error {
   override readonly name = 'JsonRpcError'
-  /** One of {@link JSON_RPC_CODES}, or an agent's own. */
+  /** One of {@link JSON_RPC_CODES}, or a code of an agent. */
   readonly code: number
   readonly data?: unknown
-  /** The source text of the request's id; absent where it could not be read, and the answer's id is then null. */
+  /** The source text of the request's id. Absent if it could not be read; the id of the answer is then `null`. */
   readonly id?: string
-  /** 403, 413 or 415 where J3 fixes one; otherwise the connector chooses by code. */
+  /** The HTTP status, such as 403, 413 or 415. If absent, the connector derives it from the code. */
   readonly status?: number
 
   constructor(code: number, message: string, options: JsonRpcErrorOptions = {}) {
@@ -31,7 +32,7 @@ export class JsonRpcError extends Error {
   }
 }
 
-/** A body that was read, and that a limit refuses because of what is in it. */
+/** A body that was read, and that a limit rejects because of its content. */
 export class BodyRefused extends Error {
   override readonly name = 'BodyRefused'
   readonly refusal: Refusal
@@ -42,12 +43,12 @@ export class BodyRefused extends Error {
   }
 }
 
-/** The caller's credentials are missing or could not be verified. The message is for logs; clients are not told why. */
+/** Missing or invalid credentials. The message is for logs only; the client does not see the reason. */
 export class AuthenticationError extends Error {
   override readonly name = 'AuthenticationError'
 }
 
-/** The one answer to every {@link AuthenticationError} on a JSON-RPC route (specification, "Authentication" 7). */
+/** Returns the answer to every {@link AuthenticationError} on a JSON-RPC route (specification, "Authentication" 7). */
 export function authenticationFailed(id?: string): JsonRpcError {
   return new JsonRpcError(JSON_RPC_CODES.AUTHENTICATION_FAILED, 'Authentication failed', { id })
 }

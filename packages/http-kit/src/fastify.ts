@@ -3,8 +3,8 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 /**
- * Takes the reply away from Fastify, and returns what hooks have set so far, such as CORS headers: Fastify writes none of
- * it on a reply that was taken over.
+ * Takes the reply over from Fastify. Returns the headers that hooks have set so far, such as CORS headers: Fastify
+ * does not write them on a reply that was taken over.
  */
 export function takeOver(reply: FastifyReply): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = {}
@@ -20,18 +20,19 @@ export function takeOver(reply: FastifyReply): OutgoingHttpHeaders {
 /** Options of {@link addUnreadRoutes}. */
 export interface UnreadRouteOptions {
   /**
-   * Run the preValidation and preHandler hooks of the host. Without them a request is taken over right after the
-   * onRequest and preParsing hooks. @default true
+   * Runs the preValidation and preHandler hooks of the host. If `false`, the route is served right after the
+   * onRequest and preParsing hooks.
+   * @default true
    */
   readonly runHostHooks?: boolean
 }
 
-/** Answers the request itself, after it took the reply over. */
+/** Answers the request, after taking over the reply. */
 export type ServeUnread = (request: FastifyRequest, reply: FastifyReply) => void
 
 /**
- * Serves paths with every method, for a plugin whose endpoint reads bodies itself, after origin and credentials have been
- * checked. No body of the plugin's other routes is read either, so it is for plugins that have no others.
+ * Adds routes for every method, for a plugin whose endpoint reads bodies itself, after it has checked the origin and
+ * the credentials. Fastify then reads no body in this plugin, so register other routes in another plugin.
  */
 export function addUnreadRoutes(
   app: FastifyInstance,
@@ -56,7 +57,10 @@ export function addUnreadRoutes(
   }
 }
 
-/** A content type that Fastify cannot read does not reach the parsers; the endpoint says what it has to be. */
+/**
+ * Returns true for a content type that Fastify cannot parse. It fails before the parsers run; the endpoint reports
+ * the allowed type.
+ */
 function isUnreadableContentType(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE'
 }

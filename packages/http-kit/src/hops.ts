@@ -1,17 +1,17 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** The header that counts the brokers a request to an agent has come through, in lower case. */
+/** The header with the number of brokers that a request to an agent has passed, in lower case. */
 const HOPS_HEADER = 'x-broker-hops'
 
-/** The most brokers that a request may have come through. */
+/** The most brokers that a request may have passed. */
 export const MAX_AGENT_HOPS = 8
 
-/** Nobody writes a larger number honestly. */
+/** A larger number is not a plausible count. */
 const HOPS = /^\d{1,6}$/
 
 /**
- * Returns how many brokers a request has come through: 0 without the header, the largest number where proxies joined
- * several, and Infinity for what is no number.
+ * Returns the number of brokers that a request has passed: 0 without the header, the largest number if proxies joined
+ * several headers, and `Infinity` for a value that is not a number.
  */
 export function hopsOf(headers: IncomingHttpHeaders): number {
   const header = headers[HOPS_HEADER]
@@ -21,9 +21,9 @@ export function hopsOf(headers: IncomingHttpHeaders): number {
   return Math.max(...parts.map((part) => (HOPS.test(part.trim()) ? Number(part) : Infinity)))
 }
 
-/** Says what is wrong with a request that has come through too many brokers; undefined when it has not. */
+/** Returns the problem of a request that has passed too many brokers; `undefined` for other requests. */
 export function hopsProblem(hops: number): string | undefined {
   if (hops <= MAX_AGENT_HOPS) return undefined
   const many = hops === Infinity ? 'an unknown number of brokers' : `${hops} brokers`
-  return `it has come through ${many} (X-Broker-Hops), and ${MAX_AGENT_HOPS} are allowed; agents call one another in a circle`
+  return `the request has passed through ${many} (X-Broker-Hops); at most ${MAX_AGENT_HOPS} are allowed. Look for agents that call each other in a loop`
 }

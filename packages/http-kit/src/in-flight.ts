@@ -1,4 +1,4 @@
-/** How many calls are under way, for a shutdown that waits for them. */
+/** Counts calls in flight, so that a shutdown can wait for them. */
 export class InFlight {
   #count = 0
   #whenIdle: (() => void)[] = []
@@ -18,13 +18,13 @@ export class InFlight {
     for (const resolve of listeners) resolve()
   }
 
-  /** Resolves as soon as nothing is under way. */
+  /** Resolves when no call is in flight. */
   idle(): Promise<void> {
     if (this.#count === 0) return Promise.resolve()
     return new Promise((resolve) => this.#whenIdle.push(resolve))
   }
 
-  /** Resolves with true as soon as nothing is under way, with false when `ms` pass first. */
+  /** Resolves with `true` when no call is in flight, or with `false` after `ms` milliseconds. */
   idleWithin(ms: number): Promise<boolean> {
     if (this.#count === 0) return Promise.resolve(true)
     return new Promise((resolve) => {

@@ -1,14 +1,15 @@
 import type { ExceededLimit } from './json-rpc/scan.ts'
 import { jsonTokens, scanJson } from './json-rpc/scan.ts'
 
+/** A parsed JSON object. */
 export type JsonObject = { readonly [key: string]: unknown }
 
-/** Whether a value that came out of JSON is an object: no array, and not null. */
+/** Returns `true` if a value parsed from JSON is an object, not an array and not `null`. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What a text means as JSON, wrapped since that may be any value; undefined when it is not JSON. */
+/** Parses a text as JSON. Returns the value in an object, or `undefined` if the text is not JSON. */
 export function readJson(text: string): { readonly value: unknown } | undefined {
   try {
     return { value: JSON.parse(text) }
@@ -17,40 +18,42 @@ export function readJson(text: string): { readonly value: unknown } | undefined 
   }
 }
 
-/** Containers within containers in one JSON text of a caller's. */
+/** The most containers within containers in one JSON text from a caller. */
 export const MAX_JSON_DEPTH = 128
 
-/** Keys of all objects in one JSON text of a caller's. */
+/** The most keys of all objects in one JSON text from a caller. */
 export const MAX_JSON_KEYS = 100_000
 
 /**
- * Strings, objects and arrays in one JSON text of a caller's or an agent's. Building a million of them, which 10 MB can
- * hold three times over, keeps the event loop for half a second.
+ * The most strings, objects and arrays in one JSON text from a caller or an agent. A body of 10 MB can contain three
+ * million; building one million blocks the event loop for half a second.
  */
 export const MAX_JSON_PARTS = 500_000
 
+/** Limits of {@link parseJson}. */
 export interface JsonLimits {
-  /** @default 128 */
+  /** Containers within containers. @default 128 */
   readonly maxDepth?: number
-  /** 0 is no limit. @default 100000 */
+  /** Keys of all objects together; 0 is no limit. @default 100000 */
   readonly maxKeys?: number
-  /** Refuse a key that stands twice in one object. @default true */
+  /** Rejects a key that appears twice in one object. @default true */
   readonly uniqueKeys?: boolean
 }
 
+/** The reason for which {@link parseJson} rejects a text. */
 export interface JsonProblem {
-  /** What the text is, in words that go on from "the body is". */
+  /** A description of the text that follows "the body is". */
   readonly problem: string
-  /** The limit that was exceeded, if one was. */
+  /** The limit that was exceeded, if any. */
   readonly exceeded?: ExceededLimit
 }
 
 const NO_MEMBERS = { member(): void {} }
 
 /**
- * Reads JSON that a caller or an agent sent: within limits that are checked before anything is built, and with no key
- * twice in one object, so that no two readers can disagree.
- * @returns the value, or what is wrong with the text
+ * Parses JSON from a caller or an agent. Limits are checked before any value is built. A key may not appear twice in
+ * one object, because readers would disagree about its value.
+ * @returns the value, or the problem with the text
  */
 export function parseJson(
   text: string,
@@ -67,7 +70,7 @@ export function parseJson(
   return { problem: `an object that has the key ${JSON.stringify(repeatedKey(text))} twice` }
 }
 
-/** Counts the keys of all objects in a value that came out of JSON, which holds each key of an object once. */
+/** Counts the keys of all objects in a parsed JSON value, in which each key of an object appears once. */
 export function countKeys(value: unknown): number {
   let count = 0
   if (Array.isArray(value)) {
@@ -82,7 +85,7 @@ export function countKeys(value: unknown): number {
   return count
 }
 
-/** Finds a key that stands twice in one object of a valid JSON text. */
+/** Returns a key that appears twice in one object of a valid JSON text. */
 export function repeatedKey(text: string): string | undefined {
   const open: Set<string>[] = []
   for (const { token, key } of jsonTokens(text)) {

@@ -3,13 +3,14 @@ import type { QueueDelivery, QueueReceiveInput, Queues } from '@signalbox/broker
 import type { Settlement } from './settlements.ts'
 
 /**
- * How long messages stay on lease while a destructive read is answered and settled, in milliseconds. That takes well under
- * a second (M14); the rest is for a server that is short of time. Should it end first, they are delivered again.
+ * Lease of the messages in a destructive read, in ms. Answering and settling takes well under a second; the rest is
+ * for an overloaded server. Messages whose lease ends first are delivered again.
  */
 export const ANSWER_LEASE_MS = 90_000
 
 /**
- * Leases messages for an answer. When the signal is aborted at the very moment that some came, they go back to their places.
+ * Leases messages for an answer. If the signal is aborted while messages arrive, they are rejected (nack) and keep
+ * their positions.
  * @throws the signal's reason when it is aborted; BrokerError
  */
 export async function leaseForAnswer(
@@ -23,7 +24,7 @@ export async function leaseForAnswer(
   throw input.signal.reason
 }
 
-/** What becomes of the messages in the answer to a destructive read; undefined when there are none. */
+/** Returns the settlement of the messages in the answer to a destructive read; `undefined` for no messages. */
 export function settlementOf(queues: Queues, deliveries: readonly QueueDelivery[]): Settlement | undefined {
   if (deliveries.length === 0) return undefined
   const receipts = receiptsOf(deliveries)

@@ -1,37 +1,40 @@
 import { half } from './admission/limits.ts'
 import type { SseStream } from './sse.ts'
 
-/** The open streams of one connector: counted, limited, and ended together at shutdown. One caller may have half of them. */
+/**
+ * The open streams of one connector: counts them, limits them, and ends them at shutdown. One caller may have half of
+ * them.
+ */
 export class OpenStreams {
-  /** The most that may be open at a time; 0 is no limit. */
+  /** The most streams that may be open at a time; 0 is no limit. */
   readonly limit: number
   readonly #streams = new Set<SseStream>()
   readonly #byAccount = new Map<string, number>()
   #closed = false
 
-  /** @param limit The most that may be open at a time; 0 is no limit. */
+  /** @param limit The most streams that may be open at a time; 0 is no limit */
   constructor(limit: number) {
     this.limit = limit
   }
 
-  /** How many are open now. */
+  /** The number of open streams. */
   get size(): number {
     return this.#streams.size
   }
 
-  /** Whether the caller may open another one. False for good after {@link closeAll}. */
+  /** Returns `true` if the caller may open another stream. Always `false` after {@link closeAll}. */
   hasRoomFor(account: string): boolean {
     if (this.#closed) return false
     if (this.limit === 0) return true
     return this.#streams.size < this.limit && (this.#byAccount.get(account) ?? 0) < half(this.limit)
   }
 
-  /** Whether streams may be opened at all: false for good after {@link closeAll}. */
+  /** `true` until {@link closeAll}: streams may be opened. */
   get open(): boolean {
     return !this.#closed
   }
 
-  /** Counts the stream until it is over. Ask {@link hasRoomFor} before you open one. */
+  /** Counts the stream until it is over. Call {@link hasRoomFor} before you open a stream. */
   add(stream: SseStream, account: string): void {
     this.#streams.add(stream)
     this.#byAccount.set(account, (this.#byAccount.get(account) ?? 0) + 1)
@@ -44,7 +47,7 @@ export class OpenStreams {
     if (this.#closed) stream.end()
   }
 
-  /** Ends every stream politely and lets no other begin. Idempotent. */
+  /** Ends every stream after its written events, and rejects new ones. Idempotent. */
   closeAll(): void {
     this.#closed = true
     for (const stream of this.#streams) stream.end()

@@ -1,27 +1,31 @@
 /** `auto`, `*`, or exactly these origins (specification, "Origin validation"). */
 export type TrustedOrigins = 'auto' | '*' | readonly string[]
 
+/** Hosts that `auto` trusts in addition to the local ones. */
 export interface OriginPolicyOptions {
-  /** The address the server binds to; `auto` trusts it. */
+  /** The address that the server binds to. `auto` trusts it. @default none */
   readonly bindHost?: string
-  /** What `auto` trusts beside {@link LOCAL_HOSTS}, such as {@link MCP_LOCAL_HOSTS}. */
+  /** Hosts that `auto` trusts in addition to {@link LOCAL_HOSTS}, such as {@link MCP_LOCAL_HOSTS}. @default none */
   readonly alsoLocal?: readonly string[]
 }
 
-/** What `auto` trusts on every connector. */
+/** Hosts that `auto` trusts on every connector. */
 export const LOCAL_HOSTS: readonly string[] = ['localhost', '127.0.0.1']
 
-/** What `auto` trusts on the MCP connector beside these. */
+/** Hosts that `auto` trusts on the MCP connector, in addition to {@link LOCAL_HOSTS}. */
 export const MCP_LOCAL_HOSTS: readonly string[] = ['::1', '[::1]', '0.0.0.0']
 
-/** Tells whether a request with this Origin header may go on. */
+/** Returns `true` if a request with this Origin header is allowed. */
 export type OriginPolicy = (origin: string | undefined) => boolean
 
 const ORIGIN = /^(https?):\/\/(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::([0-9]{1,5}))?$/
-/** Not what a browser sends, but what the specification's `::1` is to the letter. */
+/** Browsers send brackets, but the specification lists `::1` without them. */
 const BARE_IPV6 = /^(https?):\/\/([0-9a-f:.]+)$/
 
-/** Browsers send a scheme, a host name of at most 253 characters and a port: a longer header is nobody's, in characters. */
+/**
+ * The longest Origin header that is read, in characters. Browsers send a scheme, a host name of at most 253
+ * characters and a port.
+ */
 const MAX_ORIGIN = 300
 
 interface Origin {
@@ -32,8 +36,9 @@ interface Origin {
 }
 
 /**
- * Decides which browser origins may call (S6). `auto`: http or https, any port, the local hosts and the bind address.
- * A list: scheme, host and port exactly. A missing or empty Origin always passes: it is not a browser's.
+ * Returns the policy that decides which browser origins may call. `auto` allows http and https, any port, the local
+ * hosts and the bind address. A list compares scheme, host and port exactly. A missing or empty Origin is always
+ * allowed, because no browser sent it.
  * @throws RangeError for a list entry that is not an origin
  */
 export function originPolicy(trusted: TrustedOrigins, options: OriginPolicyOptions = {}): OriginPolicy {
@@ -56,7 +61,7 @@ export function originPolicy(trusted: TrustedOrigins, options: OriginPolicyOptio
 }
 
 /**
- * Reads the setting as it stands in the environment: `auto`, `*`, or origins with commas between them.
+ * Parses the setting: `auto`, `*`, or a comma-separated list of origins.
  * @throws RangeError for an entry that is not an origin
  */
 export function parseTrustedOrigins(setting: string): TrustedOrigins {
@@ -71,7 +76,7 @@ export function parseTrustedOrigins(setting: string): TrustedOrigins {
   return list
 }
 
-/** Strict on purpose: browsers write an origin in one way, and URL would mend what they never send. */
+/** Parses strictly: browsers write an origin in one way only, and `URL` would accept and repair others. */
 function parseOrigin(text: string): Origin | undefined {
   if (text.length > MAX_ORIGIN) return undefined
   const match = ORIGIN.exec(text) ?? bareIpv6(text)

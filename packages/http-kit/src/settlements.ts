@@ -3,22 +3,27 @@ import type { Socket } from 'node:net'
 
 import { InFlight } from './in-flight.ts'
 
-/** What becomes of the leased messages in an answer: removed for good, or given back. */
+/** The settlement of the leased messages in an answer: `commit` removes them, `rollback` returns them to the queue. */
 export interface Settlement {
   commit(): Promise<void>
   rollback(): Promise<void>
 }
 
 /**
- * Settles messages late (M14). That a response was handed to the socket proves nothing: the reset of a client that was
- * killed arrives some 100 ms after it. So the messages in a response are settled a little later, at once when the next
- * request comes on the connection (its client has read the answer), when the client closes the connection in order, or
- * at shutdown; a connection that breaks before that gives them back.
+ * Settles messages some time after their answer was written. A successful write to the socket proves nothing: the
+ * reset of a killed client arrives about 100 ms later.
+ *
+ * Messages are committed after a grace period, or earlier: when the next request arrives on the connection (its
+ * client has read the answer), when the client closes the connection in order, or at shutdown. If the connection
+ * breaks before that, they are rolled back.
  */
 export class Settlements {
   readonly #graceMs: number
   readonly #failed: (error: unknown) => void
-  /** For each open connection that ever got such an answer: entries that came and went with answers would be costly ({@link OrderedSet}). */
+  /**
+   * The pending settlements of each open connection that ever got such an answer. Entries stay until the connection
+   * closes: adding and deleting one for each answer is costly ({@link OrderedSet}).
+   */
   readonly #waiting = new Map<Socket, PendingSettlement[]>()
   readonly #running = new InFlight()
   #size = 0
@@ -29,14 +34,14 @@ export class Settlements {
     this.#failed = failed
   }
 
-  /** How many answers wait for their settlement. */
+  /** The number of answers that wait for their settlement. */
   get size(): number {
     return this.#size
   }
 
   /**
-   * Writes the last piece of a response that carries leased messages, ends it, and settles them in time. The head was
-   * written before.
+   * Writes the last part of a response that carries leased messages, ends the response, and settles the messages
+   * later. The head must be written already.
    */
   deliver(response: ServerResponse, lastChunk: string, settlement: Settlement): void {
     const { socket } = response
@@ -60,18 +65,18 @@ export class Settlements {
     const onHandedOver = (): void => {
       pending.handedOver = true
       if (this.#graceMs === 0 || this.#closing) pending.done('commit')
-      // Not unref'd: what holds the process for 250 ms is a message that would otherwise be delivered twice.
+      // Not unref'd: if the process exited within these 250 ms, the message would be delivered twice.
       else pending.timer = setTimeout(() => pending.done('commit'), this.#graceMs)
     }
     const ofSocket = this.#waitingOn(socket)
     ofSocket.push(pending)
     this.#size++
     if (response.shouldKeepAlive) {
-      // Not the callback of `end`: that comes for a response that broke off as well.
+      // Not the callback of `end`, which also runs for an aborted response.
       response.once('finish', onHandedOver)
       response.end(lastChunk)
     } else {
-      // Ending the response would close the socket, and with it our only way to hear that the client is dead.
+      // Ending the response would close the socket, and a reset of the client could no longer be detected.
       response.write(lastChunk, (error) => {
         if (!error) onHandedOver()
       })
@@ -90,7 +95,7 @@ export class Settlements {
     return ofSocket
   }
 
-  /** A request came on this connection: its client has read the answers before it. */
+  /** Commits the answers before this request on the same connection: its client has read them. */
   nextRequest(socket: Socket): void {
     const ofSocket = this.#waiting.get(socket)
     if (ofSocket === undefined) return
@@ -107,8 +112,8 @@ export class Settlements {
   }
 
   /**
-   * Settles everything: at once what was handed over, the rest as soon as it is. What has not been within `graceMs`
-   * goes back.
+   * Commits every answer that the operating system has accepted, and waits for the others. Rolls back those that are
+   * not written within `graceMs` milliseconds.
    */
   async close(graceMs: number): Promise<void> {
     this.#closing = true
@@ -127,7 +132,7 @@ export class Settlements {
 }
 
 interface PendingSettlement {
-  /** The whole response is with the operating system. */
+  /** `true` after the operating system accepted the whole response. */
   handedOver: boolean
   timer: NodeJS.Timeout | undefined
   done(how: 'commit' | 'rollback'): void

@@ -3,57 +3,77 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { RequestHold } from './admission/request-hold.ts'
 
+/** Headers of every event stream. */
 export const SSE_HEADERS = {
   'Content-Type': 'text/event-stream',
   'Cache-Control': 'no-cache, no-transform',
-  // nginx would hold events back.
+  // nginx buffers events without this header.
   'X-Accel-Buffering': 'no',
   'X-Content-Type-Options': 'nosniff',
 } as const
 
-/** Milliseconds between keepalive comments (specification, "Limits"). */
+/** Interval between keepalive comments, in ms (specification, "Limits"). */
 export const SSE_KEEPALIVE_MS = 30_000
 
+/** One server-sent event. */
 export interface SseEvent {
-  /** The `event:` line. @default none, which readers take as `message` */
+  /** The `event:` line. Without it, readers use `message`. @default none */
   readonly event?: string
-  /** The `id:` line. */
+  /** The `id:` line. Contains no line end and no NUL. @default none */
   readonly id?: string
   readonly data: string
 }
 
+/** Options of {@link SseStream}. */
 export interface SseOptions {
-  /** Sent with status 200, beside {@link SSE_HEADERS}. */
+  /** Headers sent with status 200, in addition to {@link SSE_HEADERS}. */
   readonly headers?: OutgoingHttpHeaders
-  /** Milliseconds between keepalive comments; 0 sends none. @default 30000 */
+  /** Interval between keepalive comments, in ms; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
-  /** The stream ends after this many milliseconds without an event, keepalives not counted, and with nothing under way; 0 is never. @default 0 */
+  /**
+   * Time without an event after which the stream ends, in ms; 0 means never. Keepalive comments do not count as
+   * events, and a busy stream ({@link SseStream.keepBusy}) does not end.
+   * @default 0
+   */
   readonly idleMs?: number
-  /** Ends the stream at this moment, milliseconds since the epoch (S9). @default never */
+  /**
+   * The time at which the stream ends, in ms since the epoch, such as the expiry of the caller's credentials.
+   * @default never
+   */
   readonly endsAt?: number
-  /** Bytes that may wait for a slow reader: what is larger is written in pieces of so many. @default 1 MiB */
+  /**
+   * Bytes that may be buffered for a slow reader. Larger events are written in pieces of this size.
+   * @default 1048576
+   */
   readonly maxBufferedBytes?: number
   /**
-   * Milliseconds that the reader has to take what waits, or a piece of it; then it gets `slow consumer`, and the stream
-   * ends. 0 is no limit. @default 30000
+   * Time that a slow reader has to read the buffered bytes, or one piece of a large event, in ms; 0 is no limit.
+   * After it, the reader gets `slowConsumerEvent` and the stream ends.
+   * @default 30000
    */
   readonly slowConsumerMs?: number
   /** The last event for a slow reader. @default the comment `slow consumer` */
   readonly slowConsumerEvent?: SseEvent
-  /** Milliseconds that the reader of a stream that was ended has to take what was written; then it is cut off. @default 30000 */
+  /**
+   * Time that the reader of an ended stream has to read the remaining bytes, in ms. Then the connection is closed.
+   * @default 30000
+   */
   readonly lingerMs?: number
-  /** Counts what the reader has not taken; a stream of a caller that holds too much is cut off. @default nothing is counted */
+  /**
+   * Counts unread bytes for the caller. When the caller holds too many, the connection is closed.
+   * @default unread bytes are not counted
+   */
   readonly hold?: Pick<RequestHold, 'setUnread'>
 }
 
-/** Why a stream is over. */
+/** The reason for the end of a stream. */
 export type SseEnd = 'ended' | 'idle' | 'expired' | 'slow' | 'disconnected'
 
 const MAX_TIMER_MS = 2_147_483_647
 
 /**
- * A server-sent event stream over a node response. It begins with a comment at once, so that the reader knows it is
- * open, and sends one every 30 s, so that nothing between closes it.
+ * A server-sent event stream over a Node response. It starts with a comment, so that the reader knows that the stream
+ * is open. A comment every 30 s keeps proxies from closing it.
  */
 export class SseStream {
   readonly #response: ServerResponse
@@ -66,13 +86,13 @@ export class SseStream {
   readonly #keepAlive: NodeJS.Timeout | undefined
   readonly #expiry: NodeJS.Timeout | undefined
   #idle: NodeJS.Timeout | undefined
-  /** What is under way on the stream, and keeps it from being idle. */
+  /** Number of {@link keepBusy} calls that have not ended. Above 0, the stream is not idle. */
   #underWay = 0
   #slow: NodeJS.Timeout | undefined
-  /** Pieces of a large event that wait for those before them. */
+  /** Pieces of a large event that are not written yet. */
   #pieces: Uint8Array[] = []
   #piecesBytes = 0
-  /** Bytes that the producer keeps for the reader. */
+  /** Bytes that the producer buffers for the reader. */
   #waiting = 0
   #ended: SseEnd | undefined
   #whenEnded: ((reason: SseEnd) => void)[] = []
@@ -95,7 +115,7 @@ export class SseStream {
     const keepAliveMs = options.keepAliveMs ?? SSE_KEEPALIVE_MS
     if (keepAliveMs > 0) {
       this.#keepAlive = setInterval(() => {
-        // A reader that takes nothing is not kept alive by more of it.
+        // A comment would only lengthen the buffer of a reader that does not read.
         if (!this.blocked) response.write(': keepalive\n\n')
       }, keepAliveMs)
       this.#keepAlive.unref()
@@ -114,8 +134,8 @@ export class SseStream {
   }
 
   /**
-   * Sends an event. False asks the producer to wait for {@link drained} before the next one. A stream that is over
-   * takes nothing and says false, and one whose reader is too far behind is cut off.
+   * Sends an event. Returns `false` when the producer should wait for {@link drained} before the next event, or when
+   * the stream is over. Ends the stream of a reader that is too far behind.
    */
   write(event: SseEvent): boolean {
     if (this.#ended !== undefined) return false
@@ -128,7 +148,7 @@ export class SseStream {
     return this.writeText(text)
   }
 
-  /** The reader has not yet taken what was written: a producer that can wait, waits for {@link drained}. */
+  /** `true` while written bytes are unread. A producer that can wait should wait for {@link drained}. */
   get blocked(): boolean {
     return this.#response.writableNeedDrain || this.#piecesBytes > 0
   }
@@ -139,27 +159,27 @@ export class SseStream {
   }
 
   /**
-   * Sends events that are on the wire form already ({@link eventText}), as many as one write holds: for a producer that
-   * sends the same to many streams. It bounds its own buffer; nothing is cut off here.
+   * Sends events in wire format ({@link eventText}), several in one write, for a producer that sends the same events
+   * to many streams. The producer bounds its own buffer: this method never ends the stream of a slow reader.
    */
   writeText(text: string | Uint8Array): boolean {
     if (this.#ended !== undefined) return false
     if (this.#idle !== undefined) this.#restartIdle()
-    // No text has fewer bytes than characters.
+    // A text never has fewer bytes than characters, so its length is a safe lower bound.
     if (this.#piecesBytes > 0 || text.length > this.#maxBufferedBytes) this.#writePieces(text)
     else if (this.#response.write(text)) return true
     this.#watchReader()
     return false
   }
 
-  /** Tells how many bytes the producer keeps until the reader has caught up: they count as unread. */
+  /** Sets the number of bytes that the producer buffers for the reader. They count as unread. */
   countWaiting(bytes: number): void {
     if (this.#waiting === bytes || this.#ended !== undefined) return
     this.#waiting = bytes
     this.#count()
   }
 
-  /** So that a reader that takes a large event slowly is not taken for one that takes nothing. */
+  /** Splits a large event, so that a reader that reads it slowly is not mistaken for one that does not read at all. */
   #writePieces(text: string | Uint8Array): void {
     const bytes = typeof text === 'string' ? Buffer.from(text) : text
     for (let at = 0; at < bytes.byteLength; at += this.#maxBufferedBytes) {
@@ -169,7 +189,7 @@ export class SseStream {
     this.#writeOn()
   }
 
-  /** Writes the pieces as far as the reader takes them. */
+  /** Writes pieces until the reader's buffer is full. */
   #writeOn(): void {
     while (this.#pieces.length > 0 && !this.#response.writableNeedDrain) this.#writePiece()
   }
@@ -181,7 +201,7 @@ export class SseStream {
     this.#response.write(piece)
   }
 
-  /** The reader has taken all that was written. */
+  /** Runs when the reader has read all written bytes. */
   #taken(): void {
     clearTimeout(this.#slow)
     this.#slow = undefined
@@ -194,7 +214,7 @@ export class SseStream {
     }
   }
 
-  /** Something waits for the reader: it has some time to take it. */
+  /** Starts the time-out within which the reader must read. */
   #watchReader(): void {
     if (this.#slowConsumerMs > 0) {
       this.#slow ??= setTimeout(() => this.#tooSlow(), this.#slowConsumerMs).unref()
@@ -214,7 +234,7 @@ export class SseStream {
     this.#linger()
   }
 
-  /** Writes what is left of a large event: the reader gets it whole, if it takes it in time. */
+  /** Writes the remaining pieces of a large event, so that a reader that reads in time gets it complete. */
   #flushPieces(): void {
     while (this.#pieces.length > 0) this.#writePiece()
   }
@@ -224,7 +244,7 @@ export class SseStream {
     this.#response.destroy()
   }
 
-  /** Keeps the stream from being idle until the returned function is called: something on it is under way. */
+  /** Keeps the stream from ending as idle until the returned function is called. */
   keepBusy(): () => void {
     this.#underWay++
     clearTimeout(this.#idle)
@@ -238,27 +258,27 @@ export class SseStream {
     }
   }
 
-  /** Resolves with true when the reader has caught up, with false when the stream is over. */
+  /** Resolves with `true` when the reader has caught up, or with `false` when the stream is over. */
   drained(): Promise<boolean> {
     if (this.#ended !== undefined) return Promise.resolve(false)
     if (!this.blocked) return Promise.resolve(true)
     return new Promise((resolve) => this.#whenDrained.push(resolve))
   }
 
-  /** Ends the stream politely, after a last event if one is given: what was written still reaches the reader. */
+  /** Ends the stream after the written events, and after `last` if given. The reader still receives them. */
   end(last?: SseEvent): void {
-    // Not `write`, which cuts off a reader that is far behind: it has time to take what there is.
+    // Not `write`: that would end the stream of a slow reader at once, without its time to read the rest.
     if (last !== undefined) this.writeText(eventText(last))
     this.#end('ended')
   }
 
-  /** Gives the response back to whoever made the stream: nothing more is written to it or ended by the stream. */
+  /** Detaches the stream from the response. The stream neither writes to it nor ends it after this call. */
   release(): void {
     this.#over('ended')
     this.#flushPieces()
   }
 
-  /** Calls back once, with the reason, when the stream is over; at once when it is over already. */
+  /** Calls the listener once when the stream is over, with the reason; at once if it is over already. */
   onEnd(listener: (reason: SseEnd) => void): void {
     if (this.#ended === undefined) this.#whenEnded.push(listener)
     else listener(this.#ended)
@@ -268,12 +288,12 @@ export class SseStream {
     if (this.#ended !== undefined) return
     const stalled = reason !== 'ended' && this.blocked
     this.#over(reason)
-    // A reader that takes nothing would never let the response come to its end.
+    // A reader that does not read would never let the response finish.
     if (stalled) this.#response.destroy()
     else this.#linger()
   }
 
-  /** Lets what was written reach the reader, and does not wait for one that takes nothing. */
+  /** Waits for the reader to read the written bytes, for at most `lingerMs`. */
   #linger(): void {
     const response = this.#response
     this.#flushPieces()
@@ -316,17 +336,17 @@ export class SseStream {
 const LINE_END = /\r\n|\r|\n/
 
 /**
- * One event as it goes over the wire. Data of several lines becomes several `data:` lines.
+ * Returns one event in wire format. Data of several lines becomes several `data:` lines.
  * @throws TypeError for a line end in `event` or `id`, or a NUL in `id`
  */
 export function eventText({ event, id, data }: SseEvent): string {
   let text = ''
   if (event !== undefined) {
-    if (LINE_END.test(event)) throw new TypeError('an SSE event name holds no line end')
+    if (LINE_END.test(event)) throw new TypeError('an SSE event name must not contain a line end')
     text += `event: ${event}\n`
   }
   if (id !== undefined) {
-    if (LINE_END.test(id) || id.includes('\0')) throw new TypeError('an SSE id holds no line end and no NUL')
+    if (LINE_END.test(id) || id.includes('\0')) throw new TypeError('an SSE id must not contain a line end or a NUL')
     text += `id: ${id}\n`
   }
   if (!LINE_END.test(data)) return `${text}data: ${data}\n\n`

@@ -2,48 +2,53 @@ import type { SmallFile } from '@signalbox/broker-core/internal'
 import { readSmallFile, readSmallFileSync, versionOfFile } from '@signalbox/broker-core/internal'
 
 /**
- * How often files are looked at, in milliseconds. Looking sees what the system's notifications miss: files that are
- * mounted, replaced, or changed before the watch began.
+ * Interval between checks of the files, in ms. Polling finds changes that file system notifications miss: mounted
+ * files, replaced files, and changes from before the watch began.
  */
 const LOOK_MS = 1_000
 
 /**
- * A file whose version has been the same for so many looks is not read again. Before that it is: two writes within one
- * tick of the file system's clock give the same version.
+ * Number of checks with the same file version after which the file is not read again. Two writes within one tick of
+ * the file system's clock produce the same version, so one check is not enough.
  */
 const SETTLED_LOOKS = 2
 
+/** Options of {@link watchFiles}. */
 export interface FileWatchOptions<T> {
-  /** Makes the value of the texts, in the order of the files. What it throws refuses them. */
+  /** Builds the value from the texts, in the order of the files. Throws to reject them. */
   parse(texts: readonly string[]): T
   /**
-   * Does the same for a change, off the event loop where `parse` may take long: at the start nobody waits for an answer.
+   * Rebuilds the value after a change, without blocking the event loop. At the start, `parse` runs instead, because
+   * no requests wait yet.
    * @default parse
    */
   reparse?(texts: readonly string[]): Promise<T>
-  /** A file changed, and this is the new value. */
+  /** Receives the new value after a change. */
   changed(value: T): void
-  /** A file changed, and the new content is refused or cannot be read: the value before stays. Once for each reason. */
+  /**
+   * Receives the reason when changed files are rejected or cannot be read. The previous value stays in use. Called
+   * once for each reason.
+   */
   refused(error: Error): void
-  /** @default 1000 milliseconds */
+  /** Interval between checks, in ms. @default 1000 */
   readonly lookMs?: number | undefined
 }
 
-/** A value that is made of files, and made anew whenever one of them changes. */
+/** A value that is built from files, and rebuilt when one of them changes. */
 export interface WatchedFiles<T> extends Disposable {
   readonly value: T
 }
 
 /**
- * Reads regular files of at most 4 MiB each now, and again when one of them changes: what was good stays in force until
- * something good takes its place. After the start neither reading nor looking blocks the event loop.
- * @throws what `parse` throws, and an Error for a file that cannot be read, when that is so at the start
+ * Reads regular files of at most 4 MiB each, and reads them again when one changes. A rejected change keeps the
+ * previous value. Only the first read blocks the event loop.
+ * @throws the error of `parse`, or an Error for a file that cannot be read, if either happens at the start
  */
 export function watchFiles<T>(files: readonly string[], options: FileWatchOptions<T>): WatchedFiles<T> {
   const watched = files.map((path) => new WatchedFile(path))
   let texts = watched.map(({ text }) => text)
   let value = options.parse(texts)
-  // What the last look found wrong, so that it is said once.
+  // The reason of the last failed check, so that each reason is reported once.
   let reported = ''
   let disposed = false
   let timer: NodeJS.Timeout
@@ -86,7 +91,7 @@ export function watchFiles<T>(files: readonly string[], options: FileWatchOption
 class WatchedFile {
   readonly #path: string
   #content: SmallFile
-  /** Looks since the version changed. */
+  /** Checks since the version changed. */
   #looks = 0
 
   /** @throws Error for a file that cannot be read */
@@ -99,7 +104,7 @@ class WatchedFile {
     return this.#content.text
   }
 
-  /** Resolves with the text that the file has now. @throws Error for a file that cannot be read */
+  /** Resolves with the current text of the file. @throws Error for a file that cannot be read */
   async look(): Promise<string> {
     const { version } = this.#content
     if (this.#looks >= SETTLED_LOOKS && (await versionOfFile(this.#path)) === version) return this.text

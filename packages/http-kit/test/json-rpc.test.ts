@@ -119,7 +119,7 @@ describe('envelope', () => {
   })
 
   test('J2 - a key written with escapes is the same key', () => {
-    expect(refusal('{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"a"}').message).toContain('"id" is there twice')
+    expect(refusal('{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"a"}').message).toContain('"id" appears twice')
     expect(parseJsonRpc(bytes('{"jsonrpc":"2.0","\\u0069d":5,"m\\u0065thod":"a"}'))).toMatchObject({
       id: '5',
       method: 'a',

@@ -82,7 +82,7 @@ test('S1 - while the provider is down at the start no caller is admitted; reques
   server.serve('', 503)
   const authenticator = open(server.url)
   expect(await lets(authenticator, OLD)).toBe(false)
-  expect(authenticator.told).toEqual([`${server.url}: it answers with status 503`])
+  expect(authenticator.told).toEqual([`${server.url}: the server answered with status 503`])
   server.serve(keySet(OLD))
   await expect.poll(() => lets(authenticator, OLD), { timeout: 20_000 }).toBe(true)
 })
@@ -95,7 +95,7 @@ test('S1 - a provider that does not answer is reported as such', async () => {
   await new Promise<void>((resolve) => free.close(() => resolve()))
   const authenticator = open(`http://127.0.0.1:${port}/`)
   expect(await lets(authenticator, OLD)).toBe(false)
-  expect(authenticator.told).toEqual([`http://127.0.0.1:${port}/: it cannot be reached (ECONNREFUSED)`])
+  expect(authenticator.told).toEqual([`http://127.0.0.1:${port}/: the server cannot be reached (ECONNREFUSED)`])
 })
 
 test.each<[string, string, number]>([
@@ -128,7 +128,7 @@ test('S1 - a server that is slow is not waited for once keys are there', async (
   expect(await lets(authenticator, OLD)).toBe(true)
   await expect
     .poll(async () => (await lets(authenticator, OLD)) && authenticator.told)
-    .toEqual([`${server.url}: it does not answer in time`])
+    .toEqual([`${server.url}: the server did not answer in time`])
   const { asked } = server
   const startedAt = performance.now()
   for (let i = 0; i < 20; i++) expect(await lets(authenticator, OLD)).toBe(true)
@@ -141,7 +141,7 @@ test('S1 - a slow server at the start is waited for, and no longer than its time
   server.answer = () => {}
   const authenticator = open(server.url, { timeoutMs: 50, retryMs: 60_000 })
   expect(await lets(authenticator, OLD)).toBe(false)
-  expect(authenticator.told).toEqual([`${server.url}: it does not answer in time`])
+  expect(authenticator.told).toEqual([`${server.url}: the server did not answer in time`])
   expect(await lets(authenticator, OLD)).toBe(false)
   expect(server.asked).toBe(1)
 })

@@ -4,12 +4,15 @@ import { Type } from 'typebox'
 
 import type { ManagementError } from './errors.ts'
 
-/** What every JSON answer of the management API is (specification, "Management API envelope"). */
+/**
+ * The envelope of every JSON answer of the management API (specification, "Management API
+ * envelope").
+ */
 export interface ResponseEnvelope {
   readonly error: boolean
   /** Empty on success. */
   readonly error_string: string
-  /** With an error: its `code` and what belongs to it; null until the server is ready. */
+  /** After an error: its `code` and details; null until the server is ready. */
   readonly data: unknown
 }
 
@@ -21,16 +24,16 @@ export function failure({ code, message, details }: ManagementError): ResponseEn
   return { error: true, error_string: message, data: code === 'NOT_READY' ? null : { code, ...details } }
 }
 
-/** The schema of a success, around that of its data. */
+/** Returns the schema of a successful answer with this data. */
 export function successSchema(data: TSchema) {
   return Type.Object({ error: Type.Literal(false), error_string: Type.Literal(''), data })
 }
 
 export const failureSchema = Type.Object({
   error: Type.Literal(true),
-  error_string: Type.String({ description: 'What is wrong, and what is allowed.' }),
+  error_string: Type.String({ description: 'The problem, and the allowed values.' }),
   data: Type.Union([
-    Type.Object({ code: Type.String({ description: 'Stable; docs/reference/errors.md lists them all.' }) }),
+    Type.Object({ code: Type.String({ description: 'A stable code; docs/reference/errors.md lists them.' }) }),
     Type.Null(),
   ]),
 })

@@ -7,26 +7,29 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { OperatorAdmission } from './access/operator-admission.ts'
 import { ManagementError } from './errors.ts'
 
-/** Takes bodies as they are: what they have to be is said in the envelope, by {@link jsonBody}. */
+/**
+ * Reads bodies of any type as bytes. {@link jsonBody} validates them, so that errors have the
+ * envelope.
+ */
 export function takeBodiesAsBytes(app: FastifyInstance, admission: OperatorAdmission, maxBodyBytes: number): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (request, _payload, parsed) => admission.readBody(request, maxBodyBytes, parsed))
 }
 
 /**
- * The JSON of a request's body.
+ * Returns the parsed body of a request.
  * @throws ManagementError MEDIA_TYPE_UNSUPPORTED, BODY_INVALID
  */
 export function jsonBody(request: FastifyRequest<{ Body: Buffer | null | undefined }>): unknown {
   if (jsonHeadersProblem(request.headers) !== undefined) throw unsupportedMediaType()
   const text = decodeText(request.body ?? new Uint8Array(0))
-  if (text === undefined) throw new ManagementError('BODY_INVALID', 'invalid body: it is not UTF-8')
+  if (text === undefined) throw new ManagementError('BODY_INVALID', 'the body is not UTF-8; send JSON in UTF-8')
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
-  throw new ManagementError('BODY_INVALID', `invalid body: it is ${parsed.problem}`)
+  throw new ManagementError('BODY_INVALID', `the body is ${parsed.problem}`)
 }
 
-/** What Fastify itself refuses of a body, in our words; other errors as they are. */
+/** Converts Fastify's own error for a body into a ManagementError; returns other errors unchanged. */
 export function bodyError(error: unknown): unknown {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
   return code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unsupportedMediaType() : error

@@ -8,48 +8,51 @@ import type { DocumentInfo } from './openapi/document.ts'
 import type { DocumentedRoute } from './openapi/documented-route.ts'
 import type { MetricsPort, NodeStatus } from './ports.ts'
 
-/** Called on the path of requests: be quick. What they throw is dropped. */
+/** Called for requests, synchronously: they must be quick. Their errors are dropped. */
 export interface ManagementHooks {
-  /** Something failed that no operator is told about. For the log. */
+  /** Reports a failure that no operator gets. For the log. */
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
-/** What is audited, and where to. */
+/** The content and the storage of the audit log. */
 export interface ManagementAuditOptions extends AuditLogOptions {
-  /** Whether every message is audited, beside what always is. @default false */
+  /** Audits every message, in addition to the other events. @default false */
   readonly messages?: boolean
-  /** The log, where it was made before because others record in it too. @default one of these options */
+  /** The log, if it was created before because other components record in it too. @default one of these options */
   readonly log?: AuditLog
 }
 
 export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator' | 'drainMs' | 'runHostHooks'> {
-  /** Verifies callers. @default none: control-plane authentication is off, everybody acts as Admin (S3) */
+  /** Verifies callers. @default none: control-plane authentication is off, every caller acts as Admin */
   readonly authenticator?: Authenticator | undefined
   /** The effective configuration for `/api/config`, secrets masked. @default {} */
   readonly config?: () => object
-  /** How this node is, for `/api/snapshot`. */
+  /** Returns the state of this node, for `/api/snapshot`. */
   readonly node: () => Promise<NodeStatus>
   /** For `/metrics`. */
   readonly metrics: MetricsPort
   /** Open streams of server-sent events, by connector. @default none */
   readonly streams?: () => Readonly<Record<string, number>>
-  /** What is audited, and for how long. @default the defaults of {@link ManagementAuditOptions} */
+  /** The content of the audit log, and the retention of its entries. @default the defaults of {@link ManagementAuditOptions} */
   readonly audit?: ManagementAuditOptions
-  /** The most clients, and channels with errors, of which statistics are kept. @default 10000 of each */
+  /** The most clients, and channels with errors, with statistics. @default 10000 of each */
   readonly statistics?: { readonly maxClients?: number; readonly maxChannels?: number }
   /** Limits of live monitors. @default the defaults of {@link MonitorsOptions} */
   readonly monitors?: MonitorsOptions
-  /** What the OpenAPI document says beside the routes of this listener. */
+  /**
+   * Additional content of the OpenAPI document: its version, addresses, and the routes of other
+   * listeners.
+   */
   readonly document: DocumentInfo & { readonly routes?: () => readonly DocumentedRoute[] }
-  /** Milliseconds that answers with messages have to be taken when the API closes; 0 does not wait. @default 1000 */
+  /** The time for clients to read answers with messages when the API closes, in ms; 0 does not wait. @default 1000 */
   readonly drainMs?: number
-  /** Milliseconds between the answer to a destructive receive and its settlement; 0 settles at once (M14). @default 250 */
+  /** The time between the answer to a destructive receive and its settlement, in ms; 0 settles at once. @default 250 */
   readonly settleGraceMs?: number
   /**
-   * The longest that a command or query is waited for, in milliseconds, whatever it asks for: less than what the listener
-   * gives a response. @default 170000
+   * The longest wait of a command or query, in ms, whichever time-out it sets. Must be less than
+   * the listener's response time-out. @default 170000
    */
   readonly maxWaitMs?: number
-  /** Where logs hear of failures. @default none */
+  /** Reports failures. @default none */
   readonly hooks?: ManagementHooks
 }

@@ -5,7 +5,10 @@ import { Type } from 'typebox'
 
 import { invalidParameters } from './errors.ts'
 
-/** Pages of a list that may change between two requests: a cursor names the last item seen, not a position. */
+/**
+ * Pages of a list that may change between two requests: a cursor names the last item of a page, not
+ * a position.
+ */
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 1000
@@ -21,7 +24,7 @@ export const pagingParameters = {
   ),
   cursor: Type.Optional(
     Type.String({
-      description: 'Where the page begins: `next_cursor` of the page before. The first page needs none.',
+      description: '`next_cursor` of the previous page. Leave it out for the first page.',
       minLength: 1,
       maxLength: 1024,
     }),
@@ -37,7 +40,7 @@ export interface Page<Item> {
   items: Item[]
   /** Null on the last page. */
   next_cursor: string | null
-  /** Items on all pages. */
+  /** The number of items on all pages. */
   total: number
 }
 
@@ -45,19 +48,22 @@ export function pageSchema<Item extends TSchema>(item: Item) {
   return Type.Object({
     items: Type.Array(item),
     next_cursor: nextCursor,
-    total: Type.Integer({ minimum: 0, description: 'Items on all pages.' }),
+    total: Type.Integer({ minimum: 0, description: 'The number of items on all pages.' }),
   })
 }
 
 export const nextCursor = Type.Union([Type.String(), Type.Null()], {
-  description: 'Give it as `cursor` to get the next page; null on the last one.',
+  description: 'The `cursor` of the next page; null on the last page.',
 })
 
 export function pageLimit({ limit = DEFAULT_LIMIT }: PageRequest): number {
   return limit
 }
 
-/** One page, in the order of the keys; past the end it is empty. @throws ManagementError PARAMETER_INVALID */
+/**
+ * Returns one page, in the order of the keys; it is empty after the end.
+ * @throws ManagementError PARAMETER_INVALID
+ */
 export function pageOf<Item>(all: readonly Item[], keyOf: (item: Item) => string, request: PageRequest): Page<Item> {
   const after = request.cursor === undefined ? undefined : cursorKey(request.cursor)
   const keyed = all.map((item) => ({ key: keyOf(item), item })).toSorted((a, b) => (a.key < b.key ? -1 : 1))
@@ -71,12 +77,15 @@ export function pageOf<Item>(all: readonly Item[], keyOf: (item: Item) => string
   }
 }
 
-/** Opaque to operators, so that nobody builds one. */
+/** Encodes a key as a cursor, which is opaque so that operators do not build their own. */
 export function cursorOf(key: string): string {
   return Buffer.from(key).toString('base64url')
 }
 
-/** The key in a cursor. @throws ManagementError PARAMETER_INVALID when no page has handed it out */
+/**
+ * Returns the key in a cursor.
+ * @throws ManagementError PARAMETER_INVALID if the text is not a cursor
+ */
 export function cursorKey(cursor: string): string {
   const key = Buffer.from(cursor, 'base64url').toString()
   if (cursorOf(key) === cursor) return key
@@ -85,6 +94,6 @@ export function cursorKey(cursor: string): string {
 
 export function invalidCursor() {
   return invalidParameters([
-    { parameter: 'cursor', given: 'none of this route', allowed: 'next_cursor of the page before' },
+    { parameter: 'cursor', given: 'not a cursor of this route', allowed: 'next_cursor of the previous page' },
   ])
 }

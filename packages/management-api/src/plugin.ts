@@ -24,17 +24,18 @@ import { ROUTES } from './routes/index.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
 import { Statistics } from './statistics/statistics.ts'
 
-/** The management API beside its routes. */
+/** The parts of the management API that its host uses in addition to the routes. */
 export interface ManagementControl {
   /** For the Broker: statistics and the audit log see what passes from the first message on. */
   readonly observers: readonly BrokerObserver[]
-  /** For whoever has something to audit: the registry, authenticators, files that are read again. */
+  /** Records events of other components: the registry, authenticators, files that are read again. */
   readonly audit: AuditLog
   /** Initialization has finished. Until then `/api/*` and `/v1/stats/*`, but for the monitor, answer `api service not ready`. */
   serve(services: ManagementServices): void
   /**
-   * What must be done before the engine closes: waiting receives end empty, messages that were handed over are settled,
-   * the audit log is written. Monitors and reading routes go on. `close` does it too. Idempotent. @default graceMs the option `drainMs`
+   * Prepares for the close of the engine: ends waiting receives with an empty answer, settles
+   * delivered messages, writes the audit log. Monitors and reading routes continue. `close` includes
+   * it. Idempotent. @default graceMs the option `drainMs`
    */
   finish(graceMs?: number): Promise<void>
 }
@@ -43,9 +44,10 @@ export interface ManagementControl {
 export interface ManagementApi extends Omit<Connector, 'handler'>, ManagementControl {}
 
 /**
- * Makes the operators' routes, for a listener of their own: metrics, statistics, audit, monitor, actions and their OpenAPI
- * document (specification, "Probe and other routes"): `app.register(managementApi(options).plugin)`. It is mounted before the
- * broker exists, and given it by `serve`. Closing ends monitors, and does what `finish` does.
+ * Creates the operators' routes for a separate listener: metrics, statistics, audit, monitor, actions
+ * and their OpenAPI document (specification, "Probe and other routes"):
+ * `app.register(managementApi(options).plugin)`. Register it before the broker exists; `serve`
+ * provides the broker. Closing ends the monitors, and does the same as `finish`.
  */
 export function managementApi(options: ManagementOptions): ManagementApi {
   const endpoint = new ManagementEndpoint(options)

@@ -1,7 +1,7 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { Identity } from '@signalbox/http-kit'
 
-/** What other rooms give to this one. */
+/** The ports through which other packages provide data to the management API. */
 
 /** An agent as operators see it. */
 export interface AgentStatus {
@@ -9,24 +9,27 @@ export interface AgentStatus {
   readonly name: string
   readonly version: string
   readonly url: string
-  /** Empty when nobody owns it. */
+  /** The owner's ClientID; empty if the agent has no owner. */
   readonly registered_by: string
-  /** Milliseconds since the epoch, as {@link last_seen} is. */
+  /** In ms since the epoch, as {@link last_seen} is. */
   readonly registered_at: number
   readonly last_seen: number
-  /** When it expires unless it is heard of again, milliseconds since the epoch; null when agents do not expire. */
+  /**
+   * The time of expiry without another heartbeat, in ms since the epoch; null if agents do not
+   * expire.
+   */
   readonly expires_at: number | null
-  /** Requests that this node has with the agent at the moment, streams included. */
+  /** Requests under way from this node to the agent, including streams. */
   readonly in_flight: number
 }
 
 export interface AgentsPort {
   list(): readonly AgentStatus[] | Promise<readonly AgentStatus[]>
-  /** Removes the agent in the name of an Admin; false when it is not registered. */
+  /** Removes the agent on behalf of an Admin; false if it is not registered. */
   deregister(agentId: string, operator: Identity): Promise<boolean>
 }
 
-/** How this node is; the fields of `/ready`. */
+/** The state of this node; the fields of `/ready`. */
 export interface NodeStatus {
   readonly ready: boolean
   readonly healthy: boolean
@@ -41,11 +44,11 @@ export interface MetricsPort {
   text(): Promise<string>
 }
 
-/** What the management API works on, there once initialization has finished. */
+/** The services that exist once initialization has finished. */
 export interface ManagementServices {
   readonly broker: Broker
-  /** The broker's own handle, for the audit log's channel. */
+  /** The handle for reserved channels, for the audit log's channel. */
   readonly system: BrokerHandle
-  /** Absent where agents are turned off. */
+  /** Absent if agents are turned off. */
   readonly agents?: AgentsPort
 }

@@ -333,5 +333,5 @@ test('AUDIT-6 - entries that the store did not accept before the end are counted
   for (let n = 0; n < 300; n++) log.record({ client: 'a', action: 'x', outcome: 'success' })
   await log.close(50)
   expect(log.dropped).toBe(300)
-  expect(reported).toEqual(['Error: the store did not take 300 entries before the end'])
+  expect(reported).toEqual(['Error: 300 entries lost: the store did not accept them before the shutdown'])
 })

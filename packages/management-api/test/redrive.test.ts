@@ -18,7 +18,7 @@ test('redrive - a message goes back only to a queue that its sender may send to'
   const forged = { dlq_source: 'orders', dlq_reason: 'max_receive_count', dlq_receive_count: '1' }
   await mallory.send('letters', { body: text('forged'), tags: forged })
   expect(await act('redrive_dead_letters', { channel: 'letters' })).toMatchObject({
-    data: { redriven: 0, left: [{ reason: expect.stringContaining('it is no dead letter') }] },
+    data: { redriven: 0, left: [{ reason: expect.stringContaining('it is not a dead letter') }] },
   })
 
   const shop = broker.as({ clientId: 'shop' }).queues

@@ -4,12 +4,15 @@ import { isHeld } from './discovery/discovery-entry.ts'
 import { RegistryError } from './errors.ts'
 import type { RegistryCaller } from './options.ts'
 
-/** R4: only the owner, or an Admin. */
+/** Returns true when the caller may change or remove the agent: its owner may, and an Admin. */
 export function mayAct({ registered_by: owner }: StoredCard, { clientId, admin = false }: RegistryCaller): boolean {
   return admin || owner === clientId
 }
 
-/** @throws RegistryError AGENT_OWNED where the id is held for another principal, whose agent has expired */
+/**
+ * Throws when the id of an expired agent is held for another principal.
+ * @throws RegistryError AGENT_OWNED
+ */
 export function requireFree(
   agentId: string,
   hold: IdHold | undefined,
@@ -22,7 +25,10 @@ export function requireFree(
   throw new RegistryError('AGENT_OWNED', text)
 }
 
-/** @throws RegistryError AGENT_OWNED */
+/**
+ * Throws when the agent belongs to another principal, and the caller is no Admin.
+ * @throws RegistryError AGENT_OWNED
+ */
 export function requireOwner(card: StoredCard, caller: RegistryCaller): void {
   if (mayAct(card, caller)) return
   const text = `the agent ${JSON.stringify(card.agent_id)} belongs to another principal; choose another agent_id`

@@ -25,16 +25,19 @@ import { Upkeep } from './upkeep.ts'
 import { AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
 
 /**
- * Opens the registry: follows `_AGENTS_.discovery`, and resolves when its history has been read.
- * @throws RangeError for an option that is out of range; BrokerError ENGINE_UNAVAILABLE, unless it waits for the engine
+ * Opens the registry: reads the history of `_AGENTS_.discovery`, then follows the channel. Resolves when the
+ * history has been read.
+ * @throws RangeError for an option that is out of range
+ * @throws BrokerError ENGINE_UNAVAILABLE, unless `waitForEngine` is true
  */
 export async function openRegistry(system: BrokerHandle, options: RegistryOptions = {}): Promise<AgentRegistry> {
   return AgentRegistry.open(system, options)
 }
 
 /**
- * The registered agents, on this node and on all others: state is what the entries of the discovery log add up to, on every
- * node alike. A write is an entry that holds only if nobody else wrote for the same agent since it was decided on.
+ * The registered agents of the cluster. The entries of the discovery log determine the state, so it is the
+ * same on every node. Each write is conditional: it fails if another node wrote for the same agent in the
+ * meantime.
  */
 export class AgentRegistry implements AsyncDisposable {
   readonly #log: DiscoveryLog
@@ -56,7 +59,7 @@ export class AgentRegistry implements AsyncDisposable {
       await registry.#log.open(options.waitForEngine ?? false)
       return registry
     } catch (error) {
-      // What was read until then would go on to expire agents.
+      // Otherwise the entries that were read so far would expire agents later.
       await registry.close()
       throw error
     }
@@ -66,7 +69,7 @@ export class AgentRegistry implements AsyncDisposable {
     const { agentTtlSeconds = 300, maxAgents = 0, maxAgentsOf = agentShares(maxAgents) } = options
     const { idHoldSeconds = 86_400, addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
     if (!(idHoldSeconds >= 0)) {
-      throw new RangeError(`idHoldSeconds: ${idHoldSeconds}; allowed is a number of at least 0`)
+      throw new RangeError(`idHoldSeconds is ${idHoldSeconds}; it must be a number of at least 0`)
     }
     const holdMs = idHoldSeconds * 1000
     this.#policy = addressPolicy
@@ -105,23 +108,30 @@ export class AgentRegistry implements AsyncDisposable {
     })
   }
 
-  /** How many agents are registered, as far as this node knows. */
+  /** The number of agents that this node knows. */
   get size(): number {
     return this.#directory.size
   }
 
-  /** Whether this node hears of changes as they are made; false while it gets its connection to the discovery log back. */
+  /**
+   * `true` while this node receives changes as they are written; `false` while its subscription to the
+   * discovery log is being restored.
+   */
   get current(): boolean {
     return this.#log.current
   }
 
-  /** What this node knows of an agent, at once. An id of the wrong form is one that is not registered. */
+  /**
+   * Returns the card of an agent from this node's memory. Returns undefined for an unknown agent, and for an
+   * id that is not valid.
+   */
   get(agentId: string): AgentCard | undefined {
     return this.#directory.get(agentId)?.card
   }
 
   /**
-   * As {@link get}, but before it says no it asks the engine, which may know of what has not come here yet (R9).
+   * Returns the card of an agent. Asks the engine when this node does not know the agent, because its entry
+   * may not have arrived yet.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   async find(agentId: string): Promise<AgentCard | undefined> {
@@ -131,15 +141,16 @@ export class AgentRegistry implements AsyncDisposable {
     return record && new AgentEntry(record, sequence).card
   }
 
-  /** In the order of `agent_id` (R3). */
+  /** Lists agents, ordered by `agent_id`. */
   list(filter: AgentFilter = {}): readonly AgentCard[] {
     return this.#directory.list(filter).map(({ card }) => card)
   }
 
   /**
-   * Registers an agent, or brings its card up to date; resolves with the card when it is durable and this node shows it.
-   * Unknown fields are kept, what the server sets is ignored (R2).
-   * @throws RegistryError CARD_INVALID with all problems, AGENT_OWNED, AGENT_LIMIT, CALLER_AGENT_LIMIT, SHUTTING_DOWN
+   * Registers an agent, or updates its card. Resolves with the card when it is durable and visible on this
+   * node. Keeps unknown fields, and ignores the fields that the server sets.
+   * @throws RegistryError CARD_INVALID with all problems, AGENT_OWNED, AGENT_LIMIT, CALLER_AGENT_LIMIT,
+   * SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   register(card: unknown, caller: RegistryCaller): Promise<AgentCard> {
@@ -182,7 +193,8 @@ export class AgentRegistry implements AsyncDisposable {
   }
 
   /**
-   * Takes an agent out; resolves when that is durable and this node shows it. An Admin frees an id that is held, too.
+   * Removes an agent. Resolves when the removal is durable and visible on this node. For an Admin it also
+   * frees the held id of an expired agent.
    * @throws RegistryError AGENT_NOT_FOUND, AGENT_OWNED, SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
@@ -198,7 +210,7 @@ export class AgentRegistry implements AsyncDisposable {
   }
 
   /**
-   * Says that an agent is alive.
+   * Records that an agent is alive.
    * @throws RegistryError AGENT_NOT_FOUND, AGENT_OWNED, SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
@@ -214,9 +226,10 @@ export class AgentRegistry implements AsyncDisposable {
   }
 
   /**
-   * Tells of every change, in the same order on every node, those of this node included. Listeners must be quick; what they
-   * throw is dropped. The returned function removes the listener.
-   * @param options.replay first tells of every agent there is, as `registered`, before this returns. @default false
+   * Notifies the listener of every change on any node, in the same order on every node. Listeners must be
+   * quick; their errors are reported to the hook `failed`. Returns a function that removes the listener.
+   * @param options.replay Also notifies of each agent that is registered now, as `registered`, before this
+   * returns. @default false
    */
   onChange(listener: (change: RegistryChange) => void, options: { readonly replay?: boolean } = {}): () => void {
     const remove = this.#reports.add(listener)
@@ -227,7 +240,7 @@ export class AgentRegistry implements AsyncDisposable {
     return remove
   }
 
-  /** Stops following. Idempotent. */
+  /** Stops following the discovery log. Idempotent. */
   close(): Promise<void> {
     this.#liveness.close()
     this.#held.close()

@@ -12,7 +12,7 @@ import type { DiscoveryLog, LastEntry } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
 import type { RegistryCaller } from './options.ts'
 
-/** Writes to the discovery log that are decided on by what stands there. */
+/** Conditional writes to the discovery log, each decided on the agent's last entry. */
 export class AgentWrites {
   readonly #log: DiscoveryLog
   readonly #directory: LocalDirectory
@@ -24,7 +24,10 @@ export class AgentWrites {
     this.#liveness = liveness
   }
 
-  /** Writes what `decide` makes of the agent's record, or of the hold of its id, and decides anew when somebody else was faster. */
+  /**
+   * Calls `decide` with the agent's record, or with the hold of its id, and writes the entry that it
+   * returns. Decides again when another write for the agent came first.
+   */
   async write<Written>(
     agentId: string,
     decide: (
@@ -41,7 +44,7 @@ export class AgentWrites {
         const { entry, written } = decide(last.record, last.hold)
         return { written, sequence: await this.#log.append(entry, last.sequence) }
       } catch (error) {
-        // A refusal may rest on what this node has not heard of yet: it asks before it says no.
+        // This node may not know the newest entry yet: before it refuses, it asks the engine.
         if (isBrokerError(error) ? error.code !== 'CONFLICT' : fromEngine) throw error
         last = await this.#log.last(agentId)
         fromEngine = true
@@ -49,7 +52,7 @@ export class AgentWrites {
     }
   }
 
-  /** Tells the log that an agent was heard of; with a caller, only if it may say so. */
+  /** Writes to the log that the agent is alive. With a caller, only if the caller may act on the agent. */
   async replicate(agentId: string, seenMs: number, caller?: RegistryCaller): Promise<void> {
     try {
       await this.write(agentId, (record) => {
@@ -66,6 +69,6 @@ export class AgentWrites {
 }
 
 export function notFound(agentId: string): RegistryError {
-  const text = `no agent ${shownText(agentId, 128)} is registered; GET /agents lists those that are`
+  const text = `no agent ${shownText(agentId, 128)} is registered; GET /agents lists the registered agents`
   return new RegistryError('AGENT_NOT_FOUND', text)
 }

@@ -1,4 +1,6 @@
-/** Every way a call to the registry can fail: its HTTP status, and when. `docs/reference/errors.md` lists the codes. */
+/**
+ * The errors of the registry: HTTP status and condition of each. `docs/reference/errors.md` lists the codes.
+ */
 export const REGISTRY_ERRORS = {
   /** `details` lists every problem: `{field, given?, allowed}`. */
   CARD_INVALID: { status: 400, when: 'the agent card is not valid, or its url may not be called' },
@@ -8,15 +10,15 @@ export const REGISTRY_ERRORS = {
   UNAUTHENTICATED: { status: 401, when: 'the credentials are missing or could not be verified' },
   ORIGIN_REFUSED: { status: 403, when: "the browser's origin is not trusted" },
   AGENT_OWNED: { status: 403, when: 'the agent_id belongs to another principal' },
-  /** On a heartbeat the status is 400 (specification, "Registry endpoints"). */
+  /** For a heartbeat the status is 400 (specification, "Registry endpoints"). */
   AGENT_NOT_FOUND: { status: 404, when: 'no agent is registered under the id' },
-  METHOD_NOT_ALLOWED: { status: 405, when: 'the path has other methods; Allow names them' },
-  AGENT_LIMIT: { status: 409, when: 'as many agents are registered as may be' },
-  /** `details` names the limit and how many agents it allows. */
-  CALLER_AGENT_LIMIT: { status: 429, when: 'the caller owns as many agents as one caller may' },
+  METHOD_NOT_ALLOWED: { status: 405, when: 'the path does not support the method; Allow lists its methods' },
+  AGENT_LIMIT: { status: 409, when: 'the maximum number of agents is registered' },
+  /** `details` has the limit's name and its value. */
+  CALLER_AGENT_LIMIT: { status: 429, when: 'the caller owns the maximum number of agents' },
   BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },
   MEDIA_TYPE_UNSUPPORTED: { status: 415, when: 'the body is not application/json, or it is encoded' },
-  /** `details` names the limit; `Retry-After` says when to try again. */
+  /** `details` names the limit; `Retry-After` is the number of seconds to wait. */
   TOO_MANY_REQUESTS: { status: 429, when: 'a limit of the caller or of the server is reached' },
   INTERNAL: { status: 500, when: 'a failure of the server itself' },
   SHUTTING_DOWN: { status: 503, when: 'the server is shutting down' },
@@ -24,11 +26,11 @@ export const REGISTRY_ERRORS = {
 
 export type RegistryErrorCode = keyof typeof REGISTRY_ERRORS
 
-/** A failure that goes to the client: the message tells a person what is wrong and what is allowed. */
+/** An error for the client. The message names the wrong value and the allowed ones. */
 export class RegistryError extends Error {
   override readonly name = 'RegistryError'
   readonly code: RegistryErrorCode
-  /** What a program needs to react, one for each problem; often empty. */
+  /** Data for programs, one object for each problem; often empty. */
   readonly details: readonly object[]
 
   constructor(code: RegistryErrorCode, message: string, details: readonly object[] = [], options?: ErrorOptions) {

@@ -1,81 +1,109 @@
 import type { AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
 import type { AgentCard } from './card/agent-card.ts'
 
-/** What the registry counts (specification, metric `broker_a2a_registry_operations_total`). */
+/** The operations that the registry counts (specification, metric `broker_a2a_registry_operations_total`). */
 export type RegistryOperation = 'register' | 'deregister' | 'heartbeat' | 'expire'
 
 export interface OperationDetail {
-  /** Absent where the call named none that could be one. */
+  /** Absent when the call named no valid agent_id. */
   readonly agentId?: string
-  /** Who asked; absent on `expire`. */
+  /** The ClientID of the caller; absent on `expire`. */
   readonly clientId?: string
-  /** From where; absent where the caller's was. */
+  /** The caller's network address; absent when the caller had none. */
   readonly address?: string
-  /** Of an error: one of the registry's codes or of the Broker's, or INTERNAL. */
+  /** The code of an error: one of the registry or of the Broker, or INTERNAL. */
   readonly code?: string
 }
 
-/** A limit that a caller met. */
+/** A limit that a caller reached. */
 export interface AgentLimitEvent {
   readonly limit: 'caller_agents'
   /** `client:{ClientID}` or `address:{network}`. */
   readonly account: string
 }
 
-/** Called on the path of the registry: be quick. What they throw is dropped. */
+/** Called synchronously by the registry, so they must be quick. Their errors are dropped. */
 export interface RegistryHooks {
-  /** A call ended, or an agent was expired by this node. */
+  /** Called when a call ended, or this node expired an agent. */
   operation?(op: RegistryOperation, status: 'success' | 'error', detail: OperationDetail): void
-  /** A registration was refused because its caller owns as many agents as it may. */
+  /** Called when a registration was refused because its caller owns the maximum number of agents. */
   limited?(event: AgentLimitEvent): void
-  /** Something failed that no caller is told about: an entry that could not be read, a store that is away. For the log. */
+  /**
+   * Called with a failure that no caller sees, such as an unreadable entry or an unavailable store. For the
+   * log.
+   */
   failed?(error: unknown): void
 }
 
 export interface RegistryOptions {
-  /** An agent without a heartbeat or registration for this long is expired (R5); fractions count; 0 is never. @default 300 */
+  /**
+   * The time without a heartbeat or registration after which an agent expires, in seconds; fractions are
+   * allowed; 0 means never. @default 300
+   */
   readonly agentTtlSeconds?: number
-  /** How long the id of an expired agent stays its owner's, in seconds; 0 is not at all. @default 86400 */
+  /**
+   * The time for which the id of an expired agent is held for its owner, in seconds; 0 means not at all.
+   * @default 86400
+   */
   readonly idHoldSeconds?: number
-  /** Agents registered at a time, over the whole cluster (R7); 0 is no limit. @default 0 */
+  /** The maximum number of registered agents in the whole cluster; 0 means no limit. @default 0 */
   readonly maxAgents?: number
-  /** Agents that a caller may own at a time, counted by {@link RegistryCaller.account}; 0 is no limit. @default agentShares(maxAgents) */
+  /**
+   * Returns the maximum number of agents that a caller may own, counted by {@link RegistryCaller.account}; 0
+   * means no limit. @default agentShares(maxAgents)
+   */
   readonly maxAgentsOf?: (caller: RegistryCaller) => number
-  /** What the cards of all agents may take in this node's memory, in bytes; one owner's take half. @default a quarter of V8's heap limit */
+  /**
+   * The maximum memory of the cards of all agents on this node, in bytes; one owner's cards may use half of
+   * it. @default a quarter of V8's heap limit
+   */
   readonly maxCardMemoryBytes?: number
-  /** Which addresses agents may have (R8). @default all but those that are always refused */
+  /** The addresses that agents may have. @default all except those that are always refused */
   readonly addressPolicy?: AgentAddressPolicy
-  /** Wait when the engine does not answer while the registry opens, for as long as it takes; otherwise ENGINE_UNAVAILABLE. @default false */
+  /**
+   * Waits without limit while the engine is unavailable at the start; `false` rejects with
+   * ENGINE_UNAVAILABLE. @default false
+   */
   readonly waitForEngine?: boolean
+  /** Receives the outcomes of calls, reached limits, and failures. @default none */
   readonly hooks?: RegistryHooks
 }
 
-/** Who calls, verified at the edge. */
+/** A verified caller. */
 export interface RegistryCaller {
   readonly clientId: string
-  /** What its agents count against: `client:{ClientID}`, or `address:{network}` while callers are anonymous. @default client:{clientId} */
+  /**
+   * The account that the caller's agents count against: `client:{ClientID}`, or `address:{network}` while
+   * callers are anonymous. @default client:{clientId}
+   */
   readonly account?: string
-  /** Has the role Admin, which may act on agents of others (R4). @default false */
+  /** `true` for a caller with the role Admin, which may act on the agents of other owners. @default false */
   readonly admin?: boolean
-  /** Where the call came from, for those who keep a record. */
+  /** The caller's network address, for the audit log. */
   readonly address?: string
 }
 
-/** What changed in the registry, on whichever node. */
+/** A change of the registry, made on any node. */
 export interface RegistryChange {
-  /** `updated`: registered again with a card. Heartbeats are no change. */
+  /** `updated` means registered again with a card. Heartbeats cause no change. */
   readonly kind: 'registered' | 'updated' | 'removed'
   readonly agentId: string
-  /** The card as it is now; absent when removed. */
+  /** The current card; absent when the agent was removed. */
   readonly card?: AgentCard
 }
 
-/** How a host uses {@link AgentRegistry.list}. */
+/** The filter of {@link AgentRegistry.list}. */
 export interface AgentFilter {
-  /** Agents with a skill that carries any of these tags (R3); none are all agents. */
+  /**
+   * Lists agents with a skill that has at least one of these tags; an empty list means all agents. @default
+   * []
+   */
   readonly skillTags?: readonly string[]
-  /** At most so many, from the first `agent_id` on; 1 or more. @default all */
+  /** The maximum number of agents, 1 or more. @default all */
   readonly limit?: number
-  /** Only agents whose `agent_id` comes after this one, registered or not. @default from the first */
+  /**
+   * Lists only agents whose `agent_id` follows this one in order; it need not be registered. @default from
+   * the first
+   */
   readonly after?: string
 }

@@ -3,7 +3,7 @@ import { isBrokerError } from '@signalbox/broker-core'
 import { RegistryError } from './errors.ts'
 import type { OperationDetail, RegistryChange, RegistryHooks, RegistryOperation } from './options.ts'
 
-/** Tells hooks and listeners. What they throw does not get into the registry's way. */
+/** Notifies hooks and listeners. Their errors do not affect the registry. */
 export class RegistryReports {
   readonly #hooks: RegistryHooks
   readonly #listeners = new Set<(change: RegistryChange) => void>()
@@ -12,9 +12,9 @@ export class RegistryReports {
     this.#hooks = hooks
   }
 
-  /** The returned function removes the listener. */
+  /** Returns a function that removes the listener. */
   add(listener: (change: RegistryChange) => void): () => void {
-    // A function of its own, so that the same listener can be added twice, and removed once.
+    // A separate function, so that the same listener can be added twice and removed once.
     const own = (change: RegistryChange): void => listener(change)
     this.#listeners.add(own)
     return () => {
@@ -34,7 +34,7 @@ export class RegistryReports {
     }
   }
 
-  /** Runs a call, and counts how it ended. */
+  /** Runs a call and reports its outcome. */
   async counted<T>(op: RegistryOperation, detail: OperationDetail, call: () => Promise<T>): Promise<T> {
     let result: T
     try {

@@ -11,21 +11,24 @@ import type { RegistryCaller } from './options.ts'
 import type { RegistryReports } from './registry-reports.ts'
 
 export interface StateContext {
-  /** MaxAgents; 0 is no limit. */
+  /** MaxAgents; 0 means no limit. */
   readonly maxAgents: number
-  /** 0 is no limit. */
+  /** Returns the maximum number of agents of a caller; 0 means no limit. */
   readonly maxAgentsOf: (caller: RegistryCaller) => number
-  /** What cards may take in memory, in bytes. */
+  /** The maximum memory of all cards, in bytes. */
   readonly maxCardMemoryBytes: number | undefined
-  /** How long ids of expired agents are held, in milliseconds. */
+  /** The time for which ids of expired agents are held, in milliseconds. */
   readonly holdMs: number
   readonly liveness: Liveness
   readonly reports: RegistryReports
-  /** A registration was one too many (R7), or the hold of an id is over: the entry goes. */
+  /** Called to remove an entry: its registration exceeds MaxAgents, or the hold of its id is over. */
   readonly takeBack: (agentId: string, sequence: number) => void
 }
 
-/** What the entries of the discovery log add up to on this node, and who is told of it. Nothing else changes it. */
+/**
+ * The state that the entries of the discovery log determine on this node. Only entries change it; listeners
+ * are notified of each change.
+ */
 export class RegistryState implements DiscoverySink {
   readonly directory = new LocalDirectory()
   readonly limit: MaxAgents
@@ -61,9 +64,10 @@ export class RegistryState implements DiscoverySink {
     this.directory.set(agentId, entry)
     if (before !== undefined) this.shares.delete(before.record.account, agentId)
     this.shares.add(record.account, agentId)
-    // Heartbeats keep the revision, and the card with it.
+    // Heartbeats keep the revision, and so the card.
     if (before?.record.revision !== record.revision) this.cards.set(agentId, record.account, record.card)
-    // After history was read the clock starts anew, for those too whom this node knew (R5).
+    // After the history was read, the expiry of every agent restarts, including agents that this node knew
+    // before (R5).
     liveness.replicated(agentId, !live || record.lastSeenMs > (before?.lastSeenMs ?? -1))
     if (before === undefined) {
       reports.changed({ kind: 'registered', agentId, card: entry.card })

@@ -10,11 +10,11 @@ import type { DiscoveryLog } from './discovery/discovery-log.ts'
 import type { RegistryReports } from './registry-reports.ts'
 import { codeOf } from './registry-reports.ts'
 
-/** Tombstones of expired agents that are written at a time. */
+/** The number of expired agents that are written at the same time. */
 const EXPIRE_AT_ONCE = 100
 
 export interface UpkeepContext {
-  /** How long ids of expired agents are held, in milliseconds. */
+  /** The time for which ids of expired agents are held, in milliseconds. */
   readonly holdMs: number
   readonly log: DiscoveryLog
   readonly directory: LocalDirectory
@@ -23,7 +23,7 @@ export interface UpkeepContext {
   readonly reports: RegistryReports
 }
 
-/** What a node does to the registry by itself. Nothing here rejects. */
+/** The background tasks of a node: expiry, replication of heartbeats, removal of entries. No task rejects. */
 export class Upkeep {
   readonly #context: UpkeepContext
   #closed = false
@@ -32,7 +32,7 @@ export class Upkeep {
     this.#context = context
   }
 
-  /** Heartbeats that came too soon after one another to be written each are made good for here. */
+  /** Replicates heartbeats that followed each other too quickly to be written one by one. */
   replicateAhead(agentIds: readonly string[]): void {
     for (const agentId of agentIds) {
       const entry = this.#context.directory.get(agentId)
@@ -50,7 +50,10 @@ export class Upkeep {
     }
   }
 
-  /** Holds only if the entry is still the agent's last: a heartbeat on another node wins, and one node of all expires it. */
+  /**
+   * Writes only if the entry is still the agent's last. So a heartbeat on another node wins, and only one
+   * node expires the agent.
+   */
   async #expireOne(agentId: string): Promise<void> {
     const entry = this.#context.directory.get(agentId)
     if (entry === undefined || this.#closed) return
@@ -59,7 +62,7 @@ export class Upkeep {
       this.#context.reports.operation('expire', 'success', { agentId })
     } catch (error) {
       if (this.#closed) return
-      // Gone, or somebody else has heard of it.
+      // The agent is gone, or another node has heard of it.
       if (this.#context.directory.has(agentId)) this.#context.liveness.spared(agentId)
       if (isBrokerError(error, 'CONFLICT')) return
       this.#context.reports.operation('expire', 'error', { agentId, code: codeOf(error) })
@@ -68,7 +71,7 @@ export class Upkeep {
     }
   }
 
-  /** The id stays its owner's for a while; where all callers are anonymous they are one owner. */
+  /** The id is held for its owner. Anonymous callers are one owner, so nothing is held for them. */
   #expiryOf(agentId: string, { stored }: AgentEntry): StoredEventInput {
     const { holdMs } = this.#context
     const { registered_by: owner } = stored
@@ -76,7 +79,7 @@ export class Upkeep {
     return holdEntry(agentId, { owner, untilMs: Date.now() + holdMs })
   }
 
-  /** Every node tries, and one succeeds: the node that wrote it may be gone. */
+  /** Every node tries, because the node that wrote the entry may be gone; one succeeds. */
   async takeBack(agentId: string, sequence: number): Promise<void> {
     try {
       await this.#context.log.append(tombstone(agentId), sequence)
@@ -85,7 +88,7 @@ export class Upkeep {
     }
   }
 
-  /** What is under way ends by itself, and is not reported any more. */
+  /** Running tasks end without further reports. */
   close(): void {
     this.#closed = true
   }

@@ -26,7 +26,7 @@ test('R11 - shares: a caller owns as many as it may, whichever node took them, a
   await expect(again.register(card('a6'), ALICE)).rejects.toMatchObject({
     code: 'CALLER_AGENT_LIMIT',
     status: 429,
-    message: 'this caller owns 3 agents, as many as it may (LIMITS_CALLER_AGENTS); deregister some',
+    message: 'this caller owns 3 agents, the maximum (LIMITS_CALLER_AGENTS); deregister some, or raise the limit',
     details: [{ limit: 'caller_agents', most: 3 }],
   })
   await again.deregister('a2', ALICE)
@@ -42,7 +42,8 @@ test('R11 - shares: without authentication the agents of a network address are c
     null,
     {
       error: 'CALLER_AGENT_LIMIT',
-      message: 'your network address owns 1 agents, as many as it may without authentication; deregister some',
+      message:
+        'your network address owns 1 agents, the maximum without authentication; deregister some, or authenticate',
       details: [{ limit: 'caller_agents', most: 1 }],
     },
   ])

@@ -57,6 +57,6 @@ test('R3 - lists: limit and cursor page through the agents of any of the tags', 
   expect(idsOf(await call('GET /agents?cursor=c3&limit=1'))).toEqual(['d4'])
   expect(idsOf(await call('GET /agents?cursor=zz'))).toEqual([])
   expect((await call('GET /agents?cursor=Not+an+id')).body.details).toEqual([
-    { parameter: 'cursor', given: '"Not an id"', allowed: 'the agent_id that the page before ended with' },
+    { parameter: 'cursor', given: '"Not an id"', allowed: 'the last agent_id of the previous page' },
   ])
 })

@@ -283,7 +283,7 @@ test('R8, AGENT-4 - addresses: a refused one is a problem of the card, in genera
     const call = registry.register(card('a1', { url, version: 7 }), ALICE)
     await expect(call).rejects.toMatchObject({
       code: 'CARD_INVALID',
-      details: [{ field: 'version' }, { field: 'url', allowed: 'a URL at an address where agents may be called' }],
+      details: [{ field: 'version' }, { field: 'url', allowed: 'a URL whose address the broker may call' }],
       message: expect.not.stringContaining('10.9.8.7'),
     })
   }

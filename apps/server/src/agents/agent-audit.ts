@@ -1,7 +1,10 @@
 import type { AuditLog } from '@signalbox/management-api'
 import type { OperationDetail, RegistryOperation } from '@signalbox/registry'
 
-/** Audits what changes in the registry, and what it refuses. Heartbeats are no change. */
+/**
+ * Audits registered and removed agents, and refusals of the registry. Heartbeats change nothing and
+ * are not audited.
+ */
 export class AgentAudit {
   readonly #log: Pick<AuditLog, 'record'>
   readonly #byOperators = new Set<string>()
@@ -25,7 +28,7 @@ export class AgentAudit {
     })
   }
 
-  /** Runs a call that a management action makes: the action's own entry says more. */
+  /** Runs a call of a management action without an entry: the action's own entry records more. */
   async byOperator<Result>(agentId: string, call: () => Promise<Result>): Promise<Result> {
     this.#byOperators.add(agentId)
     try {

@@ -1,7 +1,7 @@
 import type { AgentDirectory } from '@signalbox/connector-mcp'
 import type { AgentRegistry, AgentRequests } from '@signalbox/registry'
 
-/** What the agent tools of the MCP connector see of the registered agents. */
+/** Returns the registry as the agent tools of the MCP connector use it. */
 export function agentDirectory(registry: AgentRegistry, requests: AgentRequests): AgentDirectory {
   return {
     list: async (filter) => registry.list(filter),

@@ -1,25 +1,25 @@
 import type { Registry } from 'prom-client'
 import { Counter, Gauge, Histogram } from 'prom-client'
 
-/** How a request to an agent ended at the gateway. */
+/** The end of a request to an agent at the gateway. */
 export interface AgentRequestEnd {
   readonly agentId: string
-  /** One of those that the specification tells apart, or `unknown` ("A2A endpoints"). */
+  /** One of the methods in the specification ("A2A endpoints"), or `unknown`. */
   readonly method: string
   readonly status: 'success' | 'error'
-  /** With an error: one of the gateway's codes, or `agent`. */
+  /** After an error: one of the gateway's codes, or `agent`. */
   readonly errorCode: string | undefined
-  /** Until the answer was written; of a stream until its end. */
+  /** The time until the answer was written, or until the end of a stream. */
   readonly seconds: number
-  /** Until the answer began. */
+  /** The time until the answer began. */
   readonly firstByteSeconds: number
 }
 
-/** What the metrics ask when somebody scrapes, or a request ends. */
+/** The values that the metrics read on a scrape, or at the end of a request. */
 export interface AgentSource {
-  /** Whether the agent is registered now. */
+  /** Returns true if the agent is registered now. */
   isRegistered(agentId: string): boolean
-  /** What each agent that this node serves has under way. */
+  /** Returns the requests under way of each agent that this node serves. */
   inFlight(): Iterable<readonly [agentId: string, count: number]>
   openStreams(): number
 }
@@ -27,12 +27,12 @@ export interface AgentSource {
 const UNKNOWN = 'unknown'
 const OPERATIONS = ['register', 'deregister', 'heartbeat', 'expire'] as const
 
-/** From an agent that answers from memory to one that takes its hour. */
+/** From an agent that answers from memory to one that needs an hour. */
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600]
 
-/** What one agent has counted. Plain numbers, which become counters when somebody scrapes. */
+/** The counts of one agent. Plain numbers, which are copied into counters on a scrape. */
 interface AgentSeries {
-  /** By method, a blank, and status. */
+  /** By method and status, separated by a blank. */
   readonly requests: Map<string, number>
   readonly errors: Map<string, number>
   readonly duration: Histogram.Internal<'agent_id'>
@@ -40,8 +40,9 @@ interface AgentSeries {
 }
 
 /**
- * The gateway's and the registry's series (specification, "Limits"; A14). Their number is bounded by that of the
- * registered agents: all others count as `unknown`, and an agent's series go when it goes.
+ * The series of the gateway and the registry (specification, "Limits"; A14). Their number is
+ * bounded by the number of registered agents: all others count as `unknown`, and removing an agent
+ * removes its series.
  */
 export class AgentMetrics {
   readonly #series = new Map<string, AgentSeries>()
@@ -87,14 +88,14 @@ export class AgentMetrics {
     )
     this.#duration = new Histogram({
       name: 'broker_a2a_request_duration_seconds',
-      help: 'From the arrival of a request to an agent to its answer, or to the end of its stream.',
+      help: 'Time from the arrival of a request to an agent to its answer, or to the end of its stream.',
       labelNames: ['agent_id'],
       buckets: BUCKETS,
       registers,
     })
     this.#firstByte = new Histogram({
       name: 'broker_a2a_first_byte_seconds',
-      help: 'From the arrival of a request to an agent to the beginning of its answer.',
+      help: 'Time from the arrival of a request to an agent to the beginning of its answer.',
       labelNames: ['agent_id'],
       buckets: BUCKETS,
       registers,
@@ -102,7 +103,7 @@ export class AgentMetrics {
     registry.registerMetric(
       new Gauge({
         name: 'broker_a2a_requests_in_flight',
-        help: 'Requests and streams that an agent has under way, on the node that serves it.',
+        help: 'Requests and streams under way for an agent, on the node that serves it.',
         labelNames: ['agent_id'],
         registers: [],
         collect() {
@@ -146,12 +147,12 @@ export class AgentMetrics {
     this.#operations.inc({ op, status })
   }
 
-  /** What each agent that this node serves has under way. */
+  /** Returns the requests under way of each agent that this node serves. */
   inFlight(): ReadonlyMap<string, number> {
     return new Map(this.#source.inFlight())
   }
 
-  /** The agent is gone, and so are its series. */
+  /** Removes the series of an agent. */
   forget(agentId: string): void {
     if (!this.#series.delete(agentId)) return
     this.#duration.remove(agentId)
@@ -160,7 +161,7 @@ export class AgentMetrics {
 
   #of(agentId: string): AgentSeries {
     const known = this.#series.get(agentId)
-    // What is still under way when an agent goes must not bring its series back.
+    // A request that ends after its agent was removed must not create the agent's series again.
     if (known !== undefined) return known
     const label = this.#source.isRegistered(agentId) ? agentId : UNKNOWN
     let series = this.#series.get(label)

@@ -23,7 +23,7 @@ export interface AgentRouteParts {
   readonly log: Logger
 }
 
-/** `/agents`, `/a2a` and the cards; from here on this node serves the registered agents. */
+/** Creates `/agents`, `/a2a` and the cards. From here on this node serves the registered agents. */
 export function agentRoutes(
   agents: Agents,
   { config, broker, authenticator, frontDoor, metrics, log }: AgentRouteParts,
@@ -38,7 +38,9 @@ export function agentRoutes(
     maxBodyBytes: config.maxBodyBytes,
   }
   if (a2a.agentTlsSkipVerify) {
-    log.warn("CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY is on: agents' certificates are not checked; for development only")
+    log.warn(
+      "agents' certificates are not verified: CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY is true, for development only",
+    )
   }
   const gateway = a2aConnector(
     { broker, system, registry, requests },
@@ -57,7 +59,7 @@ export function agentRoutes(
       hooks: {
         requestFinished: (event) => agentMetrics.requestEnded(event),
         failed: (error, request) =>
-          log.error({ err: error, connector: 'a2a', ...requestFields(request) }, 'agent gateway: something failed'),
+          log.error({ err: error, connector: 'a2a', ...requestFields(request) }, 'agent gateway failed'),
       },
     },
   )
@@ -74,7 +76,7 @@ export function agentRoutes(
     hooks: {
       requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
       failed: (error, request) =>
-        log.error({ err: error, connector: 'registry', ...requestFields(request) }, 'agent registry: something failed'),
+        log.error({ err: error, connector: 'registry', ...requestFields(request) }, 'agent registry request failed'),
     },
   })
   return { gateway, routes }

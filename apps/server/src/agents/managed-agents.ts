@@ -5,8 +5,8 @@ import type { AgentAudit } from './agent-audit.ts'
 import type { Agents } from './open-agents.ts'
 
 /**
- * What the management API sees of the registered agents, and does to them.
- * @param ttlSeconds Without a heartbeat an agent expires after this long; 0 is never
+ * Returns the registered agents as the management API lists and removes them.
+ * @param ttlSeconds The time without a heartbeat after which an agent expires; 0 is never
  */
 export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, ttlSeconds: number): AgentsPort {
   return {

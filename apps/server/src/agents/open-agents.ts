@@ -9,13 +9,13 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { AgentAudit } from './agent-audit.ts'
 import type { AgentMetrics } from './agent-metrics.ts'
 
-/** What the listeners need to serve agents. */
+/** The parts that the listeners need to serve agents. */
 export interface Agents {
-  /** For the broker's own channels. */
+  /** The handle for reserved channels. */
   readonly system: BrokerHandle
   readonly registry: AgentRegistry
   readonly requests: AgentRequests
-  /** Where agents may be (R8). */
+  /** The allowed addresses of agents (R8). */
   readonly addressPolicy: AgentAddressPolicy
   readonly metrics: AgentMetrics
 }
@@ -27,11 +27,14 @@ export interface AgentParts {
   readonly log: Logger
   readonly audit: AgentAudit
   readonly frontDoor: Pick<ServerFrontDoor, 'maxAgentsOf' | 'refused'>
-  /** The listeners of this server that are open by now. */
+  /** The listeners of this server that are open already. */
   readonly ownAddresses: () => readonly ListeningAddress[]
 }
 
-/** Opens the agent registry; resolves when it knows every registered agent. Whoever opens it closes it. */
+/**
+ * Opens the agent registry. Resolves when it knows every registered agent. The caller must close
+ * it.
+ */
 export async function openAgents(
   { connectors: { a2a } }: Config,
   { system, engine, metrics, log, audit, frontDoor, ownAddresses }: AgentParts,
@@ -44,17 +47,17 @@ export async function openAgents(
     maxAgents: a2a.maxAgents,
     maxAgentsOf: frontDoor.maxAgentsOf,
     addressPolicy,
-    // As the start waits for such an engine; a store on this machine is there or not.
+    // The start waits for a remote engine too; a local store is available at once.
     waitForEngine: engine.capabilities.remoteStorage,
     hooks: {
       operation(op, status, detail) {
         agentMetrics.registryOperation(op, status)
         audit.operation(op, status, detail)
         if (op === 'expire' && status === 'success')
-          log.info({ agentId: detail.agentId }, 'agent expired: it sent no heartbeat in time')
+          log.info({ agentId: detail.agentId }, 'agent expired without a heartbeat')
       },
       limited: ({ account }) => frontDoor.refused('caller_agents', account),
-      failed: (error) => log.error({ err: error }, 'agent registry: something failed'),
+      failed: (error) => log.error({ err: error }, 'agent registry failed'),
     },
   })
   registry.onChange(({ kind, agentId }) => {

@@ -2,16 +2,17 @@ import { parseArgs } from 'node:util'
 
 import { ServerError } from '../errors.ts'
 
-/** The `--name value` options of a command, and what else stands on its line. */
+/** The `--name value` options and the other words of a command line. */
 export interface CommandLine {
-  /** The value of one of the command's options, or its default. */
+  /** Returns the value of one of the command's options, or its default. */
   readonly option: (name: string) => string
   readonly positionals: readonly string[]
 }
 
 /**
- * Reads the line of a command. `options` are its options with their defaults; those without one must be given.
- * @throws ServerError CONFIG_INVALID naming every problem
+ * Reads the line of a command. `options` are the options with their defaults; an option without a
+ * default is required.
+ * @throws ServerError CONFIG_INVALID, listing every problem
  */
 export function readCommandLine(
   command: string,
@@ -46,7 +47,7 @@ export function readCommandLine(
   problems.push(
     ...names
       .filter((name) => option(name) === '' && options[name] === undefined)
-      .map((name) => `--${name}: it is missing`),
+      .map((name) => `--${name}: it is missing; write --${name}=VALUE`),
   )
   if (problems.length > 0) {
     throw new ServerError(

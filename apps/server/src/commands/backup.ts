@@ -8,9 +8,10 @@ import { readCommandLine } from './arguments.ts'
 import { helpWanted, USAGE } from './usage.ts'
 
 /**
- * `signalbox backup`: copies the store to a file, while the server runs or not. Which store says the configuration, as it
- * does to the server.
- * @throws ServerError CONFIG_INVALID; START_FAILED for a store that cannot be read or a file that cannot be written
+ * `signalbox backup`: copies the store to a file, while the server runs or not. The configuration
+ * selects the store, as for the server.
+ * @throws ServerError CONFIG_INVALID; START_FAILED for a store that cannot be read or a file that
+ * cannot be written
  */
 export async function backupCommand(
   args: readonly string[],

@@ -10,8 +10,8 @@ import { readCommandLine } from './arguments.ts'
 import { helpWanted, USAGE } from './usage.ts'
 
 /**
- * `signalbox policy check`: says whether a policy lets a caller do something, and which of its rules decides.
- * @throws ServerError CONFIG_INVALID naming every problem of the call or of the file
+ * `signalbox policy check`: prints whether a policy allows a call, and the rule that decides.
+ * @throws ServerError CONFIG_INVALID, listing every problem of the call or of the file
  */
 export async function policyCommand(args: readonly string[]): Promise<void> {
   if (helpWanted('policy', args)) return
@@ -65,7 +65,7 @@ function explanation(
   const call = `${clientId} may ${allowed ? '' : 'not '}${action} on ${type} ${channel}`
   const because =
     rule === undefined
-      ? `no rule of ${policy.rules.length} allows it, and what no rule allows is denied`
+      ? `no rule of ${policy.rules.length} allows it, and calls that no rule allows are denied`
       : `rule ${rule} decides (the first is rule 0)`
   return `${allowed ? 'allowed' : 'denied'}: ${call}\n${because}\n`
 }

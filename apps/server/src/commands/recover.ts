@@ -6,9 +6,10 @@ import { readCommandLine } from './arguments.ts'
 import { helpWanted, USAGE } from './usage.ts'
 
 /**
- * `signalbox recover`: copies what can be read of a damaged store to a new one, and prints what is left out. The server that
- * uses the damaged store must be stopped.
- * @throws ServerError CONFIG_INVALID; START_FAILED for a store that cannot be read at all or a folder that cannot be written
+ * `signalbox recover`: copies the readable messages of a damaged store to a new one, and prints the
+ * messages that it leaves out. The server that uses the damaged store must be stopped.
+ * @throws ServerError CONFIG_INVALID; START_FAILED for a store that cannot be read at all or a
+ * folder that cannot be written
  */
 export async function recoverCommand(args: readonly string[]): Promise<void> {
   if (helpWanted('recover', args)) return

@@ -17,8 +17,9 @@ const PUBLIC_FILE = 'public.pem'
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
 
 /**
- * `signalbox token`: makes a key pair for development, once, and a token by it. The token goes to stdout, alone, so that a
- * script can take it; how to use it goes to stderr. Whoever runs a server for others has an identity provider instead.
+ * `signalbox token`: creates a token for development, and a key pair if the folder has none. Writes
+ * only the token to stdout, for scripts, and the instructions to stderr. In production, use an
+ * identity provider.
  * @throws ServerError CONFIG_INVALID, START_FAILED
  */
 export async function tokenCommand(args: readonly string[]): Promise<void> {
@@ -62,10 +63,10 @@ export async function tokenCommand(args: readonly string[]): Promise<void> {
   process.stderr.write(
     [
       '',
-      `A token for ${clientId}${roles.length > 0 ? ` (${roles.join(', ')})` : ''}, good for ${ttl}. For development: whoever can read`,
-      `${folder} can make tokens.`,
+      `A token for ${clientId}${roles.length > 0 ? ` (${roles.join(', ')})` : ''}, valid for ${ttl}. For development only: every user who can read`,
+      `${folder} can create tokens.`,
       '',
-      'Start the server so that it asks for tokens:',
+      'Start the server with authentication:',
       `  AUTHENTICATION_ENABLE=true AUTHENTICATION_KEY_FILE=${keyFile} npm start`,
       'and send the token with each request:',
       '  Authorization: Bearer TOKEN',
@@ -81,7 +82,7 @@ function secondsOf(text: string): number | undefined {
   return amount === undefined || perUnit === undefined ? undefined : Number(amount) * perUnit
 }
 
-/** The private key of the folder; a pair is made where there is none. */
+/** Returns the private key of the folder. Creates the key pair if there is none. */
 function openKey(folder: string): KeyObject {
   const privateFile = join(folder, PRIVATE_FILE)
   const publicFile = join(folder, PUBLIC_FILE)
@@ -89,7 +90,7 @@ function openKey(folder: string): KeyObject {
     if (!existsSync(privateFile)) {
       const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
       mkdirSync(folder, { recursive: true, mode: 0o700 })
-      // Nobody else may read it, and one that has come into being meanwhile stays.
+      // Readable only by the owner. Fails if the file was created in the meantime.
       writeFileSync(privateFile, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600, flag: 'wx' })
     }
     const key = createPrivateKey(readFileSync(privateFile))
@@ -101,7 +102,7 @@ function openKey(folder: string): KeyObject {
     const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unusable'
     throw new ServerError(
       'START_FAILED',
-      [`token: --folder: no key pair can be made or read in ${folder} (${reason})`],
+      [`token: --folder: no key pair can be created or read in ${folder} (${reason})`],
       {
         cause: error,
       },

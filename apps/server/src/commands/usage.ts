@@ -1,6 +1,6 @@
 import process from 'node:process'
 
-/** How each command is written. */
+/** The usage line of each command. */
 export const USAGE = {
   token: 'signalbox token --client-id NAME [--roles ReadOnly,ReadWrite,Admin] [--ttl 1h] [--folder ./signalbox-keys]',
   policy: 'signalbox policy check FILE --client NAME --action ACTION --pattern PATTERN --channel CHANNEL',
@@ -8,7 +8,7 @@ export const USAGE = {
   recover: 'signalbox recover FOLDER NEW_FOLDER',
 } as const
 
-/** Prints how a command is written, where its line asks for that. */
+/** Prints the usage of a command if its line contains `--help` or `-h`. Returns true if it did. */
 export function helpWanted(command: keyof typeof USAGE, args: readonly string[]): boolean {
   if (!args.includes('--help') && !args.includes('-h')) return false
   process.stdout.write(`Usage: ${USAGE[command]}\n`)

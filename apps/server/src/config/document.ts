@@ -4,24 +4,24 @@ import { allowedText, SETTING_GROUPS } from './settings.ts'
 
 const WIDTH = 100
 
-/** What `--help` prints. */
+/** Returns the text of `--help`. */
 export function helpText(): string {
   const lines = [
     'Usage: signalbox [flags]',
     ...Object.values(USAGE).map((usage) => `       ${usage}`),
     '',
     'Starts the broker: MCP, agents and CloudEvents on the shared listener, probes and metrics on the management listener.',
-    '`token` makes a key pair and tokens for development; `policy check` says which rule of a policy decides;',
-    '`backup` copies the store to a file while the server runs; `recover` copies what can be read of a damaged store.',
+    '`token` creates a key pair and tokens for development; `policy check` prints the rule of a policy that decides;',
+    '`backup` copies the store to a file while the server runs; `recover` copies the readable part of a damaged store.',
     '',
     'Flags',
     '  -c, --config FILE    read settings from a YAML file',
-    '  --print-config       print the effective settings, with where each came from, and exit',
+    '  --print-config       print the effective settings and the source of each, and exit',
     '  -h, --help           print this and exit',
     '  -v, --version        print the version and exit',
     '',
-    'Every setting is a flag, an environment variable and a key of the file. Later wins: default, file, environment, flag.',
-    'Lists are written with commas.',
+    'Every setting is a flag, an environment variable and a key of the file. The last one wins: default, file, environment, flag.',
+    'Separate the values of a list with commas.',
   ]
   for (const { title, settings } of SETTING_GROUPS) {
     lines.push('', title)
@@ -33,13 +33,13 @@ export function helpText(): string {
   }
   lines.push(
     '',
-    'Exit codes: 0 stopped as asked, 1 could not start or failed, 2 a setting is unknown or not allowed.',
+    'Exit codes: 0 stopped by a signal, 1 could not start or failed, 2 a setting is unknown or not allowed.',
     '',
   )
   return lines.join('\n')
 }
 
-/** The text of `docs/reference/configuration.md`. */
+/** Returns the text of `docs/reference/configuration.md`. */
 export function configurationPage(): string {
   const lines = [
     '# Configuration',

@@ -5,9 +5,9 @@ import type { Given } from './value.ts'
 import { readSettingText } from './value.ts'
 
 /**
- * Prefixes that are ours alone: an unknown variable under one of them is a mistake that must not pass in silence, all
- * the more when it was to switch on something that protects. `HTTP_`, `API_` and `LOG_` are shared with the rest of the
- * world (`HTTP_PROXY`, `API_KEY`), so only our own names count there.
+ * Prefixes that only Signalbox uses. An unknown variable with one of them is an error, because it
+ * may have been meant to enable a protection. Other programs share `HTTP_`, `API_` and `LOG_`
+ * (`HTTP_PROXY`, `API_KEY`), so only the names of settings count there.
  */
 const OUR_PREFIXES = [
   'API_AUTHENTICATION_',
@@ -24,11 +24,14 @@ const OUR_PREFIXES = [
   'STORE_',
 ]
 
-/** What Kubernetes and Docker put into the environment for a service that happens to be called `store`. */
+/** Variables that Kubernetes and Docker set for a service with a name such as `store`. */
 const SERVICE_LINK =
   /^[A-Z0-9_]+_(?:SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)?)$/
 
-/** Settings from environment variables. An unknown one is named without its value, which may be a secret. */
+/**
+ * Reads settings from environment variables. The problem of an unknown variable omits its value,
+ * which may be a secret.
+ */
 export function fromEnvironment(env: Readonly<Record<string, string | undefined>>): {
   given: Given[]
   problems: string[]

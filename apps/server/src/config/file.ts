@@ -7,7 +7,7 @@ import { readYaml } from './value.ts'
 
 type Section = Readonly<Record<string, unknown>>
 
-/** Settings from a YAML file, in sections: `http: { port: 9090 }`. An empty file sets nothing. */
+/** Reads settings from a YAML file, in sections: `http: { port: 9090 }`. An empty file sets nothing. */
 export async function fromFile(file: string): Promise<{ given: Given[]; problems: string[] }> {
   let text: string
   try {
@@ -15,7 +15,7 @@ export async function fromFile(file: string): Promise<{ given: Given[]; problems
   } catch (error) {
     return { given: [], problems: [`--config: ${messageOf(error)}; allowed: a YAML file`] }
   }
-  // Only those who have a file load the parser.
+  // Loads the parser only if there is a file.
   const { parseYaml } = await import('../files/yaml.ts')
   const given: Given[] = []
   const problems: string[] = []
@@ -26,14 +26,14 @@ export async function fromFile(file: string): Promise<{ given: Given[]; problems
   const root = parsed.value
   if (isSection(root)) readSection(root, [])
   else if (root !== null)
-    problems.push(`--config: ${file} holds no settings; allowed: sections such as http: { port: 9090 }`)
+    problems.push(`--config: ${file} contains no settings; allowed: sections such as http: { port: 9090 }`)
   return { given, problems }
 
   function readSection(section: Section, path: readonly string[]): void {
     const seen = new Map<string, string>()
     for (const [name, value] of Object.entries(section)) {
       const here = [...path, name]
-      // Sections are nested; a key with a dot in it would be a second way to say the same.
+      // Sections are nested: a key with a dot would be a second notation for the same setting.
       const key = here.map((word) => (word.includes('.') ? JSON.stringify(word) : word)).join('.')
       const other = seen.get(name.toLowerCase())
       seen.set(name.toLowerCase(), name)
@@ -57,7 +57,7 @@ export async function fromFile(file: string): Promise<{ given: Given[]; problems
   }
 }
 
-/** Keys are read without regard to case: the specification writes `Connectors.A2A.AgentTTLSeconds`. */
+/** Compares keys without regard to case: the specification writes `Connectors.A2A.AgentTTLSeconds`. */
 function sameKey(one: string, other: string): boolean {
   return one.toLowerCase() === other.toLowerCase()
 }

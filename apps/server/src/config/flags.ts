@@ -5,7 +5,7 @@ import { mostSimilar } from './similar.ts'
 import type { Given } from './value.ts'
 import { readSettingText } from './value.ts'
 
-/** What the command line asks for beside settings. */
+/** The command line: the switches and the settings. */
 export interface Flags {
   readonly help: boolean
   readonly version: boolean
@@ -18,7 +18,7 @@ export interface Flags {
 
 const SWITCHES = ['help', 'version', 'print-config']
 
-/** Settings and switches from the command line. Every problem is found, not only the first. */
+/** Reads settings and switches from the command line. Reports every problem, not only the first. */
 export function fromFlags(args: readonly string[]): Flags {
   const { tokens } = parseArgs({
     args: [...args],
@@ -41,7 +41,7 @@ export function fromFlags(args: readonly string[]): Flags {
   let afterUnknown = false
 
   for (const token of tokens) {
-    // What follows an unknown flag is most likely its value: one line says enough.
+    // The word after an unknown flag is most likely its value: one problem is enough.
     if (token.kind === 'positional' && !afterUnknown) {
       problems.push(`${JSON.stringify(token.value)}: not a flag; allowed: the flags that --help lists`)
     }

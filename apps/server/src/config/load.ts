@@ -14,7 +14,7 @@ import { SETTINGS } from './settings.ts'
 import type { Given, OriginText } from './value.ts'
 import { checked } from './value.ts'
 
-/** The effective configuration, and where each of its values came from. */
+/** The effective configuration, with the source of each value. */
 export interface LoadedConfig {
   readonly config: Config
   /** By key, such as `http.port`. */
@@ -38,8 +38,8 @@ type PartialSection<T> = {
 }
 
 /**
- * Puts the sources together, later wins: defaults, file, environment, flags.
- * @throws ServerError CONFIG_INVALID naming every problem
+ * Merges the sources. A later source wins: defaults, file, environment, flags.
+ * @throws ServerError CONFIG_INVALID, listing every problem
  */
 export async function loadConfig({ flags, env }: ConfigSources): Promise<LoadedConfig> {
   const file = flags.file === undefined ? { given: [], problems: [] } : await fromFile(flags.file)
@@ -51,9 +51,9 @@ export async function loadConfig({ flags, env }: ConfigSources): Promise<LoadedC
 }
 
 /**
- * A configuration for those who start the server from a program: the defaults, and what you say otherwise. Reads no
- * environment.
- * @throws ServerError CONFIG_INVALID naming every problem
+ * Creates a configuration for a program that starts the server: the given settings, and the
+ * defaults of the others. Does not read the environment.
+ * @throws ServerError CONFIG_INVALID, listing every problem
  */
 export function createConfig(partial: PartialConfig = {}): Config {
   const known = new Set(SETTINGS.map(({ key }) => key))
@@ -87,14 +87,14 @@ function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
   return { config, origins }
 }
 
-/** Settings that exclude each other. */
+/** Returns the problems of settings that exclude each other. */
 function conflicts(config: Config): string[] {
   const { cors, connectors, trustedProxies } = config
   const { a2a } = connectors
   const problems = securityConflicts(config)
   if (cors.allowCredentials && cors.allowOrigins.includes('*')) {
     problems.push(
-      'cors.allowCredentials: true is not allowed with cors.allowOrigins *, which browsers refuse; allowed: a list of origins',
+      'cors.allowCredentials: true is not allowed with cors.allowOrigins *, because browsers refuse it; allowed: a list of origins',
     )
   }
   if (a2a.maxTimeoutSeconds < a2a.defaultTimeoutSeconds) {

@@ -2,7 +2,7 @@ import { withoutPasswords } from '../engine/engines.ts'
 import type { Config } from './schema.ts'
 import { HIDDEN, SETTINGS } from './settings.ts'
 
-/** The effective configuration for operators to look at: secrets and passwords that are set are masked. */
+/** Returns the effective configuration for operators. Secrets and passwords are masked. */
 export function maskedConfig(config: Config): object {
   const masked: Record<string, unknown> = { ...structuredClone(withoutPasswords(config)) }
   for (const { path, schema } of SETTINGS) {

@@ -3,8 +3,8 @@ import type { LoadedConfig } from './load.ts'
 import { HIDDEN, SETTINGS } from './settings.ts'
 
 /**
- * The effective configuration as a YAML file that `--config` takes, each value with where it came from. Secrets are not
- * shown.
+ * Returns the effective configuration as a YAML file for `--config`, with the source of each value
+ * as a comment. Secrets are masked.
  */
 export async function configText({ config, origins }: LoadedConfig): Promise<string> {
   const { Document, isScalar, isSeq } = await import('yaml')

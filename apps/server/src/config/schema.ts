@@ -19,10 +19,11 @@ import {
 } from './setting-types.ts'
 
 /**
- * Every setting there is. From this one schema come the types, the defaults, the checks, the names in the file, the
- * environment and the flags, `--help`, `--print-config` and `docs/reference/configuration.md`.
+ * Every setting. This one schema defines the types, the defaults, the validation, the names in the
+ * file, the environment and the flags, `--help`, `--print-config` and
+ * `docs/reference/configuration.md`.
  *
- * `allowed` says in words what a pattern says in signs.
+ * `allowed` describes a pattern in words.
  */
 
 export const CONFIG_SCHEMA = group('Signalbox', {
@@ -128,18 +129,18 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   }),
   limits: LIMITS,
   ...ENGINE_SETTINGS,
-  store: group('What is kept on disk', {
+  store: group('Storage on disk', {
     path: STORE_PATH,
     maxAgeSeconds: count(0, {
-      description: 'Events older than this leave the events stores, in seconds; 0 keeps all.',
+      description: 'Age after which events are removed from the events stores, in seconds; 0 keeps all.',
     }),
     maxBytes: count(0, {
-      description: 'Past this many bytes the oldest events of an events store leave it; 0 keeps all.',
+      description: 'Maximum size of an events store, in bytes; the oldest events are removed. 0 keeps all.',
     }),
   }),
   queue: group('Queues', {
-    maxMessages: count(0, { description: 'The most messages one queue holds; 0 is no limit.' }),
-    maxBytes: count(0, { description: 'The most bytes one queue holds; 0 is no limit.' }),
+    maxMessages: count(0, { description: 'Maximum number of messages in one queue; 0 is no limit.' }),
+    maxBytes: count(0, { description: 'Maximum size of one queue, in bytes; 0 is no limit.' }),
   }),
   maxChannels: MAX_CHANNELS,
   audit: group('The audit log', {
@@ -160,10 +161,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   }),
   settleGraceMs: integer(250, 0, 10_000, {
     description:
-      'Time between the response of a destructive read and the removal of its messages, in milliseconds. If the connection fails in that time, the messages come again.',
+      'Time between the response of a destructive read and the removal of its messages, in milliseconds. If the connection fails in that time, the messages are delivered again.',
   }),
   shutdownSeconds: integer(25, 0, 3_600, {
-    description: 'Maximum time of a shutdown, in seconds. Calls that still run are then cut off.',
+    description: 'Maximum time of a shutdown, in seconds. Calls that still run then are aborted.',
   }),
   cors: group('Browsers on the shared listener (CORS)', {
     allowOrigins: list(CORS_DEFAULTS.allowOrigins, `^(?:\\*|${ORIGIN})$`, '*, or a list of origins', {
@@ -181,7 +182,9 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     allowCredentials: flag(CORS_DEFAULTS.allowCredentials, {
       description: 'Allows requests with credentials; not together with the origin `*`.',
     }),
-    maxAge: count(CORS_DEFAULTS.maxAge, { description: 'How long a browser may keep a preflight answer, in seconds.' }),
+    maxAge: count(CORS_DEFAULTS.maxAge, {
+      description: 'Time for which a browser may cache a preflight answer, in seconds.',
+    }),
   }),
   connectors: group('Connectors', {
     mcp: group('The MCP connector (/mcp)', {
@@ -208,7 +211,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
           'Time for which the id of an expired agent is reserved for its owner, in seconds; 0 is none. An Admin can delete the reservation.',
       }),
       defaultTimeoutSeconds: integer(300, 1, 2_000_000, {
-        description: 'Time-out of a request to an agent that names none, in seconds.',
+        description: 'Time-out of a request to an agent if the request sets none, in seconds.',
       }),
       maxTimeoutSeconds: integer(3_600, 1, 2_000_000, {
         description:

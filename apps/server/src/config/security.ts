@@ -2,7 +2,10 @@ import type { Config } from './schema.ts'
 
 const KEY_SOURCES = ['jwksUrl', 'jwksFile', 'keyFile', 'secret'] as const
 
-/** Settings of authentication, authorization and TLS that are of no use without each other, or together. */
+/**
+ * Returns the problems of settings of authentication, authorization and TLS that exclude or require
+ * each other.
+ */
 export function securityConflicts({ authentication, api, authorization, security }: Config): string[] {
   const problems: string[] = []
   if (authentication.enable || api.authentication.enable) {

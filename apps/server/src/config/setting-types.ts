@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 
-/** The kinds of settings that the schema is made of. */
+/** The kinds of settings in the schema. */
 
 interface About {
   readonly description: string

@@ -4,9 +4,9 @@ export type SettingValue = string | number | boolean | readonly string[]
 
 /** One setting, with its name in every source. */
 export interface Setting {
-  /** Its place in the file: `['http', 'port']`. */
+  /** The path in the file: `['http', 'port']`. */
   readonly path: readonly string[]
-  /** The same, for people: `http.port`. */
+  /** The path as text: `http.port`. */
   readonly key: string
   /** `HTTP_PORT` */
   readonly env: string
@@ -15,7 +15,7 @@ export interface Setting {
   readonly schema: SettingSchema
 }
 
-/** The keywords of JSON Schema that settings use, and our own `allowed`. */
+/** The keywords of JSON Schema that settings use, with the additional keyword `allowed`. */
 export interface SettingSchema {
   readonly type?: 'string' | 'integer' | 'boolean' | 'array' | 'object'
   readonly description: string
@@ -24,11 +24,11 @@ export interface SettingSchema {
   readonly minimum?: number
   readonly maximum?: number
   readonly allowed?: string
-  /** Its value is never shown. */
+  /** True if the value is never shown. */
   readonly secret?: true
 }
 
-/** What stands for the value of a secret wherever settings are shown. */
+/** The text in place of the value of a secret. */
 export const HIDDEN = '[hidden]'
 
 /** Settings under one heading. */
@@ -50,12 +50,18 @@ function isSetting(schema: unknown): schema is SettingSchema {
   return typeof schema === 'object' && schema !== null && 'default' in schema && 'description' in schema
 }
 
-/** `toolTimeoutSeconds` → `tool_timeout_seconds`; `a2a` → `a2_a`, as the specification's names go. */
+/**
+ * Converts `toolTimeoutSeconds` to `tool_timeout_seconds` and `a2a` to `a2_a`, as the specification
+ * names settings.
+ */
 function snake(word: string): string {
   return word.replaceAll(/([a-z0-9])([A-Z])|([0-9])([a-z])/g, '$1$3_$2$4').toLowerCase()
 }
 
-/** The specification writes the settings of connectors `CONNECTORSMCP_…`: section and name in one. */
+/**
+ * Returns the environment variable of a setting. For connectors the specification joins section and
+ * name: `CONNECTORSMCP_…`.
+ */
 function envName(path: readonly string[]): string {
   return path
     .map(snake)
@@ -85,13 +91,13 @@ function collect(schema: unknown, path: readonly string[], groups: SettingGroup[
 const groups: SettingGroup[] = []
 collect(CONFIG_SCHEMA, [], groups)
 
-/** Every setting, by heading, in the order of the schema; those outside any group first. */
+/** Every setting, by heading, in the order of the schema. Settings outside any group come first. */
 export const SETTING_GROUPS: readonly SettingGroup[] = groups.filter(({ settings }) => settings.length > 0)
 
 /** Every setting, in the order of the schema. */
 export const SETTINGS: readonly Setting[] = SETTING_GROUPS.flatMap(({ settings }) => settings)
 
-/** Says in words which values a setting takes. */
+/** Describes the allowed values of a setting in words. */
 export function allowedText({ type, enum: values, minimum, maximum, allowed }: SettingSchema): string {
   if (allowed !== undefined) return allowed
   if (values) return values.join(', ')

@@ -1,4 +1,4 @@
-/** The candidate that the writer of `name` most likely meant, if one is close. */
+/** Returns the candidate that is most similar to `name`, if one is close. */
 export function mostSimilar(name: string, candidates: readonly string[]): string | undefined {
   let best: string | undefined
   let bestDistance = Math.min(4, Math.ceil(name.length / 3) + 1)

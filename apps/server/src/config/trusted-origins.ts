@@ -1,6 +1,6 @@
 import type { TrustedOrigins } from '@signalbox/http-kit'
 
-/** A list setting as the origin policies take it. */
+/** Converts a list setting for the origin policies. */
 export function trustedOrigins(setting: readonly string[]): TrustedOrigins {
   if (setting.includes('*')) return '*'
   return setting.includes('auto') ? 'auto' : setting

@@ -6,17 +6,20 @@ import { Check } from 'typebox/schema'
 import type { Setting, SettingValue } from './settings.ts'
 import { allowedText, HIDDEN } from './settings.ts'
 
-/** Where a value came from, in words: `environment`, `flag --http-port`, `file signalbox.yaml`. */
+/** The source of a value: `environment`, `flag --http-port`, `file signalbox.yaml`. */
 export type OriginText = string
 
-/** A value that a source gives for a setting, not yet checked. */
+/** A value for a setting that is not validated yet. */
 export interface Given {
   readonly setting: Setting
   readonly value: unknown
   readonly origin: OriginText
 }
 
-/** Reads the text of an environment variable or flag. What does not read as the setting's type stays text, and is refused later. */
+/**
+ * Converts the text of an environment variable or flag. A text that does not convert remains a
+ * text; validation refuses it later.
+ */
 export function readSettingText({ schema }: Setting, text: string): unknown {
   if (schema.type === 'integer') return /^-?[0-9]{1,16}$/.test(text) ? Number(text) : text
   if (schema.type === 'boolean') return text === 'true' ? true : text === 'false' ? false : text
@@ -31,12 +34,12 @@ function splitList(text: string): string[] {
     .filter((item) => item !== '')
 }
 
-/** Lists may be written as text with commas in a file too. */
+/** Converts a YAML value. A list may also be a text with commas. */
 export function readYaml({ schema }: Setting, value: unknown): unknown {
   return schema.type === 'array' && typeof value === 'string' ? splitList(value) : value
 }
 
-/** The value if the setting may have it; otherwise the one line that says why not. */
+/** Validates a value. Returns the value, or one line with the problem. */
 export function checked({ setting, value, origin }: Given): { value: SettingValue } | { problem: string } {
   const given = setting.schema.secret ? HIDDEN : shown(value)
   const refusal = `${setting.key}: ${given} (${origin}) is not allowed; allowed: ${allowedText(setting.schema)}`
@@ -66,7 +69,7 @@ function isAddressList(value: SettingValue): boolean {
   }
 }
 
-/** `auto` and `*` stand alone; the rest is for the policy to say. */
+/** `auto` and `*` are valid only alone; the origin policy validates other lists. */
 function isOriginList(value: SettingValue): boolean {
   if (typeof value !== 'object') return false
   if (value.length === 1 && (value[0] === 'auto' || value[0] === '*')) return true
@@ -87,17 +90,17 @@ function isSettingValue(value: unknown): value is SettingValue {
   )
 }
 
-/** A value on one line, cut. */
+/** Returns a value on one line, shortened. */
 function shown(value: unknown): string {
   const text = jsonOf(value) ?? String(value)
   return text.length > 80 ? `${text.slice(0, 80)}…` : text
 }
 
-/** With an alias inside its own anchor, a YAML value holds itself. */
+/** A YAML value is circular if it has an alias inside its own anchor. */
 function jsonOf(value: unknown): string | undefined {
   try {
     return JSON.stringify(value)
   } catch {
-    return 'a value that holds itself'
+    return 'a circular value'
   }
 }

@@ -5,14 +5,17 @@ import { Gauge, Histogram } from 'prom-client'
 const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
 const COMMIT_OPERATIONS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 
-/** The engine's gauges; the returned function sets them. While the engine cannot answer they keep their last values. */
+/**
+ * Creates the engine's gauges; the returned function sets them. They keep their last values while
+ * the engine cannot answer.
+ */
 export function engineMetrics(registry: Registry, stats: () => Promise<EngineStats>): () => Promise<void> {
   const registers = [registry]
   const store = new Gauge({ name: 'broker_store_bytes', help: 'Bytes on disk.', registers })
-  const channels = new Gauge({ name: 'broker_channels', help: "Users' channels, of all types.", registers })
+  const channels = new Gauge({ name: 'broker_channels', help: 'Channels of users, of all types.', registers })
   const queued = new Gauge({
     name: 'broker_queue_messages',
-    help: 'Messages in all queues together: waiting (deliverable now), delayed, in_flight (delivered, not yet settled).',
+    help: 'Messages in all queues: waiting (deliverable now), delayed, in_flight (leased).',
     labelNames: ['state'],
     registers,
   })
@@ -28,18 +31,18 @@ export function engineMetrics(registry: Registry, stats: () => Promise<EngineSta
   }
 }
 
-/** Times the engine's commits, and counts how many writes share one. */
+/** Measures the duration of the engine's commits and the writes in each. */
 export function commitMetrics(registry: Registry): (operations: number, seconds: number) => void {
   const registers = [registry]
   const duration = new Histogram({
     name: 'broker_commit_duration_seconds',
-    help: 'How long a commit of the store took, the sync to disk included.',
+    help: 'Duration of a commit of the store, including the sync to disk.',
     buckets: COMMIT_SECONDS,
     registers,
   })
   const operations = new Histogram({
     name: 'broker_commit_operations',
-    help: 'How many writes shared a commit.',
+    help: 'Number of writes in a commit.',
     buckets: COMMIT_OPERATIONS,
     registers,
   })

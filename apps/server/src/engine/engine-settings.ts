@@ -19,7 +19,7 @@ export const ENGINE_SETTINGS = {
   engine: Type.Enum(ENGINE_NAMES, {
     default: 'embedded',
     description:
-      'Where messages live. `embedded`: on the local disk of this one process. `nats`: in a NATS JetStream cluster, which any number of nodes share.',
+      'The storage of messages. `embedded`: on the local disk, for a single process. `nats`: in a NATS JetStream cluster, which any number of nodes share.',
   }),
   nats: natsSettings.NATS_SETTINGS,
 }
@@ -29,13 +29,13 @@ export const STORE_PATH = Type.String(embeddedSettings.STORE_PATH_SETTING)
 
 /** The setting `maxChannels`. */
 export const MAX_CHANNELS = count(DEFAULT_MAX_CHANNELS.embedded, {
-  description: `The most channels of all types together; 0 is no limit. With \`engine: nats\` the default is ${DEFAULT_MAX_CHANNELS.nats}.`,
+  description: `Maximum number of channels of all types; 0 is no limit. With \`engine: nats\` the default is ${DEFAULT_MAX_CHANNELS.nats}.`,
 })
 
-/** Environment variables of the engines' own settings begin with these. */
+/** The prefixes of the environment variables for the engines' own settings. */
 export const ENGINE_PREFIXES: readonly string[] = ['NATS_']
 
-/** The default of `maxChannels` for an engine; undefined for a name that is none. */
+/** Returns the default of `maxChannels` for an engine; undefined for an unknown name. */
 export function defaultMaxChannels(engine: unknown): number | undefined {
   const name = ENGINE_NAMES.find((known) => known === engine)
   return name && DEFAULT_MAX_CHANNELS[name]

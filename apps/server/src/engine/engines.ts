@@ -9,17 +9,18 @@ import type { EngineName } from './engine-settings.ts'
 import { ENGINE_NAMES } from './engine-settings.ts'
 
 /**
- * The engines that `ENGINE` selects. Only this file and `engine-settings.ts` know them by name. Their packages are loaded when
- * one is opened, about 50 ms of a start; their settings do not load them.
+ * The engines that `ENGINE` selects. Only this file and `engine-settings.ts` know them by name. The
+ * package of an engine is loaded when it is opened, about 50 ms of a start; its settings do not
+ * load it.
  */
 
 /** The reports of an engine, and the end of the wait for its storage. */
 export interface EngineReports {
   readonly metrics: Metrics
   readonly log: Logger
-  /** Ends the wait for a cluster. */
+  /** Aborting it ends the wait for a cluster. */
   readonly signal: AbortSignal | undefined
-  /** Reports why the cluster cannot be used. */
+  /** Reports the reason why the cluster cannot be used. */
   readonly waiting: (reason: string) => void
 }
 
@@ -33,9 +34,12 @@ export interface StoreCopy {
 interface EngineKind {
   /** @throws ServerError START_FAILED */
   open(config: Config, reports: EngineReports): Promise<Engine>
-  /** Copies the store to a file. Left out: the messages are not in a store of this machine. @throws ServerError START_FAILED */
+  /**
+   * Copies the store to a file. Absent if the messages are stored on other machines. @throws
+   * ServerError START_FAILED
+   */
   readonly backUp?: (config: Config, file: string) => Promise<StoreCopy>
-  /** Logs what is less safe than it looks (S7). */
+  /** Logs warnings about storage that other users can access (S7). */
   readonly warn?: (config: EngineConfig, log: Logger) => void
 }
 
@@ -58,28 +62,33 @@ const ENGINES: Readonly<Record<EngineName, EngineKind>> = {
 
 type EngineConfig = Pick<Config, 'engine' | 'nats'>
 
-/** The configuration as it may be shown, but for the settings that are secret as a whole. */
+/**
+ * Returns the configuration without passwords in URLs. Settings marked as secret are not masked
+ * here.
+ */
 export function withoutPasswords(config: Config): Config {
   return { ...config, nats: natsSettings.withoutPasswords(config.nats) }
 }
 
 /**
- * Opens the engine that the configuration selects. Waits for storage on other machines that cannot be reached yet.
- * @throws ServerError START_FAILED when the store is in use, damaged or not writable, or the cluster refuses
+ * Opens the engine that the configuration selects. Waits for remote storage that cannot be reached
+ * yet.
+ * @throws ServerError START_FAILED if the store is in use, damaged or not writable, or the cluster
+ * refuses
  */
 export function openEngine(config: Config, reports: EngineReports): Promise<Engine> {
   return ENGINES[config.engine].open(config, reports)
 }
 
-/** Warns, at each start, when others can use or read the engine's storage (S7). */
+/** Warns at each start if other users can use or read the engine's storage (S7). */
 export function warnOfOpenEngine(log: Logger, config: EngineConfig): void {
   ENGINES[config.engine].warn?.(config, log)
 }
 
 /**
  * Copies the store to a file, while the server runs or not.
- * @throws ServerError CONFIG_INVALID for an engine whose messages are on other machines; START_FAILED for a store that cannot
- * be read or a file that cannot be written
+ * @throws ServerError CONFIG_INVALID for an engine whose messages are on other machines;
+ * START_FAILED for a store that cannot be read or a file that cannot be written
  */
 export async function backUpStore(config: Config, file: string): Promise<StoreCopy> {
   const { engine } = config
@@ -91,7 +100,7 @@ export async function backUpStore(config: Config, file: string): Promise<StoreCo
   ])
 }
 
-/** The copy that a recovery makes. */
+/** The result of a recovery. */
 export interface RecoveredStore extends StoreCopy {
   readonly channels: number
   readonly messages: number
@@ -99,8 +108,9 @@ export interface RecoveredStore extends StoreCopy {
 }
 
 /**
- * Copies what can be read of a damaged store to a new folder.
- * @throws ServerError START_FAILED for a store that cannot be read at all or a folder that cannot be written
+ * Copies the readable messages of a damaged store to a new folder.
+ * @throws ServerError START_FAILED for a store that cannot be read at all or a folder that cannot
+ * be written
  */
 export async function recoverStore(from: string, to: string): Promise<RecoveredStore> {
   const { EmbeddedEngineError, recoverStore: recover } = await import('@signalbox/engine-embedded')
@@ -113,7 +123,7 @@ async function openEmbedded(config: Config, { metrics, log }: EngineReports): Pr
     openEmbeddedEngine({
       path: config.store.path,
       ...limitsOf(config),
-      // Whatever a request may carry can be stored.
+      // The engine can store every message that a request can contain.
       maxMessageBytes: Math.max(config.maxBodyBytes, DEFAULT_MAX_MESSAGE_BYTES),
       onCommit: ({ operations, durationMs }) => metrics.commit(operations, durationMs / 1000),
       onProblem: ({ kind, message, error, channels }) => {
@@ -155,7 +165,7 @@ async function openNats(config: Config, { log, signal, waiting }: EngineReports)
 
 const DEFAULT_MAX_MESSAGE_BYTES = 67_108_864
 
-/** The limits that every engine has. */
+/** Returns the limits that every engine has. */
 function limitsOf({ maxChannels, queue, store }: Config) {
   return {
     maxChannels,
@@ -166,7 +176,10 @@ function limitsOf({ maxChannels, queue, store }: Config) {
   }
 }
 
-/** Runs a call of an engine package; its own errors become a START_FAILED that begins with `what`. */
+/**
+ * Runs a call of an engine package. Converts the engine's own errors into START_FAILED, with the
+ * prefix `what`.
+ */
 async function startFailure<T>(
   what: string,
   EngineError: new (...args: never[]) => Error,

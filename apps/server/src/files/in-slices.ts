@@ -1,9 +1,12 @@
 import { setImmediate as eventLoopTurn } from 'node:timers/promises'
 
-/** How long the event loop is held at a time, in milliseconds. */
+/** The longest time for which a slice blocks the event loop, in ms. */
 const SLICE_MS = 5
 
-/** Runs all steps, and lets the event loop turn between slices of them. Rejects with what a step throws. */
+/**
+ * Runs all steps in slices, and lets the event loop run between them. Rejects with the error of a
+ * step.
+ */
 export async function inSlices<T>(steps: Generator<undefined, T>): Promise<T> {
   let until = performance.now() + SLICE_MS
   for (;;) {

@@ -2,26 +2,30 @@ import { Worker } from 'node:worker_threads'
 
 import { parseDocument } from 'yaml'
 
-/** What a YAML text holds, or the first line of what is wrong with it. */
+/** The value of a YAML text, or the first line of its error. */
 export type ParsedYaml = { readonly value: unknown } | { readonly problem: string }
 
-/** Texts up to so many characters are parsed in about the time that it takes to start a thread. */
+/**
+ * The largest text that is parsed inline, in characters. Parsing it takes about as long as starting
+ * a thread.
+ */
 const MAX_INLINE = 16_384
 
-/** Parses a text of YAML, or of JSON, which is YAML too. 1 MiB takes about a second. */
+/** Parses YAML, or JSON, which is a subset of YAML. 1 MiB takes about a second. */
 export function parseYaml(text: string): ParsedYaml {
   try {
     const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
     const [error] = document.errors
     if (error) throw error
-    // Throws for an alias without an anchor, for aliases that would make far more than the text, and for deep nesting.
+    // Throws for an alias without an anchor, for aliases that expand excessively, and for deep
+    // nesting.
     return { value: document.toJS({ maxAliasCount: 100 }) }
   } catch (thrown) {
     return { problem: (thrown instanceof Error ? thrown.message : String(thrown)).split('\n')[0] ?? '' }
   }
 }
 
-/** Does the same in a thread of its own where the text is long, so that the event loop goes on. */
+/** Parses YAML without blocking the event loop: a long text is parsed in a separate thread. */
 export async function parseYamlAside(text: string): Promise<ParsedYaml> {
   if (text.length <= MAX_INLINE) return parseYaml(text)
   const source = import.meta.url.endsWith('.ts')

@@ -2,11 +2,11 @@ import { hostname } from 'node:os'
 
 import type { EngineHealth } from '@signalbox/broker-core'
 
-/** What `/ready` answers (specification, "Probe and other routes"; fields as decided for the management listener). */
+/** The answer of `/ready` (specification, "Probe and other routes"). */
 export interface HealthState {
-  /** Whether calls are welcome: started, not stopping, and every check is passed. */
+  /** True if calls are accepted: started, not stopping, and every check passes. */
   readonly ready: boolean
-  /** Whether the engine can do its work. */
+  /** True if the engine works. */
   readonly healthy: boolean
   /** The name of this node. */
   readonly node: string
@@ -18,22 +18,25 @@ export interface HealthState {
 
 type Phase = 'starting' | 'serving' | 'stopping'
 
-/** An engine that does not answer for this long is not healthy. */
+/** The time without an answer after which an engine is unhealthy, in ms. */
 const HEALTH_TIMEOUT_MS = 5_000
 
-/** What the probes ask of the engine, and of what stands on it. A failed check alone makes it not ready, not unhealthy. */
+/**
+ * The health check of the engine and of the parts that use it. A failed check alone makes the node
+ * not ready, but not unhealthy.
+ */
 export interface HealthyEngine {
   health(): Promise<EngineHealth>
 }
 
-/** Knows how the server is, for the probes of both listeners. */
+/** The health of the server, for the probes of both listeners. */
 export class Health {
   readonly #engineName: string
   readonly #version: string
   readonly #startedAt = performance.now()
   #engine: HealthyEngine | undefined
   #phase: Phase = 'starting'
-  /** Why the engine is not open yet, where that takes more than the time of a start. */
+  /** The reason why the engine is not open yet, if the start waits for it. */
   #waitingFor: string | undefined
 
   constructor(engineName: string, version: string) {
@@ -41,7 +44,7 @@ export class Health {
     this.#version = version
   }
 
-  /** While the server starts: it has to wait for its engine, and why. */
+  /** Reports during the start that the server waits for its engine, and the reason. */
   waiting(reason: string): void {
     this.#waitingFor = reason
   }
@@ -69,7 +72,10 @@ export class Health {
     }
   }
 
-  /** Starting and stopping are ordinary and not ill. A start that waits for its store is: nothing works until that is there. */
+  /**
+   * Returns false if the engine fails, or if the start waits for its store: no call works until the
+   * store is available. Starting and stopping alone are healthy.
+   */
   async healthy(): Promise<boolean> {
     return (await this.#engineHealth()).ok
   }

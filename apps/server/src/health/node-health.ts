@@ -5,8 +5,9 @@ import type { Agents } from '../agents/open-agents.ts'
 import type { HealthyEngine } from './health.ts'
 
 /**
- * A node that does not hear of agents as they come and go is not ready, nor is one that is short of memory; its engine
- * may be well.
+ * Returns the health of the node: the engine's checks, memory, and the registry. Too much memory in
+ * use, or a registry that does not follow changes of agents, makes the node not ready, although the
+ * engine may be healthy.
  */
 export async function healthOf(
   engine: HealthyEngine,
@@ -23,6 +24,6 @@ export async function healthOf(
   const shared = memoryPercent === 0 ? checks : [...checks, memory]
   if (agents === undefined) return { ok, checks: shared }
   const { current, size } = agents.registry
-  const detail = current ? `${size} agents` : 'waits for the discovery log'
+  const detail = current ? `${size} agents` : 'waiting for the channel _AGENTS_.discovery'
   return { ok, checks: [...shared, { name: 'registry', ok: current, detail }] }
 }

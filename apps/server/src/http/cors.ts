@@ -5,7 +5,10 @@ import type { FastifyInstance, onRequestHookHandler } from 'fastify'
 
 import type { Config } from '../config/schema.ts'
 
-/** Request headers of the protocols that are on. A preflight that asks for one gets all of them beside the allowed headers. */
+/**
+ * Returns the request headers of the enabled protocols. A preflight that asks for one of them
+ * allows all of them, in addition to the allowed headers.
+ */
 export function protocolHeaders({ mcp, a2a }: Config['connectors']): readonly string[] {
   return [
     ...(mcp.enable ? ['Mcp-Method', 'Mcp-Name'] : []),
@@ -13,12 +16,12 @@ export function protocolHeaders({ mcp, a2a }: Config['connectors']): readonly st
   ]
 }
 
-/** A longer list of asked headers is looked at no further, in characters. */
+/** The longest list of requested headers that is searched, in characters. */
 const MAX_ASKED = 2_048
 
 /**
- * CORS on every route (specification, "CORS"), but only for requests that carry an Origin: others, which are the
- * tools and agents that this listener is for, would get headers that nobody reads, and pay for them.
+ * Adds CORS to every route (specification, "CORS"), only for requests with an Origin header. Tools
+ * and agents send none, so they do not pay for headers that they would ignore.
  */
 export async function addCors(
   app: FastifyInstance,
@@ -43,7 +46,10 @@ function asksFor(names: ReadonlySet<string>, header: string | undefined): boolea
   return header.split(',').some((name) => names.has(name.trim().toLowerCase()))
 }
 
-/** The plugin's hook for these settings, not yet added. @param route Whether the plugin adds its route for OPTIONS */
+/**
+ * Returns the plugin's hook for these settings, without adding it.
+ * @param route Lets the plugin add its route for OPTIONS
+ */
 async function corsHook(app: FastifyInstance, settings: CorsSettings, route: boolean): Promise<onRequestHookHandler> {
   let found: onRequestHookHandler | undefined
   const facade: FastifyInstance = Object.create(app, {

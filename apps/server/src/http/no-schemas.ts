@@ -1,12 +1,12 @@
 import type { FastifyServerOptions } from 'fastify'
 
 function refuse(): never {
-  throw new TypeError('routes of this server have no Fastify schemas: connectors check what they are sent')
+  throw new TypeError('routes of this server must not have Fastify schemas; the connectors validate requests')
 }
 
 /**
- * The Fastify option that leaves out its compilers of schemas. Fastify would load Ajv and a serializer for each instance: a
- * hundred files of a start that nothing here uses.
+ * The Fastify option that disables its schema compilers. Fastify would load Ajv and a serializer
+ * for each instance: a hundred files at each start that the server does not use.
  */
 export const NO_SCHEMAS: NonNullable<FastifyServerOptions['schemaController']> = {
   compilersFactory: { buildValidator: refuse, buildSerializer: refuse },

@@ -4,9 +4,10 @@ import type { Logger } from '../logging/logger.ts'
 
 const TEXT = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' } as const
 
-/** Unknown paths, `/kill` among them, are 404 in plain text, before anything else looks at the request (S5). */
+/** Answers unknown paths, including `/kill`, with 404 in plain text, before any other check (S5). */
 export function addPlainNotFound(app: FastifyInstance): void {
-  // In the first hook, so that no body is read and no content type refused for a path that does not exist.
+  // In the first hook, so that no body is read and no content type refused for a path that does not
+  // exist.
   app.addHook('onRequest', (request, reply, done) => {
     if (request.is404) notFound(reply)
     else done()
@@ -14,7 +15,7 @@ export function addPlainNotFound(app: FastifyInstance): void {
   app.setNotFoundHandler((_request, reply) => notFound(reply))
 }
 
-/** For Fastify's `frameworkErrors`: a path that cannot be decoded is one that is not there. */
+/** Answers 404 for a path that cannot be decoded. For Fastify's `frameworkErrors`. */
 export function undecodablePath(_error: unknown, _request: unknown, reply: FastifyReply): void {
   void notFound(reply)
 }
@@ -23,7 +24,7 @@ function notFound(reply: FastifyReply): FastifyReply {
   return reply.code(404).headers(TEXT).send('404 page not found\n')
 }
 
-/** What goes wrong outside the connectors is told in one line of plain text, without a stack. */
+/** Answers errors outside the connectors with one line of plain text, without a stack. */
 export function addPlainErrors(app: FastifyInstance, log: Logger): void {
   app.setErrorHandler((error, _request, reply) => {
     const status = statusOf(error)

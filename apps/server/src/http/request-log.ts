@@ -7,10 +7,13 @@ import type { FastifyInstance } from 'fastify'
 import type { Logger } from '../logging/logger.ts'
 import { peerName } from '../security/tls.ts'
 
-/** The longest path that is logged, in characters. */
+/** The longest path in the log, in characters. */
 const MAX_PATH = 256
 
-/** What the line of a request needs to know, on the request itself: a `WeakMap` entry for each makes collections longer. */
+/**
+ * The data of the log line, stored on the request itself: an entry in a `WeakMap` makes garbage
+ * collections longer.
+ */
 const ENTRY = Symbol('log entry')
 
 interface Entry {
@@ -25,8 +28,8 @@ interface Logged {
 }
 
 /**
- * A line for each request when it is over; for a stream, when the stream is. Queries are left out: they may hold receipts
- * and what pages should not keep.
+ * Logs a line for each request when it ends; for a stream, when the stream ends. The query string
+ * is left out: it may contain receipts and other confidential values.
  */
 export class RequestLog {
   readonly #log: Logger
@@ -35,11 +38,11 @@ export class RequestLog {
 
   constructor(log: Logger, proxies: TrustedProxies) {
     this.#proxies = proxies
-    // These lines hold nothing that would have to be hidden, and looking for it would be three quarters of their cost.
+    // These lines contain no secrets, and searching for them would be three quarters of their cost.
     this.#log = log.child({}, { redact: [] })
   }
 
-  /** For the authenticator: who made the request. */
+  /** Records the verified caller of a request. For the authenticator. */
   readonly verified = (request: AuthenticationRequest & Logged, { clientId }: Identity): void => {
     const entry = request[ENTRY]
     if (entry !== undefined) entry.client = clientId
@@ -48,7 +51,7 @@ export class RequestLog {
   addTo(app: FastifyInstance): void {
     const log = this.#log
     const proxies = this.#proxies
-    /** One for all requests; node calls it on the response. */
+    /** One function for all requests; node calls it on the response. */
     function closed(this: ServerResponse<IncomingMessage & Logged>): void {
       const { req: request, statusCode: status } = this
       const entry = request[ENTRY]
@@ -69,26 +72,27 @@ export class RequestLog {
         address: addressOf(raw),
         client: undefined,
       }
-      // Not Fastify's own hook: that is silent about clients that went away, and so about most streams.
+      // Not Fastify's own hook, which is not called for clients that disconnect, and so for most
+      // streams.
       reply.raw.on('close', closed)
       done()
     })
   }
 }
 
-/** What a log line says of the request that something failed for; `id` where requests are logged. */
+/** Returns the request's fields for a log line about a failure. `id` is set if requests are logged. */
 export function requestFields(request: (IncomingMessage & Logged) | undefined): Readonly<Record<string, unknown>> {
   if (request === undefined) return {}
   return { id: request[ENTRY]?.id, method: request.method, path: pathOf(request) }
 }
 
-/** The trace that the caller says the request belongs to (W3C Trace Context). */
+/** Returns the trace id that the caller sent (W3C Trace Context). */
 function traceIdOf({ headers: { traceparent } }: IncomingMessage): string | undefined {
   if (typeof traceparent !== 'string') return undefined
   return /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-[\da-f]{2}(?:-|$)/.exec(traceparent)?.[1]
 }
 
-/** The path of a request, for the log: without its query, which may hold receipts. */
+/** Returns the path of a request for the log, without the query string, which may contain receipts. */
 export function pathOf({ url = '/' }: IncomingMessage): string {
   const mark = url.indexOf('?')
   const path = mark === -1 ? url : url.slice(0, mark)

@@ -2,15 +2,15 @@ import type { SeriesDescription } from '../metrics/series-description.ts'
 
 const NAME = 'broker_request_duration_seconds'
 const HELP =
-  'From the arrival of a request to its answer, by connector and outcome. Long polls and commands count their waits.'
+  'Time from the arrival of a request to its answer, by connector and outcome, including the waits of long polls and commands.'
 
-/** In seconds: from a durable send on a fast disk to a command that waits out its hour. */
+/** In seconds: from a durable send on a fast disk to a command that waits for an hour. */
 const BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 600, 3600]
 
-/** Requests of one connector that ended in one way. */
+/** The requests of one connector with one outcome. */
 class Series {
   readonly #labels: string
-  /** By the first bound that holds them; the last ones are past all bounds. */
+  /** Counts by the first bound that is not exceeded. The last count is above all bounds. */
   readonly #counts = new Float64Array(BOUNDS.length + 1)
   #seconds = 0
 
@@ -39,13 +39,16 @@ class Series {
 }
 
 /**
- * Times the requests of the connectors. The one histogram that is not prom-client's: to observe a value takes that
- * longer than all else that is counted of a request, and this is done for each.
+ * Measures the requests of the connectors. This histogram is not prom-client's: observing a value
+ * there takes longer than all other counting for a request, and every request is observed.
  */
 export class RequestDurations {
   readonly #series: Series[] = []
 
-  /** For one connector: how a request ended, and how long it took. Both are words of ours, and need no escapes. */
+  /**
+   * Returns the function that records a request's outcome and duration for one connector. Both
+   * labels are constants, so they need no escapes.
+   */
   of(connector: string): (outcome: string, seconds: number) => void {
     const byOutcome = new Map<string, Series>()
     return (outcome, seconds) => {
@@ -62,7 +65,7 @@ export class RequestDurations {
     return { name: NAME, type: 'histogram', labels: ['connector', 'outcome'], help: HELP }
   }
 
-  /** In Prometheus' text format. */
+  /** Returns the histogram in Prometheus' text format. */
   text(): string {
     const lines = this.#series.flatMap((series) => series.lines())
     return [`# HELP ${NAME} ${HELP}`, `# TYPE ${NAME} histogram`, ...lines, ''].join('\n')

@@ -1,6 +1,6 @@
 /**
- * Closes what was opened, in the opposite order. The part of the language's `AsyncDisposableStack` that the server needs:
- * Node has that from 24 on, and the server runs from Node 22.19 on.
+ * Closes the opened parts in the opposite order. Implements the part of `AsyncDisposableStack` that
+ * the server needs: Node has that class from 24 on, and the server runs from Node 22.19 on.
  */
 export class DisposalStack implements AsyncDisposable {
   readonly #steps: (() => unknown)[] = []
@@ -14,14 +14,14 @@ export class DisposalStack implements AsyncDisposable {
     return part
   }
 
-  /** Adds a step. The steps that were added before it run after it. */
+  /** Adds a step. Steps that were added earlier run later. */
   defer(step: () => unknown): void {
     this.#steps.push(step)
   }
 
   /**
-   * Runs every step, the last one first, also when some fail. A second call waits for the first one.
-   * @throws the error of the step that failed, or an AggregateError when several did
+   * Runs every step, the last one first, even if some fail. A second call waits for the first one.
+   * @throws the error of the step that failed, or an AggregateError if several failed
    */
   disposeAsync(): Promise<void> {
     return (this.#disposed ??= this.#run())
@@ -35,13 +35,13 @@ export class DisposalStack implements AsyncDisposable {
     const errors: unknown[] = []
     for (let step = this.#steps.pop(); step; step = this.#steps.pop()) {
       try {
-        // One after the other: the order is the purpose.
+        // One after the other: the order matters.
         await step()
       } catch (error) {
         errors.push(error)
       }
     }
-    if (errors.length > 1) throw new AggregateError(errors, 'several parts could not be closed')
+    if (errors.length > 1) throw new AggregateError(errors, 'several parts failed to close')
     if (errors.length === 1) throw errors[0]
   }
 }

@@ -4,22 +4,29 @@ import type { FastifyInstance } from 'fastify'
 
 import { closeOtherAddresses } from '../listeners/other-addresses.ts'
 
-/** How often connections that have become idle are closed, so that none keeps a shutdown waiting for its keep-alive. */
+/**
+ * The interval at which idle connections are closed, in ms, so that keep-alive does not delay a
+ * shutdown.
+ */
 const SWEEP_MS = 25
 
 /** A listener that is being closed. */
 export interface Drain {
-  /** Resolves when no call is left, or when the time for them is over and their connections were cut. */
+  /** Resolves when no call is left, or when the grace period is over and the connections were cut. */
   readonly finished: Promise<void>
-  /** Resolves when the listener is closed: calls that were cut may wait for the engine until that is closed. */
+  /** Resolves when the listener is closed. Calls that were cut may wait until the engine is closed. */
   readonly closed: Promise<void>
 }
 
-/** Closes a listener: no new connections; calls in flight have `graceMs` to finish, then their connections are cut. */
+/**
+ * Closes a listener: it accepts no new connections, waits up to `graceMs` for calls in flight, then
+ * cuts their connections.
+ */
 export function drain(app: FastifyInstance, graceMs: number): Drain {
   const sweep = setInterval(() => app.server.closeIdleConnections(), SWEEP_MS)
   const inTime = new AbortController()
-  // Fastify would go on accepting until its `preClose` hooks, and so the calls in flight, are done.
+  // Fastify would continue to accept connections until its `preClose` hooks, and so the calls in
+  // flight, are done.
   const stopped = new Promise<void>((resolve) => app.server.close(() => resolve()))
   const closed = Promise.all([app.close(), stopped, closeOtherAddresses(app.server)])
     .then(() => {})

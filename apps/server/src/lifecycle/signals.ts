@@ -6,15 +6,18 @@ import type { RunningServer } from '../server.ts'
 
 const SIGNALS = ['SIGTERM', 'SIGINT'] as const
 
-/** What becomes of errors that nobody handled. */
+/** The handling of unhandled errors. */
 export interface UnhandledErrors {
   /** Writes one last line and ends the process with exit code 1. */
   crash(error: unknown): void
-  /** From now on a rejected promise without an owner is reported instead: it belongs to one request, not to all. */
+  /**
+   * Makes unhandled rejections reports instead of crashes: a rejection concerns one request, not
+   * the process.
+   */
   reportRejections(report: (error: unknown) => void): void
 }
 
-/** Ends the process for errors that nobody handled: they leave it in a state that nobody knows. */
+/** Ends the process after an unhandled error, because its state is unknown. */
 export function crashOnUnhandledErrors(announcer: Logger): UnhandledErrors {
   const crash = (error: unknown): void => {
     const text = error instanceof Error ? error.message : String(error)
@@ -32,22 +35,25 @@ export function crashOnUnhandledErrors(announcer: Logger): UnhandledErrors {
   }
 }
 
-/** What a shutdown may take beyond the time for calls in flight, in milliseconds: to close the store, say. */
+/**
+ * The time of a shutdown in addition to the grace period of calls, in ms, for example to close the
+ * store.
+ */
 const CLOSE_MS = 4_000
 
-/** Turns signals into a shutdown of a server that starts, waits for its store, or runs. */
+/** Converts signals into a shutdown of a server that is starting, waits for its store, or runs. */
 export interface SignalStop {
-  /** Aborted by the first signal: what still starts gives up. */
+  /** Aborted by the first signal, which ends a start. */
   readonly signal: AbortSignal
-  /** The server is there: a signal shuts it down. */
+  /** Sets the server that a signal shuts down. */
   use(server: RunningServer): void
-  /** The start was given up because of the signal, and nothing is open any more: ends the process. */
+  /** Ends the process after a signal has ended the start and every part is closed. */
   abandoned(): void
 }
 
 /**
- * Shuts the server down on SIGTERM and SIGINT, with exit code 0. A second signal ends the process at once, and so does a
- * shutdown that takes too long.
+ * Shuts the server down on SIGTERM and SIGINT, with exit code 0. A second signal, or a shutdown
+ * that takes too long, ends the process at once.
  */
 export function stopOnSignals(log: Logger, shutdownSeconds: number): SignalStop {
   let server: RunningServer | undefined
@@ -62,14 +68,14 @@ export function stopOnSignals(log: Logger, shutdownSeconds: number): SignalStop 
     process.exit(0)
   }
   const stop = (running: RunningServer): void => {
-    running.close().then(stopped, (error: unknown) => fail('signalbox could not shut down cleanly', error))
+    running.close().then(stopped, (error: unknown) => fail('signalbox shutdown failed', error))
   }
 
   for (const signal of SIGNALS) {
     process.on(signal, () => {
       if (stopping.signal.aborted) process.exit(128 + constants.signals[signal])
       log.info({ signal }, 'signalbox is shutting down')
-      setTimeout(() => fail('signalbox did not come to its end in time'), shutdownSeconds * 1000 + CLOSE_MS)
+      setTimeout(() => fail('signalbox shutdown timed out'), shutdownSeconds * 1000 + CLOSE_MS)
       stopping.abort()
       if (server) stop(server)
     })

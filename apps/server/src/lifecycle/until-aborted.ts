@@ -1,6 +1,7 @@
 /**
- * Waits for something that is being opened, until the signal is aborted. What opens after that is closed again.
- * @throws the signal's reason, and what `opening` rejects with
+ * Waits for a part that is being opened, or until the signal is aborted. A part that opens later is
+ * closed.
+ * @throws the signal's reason, and the error of `opening`
  */
 export async function untilAborted<T>(
   opening: Promise<T>,
@@ -15,7 +16,7 @@ export async function untilAborted<T>(
   try {
     return await Promise.race([opening, aborted])
   } catch (error) {
-    // Nobody waits for it any more, so nobody hears how it went.
+    // The caller has left with the signal's reason, so later errors have no receiver.
     if (signal.aborted) opening.then(close).catch(() => {})
     throw error
   } finally {

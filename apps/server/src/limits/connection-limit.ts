@@ -6,10 +6,16 @@ import { networkOf } from '@signalbox/http-kit'
 import type { NotifySecurity } from '../security/events.ts'
 import { Refusals } from '../security/refusals.ts'
 
-/** Open files that connections of clients are never given: the store, operators, agents and key servers need some. */
+/**
+ * The most open files that are reserved for the store, operators, agents and key servers, and not
+ * available to clients' connections.
+ */
 const MOST_KEPT_BACK = 4_096
 
-/** How many files the process may have open, connections among them; undefined where the system does not say. */
+/**
+ * Returns the process's limit of open files, including connections; undefined if the system does
+ * not report it.
+ */
 export function openFileLimit(limits = '/proc/self/limits'): number | undefined {
   try {
     const limit = /^Max open files +(\d+)/m.exec(readFileSync(limits, 'utf8'))?.[1]
@@ -19,28 +25,31 @@ export function openFileLimit(limits = '/proc/self/limits'): number | undefined 
   }
 }
 
-/** Which listener the connections are to: operators get some of what is kept back from everybody else. */
+/** The listener of the connections. Operators get half of the files that are reserved. */
 export type LimitedListener = 'shared' | 'management'
 
-/** How many connections a listener takes. */
+/** Returns the most connections of a listener. */
 function mostConnections(openFiles: number, listener: LimitedListener): number {
   const keptBack = Math.min(Math.ceil(openFiles / 4), MOST_KEPT_BACK)
   return listener === 'shared' ? openFiles - keptBack : Math.ceil(keptBack / 2)
 }
 
 export interface ConnectionLimitOptions {
-  /** How many files the process may have open; undefined sets no limit. */
+  /** The process's limit of open files; undefined sets no limit. */
   readonly openFiles: number | undefined
   /** @default shared */
   readonly listener?: LimitedListener
-  /** Whether an address may have more than half of the connections, because many clients stand behind it. @default never */
+  /**
+   * Returns true for a proxy, which may have more than half of the connections because it serves
+   * many clients. @default never
+   */
   readonly isTrustedProxy?: (address: string) => boolean
 }
 
 /**
- * Closes connections beyond what the process may have open, and beyond half of that from one network address, and says
- * so: at the limit itself the system would refuse everything, the store's files and operators included, and nobody would
- * be told.
+ * Closes connections above the listener's limit, and above half of it from one network address, and
+ * reports them. At the limit of the process itself the system would refuse everything, including
+ * the store's files and operators, without a report.
  */
 export function limitConnections(
   server: Server,
@@ -62,7 +71,7 @@ export function limitConnections(
     const { remoteAddress } = socket
     all++
     socket.once('close', () => all--)
-    // Those that came by another address are not among those that the server itself counts.
+    // `server.maxConnections` does not count connections that came through another address.
     if (all > most) {
       full(remoteAddress)
       socket.destroy()
@@ -79,7 +88,7 @@ export function limitConnections(
     if (open < mostOfOne || (remoteAddress !== undefined && isTrustedProxy(remoteAddress))) return
     refusals.add(
       remoteAddress,
-      `${open} connections from there are open, half of what is allowed: ${files}, or name it in TRUSTED_PROXIES if it is a proxy of yours`,
+      `${open} connections from there are open, half of all allowed connections: ${files}, or add the address to TRUSTED_PROXIES if it is your proxy`,
     )
     socket.destroy()
   })

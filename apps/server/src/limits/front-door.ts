@@ -9,25 +9,34 @@ import type { Logger } from '../logging/logger.ts'
 import { Refusals } from '../security/refusals.ts'
 import type { LimitMetrics } from './limit-metrics.ts'
 
-/** What both listeners share: limits of callers and of the process, trusted proxies, the names the server is reached by. */
+/**
+ * The state that both listeners share: limits of callers and of the process, trusted proxies, host
+ * names of the server.
+ */
 export interface ServerFrontDoor
   extends Required<Omit<FrontDoor, 'publicHost' | 'stalledReaderMs'>>, Pick<FrontDoor, 'publicHost'>, Disposable {
   /** The limits in force. */
   readonly limits: Config['limits']
-  /** Replaces the limits: for requests from then on, and what is already held stays. */
+  /** Replaces the limits for new requests. Requests under way are not affected. */
   readonly setLimits: (limits: Config['limits']) => void
-  /** What a caller may hold of the broker. */
+  /** Returns a caller's limits in the broker. */
   readonly limitsOf: (caller: Caller) => LimitsOfCaller
-  /** How many agents a caller may own; 0 is no limit. */
+  /** Returns the most agents that a caller may own; 0 is no limit. */
   readonly maxAgentsOf: (caller: RegistryCaller) => number
-  /** Counts and logs a refusal by a limit that is checked elsewhere, such as that of channels. */
+  /**
+   * Counts and logs a refusal by a limit that another component checks, such as the limit of
+   * channels.
+   */
   readonly refused: (limit: string, account: string) => void
 }
 
-/** Opens the front door: each refusal by a limit is counted, and told once for a caller, a limit and a minute. */
+/**
+ * Opens the front door. Each refusal by a limit is counted, and logged once for a caller, a limit
+ * and a minute.
+ */
 export function openFrontDoor(config: Config, metrics: LimitMetrics, log: Logger): ServerFrontDoor {
   const refusals = new Refusals(({ address: caller, count, reason: limit }) =>
-    log.warn({ caller, limit, count }, 'requests refused: a limit is reached'),
+    log.warn({ caller, limit, count }, 'requests refused: limit reached'),
   )
   const refused = (limit: string, account: string): void => {
     metrics.refused(limit)

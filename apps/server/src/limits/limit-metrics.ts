@@ -2,7 +2,7 @@ import type { AdmissionControl } from '@signalbox/http-kit'
 import type { Registry } from 'prom-client'
 import { Counter, Gauge } from 'prom-client'
 
-/** What callers hold of the server, and how often a limit refused them. Labels are names of limits, never of callers. */
+/** The use of the limits, and the refusals by each. Labels are names of limits, never of callers. */
 export class LimitMetrics {
   readonly #refusals: Counter<'limit'>
   #admission: AdmissionControl | undefined
@@ -51,12 +51,12 @@ export class LimitMetrics {
     })
   }
 
-  /** Shows what is held, and the limits, when somebody scrapes. */
+  /** Reads the use and the limits on each scrape. */
   watch(admission: AdmissionControl): void {
     this.#admission = admission
   }
 
-  /** A limit refused a request. */
+  /** Counts a refusal by a limit. */
   refused(limit: string): void {
     this.#refusals.inc({ limit })
   }

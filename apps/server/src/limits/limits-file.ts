@@ -10,11 +10,14 @@ import type { ServerFrontDoor } from './front-door.ts'
 /** The configuration file of a running server. */
 export interface ConfigFile {
   readonly path: string
-  /** Reads all sources again. @throws ServerError CONFIG_INVALID naming every problem */
+  /** Reads all sources again. @throws ServerError CONFIG_INVALID, listing every problem */
   readonly load: () => Promise<Config>
 }
 
-/** Takes up new limits when the configuration file changes; other settings need a restart. A bad file changes nothing. */
+/**
+ * Applies new limits when the configuration file changes. Other settings need a restart. An invalid
+ * file changes nothing.
+ */
 export function watchLimits(file: ConfigFile, door: ServerFrontDoor, log: Logger, lookMs?: number): Disposable {
   const { path } = file
   return watchFiles([path], {
@@ -27,7 +30,7 @@ export function watchLimits(file: ConfigFile, door: ServerFrontDoor, log: Logger
     },
     refused(error) {
       const problems = error instanceof ServerError ? error.problems : [error.message]
-      log.error({ file: path, problems }, 'limits not reloaded: those before stay in force')
+      log.error({ file: path, problems }, 'limits not reloaded: the previous limits remain in force')
     },
     lookMs,
   })

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 import { ServerError } from '../errors.ts'
 import { listenOnOtherAddresses } from './other-addresses.ts'
 
-/** Where a listener listens. */
+/** The address of a listener. */
 export interface Address {
   readonly host: string
   readonly port: number
@@ -13,15 +13,15 @@ export interface Address {
   readonly url: string
 }
 
-/** A listener's settings: its section of the configuration. */
+/** A listener's section of the configuration. */
 interface Bind {
   readonly host: string
   readonly port: number
 }
 
 /**
- * Listens.
- * @throws ServerError START_FAILED saying which setting to change
+ * Opens a listener.
+ * @throws ServerError START_FAILED, with the setting to change
  */
 export async function listen(app: FastifyInstance, section: 'http' | 'api', { host, port }: Bind): Promise<Address> {
   try {
@@ -36,7 +36,7 @@ export async function listen(app: FastifyInstance, section: 'http' | 'api', { ho
   return { host, port: actual, url: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${actual}` }
 }
 
-/** The setting of the section that is at fault, and what is wrong with it. */
+/** Returns the setting that is wrong, and the problem. */
 function reason(error: unknown, host: string, port: number): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   const where = `port ${port} on ${host}`
@@ -48,7 +48,7 @@ function reason(error: unknown, host: string, port: number): string {
   return `port: cannot listen on ${where} (${String(code ?? error)})`
 }
 
-/** Whether only this machine can reach the listener (S7). */
+/** Returns true if only this machine can reach the listener (S7). */
 export function isLoopback(app: FastifyInstance): boolean {
   const bound = app.server.address()
   return typeof bound === 'object' && bound !== null && /^(?:::ffff:)?127\.|^::1$/.test(bound.address)

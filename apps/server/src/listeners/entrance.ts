@@ -11,13 +11,13 @@ import { undecodablePath } from '../http/plain-text.ts'
 import type { Tls } from '../security/tls.ts'
 
 /**
- * How long a client may take to send, in milliseconds. Nothing bounds the time that an answer takes: long polls last a
- * minute, commands an hour, streams for good. A peer that vanished is found by TCP keepalive instead.
+ * The time for a client to send, in ms. The time of an answer is not limited: long polls last a
+ * minute, commands an hour, streams permanently. TCP keepalive detects peers that vanished.
  */
 export interface Timeouts {
   /** For the head of a request. */
   readonly headersMs: number
-  /** For all of it. */
+  /** For the whole request. */
   readonly requestMs: number
   /** Between two requests on a connection. */
   readonly keepAliveMs: number
@@ -34,11 +34,11 @@ export interface EntranceOptions {
 }
 
 /**
- * The server of the shared listener. It listens before the store is there: until {@link open} it answers the probes, and
- * 503 to everything else.
+ * The server of the shared listener. It listens before the store is open: until {@link open} it
+ * answers the probes, and 503 to other requests.
  */
 export class Entrance {
-  /** Answers until the listener is open; call its `listen`. */
+  /** The instance that answers until the listener is open; call its `listen`. */
   readonly starting: FastifyInstance
   readonly server: Server
   #next: RequestListener | undefined
@@ -76,13 +76,13 @@ export class Entrance {
     )
   }
 
-  /** Takes the handler that answers once the listener is open. For Fastify's `serverFactory`. */
+  /** Sets the handler that answers once the listener is open. For Fastify's `serverFactory`. */
   prepare(handler: RequestListener): Server {
     this.#next = handler
     return this.server
   }
 
-  /** From now on the prepared handler answers. */
+  /** Switches to the prepared handler. */
   open(): void {
     if (this.#next === undefined) return
     this.server.off('request', this.#dispatch)

@@ -16,11 +16,14 @@ export interface ManagementListenerOptions {
   readonly health: Health
   readonly api: ManagementApi
   readonly log: Logger
-  /** Milliseconds that a request may take to arrive, and a response to be taken. @default 180000 (specification, "Limits") */
+  /**
+   * The time for a request to arrive, and for a response to be read, in ms. @default 180000
+   * (specification, "Limits")
+   */
   readonly timeoutMs?: number
 }
 
-/** The operators' listener: probes, and the management API. */
+/** Creates the operators' listener: probes, and the management API. */
 export function createManagementListener(options: ManagementListenerOptions): FastifyInstance {
   const { health, api, timeoutMs = 180_000 } = options
   const app = Fastify({
@@ -29,9 +32,11 @@ export function createManagementListener(options: ManagementListenerOptions): Fa
     frameworkErrors: undecodablePath,
     bodyLimit: options.maxBodyBytes,
     forceCloseConnections: 'idle',
-    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight; `drain` has the limit.
+    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight;
+    // `drain` has the limit.
     pluginTimeout: 0,
-    // With a server of its own Fastify would listen on a second address of localhost, which no limit counts.
+    // Without a custom server, Fastify would listen on a second address of localhost, which no
+    // limit counts.
     serverFactory: (handler) =>
       createServer(
         {

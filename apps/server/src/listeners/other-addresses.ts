@@ -3,15 +3,15 @@ import type { Server as HttpServer } from 'node:http'
 import type { Server } from 'node:net'
 import { createServer } from 'node:net'
 
-/** A peer that vanished is found by TCP keepalive, as on the first address. */
+/** TCP keepalive detects peers that vanished, as on the first address. */
 const TCP_KEEPALIVE_MS = 30_000
 
-/** Servers of further addresses, by the HTTP server that takes their connections. */
+/** Servers of further addresses, by the HTTP server that handles their connections. */
 const OTHERS = new WeakMap<HttpServer, Server[]>()
 
 /**
- * Listens on the other addresses of `localhost`, which names one of IPv4 and one of IPv6 on many machines, and clients try
- * either. One that cannot be bound is left out.
+ * Listens on the other addresses of `localhost`: on many machines it names an IPv4 and an IPv6
+ * address, and clients try either. An address that cannot be bound is left out.
  */
 export async function listenOnOtherAddresses(server: HttpServer, host: string): Promise<void> {
   const bound = server.address()
@@ -22,8 +22,8 @@ export async function listenOnOtherAddresses(server: HttpServer, host: string): 
 }
 
 /**
- * Listens on one more address, on the same port. Its connections go to the same server, so that the server's limits count
- * those of all addresses together.
+ * Listens on one more address, on the same port. Its connections go to the same server, so that the
+ * server's limits count the connections of all addresses.
  */
 export async function listenAlso(server: HttpServer, address: string): Promise<void> {
   const bound = server.address()

@@ -27,14 +27,14 @@ import type { Entrance } from './entrance.ts'
 export interface SharedOptions {
   readonly config: Config
   readonly broker: Broker
-  /** For the broker's own channels. */
+  /** The handle for reserved channels. */
   readonly system: BrokerHandle
-  /** Left out: no agents (R10). */
+  /** Absent if agents are turned off (R10). */
   readonly agents?: Agents | undefined
   readonly authenticator: Authenticator
   /** @default each connector has its own */
   readonly frontDoor?: FrontDoor
-  /** The server that the listener answers on once it is ready and {@link Entrance.open | opened}. */
+  /** The server that answers once the listener is ready and {@link Entrance.open | opened}. */
   readonly entrance: Entrance
   /** @default requests are not logged */
   readonly requests?: RequestLog | undefined
@@ -43,17 +43,22 @@ export interface SharedOptions {
   readonly log: Logger
 }
 
-/** The listener for tools and agents: the connectors, and the probes. When one of them cannot be made, the others are closed. */
+/**
+ * Creates the listener for tools and agents: the connectors, and the probes. If a connector cannot
+ * be created, the others are closed.
+ */
 export async function createSharedListener(options: SharedOptions): Promise<FastifyInstance> {
   const { config, entrance } = options
   const app = Fastify({
     schemaController: NO_SCHEMAS,
-    // Fastify would make a child logger for each request; what fails is logged by those who know what it was.
+    // Fastify would create a child logger for each request. The connectors log failures with more
+    // context.
     logger: false,
     frameworkErrors: undecodablePath,
     bodyLimit: config.maxBodyBytes,
     forceCloseConnections: 'idle',
-    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight; `drain` has the limit.
+    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight;
+    // `drain` has the limit.
     pluginTimeout: 0,
     serverFactory: (handler) => entrance.prepare(handler),
   })
@@ -78,10 +83,11 @@ async function addRoutes(
   addProbes(app, health)
 
   const { ce, mcp } = config.connectors
-  // What is left of the time is for telling those whose calls are still not done.
+  // The remaining time is for the error answers of calls that are still under way.
   const drainMs = config.shutdownSeconds * 900
   const connectors: Connector[] = []
-  // All of them at once: Fastify would close the next one when the one before has waited for its last call.
+  // All at once: Fastify would close a connector only after the previous one has waited for its
+  // last call.
   app.addHook('preClose', async () => {
     await Promise.all(connectors.map((connector) => connector.close(drainMs)))
   })
@@ -96,14 +102,15 @@ async function addRoutes(
       maxStreams: mcp.maxStreams,
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
       settleGraceMs: config.settleGraceMs,
-      // This listener has no such hooks, and a cheap call costs a tenth less without looking for them.
+      // This listener has no such hooks, and a cheap call costs a tenth less without searching for
+      // them.
       runHostHooks: false,
       ...(agents === undefined ? {} : { agents: agentDirectory(agents.registry, agents.requests) }),
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
         failed: (error, request) =>
-          log.error({ err: error, connector: 'mcp', ...requestFields(request) }, 'MCP connector: something failed'),
+          log.error({ err: error, connector: 'mcp', ...requestFields(request) }, 'MCP connector failed'),
       },
     })
     metrics.watchStreams('mcp', () => connector.openStreams())
@@ -129,7 +136,7 @@ async function addRoutes(
         failed: (error, request) =>
           log.error(
             { err: error, connector: 'cloudevents', ...requestFields(request) },
-            'CloudEvents connector: something failed',
+            'CloudEvents connector failed',
           ),
       },
     })

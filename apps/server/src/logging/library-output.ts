@@ -2,12 +2,12 @@ import { format } from 'node:util'
 
 import type { Logger } from './logger.ts'
 
-/** Characters of one write that are logged. */
+/** The most characters of one write that are logged. */
 const MAX_TEXT = 4_096
 
 /**
- * Sends what libraries write to the console to the log. Some have no logger of their own, and a line that is not JSON breaks
- * programs that read the log.
+ * Redirects console output of libraries to the log. Some libraries have no logger, and a line that
+ * is not JSON breaks programs that read the log.
  */
 export function logLibraryOutput(log: Logger): void {
   const write = (...parts: unknown[]): void => {

@@ -7,7 +7,7 @@ import { standardOutput } from './standard-output.ts'
 
 export type { Logger }
 
-/** Where secrets could turn up in what is logged. */
+/** The paths at which log entries could contain secrets. */
 const REDACTED = [
   'authorization',
   'cookie',
@@ -27,7 +27,10 @@ const REDACTED = [
 let timeAt = 0
 let timeText = ''
 
-/** The time of a line, in ISO 8601. To write one out takes longer than the rest of the line, and many have the same. */
+/**
+ * Returns the time of a line, in ISO 8601. Formatting it takes longer than the rest of the line,
+ * and many lines have the same time.
+ */
 function isoTime(): string {
   const now = Date.now()
   if (now !== timeAt) {
@@ -37,7 +40,7 @@ function isoTime(): string {
   return timeText
 }
 
-/** What every line of the log has in common. */
+/** The options that all loggers share. */
 export const LOG_FORM = {
   base: null,
   timestamp: isoTime,
@@ -45,7 +48,7 @@ export const LOG_FORM = {
   redact: { paths: REDACTED, censor: '[redacted]' },
 }
 
-/** The server's log: one JSON line each on stdout, or lines for people. */
+/** Creates the server's log on stdout: JSON lines, or lines for people. */
 export async function createLogger({ level, format }: Config['log']): Promise<Logger> {
   const options = { ...LOG_FORM, level }
   if (format === 'json') return pino(options, standardOutput())
@@ -56,7 +59,10 @@ export async function createLogger({ level, format }: Config['log']): Promise<Lo
   return pino(options, people)
 }
 
-/** For the few lines that programs wait for: always JSON, whatever the settings say. */
+/**
+ * Creates the logger for the few lines that programs wait for: always JSON, regardless of the
+ * settings.
+ */
 export function createAnnouncer(): Logger {
   return pino({ ...LOG_FORM, level: 'trace' }, standardOutput())
 }

@@ -3,22 +3,26 @@ import process from 'node:process'
 import type { DestinationStream } from 'pino'
 import pino from 'pino'
 
-/** How long lines wait for others, in milliseconds, and the most characters that do. */
+/** The time that lines wait to be written together, in ms, and the most characters that wait. */
 const WAIT_MS = 10
 const MAX_WAITING = 65_536
 
-/** The most bytes that are kept while nothing can be written, on a full disk, say. What comes beyond them is dropped. */
+/**
+ * The most bytes that are kept while writing is impossible, for example on a full disk. Further
+ * lines are dropped.
+ */
 const MAX_KEPT = 4_194_304
 
-/** Pino flushes such a stream after a `fatal` line. */
+/** A stream that pino flushes after a `fatal` line. */
 export interface FlushedStream extends DestinationStream {
   flushSync(): void
 }
 
 /**
- * Standard output, for the log. What is logged within {@link WAIT_MS} is written all at once: a write is a system call that
- * takes longer than all the rest of a line, and wakes whoever reads. Nothing is lost at an exit, a crash included; whoever
- * kills the process loses the lines that wait. A `fatal` line is written at once, with those before it.
+ * Standard output for the log. Lines of {@link WAIT_MS} are written together: a write is a system
+ * call that takes longer than the rest of a line, and it wakes the reader. No line is lost at an
+ * exit, including a crash; killing the process loses the waiting lines. A `fatal` line is written
+ * at once, with those before it.
  */
 export class StandardOutput implements FlushedStream {
   readonly #destination = pino.destination({ fd: 1, sync: true, maxLength: MAX_KEPT })
@@ -26,7 +30,7 @@ export class StandardOutput implements FlushedStream {
   #timer: NodeJS.Timeout | undefined
 
   constructor() {
-    // A reader of the log that went away is no reason to stop serving, or not to shut down in order.
+    // If the reader of the log disappears, the server continues to serve and to shut down in order.
     this.#destination.on('error', () => {})
     process.on('exit', () => this.flushSync())
   }
@@ -37,7 +41,7 @@ export class StandardOutput implements FlushedStream {
     else this.#timer ??= setTimeout(() => this.flushSync(), WAIT_MS).unref()
   }
 
-  /** Writes what waits. */
+  /** Writes the waiting lines. */
   flushSync(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -49,7 +53,7 @@ export class StandardOutput implements FlushedStream {
 
 let output: StandardOutput | undefined
 
-/** The one for the process: lines of different loggers keep their order. */
+/** Returns the one instance of the process, so that lines of different loggers keep their order. */
 export function standardOutput(): StandardOutput {
   return (output ??= new StandardOutput())
 }

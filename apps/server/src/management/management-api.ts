@@ -17,15 +17,15 @@ export interface ManagementParts {
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
-  /** @default one of its own */
+  /** @default a separate one */
   readonly frontDoor?: FrontDoor
-  /** @default one that only the management API records in */
+  /** @default a log that only the management API records in */
   readonly audit?: AuditLog
   /** Undefined while control-plane authentication is off. */
   readonly authenticator?: Authenticator | undefined
 }
 
-/** The management API as the configuration asks for it. It is there before the broker is. */
+/** Creates the management API according to the configuration. It exists before the broker does. */
 export function createManagementApi(parts: ManagementParts): ManagementApi {
   const { config, health, metrics, log, audit, authenticator, frontDoor } = parts
   return managementApi({
@@ -42,8 +42,7 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     document: { version: VERSION, routes: () => sharedRoutes(config) },
     settleGraceMs: config.settleGraceMs,
     hooks: {
-      failed: (error, request) =>
-        log.error({ err: error, ...requestFields(request) }, 'management API: something failed'),
+      failed: (error, request) => log.error({ err: error, ...requestFields(request) }, 'management API failed'),
     },
   })
 }

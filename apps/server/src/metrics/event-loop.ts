@@ -6,21 +6,24 @@ import { Gauge } from 'prom-client'
 const NANOSECONDS = 1e9
 const RESOLUTION_MS = 10
 
-/** The histogram sees the timer's own interval too; what is beyond it is delay. */
+/**
+ * Converts a value of the histogram, which includes the timer's own interval, to the delay in
+ * seconds.
+ */
 function delay(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS - RESOLUTION_MS / 1000)
 }
 
 /**
- * How late the event loop runs its timers: quantiles since the scrape before. Disposing of the result stops the
- * measurement.
+ * Measures the delay of the event loop: quantiles since the previous scrape. Disposing of the
+ * result stops the measurement.
  */
 export function eventLoopMetrics(registry: Registry): Disposable {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   histogram.enable()
   const gauge = new Gauge({
     name: 'broker_event_loop_delay_seconds',
-    help: 'Delay of the event loop since the scrape before, by quantile; 1 is the longest.',
+    help: 'Delay of the event loop since the previous scrape, by quantile; 1 is the maximum.',
     labelNames: ['quantile'],
     registers: [registry],
     collect() {

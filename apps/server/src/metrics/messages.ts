@@ -3,20 +3,23 @@ import { BROKER_ERRORS, CHANNEL_TYPES, isReservedChannel } from '@signalbox/brok
 import type { Registry } from 'prom-client'
 import { Counter } from 'prom-client'
 
-/** What went one way through the channels of one type. Plain numbers: counting must cost the messaging path nothing. */
+/**
+ * Messages and bytes of one channel type in one direction. Plain numbers: counting must cost the
+ * messaging path nothing.
+ */
 interface MessageCounters {
   messages: number
   bytes: number
 }
 
-/** Counts what users send through the Broker: messages and bytes by type and direction, errors by code. */
+/** Counts users' messages in the Broker: messages and bytes by type and direction, errors by code. */
 export function messageMetrics(registry: Registry): BrokerObserver {
   const labelNames = ['type', 'direction'] as const
   const incoming = byType(noFlow)
   const outgoing = byType(noFlow)
   const failures = new Map<string, number>(Object.keys(BROKER_ERRORS).map((code) => [code, 0]))
 
-  /** Puts the totals into a counter when somebody scrapes. */
+  /** Copies the totals into a counter on a scrape. */
   const fill = (counter: Counter<'type' | 'direction'>, total: (flow: MessageCounters) => number): void => {
     counter.reset()
     for (const type of CHANNEL_TYPES) {
@@ -61,7 +64,7 @@ export function messageMetrics(registry: Registry): BrokerObserver {
   }
 }
 
-/** What travels over the broker's own channels is no message of a user's. */
+/** Messages on reserved channels are not users' messages and are not counted. */
 function add(flow: MessageCounters, channel: string, message: OutgoingMessage): void {
   if (isReservedChannel(channel)) return
   flow.messages++

@@ -13,7 +13,7 @@ import { processMetrics } from './process.ts'
 import type { SeriesDescription } from './series-description.ts'
 import { describeSeries } from './series-description.ts'
 
-/** The server's metrics: what feeds them, and the page that Prometheus reads. */
+/** The server's metrics: their sources, and the page for Prometheus. */
 export class Metrics implements Disposable {
   readonly #registry = new Registry()
   readonly #requests = new RequestDurations()
@@ -22,17 +22,17 @@ export class Metrics implements Disposable {
   readonly #openStreams = new Map<string, () => number>()
   /** For the Broker. */
   readonly observer: BrokerObserver
-  /** For the Broker, where it has a routing table. */
+  /** For a Broker with a routing table. */
   readonly routingObserver: BrokerObserver
-  /** For the Broker, where a policy decides. */
+  /** For a Broker with a policy. */
   readonly authorizationObserver: BrokerObserver
   /** For the front door. */
   readonly limits: LimitMetrics
-  /** For a connector by name: how a request ended, and how long it took. */
+  /** Returns the function that records a connector's requests, by outcome and duration. */
   readonly requestsOf: (connector: string) => (outcome: string, seconds: number) => void
-  /** For a connector: so many events did not reach a subscriber that was too slow. */
+  /** Counts events that a connector dropped because a subscriber was too slow. */
   readonly eventsDropped: (count: number) => void
-  /** For the engine: how many writes shared a commit, and how long it took. */
+  /** Records a commit of the engine: its number of writes, and its duration. */
   readonly commit: (operations: number, seconds: number) => void
 
   constructor() {
@@ -61,27 +61,27 @@ export class Metrics implements Disposable {
     })
   }
 
-  /** Asks the engine for its gauges when somebody scrapes. */
+  /** Reads the engine's gauges on each scrape. */
   watchEngine(stats: () => Promise<EngineStats>): void {
     this.#refreshEngine = engineMetrics(this.#registry, stats)
   }
 
-  /** The series of agents, which are there only where agents are. Once. */
+  /** Creates the series of agents. Call it once, and only if agents are enabled. */
   forAgents(): AgentMetrics {
     return new AgentMetrics(this.#registry)
   }
 
-  /** Counts a connector's open streams when somebody scrapes. */
+  /** Reads a connector's open streams on each scrape. */
   watchStreams(connector: string, open: () => number): void {
     this.#openStreams.set(connector, open)
   }
 
-  /** Streams that are open now, by connector. */
+  /** Returns the number of open streams, by connector. */
   openStreams(): Readonly<Record<string, number>> {
     return Object.fromEntries(Array.from(this.#openStreams, ([connector, open]) => [connector, open()]))
   }
 
-  /** Every series that the page can show, for the documentation. */
+  /** Returns every series of the page, for the documentation. */
   describe(): SeriesDescription[] {
     const own = [...this.#registry.getMetricsAsArray(), ...processMetrics().getMetricsAsArray()]
     return [...own.map(describeSeries), this.#requests.describe()]
@@ -91,7 +91,7 @@ export class Metrics implements Disposable {
     return this.#registry.contentType
   }
 
-  /** The page, in Prometheus' text format. */
+  /** Returns the page, in Prometheus' text format. */
   async text(): Promise<string> {
     await this.#refreshEngine()
     const [broker, node] = await Promise.all([this.#registry.metrics(), processMetrics().metrics()])

@@ -7,7 +7,7 @@ interface ProcessMetrics {
 
 let metrics: ProcessMetrics | undefined
 
-/** One set for each process, however many servers run in it. */
+/** One set for the process, even if several servers run in it. */
 function ofProcess(): ProcessMetrics {
   if (metrics) return metrics
   const registry = new Registry()
@@ -20,12 +20,12 @@ function ofProcess(): ProcessMetrics {
   return (metrics = { registry, unhandledRejections })
 }
 
-/** The series of the process: those that prom-client names, and {@link unhandledRejections}. */
+/** Returns the series of the process: the defaults of prom-client, and {@link unhandledRejections}. */
 export function processMetrics(): Registry {
   return ofProcess().registry
 }
 
-/** Counts rejected promises that nobody handled. */
+/** Counts unhandled rejections of promises. */
 export function unhandledRejections(): Counter {
   return ofProcess().unhandledRejections
 }

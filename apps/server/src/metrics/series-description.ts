@@ -1,4 +1,4 @@
-/** What documentation shows of a series. */
+/** The description of a series in the documentation. */
 export interface SeriesDescription {
   readonly name: string
   readonly type: string
@@ -6,7 +6,10 @@ export interface SeriesDescription {
   readonly help: string
 }
 
-/** Describes a metric. prom-client's types leave out the label names, and its `type` is not set: the class has it. */
+/**
+ * Describes a metric. prom-client's types omit the label names, and its `type` is not set, but its
+ * class has it.
+ */
 export function describeSeries(metric: { readonly name: string; readonly help: string }): SeriesDescription {
   const labels: unknown = Reflect.get(metric, 'labelNames')
   return {

@@ -5,9 +5,9 @@ import type { TSchema } from 'typebox'
 import { Type } from 'typebox'
 
 const failure = Type.Object({
-  error: Type.String({ description: 'The code.' }),
-  message: Type.String({ description: 'What is wrong and what is allowed, for people.' }),
-  details: Type.Array(Type.Object({}), { description: 'One for each problem; often empty.' }),
+  error: Type.String({ description: 'The error code.' }),
+  message: Type.String({ description: 'The problem and the allowed values, for people.' }),
+  details: Type.Array(Type.Object({}), { description: 'One object for each problem; often empty.' }),
 })
 
 const done = Type.Object({ ok: Type.Literal(true) })
@@ -17,9 +17,9 @@ const agentCall = { mediaType: 'application/json', schema: Type.Object(agentId) 
 const OF_EVERY_ROUTE = ['UNAUTHENTICATED', 'ORIGIN_REFUSED', 'INTERNAL'] as const
 const OF_BODIES = ['BODY_INVALID', 'BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED'] as const
 
-/** By their statuses; what the policy forbids is a 403 of each route. */
+/** Returns the failures of a route by HTTP status. Every route has the 403 of the policy. */
 function failures(path: string, codes: readonly RegistryErrorCode[]): Record<string, DocumentedResponse> {
-  const texts = new Map<number, string[]>([[403, ['FORBIDDEN: the policy does not let the caller do this']]])
+  const texts = new Map<number, string[]>([[403, ['FORBIDDEN: the policy does not allow the caller to do this']]])
   for (const code of codes) {
     const { status: usual, when } = REGISTRY_ERRORS[code]
     // Specification, "Registry endpoints".
@@ -66,8 +66,8 @@ function cardRoute(path: string, summary: string, schema: TSchema, more: Partial
     isPublic: true,
     ...more,
     responses: {
-      200: { description: 'The card; it may be kept for a minute.', schema },
-      304: { description: 'It is the one that If-None-Match names.' },
+      200: { description: 'The card. A client may cache it for a minute.', schema },
+      304: { description: 'The card has not changed since the version in If-None-Match.' },
       ...more.responses,
     },
   }
@@ -75,7 +75,7 @@ function cardRoute(path: string, summary: string, schema: TSchema, more: Partial
 
 const unknownAgent = Type.Object({ error: Type.Literal('AGENT_NOT_FOUND'), message: Type.String() })
 
-/** The card of the platform: it is nobody's registration. */
+/** The card of the platform, which is not a registered agent. */
 const platformCard = Type.Object({
   name: Type.String(),
   description: Type.String(),
@@ -91,8 +91,11 @@ const platformCard = Type.Object({
 export const AGENT_ROUTES: readonly DocumentedRoute[] = [
   registryRoute(
     'GET /agents',
-    'Lists agents, by agent_id.',
-    { description: 'Their cards, 4 MiB at most; Link leads to the next page.', schema: Type.Array(ShownCardSchema) },
+    'Lists agents in the order of their agent_id.',
+    {
+      description: 'The cards, at most 4 MiB; the Link header has the URL of the next page.',
+      schema: Type.Array(ShownCardSchema),
+    },
     ['PARAMETER_INVALID', 'SHUTTING_DOWN'],
     { query: ListQuerySchema },
   ),
@@ -104,7 +107,7 @@ export const AGENT_ROUTES: readonly DocumentedRoute[] = [
     ['CARD_INVALID', ...OF_BODIES, 'AGENT_OWNED', 'AGENT_LIMIT', 'CALLER_AGENT_LIMIT', 'SHUTTING_DOWN'],
     { body: { mediaType: 'application/json', schema: AgentCardSchema } },
   ),
-  registryRoute('POST /agents/heartbeat', 'Says that an agent is alive.', DONE, [...OF_BODIES, ...OWNED], {
+  registryRoute('POST /agents/heartbeat', 'Reports that an agent is alive.', DONE, [...OF_BODIES, ...OWNED], {
     body: agentCall,
   }),
   registryRoute('POST /agents/deregister', 'Removes an agent.', DONE, [...OF_BODIES, ...OWNED], { body: agentCall }),

@@ -15,7 +15,7 @@ export const CLOUD_EVENTS_ROUTES: readonly DocumentedRoute[] = CE_ROUTES.map(clo
 function cloudEventsRoute({ name, method, summary, query, body }: CeRoute): DocumentedRoute {
   const done: DocumentedRoute['responses'] = name.startsWith('subscribe/')
     ? { 200: { description: 'A stream of CloudEvents.', mediaType: 'text/event-stream', schema: Type.String() } }
-    : { '2XX': { description: 'Done; or, with `is_error: true`, it came to nothing.', schema: answer } }
+    : { '2XX': { description: 'Success, or with `is_error: true` a failure.', schema: answer } }
   const route: DocumentedRoute = {
     method,
     path: `/ce/${name}`,
@@ -25,8 +25,8 @@ function cloudEventsRoute({ name, method, summary, query, body }: CeRoute): Docu
     query,
     responses: {
       ...done,
-      '4XX': { description: 'The request is not valid, or not allowed.', schema: answer },
-      '5XX': { description: 'It cannot be done at the moment.', schema: answer },
+      '4XX': { description: 'The request is invalid or not allowed.', schema: answer },
+      '5XX': { description: 'The request cannot be executed at the moment.', schema: answer },
     },
   }
   if (body === 'ignored') return route

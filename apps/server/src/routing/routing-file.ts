@@ -7,16 +7,17 @@ import { ServerError } from '../errors.ts'
 import { inSlices } from '../files/in-slices.ts'
 import type { Logger } from '../logging/logger.ts'
 
-/** The routing table of a file: read at the start, and again whenever the file changes. */
+/** The routing table of a file: read at the start, and again after each change of the file. */
 export interface RoutingFile extends Disposable {
   readonly routing: Routing
-  /** Logs each way in which a rule fails once for each table; the metrics count every time. */
+  /** Logs each kind of failure of a rule once for each table; the metrics count every failure. */
   readonly observer: BrokerObserver
 }
 
 /**
- * Opens the routing table. A file that turns bad later is reported, and the table that was good stays in force.
- * @throws ServerError CONFIG_INVALID naming every problem of the file
+ * Opens the routing table. If the file becomes invalid later, that is reported and the last valid
+ * table remains in force.
+ * @throws ServerError CONFIG_INVALID, listing every problem of the file
  */
 export function openRoutingFile(file: string, log: Logger, lookMs?: number): RoutingFile {
   const reported = new Set<string>()
@@ -33,7 +34,7 @@ export function openRoutingFile(file: string, log: Logger, lookMs?: number): Rou
       refused(error) {
         log.error(
           { file, problems: problemsOf(file, error) },
-          'routing table not reloaded: the one before stays in force',
+          'routing table not reloaded: the previous table remains in force',
         )
       },
       lookMs,
@@ -48,10 +49,7 @@ export function openRoutingFile(file: string, log: Logger, lookMs?: number): Rou
         const key = `${rule} ${reason}`
         if (reported.has(key)) return
         reported.add(key)
-        log.warn(
-          { entry: rule, reason, from, to, detail },
-          'routing: a copy was not made; further ones are counted only',
-        )
+        log.warn({ entry: rule, reason, from, to, detail }, 'routing copy failed; further failures are only counted')
       },
     },
     [Symbol.dispose]: () => watched[Symbol.dispose](),

@@ -12,7 +12,7 @@ const REASONS: Readonly<Record<RoutingFailureReason, true>> = {
   engine: true,
 }
 
-/** Counts what the routing table does: copies made, and copies not made by reason. */
+/** Counts the copies that the routing table makes, and failed copies by reason. */
 export function routingMetrics(registry: Registry): BrokerObserver {
   const copies = new Counter({
     name: 'broker_routed_messages_total',
@@ -21,7 +21,7 @@ export function routingMetrics(registry: Registry): BrokerObserver {
   })
   const failures = new Counter({
     name: 'broker_routing_failures_total',
-    help: 'Copies that the routing table could not make, by reason.',
+    help: 'Failed copies of the routing table, by reason.',
     labelNames: ['reason'],
     registers: [registry],
   })

@@ -2,19 +2,22 @@ import type { AuditLog } from '@signalbox/management-api'
 
 import type { SecurityEvent, NotifySecurity } from './events.ts'
 
-/** What an entry says of a reload, beside who did it: nobody, as files and keys change by themselves. */
+/** The fields of an entry for a reload. It has no client: files and keys are reloaded automatically. */
 interface Reload {
   readonly action: 'reload_keys' | 'reload_policy' | 'reload_certificates'
   readonly outcome: 'success' | 'failure'
   readonly detail?: string
 }
 
-/** Refused callers are counted where they are refused, as the listener belongs to the entry; the others have no caller. */
+/**
+ * Events that are not audited here: refused callers are audited with their listener, and the others
+ * have no caller.
+ */
 const ONLY_LOGGED = ['authentication.failed', 'handshake.failed', 'connections.refused'] as const
 
 type OnlyLogged = (typeof ONLY_LOGGED)[number]
 
-/** Audits reloads of keys, policies and certificates; what has no caller stays in the log. */
+/** Audits reloads of keys, policies and certificates. Events without a caller are only logged. */
 export function auditSecurity(log: Pick<AuditLog, 'record'>): NotifySecurity {
   return (event) => {
     if (isReload(event)) log.record({ client: '', ...reloadOf(event) })

@@ -12,25 +12,31 @@ import { ServerError } from '../errors.ts'
 import type { NotifySecurity } from './events.ts'
 import { Refusals } from './refusals.ts'
 
-/** Who verifies callers, on each listener. */
+/** The authenticators of both listeners. */
 export interface Authentication extends Disposable {
   readonly shared: Authenticator
-  /** While control-plane authentication is off, everybody there acts as Admin (S3). */
+  /**
+   * While control-plane authentication is off, every caller of the management listener acts as
+   * Admin (S3).
+   */
   readonly management: Authenticator
 }
 
-/** Told of every caller that was verified. */
+/** Called for every verified caller. */
 export type OnVerified = (request: AuthenticationRequest, identity: Identity) => void
 
 export interface AuthenticationReports {
   readonly notify: NotifySecurity
   readonly verified?: OnVerified | undefined
-  /** Told of every refusal on the shared listener, by the address it came from; the management API audits its own. */
+  /**
+   * Called for every refusal on the shared listener, with the caller's address. The management API
+   * audits its own refusals.
+   */
   readonly refused?: (address: string) => void
 }
 
 /**
- * Opens what the configuration asks for.
+ * Opens the authenticators of the configuration.
  * @throws ServerError CONFIG_INVALID for keys that cannot be used
  */
 export function openAuthentication(
@@ -84,7 +90,7 @@ function keysOf({ jwksUrl, jwksFile, keyFile, secret }: Config['authentication']
   return keyFile === '' ? { secret } : { keyFile }
 }
 
-/** The same authenticator, with what comes of it told. */
+/** Wraps an authenticator to report its results. */
 function observed(
   authenticator: Authenticator,
   verified?: OnVerified,

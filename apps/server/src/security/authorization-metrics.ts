@@ -2,7 +2,7 @@ import type { BrokerObserver } from '@signalbox/broker-core'
 import type { Registry } from 'prom-client'
 import { Counter } from 'prom-client'
 
-/** Counts what the policy denied. */
+/** Counts denials by the policy. */
 export function authorizationMetrics(registry: Registry): BrokerObserver {
   const denials = new Counter({
     name: 'broker_authorization_denials_total',

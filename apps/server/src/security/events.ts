@@ -1,17 +1,17 @@
 import type { Logger } from '../logging/logger.ts'
 
-/** What happens to the server's protection, for the log and for an audit. */
+/** An event that concerns the server's security, for the log and for the audit log. */
 export type SecurityEvent =
-  /** Callers whose credentials were refused: so many from one address, within a minute at most. */
+  /** Refused credentials: the count for one address, within a minute at most. */
   | {
       readonly kind: 'authentication.failed'
       readonly address: string
       readonly count: number
       readonly reason: string
     }
-  /** TLS handshakes that came to nothing, likewise. */
+  /** Failed TLS handshakes, counted in the same way. */
   | { readonly kind: 'handshake.failed'; readonly address: string; readonly count: number; readonly reason: string }
-  /** Connections that were closed at once because too many are open, likewise. */
+  /** Connections that were closed at once because too many are open, counted in the same way. */
   | { readonly kind: 'connections.refused'; readonly address: string; readonly count: number; readonly reason: string }
   | { readonly kind: 'keys.reloaded' }
   | { readonly kind: 'keys.failed'; readonly reason: string }
@@ -28,15 +28,18 @@ const LINES: Readonly<
   'authentication.failed': { level: 'warn', text: 'authentication failed' },
   'handshake.failed': { level: 'info', text: 'TLS handshake failed' },
   'connections.refused': { level: 'error', text: 'connections refused: too many are open' },
-  'keys.reloaded': { level: 'info', text: 'keys reloaded: tokens are verified anew' },
-  'keys.failed': { level: 'error', text: 'keys could not be had: those before, if any, stay in force' },
+  'keys.reloaded': { level: 'info', text: 'keys reloaded' },
+  'keys.failed': { level: 'error', text: 'keys not reloaded: the previous keys, if any, remain in force' },
   'policy.reloaded': { level: 'info', text: 'policy reloaded' },
-  'policy.refused': { level: 'error', text: 'policy not reloaded: the one before stays in force' },
+  'policy.refused': { level: 'error', text: 'policy not reloaded: the previous policy remains in force' },
   'certificates.reloaded': { level: 'info', text: 'certificates reloaded' },
-  'certificates.refused': { level: 'error', text: 'certificates not reloaded: those before stay in force' },
+  'certificates.refused': {
+    level: 'error',
+    text: 'certificates not reloaded: the previous certificates remain in force',
+  },
 }
 
-/** Writes a line for each event. */
+/** Logs a line for each event. */
 export function logSecurity(log: Logger): NotifySecurity {
   return ({ kind, ...details }) => {
     const { level, text } = LINES[kind]

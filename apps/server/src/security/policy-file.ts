@@ -8,14 +8,15 @@ import { inSlices } from '../files/in-slices.ts'
 import type { NotifySecurity } from './events.ts'
 import type { ParsedYaml } from '../files/yaml.ts'
 
-/** The policy of a file: read at the start, and again whenever the file changes. */
+/** The policy of a file: read at the start, and again after each change of the file. */
 export interface PolicyFile extends Disposable {
   readonly authorization: Authorization
 }
 
 /**
- * Opens the policy. A file that turns bad later is reported, and the policy that was good stays in force (S4).
- * @throws ServerError CONFIG_INVALID naming every problem of the file
+ * Opens the policy. If the file becomes invalid later, that is reported and the last valid policy
+ * remains in force (S4).
+ * @throws ServerError CONFIG_INVALID, listing every problem of the file
  */
 export async function openPolicyFile(file: string, notify: NotifySecurity, lookMs?: number): Promise<PolicyFile> {
   const parse = await policyParser()
@@ -43,9 +44,12 @@ export async function openPolicyFile(file: string, notify: NotifySecurity, lookM
   }
 }
 
-/** Reads a policy that is written in YAML, or in JSON, which is YAML too. @throws PolicyError */
+/**
+ * Returns a parser of policies in YAML, or in JSON, which is a subset of YAML. The parser throws
+ * PolicyError.
+ */
 export async function policyParser(): Promise<(text: string) => Policy> {
-  // Only servers with a policy load the parser.
+  // Loads the parser only for servers with a policy.
   const { parseYaml } = await import('../files/yaml.ts')
   return (text) => parsePolicy(valueOf(parseYaml(text)))
 }

@@ -1,4 +1,4 @@
-/** Refusals from one address that were not told yet. */
+/** Refusals of one address that were not reported yet. */
 interface Counted {
   count: number
   reason: string
@@ -7,19 +7,19 @@ interface Counted {
 export interface RefusalReport {
   readonly address: string
   readonly count: number
-  /** Of the last one. */
+  /** The reason of the last refusal. */
   readonly reason: string
 }
 
 const MINUTE_MS = 60_000
 
-/** The most addresses that are told apart in a minute; the rest are counted together. */
+/** The most addresses that are counted separately in a minute; the others are counted together. */
 const MAX_ADDRESSES = 1_000
 const OTHERS = 'others'
 
 /**
- * Counts refusals for each address: the first one is told at once, those that follow within a minute together at its end.
- * So a client with a wrong token is seen, and a flood of them is a line.
+ * Counts refusals for each address. Reports the first one at once, and the others at the end of the
+ * minute with one report, so that a single wrong token is visible and a flood is one line.
  */
 export class Refusals implements Disposable {
   readonly #report: (refusal: RefusalReport) => void

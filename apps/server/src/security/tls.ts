@@ -12,21 +12,27 @@ import type { Logger } from '../logging/logger.ts'
 import type { NotifySecurity } from './events.ts'
 import { Refusals } from './refusals.ts'
 
-/** What a client has for the handshake, in milliseconds. */
+/** The time for a client's handshake, in ms. */
 const HANDSHAKE_MS = 10_000
 
 interface Material {
   readonly cert: string
   readonly key: string
-  /** Of those who sign the certificates of clients; with one, clients must have such a certificate. */
+  /**
+   * The authorities of client certificates. If set, clients must present a certificate of one of
+   * them.
+   */
   readonly ca?: string
   readonly minVersion: 'TLSv1.2'
 }
 
-/** The security mode of the shared listener, where it is not plain: TLS, or mutual TLS (specification, "TLS"; S8). */
+/**
+ * The security mode of the shared listener if it is not plain: TLS, or mutual TLS (specification,
+ * "TLS"; S8).
+ */
 export interface Tls extends Disposable {
   readonly mode: 'SecurityModeTLS' | 'SecurityModeMTLS'
-  /** Makes a server that speaks it. New certificates reach it without a connection being dropped. */
+  /** Creates a server with these certificates. New certificates apply without dropping connections. */
   createServer(options: ServerOptions, handler: RequestListener): Server
 }
 
@@ -39,7 +45,7 @@ export interface TlsOptions {
 }
 
 /**
- * Reads the certificates, or undefined when there are none: SecurityModeNone.
+ * Reads the certificates. Undefined if there are none: SecurityModeNone.
  * @throws ServerError CONFIG_INVALID for files that cannot be used
  */
 export function openTls(settings: Config['security'], options: TlsOptions): Tls | undefined {
@@ -97,10 +103,10 @@ export function openTls(settings: Config['security'], options: TlsOptions): Tls 
   }
 }
 
-/** By connection: a certificate is not taken apart for each request. */
+/** Names by connection, so that a certificate is not parsed for each request. */
 const peerNames = new WeakMap<TLSSocket, string>()
 
-/** The CN of the certificate that a client showed. It is for the log only: callers are named by their tokens (S8). */
+/** Returns the CN of the client's certificate. For the log only: tokens identify callers (S8). */
 export function peerName(socket: unknown): string | undefined {
   return socket instanceof TLSSocket ? peerNames.get(socket) : undefined
 }
@@ -110,7 +116,7 @@ function nameOf(socket: TLSSocket): string {
   return Array.isArray(name) ? name.join(', ') : String(name)
 }
 
-/** @throws Error for texts that hold no certificate and key that go together */
+/** @throws Error if the texts contain no certificate with its key */
 function checked(cert: string, key: string, ca: string | undefined): Material {
   const certificate = certificateOf(cert, 'security.certFile')
   if (ca !== undefined) certificateOf(ca, 'security.caFile')
@@ -120,7 +126,7 @@ function checked(cert: string, key: string, ca: string | undefined): Material {
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
     throw new Error(
-      `security.keyFile: it does not hold the private key, without passphrase, of the certificate for ${certificate.subject}${reason}`,
+      `security.keyFile: it does not contain the private key, without passphrase, of the certificate for ${certificate.subject}${reason}`,
       { cause: error },
     )
   }
@@ -131,7 +137,7 @@ function certificateOf(text: string, setting: string): X509Certificate {
   try {
     return new X509Certificate(text)
   } catch (error) {
-    throw new Error(`${setting}: it holds no certificate in PEM; allowed is -----BEGIN CERTIFICATE-----`, {
+    throw new Error(`${setting}: it contains no certificate in PEM; it must contain -----BEGIN CERTIFICATE-----`, {
       cause: error,
     })
   }
@@ -154,6 +160,6 @@ function warnWhenExpired(log: Logger, { cert }: Material): void {
   if (Date.parse(validFrom) <= now && now <= Date.parse(validTo)) return
   log.warn(
     { subject, validFrom, validTo },
-    'the certificate of SECURITY_CERT_FILE is not valid today: clients will refuse it',
+    'certificate of SECURITY_CERT_FILE expired or not valid yet: clients refuse it',
   )
 }

@@ -11,7 +11,7 @@ export interface Opened {
   readonly address: Address
 }
 
-/** Says, at each start, what is less safe than it looks (S7). */
+/** Logs warnings about insecure settings, at each start (S7). */
 export function warnOfOpenDoors(log: Logger, config: Config, shared: Opened, management: Opened): void {
   const { authentication, api, authorization, security } = config
   warnWhenOpen(log, shared, {
@@ -27,24 +27,22 @@ export function warnOfOpenDoors(log: Logger, config: Config, shared: Opened, man
   if (authentication.enable || api.authentication.enable) warnOfForeignTokens(log, authentication)
   const { jwksUrl, jwksFile, keyFile, secret } = authentication
   if (!authentication.enable && !api.authentication.enable && `${jwksUrl}${jwksFile}${keyFile}${secret}` !== '') {
-    log.warn(
-      'keys for tokens are set, and authentication is off: no token is looked at. Set AUTHENTICATION_ENABLE=true.',
-    )
+    log.warn('keys for tokens are set, but authentication is off: tokens are ignored. Set AUTHENTICATION_ENABLE=true.')
   }
   if (!authorization.enable && authorization.policyFile !== '') {
-    log.warn('a policy is set, and authorization is off: it decides nothing. Set AUTHORIZATION_ENABLE=true.')
+    log.warn('a policy is set, but authorization is off: the policy is ignored. Set AUTHORIZATION_ENABLE=true.')
   }
   if (jwksUrl.startsWith('http:') && !/^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)/.test(jwksUrl)) {
     log.warn(
       { url: jwksUrl },
-      'keys are fetched without TLS: whoever can answer in its place can make tokens. Use https.',
+      'keys are fetched without TLS: an attacker who can change the response can create valid tokens. Use https.',
     )
   }
 }
 
-/** What a listener lacks, by what an operator can do about it. */
+/** The remedies for a listener without authentication or TLS. */
 interface Remedies {
-  /** The setting that says which address it binds to. */
+  /** The setting with the listener's bind address. */
   readonly host: string
   readonly authentication: string | undefined
   readonly tls: string | undefined
@@ -58,7 +56,7 @@ function warnWhenOpen(log: Logger, { app, address: { url } }: Opened, { host, au
     )
   } else if (tls !== undefined) {
     log.warn(
-      `${url} can be reached from other machines, and has no TLS: tokens and messages can be read and changed on their way. ${tls}, or set ${host} to 127.0.0.1.`,
+      `${url} can be reached from other machines, and has no TLS: tokens and messages can be read and changed in transit. ${tls}, or set ${host} to 127.0.0.1.`,
     )
   }
 }

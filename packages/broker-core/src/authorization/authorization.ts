@@ -6,30 +6,30 @@ import { decideAll, decideChannel, mayAllow, rulesFor } from './policy.ts'
 import type { PolicyAction, ResourceType } from './vocabulary.ts'
 import { POLICY_ACTIONS, RESOURCE_TYPES } from './vocabulary.ts'
 
-/** The most decisions that are remembered, and the most callers. Past them it begins anew. */
+/** The maximum numbers of cached decisions and callers. Beyond them the cache is emptied. */
 const MAX_DECISIONS = 50_000
 const MAX_CALLERS = 10_000
 
-/** How long the event loop is held at a time when a new policy is put in force, in milliseconds. */
+/** The longest time for which a change of the policy blocks the event loop without a pause, in ms. */
 const SLICE_MS = 5
 
-/** What one caller may do in one way on one pattern: the rules that speak of it, and what they said lately. */
+/** The rules that apply to one caller, action and resource type, and cached decisions by channel. */
 interface Right {
   readonly rules: readonly PolicyRule[]
   readonly decisions: Map<string, boolean>
 }
 
-/** Something that goes on after it was allowed, such as a subscription. */
+/** Something that continues after it was allowed, such as a subscription. */
 export interface Grant {
-  /** Whether it is allowed now. */
+  /** Returns whether it is allowed now. */
   allowed(): boolean
-  /** Ends it: it is not allowed any more. Called once. */
+  /** Ends it because it is no longer allowed. Called once. */
   revoke(): void
 }
 
 /**
- * The policy in force (S4), and what it said lately. It may be replaced at any time: subscriptions that the new one does
- * not allow end.
+ * The current policy, with a cache of its decisions. The policy can be replaced at any time: subscriptions that the new
+ * one does not allow end.
  */
 export class Authorization {
   #policy: Policy
@@ -46,8 +46,8 @@ export class Authorization {
   }
 
   /**
-   * Puts another policy in force. New calls obey it at once; what goes on is looked at in slices, so that thousands of
-   * subscriptions and rules do not hold up the event loop.
+   * Replaces the policy. New calls use it immediately. Running subscriptions are checked in slices, so that thousands
+   * of subscriptions and rules do not block the event loop.
    */
   replace(policy: Policy): void {
     this.#policy = policy
@@ -55,13 +55,13 @@ export class Authorization {
     this.#recheck([...this.#grants], 0)
   }
 
-  /** Revokes what the policy in force does not allow, from one place in the list on. */
+  /** Revokes the grants that the current policy does not allow, starting at an index of the list. */
   #recheck(grants: readonly Grant[], from: number): void {
     const policy = this.#policy
     const until = performance.now() + SLICE_MS
     for (let at = from; at < grants.length; at++) {
       if (at > from && performance.now() >= until) {
-        // Another policy looks at all of them itself.
+        // After another replacement, that replacement checks all grants.
         setImmediate(() => policy === this.#policy && this.#recheck(grants, at))
         return
       }
@@ -71,12 +71,12 @@ export class Authorization {
       try {
         grant.revoke()
       } catch {
-        // One that does not end in order must not keep the others going.
+        // An error while one grant ends must not keep the others running.
       }
     }
   }
 
-  /** Whether the caller may do this on this channel; for agents it is the agent_id. */
+  /** Returns whether the caller may perform the action on this channel. For agents, `channel` is the agent_id. */
   permits({ clientId }: Caller, action: PolicyAction, type: ResourceType, channel: string): boolean {
     const right = this.#right(clientId, action, type)
     const known = right.decisions.get(channel)
@@ -87,24 +87,26 @@ export class Authorization {
     return allowed
   }
 
-  /** Whether the caller may do this on every channel that a subscription pattern can match. */
+  /** Returns whether the caller may perform the action on every channel that a subscription pattern can match. */
   permitsAll(caller: Caller, action: PolicyAction, type: ResourceType, channels: string): boolean {
     if (!isWildcardPattern(channels)) return this.permits(caller, action, type, channels)
     return decideAll(this.#right(caller.clientId, action, type).rules, patternGlob(channels)).allowed
   }
 
-  /** Whether there may be a channel on which the caller may do this: false only when there is none. */
+  /**
+   * Returns whether any channel can exist on which the caller may perform the action. False only if there can be none.
+   */
   mayPermit({ clientId }: Caller, action: PolicyAction, type: ResourceType): boolean {
     return mayAllow(this.#right(clientId, action, type).rules)
   }
 
-  /** The same as {@link permitsAll}, with the rule that decides. */
+  /** Decides like {@link permitsAll}, and returns the deciding rule too. */
   explain({ clientId }: Caller, action: PolicyAction, type: ResourceType, channel: string): Decision {
     const { rules } = this.#right(clientId, action, type)
     return isWildcardPattern(channel) ? decideAll(rules, patternGlob(channel)) : decideChannel(rules, channel)
   }
 
-  /** Looks after something that goes on; the returned function ends that. */
+  /** Watches something that continues; the returned function ends the watch. */
   watch(grant: Grant): () => void {
     this.#grants.add(grant)
     return () => void this.#grants.delete(grant)

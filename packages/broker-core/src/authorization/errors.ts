@@ -1,4 +1,4 @@
-/** A policy that is not valid. `problems` has a line for each thing that is wrong; `message` has them all. */
+/** The error for a policy that is not valid. `problems` has one line per problem; `message` has all lines. */
 export class PolicyError extends Error {
   override readonly name = 'PolicyError'
   readonly problems: readonly string[]

@@ -2,15 +2,15 @@ import type { Subscription } from '../engine.ts'
 import type { BrokerError } from '../errors.ts'
 import type { Authorization } from './authorization.ts'
 
-/** A subscription that ends when a new policy does not allow it any more: `closed` then resolves with the refusal. */
+/** A subscription that ends when a new policy no longer allows it: `closed` then resolves with the refusal. */
 export class GuardedSubscription implements Subscription {
   readonly closed: Promise<Error | undefined>
   readonly #inner: Subscription
   #refusal: BrokerError | undefined
 
   /**
-   * @param refused Says why it is not allowed now, or undefined when it is.
-   * @param revoked Told when it ends for that reason.
+   * @param refused Returns the reason why it is not allowed now, or undefined if it is allowed
+   * @param revoked Called when it ends for that reason
    */
   constructor(
     inner: Subscription,
@@ -24,7 +24,7 @@ export class GuardedSubscription implements Subscription {
       revoke: () => {
         this.#refusal = refused()
         revoked()
-        // How it ended is told by `closed`.
+        // `closed` reports the result.
         inner.close().catch(() => {})
       },
     })

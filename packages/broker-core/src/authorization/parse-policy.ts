@@ -5,11 +5,11 @@ import { PolicyError } from './errors.ts'
 import type { Effect, Policy, PolicyRule } from './policy.ts'
 import { POLICY_ACTIONS, RESOURCE_TYPES } from './vocabulary.ts'
 
-/** The most rules of a policy, and the most entries of each of a rule's lists. */
+/** The maximum number of rules in a policy, and of entries in each list of a rule. */
 const MAX_POLICY_RULES = 10_000
 const MAX_POLICY_ENTRIES = 1_000
 
-/** The longest glob, in UTF-16 units: the longest ClientID, and more than any channel name that it could match. */
+/** The maximum length of a glob, in UTF-16 units: longer than any ClientID or channel name that it could match. */
 const MAX_GLOB_LENGTH = 512
 
 const KEYS = ['clients', 'actions', 'patterns', 'channels', 'effect']
@@ -18,9 +18,9 @@ const EFFECTS: readonly Effect[] = ['allow', 'deny']
 type Report = (problem: string) => void
 
 /**
- * Reads a policy, as it comes out of JSON or YAML: `{rules: [{clients, actions, patterns, channels, effect}]}`. Each of
- * the first four is a glob or a list of globs, and `effect` is `allow` or `deny`.
- * @throws PolicyError with every problem there is
+ * Parses a policy from JSON or YAML data: `{rules: [{clients, actions, patterns, channels, effect}]}`. Each of the
+ * first four fields is a glob or a list of globs; `effect` is `allow` or `deny`.
+ * @throws PolicyError with every problem
  */
 export function parsePolicy(input: unknown): Policy {
   const steps = parsePolicySteps(input)
@@ -30,7 +30,10 @@ export function parsePolicy(input: unknown): Policy {
   }
 }
 
-/** Does the same as {@link parsePolicy}, a rule at a step, for a caller that must not hold its event loop for all of it. */
+/**
+ * Parses like {@link parsePolicy}, one rule per step, for callers that must not block their event loop for the whole
+ * policy.
+ */
 export function* parsePolicySteps(input: unknown): Generator<undefined, Policy> {
   const fields = fieldsOf(input)
   if (fields === undefined) throw new PolicyError([`it is ${describe(input)}; allowed is {rules: […]}`])
@@ -82,7 +85,9 @@ function globs(fields: ReadonlyMap<string, unknown>, name: string, report: Repor
   return texts(fields, name, report).map(parseGlob)
 }
 
-/** The words of a fixed vocabulary that the globs stand for. One that stands for none is a slip of the pen. */
+/**
+ * Returns the words of a fixed vocabulary that match the globs. Reports a glob without a match: it is a typing error.
+ */
 function names<T extends string>(
   fields: ReadonlyMap<string, unknown>,
   name: string,

@@ -4,9 +4,9 @@ import type { PolicyAction, ResourceType } from './vocabulary.ts'
 
 export type Effect = 'allow' | 'deny'
 
-/** One rule of a policy. It matches a call when each of its four parts does. */
+/** One rule of a policy. It matches a call if each of its four parts matches. */
 export interface PolicyRule {
-  /** Its place in the policy, from 0. */
+  /** The index in the policy, from 0. */
   readonly index: number
   readonly clients: readonly Glob[]
   readonly actions: ReadonlySet<PolicyAction>
@@ -15,22 +15,25 @@ export interface PolicyRule {
   readonly effect: Effect
 }
 
-/** Rules in their order: the first that matches a call decides; where none does, it is denied. Made by `parsePolicy`. */
+/**
+ * Rules in order: the first rule that matches a call decides; without a match the call is denied. Created by
+ * `parsePolicy`.
+ */
 export interface Policy {
   readonly rules: readonly PolicyRule[]
 }
 
-/** What a policy says to a call. */
+/** The decision of a policy about a call. */
 export interface Decision {
   readonly allowed: boolean
-  /** Index of the rule that decided; undefined when none matched. */
+  /** The index of the rule that decided; undefined if none matched. */
   readonly rule: number | undefined
 }
 
-/** Whatever a glob can match. */
+/** A glob that matches every text. */
 const EVERYTHING = parseGlob('*')
 
-/** The rules that speak of this client, action and pattern, in their order. */
+/** Returns the rules for this client, action and pattern, in order. */
 export function rulesFor(
   { rules }: Policy,
   clientId: string,
@@ -45,15 +48,16 @@ export function rulesFor(
   )
 }
 
-/** The decision for one channel. */
+/** Returns the decision for one channel. */
 export function decideChannel(rules: readonly PolicyRule[], channel: string): Decision {
   const rule = rules.find(({ channels }) => channels.some((glob) => matchesGlob(glob, channel)))
   return { allowed: rule?.effect === 'allow', rule: rule?.index }
 }
 
 /**
- * The decision for all channels that a glob matches, of which none may be denied: a subscription with wildcards sees them
- * all. Where the rules leave that open it is denied, and the rule is the one that stands in the way.
+ * Returns the decision for all channels that a glob matches. All of them must be allowed, because a subscription with
+ * wildcards sees every one. If the rules do not decide that, the call is denied, and the decision names the rule that
+ * prevents it.
  */
 export function decideAll(rules: readonly PolicyRule[], wanted: Glob): Decision {
   for (const { index, channels, effect } of rules) {
@@ -63,7 +67,7 @@ export function decideAll(rules: readonly PolicyRule[], wanted: Glob): Decision 
   return { allowed: false, rule: undefined }
 }
 
-/** Whether there may be a channel that the rules allow: false only when they deny every one. */
+/** Returns whether the rules allow any channel. False only if they deny every channel. */
 export function mayAllow(rules: readonly PolicyRule[]): boolean {
   const denied: Glob[] = []
   for (const { channels, effect } of rules) {

@@ -1,6 +1,6 @@
 import { CHANNEL_TYPES } from '../channel.ts'
 
-/** What a policy allows or denies a caller to do (S4). */
+/** The actions that a policy allows or denies. */
 export const POLICY_ACTIONS = [
   'send',
   'receive',
@@ -16,7 +16,7 @@ export const POLICY_ACTIONS = [
 
 export type PolicyAction = (typeof POLICY_ACTIONS)[number]
 
-/** Resources that a rule applies to: channels of one type, or agents, named by their agent_id (S4). */
+/** The resources that a rule applies to: channels of one type, or agents, named by their agent_id. */
 export const RESOURCE_TYPES = [...CHANNEL_TYPES, 'agents'] as const
 
 export type ResourceType = (typeof RESOURCE_TYPES)[number]

@@ -1,5 +1,5 @@
 /**
- * The public surface for those who write engines: the port, the types it speaks of, and helpers that engines share.
+ * The public API for authors of engines: the port, its types, and helpers that engines share.
  * `@signalbox/broker-core/testing` has the contract suite that an engine must pass.
  */
 export { CHANNEL_TYPES, isReservedChannel } from '../channel.ts'

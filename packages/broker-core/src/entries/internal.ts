@@ -1,7 +1,6 @@
 /**
- * Shared code of the Signalbox packages. This entry is not public: it may change in any release, without a note in the changelog.
- * Programs and engines of others use `@signalbox/broker-core` and `@signalbox/broker-core/engine`.
- *
+ * Code that the Signalbox packages share. This entry is not public: any release may change it without a note in the
+ * changelog. Other programs and engines use `@signalbox/broker-core` and `@signalbox/broker-core/engine`.
  * @internal
  */
 export { parsePolicySteps } from '../authorization/parse-policy.ts'

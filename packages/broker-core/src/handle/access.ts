@@ -16,33 +16,33 @@ import type { Routing } from '../routing/routing.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
 
-/** Engine, observers and limits that all handles of a broker share. */
+/** The engine, observers and limits that all handles of a broker share. */
 export interface BrokerContext {
   readonly engine: Engine
   readonly observers: Observers
-  /** Where accepted messages are copied to; undefined when nothing is ever routed. */
+  /** The routing of accepted messages; undefined if nothing is routed. */
   readonly routing: Routing | undefined
-  /** Counts what callers hold; undefined when nothing is limited. */
+  /** The counts and limits of callers; undefined if there are no limits. */
   readonly limits: CallerUsage | undefined
-  /** Whether the limits hold for this broker's callers; what operators create does not count. */
+  /** `true` if the limits apply to this broker's callers. Channels that operators create do not count. */
   readonly limited: boolean
 }
 
 /**
- * The gate that every call on a handle passes: one place for the naming rules (C1), the reserved prefix (M8), the policy
- * (S4), message validation, the size limit (C4), and telling the observers how the call ended.
+ * The gate that every call on a handle passes. It applies the naming rules, the reserved prefix, the policy,
+ * message validation and the size limit, and reports failed calls to the observers.
  */
 export class Access {
   readonly engine: Engine
   readonly observers: Observers
   readonly routing: Routing | undefined
   readonly caller: Caller
-  /** True for the broker's own handle, which may use reserved channels. */
+  /** `true` for the broker's own handle, which may use reserved channels. */
   readonly internal: boolean
-  /** The policy that the caller is subject to; undefined when there is none. */
+  /** The policy that applies to the caller; undefined if there is none. */
   readonly #authorization: Authorization | undefined
   readonly #limits: CallerUsage | undefined
-  /** False where the limits do not hold for the caller. */
+  /** `false` if the limits do not apply to the caller. */
   readonly #limited: boolean
 
   constructor(context: BrokerContext, caller: Caller, internal: boolean, authorization: Authorization | undefined) {
@@ -56,19 +56,19 @@ export class Access {
     this.#limited = context.limited && !internal
   }
 
-  /** Whether the caller is subject to a policy. */
+  /** `true` if a policy applies to the caller. */
   get governed(): boolean {
     return this.#authorization !== undefined
   }
 
-  /** @throws BrokerError CHANNEL_INVALID, CHANNEL_RESERVED, FORBIDDEN */
+  /** Checks the name and the permission. @throws BrokerError CHANNEL_INVALID, CHANNEL_RESERVED, FORBIDDEN */
   channel(action: PolicyAction, type: ChannelType, name: string): void {
     this.#reserved(name)
     assertChannelName(name)
     this.authorize(action, type, name)
   }
 
-  /** For a subscription, which a pattern may let see many channels. @throws BrokerError as {@link channel} */
+  /** Checks a subscription's pattern, which may match several channels. @throws BrokerError as {@link channel} */
   pattern(action: PolicyAction, type: ChannelType, pattern: string): void {
     this.#reserved(pattern)
     assertSubscriptionPattern(pattern)
@@ -77,34 +77,37 @@ export class Access {
   }
 
   /**
-   * Runs what creates the channel when there is none; it then counts for the caller.
+   * Runs a call that creates the channel if it does not exist; the new channel counts for the caller.
    * @throws BrokerError CALLER_LIMIT
    */
   creating<T>(type: ChannelType, name: string, work: () => Promise<T>): Promise<T> {
     const undo = this.reserve(type, name)
     if (undo === undefined) return work()
-    // Apart from the work, which may wait for long, so that nothing of it is kept in memory here.
+    // Not awaited here: the work may take long, and this frame would keep its references in memory.
     const result = work()
     result.catch(undo)
     return result
   }
 
-  /** Counts a channel that comes into being later, if at all. @throws BrokerError CALLER_LIMIT */
+  /** Counts a channel that may be created later. @throws BrokerError CALLER_LIMIT */
   reserve(type: ChannelType, name: string): (() => void) | undefined {
     return this.#limited ? this.#limits?.reserve(this.caller, type, name) : undefined
   }
 
-  /** A channel does not exist any more. */
+  /** Stops counting a channel that was deleted. */
   deleted(type: ChannelType, name: string): void {
     this.#limits?.deleted(type, name)
   }
 
-  /** Counts a request that waits for its answer; call what it returns when it has ended. @throws BrokerError CALLER_LIMIT */
+  /**
+   * Counts a request that waits for its answer. Call the returned function when the wait has ended.
+   * @throws BrokerError CALLER_LIMIT
+   */
   beginWaiting(): (() => void) | undefined {
     return this.#limited ? this.#limits?.beginWaiting(this.caller) : undefined
   }
 
-  /** Opens a subscription that was allowed, and ends it when the policy changes and does not allow it any more (S4). */
+  /** Opens a subscription that was allowed, and ends it when a new policy no longer allows it. */
   async subscription(
     action: PolicyAction,
     type: ChannelType,
@@ -125,25 +128,28 @@ export class Access {
     throw this.#denied(action, type, pattern, refusal)
   }
 
-  /** Whether the policy lets this caller do it. */
+  /** Returns whether the policy allows the caller the action. */
   permits(action: PolicyAction, type: ResourceType, channel: string): boolean {
     return this.#authorization?.permits(this.caller, action, type, channel) ?? true
   }
 
-  /** Whether there may be a channel on which the policy lets this caller do it: false only when there is none. */
+  /**
+   * Returns whether any channel can exist on which the policy allows the caller the action. False only if there can be
+   * none.
+   */
   mayPermit(action: PolicyAction, type: ResourceType): boolean {
     return this.#authorization?.mayPermit(this.caller, action, type) ?? true
   }
 
-  /** As {@link permits}; a denial is told to the observers. @throws BrokerError FORBIDDEN */
+  /** Checks like {@link permits}, and reports a denial to the observers. @throws BrokerError FORBIDDEN */
   authorize(action: PolicyAction, type: ResourceType, channel: string): void {
     if (this.permits(action, type, channel)) return
     throw this.#denied(action, type, channel, forbidden(this.caller, action, type, channel))
   }
 
   /**
-   * Watches over something that was allowed and goes on: calls back, once, when a new policy does not allow it any more,
-   * and tells the observers. The returned function ends the watch.
+   * Watches something that was allowed and continues. When a new policy no longer allows it, calls back once and
+   * reports the denial to the observers. The returned function ends the watch.
    */
   whilePermitted(
     action: PolicyAction,
@@ -161,7 +167,7 @@ export class Access {
     return unwatch ?? (() => {})
   }
 
-  /** Whether this caller may know of the channel. */
+  /** Returns whether the channel is visible to this caller. */
   sees(type: ChannelType, channel: string): boolean {
     return this.internal || (!isReservedChannel(channel) && this.permits('list', type, channel))
   }
@@ -192,7 +198,7 @@ export class Access {
   }
 
   /**
-   * Completes what a producer handed in, and checks it.
+   * Completes and validates a producer's input.
    * @throws BrokerError MESSAGE_INVALID, MESSAGE_TOO_LARGE
    */
   message(input: MessageInput): OutgoingMessage {
@@ -216,9 +222,9 @@ export class Access {
     return { id: randomUUID(), clientId: this.caller.clientId, body, metadata, tags }
   }
 
-  /** Runs a call and tells the observers when it fails with a Broker error. */
+  /** Runs a call, and reports a Broker error to the observers. */
   run<T>(action: Action, type: ChannelType | undefined, channel: string, call: () => Promise<T>): Promise<T> {
-    // Not awaited in here: the frame would keep the call, and with it a message's body, for as long as the call takes.
+    // Not awaited: the frame would keep the call, and with it a message's body, in memory until the call ends.
     return call().catch((error: unknown) => {
       if (isBrokerError(error)) this.observers.failed(action, type, channel, this.caller, error.code)
       throw error
@@ -238,7 +244,7 @@ function invalid(field: string, allowed: string): never {
   throw new BrokerError('MESSAGE_INVALID', `invalid message: ${field} must be ${allowed}`, { field, allowed })
 }
 
-/** @throws BrokerError ARGUMENT_INVALID unless `value` is a whole number within the range. */
+/** Throws unless `value` is a whole number within the range. @throws BrokerError ARGUMENT_INVALID */
 export function assertInteger(argument: string, value: number, min: number, max = Number.MAX_SAFE_INTEGER): void {
   if (Number.isSafeInteger(value) && value >= min && value <= max) return
   const allowed =

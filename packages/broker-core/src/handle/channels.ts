@@ -9,44 +9,44 @@ import { BrokerError } from '../errors.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
 
-/** A channel without traffic or a subscriber for this long is not active any more (C3). */
+/** The time after which a channel without traffic and subscribers is no longer active, in ms. */
 export const ACTIVE_MS = 5 * 60_000
 
-/** What callers see of a channel: the engine's state, and whether it is active. */
+/** A channel as callers see it: the engine's state, and whether it is active. */
 export interface ChannelInfo extends ChannelState {
-  /** Traffic or a subscriber within the last 5 minutes (C3). */
+  /** `true` if the channel had traffic or a subscriber within the last 5 minutes. */
   readonly isActive: boolean
 }
 
 export interface ChannelFilter {
   readonly type?: ChannelType
-  /** With `*` or `?` a glob, otherwise a prefix (M9). @default '' every name */
+  /** With `*` or `?` a glob, otherwise a prefix. @default '' every name */
   readonly pattern?: string
 }
 
 export interface ChannelPageInput extends ChannelFilter {
-  /** The most channels of one page. @default all */
+  /** The maximum number of channels in a page. @default all */
   readonly limit?: number
-  /** A soft limit on the bytes that the page takes as JSON. One channel is always given. @default none */
+  /** A soft limit on the size of the page as JSON, in bytes. A page has at least one channel. @default none */
   readonly maxBytes?: number
-  /** {@link ChannelPage.nextCursor} of the page before. @default the first page */
+  /** The {@link ChannelPage.nextCursor} of the previous page. @default the first page */
   readonly cursor?: string
 }
 
 export interface ChannelPage {
   readonly channels: readonly ChannelInfo[]
-  /** Absent on the last page. */
+  /** The cursor of the next page; absent on the last page. */
   readonly nextCursor?: string
-  /** Channels on all pages. */
+  /** The number of channels on all pages. */
   readonly total: number
 }
 
-/** Channels whose state is asked for at the same time. */
+/** The number of channels whose state is requested at the same time. */
 const TOGETHER = 64
 
 /**
- * Finding and managing channels, for one caller. The broker's own are not there for users, nor are those that the policy
- * does not let them list (S4).
+ * Finds and manages channels for one caller. Users see neither the broker's own channels nor channels that the policy
+ * does not let them list.
  */
 export class Channels {
   readonly #access: Access
@@ -55,14 +55,16 @@ export class Channels {
     this.#access = access
   }
 
-  /** In the order of type and name. `pattern` with `*` or `?` is a glob, otherwise a prefix (M9). */
+  /**
+   * Returns the matching channels, ordered by type and name. A `pattern` with `*` or `?` is a glob, otherwise a prefix.
+   */
   list(filter: ChannelFilter = {}): Promise<readonly ChannelInfo[]> {
     return this.#access.run('list', filter.type, filter.pattern ?? '', async () =>
       this.#states(await this.#names(filter)),
     )
   }
 
-  /** A part of {@link list}, in the order of the types' names. @throws BrokerError ARGUMENT_INVALID */
+  /** Returns one page of {@link list}, ordered by the types' names. @throws BrokerError ARGUMENT_INVALID */
   page({ limit = Infinity, maxBytes = Infinity, cursor, ...filter }: ChannelPageInput): Promise<ChannelPage> {
     return this.#access.run('list', filter.type, filter.pattern ?? '', async () => {
       if (limit !== Infinity) assertInteger('limit', limit, 1)
@@ -80,7 +82,7 @@ export class Channels {
     })
   }
 
-  /** The channels that match and that the caller may see. */
+  /** Returns the matching channels that the caller may see. */
   async #names({ type, pattern = '' }: ChannelFilter): Promise<readonly ChannelName[]> {
     const access = this.#access
     const matches = channelListMatcher(pattern)
@@ -88,19 +90,19 @@ export class Channels {
     return names.filter((each) => matches(each.name) && access.sees(each.type, each.name))
   }
 
-  /** A channel that was deleted meanwhile is left out. */
+  /** Omits channels that were deleted meanwhile. */
   async #states(names: readonly ChannelName[]): Promise<readonly ChannelInfo[]> {
     const { channels } = this.#access.engine
     const infos: ChannelInfo[] = []
     for (let at = 0; at < names.length; at += TOGETHER) {
-      // A long list must not hold up the event loop.
+      // A long list must not block the event loop.
       if (at > 0) await nextTurn()
       infos.push(...(await channels.states(names.slice(at, at + TOGETHER))).map(withActivity))
     }
     return infos
   }
 
-  /** @throws BrokerError CHANNEL_NOT_FOUND */
+  /** Returns one channel's state. @throws BrokerError CHANNEL_NOT_FOUND */
   info(type: ChannelType, channel: string): Promise<ChannelInfo> {
     const access = this.#access
     return access.run('list', type, channel, async () => {
@@ -111,7 +113,10 @@ export class Channels {
     })
   }
 
-  /** Returns the CHANNEL_NOT_FOUND error for a channel; it names the types under which the caller may see the name. */
+  /**
+   * Returns the CHANNEL_NOT_FOUND error for a channel. It lists the other types that have this name and that the caller
+   * may see.
+   */
   notFound(type: ChannelType, channel: string): BrokerError {
     const { engine } = this.#access
     const types = CHANNEL_TYPES.filter(
@@ -125,7 +130,7 @@ export class Channels {
     )
   }
 
-  /** False when it exists already. Channels also come into being when first used. */
+  /** Creates a channel; returns false if it exists already. The first use of a channel also creates it. */
   create(type: ChannelType, channel: string, options: ChannelOptions = {}): Promise<boolean> {
     const access = this.#access
     return access.run('create', type, channel, async () => {
@@ -136,7 +141,7 @@ export class Channels {
     })
   }
 
-  /** Removes the channel and all it holds. False when there is none. */
+  /** Deletes the channel and its content; returns false if it does not exist. */
   delete(type: ChannelType, channel: string): Promise<boolean> {
     const access = this.#access
     return access.run('delete', type, channel, async () => {

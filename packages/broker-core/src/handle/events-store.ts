@@ -6,17 +6,19 @@ import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
 
-/** What a producer may ask of an events store beside the message itself; keys matter to compacted stores. */
+/** The input of a producer to an events store. Keys have an effect only in compacted stores. */
 export interface StoredEventInput extends MessageInput {
-  /** What a compacted store keeps the last entry of. */
+  /** The key of the event. A compacted store keeps the last event of each key. */
   readonly key?: string
-  /** Write only if the key's last entry has this sequence (0: has none), otherwise CONFLICT. */
+  /**
+   * A condition: write only if the key's last event has this sequence, or, for 0, if it has none. Otherwise CONFLICT.
+   */
   readonly expectLastOfKey?: number
-  /** Deletes the key. */
+  /** `true` deletes the key. */
   readonly tombstone?: boolean
 }
 
-/** Events stores for one caller: an ordered, durable log for each channel. */
+/** The events stores as one caller sees them: an ordered, durable log for each channel. */
 export class EventsStore {
   readonly #access: Access
 
@@ -34,10 +36,11 @@ export class EventsStore {
       access.channel('send', 'events_store', channel)
       const { key, expectLastOfKey, tombstone } = input
       if (key === undefined && (expectLastOfKey !== undefined || tombstone)) {
-        throw new BrokerError('ARGUMENT_INVALID', 'invalid argument key: expectLastOfKey and tombstone need one', {
-          argument: 'key',
-          allowed: 'a string',
-        })
+        throw new BrokerError(
+          'ARGUMENT_INVALID',
+          'invalid argument key: it is missing; expectLastOfKey and tombstone require a key',
+          { argument: 'key', allowed: 'a string' },
+        )
       }
       if (expectLastOfKey !== undefined) assertInteger('expectLastOfKey', expectLastOfKey, 0)
       const message = access.message(input)
@@ -52,7 +55,7 @@ export class EventsStore {
         access.engine.eventsStore.append(channel, entry),
       )
       if (!result.duplicate) access.observers.accepted('events_store', channel, access.caller, message)
-      // A tombstone is no message: it deletes a key, and targets keep none.
+      // A tombstone only deletes a key, and routing targets do not keep keys.
       if (access.routing?.active && !tombstone) {
         const { id, duplicate } = result
         await routeMessage(access.routing.table, access, { type: 'events_store', channel, message, id, duplicate })
@@ -61,7 +64,7 @@ export class EventsStore {
     })
   }
 
-  /** Oldest first, from a sequence or a time (one of the two), or from the first event there is. */
+  /** Returns events, oldest first: from a sequence, from a time, or from the first stored event. */
   read(channel: string, options: ReadOptions): Promise<readonly StoredEvent[]> {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
@@ -71,7 +74,7 @@ export class EventsStore {
       if (options.fromSequence !== undefined && options.fromTimestamp !== undefined) {
         throw new BrokerError(
           'ARGUMENT_INVALID',
-          'invalid arguments: fromSequence and fromTimestamp exclude each other',
+          'invalid arguments: fromSequence and fromTimestamp exclude each other; set one of them',
           {
             argument: 'fromTimestamp',
             allowed: 'one of fromSequence and fromTimestamp',
@@ -82,7 +85,7 @@ export class EventsStore {
     })
   }
 
-  /** Newest first. */
+  /** Returns the newest events, newest first. */
   readLatest(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly StoredEvent[]> {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
@@ -98,7 +101,7 @@ export class EventsStore {
     return events
   }
 
-  /** The last entry with this key, tombstones included. */
+  /** Returns the last event with this key, tombstones included. */
   getLast(channel: string, key: string): Promise<StoredEvent | undefined> {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
@@ -107,7 +110,9 @@ export class EventsStore {
     })
   }
 
-  /** Every event from `start` on, in order; the next one comes when the listener's promise has resolved. */
+  /**
+   * Delivers every event from `start`, in order. The next event is delivered when the listener's promise has resolved.
+   */
   subscribe(
     channel: string,
     start: EventsStoreStart,

@@ -4,7 +4,7 @@ import type { Message, MessageInput } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
 
-/** Ephemeral events for one caller: whoever is subscribed now gets them, nothing is kept. */
+/** The events as one caller sees them: current subscribers get them, and nothing is stored. */
 export class Events {
   readonly #access: Access
 
@@ -12,7 +12,7 @@ export class Events {
     this.#access = access
   }
 
-  /** @throws BrokerError CHANNEL_*, MESSAGE_*, ENGINE_UNAVAILABLE */
+  /** Publishes an event to the current subscribers. @throws BrokerError CHANNEL_*, MESSAGE_*, ENGINE_UNAVAILABLE */
   publish(channel: string, input: MessageInput): Promise<{ readonly id: string }> {
     const access = this.#access
     return access.run('send', 'events', channel, async () => {
@@ -29,8 +29,8 @@ export class Events {
   }
 
   /**
-   * Subscribes to a channel, or to many by the tokens `*` (one) and a last `>` (one or more). The listener must not
-   * block; it buffers, and decides what happens when its buffer is full.
+   * Subscribes to a channel, or to several by a pattern: `*` matches one token, `>` as the last token matches one or
+   * more. The listener must not block: it buffers, and handles a full buffer.
    */
   subscribe(pattern: string, options: SubscribeOptions, listener: (event: Message) => void): Promise<Subscription> {
     const access = this.#access

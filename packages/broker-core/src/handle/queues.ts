@@ -8,33 +8,33 @@ import type { RoutingTable } from '../routing/routing-table.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
 
-/** What a producer may ask of a queue beside the message itself. */
+/** The input of a producer to a queue. */
 export interface QueueSendInput extends MessageInput {
-  /** Milliseconds until the message is visible. @default 0 at once */
+  /** The time until the message is visible, in ms; 0 is immediately. @default 0 */
   readonly delayMs?: number
-  /** Milliseconds from the send until it expires. @default 0 never */
+  /** The time from the send until the message expires, in ms; 0 is never. @default 0 */
   readonly expirationMs?: number
-  /** Receives before the message moves to `deadLetterQueue`; without one it has no effect (M9). @default 0 unlimited */
+  /** Receives before the message moves to `deadLetterQueue`; 0 is unlimited. Has no effect without one. @default 0 */
   readonly maxReceiveCount?: number
-  /** A queue; not this one. @default '' none */
+  /** The name of another queue; empty for none. @default '' */
   readonly deadLetterQueue?: string
 }
 
 export interface QueueReceiveInput {
-  /** 1 or more. @default 1 */
+  /** The maximum number of messages, at least 1. @default 1 */
   readonly maxMessages?: number
-  /** Soft limit on the bytes of the messages together. @default none */
+  /** A soft limit on the size of all messages together, in bytes. @default none */
   readonly maxBytes?: number
-  /** How long to wait for a first message, in milliseconds. @default 0 not at all */
+  /** The maximum time to wait for a first message, in ms; 0 does not wait. @default 0 */
   readonly waitMs?: number
-  /** How long you have to `ack`, `nack` or `extend`, in milliseconds. @default 30000 */
+  /** The duration of the lease, in ms: the time to `ack`, `nack` or `extend`. @default 30000 */
   readonly leaseMs?: number
   readonly signal?: AbortSignal
 }
 
 export const DEFAULT_LEASE_MS = 30_000
 
-/** Queues for one caller: every message goes to one receiver, which has it on lease until it settles. */
+/** The queues as one caller sees them. Each message goes to one receiver, which leases it until it settles. */
 export class Queues {
   readonly #access: Access
 
@@ -61,7 +61,7 @@ export class Queues {
     })
   }
 
-  /** As {@link send}, for many: all are stored or none. */
+  /** Stores all messages or none, like {@link send}. */
   sendBatch(channel: string, inputs: readonly QueueSendInput[]): Promise<readonly SendResult[]> {
     const access = this.#access
     return access.run('send', 'queues', channel, async () => {
@@ -77,7 +77,7 @@ export class Queues {
     })
   }
 
-  /** Each message begins its way before the next one does, so that copies keep the order of the batch. */
+  /** Starts the copies of the messages in order, so that copies keep the order of the batch. */
   async #route(
     table: RoutingTable,
     channel: string,
@@ -102,7 +102,7 @@ export class Queues {
       if (deadLetterQueue === channel) {
         throw new BrokerError(
           'ARGUMENT_INVALID',
-          'invalid argument deadLetterQueue: it is the queue itself; name another',
+          'invalid argument deadLetterQueue: it is the queue itself; name another queue',
           {
             argument: 'deadLetterQueue',
             allowed: 'another queue',
@@ -110,7 +110,7 @@ export class Queues {
         )
       }
     }
-    // Messages create it when they move there, when nobody can be refused any more.
+    // Messages create the queue when they move to it, and then no caller can be refused any more.
     if (deadLetterQueue !== '' && maxReceiveCount > 0) this.#access.reserve('queues', deadLetterQueue)
     const { body, metadata = '', tags = {} } = input
     const message = this.#access.message({ body, metadata, tags: queueTags(tags) })
@@ -124,7 +124,7 @@ export class Queues {
     }
   }
 
-  /** Leases messages as soon as there is one; empty when none came in time. */
+  /** Leases messages as soon as there is one. Returns an empty list if none arrives in time. */
   receive(channel: string, input: QueueReceiveInput = {}): Promise<readonly QueueDelivery[]> {
     const access = this.#access
     return access.run('receive', 'queues', channel, async () => {
@@ -152,7 +152,8 @@ export class Queues {
   }
 
   /**
-   * Waits no longer than the policy lets the caller receive (S4). What was leased at the very moment goes back to its place.
+   * Stops waiting when the policy no longer lets the caller receive (S4). Messages that were leased at that moment
+   * return to their positions.
    * @throws BrokerError FORBIDDEN
    */
   async #whilePermitted(
@@ -176,17 +177,20 @@ export class Queues {
     }
   }
 
-  /** Removes delivered messages for good; resolves when that is durable. A late or foreign receipt is in `lost`. */
+  /**
+   * Acknowledges deliveries: removes the messages permanently; resolves when that is durable. Receipts with an expired
+   * lease and receipts of other clients are in `lost`.
+   */
   ack(receipts: readonly string[]): Promise<SettleResult> {
     return this.#settle((queues, clientId) => queues.ack(receipts, clientId))
   }
 
-  /** Gives delivered messages back to their place, at once. */
+  /** Rejects deliveries: the messages return to their positions immediately. */
   nack(receipts: readonly string[]): Promise<SettleResult> {
     return this.#settle((queues, clientId) => queues.nack(receipts, clientId))
   }
 
-  /** Sets the end of leases to `leaseMs` from now. */
+  /** Sets the end of the leases to `leaseMs` ms from now. */
   extend(receipts: readonly string[], leaseMs: number): Promise<SettleResult> {
     return this.#settle((queues, clientId) => {
       assertInteger('leaseMs', leaseMs, 1)
@@ -201,7 +205,7 @@ export class Queues {
     return access.run('settle', 'queues', '', async () => call(access.engine.queues, access.caller.clientId))
   }
 
-  /** The messages next in line, untouched. */
+  /** Returns the next messages without changing them. */
   peek(channel: string, input: { maxMessages?: number; maxBytes?: number } = {}): Promise<readonly QueueMessage[]> {
     const access = this.#access
     return access.run('peek', 'queues', channel, async () => {
@@ -212,7 +216,7 @@ export class Queues {
     })
   }
 
-  /** Removes every message that is not on lease; resolves with how many. */
+  /** Removes every message that is not leased; resolves with the number of removed messages. */
   purge(channel: string): Promise<number> {
     const access = this.#access
     return access.run('purge', 'queues', channel, async () => {

@@ -5,13 +5,13 @@ import { assertInteger } from './access.ts'
 
 const NO_BODY = new Uint8Array(0)
 
-/** A subscriber's answer; what is left out is empty. */
+/** The answer of a responder. Omitted fields are empty. */
 export interface ReplyInput extends Partial<MessageInput> {
-  /** Set it to reject the request: the text says why. */
+  /** The reason of a rejection. Set it to reject the request. */
   readonly error?: string
 }
 
-/** Commands, or queries, for one caller: a request to one subscriber, and its answer. */
+/** The commands, or the queries, as one caller sees them: a request to one responder, and its answer. */
 export class Requests {
   readonly #access: Access
   readonly #type: RequestType
@@ -22,9 +22,8 @@ export class Requests {
   }
 
   /**
-   * Sends a request and waits for the answer; nobody subscribed yet is waited for too (M11), unless
-   * `onlyIfSubscribed` says otherwise. A rejection is an answer:
-   * `executed` is false and `error` says why.
+   * Sends a request and waits for the answer. Also waits for a first subscriber, unless `onlyIfSubscribed` is set. A
+   * rejection is an answer: `executed` is false and `error` has the reason.
    * @throws BrokerError CHANNEL_*, CALLER_LIMIT, MESSAGE_*, NO_SUBSCRIBER, REQUEST_TIMEOUT, ENGINE_UNAVAILABLE
    */
   send(channel: string, input: MessageInput, options: RequestOptions): Promise<Reply> {
@@ -48,7 +47,9 @@ export class Requests {
     })
   }
 
-  /** Answers requests. Subscribers without a group form one group; each request goes to one member of each group. */
+  /**
+   * Answers requests. Subscribers without a group form one group; each request goes to one subscriber of each group.
+   */
   subscribe(
     channel: string,
     options: SubscribeOptions,
@@ -70,7 +71,9 @@ export class Requests {
   }
 }
 
-/** Awaits apart from the request, which is not kept in memory by those who wait for its answer. */
+/**
+ * Waits for the answer in a function that does not reference the request, so that the request is not kept in memory.
+ */
 async function replyOf(answer: ReplyInput | Promise<ReplyInput>): Promise<Reply> {
   const { error = '', body = NO_BODY, metadata = '', tags = {} } = await answer
   return { executed: error === '', error, body, metadata, tags }

@@ -1,13 +1,13 @@
 import type { ChannelType } from '../channel.ts'
 import type { OutgoingMessage } from '../message.ts'
 
-/** A CloudEvents attribute travels as the tag of its name after this prefix. */
+/** The prefix of the tags that carry CloudEvents attributes. */
 const ATTRIBUTE_PREFIX = 'ce_'
 
 /**
- * The CloudEvents attributes of a message, by name: its tags `ce_…`, of type String all of them. What every event has
- * (`id`, `source`, `type`, `specversion`) is made up where the tag is missing; `subject` and `time`, which an event may
- * lack, only for a message that is no CloudEvent, which is one without any `ce_` tag.
+ * Returns the CloudEvents attributes of a message by name: its tags `ce_…`, all of type String. Required attributes
+ * without a tag (`id`, `source`, `type`, `specversion`) get a generated value. The optional attributes `subject` and
+ * `time` get one only if the message has no `ce_` tag, that is, if it is no CloudEvent.
  */
 export function attributesOf(
   type: ChannelType,

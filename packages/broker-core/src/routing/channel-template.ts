@@ -1,7 +1,7 @@
 import { channelNameProblem, isReservedChannel, RESERVED_PREFIX } from '../channel.ts'
 import type { Tags } from '../message.ts'
 
-/** A channel name for a message, or why there is none. */
+/** The channel name for a message, or the reason why there is none. */
 export type Resolved = { readonly channel: string } | { readonly problem: ChannelProblem }
 
 export interface ChannelProblem {
@@ -9,7 +9,9 @@ export interface ChannelProblem {
   readonly detail: string
 }
 
-/** A target's channel name, in which `{ce_<attribute>}` stands for the message's tag of that name. */
+/**
+ * The channel name of a target, with placeholders: `{ce_<attribute>}` is replaced by the message's tag of that name.
+ */
 export interface ChannelTemplate {
   readonly source: string
   resolve(tags: Tags): Resolved
@@ -17,9 +19,9 @@ export interface ChannelTemplate {
 
 const PLACEHOLDER = /\{(ce_[a-z0-9]+)\}/
 
-/** Compiles a template; a string says what is wrong with it. */
+/** Compiles a template. Returns a string with the reason if the template is not valid. */
 export function channelTemplate(source: string): ChannelTemplate | string {
-  // Text and tag names alternate: splitting at a pattern with one group keeps what the group matched.
+  // The parts alternate between text and tag names: splitting by a pattern with one group keeps the group's text.
   const parts = source.split(PLACEHOLDER)
   const texts = parts.filter((_, i) => i % 2 === 0)
   if (texts.some((text) => /[{}]/.test(text))) {
@@ -47,7 +49,7 @@ function fill(parts: readonly string[], tags: Tags): Resolved {
   return { problem: { reason: 'channel', detail: `channel ${JSON.stringify(shown)}: ${problem}` } }
 }
 
-/** Internal channels are never routed to, whatever a placeholder brings (M8). */
+/** Rejects internal channels as targets, also if a placeholder contains the name (M8). */
 function channelProblem(channel: string): string | undefined {
   if (isReservedChannel(channel)) return `channels beginning with ${RESERVED_PREFIX} belong to the broker`
   return channelNameProblem(channel)

@@ -1,11 +1,11 @@
-/** What is wrong with a CESQL expression before it ever runs. */
+/** The kind of error in a CESQL expression, found before evaluation. */
 export type CesqlParseErrorKind = 'parse' | 'missingFunction'
 
-/** A CESQL expression that cannot be compiled; the message says what is wrong and at which character. */
+/** The error for a CESQL expression that cannot be compiled. The message contains the reason and the position. */
 export class CesqlParseError extends Error {
   override readonly name = 'CesqlParseError'
   readonly kind: CesqlParseErrorKind
-  /** Index of the offending character, from 0. */
+  /** The index of the offending character, from 0. */
   readonly at: number
 
   constructor(message: string, at: number, kind: CesqlParseErrorKind = 'parse') {
@@ -15,10 +15,10 @@ export class CesqlParseError extends Error {
   }
 }
 
-/** A routing table that cannot be used, with everything that is wrong with it. */
+/** The error for a routing table that is not valid, with all its problems. */
 export class RoutingTableError extends Error {
   override readonly name = 'RoutingTableError'
-  /** One line each; a line about an entry begins with its index, from 0. */
+  /** The problems, one line each. A line about an entry begins with the entry's index, from 0. */
   readonly problems: readonly string[]
 
   constructor(problems: readonly string[]) {

@@ -9,35 +9,36 @@ export interface RoutingPlace {
 
 /** A copy that the routing table made. */
 export interface RoutedCopy {
-  /** Index of the table's entry, from 0. */
+  /** The index of the table's entry, from 0. */
   readonly rule: number
   readonly from: RoutingPlace
   readonly to: RoutingPlace
-  /** 1 for a copy of what the sender sent, 2 for a copy of that, and so on. */
+  /** 1 for a copy of the sender's message, 2 for a copy of that copy, and so on. */
   readonly hops: number
   /** The copy. */
   readonly message: OutgoingMessage
 }
 
 /**
- * Why a rule made no copy: its condition could not be evaluated; a tag that a placeholder needs is missing; the
- * placeholders give a channel name that is not valid or is reserved; the message was on the target already and would go
- * round; it has come as far as it may; it has as many copies as it may; or the engine refused the copy.
+ * The reason why a rule made no copy: its condition could not be evaluated (`condition`); a placeholder needs a tag
+ * that is missing (`placeholder`); the placeholders result in an invalid or reserved channel name (`channel`); the
+ * message was on the target before and would circulate (`cycle`); it reached the maximum number of hops (`hops`) or
+ * copies (`copies`); or the engine refused the copy (`engine`).
  */
 export type RoutingFailureReason = 'condition' | 'placeholder' | 'channel' | 'cycle' | 'hops' | 'copies' | 'engine'
 
-/** A copy, or a rule's copies all together, that were not made. The send itself succeeded. */
+/** A copy that was not made, or all copies of a rule. The send itself succeeded. */
 export interface RoutingFailure {
-  /** Index of the table's entry, from 0. */
+  /** The index of the table's entry, from 0. */
   readonly rule: number
   readonly from: RoutingPlace
-  /** The target, where the failure is that of one target. */
+  /** The target, if the failure concerns one target. */
   readonly to?: RoutingPlace
   readonly reason: RoutingFailureReason
-  /** For a person. */
+  /** A description for a person. */
   readonly detail: string
-  /** With reason `engine`: what the engine said. */
+  /** The engine's error code, with reason `engine`. */
   readonly code?: BrokerErrorCode
-  /** The message that was to be copied. */
+  /** The message that was not copied. */
   readonly message: OutgoingMessage
 }

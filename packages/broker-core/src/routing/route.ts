@@ -11,42 +11,45 @@ import type { RoutingFailure, RoutingPlace } from './report.ts'
 import type { RoutingTable } from './routing-table.ts'
 import type { RoutableType, RoutingRule } from './rule.ts'
 
-/** How many copies may lie one behind the other. */
+/** The maximum length of a chain of copies. */
 export const MAX_HOPS = 16
 
-/** How many copies one message may have in all. */
+/** The maximum number of copies of one message. */
 export const MAX_COPIES = 256
 
-/** A copy in a queue is visible at once, does not expire, and has no dead-letter queue: those are wishes for one queue. */
+/**
+ * The queue options of a copy: immediately visible, no expiry and no dead-letter queue, because those options are meant
+ * for one queue.
+ */
 const PLAIN = { delayMs: 0, expirationMs: 0, maxReceiveCount: 0, deadLetterQueue: '' } as const
 
-/** What the routing of a message needs of the handle that it was sent through. */
+/** The parts of a sender's handle that routing needs. */
 export interface CopySender {
   readonly engine: Engine
   readonly observers: Observers
   readonly caller: Caller
-  /** Runs what creates the channel when there is none. @throws BrokerError CALLER_LIMIT */
+  /** Runs a call that creates the channel if it does not exist. @throws BrokerError CALLER_LIMIT */
   creating<T>(type: RoutableType, channel: string, work: () => Promise<T>): Promise<T>
 }
 
 /** A message that the engine has accepted. */
 export interface AcceptedMessage extends RoutingPlace {
   readonly message: OutgoingMessage
-  /** The message's id; that of the first send when this one was a duplicate. */
+  /** The message's id. For a duplicate, the id of the first send. */
   readonly id: string
-  /** True when the engine had it already (C5). */
+  /** `true` if the engine had stored the message before. */
   readonly duplicate: boolean
 }
 
-/** Where a message, or a copy of it, has come to. */
+/** A channel that holds the message or a copy of it. */
 interface Stop extends RoutingPlace {
   readonly message: OutgoingMessage
   readonly hops: number
-  /** Where it was copied from. */
+  /** The channel that it was copied from. */
   readonly before?: Stop
 }
 
-/** A copy to be made. */
+/** A copy to make. */
 interface Plan {
   readonly rule: number
   readonly from: Stop
@@ -54,8 +57,8 @@ interface Plan {
 }
 
 /**
- * Copies an accepted message to the targets of every rule that matches it, and the copies likewise. Resolves when all
- * copies are durable and never rejects: what fails is told to the observers. Internal channels take no part.
+ * Copies an accepted message to the targets of every rule that matches it, and the copies in the same way. Resolves
+ * when all copies are durable; never rejects: failures are reported to the observers. Internal channels are not routed.
  */
 export function routeMessage(table: RoutingTable, sender: CopySender, accepted: AcceptedMessage): Promise<void> {
   if (isReservedChannel(accepted.channel)) return Promise.resolve()
@@ -63,18 +66,18 @@ export function routeMessage(table: RoutingTable, sender: CopySender, accepted: 
 }
 
 /**
- * The way of one message. All that it needs to stop cycles is kept here and not in the message, because the whole way is
- * gone before the sender has its answer.
+ * The routing of one message. The data that stops cycles is kept here and not in the message, because all copies are
+ * made before the sender gets its answer.
  */
 class Journey {
   readonly #table: RoutingTable
   readonly #sender: CopySender
   readonly #origin: AcceptedMessage
-  /** Every channel that holds the message, or is about to: none gets it twice. */
+  /** The channels that hold the message or are about to. Each gets one copy. */
   readonly #reached = new Set<string>()
-  /** The rules that have matched, by index. */
+  /** The indexes of the rules that matched. */
   readonly #matched = new Set<number>()
-  /** The rules that could not tell, which is told once. */
+  /** The indexes of the rules that could not be evaluated. Each is reported once. */
   readonly #unclear = new Set<number>()
   #copies = 0
 
@@ -84,7 +87,9 @@ class Journey {
     this.#origin = origin
   }
 
-  /** Goes on in waves, so that copies of the same distance are written together, and begins to write at once. */
+  /**
+   * Copies in rounds, so that copies with the same number of hops are written together. Starts to write immediately.
+   */
   async run(): Promise<void> {
     const { type, channel, message } = this.#origin
     this.#reached.add(address(this.#origin))
@@ -96,8 +101,9 @@ class Journey {
   }
 
   /**
-   * A rule's targets follow from the tags, which copies share: where it has matched once, every later match would only lead
-   * to the same channels, so it is not asked again. One that could not tell is asked again, as that may hang on the channel.
+   * Plans the copies of one message. The targets of a rule depend on the tags, which copies share: after a match,
+   * further matches would lead to the same channels, so the rule is skipped. A rule that could not be evaluated is
+   * tried again, because the result may depend on the channel.
    */
   #plan(from: Stop): readonly Plan[] {
     const plans: Plan[] = []
@@ -118,7 +124,7 @@ class Journey {
     return plans
   }
 
-  /** The rule's targets for this message: all of them, or none when one has no valid name. */
+  /** Returns the rule's targets for this message. Returns none if one of them has no valid name. */
   #targets(rule: RoutingRule, from: Stop): readonly RoutingPlace[] {
     const places: RoutingPlace[] = []
     for (const { type, channel } of rule.targets) {
@@ -132,11 +138,11 @@ class Journey {
     return places
   }
 
-  /** Whether the copy is to be made; if so it is taken as made. */
+  /** Returns whether to make the copy, and if so counts it. */
   #admits(rule: number, from: Stop, to: RoutingPlace): boolean {
     const target = address(to)
     if (this.#reached.has(target)) {
-      // That a rule for many channels also matches its own target is how archives are written, and no mistake.
+      // A rule for many channels may match its own target: archives are written that way, so it is no cycle.
       if (target !== address(from) && cameBy(from, target)) {
         this.#fail(rule, from, 'cycle', `the message has been on ${target} before`, to)
       }
@@ -176,9 +182,9 @@ class Journey {
   }
 
   /**
-   * Writes a copy; false when it was there already. A duplicate goes the way of its first send again, because that may
-   * have been cut short by a crash before the sender had its answer: copies that are missing are made, and those that
-   * are there are told by the id of the first send, which no sender can choose. Plain events are not published again.
+   * Writes a copy; returns false if it exists. A duplicate is routed again, because a crash may have interrupted the
+   * routing of the first send: missing copies are made. Existing copies are recognized by the id of the first send,
+   * which no sender can choose. Plain events are not published again.
    */
   async #write({ type, channel }: RoutingPlace, message: OutgoingMessage): Promise<boolean> {
     const { queues, eventsStore, events } = this.#sender.engine
@@ -203,7 +209,7 @@ class Journey {
     to?: RoutingPlace,
     error?: { readonly code: RoutingFailure['code'] },
   ): void {
-    // Whatever is wrong with the table was told when the message came first.
+    // Problems of the table were reported with the first send.
     if (this.#origin.duplicate && reason !== 'engine') return
     const { type, channel, message } = from
     const failure: RoutingFailure = {
@@ -223,7 +229,7 @@ function address({ type, channel }: { readonly type: RoutableType; readonly chan
   return `${type}:${channel}`
 }
 
-/** Whether the message was on the target on its way to where it is. */
+/** Returns whether the message was on the target before it reached this channel. */
 function cameBy(stop: Stop, target: string): boolean {
   for (let at: Stop | undefined = stop; at; at = at.before) {
     if (address(at) === target) return true

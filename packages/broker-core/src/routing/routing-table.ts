@@ -4,21 +4,21 @@ import { RoutingTableError } from './errors.ts'
 import type { KeyType, RoutingRule, RoutingTarget } from './rule.ts'
 import { compileCondition, KEY_TYPES, ROUTABLE_TYPES } from './rule.ts'
 
-/** The most entries of a table, and the most targets of an entry. */
+/** The maximum number of entries in a table, and of targets in an entry. */
 const MAX_RULES = 1000
 const MAX_TARGETS = 64
 
 const KEYS = ['key', 'keyType', 'routes']
 
-/** A routing table whose entries were all found valid. Made by {@link parseRoutingTable}. */
+/** A routing table whose entries are all valid. Created by {@link parseRoutingTable}. */
 export interface RoutingTable {
   readonly rules: readonly RoutingRule[]
 }
 
 /**
- * Reads a routing table, as it comes out of JSON: an array of `{key, keyType, routes}`. `keyType` is `regex` (the
- * default: over the whole channel name) or `cesql`; `routes` are targets `type:channel` between semicolons.
- * @throws RoutingTableError with every problem there is
+ * Parses a routing table from JSON data: an array of `{key, keyType, routes}`. `keyType` is `regex` (the default; it
+ * must match the whole channel name) or `cesql`. `routes` is a list of targets `type:channel`, separated by semicolons.
+ * @throws RoutingTableError with every problem
  */
 export function parseRoutingTable(input: unknown): RoutingTable {
   const steps = parseRoutingTableSteps(input)
@@ -28,7 +28,10 @@ export function parseRoutingTable(input: unknown): RoutingTable {
   }
 }
 
-/** Does the same as {@link parseRoutingTable}, an entry at a step, for a caller that must not hold its event loop for all of it. */
+/**
+ * Parses like {@link parseRoutingTable}, one entry per step, for callers that must not block their event loop for the
+ * whole table.
+ */
 export function* parseRoutingTableSteps(input: unknown): Generator<undefined, RoutingTable> {
   if (!Array.isArray(input)) throw new RoutingTableError(['it must be an array of {key, keyType, routes}'])
   if (input.length > MAX_RULES) {
@@ -49,7 +52,7 @@ type Report = (problem: string) => void
 
 function parseRule(entry: unknown, index: number, report: Report): RoutingRule | undefined {
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) {
-    report(`it is ${describe(entry)}; an object {key, keyType, routes} is wanted`)
+    report(`it is ${describe(entry)}; it must be an object {key, keyType, routes}`)
     return undefined
   }
   const fields = new Map<string, unknown>(Object.entries(entry))
@@ -77,8 +80,8 @@ function text(fields: ReadonlyMap<string, unknown>, name: string, wanted: string
   if (typeof value === 'string' && value.trim() !== '') return value
   report(
     value === undefined
-      ? `${name} is missing; wanted is ${wanted}`
-      : `${name} is ${describe(value)}; wanted is ${wanted}`,
+      ? `${name} is missing; it must be ${wanted}`
+      : `${name} is ${describe(value)}; it must be ${wanted}`,
   )
   return undefined
 }
@@ -89,7 +92,7 @@ function parseTargets(routes: string, report: Report): readonly RoutingTarget[] 
   const sources = routes.split(';').map((source) => source.trim())
   if (sources.length > MAX_TARGETS) report(`routes: ${sources.length} targets; at most ${MAX_TARGETS} are allowed`)
   for (const source of sources) {
-    if (seen.has(source)) report(`routes: target ${describe(source)} stands there twice`)
+    if (seen.has(source)) report(`routes: target ${describe(source)} is listed twice`)
     seen.add(source)
     const target = parseTarget(source)
     if (typeof target === 'string') report(`routes: target ${describe(source)}: ${target}`)

@@ -2,7 +2,10 @@ import type { RoutingTable } from './routing-table.ts'
 
 const EMPTY: RoutingTable = Object.freeze({ rules: [] })
 
-/** The routing table in force. It may be replaced at any time: a message that is on its way ends by the old one. */
+/**
+ * The current routing table. It can be replaced at any time; routing that has started continues with the previous
+ * table.
+ */
 export class Routing {
   #table: RoutingTable
 
@@ -14,7 +17,7 @@ export class Routing {
     return this.#table
   }
 
-  /** False when there is no rule, so that senders need not look further. */
+  /** `false` if there is no rule, so that senders can skip the routing. */
   get active(): boolean {
     return this.#table.rules.length > 0
   }

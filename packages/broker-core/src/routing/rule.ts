@@ -5,7 +5,7 @@ import { compileCesql } from './cesql/cesql.ts'
 import type { ChannelTemplate } from './channel-template.ts'
 import { CesqlParseError } from './errors.ts'
 
-/** Channel types that can be routed from and to; commands and queries cannot, because they need an answer. */
+/** The channel types that can be routed from and to. Commands and queries cannot, because they need an answer. */
 export const ROUTABLE_TYPES = ['queues', 'events', 'events_store'] as const satisfies readonly ChannelType[]
 
 export type RoutableType = (typeof ROUTABLE_TYPES)[number]
@@ -14,10 +14,10 @@ export const KEY_TYPES = ['regex', 'cesql'] as const
 
 export type KeyType = (typeof KEY_TYPES)[number]
 
-/** The longest regular expression, in UTF-16 units. */
+/** The maximum length of a regular expression, in UTF-16 units. */
 const MAX_REGEX_LENGTH = 4096
 
-/** Whether a rule is for a message; a string says why that could not be told. */
+/** Returns whether a rule applies to a message. A string is the reason why the condition could not be evaluated. */
 export type Condition = (type: RoutableType, channel: string, message: OutgoingMessage) => boolean | string
 
 export interface RoutingTarget {
@@ -27,7 +27,7 @@ export interface RoutingTarget {
 
 /** One entry of a routing table. */
 export interface RoutingRule {
-  /** Its place in the table, from 0. */
+  /** The index in the table, from 0. */
   readonly index: number
   readonly key: string
   readonly keyType: KeyType
@@ -35,21 +35,21 @@ export interface RoutingRule {
   readonly targets: readonly RoutingTarget[]
 }
 
-/** Compiles a rule's key; a string says what is wrong with it. */
+/** Compiles a rule's key. Returns a string with the reason if the key is not valid. */
 export function compileCondition(key: string, keyType: KeyType): Condition | string {
   return keyType === 'regex' ? channelRegex(key) : cesqlCondition(key)
 }
 
 /**
- * The pattern must match the whole channel name. It comes from the operator, names are at most 255 bytes; a pattern with
- * nested repetition such as `(a+)+` can still take very long on a name that a sender chose.
+ * Compiles a pattern that must match the whole channel name. The pattern is the operator's, and names have at most 255
+ * bytes. A pattern with nested repetition such as `(a+)+` can still take very long for a name that a sender chose.
  */
 function channelRegex(key: string): Condition | string {
   if (key.length > MAX_REGEX_LENGTH) {
     return `the regular expression has ${key.length} characters; at most ${MAX_REGEX_LENGTH} are allowed`
   }
   try {
-    // By itself first: "a)|(b" is no expression, but it is one within parentheses.
+    // Without the parentheses first: "a)|(b" is not valid, but it would be within parentheses.
     void new RegExp(key, 'u')
     const regex = new RegExp(`^(?:${key})$`, 'u')
     return (_, channel) => regex.test(channel)

@@ -21,10 +21,10 @@ function delayed(): QueueSend {
   return queued('x', { delayMs: 3_600_000 })
 }
 
-/** What engines may do differently: each does what it declares. */
+/** The declared capabilities: each engine behaves as it declares. */
 export const capabilityCases: readonly ContractCase[] = [
   contractCase(
-    'capabilities - exactNackOrder: whether nacked messages return to their exact place',
+    'capabilities - exactNackOrder: nacked messages return to their exact position, or come first',
     async ({ engine, channel }) => {
       const queue = channel('nack-order')
       await sendAll(engine, queue, numbered(6))
@@ -36,14 +36,18 @@ export const capabilityCases: readonly ContractCase[] = [
       const again = texts((await receiveMany(engine, queue, 6)).map(({ message }) => message))
       if (engine.capabilities.exactNackOrder) assert.deepEqual(again, numbered(6))
       else {
-        assert.deepEqual(again.slice(0, 4).toSorted(), numbered(4), 'the nacked ones come before those never delivered')
+        assert.deepEqual(
+          again.slice(0, 4).toSorted(),
+          numbered(4),
+          'nacked messages come before messages never delivered',
+        )
         assert.deepEqual(again.slice(4), ['m5', 'm6'])
       }
     },
   ),
 
   contractCase(
-    'capabilities - peekHidesLeased: whether peek leaves out leased messages',
+    'capabilities - peekHidesLeased: peek omits leased messages, or shows them',
     async ({ engine, channel }) => {
       const queue = channel('peek-leased')
       await sendAll(engine, queue, numbered(3))
@@ -53,26 +57,27 @@ export const capabilityCases: readonly ContractCase[] = [
     },
   ),
 
-  isolatedCase(
-    'capabilities - leaseSurvivesNode: whether a lease can be settled when its node is gone',
-    async (context) => {
-      const queue = context.channel('survives')
-      await sendAll(context.engine, queue, ['x'])
-      const { receipt } = await receiveOne(context.engine, queue, { leaseMs: 20_000 })
-      await context.restart()
-      const { engine } = context
-      if (engine.capabilities.leaseSurvivesNode) {
-        assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 1, lost: [] })
-        assert.deepEqual(await receive(engine, queue, { waitMs: 200 }), [])
-      } else {
-        assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 0, lost: [receipt] })
-        assert.equal(text((await receiveOne(engine, queue)).message), 'x', 'the message is back, its lease forgotten')
-      }
-    },
-  ),
+  isolatedCase('capabilities - leaseSurvivesNode: a lease outlives its node, or ends with it', async (context) => {
+    const queue = context.channel('survives')
+    await sendAll(context.engine, queue, ['x'])
+    const { receipt } = await receiveOne(context.engine, queue, { leaseMs: 20_000 })
+    await context.restart()
+    const { engine } = context
+    if (engine.capabilities.leaseSurvivesNode) {
+      assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 1, lost: [] })
+      assert.deepEqual(await receive(engine, queue, { waitMs: 200 }), [])
+    } else {
+      assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 0, lost: [receipt] })
+      assert.equal(
+        text((await receiveOne(engine, queue)).message),
+        'x',
+        'the message is available again, without its lease',
+      )
+    }
+  }),
 
   contractCase(
-    'capabilities - maxDelayedPerQueue: how many delayed messages a queue takes',
+    'capabilities - maxDelayedPerQueue: a queue accepts the declared number of delayed messages',
     async ({ engine, channel }) => {
       const queue = channel('delayed')
       const { maxDelayedPerQueue } = engine.capabilities
@@ -86,34 +91,42 @@ export const capabilityCases: readonly ContractCase[] = [
       })
       if (many === maxDelayedPerQueue) await rejectsWith('QUEUE_FULL', engine.queues.send(queue, delayed()))
       await engine.queues.send(queue, queued('due'))
-      assert.equal(text((await receiveOne(engine, queue)).message), 'due', 'those that are due come at once')
+      assert.equal(
+        text((await receiveOne(engine, queue)).message),
+        'due',
+        'messages that are due are delivered at once',
+      )
     },
   ),
 
-  isolatedCase('capabilities - fsyncBeforeAck: whether acknowledged means synced', async (context) => {
+  isolatedCase('capabilities - fsyncBeforeAck: acknowledged messages survive a restart', async (context) => {
     assert.equal(typeof context.engine.capabilities.fsyncBeforeAck, 'boolean')
-    // Neither a restart nor a killed process shows a missing sync; what either declaration promises is kept here.
+    // Neither a restart nor a killed process reveals a missing sync, so this case tests only the promise of both
+    // declarations.
     const queue = context.channel('acknowledged')
     await sendAll(context.engine, queue, numbered(5))
     await context.restart()
     assert.equal((await context.engine.queues.peek(queue, { maxMessages: 10 })).length, 5)
   }),
 
-  isolatedCase('capabilities - expiryWithoutNode: whether expired messages go while no node runs', async (context) => {
-    assert.equal(typeof context.engine.capabilities.expiryWithoutNode, 'boolean')
-    // When storage is given back shows at the storage alone; what either declaration promises is kept here.
-    const queue = context.channel('expired')
-    await context.engine.queues.send(queue, queued('gone', { expirationMs: 50 }))
-    await context.engine.queues.send(queue, queued('here', { expirationMs: 3_600_000 }))
-    await context.restart()
-    await eventually(async () => {
-      const shown = await context.engine.queues.peek(queue, { maxMessages: 10 })
-      assert.deepEqual(texts(shown), ['here'])
-    })
-  }),
+  isolatedCase(
+    'capabilities - expiryWithoutNode: expired messages are not delivered after a restart',
+    async (context) => {
+      assert.equal(typeof context.engine.capabilities.expiryWithoutNode, 'boolean')
+      // Only the storage shows when its space is released, so this case tests only the promise of both declarations.
+      const queue = context.channel('expired')
+      await context.engine.queues.send(queue, queued('gone', { expirationMs: 50 }))
+      await context.engine.queues.send(queue, queued('here', { expirationMs: 3_600_000 }))
+      await context.restart()
+      await eventually(async () => {
+        const shown = await context.engine.queues.peek(queue, { maxMessages: 10 })
+        assert.deepEqual(texts(shown), ['here'])
+      })
+    },
+  ),
 
-  contractCase('capabilities - remoteStorage: whether messages live on other machines', async ({ engine }) => {
-    // An outage cannot be made here; the engines' own tests make them.
+  contractCase('capabilities - remoteStorage: the engine declares where messages are stored', async ({ engine }) => {
+    // This suite cannot cause an outage; the engines' own tests do.
     assert.equal(typeof engine.capabilities.remoteStorage, 'boolean')
   }),
 ]

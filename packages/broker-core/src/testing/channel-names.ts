@@ -7,7 +7,10 @@ import type { ContractCase } from './contract-case.ts'
 import { storedEvent, outgoing, queued, receiveOne, reply, text } from './messages.ts'
 import { Inbox, PATIENCE_MS } from './waiting.ts'
 
-/** Names that rule C1 allows and that a careless storage or transport would garble, each unique by its beginning. */
+/**
+ * Returns names that the naming rules allow and that careless storage or transport would garble. The beginning of each
+ * is unique.
+ */
 function names(root: string): readonly string[] {
   return [
     `${root} with blanks inside`,
@@ -37,9 +40,9 @@ function names(root: string): readonly string[] {
   ]
 }
 
-/** Every name that is allowed works, and none is taken for another (C1). */
+/** Cases for channel names: every allowed name works, and no two are mixed up. */
 export const channelNameCases: readonly ContractCase[] = [
-  contractCase('C1 - channels: queues of any name are told apart', async ({ engine, channel }) => {
+  contractCase('C1 - channels: queues with any allowed names are separate', async ({ engine, channel }) => {
     const all = names(channel('q'))
     await Promise.all(all.map((name) => engine.queues.send(name, queued(name))))
     for (const name of all) {
@@ -48,7 +51,7 @@ export const channelNameCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('C1 - channels: logs of any name are told apart', async ({ engine, channel }) => {
+  contractCase('C1 - channels: events stores with any allowed names are separate', async ({ engine, channel }) => {
     const all = names(channel('l'))
     await Promise.all(all.map((name) => engine.eventsStore.append(name, storedEvent(name))))
     for (const name of all) {
@@ -60,7 +63,7 @@ export const channelNameCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('C1 - channels: events of any channel are told apart', async ({ engine, channel }) => {
+  contractCase('C1 - channels: events on channels with any allowed names are separate', async ({ engine, channel }) => {
     const all = names(channel('t'))
     const inboxes = await Promise.all(
       all.map(async (name) => {
@@ -76,32 +79,38 @@ export const channelNameCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('C1 - channels: requests of any channel are told apart', async ({ engine, channel }) => {
-    const all = names(channel('r'))
-    for (const name of all) await engine.requests.serve('queries', name, {}, async () => reply(name))
-    const answers = await Promise.all(
-      all.map((name) => engine.requests.request('queries', name, outgoing('x'), { timeoutMs: PATIENCE_MS })),
-    )
-    assert.deepEqual(answers.map(text), all)
-  }),
+  contractCase(
+    'C1 - channels: requests on channels with any allowed names are separate',
+    async ({ engine, channel }) => {
+      const all = names(channel('r'))
+      for (const name of all) await engine.requests.serve('queries', name, {}, async () => reply(name))
+      const answers = await Promise.all(
+        all.map((name) => engine.requests.request('queries', name, outgoing('x'), { timeoutMs: PATIENCE_MS })),
+      )
+      assert.deepEqual(answers.map(text), all)
+    },
+  ),
 
-  isolatedCase('C1 - channels: any name is listed, found, deleted, and kept over a restart', async (context) => {
-    const all = names(context.channel('c'))
-    for (const name of all) {
-      for (const type of CHANNEL_TYPES) await context.engine.channels.create(type, name)
-    }
-    const listed = async (type: ChannelType) =>
-      new Set((await context.engine.channels.list(type)).map(({ name }) => name))
-    for (const type of CHANNEL_TYPES) assert.deepEqual(await listed(type), new Set(all))
-    await context.restart()
-    // Only what is stored outlives the engine.
-    for (const type of ['queues', 'events_store'] as const) {
-      assert.deepEqual(await listed(type), new Set(all))
+  isolatedCase(
+    'C1 - channels: any allowed name can be listed, found and deleted, and survives a restart',
+    async (context) => {
+      const all = names(context.channel('c'))
       for (const name of all) {
-        assert.equal((await context.engine.channels.info(type, name))?.name, name)
-        assert.equal(await context.engine.channels.delete(type, name), true)
-        assert.equal(await context.engine.channels.info(type, name), undefined)
+        for (const type of CHANNEL_TYPES) await context.engine.channels.create(type, name)
       }
-    }
-  }),
+      const listed = async (type: ChannelType) =>
+        new Set((await context.engine.channels.list(type)).map(({ name }) => name))
+      for (const type of CHANNEL_TYPES) assert.deepEqual(await listed(type), new Set(all))
+      await context.restart()
+      // Only stored types survive a restart.
+      for (const type of ['queues', 'events_store'] as const) {
+        assert.deepEqual(await listed(type), new Set(all))
+        for (const name of all) {
+          assert.equal((await context.engine.channels.info(type, name))?.name, name)
+          assert.equal(await context.engine.channels.delete(type, name), true)
+          assert.equal(await context.engine.channels.info(type, name), undefined)
+        }
+      }
+    },
+  ),
 ]

@@ -20,9 +20,9 @@ import {
 } from './messages.ts'
 import { eventually, Inbox, pause } from './waiting.ts'
 
-/** Channels come and go. */
+/** Cases for creating, listing and deleting channels. */
 export const channelCases: readonly ContractCase[] = [
-  contractCase('C1 - channels: each type is a name space of its own', async ({ engine, channel }) => {
+  contractCase('C1 - channels: each type has its own name space', async ({ engine, channel }) => {
     const name = channel('same')
     for (const type of CHANNEL_TYPES) assert.equal(await engine.channels.create(type, name), true)
     assert.equal((await engine.channels.list()).filter((state) => state.name === name).length, 5)
@@ -32,7 +32,7 @@ export const channelCases: readonly ContractCase[] = [
     assert.equal((await engine.channels.info('events_store', name))?.name, name)
   }),
 
-  contractCase('C1 - channels: what is sent to one type does not reach another', async ({ engine, channel }) => {
+  contractCase('C1 - channels: a message to one type does not reach another', async ({ engine, channel }) => {
     const name = channel('apart')
     const events = new Inbox<string>()
     await engine.events.subscribe(name, {}, (event) => events.push(text(event)))
@@ -45,7 +45,7 @@ export const channelCases: readonly ContractCase[] = [
     assert.equal((await engine.eventsStore.read(name, { maxMessages: 10 })).length, 1)
   }),
 
-  contractCase('channels - create says whether the channel is new', async ({ engine, channel }) => {
+  contractCase('channels - create returns true only for a new channel', async ({ engine, channel }) => {
     for (const type of CHANNEL_TYPES) {
       const name = channel('create')
       assert.equal(await engine.channels.create(type, name), true)
@@ -57,13 +57,13 @@ export const channelCases: readonly ContractCase[] = [
         [state.incoming, state.incomingBytes, state.outgoing, state.outgoingBytes, state.subscribers],
         [0, 0, 0, 0, 0],
       )
-      assert.equal(state.lastActivity, 0, 'there was none yet')
+      assert.equal(state.lastActivity, 0, 'no activity yet')
       assert.equal(state.queue !== undefined, type === 'queues')
       assert.equal(state.eventsStore !== undefined, type === 'events_store')
     }
   }),
 
-  contractCase('channels - a new queue and a new log hold nothing', async ({ engine, channel }) => {
+  contractCase('channels - a new queue and a new events store are empty', async ({ engine, channel }) => {
     const name = channel('empty')
     await engine.channels.create('queues', name)
     await engine.channels.create('events_store', name)
@@ -75,7 +75,7 @@ export const channelCases: readonly ContractCase[] = [
     assert.deepEqual([store?.firstSequence, store?.lastSequence, store?.entries, store?.bytes], [0, 0, 0, 0])
   }),
 
-  contractCase('C1 - channels: a first message makes the channel', async ({ engine, channel }) => {
+  contractCase('C1 - channels: the first message creates the channel', async ({ engine, channel }) => {
     const name = channel('first-use')
     await engine.queues.send(name, queued('x'))
     await engine.eventsStore.append(name, storedEvent('x'))
@@ -90,7 +90,7 @@ export const channelCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'C1, C3 - channels: a subscriber by name makes the channel, one by wildcard none',
+    'C1, C3 - channels: a subscription by name creates the channel, one by wildcard does not',
     async ({ engine, channel }) => {
       const name = channel('subscribed')
       const subscriptions = [
@@ -103,7 +103,7 @@ export const channelCases: readonly ContractCase[] = [
         await eventually(async () => {
           const state = await engine.channels.info(type, name)
           assert.deepEqual([state?.subscribers, state?.incoming], [1, 0])
-          assert.ok(state && Date.now() - state.lastActivity < 5_000, 'a subscriber is activity')
+          assert.ok(state && Date.now() - state.lastActivity < 5_000, 'a subscriber counts as activity')
         })
       }
       assert.deepEqual(
@@ -114,7 +114,7 @@ export const channelCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('channels - reads never make a channel', async ({ engine, channel }) => {
+  contractCase('channels - reads never create a channel', async ({ engine, channel }) => {
     const name = channel('read')
     await engine.queues.receive(name, { maxMessages: 1, waitMs: 50, leaseMs: LONG_LEASE_MS, clientId: CONSUMER })
     await engine.queues.peek(name, { maxMessages: 1 })
@@ -132,7 +132,7 @@ export const channelCases: readonly ContractCase[] = [
     )
   }),
 
-  contractCase('channels - list gives one type or all, in the order of names', async ({ engine, channel }) => {
+  contractCase('channels - list returns one type or all, ordered by name', async ({ engine, channel }) => {
     const root = channel('list')
     const names = ['b', 'a', 'c.d', 'B', 'a.b', '10', '9'].map((name) => `${root}.${name}`)
     for (const name of names) await engine.channels.create('queues', name)
@@ -188,42 +188,48 @@ export const channelCases: readonly ContractCase[] = [
     assert.ok((await engine.channels.list('events_store')).some((state) => state.name === name))
   }),
 
-  contractCase('channels - a deleted queue is gone with all it holds, and begins anew', async ({ engine, channel }) => {
-    const queue = channel('delete-queue')
-    await sendAll(engine, queue, numbered(3))
-    await engine.queues.send(queue, queued('delayed', { delayMs: 100 }))
-    const { receipt } = await receiveOne(engine, queue)
-    assert.equal(await engine.channels.delete('queues', queue), true)
-    assert.equal(await engine.channels.delete('queues', queue), false)
-    assert.equal(await engine.channels.info('queues', queue), undefined)
-    await pause(150)
-    await assertNothingDue(engine, queue)
-    assert.equal((await engine.queues.send(queue, queued('anew'))).sequence, 1)
-    assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 0, lost: [receipt] })
-    const { message } = await receiveOne(engine, queue)
-    assert.deepEqual([text(message), message.sequence, message.receiveCount], ['anew', 1, 1])
-    const state = await engine.channels.info('queues', queue)
-    assert.deepEqual([state?.incoming, state?.queue?.waiting, state?.queue?.inFlight], [1, 0, 1])
-  }),
+  contractCase(
+    'channels - a deleted queue loses its content, and a new one starts empty',
+    async ({ engine, channel }) => {
+      const queue = channel('delete-queue')
+      await sendAll(engine, queue, numbered(3))
+      await engine.queues.send(queue, queued('delayed', { delayMs: 100 }))
+      const { receipt } = await receiveOne(engine, queue)
+      assert.equal(await engine.channels.delete('queues', queue), true)
+      assert.equal(await engine.channels.delete('queues', queue), false)
+      assert.equal(await engine.channels.info('queues', queue), undefined)
+      await pause(150)
+      await assertNothingDue(engine, queue)
+      assert.equal((await engine.queues.send(queue, queued('anew'))).sequence, 1)
+      assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 0, lost: [receipt] })
+      const { message } = await receiveOne(engine, queue)
+      assert.deepEqual([text(message), message.sequence, message.receiveCount], ['anew', 1, 1])
+      const state = await engine.channels.info('queues', queue)
+      assert.deepEqual([state?.incoming, state?.queue?.waiting, state?.queue?.inFlight], [1, 0, 1])
+    },
+  ),
 
-  contractCase('channels - a deleted log is gone with all it holds, and begins anew', async ({ engine, channel }) => {
-    const store = channel('delete-log')
-    await engine.channels.create('events_store', store, { compacted: true })
-    await engine.eventsStore.append(store, storedEvent('x', { key: 'a' }))
-    await engine.eventsStore.append(store, storedEvent('y', { key: 'b' }))
-    assert.equal(await engine.channels.delete('events_store', store), true)
-    assert.deepEqual(await engine.eventsStore.read(store, { maxMessages: 10 }), [])
-    assert.equal(await engine.eventsStore.getLast(store, 'a'), undefined)
-    await appendAll(engine, store, ['anew'])
-    const [entry] = await engine.eventsStore.read(store, { maxMessages: 10 })
-    assert.deepEqual([entry?.sequence, entry && text(entry)], [1, 'anew'])
-    assert.equal(await engine.eventsStore.getLast(store, 'a'), undefined)
-    await engine.eventsStore.append(store, storedEvent('1', { key: 'k' }))
-    await engine.eventsStore.append(store, storedEvent('2', { key: 'k' }))
-    assert.equal((await engine.eventsStore.read(store, { maxMessages: 10 })).length, 3, 'it is not compacted any more')
-  }),
+  contractCase(
+    'channels - a deleted events store loses its content, and a new one starts empty',
+    async ({ engine, channel }) => {
+      const store = channel('delete-log')
+      await engine.channels.create('events_store', store, { compacted: true })
+      await engine.eventsStore.append(store, storedEvent('x', { key: 'a' }))
+      await engine.eventsStore.append(store, storedEvent('y', { key: 'b' }))
+      assert.equal(await engine.channels.delete('events_store', store), true)
+      assert.deepEqual(await engine.eventsStore.read(store, { maxMessages: 10 }), [])
+      assert.equal(await engine.eventsStore.getLast(store, 'a'), undefined)
+      await appendAll(engine, store, ['anew'])
+      const [entry] = await engine.eventsStore.read(store, { maxMessages: 10 })
+      assert.deepEqual([entry?.sequence, entry && text(entry)], [1, 'anew'])
+      assert.equal(await engine.eventsStore.getLast(store, 'a'), undefined)
+      await engine.eventsStore.append(store, storedEvent('1', { key: 'k' }))
+      await engine.eventsStore.append(store, storedEvent('2', { key: 'k' }))
+      assert.equal((await engine.eventsStore.read(store, { maxMessages: 10 })).length, 3, 'it is no longer compacted')
+    },
+  ),
 
-  contractCase('channels - who waits at a deleted queue gets what is sent to it anew', async ({ engine, channel }) => {
+  contractCase('channels - a receiver waiting on a deleted queue gets later messages', async ({ engine, channel }) => {
     const queue = channel('delete-waiting')
     await engine.channels.create('queues', queue)
     const waiting = receiveOne(engine, queue)
@@ -234,7 +240,7 @@ export const channelCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'channels - a subscription to events goes on when the channel is deleted',
+    'channels - a subscription to events continues after its channel is deleted',
     async ({ engine, channel }) => {
       const name = channel('delete-topic')
       const inbox = new Inbox<string>()

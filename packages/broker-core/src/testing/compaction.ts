@@ -26,9 +26,9 @@ async function all(engine: Engine, store: string): Promise<[number, string][]> {
   return entries.map((entry) => [entry.sequence, text(entry)])
 }
 
-/** Compacted logs: the last entry of each key. */
+/** Cases for compacted events stores, which keep the last entry of each key. */
 export const compactionCases: readonly ContractCase[] = [
-  contractCase('compaction - a compacted log keeps the last entry of each key', async ({ engine, channel }) => {
+  contractCase('compaction - a compacted store keeps the last entry of each key', async ({ engine, channel }) => {
     const store = channel('keeps')
     assert.equal(await engine.channels.create('events_store', store, { compacted: true }), true)
     assert.equal(await put(engine, store, 'a', 'a1'), 1)
@@ -64,7 +64,7 @@ export const compactionCases: readonly ContractCase[] = [
     })
   }),
 
-  contractCase('compaction - a log that is not compacted keeps every entry of a key', async ({ engine, channel }) => {
+  contractCase('compaction - a store without compaction keeps every entry of a key', async ({ engine, channel }) => {
     const store = channel('plain')
     await put(engine, store, 'a', 'a1')
     await put(engine, store, 'a', 'a2')
@@ -77,7 +77,7 @@ export const compactionCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'compaction - getLast gives the last entry of a key, and nothing for one never written',
+    'compaction - getLast returns the last entry of a key, or undefined for an unused key',
     async ({ engine, channel }) => {
       const store = channel('get-last')
       await engine.channels.create('events_store', store, { compacted: true })
@@ -93,21 +93,24 @@ export const compactionCases: readonly ContractCase[] = [
     },
   ),
 
-  isolatedCase('compaction - keys may hold any characters and are told apart exactly', async ({ engine, channel }) => {
-    const store = channel('keys')
-    await engine.channels.create('events_store', store, { compacted: true })
-    const keys = ['a', 'A', 'a ', 'a.b', 'a/b', '*', '>', '__proto__', 'größe 🙂', 'x'.repeat(200), 'a\nb']
-    for (const key of keys) await put(engine, store, key, `of ${key}`)
-    for (const key of keys) {
-      const entry = await engine.eventsStore.getLast(store, key)
-      assert.equal(entry && text(entry), `of ${key}`)
-      assert.equal(entry?.key, key)
-    }
-    assert.equal((await all(engine, store)).length, keys.length)
-  }),
+  isolatedCase(
+    'compaction - keys may contain any characters, and are compared exactly',
+    async ({ engine, channel }) => {
+      const store = channel('keys')
+      await engine.channels.create('events_store', store, { compacted: true })
+      const keys = ['a', 'A', 'a ', 'a.b', 'a/b', '*', '>', '__proto__', 'größe 🙂', 'x'.repeat(200), 'a\nb']
+      for (const key of keys) await put(engine, store, key, `of ${key}`)
+      for (const key of keys) {
+        const entry = await engine.eventsStore.getLast(store, key)
+        assert.equal(entry && text(entry), `of ${key}`)
+        assert.equal(entry?.key, key)
+      }
+      assert.equal((await all(engine, store)).length, keys.length)
+    },
+  ),
 
   contractCase(
-    'compaction - an append that expects another last entry conflicts and writes nothing',
+    'compaction - an append with a wrong expected last entry conflicts and writes nothing',
     async ({ engine, channel }) => {
       const store = channel('conflict')
       await engine.channels.create('events_store', store, { compacted: true })
@@ -119,12 +122,12 @@ export const compactionCases: readonly ContractCase[] = [
       await rejectsWith('CONFLICT', put(engine, store, 'b', 'of nothing', first))
       assert.deepEqual(await all(engine, store), [[1, 'a1']])
       const second = await put(engine, store, 'a', 'a2', first)
-      assert.equal(second, 2, 'a conflict takes no sequence')
+      assert.equal(second, 2, 'a conflict uses no sequence')
       await rejectsWith('CONFLICT', put(engine, store, 'a', 'too late', first))
     },
   ),
 
-  contractCase('compaction - what happens to other keys is no conflict', async ({ engine, channel }) => {
+  contractCase('compaction - changes to other keys cause no conflict', async ({ engine, channel }) => {
     const store = channel('other-keys')
     await engine.channels.create('events_store', store, { compacted: true })
     const first = await put(engine, store, 'a', 'a1', 0)
@@ -133,7 +136,7 @@ export const compactionCases: readonly ContractCase[] = [
     assert.equal(await put(engine, store, 'a', 'a2', first), 4)
   }),
 
-  contractCase('compaction - of many who are first one is', async ({ engine, channel }) => {
+  contractCase('compaction - one of many concurrent first writers succeeds', async ({ engine, channel }) => {
     const store = channel('race')
     await engine.channels.create('events_store', store, { compacted: true })
     let last = 0
@@ -155,7 +158,7 @@ export const compactionCases: readonly ContractCase[] = [
     assert.equal((await engine.eventsStore.getLast(store, 'a'))?.sequence, last)
   }),
 
-  contractCase('compaction - a tombstone takes a key’s place and is seen', async ({ engine, channel }) => {
+  contractCase('compaction - a tombstone replaces the key’s entry and is delivered', async ({ engine, channel }) => {
     const store = channel('tombstone')
     await engine.channels.create('events_store', store, { compacted: true })
     await put(engine, store, 'a', 'a1')
@@ -176,19 +179,22 @@ export const compactionCases: readonly ContractCase[] = [
     })
   }),
 
-  contractCase('compaction - a tombstone is the last entry that an append must expect', async ({ engine, channel }) => {
-    const store = channel('tombstone-expected')
-    await engine.channels.create('events_store', store, { compacted: true })
-    const first = await put(engine, store, 'a', 'a1', 0)
-    const { sequence } = await engine.eventsStore.append(
-      store,
-      storedEvent('', { key: 'a', tombstone: true, expectLastOfKey: first }),
-    )
-    await rejectsWith('CONFLICT', put(engine, store, 'a', 'a2', 0))
-    await rejectsWith('CONFLICT', put(engine, store, 'a', 'a2', first))
-    assert.equal(await put(engine, store, 'a', 'a2', sequence), 3)
-    assert.equal((await engine.eventsStore.getLast(store, 'a'))?.tombstone, undefined)
-  }),
+  contractCase(
+    'compaction - a conditional append after a tombstone expects the tombstone',
+    async ({ engine, channel }) => {
+      const store = channel('tombstone-expected')
+      await engine.channels.create('events_store', store, { compacted: true })
+      const first = await put(engine, store, 'a', 'a1', 0)
+      const { sequence } = await engine.eventsStore.append(
+        store,
+        storedEvent('', { key: 'a', tombstone: true, expectLastOfKey: first }),
+      )
+      await rejectsWith('CONFLICT', put(engine, store, 'a', 'a2', 0))
+      await rejectsWith('CONFLICT', put(engine, store, 'a', 'a2', first))
+      assert.equal(await put(engine, store, 'a', 'a2', sequence), 3)
+      assert.equal((await engine.eventsStore.getLast(store, 'a'))?.tombstone, undefined)
+    },
+  ),
 
   contractCase(
     'C5 - compaction: a retry with the same id is a duplicate, not a conflict',
@@ -202,28 +208,31 @@ export const compactionCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('compaction - a follower sees the last of each key, then every change', async ({ engine, channel }) => {
-    const store = channel('follow')
-    await engine.channels.create('events_store', store, { compacted: true })
-    for (const [key, body] of [
-      ['a', 'a1'],
-      ['b', 'b1'],
-      ['a', 'a2'],
-    ] as const) {
-      await put(engine, store, key, body)
-    }
-    await eventually(async () => assert.equal((await all(engine, store)).length, 2))
-    const { inbox } = await follow(engine, store, { from: 'first' })
-    assert.deepEqual(texts(await inbox.take(2)), ['b1', 'a2'])
-    await put(engine, store, 'b', 'b2')
-    await inbox.take(3)
-    await engine.eventsStore.append(store, storedEvent('', { key: 'a', tombstone: true }))
-    const [, , change, deletion] = await inbox.take(4)
-    assert.deepEqual([change?.key, change && text(change), change?.sequence], ['b', 'b2', 4])
-    assert.deepEqual([deletion?.key, deletion?.tombstone, deletion?.sequence], ['a', true, 5])
-  }),
+  contractCase(
+    'compaction - a subscriber gets the last entry of each key, then every change',
+    async ({ engine, channel }) => {
+      const store = channel('follow')
+      await engine.channels.create('events_store', store, { compacted: true })
+      for (const [key, body] of [
+        ['a', 'a1'],
+        ['b', 'b1'],
+        ['a', 'a2'],
+      ] as const) {
+        await put(engine, store, key, body)
+      }
+      await eventually(async () => assert.equal((await all(engine, store)).length, 2))
+      const { inbox } = await follow(engine, store, { from: 'first' })
+      assert.deepEqual(texts(await inbox.take(2)), ['b1', 'a2'])
+      await put(engine, store, 'b', 'b2')
+      await inbox.take(3)
+      await engine.eventsStore.append(store, storedEvent('', { key: 'a', tombstone: true }))
+      const [, , change, deletion] = await inbox.take(4)
+      assert.deepEqual([change?.key, change && text(change), change?.sequence], ['b', 'b2', 4])
+      assert.deepEqual([deletion?.key, deletion?.tombstone, deletion?.sequence], ['a', true, 5])
+    },
+  ),
 
-  contractCase('compaction - two who follow while keys change agree in the end', async ({ engine, channel }) => {
+  contractCase('compaction - two subscribers reach the same state while keys change', async ({ engine, channel }) => {
     const store = channel('agree')
     await engine.channels.create('events_store', store, { compacted: true })
     const views = await Promise.all(
@@ -250,7 +259,7 @@ export const compactionCases: readonly ContractCase[] = [
     }
   }),
 
-  isolatedCase('compaction - keys, sequences and tombstones are kept over a restart', async (context) => {
+  isolatedCase('compaction - keys, sequences and tombstones survive a restart', async (context) => {
     const store = context.channel('restart')
     await context.engine.channels.create('events_store', store, { compacted: true })
     await put(context.engine, store, 'a', 'a1')

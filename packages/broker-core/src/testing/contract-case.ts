@@ -2,69 +2,74 @@ import { randomUUID } from 'node:crypto'
 
 import type { Engine } from '../engine.ts'
 
-/** Limits that a case asks its engine to be opened with; what is left out is the engine's own default. */
+/** The limits that a case needs. Omitted ones have the engine's default. */
 export interface ContractEngineOptions {
   readonly maxMessageBytes?: number
-  /** Over all types, the broker's own channels not counted (C4). */
+  /** The maximum number of channels, all types together. Channels of the broker do not count. */
   readonly maxChannels?: number
-  /** For every queue (C4); 0 is no limit. */
+  /** The maximum number of messages in every queue; 0 is unlimited. */
   readonly queueMaxMessages?: number
-  /** For every queue (C4); 0 is no limit. */
+  /** The maximum size of every queue, in bytes; 0 is unlimited. */
   readonly queueMaxBytes?: number
-  /** Retention of every events store, in milliseconds; 0 keeps all. */
+  /** The maximum age of entries in every events store, in ms; 0 keeps all. */
   readonly eventsStoreMaxAgeMs?: number
-  /** Retention of every events store; 0 keeps all. */
+  /** The maximum size of every events store, in bytes; 0 keeps all. */
   readonly eventsStoreMaxBytes?: number
 }
 
 /** An engine under test. */
 export interface ContractEngine {
-  /** The running engine; after {@link restart} another one. */
+  /** The running engine; a new one after {@link restart}. */
   readonly engine: Engine
-  /** Closes the engine and opens it again over the same data, with the same options. */
+  /** Closes the engine and opens it again on the same data, with the same options. */
   restart(): Promise<void>
-  /** Closes the engine, if it is not closed yet, and removes its data. */
+  /** Closes the engine, unless it is closed, and removes its data. */
   dispose(): Promise<void>
 }
 
-/** What whoever writes an engine provides. */
+/** The part that the author of an engine implements. */
 export interface ContractHarness {
   /**
-   * A fresh, empty engine. A case that is not `isolated` asks for no options, and may be given one that others use at
-   * the same time: all its names are its own, and it neither restarts nor closes the engine.
+   * Opens a new, empty engine. A case that is not `isolated` passes no options and may get an engine that other cases
+   * use at the same time: its channel names are unique, and it neither restarts nor closes the engine.
    */
   open(options?: ContractEngineOptions): Promise<ContractEngine>
 }
 
-/** One behavior that every engine shows. Run it with any test runner: it resolves, or rejects with an AssertionError. */
+/**
+ * One behavior that every engine must have. Works with any test runner: it resolves, or rejects with an AssertionError.
+ */
 export interface ContractCase {
   readonly name: string
-  /** It needs an engine of its own: it sets limits, restarts or closes it, or looks at the whole of it. */
+  /**
+   * `true` if the case needs its own engine: it sets limits, restarts or closes the engine, or reads values of the
+   * whole engine.
+   */
   readonly isolated: boolean
   run(harness: ContractHarness): Promise<void>
 }
 
-/** What a case works with. */
+/** The arguments of a case. */
 export interface CaseContext {
   readonly engine: Engine
   readonly restart: () => Promise<void>
-  /** A channel name that nothing else uses. */
+  /** Returns a channel name that no other case uses. */
   readonly channel: (label: string) => string
 }
 
 type Run = (context: CaseContext) => Promise<void>
 
-/** A case that can share its engine. */
+/** Creates a case that can share its engine. */
 export function contractCase(name: string, run: Run): ContractCase {
   return { name, isolated: false, run: (harness) => runCase(harness, {}, run) }
 }
 
-/** A case that has its engine for itself. */
+/** Creates a case with its own engine. */
 export function isolatedCase(name: string, run: Run, options: ContractEngineOptions = {}): ContractCase {
   return { name, isolated: true, run: (harness) => runCase(harness, options, run) }
 }
 
-/** Opens an engine for the case, and disposes of it however the case ends. */
+/** Opens an engine for the case, and disposes of it in every outcome. */
 async function runCase(harness: ContractHarness, options: ContractEngineOptions, run: Run): Promise<void> {
   const opened = await harness.open(options)
   try {

@@ -5,7 +5,7 @@ import type { ContractCase } from './contract-case.ts'
 import { appendAll, CONSUMER, storedEvent, numbered, outgoing, queued, receiveOne, reply, sendAll } from './messages.ts'
 import { eventually, Inbox, PATIENCE_MS, pause } from './waiting.ts'
 
-/** What an engine counts for each channel (C3). */
+/** Cases for the counters of each channel. */
 export const counterCases: readonly ContractCase[] = [
   contractCase('C3 - counters: a queue counts what it accepts and every delivery', async ({ engine, channel }) => {
     const queue = channel('queue')
@@ -23,7 +23,7 @@ export const counterCases: readonly ContractCase[] = [
     })
   }),
 
-  contractCase('counters - a queue tells what waits, is delayed and is leased', async ({ engine, channel }) => {
+  contractCase('counters - a queue reports waiting, delayed and leased messages', async ({ engine, channel }) => {
     const queue = channel('gauges')
     await sendAll(engine, queue, numbered(4))
     await engine.queues.send(queue, queued('delayed', { delayMs: 60_000 }))
@@ -41,27 +41,24 @@ export const counterCases: readonly ContractCase[] = [
     await eventually(async () => assert.deepEqual(await gauges(), [0, 0, 1]))
   }),
 
-  contractCase(
-    'C3 - counters: a log counts what it accepts and what its subscribers get',
-    async ({ engine, channel }) => {
-      const store = channel('log')
-      await appendAll(engine, store, numbered(5))
-      const inbox = new Inbox<unknown>()
-      await engine.eventsStore.subscribe(store, { from: 'first' }, {}, inbox.push)
-      await inbox.take(5)
-      await eventually(async () => {
-        const state = await engine.channels.info('events_store', store)
-        assert.equal(state?.incoming, 5)
-        assert.ok((state?.outgoing ?? 0) >= 5)
-        assert.equal(state?.subscribers, 1)
-        assert.deepEqual(
-          [state?.eventsStore?.firstSequence, state?.eventsStore?.lastSequence, state?.eventsStore?.entries],
-          [1, 5, 5],
-        )
-        assert.ok((state?.eventsStore?.bytes ?? 0) >= 10)
-      })
-    },
-  ),
+  contractCase('C3 - counters: an events store counts accepted entries and deliveries', async ({ engine, channel }) => {
+    const store = channel('log')
+    await appendAll(engine, store, numbered(5))
+    const inbox = new Inbox<unknown>()
+    await engine.eventsStore.subscribe(store, { from: 'first' }, {}, inbox.push)
+    await inbox.take(5)
+    await eventually(async () => {
+      const state = await engine.channels.info('events_store', store)
+      assert.equal(state?.incoming, 5)
+      assert.ok((state?.outgoing ?? 0) >= 5)
+      assert.equal(state?.subscribers, 1)
+      assert.deepEqual(
+        [state?.eventsStore?.firstSequence, state?.eventsStore?.lastSequence, state?.eventsStore?.entries],
+        [1, 5, 5],
+      )
+      assert.ok((state?.eventsStore?.bytes ?? 0) >= 10)
+    })
+  }),
 
   contractCase('C3 - counters: events count each delivery, and their subscribers', async ({ engine, channel }) => {
     const name = channel('topic')
@@ -100,7 +97,7 @@ export const counterCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('C3 - counters: the last activity is that of a message in or out', async ({ engine, channel }) => {
+  contractCase('C3 - counters: the last activity is the last message in or out', async ({ engine, channel }) => {
     const queue = channel('activity')
     await engine.channels.create('queues', queue)
     const before = Date.now()
@@ -113,7 +110,7 @@ export const counterCases: readonly ContractCase[] = [
     assert.ok((await lastActivity()) <= Date.now() + 2_000)
   }),
 
-  contractCase('C3 - counters: a subscriber is activity until it leaves', async ({ engine, channel }) => {
+  contractCase('C3 - counters: a subscriber counts as activity until it leaves', async ({ engine, channel }) => {
     const name = channel('subscriber')
     await engine.channels.create('events', name)
     const subscription = await engine.events.subscribe(name, {}, () => {})
@@ -127,7 +124,7 @@ export const counterCases: readonly ContractCase[] = [
     })
   }),
 
-  isolatedCase('C3 - counters: those of stored types are kept over a restart', async (context) => {
+  isolatedCase('C3 - counters: the counters of stored types survive a restart', async (context) => {
     const [queue, store] = [context.channel('queue'), context.channel('log')]
     const deadLetterQueue = context.channel('dead')
     await context.engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))

@@ -32,10 +32,10 @@ async function fail(engine: Engine, queue: string, count: number): Promise<void>
   }
 }
 
-/** What happens to messages that were received too often. */
+/** Cases for messages that reach their maximum number of receives. */
 export const deadLetterCases: readonly ContractCase[] = [
   contractCase(
-    'C2 - dead letters: after maxReceiveCount nacks a message moves, with tags that say why',
+    'C2 - dead letters: after maxReceiveCount nacks a message moves, with tags for the reason',
     async ({ engine, channel }) => {
       const [queue, deadLetterQueue] = [channel('source'), channel('dead')]
       await engine.queues.send(
@@ -52,14 +52,14 @@ export const deadLetterCases: readonly ContractCase[] = [
       assert.equal(message.sequence, 1)
       const { dlq_reason: reason, ...tags } = message.tags
       assertTags(tags, { own: 'tag', dlq_source: queue, dlq_receive_count: '2' })
-      assert.ok(reason, 'the tag dlq_reason says why')
+      assert.ok(reason, 'the tag dlq_reason has the reason')
       await assertNothingDue(engine, queue)
       assert.equal(await held(engine, queue), 0)
       assert.equal((await engine.channels.info('queues', queue))?.queue?.deadLettered, 1)
     },
   ),
 
-  contractCase('C2 - dead letters: leases that ended count as well', async ({ engine, channel }) => {
+  contractCase('C2 - dead letters: expired leases count as receives', async ({ engine, channel }) => {
     const [queue, deadLetterQueue] = [channel('lapsed'), channel('dead')]
     await engine.queues.send(queue, queued('slow poison', { maxReceiveCount: 2, deadLetterQueue }))
     await receiveOne(engine, queue, { leaseMs: 150 })
@@ -67,11 +67,11 @@ export const deadLetterCases: readonly ContractCase[] = [
     const { message } = await receiveOne(engine, deadLetterQueue)
     assert.equal(text(message), 'slow poison')
     assert.equal(message.tags['dlq_receive_count'], '2')
-    // A move may be a copy and then a removal.
+    // An engine may move a message as a copy and then a removal.
     await eventually(async () => assert.equal(await held(engine, queue), 0))
   }),
 
-  contractCase('dead letters - N receives means delivered at most N times', async ({ engine, channel }) => {
+  contractCase('dead letters - N receives allow at most N deliveries', async ({ engine, channel }) => {
     const [queue, deadLetterQueue] = [channel('at-most'), channel('dead')]
     await engine.queues.send(queue, queued('x', { maxReceiveCount: 3, deadLetterQueue }))
     const counts: number[] = []
@@ -85,14 +85,14 @@ export const deadLetterCases: readonly ContractCase[] = [
     await receiveOne(engine, deadLetterQueue)
   }),
 
-  contractCase('dead letters - one receive means one delivery', async ({ engine, channel }) => {
+  contractCase('dead letters - one receive allows one delivery', async ({ engine, channel }) => {
     const [queue, deadLetterQueue] = [channel('once'), channel('dead')]
     await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
     const waiting = receive(engine, queue, { waitMs: 400 })
     const { receipt } = (await waiting)[0] ?? assert.fail('it is delivered once')
     const second = receive(engine, queue, { waitMs: 400 })
     await engine.queues.nack([receipt], CONSUMER)
-    assert.deepEqual(await second, [], 'nobody gets it a second time, though somebody waits')
+    assert.deepEqual(await second, [], 'it is not delivered again, though a receiver waits')
     await receiveOne(engine, deadLetterQueue)
   }),
 
@@ -128,7 +128,7 @@ export const deadLetterCases: readonly ContractCase[] = [
   ),
 
   contractCase(
-    'dead letters - the dead-letter queue comes into being when it is needed',
+    'dead letters - the dead-letter queue is created with its first message',
     async ({ engine, channel }) => {
       const [queue, deadLetterQueue] = [channel('needs'), channel('dead')]
       await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
@@ -141,14 +141,17 @@ export const deadLetterCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('dead letters - who waits at the dead-letter queue is woken', async ({ engine, channel }) => {
-    const [queue, deadLetterQueue] = [channel('wakes'), channel('dead')]
-    const waiting = receiveOne(engine, deadLetterQueue)
-    await pause(30)
-    await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
-    await fail(engine, queue, 1)
-    assert.equal(text((await waiting).message), 'x')
-  }),
+  contractCase(
+    'dead letters - a receiver waiting on the dead-letter queue gets the message',
+    async ({ engine, channel }) => {
+      const [queue, deadLetterQueue] = [channel('wakes'), channel('dead')]
+      const waiting = receiveOne(engine, deadLetterQueue)
+      await pause(30)
+      await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
+      await fail(engine, queue, 1)
+      assert.equal(text((await waiting).message), 'x')
+    },
+  ),
 
   contractCase('dead letters - a dead letter does not expire', async ({ engine, channel }) => {
     const [queue, deadLetterQueue] = [channel('expiring'), channel('dead')]
@@ -159,7 +162,7 @@ export const deadLetterCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'C2 - dead letters: a message that expired while it was held the last time is gone',
+    'C2 - dead letters: a message that expires during its last lease is removed',
     async ({ engine, channel }) => {
       const [queue, deadLetterQueue] = [channel('expired-held'), channel('dead')]
       await engine.queues.send(queue, queued('x', { expirationMs: 2_000, maxReceiveCount: 1, deadLetterQueue }))
@@ -174,49 +177,49 @@ export const deadLetterCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('dead letters - a dead letter counts anew and stays where it is', async ({ engine, channel }) => {
-    const [queue, deadLetterQueue] = [channel('stays'), channel('dead')]
-    await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
-    await fail(engine, queue, 1)
-    for (let count = 1; count <= 4; count += 1) {
-      const { receipt, message } = await receiveOne(engine, deadLetterQueue)
-      assert.equal(message.receiveCount, count)
-      await engine.queues.nack([receipt], CONSUMER)
-    }
-    assert.equal(await held(engine, deadLetterQueue), 1)
-    assert.equal(await held(engine, queue), 0)
-  }),
-
   contractCase(
-    'dead letters - of many messages none is lost, and none is in both queues',
+    'dead letters - a dead letter starts a new receive count and does not move again',
     async ({ engine, channel }) => {
-      const [queue, deadLetterQueue] = [channel('many'), channel('dead')]
-      const total = 40
-      await Promise.all(
-        numbered(total).map((body) =>
-          engine.queues.send(queue, queued(body, { id: body, maxReceiveCount: 1, deadLetterQueue })),
-        ),
-      )
-      const deliveries = await receiveMany(engine, queue, total)
-      const settlements = await Promise.all(
-        [deliveries.slice(0, 10), deliveries.slice(10, 15), deliveries.slice(15)].map((part) =>
-          engine.queues.nack(
-            part.map(({ receipt }) => receipt),
-            CONSUMER,
-          ),
-        ),
-      )
-      assert.equal(
-        settlements.reduce((sum, { settled }) => sum + settled, 0),
-        total,
-      )
-      const dead = await receiveMany(engine, deadLetterQueue, total)
-      assert.deepEqual(texts(dead.map(({ message }) => message)).toSorted(), numbered(total).toSorted())
-      await assertNothingDue(engine, queue)
-      await assertNothingDue(engine, deadLetterQueue)
+      const [queue, deadLetterQueue] = [channel('stays'), channel('dead')]
+      await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
+      await fail(engine, queue, 1)
+      for (let count = 1; count <= 4; count += 1) {
+        const { receipt, message } = await receiveOne(engine, deadLetterQueue)
+        assert.equal(message.receiveCount, count)
+        await engine.queues.nack([receipt], CONSUMER)
+      }
+      assert.equal(await held(engine, deadLetterQueue), 1)
       assert.equal(await held(engine, queue), 0)
     },
   ),
+
+  contractCase('dead letters - no message is lost or in both queues', async ({ engine, channel }) => {
+    const [queue, deadLetterQueue] = [channel('many'), channel('dead')]
+    const total = 40
+    await Promise.all(
+      numbered(total).map((body) =>
+        engine.queues.send(queue, queued(body, { id: body, maxReceiveCount: 1, deadLetterQueue })),
+      ),
+    )
+    const deliveries = await receiveMany(engine, queue, total)
+    const settlements = await Promise.all(
+      [deliveries.slice(0, 10), deliveries.slice(10, 15), deliveries.slice(15)].map((part) =>
+        engine.queues.nack(
+          part.map(({ receipt }) => receipt),
+          CONSUMER,
+        ),
+      ),
+    )
+    assert.equal(
+      settlements.reduce((sum, { settled }) => sum + settled, 0),
+      total,
+    )
+    const dead = await receiveMany(engine, deadLetterQueue, total)
+    assert.deepEqual(texts(dead.map(({ message }) => message)).toSorted(), numbered(total).toSorted())
+    await assertNothingDue(engine, queue)
+    await assertNothingDue(engine, deadLetterQueue)
+    assert.equal(await held(engine, queue), 0)
+  }),
 
   contractCase('dead letters - messages of one deduplication id all arrive', async ({ engine, channel }) => {
     const [one, two, deadLetterQueue] = [channel('one'), channel('two'), channel('dead')]
@@ -229,7 +232,7 @@ export const deadLetterCases: readonly ContractCase[] = [
     assert.deepEqual(texts(dead.map(({ message }) => message)).toSorted(), ['from one', 'from two'])
   }),
 
-  contractCase('dead letters - a chain of dead-letter queues is no loop', async ({ engine, channel }) => {
+  contractCase('dead letters - a chain of dead-letter queues does not loop', async ({ engine, channel }) => {
     const [one, two] = [channel('there'), channel('back')]
     await engine.queues.send(one, queued('x', { maxReceiveCount: 1, deadLetterQueue: two }))
     await engine.queues.send(two, queued('y', { maxReceiveCount: 1, deadLetterQueue: one }))
@@ -262,7 +265,7 @@ export const deadLetterCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'dead letters - a message whose dead-letter queue is one channel too many is not lost',
+    'dead letters - a message is not lost if its dead-letter queue would exceed the channel limit',
     async ({ engine, channel }) => {
       const [queue, deadLetterQueue] = [channel('only'), channel('too-many')]
       await engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))

@@ -7,7 +7,7 @@ import type { ContractCase } from './contract-case.ts'
 import { assertNothingDue, CONSUMER, storedEvent, queued, receiveMany, receiveOne, text, texts } from './messages.ts'
 import { rejectsWith } from './waiting.ts'
 
-/** Idempotent sends (C5). */
+/** Cases for idempotent sends. */
 export const deduplicationCases: readonly ContractCase[] = [
   contractCase('C5 - queues: a second send with the same id stores nothing', async ({ engine, channel }) => {
     const queue = channel('again')
@@ -18,20 +18,23 @@ export const deduplicationCases: readonly ContractCase[] = [
     assert.equal(text((await receiveOne(engine, queue)).message), 'x')
     await assertNothingDue(engine, queue)
     const { sequence } = await engine.queues.send(queue, queued('z'))
-    assert.equal(sequence, 2, 'a duplicate takes no sequence')
+    assert.equal(sequence, 2, 'a duplicate uses no sequence')
   }),
 
-  contractCase('C5 - queues: an acked or purged message is still not sent twice', async ({ engine, channel }) => {
-    const queue = channel('acked')
-    await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))
-    const { receipt } = await receiveOne(engine, queue)
-    await engine.queues.ack([receipt], CONSUMER)
-    await engine.queues.send(queue, queued('y', { deduplicationId: 'b' }))
-    await engine.queues.purge(queue)
-    assert.equal((await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))).duplicate, true)
-    assert.equal((await engine.queues.send(queue, queued('y', { deduplicationId: 'b' }))).duplicate, true)
-    await assertNothingDue(engine, queue)
-  }),
+  contractCase(
+    'C5 - queues: a repeated send of an acked or purged message stores nothing',
+    async ({ engine, channel }) => {
+      const queue = channel('acked')
+      await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))
+      const { receipt } = await receiveOne(engine, queue)
+      await engine.queues.ack([receipt], CONSUMER)
+      await engine.queues.send(queue, queued('y', { deduplicationId: 'b' }))
+      await engine.queues.purge(queue)
+      assert.equal((await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))).duplicate, true)
+      assert.equal((await engine.queues.send(queue, queued('y', { deduplicationId: 'b' }))).duplicate, true)
+      await assertNothingDue(engine, queue)
+    },
+  ),
 
   contractCase('C5 - queues: other ids and other queues are not duplicates', async ({ engine, channel }) => {
     const [one, two] = [channel('one'), channel('two')]
@@ -52,55 +55,55 @@ export const deduplicationCases: readonly ContractCase[] = [
     await assertNothingDue(engine, two)
   }),
 
-  contractCase('C5 - queues: of concurrent sends with one id one is stored', async ({ engine, channel }) => {
-    const queue = channel('race')
-    const results = await Promise.all(
-      Array.from({ length: 12 }, (_, i) =>
-        engine.queues.send(queue, queued(`${i}`, { id: `${i}`, deduplicationId: 'same' })),
-      ),
-    )
-    const stored = results.filter(({ duplicate }) => !duplicate)
-    assert.equal(stored.length, 1)
-    for (const { id } of results) assert.equal(id, stored[0]?.id)
-    assert.equal((await receiveOne(engine, queue)).message.id, stored[0]?.id)
-    await assertNothingDue(engine, queue)
-  }),
-
   contractCase(
-    'C5 - queues: duplicates inside a batch and of a batch are told one by one',
+    'C5 - queues: one of several concurrent sends with the same id is stored',
     async ({ engine, channel }) => {
-      const queue = channel('batch')
-      const batch = [
-        queued('x', { id: 'x', deduplicationId: 'a' }),
-        queued('y', { id: 'y', deduplicationId: 'a' }),
-        queued('z', { id: 'z', deduplicationId: 'b' }),
-      ]
-      const first = await engine.queues.sendBatch(queue, batch)
-      assert.deepEqual(
-        first.map(({ id, sequence, duplicate }) => [id, sequence, duplicate]),
-        [
-          ['x', 1, false],
-          ['x', 1, true],
-          ['z', 2, false],
-        ],
+      const queue = channel('race')
+      const results = await Promise.all(
+        Array.from({ length: 12 }, (_, i) =>
+          engine.queues.send(queue, queued(`${i}`, { id: `${i}`, deduplicationId: 'same' })),
+        ),
       )
-      const second = await engine.queues.sendBatch(queue, [...batch, queued('new', { id: 'new' })])
-      assert.deepEqual(
-        second.map(({ id, duplicate }) => [id, duplicate]),
-        [
-          ['x', true],
-          ['x', true],
-          ['z', true],
-          ['new', false],
-        ],
-      )
-      const deliveries = await receiveMany(engine, queue, 3)
-      assert.deepEqual(texts(deliveries.map(({ message }) => message)), ['x', 'z', 'new'])
+      const stored = results.filter(({ duplicate }) => !duplicate)
+      assert.equal(stored.length, 1)
+      for (const { id } of results) assert.equal(id, stored[0]?.id)
+      assert.equal((await receiveOne(engine, queue)).message.id, stored[0]?.id)
       await assertNothingDue(engine, queue)
     },
   ),
 
-  isolatedCase('C5 - queues: ids are remembered over a restart', async (context) => {
+  contractCase('C5 - queues: each duplicate in a batch is reported', async ({ engine, channel }) => {
+    const queue = channel('batch')
+    const batch = [
+      queued('x', { id: 'x', deduplicationId: 'a' }),
+      queued('y', { id: 'y', deduplicationId: 'a' }),
+      queued('z', { id: 'z', deduplicationId: 'b' }),
+    ]
+    const first = await engine.queues.sendBatch(queue, batch)
+    assert.deepEqual(
+      first.map(({ id, sequence, duplicate }) => [id, sequence, duplicate]),
+      [
+        ['x', 1, false],
+        ['x', 1, true],
+        ['z', 2, false],
+      ],
+    )
+    const second = await engine.queues.sendBatch(queue, [...batch, queued('new', { id: 'new' })])
+    assert.deepEqual(
+      second.map(({ id, duplicate }) => [id, duplicate]),
+      [
+        ['x', true],
+        ['x', true],
+        ['z', true],
+        ['new', false],
+      ],
+    )
+    const deliveries = await receiveMany(engine, queue, 3)
+    assert.deepEqual(texts(deliveries.map(({ message }) => message)), ['x', 'z', 'new'])
+    await assertNothingDue(engine, queue)
+  }),
+
+  isolatedCase('C5 - queues: ids survive a restart', async (context) => {
     const queue = context.channel('restart')
     await context.engine.queues.send(queue, queued('x', { id: 'first', deduplicationId: 'a' }))
     await context.restart()
@@ -110,7 +113,7 @@ export const deduplicationCases: readonly ContractCase[] = [
   }),
 
   isolatedCase(
-    'C5 - queues: a refused send is not remembered, a retry of a stored one is no refusal',
+    'C5 - queues: a refused send can be retried, and a retry of a stored one succeeds',
     async ({ engine, channel }) => {
       const queue = channel('full')
       await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))
@@ -123,7 +126,7 @@ export const deduplicationCases: readonly ContractCase[] = [
     { queueMaxMessages: 1 },
   ),
 
-  contractCase('C5 - queues: a deleted queue forgets', async ({ engine, channel }) => {
+  contractCase('C5 - queues: deleting a queue removes its ids', async ({ engine, channel }) => {
     const queue = channel('forgets')
     await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))
     await engine.channels.delete('queues', queue)
@@ -131,7 +134,7 @@ export const deduplicationCases: readonly ContractCase[] = [
     assert.deepEqual([duplicate, sequence], [false, 1])
   }),
 
-  contractCase("C5 - broker: a message_id swallows no other sender's message", async ({ engine, channel }) => {
+  contractCase("C5 - broker: a message_id does not suppress another sender's message", async ({ engine, channel }) => {
     const { broker } = createBroker(engine)
     const [queue, store] = [channel('queue'), channel('log')]
     const input = { body: encodeText('x'), tags: { message_id: 'order 7' } }
@@ -158,33 +161,33 @@ export const deduplicationCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await engine.eventsStore.read(store, { maxMessages: 10 })), ['x', 'z'])
   }),
 
-  contractCase('C5 - events store: of concurrent appends with one id one is written', async ({ engine, channel }) => {
-    const store = channel('race')
-    const results = await Promise.all(
-      Array.from({ length: 12 }, (_, i) =>
-        engine.eventsStore.append(store, storedEvent(`${i}`, { deduplicationId: 'same' })),
-      ),
-    )
-    assert.equal(results.filter(({ duplicate }) => !duplicate).length, 1)
-    assert.deepEqual(new Set(results.map(({ sequence }) => sequence)), new Set([1]))
-    assert.equal((await engine.eventsStore.read(store, { maxMessages: 100 })).length, 1)
-  }),
-
-  isolatedCase(
-    'C5 - events store: ids are remembered over a restart, for each channel and type alone',
-    async (context) => {
-      const [store, other] = [context.channel('restart'), context.channel('other')]
-      await context.engine.eventsStore.append(store, storedEvent('x', { deduplicationId: 'a' }))
-      await context.restart()
-      assert.equal(
-        (await context.engine.eventsStore.append(store, storedEvent('x', { deduplicationId: 'a' }))).duplicate,
-        true,
+  contractCase(
+    'C5 - events store: one of several concurrent appends with the same id is written',
+    async ({ engine, channel }) => {
+      const store = channel('race')
+      const results = await Promise.all(
+        Array.from({ length: 12 }, (_, i) =>
+          engine.eventsStore.append(store, storedEvent(`${i}`, { deduplicationId: 'same' })),
+        ),
       )
-      assert.equal(
-        (await context.engine.eventsStore.append(other, storedEvent('x', { deduplicationId: 'a' }))).duplicate,
-        false,
-      )
-      assert.equal((await context.engine.queues.send(store, queued('x', { deduplicationId: 'a' }))).duplicate, false)
+      assert.equal(results.filter(({ duplicate }) => !duplicate).length, 1)
+      assert.deepEqual(new Set(results.map(({ sequence }) => sequence)), new Set([1]))
+      assert.equal((await engine.eventsStore.read(store, { maxMessages: 100 })).length, 1)
     },
   ),
+
+  isolatedCase('C5 - events store: ids survive a restart, separately for each channel and type', async (context) => {
+    const [store, other] = [context.channel('restart'), context.channel('other')]
+    await context.engine.eventsStore.append(store, storedEvent('x', { deduplicationId: 'a' }))
+    await context.restart()
+    assert.equal(
+      (await context.engine.eventsStore.append(store, storedEvent('x', { deduplicationId: 'a' }))).duplicate,
+      true,
+    )
+    assert.equal(
+      (await context.engine.eventsStore.append(other, storedEvent('x', { deduplicationId: 'a' }))).duplicate,
+      false,
+    )
+    assert.equal((await context.engine.queues.send(store, queued('x', { deduplicationId: 'a' }))).duplicate, false)
+  }),
 ]

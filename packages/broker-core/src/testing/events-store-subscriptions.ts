@@ -26,9 +26,9 @@ function upTo(last: number, first = 1): number[] {
   return Array.from({ length: last - first + 1 }, (_, i) => first + i)
 }
 
-/** Following a log, from each place one may start at. */
+/** Cases for subscriptions to an events store, from each possible start. */
 export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
-  contractCase('events store - a subscription from new gets what comes after', async ({ engine, channel }) => {
+  contractCase('events store - a subscription from new gets later entries', async ({ engine, channel }) => {
     const store = channel('new')
     await appendAll(engine, store, numbered(3))
     const { inbox } = await follow(engine, store, { from: 'new' })
@@ -38,7 +38,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'events store - a subscription from first gets everything, then what comes',
+    'events store - a subscription from first gets all entries, then new ones',
     async ({ engine, channel }) => {
       const store = channel('first')
       await appendAll(engine, store, numbered(3))
@@ -50,7 +50,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
   ),
 
   contractCase(
-    'events store - a subscription from last gets the last entry, then what comes',
+    'events store - a subscription from last gets the last entry, then new ones',
     async ({ engine, channel }) => {
       const store = channel('last')
       await appendAll(engine, store, numbered(3))
@@ -60,7 +60,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('events store - a subscription from a sequence begins there', async ({ engine, channel }) => {
+  contractCase('events store - a subscription from a sequence starts there', async ({ engine, channel }) => {
     const store = channel('sequence')
     await appendAll(engine, store, numbered(5))
     const { inbox } = await follow(engine, store, { from: 'sequence', sequence: 4 })
@@ -68,7 +68,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
     assert.deepEqual(sequences(await inbox.take(3)), [4, 5, 6])
   }),
 
-  contractCase('events store - a subscription from a sequence to come waits for it', async ({ engine, channel }) => {
+  contractCase('events store - a subscription from a future sequence waits for it', async ({ engine, channel }) => {
     const store = channel('sequence-ahead')
     await appendAll(engine, store, numbered(2))
     const { inbox } = await follow(engine, store, { from: 'sequence', sequence: 5 })
@@ -77,7 +77,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'events store - a subscription from a time begins with the first entry then or later',
+    'events store - a subscription from a time starts with the first entry at or after it',
     async ({ engine, channel }) => {
       const store = channel('time')
       await appendAll(engine, store, ['m1'])
@@ -93,7 +93,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('events store - a subscription from a delta begins that long ago', async ({ engine, channel }) => {
+  contractCase('events store - a subscription from a delta starts that long ago', async ({ engine, channel }) => {
     const store = channel('delta')
     await appendAll(engine, store, numbered(2))
     await pause(1_500)
@@ -104,7 +104,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await recent.take(1)), ['after'])
   }),
 
-  contractCase('events store - a subscription may come before its log', async ({ engine, channel }) => {
+  contractCase('events store - a subscription may precede the first entry', async ({ engine, channel }) => {
     for (const start of [
       { from: 'new' },
       { from: 'first' },
@@ -118,7 +118,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('events store - an entry comes to a subscriber as it was appended', async ({ engine, channel }) => {
+  contractCase('events store - an entry is delivered as it was appended', async ({ engine, channel }) => {
     const store = channel('whole')
     const { inbox } = await follow(engine, store, { from: 'new' })
     const { timestamp } = await engine.eventsStore.append(
@@ -135,35 +135,32 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase(
-    'events store - there is no gap or repeat between what is stored and what comes',
-    async ({ engine, channel }) => {
-      const store = channel('seam')
-      const total = 400
-      const producing = (async () => {
-        for (let i = 0; i < total; i += 10) {
-          await Promise.all(numbered(10).map((body) => engine.eventsStore.append(store, storedEvent(body))))
-        }
-      })()
-      const followers = []
-      for (let i = 0; i < 8; i += 1) {
-        const inbox = new Inbox<StoredEvent>()
-        // Some take their time, so that they fall behind and catch up.
-        await engine.eventsStore.subscribe(store, { from: 'first' }, {}, async (entry) => {
-          inbox.push(entry)
-          if (entry.sequence % 16 < i) await pause(1)
-        })
-        followers.push(inbox)
-        await pause(i)
+  contractCase('events store - no gap or repeat between stored and new entries', async ({ engine, channel }) => {
+    const store = channel('seam')
+    const total = 400
+    const producing = (async () => {
+      for (let i = 0; i < total; i += 10) {
+        await Promise.all(numbered(10).map((body) => engine.eventsStore.append(store, storedEvent(body))))
       }
-      await producing
-      for (const inbox of followers) assert.deepEqual(sequences(await inbox.take(total)), upTo(total))
-      const late = await follow(engine, store, { from: 'sequence', sequence: 100 })
-      assert.deepEqual(sequences(await late.inbox.take(total - 99)), upTo(total, 100))
-    },
-  ),
+    })()
+    const followers = []
+    for (let i = 0; i < 8; i += 1) {
+      const inbox = new Inbox<StoredEvent>()
+      // Some listeners are slow, so that they fall behind and catch up.
+      await engine.eventsStore.subscribe(store, { from: 'first' }, {}, async (entry) => {
+        inbox.push(entry)
+        if (entry.sequence % 16 < i) await pause(1)
+      })
+      followers.push(inbox)
+      await pause(i)
+    }
+    await producing
+    for (const inbox of followers) assert.deepEqual(sequences(await inbox.take(total)), upTo(total))
+    const late = await follow(engine, store, { from: 'sequence', sequence: 100 })
+    assert.deepEqual(sequences(await late.inbox.take(total - 99)), upTo(total, 100))
+  }),
 
-  contractCase('events store - a slow listener holds back only itself', async ({ engine, channel }) => {
+  contractCase('events store - a slow listener delays only itself', async ({ engine, channel }) => {
     const store = channel('slow')
     const release = Promise.withResolvers<void>()
     const slow = new Inbox<StoredEvent>()
@@ -179,7 +176,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
     assert.deepEqual(sequences(await slow.take(50)), upTo(50))
   }),
 
-  contractCase('events store - a closed subscription gets nothing more', async ({ engine, channel }) => {
+  contractCase('events store - a closed subscription gets no more entries', async ({ engine, channel }) => {
     const store = channel('close')
     await appendAll(engine, store, numbered(2))
     const closing = await follow(engine, store, { from: 'first' })
@@ -193,7 +190,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
     assert.deepEqual(sequences(closing.inbox.items), [1, 2])
   }),
 
-  contractCase('events store - closing in the middle of a replay stops it', async ({ engine, channel }) => {
+  contractCase('events store - closing during a replay stops it', async ({ engine, channel }) => {
     const store = channel('close-replay')
     await Promise.all(numbered(200).map((body) => engine.eventsStore.append(store, storedEvent(body))))
     const inbox = new Inbox<StoredEvent>()
@@ -228,7 +225,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'events store - a subscription goes on when its log is deleted and begins anew',
+    'events store - a subscription continues when its events store is deleted and created again',
     async ({ engine, channel }) => {
       const store = channel('recreated')
       await appendAll(engine, store, numbered(3))

@@ -10,7 +10,7 @@ function sequences(entries: readonly { readonly sequence: number }[]): number[] 
   return entries.map(({ sequence }) => sequence)
 }
 
-/** Events stores: appending and reading. */
+/** Cases for appending to and reading from an events store. */
 export const eventsStoreCases: readonly ContractCase[] = [
   contractCase('events store - an entry is read as it was appended', async ({ engine, channel }) => {
     const store = channel('whole')
@@ -45,7 +45,7 @@ export const eventsStoreCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('events store - entries of 0 bytes and of 1 MiB are kept', async ({ engine, channel }) => {
+  contractCase('events store - entries of 0 bytes and of 1 MiB are stored', async ({ engine, channel }) => {
     const store = channel('sizes')
     const large = new Uint8Array(Math.min(1024 * 1024, engine.limits.maxMessageBytes)).map((_, i) => i % 251)
     await engine.eventsStore.append(store, storedEvent(new Uint8Array(0)))
@@ -56,7 +56,7 @@ export const eventsStoreCases: readonly ContractCase[] = [
     assertBytes(second.body, large)
   }),
 
-  contractCase('events store - sequences are 1, 2, 3, for each log its own', async ({ engine, channel }) => {
+  contractCase('events store - sequences are 1, 2, 3 in each events store', async ({ engine, channel }) => {
     const [one, two] = [channel('one'), channel('two')]
     for (let sequence = 1; sequence <= 10; sequence += 1) {
       assert.equal((await engine.eventsStore.append(one, storedEvent('x'))).sequence, sequence)
@@ -66,7 +66,7 @@ export const eventsStoreCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'events store - concurrent appends leave no gap, repeat or step back in time',
+    'events store - concurrent appends cause no gap, no repeat and no earlier time',
     async ({ engine, channel }) => {
       const store = channel('concurrent')
       const results = await Promise.all(
@@ -92,14 +92,14 @@ export const eventsStoreCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('M9 - events store: a read from nowhere begins with the first entry', async ({ engine, channel }) => {
+  contractCase('M9 - events store: a read without a start begins with the first entry', async ({ engine, channel }) => {
     const store = channel('first')
     await appendAll(engine, store, numbered(5))
     assert.deepEqual(texts(await engine.eventsStore.read(store, { maxMessages: 3 })), numbered(3))
     assert.deepEqual(texts(await engine.eventsStore.read(store, { maxMessages: 100 })), numbered(5))
   }),
 
-  contractCase('events store - a read from a sequence begins there', async ({ engine, channel }) => {
+  contractCase('events store - a read from a sequence starts there', async ({ engine, channel }) => {
     const store = channel('sequence')
     await appendAll(engine, store, numbered(5))
     const read = async (fromSequence: number, maxMessages = 100) =>
@@ -112,7 +112,7 @@ export const eventsStoreCases: readonly ContractCase[] = [
     assert.deepEqual(await read(Number.MAX_SAFE_INTEGER), [])
   }),
 
-  contractCase('M9 - events store: a read from a time includes that very time', async ({ engine, channel }) => {
+  contractCase('M9 - events store: a read from a time includes that time', async ({ engine, channel }) => {
     const store = channel('time')
     const stamps: number[] = []
     for (const body of numbered(3)) {
@@ -142,7 +142,7 @@ export const eventsStoreCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('events store - a long log is read page by page', async ({ engine, channel }) => {
+  contractCase('events store - a long events store can be read page by page', async ({ engine, channel }) => {
     const store = channel('pages')
     const total = 250
     await Promise.all(numbered(total).map((body) => engine.eventsStore.append(store, storedEvent(body))))
@@ -169,7 +169,7 @@ export const eventsStoreCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'events store - maxBytes bounds an answer, yet one entry is always given',
+    'events store - maxBytes limits a result, but one entry is always returned',
     async ({ engine, channel }) => {
       const store = channel('max-bytes')
       await appendAll(
@@ -199,17 +199,20 @@ export const eventsStoreCases: readonly ContractCase[] = [
     assert.deepEqual(sequences(await engine.eventsStore.readLatest(store, { maxMessages: 2, maxBytes: 2_500 })), [2])
   }),
 
-  contractCase('events store - reading a log that does not exist gives nothing', async ({ engine, channel }) => {
-    const store = channel('missing')
-    assert.deepEqual(await engine.eventsStore.read(store, { maxMessages: 10 }), [])
-    assert.deepEqual(await engine.eventsStore.read(store, { maxMessages: 10, fromSequence: 5 }), [])
-    assert.deepEqual(await engine.eventsStore.read(store, { maxMessages: 10, fromTimestamp: Date.now() - 1_000 }), [])
-    assert.deepEqual(await engine.eventsStore.readLatest(store, { maxMessages: 10 }), [])
-    assert.equal(await engine.eventsStore.getLast(store, 'key'), undefined)
-    assert.equal(await engine.channels.info('events_store', store), undefined)
-  }),
+  contractCase(
+    'events store - reading an events store that does not exist returns no entries',
+    async ({ engine, channel }) => {
+      const store = channel('missing')
+      assert.deepEqual(await engine.eventsStore.read(store, { maxMessages: 10 }), [])
+      assert.deepEqual(await engine.eventsStore.read(store, { maxMessages: 10, fromSequence: 5 }), [])
+      assert.deepEqual(await engine.eventsStore.read(store, { maxMessages: 10, fromTimestamp: Date.now() - 1_000 }), [])
+      assert.deepEqual(await engine.eventsStore.readLatest(store, { maxMessages: 10 }), [])
+      assert.equal(await engine.eventsStore.getLast(store, 'key'), undefined)
+      assert.equal(await engine.channels.info('events_store', store), undefined)
+    },
+  ),
 
-  contractCase('events store - a log that holds nothing gives nothing', async ({ engine, channel }) => {
+  contractCase('events store - reading an empty events store returns no entries', async ({ engine, channel }) => {
     const store = channel('empty')
     await engine.channels.create('events_store', store)
     assert.deepEqual(await engine.eventsStore.read(store, { maxMessages: 10 }), [])

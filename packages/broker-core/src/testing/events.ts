@@ -22,7 +22,7 @@ async function publishAll(engine: Engine, channel: string, bodies: readonly stri
   for (const body of bodies) await engine.events.publish(channel, outgoing(body))
 }
 
-/** Events: whoever is subscribed gets them. */
+/** Cases for events, which only current subscribers get. */
 export const eventCases: readonly ContractCase[] = [
   contractCase('events - a subscriber gets an event as it was published', async ({ engine, channel }) => {
     const name = channel('whole')
@@ -59,7 +59,7 @@ export const eventCases: readonly ContractCase[] = [
     assertBytes(second.body, large)
   }),
 
-  contractCase('events - events come in the order of publishing', async ({ engine, channel }) => {
+  contractCase('events - events arrive in the order of publishing', async ({ engine, channel }) => {
     const name = channel('order')
     const { inbox } = await listen(engine, name)
     await publishAll(engine, name, numbered(100))
@@ -77,7 +77,7 @@ export const eventCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await inbox.take(1)), ['mine'])
   }),
 
-  contractCase('events - * stands for one token, wherever it is', async ({ engine, channel }) => {
+  contractCase('events - * matches one token in any position', async ({ engine, channel }) => {
     const root = channel('star')
     const { inbox: last } = await listen(engine, `${root}.*`)
     const { inbox: middle } = await listen(engine, `${root}.*.end`)
@@ -90,7 +90,7 @@ export const eventCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await middle.take(3)), ['.a.end', '.b.end', 'end'])
   }),
 
-  contractCase('events - > stands for one token or more', async ({ engine, channel }) => {
+  contractCase('events - > matches one token or more', async ({ engine, channel }) => {
     const root = channel('rest')
     const { inbox } = await listen(engine, `${root}.>`)
     const { inbox: mixed } = await listen(engine, `${root}.*.x.>`)
@@ -102,7 +102,7 @@ export const eventCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await mixed.take(3)), ['.a.x.b', '.a.x.b.c', 'end'])
   }),
 
-  contractCase('events - a star inside a token is a character like any other', async ({ engine, channel }) => {
+  contractCase('events - a star inside a token is an ordinary character', async ({ engine, channel }) => {
     const root = channel('literal')
     const { inbox } = await listen(engine, `${root}.a*`)
     const { inbox: arrow } = await listen(engine, `${root}.b>c`)
@@ -137,7 +137,7 @@ export const eventCases: readonly ContractCase[] = [
   }),
 
   isolatedCase(
-    'M8 - events: a pattern that names them reaches the broker’s own channels',
+    'M8 - events: a pattern with their prefix matches the broker’s own channels',
     async ({ engine, channel }) => {
       const own = `_AGENTS_.${channel('own')}`
       const { inbox } = await listen(engine, own)
@@ -155,7 +155,7 @@ export const eventCases: readonly ContractCase[] = [
     for (const { inbox } of listeners) assert.deepEqual(texts(await inbox.take(10)), numbered(10))
   }),
 
-  contractCase('events - an exact and a wildcard subscription get an event each', async ({ engine, channel }) => {
+  contractCase('events - an exact and a wildcard subscription both get the event', async ({ engine, channel }) => {
     const root = channel('both')
     const exact = await listen(engine, `${root}.x`)
     const wild = await listen(engine, `${root}.*`)
@@ -164,7 +164,7 @@ export const eventCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await wild.inbox.take(5)), numbered(5))
   }),
 
-  contractCase('events - each event goes to one member of a group', async ({ engine, channel }) => {
+  contractCase('events - each event goes to one subscriber of a group', async ({ engine, channel }) => {
     const name = channel('group')
     const shared = new Inbox<string>()
     for (let member = 0; member < 3; member += 1) {
@@ -181,7 +181,7 @@ export const eventCases: readonly ContractCase[] = [
     assert.deepEqual(texts(other.inbox.items), numbered(60))
   }),
 
-  contractCase('events - a group goes on when a member leaves', async ({ engine, channel }) => {
+  contractCase('events - a group continues when a subscriber leaves', async ({ engine, channel }) => {
     const name = channel('group-leaves')
     const leaving = await listen(engine, name, { group: 'g' })
     const staying = await listen(engine, name, { group: 'g' })
@@ -193,7 +193,7 @@ export const eventCases: readonly ContractCase[] = [
     assert.deepEqual(texts((await staying.inbox.take(before + 10)).slice(before)), numbered(10, 'n'))
   }),
 
-  contractCase('events - members of a wildcard group share', async ({ engine, channel }) => {
+  contractCase('events - the subscribers of a wildcard group share events', async ({ engine, channel }) => {
     const root = channel('wild-group')
     const shared = new Inbox<string>()
     for (let member = 0; member < 2; member += 1) {
@@ -205,7 +205,7 @@ export const eventCases: readonly ContractCase[] = [
     assert.deepEqual(shared.items.toSorted(), numbered(20).toSorted())
   }),
 
-  contractCase('events - nothing is kept for those who come later', async ({ engine, channel }) => {
+  contractCase('events - later subscribers do not get earlier events', async ({ engine, channel }) => {
     const name = channel('nothing-kept')
     await publishAll(engine, name, ['before'])
     const { inbox } = await listen(engine, name)
@@ -213,7 +213,7 @@ export const eventCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await inbox.take(1)), ['after'])
   }),
 
-  contractCase('events - a closed subscription gets nothing more', async ({ engine, channel }) => {
+  contractCase('events - a closed subscription gets no more events', async ({ engine, channel }) => {
     const name = channel('close')
     const closing = await listen(engine, name)
     const staying = await listen(engine, name)
@@ -271,7 +271,7 @@ export const eventCases: readonly ContractCase[] = [
     assert.deepEqual(closed.items, ['one'])
   }),
 
-  contractCase('events - a listener that throws disturbs nobody', async ({ engine, channel }) => {
+  contractCase('events - a listener that throws does not affect the others', async ({ engine, channel }) => {
     const name = channel('throws')
     await engine.events.subscribe(name, {}, () => {
       throw new Error('of the listener')
@@ -281,7 +281,7 @@ export const eventCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await inbox.take(3)), numbered(3))
   }),
 
-  contractCase('events - publishing to nobody is fine', async ({ engine, channel }) => {
+  contractCase('events - publishing without a subscriber succeeds', async ({ engine, channel }) => {
     await publishAll(engine, channel('nobody'), numbered(3))
   }),
 ]

@@ -25,8 +25,9 @@ import { eventCases } from './events.ts'
 export type { ContractCase, ContractEngine, ContractEngineOptions, ContractHarness } from './contract-case.ts'
 
 /**
- * What every engine does, as plain data for any test runner: each case opens its engine from the harness and rejects when the behavior is not there. Real time, real storage; what engines may do differently follows
- * `engine.capabilities`.
+ * The behavior of every engine, as plain data for any test runner. Each case opens its engine from the harness and
+ * rejects if the behavior is missing. Cases use real time and real storage, and follow `engine.capabilities` where
+ * engines may differ.
  */
 export const engineContract: readonly ContractCase[] = [
   ...queueCases,

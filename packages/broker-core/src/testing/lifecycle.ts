@@ -18,9 +18,9 @@ import {
 } from './messages.ts'
 import { eventually, PATIENCE_MS, pause, rejectsWith, within } from './waiting.ts'
 
-/** Health, figures, and the end. */
+/** Cases for health, statistics and closing. */
 export const lifecycleCases: readonly ContractCase[] = [
-  isolatedCase('lifecycle - an engine has a short name and says what it can do', async (context) => {
+  isolatedCase('lifecycle - an engine has a short name and declares its capabilities', async (context) => {
     const { name, capabilities, limits } = context.engine
     assert.match(name, /^[a-z][a-z0-9-]{0,31}$/)
     assert.ok(limits.maxMessageBytes > 0)
@@ -31,7 +31,7 @@ export const lifecycleCases: readonly ContractCase[] = [
     assert.deepEqual({ ...context.engine.capabilities }, declared)
   }),
 
-  contractCase('lifecycle - a running engine is healthy and tells what it checked', async ({ engine }) => {
+  contractCase('lifecycle - a running engine is healthy and lists its checks', async ({ engine }) => {
     const { ok, checks } = await engine.health()
     assert.equal(ok, true)
     assert.ok(checks.length > 0)
@@ -49,7 +49,7 @@ export const lifecycleCases: readonly ContractCase[] = [
     await sendAll(engine, one, numbered(3))
     await sendAll(engine, two, numbered(2))
     await engine.queues.send(two, queued('delayed', { delayMs: 60_000 }))
-    // The broker's own channels are none of the user's.
+    // The broker's own channels do not count as users' channels.
     await engine.eventsStore.append(`${RESERVED_PREFIX}${channel('log')}`, storedEvent('x'))
     await receiveOne(engine, one)
     await eventually(async () => {
@@ -116,7 +116,7 @@ export const lifecycleCases: readonly ContractCase[] = [
     assert.notEqual((await engine.health().catch(() => ({ ok: false }))).ok, true)
   }),
 
-  isolatedCase('lifecycle - close ends every wait', async ({ engine, channel }) => {
+  isolatedCase('lifecycle - close ends every waiting call', async ({ engine, channel }) => {
     const name = channel('waits')
     await engine.channels.create('queues', name)
     await engine.requests.serve('queries', name, {}, () => new Promise(() => {}))
@@ -137,31 +137,28 @@ export const lifecycleCases: readonly ContractCase[] = [
     await refused
   }),
 
-  isolatedCase(
-    'lifecycle - close ends every subscription and says that it was the engine',
-    async ({ engine, channel }) => {
-      const name = channel('subscriptions')
-      await appendAll(engine, name, ['x'])
-      const subscriptions = [
-        await engine.events.subscribe(name, {}, () => {}),
-        await engine.events.subscribe(`${name}.>`, { group: 'g' }, () => {}),
-        await engine.eventsStore.subscribe(name, { from: 'new' }, {}, () => {}),
-        await engine.eventsStore.subscribe(name, { from: 'first' }, { group: 'g' }, () => new Promise<void>(() => {})),
-        await engine.requests.serve('queries', name, {}, async () => reply('x')),
-      ]
-      const closed = await engine.events.subscribe(name, {}, () => {})
-      await closed.close()
-      await within(engine.close(), 'the engine to close')
-      for (const subscription of subscriptions) {
-        const reason = await within(subscription.closed, 'the subscription to end')
-        assert.ok(reason instanceof Error, `subscription ${subscriptions.indexOf(subscription)} says why`)
-        await within(subscription.close(), 'closing what is closed')
-      }
-      assert.equal(await closed.closed, undefined, 'who closed before was not ended by the engine')
-    },
-  ),
+  isolatedCase('lifecycle - close ends every subscription with an error', async ({ engine, channel }) => {
+    const name = channel('subscriptions')
+    await appendAll(engine, name, ['x'])
+    const subscriptions = [
+      await engine.events.subscribe(name, {}, () => {}),
+      await engine.events.subscribe(`${name}.>`, { group: 'g' }, () => {}),
+      await engine.eventsStore.subscribe(name, { from: 'new' }, {}, () => {}),
+      await engine.eventsStore.subscribe(name, { from: 'first' }, { group: 'g' }, () => new Promise<void>(() => {})),
+      await engine.requests.serve('queries', name, {}, async () => reply('x')),
+    ]
+    const closed = await engine.events.subscribe(name, {}, () => {})
+    await closed.close()
+    await within(engine.close(), 'the engine to close')
+    for (const subscription of subscriptions) {
+      const reason = await within(subscription.closed, 'the subscription to end')
+      assert.ok(reason instanceof Error, `subscription ${subscriptions.indexOf(subscription)} has a reason`)
+      await within(subscription.close(), 'closing a closed subscription')
+    }
+    assert.equal(await closed.closed, undefined, 'a subscription closed before has no error')
+  }),
 
-  isolatedCase('lifecycle - what was accepted before close is there afterwards', async (context) => {
+  isolatedCase('lifecycle - accepted messages are available after close', async (context) => {
     const queue = context.channel('accepted')
     const store = context.channel('accepted')
     const sends = numbered(50).map((body) => context.engine.queues.send(queue, queued(body)))
@@ -173,11 +170,11 @@ export const lifecycleCases: readonly ContractCase[] = [
       settled.slice(from, from + 50).filter(({ status }) => status === 'fulfilled').length
     const kept = (await context.engine.queues.peek(queue, { maxMessages: 100 })).length
     const entries = (await context.engine.eventsStore.read(store, { maxMessages: 100 })).length
-    assert.ok(kept >= accepted(0), `${accepted(0)} messages were accepted, ${kept} are there`)
-    assert.ok(entries >= accepted(50), `${accepted(50)} entries were accepted, ${entries} are there`)
+    assert.ok(kept >= accepted(0), `${accepted(0)} messages were accepted, ${kept} are stored`)
+    assert.ok(entries >= accepted(50), `${accepted(50)} entries were accepted, ${entries} are stored`)
   }),
 
-  isolatedCase('lifecycle - an engine works on after a restart with waits of both kinds', async (context) => {
+  isolatedCase('lifecycle - an engine works after a restart with waiting receives and requests', async (context) => {
     const name = context.channel('works')
     await context.engine.queues.send(name, queued('x'))
     await context.restart()

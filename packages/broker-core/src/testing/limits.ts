@@ -24,7 +24,7 @@ function batch(count: number): QueueSend[] {
 
 const KIB = 'x'.repeat(1024)
 
-/** What an engine refuses because a limit is reached (C4): clearly, and leaving everything as it was. */
+/** Cases for calls that exceed a limit: the engine refuses them with the right code and changes nothing. */
 export const limitCases: readonly ContractCase[] = [
   isolatedCase(
     'C4 - limits: the engine declares the limits it was opened with',
@@ -36,7 +36,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: a queue takes as many messages as it may, leased and delayed ones counted',
+    'C4 - limits: a queue accepts its maximum of messages, including leased and delayed ones',
     async ({ engine, channel }) => {
       const [queue, other] = [channel('messages'), channel('other')]
       await engine.queues.send(queue, queued('leased'))
@@ -55,7 +55,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: a refused send leaves no gap, and an ack or a purge makes room',
+    'C4 - limits: a refused send leaves no gap, and an ack or a purge frees capacity',
     async ({ engine, channel }) => {
       const queue = channel('room')
       await sendAll(engine, queue, ['x', 'y'])
@@ -71,7 +71,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: a nack needs no room',
+    'C4 - limits: a nack needs no capacity',
     async ({ engine, channel }) => {
       const queue = channel('nack')
       await sendAll(engine, queue, ['x', 'y'])
@@ -85,7 +85,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: a batch that does not fit is refused whole',
+    'C4 - limits: a batch that does not fit is refused as a whole',
     async ({ engine, channel }) => {
       const queue = channel('batch')
       await sendAll(engine, queue, ['x', 'y'])
@@ -102,7 +102,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: of concurrent sends as many succeed as fit',
+    'C4 - limits: as many concurrent sends succeed as fit',
     async ({ engine, channel }) => {
       const queue = channel('concurrent')
       const outcomes = await Promise.allSettled(numbered(25).map((body) => engine.queues.send(queue, queued(body))))
@@ -118,7 +118,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: a queue takes as many bytes as it may',
+    'C4 - limits: a queue accepts its maximum of bytes',
     async ({ engine, channel }) => {
       const queue = channel('bytes')
       let accepted = 0
@@ -128,8 +128,8 @@ export const limitCases: readonly ContractCase[] = [
           for (; accepted < 20; accepted += 1) await engine.queues.send(queue, queued(KIB))
         })(),
       )
-      // What an engine counts beside the body, such as tags and headers, is its own affair.
-      assert.ok(accepted >= 4 && accepted <= 10, `10 KiB take 4 to 10 bodies of 1 KiB, not ${accepted}`)
+      // Engines may also count tags and headers in addition to the body.
+      assert.ok(accepted >= 4 && accepted <= 10, `10 KiB hold 4 to 10 bodies of 1 KiB, not ${accepted}`)
       assert.equal(error.details['channel'], queue)
       const deliveries = await receiveMany(engine, queue, accepted)
       for (const { receipt } of deliveries) await engine.queues.ack([receipt], CONSUMER)
@@ -139,7 +139,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: a batch over the bytes of a queue is refused whole',
+    'C4 - limits: a batch over the maximum of bytes is refused as a whole',
     async ({ engine, channel }) => {
       const queue = channel('batch-bytes')
       await engine.queues.send(queue, queued('x'))
@@ -157,7 +157,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: no channel is made over the limit, by none of the ways there are',
+    'C4 - limits: no call creates a channel over the limit',
     async ({ engine, channel }) => {
       const [queue, store, name] = [channel('queue'), channel('log'), channel('topic')]
       await engine.queues.send(queue, queued('x'))
@@ -186,7 +186,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: at the channel limit existing channels go on, and a deleted one makes room',
+    'C4 - limits: at the channel limit existing channels work, and deleting one frees capacity',
     async ({ engine, channel }) => {
       const [queue, store] = [channel('queue'), channel('log')]
       await engine.queues.send(queue, queued('x'))
@@ -205,7 +205,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: the broker’s own channels are not counted',
+    'C4 - limits: the broker’s own channels do not count',
     async ({ engine, channel }) => {
       await engine.queues.send(channel('one'), queued('x'))
       for (const label of ['a', 'b', 'c']) {
@@ -223,7 +223,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: of concurrent first uses as many make a channel as fit',
+    'C4 - limits: as many concurrent first uses create a channel as fit',
     async ({ engine, channel }) => {
       const outcomes = await Promise.allSettled(
         numbered(12).map((label) => engine.queues.send(channel(label), queued('x'))),
@@ -235,7 +235,7 @@ export const limitCases: readonly ContractCase[] = [
   ),
 
   isolatedCase(
-    'C4 - limits: channels are still counted after a restart',
+    'C4 - limits: channels count after a restart',
     async (context) => {
       const queue = context.channel('one')
       await context.engine.queues.send(queue, queued('x'))

@@ -10,7 +10,7 @@ import { PATIENCE_MS } from './waiting.ts'
 export const PRODUCER = 'contract-producer'
 export const CONSUMER = 'contract-consumer'
 
-/** A lease that no case outlives. */
+/** A lease longer than any case. */
 export const LONG_LEASE_MS = 60_000
 
 export function outgoing(body: string | Uint8Array, more: Partial<OutgoingMessage> = {}): OutgoingMessage {
@@ -47,12 +47,12 @@ export function texts(messages: readonly { readonly body: Uint8Array }[]): strin
   return messages.map(text)
 }
 
-/** `count` bodies, each telling its place. */
+/** Returns `count` bodies, each with its number. */
 export function numbered(count: number, prefix = 'm'): string[] {
   return Array.from({ length: count }, (_, i) => `${prefix}${i + 1}`)
 }
 
-/** Asserts that the bytes are the same, whatever subclass of Uint8Array holds them. */
+/** Asserts that the bytes are equal, for any subclass of Uint8Array. */
 export function assertBytes(actual: Uint8Array, expected: Uint8Array): void {
   assert.ok(actual instanceof Uint8Array, 'a body is a Uint8Array')
   assert.equal(actual.byteLength, expected.byteLength, 'length of the body')
@@ -60,7 +60,7 @@ export function assertBytes(actual: Uint8Array, expected: Uint8Array): void {
   assert.equal(differs, -1, `byte ${differs} differs`)
 }
 
-/** Asserts that the tags are the same, `__proto__` and empty keys included, in any order. */
+/** Asserts that the tags are equal in any order, including `__proto__` and empty keys. */
 export function assertTags(actual: Tags, expected: Tags): void {
   assert.deepEqual(sortedEntries(actual), sortedEntries(expected))
 }
@@ -69,7 +69,7 @@ function sortedEntries(tags: Tags): readonly (readonly [string, string])[] {
   return Object.entries(tags).toSorted(([a], [b]) => (a < b ? -1 : 1))
 }
 
-/** Receives with what most cases want: one message, a lease that outlives the case, patience. */
+/** Receives with the defaults of most cases: one message, a lease longer than the case, a long wait. */
 export function receive(
   engine: Engine,
   channel: string,
@@ -84,7 +84,7 @@ export function receive(
   })
 }
 
-/** Receives exactly one message, waiting for it. */
+/** Receives exactly one message, and waits for it. */
 export async function receiveOne(
   engine: Engine,
   channel: string,
@@ -92,11 +92,11 @@ export async function receiveOne(
 ): Promise<QueueDelivery> {
   const [delivery, ...others] = await receive(engine, channel, options)
   assert.ok(delivery, `a message comes from ${channel}`)
-  assert.equal(others.length, 0, 'one message is given when one is asked for')
+  assert.equal(others.length, 0, 'one message is returned if one is requested')
   return delivery
 }
 
-/** Receives `count` messages, however many calls that takes, and leaves them leased. */
+/** Receives `count` messages in as many calls as necessary, and leaves them leased. */
 export async function receiveMany(
   engine: Engine,
   channel: string,
@@ -106,13 +106,13 @@ export async function receiveMany(
   const deliveries: QueueDelivery[] = []
   while (deliveries.length < count) {
     const more = await receive(engine, channel, { maxMessages: count - deliveries.length, ...options })
-    assert.ok(more.length > 0, `${count} messages come from ${channel}; there were ${deliveries.length}`)
+    assert.ok(more.length > 0, `${count} messages are expected from ${channel}; ${deliveries.length} came`)
     deliveries.push(...more)
   }
   return deliveries
 }
 
-/** Asserts that the queue has nothing to give now. */
+/** Asserts that the queue has no message to deliver now. */
 export async function assertNothingDue(engine: Engine, channel: string): Promise<void> {
   const deliveries = await receive(engine, channel, { waitMs: 0, maxMessages: 100, leaseMs: 1 })
   assert.deepEqual(texts(deliveries.map(({ message }) => message)), [], `nothing is due in ${channel}`)

@@ -17,12 +17,12 @@ import {
 } from './messages.ts'
 import { eventually, pause } from './waiting.ts'
 
-/** A lease that ends while a case waits for it. */
+/** A lease that expires while a case waits. */
 const SHORT_LEASE_MS = 200
 
 const SOMEBODY_ELSE = 'somebody-else'
 
-/** Asserts how many messages the queue still holds, leased or not. */
+/** Asserts the number of messages that the queue contains, leased or not. */
 async function assertHolds(engine: Engine, queue: string, count: number): Promise<void> {
   await eventually(async () => {
     const state = (await engine.channels.info('queues', queue))?.queue
@@ -31,9 +31,9 @@ async function assertHolds(engine: Engine, queue: string, count: number): Promis
   })
 }
 
-/** Ack, nack, extend and the end of leases. */
+/** Cases for ack, nack, extend and expiring leases. */
 export const queueLeaseCases: readonly ContractCase[] = [
-  contractCase('queues - an acked message is gone for good', async ({ engine, channel }) => {
+  contractCase('queues - an acked message is removed permanently', async ({ engine, channel }) => {
     const queue = channel('ack')
     await sendAll(engine, queue, ['x'])
     const { receipt } = await receiveOne(engine, queue, { leaseMs: SHORT_LEASE_MS * 5 })
@@ -48,13 +48,13 @@ export const queueLeaseCases: readonly ContractCase[] = [
     await sendAll(engine, two, numbered(5))
     const deliveries = [...(await receiveMany(engine, one, 10)), ...(await receiveMany(engine, two, 5))]
     const receipts = deliveries.map(({ receipt }) => receipt)
-    assert.equal(new Set(receipts).size, 15, 'each delivery has a receipt of its own')
+    assert.equal(new Set(receipts).size, 15, 'each delivery has its own receipt')
     assert.deepEqual(await engine.queues.ack(receipts, CONSUMER), { settled: 15, lost: [] })
     await assertHolds(engine, one, 0)
     await assertHolds(engine, two, 0)
   }),
 
-  contractCase('queues - a second ack settles nothing and says so', async ({ engine, channel }) => {
+  contractCase('queues - a second ack settles nothing and reports the receipt as lost', async ({ engine, channel }) => {
     const queue = channel('ack-twice')
     await sendAll(engine, queue, ['x', 'y'])
     const { receipt } = await receiveOne(engine, queue)
@@ -65,7 +65,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.equal(text((await receiveOne(engine, queue)).message), 'y')
   }),
 
-  contractCase('queues - good receipts among lost ones are settled', async ({ engine, channel }) => {
+  contractCase('queues - valid receipts among lost ones are settled', async ({ engine, channel }) => {
     const queue = channel('ack-mixed')
     await sendAll(engine, queue, ['x', 'y', 'z'])
     const [x, y, z] = (await receiveMany(engine, queue, 3)).map(({ receipt }) => receipt)
@@ -83,7 +83,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.deepEqual(await engine.queues.extend([], CONSUMER, LONG_LEASE_MS), { settled: 0, lost: [] })
   }),
 
-  contractCase('queues - a receipt given twice in one call counts once', async ({ engine, channel }) => {
+  contractCase('queues - a receipt that appears twice in one call counts once', async ({ engine, channel }) => {
     const queue = channel('twice-in-one')
     await sendAll(engine, queue, ['x'])
     const { receipt } = await receiveOne(engine, queue)
@@ -100,7 +100,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     await assertHolds(engine, queue, 0)
   }),
 
-  contractCase('queues - receipts that were never given are lost', async ({ engine, channel }) => {
+  contractCase('queues - unknown receipts are lost', async ({ engine, channel }) => {
     const queue = channel('garbled')
     await sendAll(engine, queue, ['x'])
     const { receipt } = await receiveOne(engine, queue)
@@ -130,7 +130,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 1, lost: [] })
   }),
 
-  contractCase('queues - only who received a message may settle it', async ({ engine, channel }) => {
+  contractCase('queues - only the receiver of a message may settle it', async ({ engine, channel }) => {
     const queue = channel('foreign')
     await sendAll(engine, queue, ['mine'])
     const { receipt } = await receiveOne(engine, queue)
@@ -143,7 +143,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 1, lost: [] })
   }),
 
-  contractCase('queues - a leased message is nobody else’s', async ({ engine, channel }) => {
+  contractCase('queues - a leased message is not delivered again', async ({ engine, channel }) => {
     const queue = channel('leased')
     await sendAll(engine, queue, ['x'])
     await receiveOne(engine, queue)
@@ -151,7 +151,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.deepEqual(await receive(engine, queue, { waitMs: 0 }), [])
   }),
 
-  contractCase('queues - a nacked message is back at once, for whoever waits', async ({ engine, channel }) => {
+  contractCase('queues - a nacked message goes to a waiting receiver at once', async ({ engine, channel }) => {
     const queue = channel('nack')
     await sendAll(engine, queue, ['x'])
     const { receipt, message } = await receiveOne(engine, queue)
@@ -165,7 +165,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.notEqual(again.receipt, receipt)
   }),
 
-  contractCase('C2 - queues: a nacked message precedes those never delivered', async ({ engine, channel }) => {
+  contractCase('C2 - queues: a nacked message comes before messages never delivered', async ({ engine, channel }) => {
     const queue = channel('nack-before')
     await sendAll(engine, queue, ['x', 'y', 'z'])
     const { receipt } = await receiveOne(engine, queue)
@@ -174,7 +174,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.deepEqual(texts(deliveries.map(({ message }) => message)), ['x', 'y', 'z'])
   }),
 
-  contractCase('queues - a receipt does not outlive its nack', async ({ engine, channel }) => {
+  contractCase('queues - a receipt is lost after its nack', async ({ engine, channel }) => {
     const queue = channel('nack-stale')
     await sendAll(engine, queue, ['x'])
     const first = await receiveOne(engine, queue)
@@ -184,7 +184,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.deepEqual(await engine.queues.ack([second.receipt], CONSUMER), { settled: 1, lost: [] })
   }),
 
-  contractCase('queues - a message whose lease ends is given to whoever waits', async ({ engine, channel }) => {
+  contractCase('queues - a message with an expired lease goes to a waiting receiver', async ({ engine, channel }) => {
     const queue = channel('lapse')
     await sendAll(engine, queue, ['x'])
     const started = performance.now()
@@ -196,7 +196,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'C2 - queues: a message whose lease ended precedes those never delivered',
+    'C2 - queues: a message with an expired lease comes before messages never delivered',
     async ({ engine, channel }) => {
       const queue = channel('lapse-place')
       await sendAll(engine, queue, ['x', 'y'])
@@ -209,22 +209,25 @@ export const queueLeaseCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('queues - a settle after the lease ended is lost and changes nothing', async ({ engine, channel }) => {
-    const queue = channel('late')
-    await sendAll(engine, queue, ['x'])
-    const late = await receiveOne(engine, queue, { leaseMs: SHORT_LEASE_MS })
-    const holder = await receiveOne(engine, queue)
-    const nothing = { settled: 0, lost: [late.receipt] }
-    assert.deepEqual(await engine.queues.ack([late.receipt], CONSUMER), nothing)
-    assert.deepEqual(await engine.queues.nack([late.receipt], CONSUMER), nothing)
-    assert.deepEqual(await engine.queues.extend([late.receipt], CONSUMER, 1), nothing)
-    await pause(50)
-    await assertNothingDue(engine, queue)
-    assert.deepEqual(await engine.queues.ack([holder.receipt], CONSUMER), { settled: 1, lost: [] })
-  }),
+  contractCase(
+    'queues - a settlement after the lease expired is lost and changes nothing',
+    async ({ engine, channel }) => {
+      const queue = channel('late')
+      await sendAll(engine, queue, ['x'])
+      const late = await receiveOne(engine, queue, { leaseMs: SHORT_LEASE_MS })
+      const holder = await receiveOne(engine, queue)
+      const nothing = { settled: 0, lost: [late.receipt] }
+      assert.deepEqual(await engine.queues.ack([late.receipt], CONSUMER), nothing)
+      assert.deepEqual(await engine.queues.nack([late.receipt], CONSUMER), nothing)
+      assert.deepEqual(await engine.queues.extend([late.receipt], CONSUMER, 1), nothing)
+      await pause(50)
+      await assertNothingDue(engine, queue)
+      assert.deepEqual(await engine.queues.ack([holder.receipt], CONSUMER), { settled: 1, lost: [] })
+    },
+  ),
 
   contractCase(
-    'queues - an ack after the lease ended is lost though nobody else took the message',
+    'queues - an ack after the lease expired is lost, even without another receiver',
     async ({ engine, channel }) => {
       const queue = channel('late-alone')
       await sendAll(engine, queue, ['x'])
@@ -254,7 +257,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.deepEqual(await engine.queues.ack([first.receipt], CONSUMER), { settled: 0, lost: [first.receipt] })
   }),
 
-  contractCase('queues - an extended lease ends as well', async ({ engine, channel }) => {
+  contractCase('queues - an extended lease expires', async ({ engine, channel }) => {
     const queue = channel('extend-ends')
     await sendAll(engine, queue, ['x'])
     const { receipt } = await receiveOne(engine, queue, { leaseMs: 5_000 })
@@ -263,7 +266,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     assert.equal((await receiveOne(engine, queue)).message.receiveCount, 2)
   }),
 
-  contractCase('queues - nack and lapse count alike', async ({ engine, channel }) => {
+  contractCase('queues - a nack and an expired lease both count as a receive', async ({ engine, channel }) => {
     const queue = channel('counts')
     await sendAll(engine, queue, ['x'])
     for (let count = 1; count <= 4; count += 1) {
@@ -275,7 +278,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('queues - leases of different lengths end each in its time', async ({ engine, channel }) => {
+  contractCase('queues - leases of different durations each expire on time', async ({ engine, channel }) => {
     const queue = channel('lengths')
     await sendAll(engine, queue, ['long', 'middle', 'short'])
     await receiveOne(engine, queue, { leaseMs: LONG_LEASE_MS })

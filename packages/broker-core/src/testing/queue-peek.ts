@@ -9,9 +9,9 @@ function starts(bodies: readonly string[]): string[] {
   return bodies.map((body) => body.slice(0, 2))
 }
 
-/** Looking at a queue without touching it. */
+/** Cases for peek, which does not change the queue. */
 export const queuePeekCases: readonly ContractCase[] = [
-  contractCase('queues - peek shows the next messages and touches nothing', async ({ engine, channel }) => {
+  contractCase('queues - peek shows the next messages and changes nothing', async ({ engine, channel }) => {
     const queue = channel('peek')
     await engine.queues.send(queue, queued('first', { metadata: 'm', tags: { t: '1' }, id: 'the-id' }))
     await engine.queues.send(queue, queued('second'))
@@ -32,7 +32,7 @@ export const queuePeekCases: readonly ContractCase[] = [
     }
     const { message } = await receiveOne(engine, queue)
     assert.equal(text(message), 'first')
-    assert.equal(message.receiveCount, 1, 'a peek is no receive')
+    assert.equal(message.receiveCount, 1, 'a peek does not count as a receive')
   }),
 
   contractCase('queues - peek shows no more than maxMessages, and about maxBytes', async ({ engine, channel }) => {
@@ -47,7 +47,7 @@ export const queuePeekCases: readonly ContractCase[] = [
     assert.ok(length === 2 || length === 3, `about 2,500 bytes, not ${length} messages`)
   }),
 
-  contractCase('queues - peek of a queue that does not exist shows nothing', async ({ engine, channel }) => {
+  contractCase('queues - peek of a queue that does not exist shows no messages', async ({ engine, channel }) => {
     const queue = channel('peek-missing')
     assert.deepEqual(await engine.queues.peek(queue, { maxMessages: 10 }), [])
     assert.equal(await engine.channels.info('queues', queue), undefined)
@@ -62,19 +62,19 @@ export const queuePeekCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await engine.queues.peek(queue, { maxMessages: 10 })), ['due'])
   }),
 
-  contractCase('queues - peek shows how often a message that came back was received', async ({ engine, channel }) => {
+  contractCase('queues - peek shows the receive count of a redelivered message', async ({ engine, channel }) => {
     const queue = channel('peek-count')
     await sendAll(engine, queue, ['x'])
     const { receipt } = await receiveOne(engine, queue)
     await engine.queues.nack([receipt], CONSUMER)
     await eventually(async () => {
       const [message] = await engine.queues.peek(queue, { maxMessages: 1 })
-      assert.ok(message, 'the message is back')
+      assert.ok(message, 'the message is available again')
       assert.equal(message.receiveCount, 1)
     })
   }),
 
-  contractCase('queues - peek no longer shows what was acked', async ({ engine, channel }) => {
+  contractCase('queues - peek does not show acked messages', async ({ engine, channel }) => {
     const queue = channel('peek-acked')
     await sendAll(engine, queue, ['x', 'y'])
     const { receipt } = await receiveOne(engine, queue)

@@ -16,10 +16,10 @@ import {
 } from './messages.ts'
 import { pause, rejectsBecause, within } from './waiting.ts'
 
-/** Waiting for messages, how many are given, who gets them, and how a wait ends. */
+/** Cases for receives: waiting, the number of messages, the order of receivers, and the end of a wait. */
 export const queueReceiveCases: readonly ContractCase[] = [
   contractCase(
-    'M9 - queues: a waiting receive returns as soon as one message is there',
+    'M9 - queues: a waiting receive returns as soon as there is one message',
     async ({ engine, channel }) => {
       const queue = channel('long-poll')
       await engine.channels.create('queues', queue)
@@ -30,42 +30,45 @@ export const queueReceiveCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('queues - a receive gives what is there and does not wait for more', async ({ engine, channel }) => {
-    const queue = channel('what-is-there')
-    await sendAll(engine, queue, numbered(3))
-    const started = performance.now()
-    const deliveries = await receive(engine, queue, { maxMessages: 100, waitMs: 60_000 })
-    assert.ok(performance.now() - started < 30_000, 'it did not wait its time out')
-    assert.ok(deliveries.length >= 1)
-    const rest = await receiveMany(engine, queue, 3 - deliveries.length)
-    assert.deepEqual(texts([...deliveries, ...rest].map(({ message }) => message)), numbered(3))
-  }),
-
   contractCase(
-    'queues - a receive that waits in vain gives nothing when its time is over',
+    'queues - a receive returns the available messages and does not wait for more',
     async ({ engine, channel }) => {
-      const queue = channel('in-vain')
-      await engine.channels.create('queues', queue)
+      const queue = channel('what-is-there')
+      await sendAll(engine, queue, numbered(3))
       const started = performance.now()
-      assert.deepEqual(await receive(engine, queue, { waitMs: 250 }), [])
-      assert.ok(performance.now() - started >= 200, 'it waited')
+      const deliveries = await receive(engine, queue, { maxMessages: 100, waitMs: 60_000 })
+      assert.ok(performance.now() - started < 30_000, 'it returned before its time-out')
+      assert.ok(deliveries.length >= 1)
+      const rest = await receiveMany(engine, queue, 3 - deliveries.length)
+      assert.deepEqual(texts([...deliveries, ...rest].map(({ message }) => message)), numbered(3))
     },
   ),
 
-  contractCase('queues - a receive without a wait gives nothing at once', async ({ engine, channel }) => {
+  contractCase('queues - a receive without a message returns empty after its time-out', async ({ engine, channel }) => {
+    const queue = channel('in-vain')
+    await engine.channels.create('queues', queue)
+    const started = performance.now()
+    assert.deepEqual(await receive(engine, queue, { waitMs: 250 }), [])
+    assert.ok(performance.now() - started >= 200, 'it waited')
+  }),
+
+  contractCase('queues - a receive without a wait returns empty at once', async ({ engine, channel }) => {
     const queue = channel('no-wait')
     await engine.channels.create('queues', queue)
     assert.deepEqual(await within(receive(engine, queue, { waitMs: 0 }), 'an answer at once'), [])
   }),
 
-  contractCase('queues - receiving from a queue that does not exist gives nothing', async ({ engine, channel }) => {
-    const queue = channel('missing')
-    assert.deepEqual(await receive(engine, queue, { waitMs: 0 }), [])
-    assert.deepEqual(await receive(engine, queue, { waitMs: 100 }), [])
-    assert.equal(await engine.channels.info('queues', queue), undefined)
-  }),
+  contractCase(
+    'queues - receiving from a queue that does not exist returns no messages',
+    async ({ engine, channel }) => {
+      const queue = channel('missing')
+      assert.deepEqual(await receive(engine, queue, { waitMs: 0 }), [])
+      assert.deepEqual(await receive(engine, queue, { waitMs: 100 }), [])
+      assert.equal(await engine.channels.info('queues', queue), undefined)
+    },
+  ),
 
-  contractCase('queues - a receive waits for a queue to come into being', async ({ engine, channel }) => {
+  contractCase('queues - a receive waits for a queue to be created', async ({ engine, channel }) => {
     const queue = channel('not-yet')
     const received = receiveOne(engine, queue)
     await pause(30)
@@ -73,7 +76,7 @@ export const queueReceiveCases: readonly ContractCase[] = [
     assert.equal(text((await received).message), 'first ever')
   }),
 
-  contractCase('queues - waiting receivers are served in the order they came', async ({ engine, channel }) => {
+  contractCase('queues - waiting receivers are served in the order of their calls', async ({ engine, channel }) => {
     const queue = channel('in-line')
     await engine.channels.create('queues', queue)
     const waiting = []
@@ -86,7 +89,7 @@ export const queueReceiveCases: readonly ContractCase[] = [
     assert.deepEqual(texts(deliveries.map(({ message }) => message)), numbered(4))
   }),
 
-  contractCase('queues - no more than maxMessages are given', async ({ engine, channel }) => {
+  contractCase('queues - no more than maxMessages are returned', async ({ engine, channel }) => {
     const queue = channel('max-messages')
     await engine.queues.sendBatch(
       queue,
@@ -98,16 +101,16 @@ export const queueReceiveCases: readonly ContractCase[] = [
     assert.equal(text(message), 'm5')
   }),
 
-  contractCase('queues - maxBytes bounds an answer, yet one message is always given', async ({ engine, channel }) => {
+  contractCase('queues - maxBytes limits a result, but one message is always returned', async ({ engine, channel }) => {
     const queue = channel('max-bytes')
     await engine.queues.sendBatch(
       queue,
       Array.from({ length: 6 }, (_, i) => queued(`${i}${'x'.repeat(999)}`)),
     )
     const smallest = await receive(engine, queue, { maxMessages: 6, maxBytes: 10 })
-    assert.equal(smallest.length, 1, 'one message is given though it is over the limit')
+    assert.equal(smallest.length, 1, 'one message is returned although it exceeds the limit')
     const some = await receive(engine, queue, { maxMessages: 6, maxBytes: 2_500 })
-    assert.ok(some.length === 2 || some.length === 3, `about 2,500 bytes are given, not ${some.length} messages`)
+    assert.ok(some.length === 2 || some.length === 3, `about 2,500 bytes are returned, not ${some.length} messages`)
     const rest = await receiveMany(engine, queue, 5 - some.length, { maxBytes: 1_000_000 })
     assert.deepEqual(
       [...smallest, ...some, ...rest].map(({ message }) => text(message).slice(0, 1)),
@@ -128,7 +131,7 @@ export const queueReceiveCases: readonly ContractCase[] = [
     assert.equal((await answers[0])?.length, 1, 'the metadata of the first message fills the answer')
   }),
 
-  contractCase('queues - of two receivers racing for one message one gets it', async ({ engine, channel }) => {
+  contractCase('queues - one of two concurrent receivers gets a message', async ({ engine, channel }) => {
     const queue = channel('race')
     await engine.channels.create('queues', queue)
     for (let round = 0; round < 3; round += 1) {
@@ -163,7 +166,7 @@ export const queueReceiveCases: readonly ContractCase[] = [
     }
     const workers = Array.from({ length: 6 }, work)
     await Promise.all(numbered(total).map((body) => engine.queues.send(queue, queued(body))))
-    await within(Promise.all(workers), () => `${total} messages; there are ${seen.length}`)
+    await within(Promise.all(workers), () => `${total} messages; ${seen.length} came`)
     assert.deepEqual(seen.toSorted(), numbered(total).toSorted())
     await assertNothingDue(engine, queue)
   }),
@@ -172,7 +175,7 @@ export const queueReceiveCases: readonly ContractCase[] = [
     const queue = channel('abort')
     await engine.channels.create('queues', queue)
     const leaving = new AbortController()
-    const reason = new Error('the client went away')
+    const reason = new Error('the client disconnected')
     const waiting = receive(engine, queue, { signal: leaving.signal })
     await pause(30)
     leaving.abort(reason)
@@ -183,10 +186,10 @@ export const queueReceiveCases: readonly ContractCase[] = [
     assert.equal(message.receiveCount, 1)
   }),
 
-  contractCase('queues - a receive with an aborted signal takes nothing', async ({ engine, channel }) => {
+  contractCase('queues - a receive with an aborted signal leases nothing', async ({ engine, channel }) => {
     const queue = channel('aborted')
     await engine.queues.send(queue, queued('untouched'))
-    const reason = new Error('gone before it began')
+    const reason = new Error('aborted before the call')
     await rejectsBecause(reason, receive(engine, queue, { signal: AbortSignal.abort(reason) }))
     assert.equal((await receiveOne(engine, queue, { waitMs: 5_000 })).message.receiveCount, 1)
   }),

@@ -5,25 +5,25 @@ import type { ContractCase } from './contract-case.ts'
 import { assertNothingDue, CONSUMER, LONG_LEASE_MS, queued, receive, receiveOne, sendAll, text } from './messages.ts'
 import { eventually, pause } from './waiting.ts'
 
-/** Clocks of engine and test may differ by this much, in milliseconds, without a case failing. */
+/** The tolerated difference between the clocks of engine and test, in ms. */
 const CLOCK_MS = 60
 
-/** Delay and expiration. */
+/** Cases for delay and expiration. */
 export const queueTimeCases: readonly ContractCase[] = [
   contractCase(
-    'queues - a delayed message is visible when it is due, and wakes who waits',
+    'queues - a delayed message is visible when it is due, and goes to a waiting receiver',
     async ({ engine, channel }) => {
       const queue = channel('delay')
       const started = performance.now()
       await engine.queues.send(queue, queued('later', { delayMs: 300 }))
       const { message } = await receiveOne(engine, queue)
       assert.equal(text(message), 'later')
-      assert.ok(performance.now() - started >= 300 - CLOCK_MS, 'not before its time')
-      assert.equal(message.receiveCount, 1, 'waiting for its time is no receive')
+      assert.ok(performance.now() - started >= 300 - CLOCK_MS, 'not before it is due')
+      assert.equal(message.receiveCount, 1, 'a delay does not count as a receive')
     },
   ),
 
-  contractCase('C2 - queues: a delayed message holds back nobody', async ({ engine, channel }) => {
+  contractCase('C2 - queues: a delayed message does not delay others', async ({ engine, channel }) => {
     const queue = channel('delay-passed')
     await engine.queues.send(queue, queued('later', { delayMs: 60_000 }))
     await sendAll(engine, queue, ['now', 'next'])
@@ -32,7 +32,7 @@ export const queueTimeCases: readonly ContractCase[] = [
     await assertNothingDue(engine, queue)
   }),
 
-  contractCase('queues - delayed messages come in the order of their due times', async ({ engine, channel }) => {
+  contractCase('queues - delayed messages arrive in the order of their due times', async ({ engine, channel }) => {
     const queue = channel('delay-order')
     await engine.queues.sendBatch(queue, [queued('second', { delayMs: 1_500 }), queued('first', { delayMs: 200 })])
     const received: string[] = []
@@ -44,14 +44,17 @@ export const queueTimeCases: readonly ContractCase[] = [
     assert.deepEqual(received, ['first', 'second'])
   }),
 
-  contractCase('queues - an earlier due time wakes who waits for a later one', async ({ engine, channel }) => {
-    const queue = channel('delay-earlier')
-    await engine.queues.send(queue, queued('much later', { delayMs: 60_000 }))
-    const waiting = receiveOne(engine, queue)
-    await pause(30)
-    await engine.queues.send(queue, queued('soon', { delayMs: 150 }))
-    assert.equal(text((await waiting).message), 'soon')
-  }),
+  contractCase(
+    'queues - a message that is due earlier wakes a receiver that waits for a later one',
+    async ({ engine, channel }) => {
+      const queue = channel('delay-earlier')
+      await engine.queues.send(queue, queued('much later', { delayMs: 60_000 }))
+      const waiting = receiveOne(engine, queue)
+      await pause(30)
+      await engine.queues.send(queue, queued('soon', { delayMs: 150 }))
+      assert.equal(text((await waiting).message), 'soon')
+    },
+  ),
 
   contractCase('queues - a delayed message counts as delayed, then as waiting', async ({ engine, channel }) => {
     const queue = channel('delay-counted')
@@ -79,7 +82,7 @@ export const queueTimeCases: readonly ContractCase[] = [
     })
   }),
 
-  contractCase('C2 - queues: a message expires while nobody looks', async ({ engine, channel }) => {
+  contractCase('C2 - queues: a message expires without a receiver', async ({ engine, channel }) => {
     const queue = channel('expired-alone')
     await engine.queues.send(queue, queued('short-lived', { expirationMs: 80 }))
     await eventually(async () => {
@@ -107,7 +110,7 @@ export const queueTimeCases: readonly ContractCase[] = [
     assert.ok(Math.abs(message.expiresAt - message.timestamp - 30_000) < 1_000)
   }),
 
-  contractCase('queues - delay does not prolong expiration', async ({ engine, channel }) => {
+  contractCase('queues - a delay does not extend the expiration', async ({ engine, channel }) => {
     const queue = channel('delay-expiration')
     await engine.queues.send(queue, queued('dead on arrival', { delayMs: 300, expirationMs: 100 }))
     assert.deepEqual(await receive(engine, queue, { waitMs: 700 }), [])
@@ -117,7 +120,7 @@ export const queueTimeCases: readonly ContractCase[] = [
     })
   }),
 
-  contractCase('queues - a delayed message may come before it expires', async ({ engine, channel }) => {
+  contractCase('queues - a delayed message is delivered before it expires', async ({ engine, channel }) => {
     const queue = channel('delay-then-expiration')
     await engine.queues.send(queue, queued('between', { delayMs: 150, expirationMs: 30_000 }))
     const { message } = await receiveOne(engine, queue)
@@ -125,7 +128,7 @@ export const queueTimeCases: readonly ContractCase[] = [
     assert.ok(Math.abs(message.expiresAt - message.timestamp - 30_000) < 1_000, 'expiry counts from the send')
   }),
 
-  contractCase('queues - who holds a message when it expires may still ack it', async ({ engine, channel }) => {
+  contractCase('queues - a message that expires while leased can be acked', async ({ engine, channel }) => {
     const queue = channel('expired-held')
     await engine.queues.send(queue, queued('held', { expirationMs: 2_000 }))
     const { receipt } = await receiveOne(engine, queue, { leaseMs: LONG_LEASE_MS })
@@ -134,26 +137,23 @@ export const queueTimeCases: readonly ContractCase[] = [
     await assertNothingDue(engine, queue)
   }),
 
-  contractCase(
-    'C2 - queues: a message that expired while it was held does not come back',
-    async ({ engine, channel }) => {
-      const nacked = channel('expired-nacked')
-      const lapsed = channel('expired-lapsed')
-      await engine.queues.send(nacked, queued('x', { expirationMs: 2_000 }))
-      await engine.queues.send(lapsed, queued('x', { expirationMs: 2_000 }))
-      const { receipt } = await receiveOne(engine, nacked)
-      await receiveOne(engine, lapsed, { leaseMs: 2_100 })
-      await pause(2_150)
-      await engine.queues.nack([receipt], CONSUMER)
-      const [afterNack, afterLapse] = await Promise.all([
-        receive(engine, nacked, { waitMs: 400 }),
-        receive(engine, lapsed, { waitMs: 400 }),
-      ])
-      assert.deepEqual([afterNack.length, afterLapse.length], [0, 0])
-      await eventually(async () => {
-        assert.equal((await engine.channels.info('queues', nacked))?.queue?.expired, 1)
-        assert.equal((await engine.channels.info('queues', lapsed))?.queue?.expired, 1)
-      })
-    },
-  ),
+  contractCase('C2 - queues: a message that expires while leased is not redelivered', async ({ engine, channel }) => {
+    const nacked = channel('expired-nacked')
+    const lapsed = channel('expired-lapsed')
+    await engine.queues.send(nacked, queued('x', { expirationMs: 2_000 }))
+    await engine.queues.send(lapsed, queued('x', { expirationMs: 2_000 }))
+    const { receipt } = await receiveOne(engine, nacked)
+    await receiveOne(engine, lapsed, { leaseMs: 2_100 })
+    await pause(2_150)
+    await engine.queues.nack([receipt], CONSUMER)
+    const [afterNack, afterLapse] = await Promise.all([
+      receive(engine, nacked, { waitMs: 400 }),
+      receive(engine, lapsed, { waitMs: 400 }),
+    ])
+    assert.deepEqual([afterNack.length, afterLapse.length], [0, 0])
+    await eventually(async () => {
+      assert.equal((await engine.channels.info('queues', nacked))?.queue?.expired, 1)
+      assert.equal((await engine.channels.info('queues', lapsed))?.queue?.expired, 1)
+    })
+  }),
 ]

@@ -20,7 +20,7 @@ import {
   texts,
 } from './messages.ts'
 
-/** Sending to a queue, and what comes out of it. */
+/** Cases for sending to and receiving from a queue. */
 export const queueCases: readonly ContractCase[] = [
   contractCase('queues - a message arrives as it was sent', async ({ engine, channel }) => {
     const queue = channel('whole')
@@ -40,7 +40,7 @@ export const queueCases: readonly ContractCase[] = [
     assert.equal(text(message), 'the body')
     assert.equal(message.metadata, 'about the body')
     assertTags(message.tags, { a: '1', b: '' })
-    assert.ok(message.timestamp >= before - 5_000 && message.timestamp <= after + 5_000, 'the time it was accepted')
+    assert.ok(message.timestamp >= before - 5_000 && message.timestamp <= after + 5_000, 'the time of acceptance')
     assert.equal(message.sequence, 1)
     assert.equal(message.receiveCount, 1)
     assert.equal(message.expiresAt, 0)
@@ -48,7 +48,7 @@ export const queueCases: readonly ContractCase[] = [
     assert.equal(message.deadLetterQueue, '')
   }),
 
-  contractCase('queues - a message says what its producer asked for', async ({ engine, channel }) => {
+  contractCase('queues - a message has the options of its producer', async ({ engine, channel }) => {
     const queue = channel('asked')
     const deadLetterQueue = channel('asked-dead')
     await engine.queues.send(queue, queued('x', { expirationMs: 60_000, maxReceiveCount: 3, deadLetterQueue }))
@@ -58,26 +58,23 @@ export const queueCases: readonly ContractCase[] = [
     assert.ok(Math.abs(message.expiresAt - message.timestamp - 60_000) < 1_000, 'it expires 60 s after the send')
   }),
 
-  contractCase(
-    'C2 - queues: sequences are 1, 2, 3 and messages come first in first out',
-    async ({ engine, channel }) => {
-      const queue = channel('fifo')
-      const bodies = numbered(30)
-      for (const [i, body] of bodies.entries()) {
-        const { sequence } = await engine.queues.send(queue, queued(body))
-        assert.equal(sequence, i + 1)
-      }
-      const received: string[] = []
-      while (received.length < bodies.length) {
-        const { receipt, message } = await receiveOne(engine, queue)
-        assert.equal(message.sequence, received.length + 1)
-        received.push(text(message))
-        await engine.queues.ack([receipt], CONSUMER)
-      }
-      assert.deepEqual(received, bodies)
-      await assertNothingDue(engine, queue)
-    },
-  ),
+  contractCase('C2 - queues: sequences are 1, 2, 3 and messages arrive in FIFO order', async ({ engine, channel }) => {
+    const queue = channel('fifo')
+    const bodies = numbered(30)
+    for (const [i, body] of bodies.entries()) {
+      const { sequence } = await engine.queues.send(queue, queued(body))
+      assert.equal(sequence, i + 1)
+    }
+    const received: string[] = []
+    while (received.length < bodies.length) {
+      const { receipt, message } = await receiveOne(engine, queue)
+      assert.equal(message.sequence, received.length + 1)
+      received.push(text(message))
+      await engine.queues.ack([receipt], CONSUMER)
+    }
+    assert.deepEqual(received, bodies)
+    await assertNothingDue(engine, queue)
+  }),
 
   contractCase(
     'queues - concurrent sends get one sequence each, and arrive in that order',
@@ -102,7 +99,7 @@ export const queueCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('queues - a batch is stored in its order', async ({ engine, channel }) => {
+  contractCase('queues - a batch is stored in order', async ({ engine, channel }) => {
     const queue = channel('batch')
     await engine.queues.send(queue, queued('before'))
     const results = await engine.queues.sendBatch(
@@ -155,7 +152,7 @@ export const queueCases: readonly ContractCase[] = [
     assertBytes((await receiveOne(engine, queue)).message.body, new Uint8Array(0))
   }),
 
-  contractCase('queues - a body may hold any bytes', async ({ engine, channel }) => {
+  contractCase('queues - a body may contain any bytes', async ({ engine, channel }) => {
     const queue = channel('binary')
     const body = Uint8Array.from({ length: 1024 }, (_, i) => (i * 7) % 256)
     await engine.queues.send(queue, queued(body))
@@ -184,7 +181,7 @@ export const queueCases: readonly ContractCase[] = [
     assert.equal((await engine.queues.ack([receipt], CONSUMER)).settled, 1)
   }),
 
-  contractCase('queues - metadata and tags may hold any characters', async ({ engine, channel }) => {
+  contractCase('queues - metadata and tags may contain any characters', async ({ engine, channel }) => {
     const queue = channel('characters')
     const metadata = 'größe 🙂\r\n\t"quoted" \u0000 \u2028 end '
     const tags = Object.fromEntries([
@@ -207,7 +204,7 @@ export const queueCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'queues - purge removes waiting and delayed messages, and says how many',
+    'queues - purge removes waiting and delayed messages, and returns their number',
     async ({ engine, channel }) => {
       const queue = channel('purge')
       await sendAll(engine, queue, numbered(5))
@@ -218,7 +215,7 @@ export const queueCases: readonly ContractCase[] = [
     },
   ),
 
-  contractCase('queues - purge leaves leased messages to their holders', async ({ engine, channel }) => {
+  contractCase('queues - purge keeps leased messages', async ({ engine, channel }) => {
     const queue = channel('purge-leased')
     await sendAll(engine, queue, ['kept', 'acked', 'gone'])
     const [kept, acked] = await receiveMany(engine, queue, 2)
@@ -230,7 +227,7 @@ export const queueCases: readonly ContractCase[] = [
     await assertNothingDue(engine, queue)
   }),
 
-  contractCase('queues - a purged queue goes on, its sequences too', async ({ engine, channel }) => {
+  contractCase('queues - a purged queue works and continues its sequences', async ({ engine, channel }) => {
     const queue = channel('purge-goes-on')
     await sendAll(engine, queue, numbered(3))
     await engine.queues.purge(queue)

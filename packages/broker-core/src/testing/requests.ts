@@ -9,9 +9,9 @@ import { eventually, Inbox, PATIENCE_MS, pause, rejectsBecause, rejectsWith, wit
 const TYPES = ['commands', 'queries'] as const
 const PATIENT = { timeoutMs: PATIENCE_MS }
 
-/** Commands and queries: a request, and how it ends. */
+/** Cases for commands and queries. */
 export const requestCases: readonly ContractCase[] = [
-  contractCase('requests - a request and its answer arrive as they were given', async ({ engine, channel }) => {
+  contractCase('requests - a request and its answer arrive unchanged', async ({ engine, channel }) => {
     const tags = Object.fromEntries([
       ['__proto__', 'data'],
       ['', 'empty'],
@@ -48,7 +48,7 @@ export const requestCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('requests - bodies of 0 bytes and of 1 MiB go both ways', async ({ engine, channel }) => {
+  contractCase('requests - bodies of 0 bytes and of 1 MiB are sent in both directions', async ({ engine, channel }) => {
     const name = channel('sizes')
     await engine.requests.serve('queries', name, {}, async ({ body }) => reply(body))
     for (const size of [0, Math.min(1024 * 1024, engine.limits.maxMessageBytes)]) {
@@ -57,7 +57,7 @@ export const requestCases: readonly ContractCase[] = [
     }
   }),
 
-  contractCase('requests - a subscriber may reject, and say why', async ({ engine, channel }) => {
+  contractCase('requests - a subscriber may reject with a reason', async ({ engine, channel }) => {
     for (const type of TYPES) {
       const name = channel('reject')
       await engine.requests.serve(type, name, {}, async () =>
@@ -72,7 +72,7 @@ export const requestCases: readonly ContractCase[] = [
   }),
 
   contractCase(
-    'requests - a handler that throws rejects with a general text and goes on',
+    'requests - a handler that throws rejects with a general text and continues',
     async ({ engine, channel }) => {
       const name = channel('throws')
       let calls = 0
@@ -84,45 +84,42 @@ export const requestCases: readonly ContractCase[] = [
       const answer = await engine.requests.request('commands', name, outgoing('x'), PATIENT)
       assert.equal(answer.executed, false)
       assert.notEqual(answer.error, '')
-      assert.doesNotMatch(answer.error, /secret/, 'the error itself is the handler’s own affair')
+      assert.doesNotMatch(answer.error, /secret/, 'the error itself is private to the handler')
       assert.equal(text(await engine.requests.request('commands', name, outgoing('x'), PATIENT)), 'fine')
     },
   ),
 
-  contractCase(
-    'requests - a handler that throws before it promises anything rejects as well',
-    async ({ engine, channel }) => {
-      const name = channel('throws-at-once')
-      await engine.requests.serve('commands', name, {}, () => {
-        throw new Error('password=secret')
-      })
-      const answer = await engine.requests.request('commands', name, outgoing('x'), PATIENT)
-      assert.equal(answer.executed, false)
-      assert.doesNotMatch(answer.error, /secret/)
-    },
-  ),
+  contractCase('requests - a handler that throws synchronously rejects too', async ({ engine, channel }) => {
+    const name = channel('throws-at-once')
+    await engine.requests.serve('commands', name, {}, () => {
+      throw new Error('password=secret')
+    })
+    const answer = await engine.requests.request('commands', name, outgoing('x'), PATIENT)
+    assert.equal(answer.executed, false)
+    assert.doesNotMatch(answer.error, /secret/)
+  }),
 
-  contractCase('M11 - requests: nobody subscribed for the whole time is NO_SUBSCRIBER', async ({ engine, channel }) => {
+  contractCase('M11 - requests: no subscriber until the time-out is NO_SUBSCRIBER', async ({ engine, channel }) => {
     for (const type of TYPES) {
       const started = performance.now()
       const error = await rejectsWith(
         'NO_SUBSCRIBER',
         engine.requests.request(type, channel('nobody'), outgoing('x'), { timeoutMs: 300 }),
       )
-      assert.ok(performance.now() - started >= 250, 'it waited its time out for somebody to appear')
+      assert.ok(performance.now() - started >= 250, 'it waited for a subscriber until its time-out')
       assert.equal(error.details['timeoutMs'], 300)
     }
   }),
 
   contractCase(
-    'requests - one for who is subscribed only waits for nobody else, and makes no channel',
+    'requests - onlyIfSubscribed does not wait for a subscriber and creates no channel',
     async ({ engine, channel }) => {
       for (const type of TYPES) {
         const name = channel('only')
         const only = { ...PATIENT, onlyIfSubscribed: true }
         const started = performance.now()
         await rejectsWith('NO_SUBSCRIBER', engine.requests.request(type, name, outgoing('x'), only))
-        assert.ok(performance.now() - started < PATIENCE_MS / 2, 'it did not wait its time out')
+        assert.ok(performance.now() - started < PATIENCE_MS / 2, 'it rejected before its time-out')
         assert.equal(await engine.channels.info(type, name), undefined)
         const subscription = await engine.requests.serve(type, name, {}, async () => reply('there'))
         assert.equal(text(await engine.requests.request(type, name, outgoing('x'), only)), 'there')
@@ -147,15 +144,15 @@ export const requestCases: readonly ContractCase[] = [
           'REQUEST_TIMEOUT',
           engine.requests.request(type, name, outgoing('x'), { timeoutMs: 300 }),
         )
-        assert.ok(performance.now() - started >= 250, 'it waited its time out')
+        assert.ok(performance.now() - started >= 250, 'it waited until its time-out')
         assert.equal(error.details['timeoutMs'], 300)
         const [signal] = await seen.take(1)
-        await eventually(() => assert.equal(signal?.aborted, true, 'the handler is told that nobody waits'))
+        await eventually(() => assert.equal(signal?.aborted, true, 'the handler’s signal is aborted'))
       }
     },
   ),
 
-  contractCase('requests - an answer after the time is over goes nowhere', async ({ engine, channel }) => {
+  contractCase('requests - an answer after the time-out is dropped', async ({ engine, channel }) => {
     const name = channel('late-answer')
     const release = Promise.withResolvers<void>()
     let calls = 0
@@ -170,28 +167,31 @@ export const requestCases: readonly ContractCase[] = [
     assert.equal(text(await engine.requests.request('queries', name, outgoing('2'), PATIENT)), 'the second answer')
   }),
 
-  contractCase('requests - who aborts stops waiting, and the handler is told', async ({ engine, channel }) => {
-    const name = channel('abort')
-    const seen = new Inbox<AbortSignal>()
-    await engine.requests.serve('queries', name, {}, ({ signal }) => {
-      seen.push(signal)
-      return new Promise((_, reject) => {
-        signal.addEventListener('abort', () => reject(new Error('stopped')), { once: true })
+  contractCase(
+    'requests - aborting a request stops the wait and aborts the handler’s signal',
+    async ({ engine, channel }) => {
+      const name = channel('abort')
+      const seen = new Inbox<AbortSignal>()
+      await engine.requests.serve('queries', name, {}, ({ signal }) => {
+        seen.push(signal)
+        return new Promise((_, reject) => {
+          signal.addEventListener('abort', () => reject(new Error('stopped')), { once: true })
+        })
       })
-    })
-    const leaving = new AbortController()
-    const reason = new Error('the client went away')
-    const request = engine.requests.request('queries', name, outgoing('x'), { ...PATIENT, signal: leaving.signal })
-    const [signal] = await seen.take(1)
-    leaving.abort(reason)
-    await rejectsBecause(reason, request)
-    await eventually(() => assert.equal(signal?.aborted, true))
-  }),
+      const leaving = new AbortController()
+      const reason = new Error('the client disconnected')
+      const request = engine.requests.request('queries', name, outgoing('x'), { ...PATIENT, signal: leaving.signal })
+      const [signal] = await seen.take(1)
+      leaving.abort(reason)
+      await rejectsBecause(reason, request)
+      await eventually(() => assert.equal(signal?.aborted, true))
+    },
+  ),
 
-  contractCase('requests - who aborts while nobody is subscribed stops waiting', async ({ engine, channel }) => {
+  contractCase('requests - aborting a request without a subscriber stops the wait', async ({ engine, channel }) => {
     const name = channel('abort-nobody')
     const leaving = new AbortController()
-    const reason = new Error('the client went away')
+    const reason = new Error('the client disconnected')
     const request = engine.requests.request('queries', name, outgoing('x'), { ...PATIENT, signal: leaving.signal })
     await pause(50)
     leaving.abort(reason)
@@ -202,7 +202,7 @@ export const requestCases: readonly ContractCase[] = [
       return reply('answer')
     })
     await engine.requests.request('queries', name, outgoing('y'), PATIENT)
-    assert.deepEqual(seen.items, ['y'], 'the aborted request reaches nobody any more')
+    assert.deepEqual(seen.items, ['y'], 'the aborted request reaches no subscriber')
   }),
 
   contractCase('requests - a request with an aborted signal is not sent', async ({ engine, channel }) => {
@@ -212,7 +212,7 @@ export const requestCases: readonly ContractCase[] = [
       seen.push(text(request))
       return reply('answer')
     })
-    const reason = new Error('gone before it began')
+    const reason = new Error('aborted before the call')
     await rejectsBecause(
       reason,
       engine.requests.request('commands', name, outgoing('x'), { ...PATIENT, signal: AbortSignal.abort(reason) }),
@@ -221,19 +221,22 @@ export const requestCases: readonly ContractCase[] = [
     assert.deepEqual(seen.items, ['y'])
   }),
 
-  contractCase('requests - the handler’s signal stays quiet when it answers in time', async ({ engine, channel }) => {
-    const name = channel('quiet')
-    await engine.requests.serve('queries', name, {}, async ({ signal }) => {
-      await pause(20)
-      return reply(String(signal.aborted))
-    })
-    assert.equal(text(await engine.requests.request('queries', name, outgoing('x'), PATIENT)), 'false')
-  }),
+  contractCase(
+    'requests - the handler’s signal is not aborted when it answers in time',
+    async ({ engine, channel }) => {
+      const name = channel('quiet')
+      await engine.requests.serve('queries', name, {}, async ({ signal }) => {
+        await pause(20)
+        return reply(String(signal.aborted))
+      })
+      assert.equal(text(await engine.requests.request('queries', name, outgoing('x'), PATIENT)), 'false')
+    },
+  ),
 
-  contractCase('requests - concurrent requests get each its own answer', async ({ engine, channel }) => {
+  contractCase('requests - each concurrent request gets its own answer', async ({ engine, channel }) => {
     const name = channel('concurrent')
     await engine.requests.serve('queries', name, {}, async (request) => {
-      // Later requests answer first.
+      // Later requests get their answers first.
       await pause(Math.max(0, 40 - Number(text(request).slice(1)) / 2))
       return reply(`answer to ${text(request)}`)
     })
@@ -247,7 +250,7 @@ export const requestCases: readonly ContractCase[] = [
     )
   }),
 
-  contractCase('requests - a slow handler does not hold back other requests', async ({ engine, channel }) => {
+  contractCase('requests - a slow handler does not delay other requests', async ({ engine, channel }) => {
     const name = channel('slow')
     const release = Promise.withResolvers<void>()
     await engine.requests.serve('queries', name, {}, async (request) => {
@@ -260,7 +263,7 @@ export const requestCases: readonly ContractCase[] = [
     assert.equal(text(await slow), 'slow')
   }),
 
-  contractCase('requests - a handler may ask in turn', async ({ engine, channel }) => {
+  contractCase('requests - a handler may send requests', async ({ engine, channel }) => {
     const [outer, inner] = [channel('outer'), channel('inner')]
     await engine.requests.serve('queries', inner, {}, async () => reply('from within'))
     await engine.requests.serve('queries', outer, {}, () =>

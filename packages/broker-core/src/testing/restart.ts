@@ -20,9 +20,9 @@ import {
 } from './messages.ts'
 import { pause } from './waiting.ts'
 
-/** What is still there after the engine was closed and opened again. */
+/** Cases for the data after an engine was closed and opened again. */
 export const restartCases: readonly ContractCase[] = [
-  isolatedCase('restart - messages are kept whole, in their order', async (context) => {
+  isolatedCase('restart - messages and their order survive', async (context) => {
     const queue = context.channel('queue')
     const body = Uint8Array.from({ length: 256 }, (_, i) => i)
     const tags = Object.fromEntries([
@@ -45,7 +45,7 @@ export const restartCases: readonly ContractCase[] = [
     assert.deepEqual(texts(rest.map((delivery) => delivery.message)), numbered(20))
   }),
 
-  isolatedCase('restart - sequences go on where they were, also when the queue is empty', async (context) => {
+  isolatedCase('restart - sequences continue, also in an empty queue', async (context) => {
     const [queue, store] = [context.channel('queue'), context.channel('log')]
     await sendAll(context.engine, queue, ['x', 'y'])
     await appendAll(context.engine, store, numbered(3))
@@ -60,7 +60,7 @@ export const restartCases: readonly ContractCase[] = [
     assert.deepEqual(texts(await context.engine.eventsStore.read(store, { maxMessages: 10 })), [...numbered(3), 'n'])
   }),
 
-  isolatedCase('restart - what was acked or purged does not come back', async (context) => {
+  isolatedCase('restart - acked and purged messages do not return', async (context) => {
     const [acked, purged] = [context.channel('acked'), context.channel('purged')]
     await sendAll(context.engine, acked, ['x', 'y'])
     await sendAll(context.engine, purged, ['x', 'y'])
@@ -73,7 +73,7 @@ export const restartCases: readonly ContractCase[] = [
     await assertNothingDue(context.engine, purged)
   }),
 
-  isolatedCase('restart - receive counts are kept', async (context) => {
+  isolatedCase('restart - receive counts survive', async (context) => {
     const queue = context.channel('counts')
     const deadLetterQueue = context.channel('dead')
     await context.engine.queues.send(queue, queued('x', { maxReceiveCount: 3, deadLetterQueue }))
@@ -99,20 +99,20 @@ export const restartCases: readonly ContractCase[] = [
     assert.deepEqual(texts(deliveries.map(({ message }) => message)).toSorted(), ['x', 'y'])
   }),
 
-  isolatedCase('restart - delays run on', async (context) => {
+  isolatedCase('restart - delays continue', async (context) => {
     const queue = context.channel('delay')
     const due = Date.now() + 1_500
     await context.engine.queues.send(queue, queued('later', { delayMs: 1_500 }))
     await context.engine.queues.send(queue, queued('much later', { delayMs: 3_600_000 }))
     await context.restart()
     const early = await receive(context.engine, queue, { waitMs: 0 })
-    assert.ok(early.length === 0 || Date.now() >= due - 60, 'not before its time')
+    assert.ok(early.length === 0 || Date.now() >= due - 60, 'not before it is due')
     if (early.length === 0) assert.equal(text((await receiveOne(context.engine, queue)).message), 'later')
     await assertNothingDue(context.engine, queue)
     assert.equal((await context.engine.channels.info('queues', queue))?.queue?.delayed, 1)
   }),
 
-  isolatedCase('restart - expiration runs on', async (context) => {
+  isolatedCase('restart - expiration continues', async (context) => {
     const queue = context.channel('expiration')
     await context.engine.queues.send(queue, queued('short-lived', { expirationMs: 150 }))
     await context.engine.queues.send(queue, queued('lasting', { expirationMs: 3_600_000 }))
@@ -122,7 +122,7 @@ export const restartCases: readonly ContractCase[] = [
     await assertNothingDue(context.engine, queue)
   }),
 
-  isolatedCase('restart - dead letters are kept', async (context) => {
+  isolatedCase('restart - dead letters survive', async (context) => {
     const [queue, deadLetterQueue] = [context.channel('source'), context.channel('dead')]
     await context.engine.queues.send(queue, queued('x', { maxReceiveCount: 1, deadLetterQueue }))
     const { receipt } = await receiveOne(context.engine, queue)
@@ -133,7 +133,7 @@ export const restartCases: readonly ContractCase[] = [
     await assertNothingDue(context.engine, queue)
   }),
 
-  isolatedCase('restart - log entries are kept whole, their times too', async (context) => {
+  isolatedCase('restart - stored events and their times survive', async (context) => {
     const store = context.channel('log')
     const body = Uint8Array.from({ length: 256 }, (_, i) => i)
     const { timestamp } = await context.engine.eventsStore.append(
@@ -149,10 +149,10 @@ export const restartCases: readonly ContractCase[] = [
     assert.deepEqual([first.metadata, first.timestamp, first.sequence], ['meta', timestamp, 1])
     assert.deepEqual(texts(rest), numbered(50))
     const next = await context.engine.eventsStore.append(store, storedEvent('next'))
-    assert.ok(next.timestamp >= (rest.at(-1)?.timestamp ?? 0), 'time does not go back')
+    assert.ok(next.timestamp >= (rest.at(-1)?.timestamp ?? 0), 'time does not go backwards')
   }),
 
-  isolatedCase('restart - a deleted channel does not come back', async (context) => {
+  isolatedCase('restart - a deleted channel does not return', async (context) => {
     const name = context.channel('deleted')
     await sendAll(context.engine, name, ['x'])
     await appendAll(context.engine, name, ['x'])
@@ -165,7 +165,7 @@ export const restartCases: readonly ContractCase[] = [
     assert.equal(text((await receiveOne(context.engine, name)).message), 'anew')
   }),
 
-  isolatedCase('restart - channels without any message are kept', async (context) => {
+  isolatedCase('restart - empty channels survive', async (context) => {
     const name = context.channel('created')
     await context.engine.channels.create('queues', name)
     await context.engine.channels.create('events_store', name)

@@ -6,10 +6,10 @@ import { isBrokerError } from '../errors.ts'
 
 export { pause }
 
-/** How long a case waits for what must come. Generous: only a failing case ever waits this long. */
+/** The time that a case waits for an expected event, in ms. Only a failing case waits this long. */
 export const PATIENCE_MS = 10_000
 
-/** Collects what listeners are given, and lets a case await it. */
+/** Collects the items that listeners get, and lets a case await them. */
 export class Inbox<T> {
   readonly items: T[] = []
   readonly #waiting = new Set<() => void>()
@@ -19,13 +19,13 @@ export class Inbox<T> {
     for (const wake of this.#waiting) wake()
   }
 
-  /** Resolves with everything so far once there are at least `count` items. */
+  /** Resolves with all items so far as soon as there are at least `count`. */
   async take(count: number): Promise<readonly T[]> {
     await this.until((items) => items.length >= count, `${count} items`)
     return this.items
   }
 
-  /** Resolves once the items fulfil the condition. */
+  /** Resolves as soon as the items satisfy the condition. */
   async until(condition: (items: readonly T[]) => boolean, what: string): Promise<void> {
     if (condition(this.items)) return
     const fulfilled = Promise.withResolvers<void>()
@@ -34,14 +34,14 @@ export class Inbox<T> {
     }
     this.#waiting.add(wake)
     try {
-      await within(fulfilled.promise, () => `${what}; there are ${this.items.length}`)
+      await within(fulfilled.promise, () => `${what}; ${this.items.length} came`)
     } finally {
       this.#waiting.delete(wake)
     }
   }
 }
 
-/** The promise's own outcome, or a failure that says what was waited for. */
+/** Returns the promise's outcome, or fails with a description of the awaited event. */
 export async function within<T>(promise: Promise<T>, what: string | (() => string)): Promise<T> {
   const patience = new AbortController()
   const late = pause(PATIENCE_MS, undefined, { signal: patience.signal }).then(
@@ -56,7 +56,7 @@ export async function within<T>(promise: Promise<T>, what: string | (() => strin
   }
 }
 
-/** For what no event announces, such as counters: asks until the assertion holds. */
+/** Repeats the assertion until it holds, for values without an event, such as counters. */
 export async function eventually(assertion: () => Promise<void> | void): Promise<void> {
   const end = Date.now() + PATIENCE_MS
   for (;;) {
@@ -70,7 +70,7 @@ export async function eventually(assertion: () => Promise<void> | void): Promise
   }
 }
 
-/** Asserts that the call fails with a Broker error of this code, and gives that error. */
+/** Asserts that the call fails with a Broker error of this code, and returns the error. */
 export async function rejectsWith(code: BrokerErrorCode, call: Promise<unknown>): Promise<BrokerError> {
   let error: unknown
   try {
@@ -80,7 +80,7 @@ export async function rejectsWith(code: BrokerErrorCode, call: Promise<unknown>)
   }
   assert.ok(error !== undefined, `the call fails with ${code}`)
   if (!isBrokerError(error, code)) throw error
-  assert.notEqual(error.message, '', 'an error says what is wrong')
+  assert.notEqual(error.message, '', 'an error has a text')
   return error
 }
 

@@ -4,21 +4,21 @@ import { decodeText, isBrokerError } from '@signalbox/broker-core'
 import { internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText, parseJson } from '@signalbox/http-kit'
 import type { AgentReply } from '@signalbox/registry'
 
-/** What an agent's reply becomes for the caller: the source text of `result`, or of an `error` of the agent's own. */
+/** The answer to the caller, as JSON source text: a `result`, or the agent's own `error`. */
 export type AgentAnswer = { readonly result: string } | { readonly error: string }
 
-/** How much of the body of a refusal is shown to the caller, in bytes. */
+/** The most bytes of a refusal's body that the caller gets. */
 const MAX_SHOWN_BYTES = 65_536
 
-/** What an agent answers is bounded in depth (J4); its keys may be many, and be repeated: they come through (A4). */
+/** Bounds the depth of an answer (J4), but not its keys: many and repeated keys pass unchanged (A4). */
 const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
 
 const NO_TEXT = { problem: 'not valid UTF-8' }
 
 /**
- * The answer that a reply stands for: the first row of A3 that fits. What the agent said is cut out of its response as it
- * stands (A4).
- * @throws JsonRpcError for every outcome that is the gateway's to tell
+ * Returns the answer that a reply means, by the first row of decision 0010's table that matches.
+ * The agent's result or error is a slice of its response, byte for byte.
+ * @throws JsonRpcError for every outcome that the gateway answers with its own error
  */
 export function agentAnswer(agentId: string, reply: AgentReply): AgentAnswer {
   if (reply.failure !== undefined || !reply.executed) throw failed(agentId, reply)
@@ -28,7 +28,7 @@ export function agentAnswer(agentId: string, reply: AgentReply): AgentAnswer {
   if (text !== undefined && isRpcResponse(response)) {
     const { error } = response
     if (isRpcError(error)) return { error: memberText(text, 'error') ?? '' }
-    // A malformed error is none that could be passed on, and still no success.
+    // A malformed error cannot be passed on, but it is not a success either.
     if (isSuccess(reply) && error !== undefined && error !== null) throw invalidResponse()
     if (isSuccess(reply) && Object.hasOwn(response, 'result')) return { result: memberText(text, 'result') ?? '' }
   }
@@ -65,12 +65,15 @@ function agentTimeout(): JsonRpcError {
 }
 
 function invalidResponse(status = 200): JsonRpcError {
-  // 0 is no HTTP response at all.
+  // Status 0: the agent sent no HTTP response.
   const which = status === 0 || (status >= 200 && status < 300) ? '' : `: HTTP ${status}`
   return new JsonRpcError(JSON_RPC_CODES.INVALID_RESPONSE, `invalid response from agent${which}`)
 }
 
-/** Statuses by which an agent refuses a request (specification, "Transport versus application errors"). */
+/**
+ * Statuses with which an agent refuses a request (specification, "Transport versus application
+ * errors").
+ */
 const APPLICATION_ERRORS: ReadonlySet<number> = new Set([400, 401, 403, 404, 409, 422, 500])
 
 function refused({ status, body }: AgentReply): JsonRpcError {
@@ -80,7 +83,7 @@ function refused({ status, body }: AgentReply): JsonRpcError {
   })
 }
 
-/** The beginning of a body as text; a character that the limit would cut in half is left out. */
+/** Returns the beginning of a body as text, without a character that the limit cuts in half. */
 function shownText(body: Uint8Array): string {
   if (body.byteLength <= MAX_SHOWN_BYTES) {
     return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8')
@@ -88,7 +91,10 @@ function shownText(body: Uint8Array): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(body.subarray(0, MAX_SHOWN_BYTES), { stream: true })
 }
 
-/** What a failed Query is for the caller. @returns undefined for what is none of the broker's own errors */
+/**
+ * Returns the caller's error for a failed Query, or undefined if the error is not one of the
+ * broker's.
+ */
 export function queryFailure(error: unknown): JsonRpcError | undefined {
   if (isBrokerError(error, 'REQUEST_TIMEOUT') || isBrokerError(error, 'NO_SUBSCRIBER')) return agentTimeout()
   if (isBrokerError(error, 'MESSAGE_TOO_LARGE')) {

@@ -1,6 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** What belongs to this hop, to the broker, or to the caller alone: none of it reaches an agent (A5). */
+/**
+ * Headers that agents do not get: they belong to this hop, to the broker or to the caller alone
+ * (A5).
+ */
 const KEPT_BACK: ReadonlySet<string> = new Set([
   // Hop by hop (RFC 9110, section 7.6.1).
   'connection',
@@ -11,7 +14,7 @@ const KEPT_BACK: ReadonlySet<string> = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
-  // About this request's own bytes, or the answer's.
+  // These describe the bytes of this request, or of its answer.
   'host',
   'content-length',
   'content-type',
@@ -23,16 +26,16 @@ const KEPT_BACK: ReadonlySet<string> = new Set([
   'authorization',
   'cookie',
   'proxy-authorization',
-  // Where the caller is.
+  // The caller's network location.
   'origin',
   'forwarded',
   'x-real-ip',
 ])
 
 /**
- * The caller's headers that an agent gets, by lower-case name (A5). Whatever a caller says under `x-broker-*` is dropped:
- * only the broker speaks under those names. Names with an underscore are dropped too: to CGI and WSGI servers
- * `X_Broker_Caller_ID` is the same as `X-Broker-Caller-ID`.
+ * Returns the caller's headers that the agent gets, by lower-case name. Drops `x-broker-*`, because
+ * only the broker sets those headers. Drops names with an underscore too: CGI and WSGI servers read
+ * `X_Broker_Caller_ID` as `X-Broker-Caller-ID`.
  */
 export function callerHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
   const forwarded: Record<string, string> = {}
@@ -48,7 +51,7 @@ export function callerHeaders(headers: IncomingHttpHeaders): Readonly<Record<str
   return forwarded
 }
 
-/** `Connection` may name more headers that end at this hop. */
+/** Returns the headers that `Connection` names: they end at this hop as well. */
 function namedByConnection(connection: string | undefined): ReadonlySet<string> | undefined {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined
   return new Set(connection.split(',').map((name) => name.trim().toLowerCase()))

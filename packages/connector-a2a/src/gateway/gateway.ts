@@ -18,31 +18,31 @@ import { forbidden } from './forbidden.ts'
 import { readTimeoutMs } from './timeout.ts'
 
 export interface GatewayOptions {
-  /** Knows what callers may do. */
+  /** Checks callers against the policy. */
   readonly broker: Broker
   readonly system: BrokerHandle
   readonly registry: AgentLookup
   readonly requests: AgentRequests
   readonly streamLimits: StreamLimits
   readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>
-  /** Something failed that no client is told about. */
+  /** Called for a failure that is reported to no client. */
   readonly failed: (error: unknown, request?: IncomingMessage) => void
 }
 
-/** A request for an agent, checked. */
+/** A validated request for an agent. */
 export interface Call {
-  /** Byte for byte what the agent gets. */
+  /** The body that the agent gets, byte for byte. */
   readonly body: Uint8Array
-  /** The source text of the id to answer to; undefined is answered as null. */
+  /** The source text of the request's id; undefined is answered as null. */
   readonly id?: string | undefined
-  /** Undefined where the caller named none (A2). */
+  /** The caller's time-out, in ms; undefined if the caller set none. */
   readonly timeoutMs: number | undefined
 }
 
-/** Bytes of notifications that no node has accepted yet; further ones are dropped. */
+/** The most bytes of notifications that wait for a node to accept them. Further ones are dropped. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
-/** Takes requests for agents to the node that serves them, and their answers back. */
+/** Sends requests to the node that serves the agent, and writes the answers. */
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #inFlight = new InFlight()
@@ -53,17 +53,17 @@ export class Gateway {
     this.#options = options
   }
 
-  /** Streams that are open to clients now. */
+  /** The number of streams that are open to clients. */
   get activeStreams(): number {
     return this.#streams.size
   }
 
-  /** Calls under way, and streams that are not open yet. */
+  /** The number of calls under way, including streams that are not open yet. */
   get inFlight(): number {
     return this.#inFlight.count
   }
 
-  /** Forwards a request and answers it. A caller that goes away does not end it. */
+  /** Forwards a request and answers it. The call continues when the caller disconnects. */
   async call(
     exchange: A2aExchange,
     caller: ConnectionCaller,
@@ -85,7 +85,7 @@ export class Gateway {
     }
   }
 
-  /** A6: forwards a notification; its caller has the answer, an empty one, before anybody knows what comes of it. */
+  /** Forwards a notification. The caller gets 202 at once, before the outcome is known. */
   async notify(
     exchange: A2aExchange,
     caller: ConnectionCaller,
@@ -115,14 +115,15 @@ export class Gateway {
   }
 
   /**
-   * Opens a stream of the agent's events as the answer; before the agent's headers are there, refusals are JSON-RPC errors.
-   * A new policy that does not let the caller call the agent ends it, whichever way it is told of refusals by then (S4).
+   * Opens a stream and answers with the agent's events. Until the agent has sent its headers,
+   * refusals are JSON-RPC errors. A new policy that forbids the call ends the stream, before or
+   * after that point.
    */
   async stream(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, call: Call): Promise<void> {
     const opening = new AbortController()
     let stream: AgentStream | undefined
     let revoked = false
-    // Before the agent is asked: a stream that is refused is never begun.
+    // Before the agent is called, so that a refused stream never begins.
     const refused = exchange.hold?.toStream()
     if (refused !== undefined) {
       exchange.refuse(refused)
@@ -143,7 +144,7 @@ export class Gateway {
     }
   }
 
-  /** A stream that the agent has opened; undefined when it is none and the caller has been told. */
+  /** Opens the agent's stream; undefined when the caller was answered with an error instead. */
   async #opened(
     exchange: A2aExchange,
     caller: ConnectionCaller,
@@ -159,7 +160,7 @@ export class Gateway {
       if ('stream' in opened) return opened.stream
       answer(exchange, agentId, call.id, opened.refused)
     } catch (error) {
-      // A client that went away while it waited is no error; the agent was told.
+      // A client that disconnects while it waits is no error; the agent was notified.
       if (exchange.response.destroyed) exchange.finished('success')
       else this.#fail(exchange, error, call.id)
     } finally {
@@ -198,7 +199,7 @@ export class Gateway {
         ...(exchange.hold === undefined ? {} : { hold: exchange.hold }),
         ...(identity.expiresAt === undefined ? {} : { endsAt: identity.expiresAt }),
       })
-      // A client that has seen enough is no error.
+      // A client that disconnects from an open stream is no error.
       if (outcome === 'error') exchange.finished('error', String(errorCode ?? AGENTS_OWN), firstByteSeconds)
       else exchange.finished('success', undefined, firstByteSeconds)
     } finally {
@@ -206,7 +207,7 @@ export class Gateway {
     }
   }
 
-  /** Ends streams politely, and gives calls `graceMs` to finish. */
+  /** Ends the open streams with a terminal event, and waits up to `graceMs` for calls to finish. */
   async close(graceMs: number): Promise<void> {
     for (const stream of this.#streams) stream.close()
     await this.#inFlight.idleWithin(graceMs)
@@ -217,7 +218,7 @@ export class Gateway {
     return this.#options.registry.get(agentId) !== undefined
   }
 
-  /** @throws JsonRpcError -32002 (R9) */
+  /** @throws JsonRpcError -32002 if no such agent is registered */
   async #find(agentId: string): Promise<void> {
     if ((await this.#options.registry.find(agentId)) === undefined) throw agentNotFound(agentId)
   }
@@ -229,17 +230,17 @@ export class Gateway {
   }
 }
 
-/** @throws JsonRpcError -32600 for what cannot be an agent's id (A13) */
+/** @throws JsonRpcError -32600 if the value is not a valid agent id */
 export function assertAgentId(agentId: string): void {
   if (isAgentId(agentId)) return
   const given = shownText(agentId, 140)
   throw new JsonRpcError(
     JSON_RPC_CODES.INVALID_REQUEST,
-    `invalid request: the agent_id ${given} in the path is not 2 to 128 characters of a-z, 0-9 and -, neither beginning nor ending with -`,
+    `invalid request: the agent_id ${given} in the path is invalid; it must be 2 to 128 characters of a-z, 0-9 and -, and must not begin or end with -`,
   )
 }
 
-/** @throws JsonRpcError -32600 for a request that has come through too many brokers (A19) */
+/** @throws JsonRpcError -32600 for a request that has passed through too many brokers */
 export function assertHops(headers: IncomingHttpHeaders): void {
   const problem = hopsProblem(hopsOf(headers))
   if (problem !== undefined) throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, `invalid request: ${problem}`)
@@ -261,7 +262,10 @@ function requestOptions(
   return timeoutMs === undefined ? { caller, headers, hops } : { caller, headers, hops, timeoutMs }
 }
 
-/** Nobody is told what is wrong with a notification: one with a bad timeout has the default. */
+/**
+ * Reads the time-out of a notification. A notification has no error answer, so an invalid value
+ * means the default.
+ */
 function notificationTimeout(params: JsonRpcNotification['params']): number | undefined {
   try {
     return readTimeoutMs(params)
@@ -271,5 +275,8 @@ function notificationTimeout(params: JsonRpcNotification['params']): number | un
 }
 
 function overloaded(): JsonRpcError {
-  return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, 'too many notifications wait for an agent')
+  return new JsonRpcError(
+    JSON_RPC_CODES.INTERNAL_ERROR,
+    'too many notifications are waiting for agents; the notification was dropped',
+  )
 }

@@ -6,7 +6,10 @@ const LABELS: ReadonlySet<string> = new Set([
   'tasks/send',
 ])
 
-/** The method as a label for metrics: any other is `unknown`, so that callers cannot make up label values (A14). */
+/**
+ * Returns the method as a metric label. Any other method is `unknown`, so callers cannot create
+ * label values.
+ */
 export function methodLabel(method: string): string {
   return LABELS.has(method) ? method : 'unknown'
 }

@@ -4,16 +4,19 @@ import { encodeText } from '@signalbox/broker-core'
 
 import { invalidTimeout, milliseconds } from './timeout.ts'
 
-/** A `message/stream` that the gateway makes from the query of `GET /a2a/{agent_id}/stream` (A7). */
+/**
+ * A `message/stream` request that the gateway builds from the query string of `GET
+ * /a2a/{agent_id}/stream`.
+ */
 export interface StreamRequest {
   readonly body: Uint8Array
-  /** The agent's time to begin its answer; undefined where the caller names none. */
+  /** The time until the agent's headers, in ms; undefined if the caller set none. */
   readonly timeoutMs: number | undefined
 }
 
 /**
- * Reads `message` (text), `contextId` and `timeout` (seconds); none is required, of a repeated one the first counts, and
- * others are ignored.
+ * Reads the parameters `message` (text), `contextId` and `timeout` (seconds). All are optional, the
+ * first of repeated ones counts, and other parameters are ignored.
  * @throws JsonRpcError -32602 for a timeout that is not a number above 0
  */
 export function streamRequest(query: string): StreamRequest {

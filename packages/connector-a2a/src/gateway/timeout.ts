@@ -2,8 +2,9 @@ import type { JsonObject } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 /**
- * `params.configuration.timeout` in milliseconds; undefined where the caller names none (A2).
- * @throws JsonRpcError -32602 when it is there and is not a number above 0
+ * Returns `params.configuration.timeout`, given in seconds, in ms; undefined if the caller set
+ * none.
+ * @throws JsonRpcError -32602 if the value is not a number above 0
  */
 export function readTimeoutMs(params: JsonObject | undefined): number | undefined {
   const configuration = params?.['configuration']
@@ -18,11 +19,11 @@ export function readTimeoutMs(params: JsonObject | undefined): number | undefine
 export function invalidTimeout(name: string, given: string): JsonRpcError {
   return new JsonRpcError(
     JSON_RPC_CODES.INVALID_PARAMS,
-    `invalid params: ${name} is ${given.slice(0, 64)}; allowed is a number of seconds above 0`,
+    `invalid params: ${name} is ${given.slice(0, 64)}; it must be a number of seconds above 0`,
   )
 }
 
-/** Seconds of any size as whole milliseconds that can be counted with. */
+/** Converts seconds to whole milliseconds, from 1 to the largest safe integer. */
 export function milliseconds(seconds: number): number {
   return Math.min(Math.max(1, Math.round(seconds * 1000)), Number.MAX_SAFE_INTEGER)
 }

@@ -1,4 +1,7 @@
-/** What clients of a stream see (specification, "Events"): the SSE event of each envelope type; of any other it is `message`. */
+/**
+ * The SSE event name of each envelope type (specification, "Events"). Any other type has the name
+ * `message`.
+ */
 const SSE_EVENTS: ReadonlyMap<string, string> = new Map([
   ['status_update', 'task.status'],
   ['artifact', 'task.artifact'],
@@ -11,7 +14,7 @@ export const ENVELOPE_TYPES: ReadonlyMap<string, string> = new Map(
   [...SSE_EVENTS].map(([type, event]) => [event, type]),
 )
 
-/** What stands around the stream's id in an event of one type. */
+/** The text before and after the stream's id in an event of one type. */
 interface EventForm {
   readonly beforeId: string
   readonly afterId: string
@@ -22,8 +25,8 @@ const FORMS: ReadonlyMap<string, EventForm> = new Map(
 )
 
 /**
- * One event as it goes to the client, on the wire form. It is made for each event of each stream, so what needs no check
- * is not checked: the event's name is ours, and the payload is one line.
+ * Returns one event in the wire format for the client. It runs for each event of each stream, so it
+ * does not validate: the event's name is a constant, and the payload is one line.
  * @param typeText JSON text of a type that is not one of the five
  * @param payloadText JSON text of the payload, without line ends
  */
@@ -39,16 +42,16 @@ function eventForm(type: string, typeText: string): EventForm {
   }
 }
 
-/** How many bytes an event may have more on its way to the client than on its way from the agent. */
+/** The most bytes that the envelope adds to an agent's event. */
 export const EVENT_ENVELOPE_BYTES = 1_024
 
-/** An error that Signalbox itself ends a stream with. */
+/** An error with which Signalbox ends a stream. */
 export interface StreamFailure {
   readonly code: number
   readonly message: string
 }
 
-/** The `task.error` of an error that Signalbox itself found. */
+/** Returns the `task.error` event for an error that Signalbox raises. */
 export function failureText(streamId: string, { code, message }: StreamFailure): string {
   return clientEventText(streamId, 'error', JSON.stringify({ code, message }))
 }

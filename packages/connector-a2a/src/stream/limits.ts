@@ -1,20 +1,26 @@
-/** What bounds a stream, and when it is given up. All defaults are decision A11's. */
+/** Limits and time-outs of a stream. */
 export interface StreamLimits {
   /** The largest event of an agent, in bytes (AgentMaxResponseBytes). @default 10485760 */
   readonly maxEventBytes?: number
-  /** Bytes on the way between the agent's node and the client's that the client has not taken yet. @default 262144 */
+  /** The most bytes in transit from the agent's node that the client has not read. @default 262144 */
   readonly windowBytes?: number
-  /** Frames on the way that the client has not taken yet. @default 64 */
+  /** The most frames in transit that the client has not read. @default 64 */
   readonly windowFrames?: number
-  /** Milliseconds between two grants of credit at the most. @default 5000 */
+  /** The longest time between two grants of credit, in ms. @default 5000 */
   readonly creditMs?: number
-  /** Milliseconds between two signs of life of the agent's node at the most. @default 5000 */
+  /** The longest time between two messages of the agent's node, in ms. @default 5000 */
   readonly heartbeatMs?: number
-  /** Milliseconds without a sign of life after which a stream is interrupted. @default 15000 */
+  /**
+   * The time without a message of the agent's node after which the stream is interrupted, in ms.
+   * @default 15000
+   */
   readonly silenceMs?: number
-  /** Milliseconds without a grant of credit after which the agent's node gives the stream up. @default 15000 */
+  /**
+   * The time without a grant of credit after which the agent's node abandons the stream, in ms.
+   * @default 15000
+   */
   readonly noCreditMs?: number
-  /** Milliseconds that a client may take nothing; 0 is no limit. @default 30000 */
+  /** The longest time for which a client may stop reading, in ms; 0 is no limit. @default 30000 */
   readonly slowConsumerMs?: number
 }
 

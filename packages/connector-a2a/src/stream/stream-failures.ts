@@ -2,7 +2,7 @@ import { JSON_RPC_CODES } from '@signalbox/http-kit'
 
 import type { StreamFailure } from './events.ts'
 
-/** Everything that Signalbox itself ends a stream with (A9, A11, S4, S9). */
+/** The errors with which Signalbox ends a stream. */
 export const STREAM_FAILURES = {
   NO_TERMINAL_EVENT: { code: JSON_RPC_CODES.INVALID_RESPONSE, message: 'stream ended without a terminal event' },
   INVALID_RESPONSE: { code: JSON_RPC_CODES.INVALID_RESPONSE, message: 'invalid response from agent' },

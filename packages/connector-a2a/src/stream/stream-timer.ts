@@ -4,19 +4,19 @@ import type { ResolvedStreamLimits } from './limits.ts'
 export interface Timed {
   /** @param now The value of `performance.now()` */
   tick(now: number): void
-  /** Its tick has thrown this error: it gets no more ticks. */
+  /** Called with the error that its tick has thrown. It gets no more ticks. */
   crash(error: unknown): void
 }
 
 const LONGEST_MS = 250
 const SHORTEST_MS = 5
 
-/** Number of ticks within the shortest duration. */
+/** The number of ticks within the shortest duration. */
 const TICKS = 10
 
 const timers = new Map<number, StreamTimer>()
 
-/** One timer for all streams with the same interval; it runs while it has members. */
+/** One timer for all streams with the same interval. It runs only while it has streams. */
 export class StreamTimer {
   readonly #intervalMs: number
   readonly #members = new Set<Timed>()
@@ -48,7 +48,7 @@ export class StreamTimer {
     this.#timer.unref()
   }
 
-  /** A timer's failure has nobody else to catch it. */
+  /** Catches the error of a tick: a timer has no other handler. */
   #tick(member: Timed, now: number): void {
     try {
       member.tick(now)
@@ -66,7 +66,7 @@ export class StreamTimer {
   }
 }
 
-/** A first moment within one period, so that streams opened together do not all act together ever after. */
+/** Returns a first time within one period, so that streams that open together do not act together. */
 export function firstMoment(now: number, periodMs: number): number {
   return now + periodMs * (0.5 + Math.random() / 2)
 }

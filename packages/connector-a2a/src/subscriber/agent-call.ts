@@ -15,14 +15,17 @@ import type { AgentTarget } from './agent-target.ts'
 import { decodeContent, isEncoded } from './content-encoding.ts'
 import { requestHeaders } from './request-headers.ts'
 
-/** What came of a call. */
+/** The result of a call. */
 export interface CallResult {
   readonly reply: AgentReply
-  /** With mode `stream` and a 2xx status: the agent's response, its body untouched. Whoever gets it has to end it. */
+  /**
+   * The agent's response with an unread body, for mode `stream` and a 2xx status. The receiver must
+   * end it.
+   */
   readonly events?: AgentResponse
 }
 
-/** A header that comes again is an array. */
+/** A repeated header is an array. */
 type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 const MAX_TIMER_MS = 2_147_483_647
@@ -30,11 +33,11 @@ const NO_BODY = new Uint8Array(0)
 const EMPTY = Buffer.alloc(0)
 
 /**
- * One HTTP exchange with an agent. It is sent once and never again: that a connection broke does not say that the agent
- * did not act. Redirects are not followed.
+ * One HTTP exchange with an agent. It is sent once and never repeated: after a broken connection
+ * the agent may have acted. Redirects are not followed.
  *
- * Mode `stream` ends at the headers of a 2xx response, every other at the end of the response. The deadline is for all
- * of that (A2).
+ * In mode `stream` it ends at the headers of a 2xx response, otherwise at the end of the response.
+ * The deadline applies to that whole time.
  */
 export class AgentCall implements Dispatcher.DispatchHandler {
   readonly #query: AgentQuery
@@ -59,25 +62,28 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     this.#timer.unref()
   }
 
-  /** Sends the request, unless the call was aborted. `done` is called once, and perhaps before this returns. */
+  /**
+   * Sends the request, unless the call was aborted. `done` is called once, possibly before this
+   * returns.
+   */
   send(target: AgentTarget): void {
     if (!this.#settled) target.post(requestHeaders(target.host, this.#query), this.#query.body, this)
   }
 
-  /** Breaks it off at once, with this reply. After the end nothing happens. */
+  /** Aborts the call at once with this reply. Has no effect after the end. */
   abort(reply: AgentReply): void {
     this.#fail(reply)
   }
 
-  /** @inheritdoc A call that ended while it waited for its connection is not sent. */
+  /** @inheritdoc A call that ended while it waited for a connection is not sent. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    if (this.#settled) controller.abort(new Error('the call is over'))
+    if (this.#settled) controller.abort(new Error('the call has ended'))
   }
 
   /** @inheritdoc */
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
-    // An informational response is followed by the one that counts.
+    // The final response follows an informational one.
     if (this.#settled || status < 200) return
     const { mode } = this.#query
     this.#status = status
@@ -85,7 +91,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
       this.#fail(agentUnavailable(status))
       return
     }
-    // Only a proxy says so (RFC 9110, section 15.5.8): the agent never saw the request.
+    // Only a proxy answers 407 (RFC 9110, section 15.5.8): the agent did not get the request.
     if (status === 407) {
       this.#fail(PROXY_REFUSED)
       return
@@ -138,14 +144,14 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   /** @inheritdoc */
   onResponseError(_controller: unknown, error: Error): void {
     this.#events?.destroy(error)
-    // Once the head of a response was there, the agent had the request.
+    // The agent got the request if it has sent the head of a response.
     this.#settle({ reply: this.#status === 0 ? connectionFailure(error) : invalidResponse(this.#status) })
   }
 
   #fail(reply: AgentReply): void {
     if (this.#settled) return
     this.#settle({ reply })
-    this.#controller?.abort(new Error('the call is over'))
+    this.#controller?.abort(new Error('the call has ended'))
   }
 
   #settle(result: CallResult): void {

@@ -8,31 +8,32 @@ import { proxiedConnector } from './proxied-connector.ts'
 import { undici } from './undici.ts'
 
 export interface ConnectionOptions {
-  /** Do not verify the agents' certificates (AgentTLSSkipVerify). */
+  /** Skips the verification of the agents' certificates (AgentTLSSkipVerify). */
   readonly tlsSkipVerify: boolean
   /** Certificates to trust in place of the system's, PEM. @default the system's */
   readonly ca?: string | readonly string[]
-  /** Refuses addresses as they are connected to: what a name stands for may change (R8). */
+  /** Checks each address when a connection is opened, because the addresses of a name may change. */
   readonly addressPolicy: AgentAddressPolicy
-  /** A forward proxy to go through, `http://[user:password@]host[:port]`. @default none */
+  /** The URL of a forward proxy, `http://[user:password@]host[:port]`. @default none */
   readonly proxyUrl?: string
 }
 
 /**
- * How long a connection waits for the next request, in milliseconds. Shorter than the shortest time after which servers
- * close an idle connection (2 s): a request that meets such a close is lost, and nobody can tell whether the agent saw it.
+ * The time for which an idle connection is kept, in ms. Shorter than the shortest idle time-out of
+ * servers (2 s): a request that meets such a close is lost, and the agent may or may not have
+ * received it.
  */
 const IDLE_MS = 1_500
 
-/** An agent that names its own time is believed this many milliseconds less. */
+/** The time subtracted from an idle time-out that an agent announces, in ms. */
 const IDLE_MARGIN_MS = 1_000
 
-/** A connection that is not accepted by then is given up, in milliseconds: the call may have ended long before. */
+/** The time after which a connection attempt fails, in ms. The call may have ended long before. */
 const CONNECT_MS = 10_000
 
 /**
- * The connections to agents: kept alive, in a pool for each origin, as many as there are calls. One agent's connections
- * never wait for another's. A pool is gone with its last connection.
+ * The connections to agents: kept alive, in one pool for each origin, as many as there are calls.
+ * Connections of one agent never wait for another's. A pool is removed with its last connection.
  */
 export class AgentConnections {
   readonly #addressPolicy: AgentAddressPolicy
@@ -40,13 +41,13 @@ export class AgentConnections {
   readonly #pools = new Map<string, Pool>()
   readonly proxy: AgentProxy | undefined
 
-  /** @throws RangeError for what is no proxy's URL */
+  /** @throws RangeError if `proxyUrl` is not the URL of a proxy */
   constructor({ tlsSkipVerify, ca, addressPolicy, proxyUrl }: ConnectionOptions) {
     this.#addressPolicy = addressPolicy
     const connect = {
       timeout: CONNECT_MS,
       rejectUnauthorized: !tlsSkipVerify,
-      // Made once: each connection would read all certificates again.
+      // Created once: otherwise each connection reads all certificates again.
       ...(ca === undefined
         ? {}
         : { secureContext: createSecureContext({ ca: typeof ca === 'string' ? ca : [...ca] }) }),
@@ -59,7 +60,7 @@ export class AgentConnections {
       keepAliveTimeout: IDLE_MS,
       keepAliveMaxTimeout: IDLE_MS,
       keepAliveTimeoutThreshold: IDLE_MARGIN_MS,
-      // A call has one deadline, and that is ours.
+      // Each call has its own deadline.
       headersTimeout: 0,
       bodyTimeout: 0,
     }
@@ -70,32 +71,35 @@ export class AgentConnections {
     })
   }
 
-  /** Returns a function that tells whether a URL may be called now, as far as can be said without resolving its host. */
+  /** Returns a function that checks whether a URL may be called now, without resolving its host. */
   hostCheck(url: URL): () => boolean {
     return this.#addressPolicy.hostCheck(url)
   }
 
-  /** Where a proxy connects in our place, what a name stands for is looked at before the call (R8). */
+  /**
+   * Returns true if a URL may be called, after resolving its host. For proxies: they connect, so the
+   * check comes before the call.
+   */
   async permitsNow(url: URL): Promise<boolean> {
     return (await this.#addressPolicy.check(url)) === undefined
   }
 
-  /** The pool of an origin; to be asked for with each request. */
+  /** Returns the pool of an origin. Call it for each request. */
   to(origin: string): Pool {
     return this.#pools.get(origin) ?? this.#open(origin)
   }
 
-  /** Loads what connections need, so that the first call does not wait for it. */
+  /** Loads the HTTP client, so that the first call does not wait for it. */
   prepare(): void {
     undici()
   }
 
-  /** Origins with connections, or with calls that wait for one. */
+  /** The number of origins with connections, or with calls that wait for one. */
   get origins(): number {
     return this.#pools.size
   }
 
-  /** Closes every connection, those in use too. */
+  /** Closes every connection, including those in use. */
   close(): void {
     for (const pool of this.#pools.values()) pool.destroy().catch(() => {})
     this.#pools.clear()

@@ -4,7 +4,10 @@ import { undici } from './undici.ts'
 
 const NO_BODY = new Uint8Array(0)
 
-/** A request that the agent never processed, as far as anybody can know (specification, "Transport versus application errors"). */
+/**
+ * Returns the reply for a request that, as far as is known, the agent never processed
+ * (specification, "Transport versus application errors").
+ */
 function notExecuted(failure: AgentFailure, error: string): AgentReply {
   return { executed: false, error, failure, status: 0, body: NO_BODY }
 }
@@ -26,17 +29,20 @@ export function agentUnavailable(status: number): AgentReply {
   return { ...notExecuted('unavailable', `agent unavailable: HTTP ${status}`), status }
 }
 
-/** The agent answered, and with what cannot be an answer. */
+/** Returns the reply for an answer of the agent that is not a valid response. */
 export function invalidResponse(status: number): AgentReply {
   return { executed: true, error: '', failure: 'invalid_response', status, body: NO_BODY }
 }
 
 const NO_TUNNEL = 'the proxy did not connect to it'
 
-/** The proxy wants credentials that it was not given, or others. */
+/** The proxy requires credentials that are missing or wrong. */
 export const PROXY_REFUSED = unreachable(NO_TUNNEL)
 
-/** What callers may know of a failed connection: never an address that a name stands for (R8). */
+/**
+ * The reasons that callers get for a failed connection. They never contain an address of a name
+ * (R8).
+ */
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'the connection was closed before a response came',
@@ -54,7 +60,7 @@ const REASONS: Readonly<Record<string, string>> = {
   AGENT_ADDRESS_REFUSED: 'its address may not be called',
 }
 
-/** What a failed exchange with the agent is, before any response of it was seen. */
+/** Returns the reply for an exchange that failed before the head of a response arrived. */
 export function connectionFailure(error: unknown): AgentReply {
   if (isNoHttp(error)) return invalidResponse(0)
   const code = codeOf(error)
@@ -62,7 +68,7 @@ export function connectionFailure(error: unknown): AgentReply {
   return unreachable(REASONS[code] ?? 'no connection')
 }
 
-/** Whether what came was no HTTP. */
+/** Returns true if the received bytes were not HTTP. */
 function isNoHttp(error: unknown): boolean {
   const { errors } = undici()
   return (
@@ -77,7 +83,7 @@ function isTlsCode(code: string): boolean {
 }
 
 function codeOf(error: unknown): string {
-  // Every address of a host was tried, and each failed in a way of its own: the first is told.
+  // Every address of the host failed, each for its own reason. The first reason is reported.
   if (error instanceof AggregateError) return codeOf(error.errors[0])
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
 }

@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http'
 import type { Socket } from 'node:net'
 import { isIPv6 } from 'node:net'
 
-/** Where a forward proxy is, and the credentials for it. */
+/** The address of a forward proxy, and the credentials for it. */
 export interface ProxyAddress {
   readonly host: string
   readonly port: number
@@ -25,7 +25,7 @@ class AgentProxyError extends Error {
 
 /**
  * Reads the URL of a forward proxy: `http://[user:password@]host[:port]`.
- * @throws RangeError, which does not show the URL: it may hold a password
+ * @throws RangeError, without the URL in its message: the URL may contain a password
  */
 export function readProxyUrl(text: string): ProxyAddress {
   const url = URL.canParse(text) ? new URL(text) : undefined
@@ -48,38 +48,38 @@ function basic(username: string, password: string): string {
 }
 
 function notAProxy(): RangeError {
-  return new RangeError('agentProxyUrl: not the URL of a proxy; allowed is http://[user:password@]host[:port]')
+  return new RangeError('agentProxyUrl is not the URL of a proxy; it must be http://[user:password@]host[:port]')
 }
 
-/** How long the proxy has to open a tunnel, in milliseconds. Calls end by their own deadline, mostly before. */
+/** The time for the proxy to open a tunnel, in ms. Most calls have a shorter deadline. */
 const TUNNEL_MS = 30_000
 
 /**
- * A forward proxy. Plain HTTP goes to it in absolute form (RFC 9112, section 3.2.2), TLS through a tunnel that CONNECT
- * opens (RFC 9110, section 9.3.6), so that the proxy sees nothing of it.
+ * A forward proxy. Plain HTTP requests have the absolute form (RFC 9112, section 3.2.2). TLS uses a
+ * tunnel that CONNECT opens (RFC 9110, section 9.3.6), so that the proxy cannot read it.
  */
 export class AgentProxy {
   readonly #address: ProxyAddress
   readonly #opening = new Set<ClientRequest>()
 
-  /** @throws RangeError for what {@link readProxyUrl} does not take */
+  /** @throws RangeError if {@link readProxyUrl} does not accept the URL */
   constructor(url: string) {
     this.#address = readProxyUrl(url)
   }
 
-  /** Headers for the proxy, as names and values in turn. */
+  /** Headers for the proxy: name, value, name, value. */
   get headers(): readonly string[] {
     const { authorization } = this.#address
     return authorization === undefined ? [] : ['Proxy-Authorization', authorization]
   }
 
-  /** Where connections to the proxy itself go. */
+  /** The address for connections to the proxy itself. */
   get endpoint(): { readonly protocol: 'http:'; readonly hostname: string; readonly port: string } {
     const { host, port } = this.#address
     return { protocol: 'http:', hostname: host, port: String(port) }
   }
 
-  /** Opens a tunnel; `done` is called once. */
+  /** Opens a tunnel. `done` is called once. */
   tunnel(host: string, port: number, done: (error: Error | null, socket?: Socket) => void): void {
     const authority = `${isIPv6(host) ? `[${host}]` : host}:${port}`
     const request = httpRequest({
@@ -91,7 +91,7 @@ export class AgentProxy {
       agent: false,
     })
     const timer = setTimeout(
-      () => request.destroy(new AgentProxyError('ETIMEDOUT', 'the proxy opened no tunnel in time')),
+      () => request.destroy(new AgentProxyError('ETIMEDOUT', 'the proxy did not open a tunnel in time')),
       TUNNEL_MS,
     )
     timer.unref()
@@ -102,7 +102,7 @@ export class AgentProxy {
     }
     this.#opening.add(request)
     request.on('connect', ({ statusCode = 0 }, socket, head) => {
-      // Whatever comes before the handshake of the agent's own TLS is not from the agent.
+      // Bytes before the TLS handshake with the agent do not come from the agent.
       if (statusCode >= 200 && statusCode <= 299 && head.byteLength === 0) {
         settle(null, socket)
         return
@@ -115,7 +115,7 @@ export class AgentProxy {
     request.end()
   }
 
-  /** Breaks off the tunnels that are not open yet. */
+  /** Aborts the tunnels that are not open yet. */
   close(): void {
     for (const request of this.#opening) request.destroy()
   }

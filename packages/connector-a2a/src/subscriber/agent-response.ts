@@ -7,8 +7,8 @@ import type { UpstreamResponse } from '../stream/index.ts'
 const READ_AHEAD_BYTES = 65_536
 
 /**
- * An agent's response, its body read as far as somebody reads it: the agent's connection is not read further than that
- * and {@link READ_AHEAD_BYTES}. `end` comes only after the whole of it; one that was cut is destroyed with an error.
+ * The body of an agent's response. Reads at most {@link READ_AHEAD_BYTES} ahead of its reader. Ends
+ * only when the body is complete; a response that was cut off is destroyed with an error.
  */
 export class AgentResponse extends Readable implements UpstreamResponse {
   readonly headers: UpstreamResponse['headers']
@@ -18,11 +18,11 @@ export class AgentResponse extends Readable implements UpstreamResponse {
     super({ highWaterMark: READ_AHEAD_BYTES })
     this.headers = headers
     this.#controller = controller
-    // It may be cut before anybody reads it.
+    // It may be cut off before it has a reader.
     this.on('error', () => {})
   }
 
-  /** Takes the next piece of the body. */
+  /** Adds the next chunk of the body. */
   feed(chunk: Uint8Array): void {
     if (!this.push(chunk)) this.#controller.pause()
   }
@@ -34,8 +34,8 @@ export class AgentResponse extends Readable implements UpstreamResponse {
 
   /** @inheritdoc */
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    // Nothing happens where the body is through.
-    this.#controller.abort(error ?? new Error('nobody reads it any more'))
+    // Has no effect after the end of the body.
+    this.#controller.abort(error ?? new Error('the response has no reader any more'))
     done(error)
   }
 }

@@ -2,21 +2,21 @@ import type { Dispatcher } from 'undici'
 
 import type { AgentConnections } from './agent-connections.ts'
 
-/** Where an agent is: its url, taken apart once. */
+/** An agent's URL, parsed once. */
 export class AgentTarget {
   readonly url: string
   /** The value of the header Host. */
   readonly host: string
-  /** To be asked before each call; undefined where each connection asks by itself. */
+  /** Checks the agent's address before each call; undefined if each connection does that. */
   readonly permittedNow: (() => Promise<boolean>) | undefined
   readonly #hostPermitted: () => boolean
   readonly #origin: string
   readonly #path: string
   readonly #connections: AgentConnections
-  /** For the proxy, where that reads the request. */
+  /** Headers for a proxy that reads the request. */
   readonly #proxyHeaders: readonly string[]
 
-  /** @throws TypeError for what is not a URL */
+  /** @throws TypeError if the value is not a URL */
   constructor(url: string, connections: AgentConnections) {
     const parsed = new URL(url)
     const { protocol, host, origin, pathname, search } = parsed
@@ -34,17 +34,18 @@ export class AgentTarget {
   }
 
   /**
-   * Whether its host may be called at all (R8): node resolves no name, and so asks nobody, where the host is an address.
-   * What a name stands for is looked at with each connection. Asked with each call: where the server itself listens is
-   * known after its agents are.
+   * True if the policy allows the URL's host. Needed for hosts that are addresses, because node
+   * resolves no name for them; the addresses of names are checked when a connection opens. Read it
+   * for each call: the server's own addresses become known only after the agents.
    */
   get permitted(): boolean {
     return this.#hostPermitted()
   }
 
   /**
-   * Sends a POST, once: a request is not tried again. What comes of it is told to the handler, some of it perhaps before
-   * this returns. The headers are names and values in turn, Host among them, Content-Length not.
+   * Sends one POST, without retries, and passes the events of the exchange to the handler, possibly
+   * before this returns. The headers are names and values in turn, with Host and without
+   * Content-Length.
    */
   post(headers: string[], body: Uint8Array, handler: Dispatcher.DispatchHandler): void {
     if (this.#proxyHeaders.length > 0) headers.push(...this.#proxyHeaders)

@@ -16,8 +16,8 @@ const DECODERS: ReadonlyMap<string, Decoder> = new Map<string, Decoder>([
 ])
 
 /**
- * Takes the encoding off the body of an agent that compresses although it was asked not to; some frameworks do so for
- * everybody. The limit is for what comes out.
+ * Decodes the body of an agent that compresses although the request did not allow it, as some
+ * frameworks do. The limit applies to the decoded bytes.
  */
 export function decodeContent(
   encoding: string,
@@ -36,7 +36,7 @@ export function decodeContent(
   })
 }
 
-/** Whether a response has to go through {@link decodeContent}. */
+/** Returns true if a response needs {@link decodeContent}. */
 export function isEncoded(encoding: string | undefined): encoding is string {
   return encoding !== undefined && encoding !== '' && encoding.toLowerCase() !== 'identity'
 }

@@ -1,10 +1,10 @@
 import type { Subscription } from '@signalbox/broker-core'
 
-/** How long until the next try, in milliseconds: doubled from the first to the last. */
+/** The time until the next attempt, in ms. It doubles from the first value to the last. */
 const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 30_000
 
-/** A subscription that is made again when it fails or the engine ends it, until it is closed. */
+/** A subscription that is renewed when it fails or when the engine ends it, until it is closed. */
 export class KeptSubscription {
   readonly #subscribe: () => Promise<Subscription>
   readonly #failed: (error: unknown) => void
@@ -14,14 +14,14 @@ export class KeptSubscription {
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
-  /** `failed` is told of the first failure of a row. */
+  /** @param failed Called for the first failure of a series */
   constructor(subscribe: () => Promise<Subscription>, failed: (error: unknown) => void) {
     this.#subscribe = subscribe
     this.#failed = failed
     this.#current = this.#open()
   }
 
-  /** No delivery begins after the returned promise resolves. Idempotent. */
+  /** Closes the subscription. No delivery begins after the promise resolves. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true
     clearTimeout(this.#timer)

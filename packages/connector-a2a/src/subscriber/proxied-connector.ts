@@ -5,11 +5,14 @@ import { undici } from './undici.ts'
 
 const HTTPS_PORT = 443
 
-/** Connects through a proxy: for plain HTTP to the proxy itself, for TLS to the agent, over a tunnel. */
+/**
+ * Connects through a proxy: for plain HTTP to the proxy itself, for TLS to the agent through a
+ * tunnel.
+ */
 export function proxiedConnector(proxy: AgentProxy, options: buildConnector.BuildOptions): buildConnector.connector {
   const { buildConnector: build } = undici()
   const toProxy = build(options.timeout === undefined ? {} : { timeout: options.timeout })
-  // As ever, but over the tunnel: the certificates, the name and the sessions are those of direct connections.
+  // The tunnel uses the certificates, host name and sessions of direct connections.
   const overTunnel = build({ ...options, allowH2: false })
   return (agent, done) => {
     if (agent.protocol !== 'https:') {

@@ -3,9 +3,9 @@ import { validateHeaderName, validateHeaderValue } from 'node:http'
 import type { AgentQuery } from '@signalbox/registry'
 
 /**
- * What the agent is sent, as names and values in turn: the broker's own headers and the caller's (A5), without
- * Connection and Content-Length, which come with the connection. The agent learns
- * who calls from `X-Broker-Caller-ID`, whatever the caller said.
+ * Returns the headers for the agent as names and values in turn: the broker's own headers and the
+ * caller's, without Connection and Content-Length, which come with the connection.
+ * `X-Broker-Caller-ID` names the verified caller; the caller cannot set it.
  */
 export function requestHeaders(host: string, query: AgentQuery): string[] {
   const { callerId, headers, hops, mode, streamId } = query
@@ -31,7 +31,7 @@ export function requestHeaders(host: string, query: AgentQuery): string[] {
   return sent
 }
 
-/** What frames the message or is said for this hop alone. */
+/** Headers that frame the message or apply to this hop alone. */
 const FRAMING: ReadonlySet<string> = new Set([
   'connection',
   'content-length',
@@ -42,9 +42,12 @@ const FRAMING: ReadonlySet<string> = new Set([
   'upgrade',
 ])
 
-/** Whether HTTP can carry a header beside ours. The gateway passes on no other, but a Query may come from anywhere. */
+/**
+ * Returns true if HTTP can carry a header in addition to the broker's own. The gateway of this
+ * version sends no other, but a node of another version may.
+ */
 function isCarriable(name: string, value: string): boolean {
-  // A node of an older version may forward names that some servers take for the broker's own.
+  // A node of an older version may forward names that some servers read as the broker's own.
   if (name.includes('_') || FRAMING.has(name.toLowerCase())) return false
   try {
     validateHeaderName(name)

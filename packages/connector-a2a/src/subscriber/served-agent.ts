@@ -12,50 +12,50 @@ import type { AgentResponse } from './agent-response.ts'
 import type { AgentTarget } from './agent-target.ts'
 import { streamCancelled, streamToCancel } from './stream-cancel.ts'
 
-/** What all agents of a node share. */
+/** The state that all agents of a node share. */
 export interface ServingNode {
   readonly system: BrokerHandle
-  /** Bytes (AgentMaxResponseBytes). */
+  /** The largest response of an agent, in bytes (AgentMaxResponseBytes). */
   readonly maxResponseBytes: number
-  /** Calls and streams under way for one agent (AgentMaxConcurrency); for this node alone (R9). */
+  /** The most calls and streams under way for one agent on this node (AgentMaxConcurrency). */
   readonly maxConcurrency: number
   readonly streamLimits: StreamLimits
   readonly streamBudget: NodeBudget
-  /** Over all agents. */
+  /** Counts over all agents. */
   readonly inFlight: InFlight
   readonly calls: Set<AgentCall>
   /** Aborted when the node stops serving. */
   readonly stopped: AbortSignal
-  /** Something failed that nobody is told about. */
+  /** Called for a failure that is reported to no client. */
   failed(error: unknown): void
 }
 
-/** How long an agent has to take note of a cancelled stream, in milliseconds. */
+/** The time for an agent to accept `stream_cancel`, in ms. */
 const CANCEL_TIMEOUT_MS = 5_000
 
-/** One agent as this node serves it: how its requests are answered, and how many are under way. */
+/** One agent on this node: answers its requests, and counts those under way. */
 export class ServedAgent {
   readonly #node: ServingNode
   readonly #idle: () => void
   #inFlight = 0
-  /** Where it is; undefined when it is not registered any more. */
+  /** The agent's URL; undefined when it is not registered any more. */
   target: AgentTarget | undefined
 
-  /** `idle` is called whenever the last call or stream under way has ended. */
+  /** @param idle Called each time the last call or stream under way has ended */
   constructor(node: ServingNode, target: AgentTarget, idle: () => void) {
     this.#node = node
     this.#idle = idle
     this.target = target
   }
 
-  /** Calls and streams under way. */
+  /** The number of calls and streams under way. */
   get inFlight(): number {
     return this.#inFlight
   }
 
   /**
    * Answers a Query on the agent's channel.
-   * @throws TypeError for one that is none of the gateway's
+   * @throws TypeError for a Query that the gateway did not encode
    */
   async serve(message: RequestMessage): Promise<ReplyInput> {
     const query = decodeAgentQuery(message)
@@ -76,7 +76,7 @@ export class ServedAgent {
     return ACCEPTED
   }
 
-  /** A call that was sent runs to its end: a requester that went away does not undo what the agent does. */
+  /** Runs a call to its end, even if the requester disconnects: that does not undo the agent's work. */
   async #call(target: AgentTarget, query: AgentQuery): Promise<AgentReply> {
     this.#begin()
     try {
@@ -118,7 +118,10 @@ export class ServedAgent {
     }
   }
 
-  /** A10: best effort, within the stream's own place among the agent's calls. */
+  /**
+   * Sends `stream_cancel` to the agent, once, as part of the stream's own place among the agent's
+   * calls (A10).
+   */
   async #notifyCancelled(target: AgentTarget, query: AgentQuery, streamId: string): Promise<void> {
     await this.#send(target, {
       ...query,
@@ -146,7 +149,7 @@ export class ServedAgent {
         requesterGone?.removeEventListener('abort', onGone)
         resolve(result)
       })
-      const onGone = (): void => call.abort(unreachable('the caller went away'))
+      const onGone = (): void => call.abort(unreachable('the caller disconnected'))
       calls.add(call)
       if (requesterGone?.aborted === true) onGone()
       else requesterGone?.addEventListener('abort', onGone, { once: true })

@@ -6,11 +6,11 @@ import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
 const METHOD = 'stream_cancel'
 const MENTIONED = Buffer.from(METHOD)
 
-/** A `stream_cancel` says little; nothing longer is looked into. */
+/** The largest body that may be a `stream_cancel`. Larger bodies are not parsed. */
 const MAX_BYTES = 4096
 const STREAM_ID = /^[0-9a-f-]{36}$/
 
-/** The stream that a request asks to cancel; undefined for every other request (A11). */
+/** Returns the stream that a request asks to cancel; undefined for every other request. */
 export function streamToCancel(body: Uint8Array): string | undefined {
   if (body.byteLength > MAX_BYTES) return undefined
   if (Buffer.from(body.buffer, body.byteOffset, body.byteLength).indexOf(MENTIONED) === -1) return undefined
@@ -25,7 +25,10 @@ export function streamToCancel(body: Uint8Array): string | undefined {
   }
 }
 
-/** The notification by which an agent learns that nobody reads its stream any more (A10). */
+/**
+ * Returns the `stream_cancel` notification, which informs an agent that its stream has no reader
+ * any more.
+ */
 export function streamCancelled(streamId: string): Uint8Array {
   return encodeText(JSON.stringify({ jsonrpc: '2.0', method: METHOD, params: { stream_id: streamId } }))
 }

@@ -6,7 +6,7 @@ const require = createRequire(import.meta.url)
 
 let loaded: typeof Undici | undefined
 
-/** Loads undici on the first call: a hundred files that a server without agents does not need. */
+/** Loads undici on the first call: a server without agents does not need its hundred files. */
 export function undici(): typeof Undici {
   return (loaded ??= load())
 }

@@ -9,21 +9,21 @@ import { KeptSubscription } from './kept-subscription.ts'
 import type { ServingNode } from './served-agent.ts'
 import { ServedAgent } from './served-agent.ts'
 
-/** A virtual subscriber: an agent, and its Query channel while it is registered. */
+/** A virtual subscriber: an agent, and the subscription to its Query channel while it is registered. */
 interface VirtualSubscriber {
   readonly agent: ServedAgent
   subscription: KeptSubscription | undefined
-  /** Runs when the agent is not registered any more. */
+  /** The timer that ends the subscription of a removed agent. */
   lingering: NodeJS.Timeout | undefined
 }
 
 /**
- * How long the channel of an agent that went is still served, in milliseconds: a request that was on its way is then told
- * so at once, instead of waiting out its deadline for a subscriber.
+ * The time for which a removed agent's channel is still served, in ms. A request in transit is then
+ * answered at once, instead of waiting for a subscriber until its deadline.
  */
 const LINGER_MS = 2_000
 
-/** Serves the Query channel of every registered agent, for as long as it is registered. */
+/** Serves the Query channel of every registered agent, while it is registered. */
 export class VirtualSubscribers {
   readonly #node: ServingNode
   readonly #connections: AgentConnections
@@ -42,19 +42,19 @@ export class VirtualSubscribers {
     for (const card of registry.list({})) this.#serve(card)
   }
 
-  /** Calls and streams that are under way for an agent on this node (R9). */
+  /** Returns the number of calls and streams under way for an agent on this node. */
   inFlight(agentId: string): number {
     return this.#byId.get(agentId)?.agent.inFlight ?? 0
   }
 
-  /** Agents that are served, those with calls left after they were removed included. */
+  /** The number of agents served, including removed agents with calls under way. */
   get size(): number {
     return this.#byId.size
   }
 
   /**
-   * No Queries from here on; those under way have `graceMs` to finish and are broken off after that.
-   * @param stop aborts {@link ServingNode.stopped}
+   * Stops accepting Queries, waits up to `graceMs` for those under way, then aborts them.
+   * @param stop Aborts {@link ServingNode.stopped}
    */
   async close(graceMs: number, stop: () => void): Promise<void> {
     this.#unfollow()
@@ -77,7 +77,7 @@ export class VirtualSubscribers {
     try {
       target = new AgentTarget(url, this.#connections)
     } catch (error) {
-      // The registry has checked it; another node's may be of another opinion.
+      // The registry has validated the URL, but a node of another version may accept other URLs.
       this.#node.failed(error)
       return
     }
@@ -87,7 +87,7 @@ export class VirtualSubscribers {
     subscriber.subscription ??= new KeptSubscription(
       () =>
         this.#node.system.queries.subscribe(agentChannel(id), {}, (request) => {
-          // A subscription on its way out may still be handed what is meant for the agent's next registration.
+          // A closing subscription may still receive requests for the agent's next registration.
           const { agent } = this.#byId.get(id) ?? subscriber
           return agent.serve(request)
         }),
@@ -116,7 +116,10 @@ export class VirtualSubscribers {
     subscriber.lingering.unref()
   }
 
-  /** Calls that are still under way keep their place: the agent may come back, and its limit holds (R9). */
+  /**
+   * Keeps agents with calls under way: the agent may register again, and its concurrency limit
+   * still holds (R9).
+   */
   #forgetIfIdle(id: string): void {
     const subscriber = this.#byId.get(id)
     if (subscriber?.subscription === undefined && subscriber?.agent.inFlight === 0) this.#byId.delete(id)
@@ -135,5 +138,5 @@ export class VirtualSubscribers {
   }
 }
 
-/** What calls that were broken off are given to say so, in milliseconds. */
+/** The time for aborted calls to send their replies, in ms. */
 const LAST_MS = 1_000

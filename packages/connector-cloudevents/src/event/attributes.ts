@@ -4,19 +4,22 @@ import { cloudEventsSdk } from './cloudevents-sdk.ts'
 import { invalidEvent } from './invalid-event.ts'
 import { hasPlainFormats } from './plain-formats.ts'
 
-/** How an attribute stands in JSON (CloudEvents JSON format 2.2); everything that is no number or boolean is a string. */
+/**
+ * The JSON type of an attribute (CloudEvents JSON format 2.2). Every value that is no number and no boolean is a
+ * string.
+ */
 export type AttributeType = 'string' | 'integer' | 'boolean'
 
-/** The context attributes of one event, each as text: numbers in the digits that they came in. */
+/** The context attributes of one event as text. Numbers keep their digits. */
 export interface Attributes {
   readonly texts: ReadonlyMap<string, string>
-  /** Only those that are not strings. */
+  /** The types of the attributes that are not strings. */
   readonly types: ReadonlyMap<string, AttributeType>
 }
 
 const NAME = /^[a-z0-9]+$/
 
-/** What the specification fixes; all of them are strings. */
+/** The attributes of the CloudEvents specification. All are strings. */
 export const CORE_ATTRIBUTES: ReadonlySet<string> = new Set([
   'id',
   'source',
@@ -34,29 +37,29 @@ export function isAttributeName(name: string): boolean {
   return NAME.test(name) && name !== 'data'
 }
 
-/** @throws CeError EVENT_INVALID */
+/** @throws CeError EVENT_INVALID for a name that no attribute may have */
 export function assertAttributeName(name: string): void {
   if (CORE_ATTRIBUTES.has(name) || isAttributeName(name)) return
   const shown = shownText(name)
   throw invalidEvent(`${shown} is not an attribute name; allowed are the letters a to z and digits`)
 }
 
-/** Text that any attribute may hold, and is checked quickly. */
+/** Text that every attribute may contain. Checked first because the check is fast. */
 const PRINTABLE = /^[\x20-\x7e]*$/
 
-/** What the CloudEvents type system keeps out of strings: control characters, and what is no character at all. */
+/** Characters that CloudEvents strings must not contain: control characters and Unicode non-characters. */
 // oxlint-disable-next-line no-control-regex -- control characters are what this looks for
 const FORBIDDEN = /[\u0000-\u001f\u007f-\u009f\ufdd0-\ufdef\p{Noncharacter_Code_Point}]/u
 
 /**
- * Checks the context attributes as a whole: those that must be there are, strings hold what strings may, and the
- * formats (URI reference, timestamp …) are right by the official SDK's own schema.
+ * Checks the context attributes: required ones are present, strings contain allowed characters only, and the formats
+ * (URI reference, timestamp …) are valid by the schema of the official SDK.
  *
  * @throws CeError EVENT_INVALID
  */
 export function assertAttributes({ texts }: Attributes): void {
   for (const name of REQUIRED) {
-    if (!texts.get(name)) throw invalidEvent(`the attribute ${name} is missing; it must not be empty`, name)
+    if (!texts.get(name)) throw invalidEvent(`the attribute ${name} is missing or empty`, name)
   }
   const specversion = texts.get('specversion')
   if (specversion !== '1.0') {
@@ -64,7 +67,7 @@ export function assertAttributes({ texts }: Attributes): void {
   }
   for (const [name, text] of texts) {
     if (!PRINTABLE.test(text) && (!text.isWellFormed() || FORBIDDEN.test(text))) {
-      throw invalidEvent(`the attribute ${name} holds a control character or something that is no character`, name)
+      throw invalidEvent(`the attribute ${name} contains a control character or an invalid Unicode character`, name)
     }
   }
   if (hasPlainFormats(texts)) return

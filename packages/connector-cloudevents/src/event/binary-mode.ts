@@ -10,7 +10,8 @@ import { invalidEvent } from './invalid-event.ts'
 import { MAX_ATTRIBUTES, tooManyAttributes } from './limits.ts'
 
 /**
- * HTTP binding 3.1: attributes in `ce-` headers, all of them text, and the data is the body as it is.
+ * Reads an event in binary mode (HTTP binding 3.1): attributes are text in `ce-` headers, and the data is the
+ * unchanged body.
  * @throws CeError EVENT_INVALID
  */
 export function readBinary({ rawHeaders, headers }: IncomingMessage, body: Buffer): IncomingEvent {
@@ -23,7 +24,7 @@ export function readBinary({ rawHeaders, headers }: IncomingMessage, body: Buffe
     if (name === 'datacontenttype') {
       throw invalidEvent('datacontenttype is the Content-Type header in binary mode, not a ce- header', name)
     }
-    if (texts.has(name)) throw invalidEvent(`the header ce-${name} is there twice`, name)
+    if (texts.has(name)) throw invalidEvent(`the header ce-${name} appears twice`, name)
     texts.set(name, decodeHeaderValue(name, rawHeaders[i + 1] ?? ''))
   }
   const contentType = headers['content-type']
@@ -34,7 +35,7 @@ export function readBinary({ rawHeaders, headers }: IncomingMessage, body: Buffe
   return { subject: texts.get('subject'), message: { body, tags: tagsOf(attributes, body) } }
 }
 
-/** Whether a header begins with `ce-`, in any case. */
+/** Returns `true` if the header begins with `ce-`, in any case. */
 function isAttributeHeader(header: string): boolean {
   return header.charCodeAt(2) === 45 && (header.charCodeAt(0) | 32) === 99 && (header.charCodeAt(1) | 32) === 101
 }

@@ -6,7 +6,9 @@ const require = createRequire(import.meta.url)
 
 let loaded: typeof CloudEvents | undefined
 
-/** Loads the CloudEvents SDK on the first call: forty files that a server without such events does not need. */
+/**
+ * Returns the CloudEvents SDK, loaded on the first call: a server without such events does not need its forty files.
+ */
 export function cloudEventsSdk(): typeof CloudEvents {
   return (loaded ??= load())
 }

@@ -8,19 +8,16 @@ export type ContentMode = 'structured' | 'binary' | 'batch'
 const MEDIA_TYPE = /^application\/cloudevents(-batch)?(\+[a-z0-9.-]+)?[\t ]*(?:;(.*))?$/i
 const CHARSET = /(?:^|;)[\t ]*charset[\t ]*=[\t ]*"?([^";\t ]*)/i
 
-/**
- * The content mode of a request, from its headers alone.
- * @throws CeError MEDIA_TYPE_UNSUPPORTED
- */
+/** Returns the content mode of a request, from its headers alone. @throws CeError MEDIA_TYPE_UNSUPPORTED */
 export function contentMode(headers: IncomingMessage['headers']): ContentMode {
   if (headers['content-encoding'] !== undefined) {
-    throw unsupported('Content-Encoding is not supported, send the body as it is')
+    throw unsupported('Content-Encoding is not supported; send the body without it')
   }
   const [type, batch, format, parameters = ''] = MEDIA_TYPE.exec(headers['content-type'] ?? '') ?? []
   if (type !== undefined) {
     if (format?.toLowerCase() !== '+json') {
       throw unsupported(
-        'of the CloudEvents formats JSON is supported: application/cloudevents+json or application/cloudevents-batch+json',
+        'the only supported CloudEvents format is JSON; send application/cloudevents+json or application/cloudevents-batch+json',
       )
     }
     const charset = CHARSET.exec(parameters)?.[1] ?? 'utf-8'
@@ -29,7 +26,7 @@ export function contentMode(headers: IncomingMessage['headers']): ContentMode {
   }
   if (headers['ce-specversion'] !== undefined) return 'binary'
   throw unsupported(
-    'the request is no CloudEvent; send application/cloudevents+json, application/cloudevents-batch+json, or ce- headers with ce-specversion',
+    'the request is not a CloudEvent; send application/cloudevents+json, application/cloudevents-batch+json, or ce- headers with ce-specversion',
   )
 }
 

@@ -3,32 +3,32 @@ import { Buffer, isUtf8 } from 'node:buffer'
 import { decodeText } from '@signalbox/broker-core'
 import { MAX_JSON_DEPTH, MAX_JSON_PARTS, readJson, scanJson } from '@signalbox/http-kit'
 
-/** In which member, and how, a body stands in the JSON form of an event; `none` is an event without data. */
+/** The member of an event's JSON form that contains the body, and its type. `none` is an event without data. */
 export type DataForm = 'none' | 'json' | 'text' | 'base64'
 
 const JSON_TYPE = /^[^/;]+\/(?:[^;]+\+)?json[\t ]*(?:;|$)/i
-/** Bytes by their type, whatever they happen to be. */
+/** Matches a type whose data is bytes, even if the data is valid UTF-8. */
 const BYTES_TYPE = /^application\/octet-stream[\t ]*(?:;|$)/i
 const OTHER_CHARSET = /;[\t ]*charset[\t ]*=[\t ]*"?(?!"|utf-?8"?[\t ]*(?:;|$))/i
 
-/** A longer content type is none that we know, in characters. */
+/** A longer content type is unknown, in characters. */
 const MAX_CONTENT_TYPE = 256
 
-/** Whether the content is JSON by its type; without one it is (CloudEvents JSON format 3.1). */
+/** Returns `true` if the type of the content is JSON. Content without a type is JSON (CloudEvents JSON format 3.1). */
 export function isJsonType(datacontenttype: string | undefined): boolean {
   if (datacontenttype === undefined) return true
   return datacontenttype.length <= MAX_CONTENT_TYPE && JSON_TYPE.test(datacontenttype)
 }
 
-/** Whether the content may be text by its type: it is if it is UTF-8. */
+/** Returns `true` if the content is text in case it is valid UTF-8. */
 function mayBeText(datacontenttype: string | undefined): boolean {
   if (datacontenttype === undefined || datacontenttype.length > MAX_CONTENT_TYPE) return false
   return !BYTES_TYPE.test(datacontenttype) && !OTHER_CHARSET.test(datacontenttype)
 }
 
 /**
- * Tells whether the form in which data came must be kept with it, because {@link dataMember} would choose another one.
- * Parses nothing: it says so of JSON in base64 too, which is rare.
+ * Returns `true` if the form of the data must be stored with it, because {@link dataMember} would choose another
+ * form. Does not parse: the result is `true` for JSON in base64 too, which is rare.
  */
 export function isUnusualForm(form: DataForm, body: Uint8Array, datacontenttype: string | undefined): boolean {
   if (form === 'none' || form === 'json') return false
@@ -38,9 +38,9 @@ export function isUnusualForm(form: DataForm, body: Uint8Array, datacontenttype:
 }
 
 /**
- * The member that holds a body in the JSON form of an event; empty where there is no data. A form that was said holds as
- * far as the body bears it out. Otherwise JSON by its type and in fact is JSON, UTF-8 is a string unless its type says
- * that it is JSON or mere bytes, and anything else is base64, which loses nothing.
+ * Returns the member that contains a body in the JSON form of an event; empty without data. A stored form is used if
+ * the body fits it. Otherwise valid JSON with a JSON type is JSON, UTF-8 is a string unless its type is JSON or
+ * bytes, and any other body is base64, which loses nothing.
  */
 export function dataMember(body: Uint8Array, form: DataForm | undefined, datacontenttype: string | undefined): string {
   if (form === 'base64') return base64Member(body)
@@ -51,7 +51,7 @@ export function dataMember(body: Uint8Array, form: DataForm | undefined, datacon
   return isJson ? jsonMember(text) : textMember(text)
 }
 
-/** The members that hold the body of a message that is no event: JSON, or text with its type, or base64. */
+/** Returns the members that contain the body of a message that is no event: JSON, text with its type, or base64. */
 export function bodyMembers(body: Uint8Array): readonly string[] {
   if (body.byteLength === 0) return []
   const text = decodeText(body)
@@ -60,18 +60,21 @@ export function bodyMembers(body: Uint8Array): readonly string[] {
   return kind === 'json' ? [jsonMember(text)] : ['"datacontenttype":"text/plain"', textMember(text)]
 }
 
-/** An event is a level around its data. */
+/** The event adds one level around its data. */
 const LIMITS = { maxDepth: MAX_JSON_DEPTH - 1, maxKeys: 0, maxParts: MAX_JSON_PARTS }
 const NO_MEMBERS = { member(): void {} }
 
-/** What a text is. What is nested too deep, or has too many parts, is not parsed: it would take seconds, and no reader would take it. */
+/**
+ * Returns the kind of a text. A text that is nested too deep or has too many parts is not parsed: that would take
+ * seconds, and readers would reject it.
+ */
 function kindOf(text: string): 'json' | 'too large' | 'other' {
   if (scanJson(text, LIMITS, NO_MEMBERS).exceeded !== undefined) return 'too large'
   return readJson(text) === undefined ? 'other' : 'json'
 }
 
 function jsonMember(text: string): string {
-  // A line end can only stand between the parts of JSON text, where a blank does as well.
+  // Line ends in JSON text only separate its parts, so a space can replace them.
   return `"data":${text.replace(/[\r\n]+/g, ' ')}`
 }
 

@@ -5,16 +5,16 @@ import { isAttributeName } from './attributes.ts'
 import type { DataForm } from './data-form.ts'
 import { isUnusualForm } from './data-form.ts'
 
-/** An attribute `x` of an event is the tag `ce_x` of its message. */
+/** Prefix of the tags for attributes: the attribute `x` is the tag `ce_x`. */
 const TAG_PREFIX = 'ce_'
 
 /**
- * What text alone does not tell, so that an event leaves as it came: `name=integer` and `name=boolean` for attributes
- * that are not strings, `data=…` where the body stood in another form than its own. No attribute can have this name.
+ * The tag for details that text alone loses, so that an event leaves unchanged: `name=integer` and `name=boolean` for
+ * attributes that are not strings, `data=…` if the data had another form than usual. No attribute can have this name.
  */
 export const FORMS_TAG = 'ce_:forms'
 
-/** The tags of the message that carries an event. `form` is how its data came, where that could be said otherwise. */
+/** Returns the tags of the message that carries an event. `form` is the form of its data, if it must be stored. */
 export function tagsOf({ texts, types }: Attributes, body: Uint8Array, form?: DataForm): Tags {
   const tags: Record<string, string> = {}
   for (const [name, text] of texts) tags[TAG_PREFIX + name] = text
@@ -27,13 +27,16 @@ export function tagsOf({ texts, types }: Attributes, body: Uint8Array, form?: Da
 
 export interface CarriedEvent {
   readonly attributes: Attributes
-  /** Undefined: the body's own. */
+  /** The stored form of the data; `undefined` for the usual one. */
   readonly form: DataForm | undefined
-  /** Tags that are no part of the event. */
+  /** Tags that do not belong to the event. */
   readonly otherTags: Tags
 }
 
-/** The event that a message carries, or undefined when its tags make none. Anybody can write tags, so nothing is taken on trust. */
+/**
+ * Returns the event of a message, or `undefined` if its tags make no event. Every sender can write tags, so each
+ * value is checked.
+ */
 export function eventOf(tags: Tags): CarriedEvent | undefined {
   if (tags['ce_specversion'] !== '1.0' || !tags['ce_id'] || !tags['ce_source'] || !tags['ce_type']) return undefined
   const texts = new Map<string, string>()
@@ -62,7 +65,7 @@ export function eventOf(tags: Tags): CarriedEvent | undefined {
 
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 
-/** Whether this is the JSON text of a whole number. */
+/** Returns `true` for the JSON text of a whole number. */
 export function isIntegerText(text: string): boolean {
   return NUMBER.test(text) && Number.isInteger(Number(text))
 }

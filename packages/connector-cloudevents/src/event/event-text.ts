@@ -5,19 +5,19 @@ import { eventOf } from './event-tags.ts'
 
 /** A message as a CloudEvent in JSON. */
 export interface EventText {
-  /** On one line. */
+  /** The event in JSON, on one line. */
   readonly text: string
-  /** Whether the message was a CloudEvent already. */
+  /** `true` if the message was sent as a CloudEvent. */
   readonly isEvent: boolean
 }
 
-/** The `type` of events that are made of other messages. */
+/** The `type` of events that are created from other messages. */
 export const MESSAGE_TYPE = 'signalbox.message'
 
 /**
- * The JSON form of the event that a message carries: attributes as they came, data in the bytes that came. A message
- * that carries none becomes an event of {@link MESSAGE_TYPE}. Metadata, and tags that are no attributes, are in the
- * extensions `brokermetadata` and, as JSON text, `brokertags`. `extensions` are set over the event's own.
+ * Returns the JSON form of the event that a message carries: unchanged attributes, and data in the original bytes.
+ * Another message becomes an event of {@link MESSAGE_TYPE}. Metadata is in the extension `brokermetadata`, and tags
+ * that are not attributes are in `brokertags`, as JSON text. `extensions` override the event's own.
  */
 export function cloudEventText(
   pattern: ChannelType,

@@ -2,14 +2,14 @@ import { Buffer, isUtf8 } from 'node:buffer'
 
 import { invalidEvent } from './invalid-event.ts'
 
-// oxlint-disable-next-line no-control-regex -- what may stand in a header as it is
+// oxlint-disable-next-line no-control-regex -- matches text that needs no decoding
 const PLAIN = /^[\x20-\x24\x26-\x7e]*$/
 const BAD_PERCENT = /%(?![0-9A-Fa-f]{2})/
 
 /**
- * The value of an attribute from its `ce-` header (HTTP binding 3.1.3.2): a quoted string loses its quotes and
- * backslashes, then one round of percent-decoding, whose bytes must be UTF-8. Node gives headers as Latin-1, so bytes
- * that a client sent unencoded are read as UTF-8 as well.
+ * Returns the value of an attribute from its `ce-` header (HTTP binding 3.1.3.2): removes the quotes and backslashes
+ * of a quoted string, and then percent-decodes once. The bytes must be UTF-8. Node decodes headers as Latin-1, so
+ * unencoded bytes of a client are read as UTF-8 too.
  *
  * @throws CeError EVENT_INVALID
  */
@@ -18,7 +18,7 @@ export function decodeHeaderValue(attribute: string, header: string): string {
   if (PLAIN.test(text)) return text
   if (BAD_PERCENT.test(text)) {
     throw invalidEvent(
-      `the header ce-${attribute} has a % that is not followed by two hexadecimal digits; write a percent sign as %25`,
+      `the header ce-${attribute} has a % without two hexadecimal digits; write a percent sign as %25`,
       attribute,
     )
   }

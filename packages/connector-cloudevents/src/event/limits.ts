@@ -3,13 +3,13 @@ import { MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_PARTS } from '@signalbox/http-k
 
 import { invalidEvent } from './invalid-event.ts'
 
-/** Attributes and extensions of one event. */
+/** The most attributes and extensions of one event. */
 export const MAX_ATTRIBUTES = 256
 
-/** Events in one batch. */
+/** The most events in one batch. */
 export const MAX_BATCH_EVENTS = 1_000
 
-/** Of the JSON text of a body, a batch as a whole (J4). */
+/** Limits of the JSON text of a body; for a batch, of the whole batch. */
 export const BODY_LIMITS = { maxDepth: MAX_JSON_DEPTH, maxKeys: MAX_JSON_KEYS, maxParts: MAX_JSON_PARTS }
 
 /** @throws CeError EVENT_INVALID for a limit that a body exceeds */

@@ -1,16 +1,16 @@
-/** The usual spellings of the formats in CloudEvents. A value that is none of them may be valid all the same. */
+/** Matches the usual spellings of the formats in CloudEvents. Other values may be valid too. */
 const ABSOLUTE_PATH = /^\/(?:[\w.~-][\w.~/-]*)?$/
 const ABSOLUTE_URI =
   /^[a-z][a-z0-9+.-]{0,31}:(?:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?(?:\/[\w.~:/-]*)?|[\w.~:-]+)$/
 const TIMESTAMP =
   /^\d{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
-/** Longer values are left to the full check, in characters. */
+/** The longest value that is checked here, in characters. */
 const MAX_LENGTH = 512
 
 /**
- * Tells whether all attributes that have a format are plainly valid, so that the full check, which costs as much as the
- * rest of reading an event, can be left out. False says nothing.
+ * Returns `true` if all attributes with a format are valid by a simple check. The full check, which costs as much as
+ * reading the rest of an event, is then not needed. `false` means unknown.
  */
 export function hasPlainFormats(texts: ReadonlyMap<string, string>): boolean {
   const source = texts.get('source') ?? ''

@@ -15,7 +15,7 @@ import type { IncomingEvent } from './incoming-event.ts'
 import { invalidEvent } from './invalid-event.ts'
 import { assertWithinLimits, BODY_LIMITS, MAX_ATTRIBUTES, MAX_BATCH_EVENTS, tooManyAttributes } from './limits.ts'
 
-/** HTTP binding 3.2: the whole event is JSON. @throws CeError EVENT_INVALID */
+/** Reads an event in structured mode (HTTP binding 3.2): the whole event is JSON. @throws CeError EVENT_INVALID */
 export function readStructured(body: Buffer): IncomingEvent {
   const text = textOf(body)
   const members = new Members(text)
@@ -24,7 +24,7 @@ export function readStructured(body: Buffer): IncomingEvent {
   return readEvent(parse(text), members)
 }
 
-/** HTTP binding 3.3: an array of events, which may be empty. @throws CeError EVENT_INVALID */
+/** Reads a batch (HTTP binding 3.3): an array of events, possibly empty. @throws CeError EVENT_INVALID */
 export function readBatch(body: Buffer): readonly IncomingEvent[] {
   const text = textOf(body)
   assertWithinLimits(scanJson(text, BODY_LIMITS, NO_MEMBERS).exceeded)
@@ -52,7 +52,7 @@ const NO_MEMBERS: MemberSink = { member(): void {} }
 
 function textOf(body: Buffer): string {
   const text = body.toString('utf8')
-  // Decoding puts U+FFFD for what is not UTF-8. Without one in the text there is nothing left to check.
+  // Decoding replaces invalid bytes with U+FFFD. A text without U+FFFD is therefore valid.
   if (text.includes('\ufffd') && !isUtf8(body)) throw invalidEvent('the body is not UTF-8')
   return text
 }
@@ -63,10 +63,10 @@ function parse(text: string): unknown {
   return read.value
 }
 
-/** `data` and `data_base64` stand beside the attributes. */
+/** The attributes, and `data` or `data_base64`. */
 const MAX_MEMBERS = MAX_ATTRIBUTES + 2
 
-/** Where the members of one event stand in its JSON text. */
+/** The members of one event, with the range of each in its JSON text. */
 class Members implements MemberSink {
   readonly names: string[] = []
   readonly #text: string
@@ -77,7 +77,7 @@ class Members implements MemberSink {
   }
 
   member(name: string, start: number, end: number): void {
-    // One too many is enough to refuse the event.
+    // One member over the limit is enough to reject the event.
     if (this.names.length <= MAX_MEMBERS) {
       this.names.push(name)
       this.#places.push(start, end)
@@ -94,21 +94,21 @@ class Members implements MemberSink {
     return this.#text.slice(this.#places[2 * index], this.#places[2 * index + 1])
   }
 
-  /** The first name that stands twice. */
+  /** Returns the first name that appears twice. */
   repeated(): string | undefined {
     return this.names.find((name, index) => this.names.indexOf(name) !== index)
   }
 }
 
 /**
- * Reads an event that was parsed. Data is sliced out of its text, not printed again: numbers of any size, the order of
- * keys and repeated keys come through.
+ * Reads a parsed event. Data is copied from its source text, which preserves large numbers, the order of keys and
+ * repeated keys.
  */
 function readEvent(event: unknown, members: Members): IncomingEvent {
   if (!isJsonObject(event)) throw invalidEvent('an event must be a JSON object')
   const { names } = members
   if (Object.keys(event).length !== names.length) {
-    throw invalidEvent(`the member ${shownText(members.repeated() ?? '')} is there twice`)
+    throw invalidEvent(`the member ${shownText(members.repeated() ?? '')} appears twice`)
   }
   const texts = new Map<string, string>()
   const types = new Map<string, AttributeType>()
@@ -136,7 +136,7 @@ function addAttribute(
     texts.set(name, value)
     return
   }
-  // Null is the same as absent (JSON format 2.2).
+  // `null` equals an absent member (JSON format 2.2).
   if (value === null) return
   const isCore = CORE_ATTRIBUTES.has(name)
   const source = isCore ? '' : members.source(index)
@@ -153,14 +153,14 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-/** JSON format 3.1. */
+/** Reads the data of an event (JSON format 3.1). */
 function readData(
   { data, data_base64: base64 }: { readonly data?: unknown; readonly data_base64?: unknown },
   dataText: string | undefined,
   datacontenttype: string | undefined,
 ): { body: Uint8Array; form: DataForm } {
   if (base64 !== undefined && base64 !== null) {
-    if (dataText !== undefined) throw invalidEvent('it has both data and data_base64; it may have one of them')
+    if (dataText !== undefined) throw invalidEvent('it has both data and data_base64; send only one of them')
     return { body: readBase64(base64), form: 'base64' }
   }
   if (dataText === undefined) return { body: new Uint8Array(0), form: 'none' }
@@ -170,7 +170,7 @@ function readData(
       `data is not a string, but datacontenttype is ${shownText(datacontenttype ?? '')}, which is not JSON; send its text as a string, or data_base64`,
     )
   }
-  if (!data.isWellFormed()) throw invalidEvent('data is not valid Unicode (it holds half a surrogate pair)')
+  if (!data.isWellFormed()) throw invalidEvent('data is not valid Unicode (it contains half a surrogate pair)')
   return { body: encodeText(data), form: 'text' }
 }
 

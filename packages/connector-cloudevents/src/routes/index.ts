@@ -4,7 +4,7 @@ import type { CeRoute } from './route.ts'
 import { queueSend, sendEvent, sendEventStore } from './send.ts'
 import { subscribeCommands, subscribeEvents, subscribeEventsStore, subscribeQueries } from './subscribe.ts'
 
-/** Every route, in the order of the documentation. */
+/** The routes, in the order of the documentation. */
 export const CE_ROUTES: readonly CeRoute[] = [
   sendEvent,
   sendEventStore,

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 
-/** The kinds of query parameter that several routes share. Names of channels are checked by the Broker. */
+/** The query parameters that several routes share. The Broker checks channel names. */
 
 export function channel(description: string) {
   return Type.String({ description })
@@ -10,7 +10,7 @@ export function eventChannel() {
   return Type.Optional(channel('The channel of events without a `subject`.'))
 }
 
-/** The longest delay or expiry that still makes a date when added to now. */
+/** The longest delay or expiry, in seconds. Added to the current time, it still makes a valid date. */
 const MAX_SECONDS = 1_000_000_000_000
 
 export function seconds(description: string) {
@@ -21,12 +21,17 @@ export function receipts(description: string) {
   return Type.Array(Type.String({ minLength: 1 }), { description, minItems: 1, maxItems: 1000 })
 }
 
-/** What clients of other brokers send with every request. Taken everywhere, so that they need not be changed. */
+/**
+ * Parameters that clients of other brokers send with every request. All routes accept them, so that such clients work
+ * unchanged.
+ */
 export const IGNORED_PARAMETERS = {
   client_id: Type.Optional(
-    Type.String({ description: 'Taken for clients of other brokers, and ignored: the caller is who it proves to be.' }),
+    Type.String({
+      description: 'Accepted for clients of other brokers, and ignored: the credentials determine the caller.',
+    }),
   ),
-  wait_timeout: Type.Optional(Type.String({ description: 'Taken for clients of other brokers, and ignored.' })),
+  wait_timeout: Type.Optional(Type.String({ description: 'Accepted for clients of other brokers, and ignored.' })),
 }
 
 export const STRICT = { additionalProperties: false } as const

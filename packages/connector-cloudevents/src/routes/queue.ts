@@ -10,7 +10,7 @@ import { channel, receipts, STRICT } from './parameter-types.ts'
 import type { CeRouteCall } from './route.ts'
 import { defineCeRoute } from './route.ts'
 
-/** No further message is added to an answer past this many bytes. */
+/** Size of an answer after which no further message is added, in bytes. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
 export const queueReceive = defineCeRoute({
@@ -54,7 +54,7 @@ export const queueReceive = defineCeRoute({
           {
             parameter: 'visibility_seconds',
             given: `"${visibility_seconds}"`,
-            allowed: 'left out with is_peek, which leases nothing',
+            allowed: 'left out with is_peek, which leases no messages',
           },
         ])
       }
@@ -70,7 +70,7 @@ export const queueReceive = defineCeRoute({
   },
 })
 
-/** Empty when the server shuts down. */
+/** Receives messages; none if the server shuts down. */
 async function receive(
   channel: string,
   maxMessages: number,
@@ -104,7 +104,7 @@ function received(deliveries: readonly { readonly message: QueueMessage; readonl
 export const queueAck = defineCeRoute({
   name: 'queue/ack',
   method: 'POST',
-  summary: 'Acknowledges leased messages, which removes them; the answer comes when that is durable.',
+  summary: 'Acknowledges leased messages, which removes them, and answers after that is durable.',
   body: 'ignored',
   query: Type.Object({ receipt: receipts('A receipt from `queue/receive`; repeat it for several.') }, STRICT),
   run: ({ receipt }, { broker }) => settle('acknowledged', receipt, () => broker.queues.ack(receipt)),
@@ -116,7 +116,7 @@ export const queueNack = defineCeRoute({
   summary: 'Rejects leased messages: each becomes visible again at its place, and the receive counts.',
   body: 'ignored',
   query: Type.Object({ receipt: receipts('A receipt from `queue/receive`; repeat it for several.') }, STRICT),
-  run: ({ receipt }, { broker }) => settle('given back', receipt, () => broker.queues.nack(receipt)),
+  run: ({ receipt }, { broker }) => settle('rejected', receipt, () => broker.queues.nack(receipt)),
 })
 
 async function settle(
@@ -132,7 +132,7 @@ async function settle(
     message:
       lost.length === 0
         ? text
-        : `${text}; the other receipts are unknown, settled already, another client's, or past their lease`,
+        : `${text}; the other receipts are unknown, already settled, of another client, or their lease has ended`,
     data: JSON.stringify({ settled, lost }),
   }
 }

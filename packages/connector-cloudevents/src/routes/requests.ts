@@ -70,7 +70,7 @@ async function request(
   answered: (answer: { channel: string; reply: Reply }) => Pick<CeAnswer, 'message' | 'data'>,
 ): Promise<CeAnswer> {
   const [addressed] = addressAll(type, broker, events, fallback)
-  if (addressed === undefined) throw new CeError('EVENT_INVALID', 'invalid CloudEvent: there is no event')
+  if (addressed === undefined) throw new CeError('EVENT_INVALID', 'invalid CloudEvent: the request has no event')
   const { channel, message } = addressed
   const timeoutMs = Math.ceil((timeout ?? environment.options.timeoutSeconds) * 1000)
   const reply = await broker[type].send(channel, message, { timeoutMs, signal })
@@ -101,7 +101,7 @@ export const sendResponse = defineCeRoute({
   ),
   async run({ request_id, is_error = false }, { events, identity, environment }) {
     const message = events[0]?.message
-    if (message === undefined) throw new CeError('EVENT_INVALID', 'invalid CloudEvent: there is no event')
+    if (message === undefined) throw new CeError('EVENT_INVALID', 'invalid CloudEvent: the request has no event')
     const reply = is_error ? { ...message, error: reasonOf(message.body) } : message
     const { pending, relay } = environment
     const { clientId } = identity
@@ -110,14 +110,14 @@ export const sendResponse = defineCeRoute({
     if (!answered) {
       throw new CeError(
         'REQUEST_UNKNOWN',
-        'no request with this request_id waits for your answer: it was answered already, its time ran out, its requester or your subscription is gone, or it never was yours',
+        'no request with this request_id waits for your answer: it was answered already, it timed out, its requester disconnected, your subscription ended, or another subscriber received it',
       )
     }
     return { status: 202, message: is_error ? 'request rejected' : 'request answered', data: 'null' }
   },
 })
 
-/** Why a subscriber rejects: the data's text, where it is one. */
+/** Returns the reason of a rejection: the data, if it is text. */
 function reasonOf(body: Uint8Array): string {
   const text = decodeText(body) ?? ''
   const value = text.trimStart().startsWith('"') ? readJson(text)?.value : undefined

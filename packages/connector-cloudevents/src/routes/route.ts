@@ -16,58 +16,58 @@ import type { Flusher } from '../sse/flusher.ts'
 import type { Subscriptions } from '../sse/subscriptions.ts'
 import { IGNORED_PARAMETERS, STRICT } from './parameter-types.ts'
 
-/** What all requests to one connector share. */
+/** The parts that all requests to one connector share. */
 export interface CeEnvironment {
   readonly options: ResolvedCeOptions
   readonly settlements: Settlements
   readonly pending: PendingRequests
-  /** To and from the other nodes; undefined when answers count at this one only. */
+  /** Forwards answers between nodes; `undefined` if answers are accepted at this node only. */
   readonly relay: AnswerRelay | undefined
   readonly subscriptions: Subscriptions
   readonly flusher: Flusher
-  /** For the log: something failed that no client is told about. */
+  /** Reports a failure that no client sees, for the log. */
   failed(error: unknown, request?: IncomingMessage): void
   dropped(count: number): void
 }
 
-/** What a route is given of a request. */
+/** A request, as its route sees it. */
 export interface CeRouteCall {
-  /** The broker, bound to the verified caller. */
+  /** The broker handle of the verified caller. */
   readonly broker: BrokerHandle
   readonly identity: Identity
-  /** What limits count the caller by. */
+  /** The key that limits count the caller by. */
   readonly account: string
-  /** Empty where the route takes none. */
+  /** The events of the body; empty for a route without events. */
   readonly events: readonly IncomingEvent[]
   readonly exchange: CeExchange
-  /** Aborted with a CallEnded when nobody waits for the result any more. */
+  /** Aborted with a CallEnded when the result is not needed any more. */
   readonly signal: AbortSignal
   readonly environment: CeEnvironment
 }
 
 interface RouteSource<Query extends TObject> {
-  /** Below the connector's path. */
+  /** The path below the connector's path. */
   readonly name: string
   readonly method: 'GET' | 'POST'
-  /** For the documentation: what it does. */
+  /** The effect of the route, for the documentation. */
   readonly summary: string
-  /** What the body is: ignored, an event, or events in any mode, batches included. */
+  /** The content of the body: ignored, one event, or events in any mode, batches included. */
   readonly body: 'ignored' | 'event' | 'events'
-  /** Whether the call ends at once when the server shuts down. @default false */
+  /** `true` if the call ends at once when the server shuts down. @default false */
   readonly endsAtShutdown?: boolean
   readonly query: Query
-  /** Resolves with undefined when the answer was begun already. */
+  /** Runs the route. Resolves with `undefined` if the answer was started already. */
   run(query: Static<Query>, call: CeRouteCall): Promise<CeAnswer | undefined>
 }
 
 /** A route as the handler runs it. */
 export interface CeRoute extends Omit<RouteSource<TObject>, 'run'> {
   readonly endsAtShutdown: boolean
-  /** Checks the query, and returns what is left to do. @throws CeError PARAMETER_INVALID */
+  /** Checks the query, and returns the rest of the call. @throws CeError PARAMETER_INVALID */
   prepare(query: string): (call: CeRouteCall) => Promise<CeAnswer | undefined>
 }
 
-/** Makes a route of its parts: one schema is the type, the check and the documentation of its query. */
+/** Makes a route from its parts. One schema gives the type, the check and the documentation of its query. */
 export function defineCeRoute<Query extends TObject>(source: RouteSource<Query>): CeRoute {
   const read = compileQuery(source.query, invalidParameters, Object.keys(IGNORED_PARAMETERS))
   return {
@@ -84,7 +84,7 @@ export function defineCeRoute<Query extends TObject>(source: RouteSource<Query>)
   }
 }
 
-/** What a route takes and ignores: all that it has no use of its own for. */
+/** Returns the accepted and ignored parameters that the route does not define itself. */
 function ignoredBeside({ properties }: TObject): Partial<typeof IGNORED_PARAMETERS> {
   return Object.fromEntries(Object.entries(IGNORED_PARAMETERS).filter(([name]) => !Object.hasOwn(properties, name)))
 }

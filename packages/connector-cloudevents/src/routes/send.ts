@@ -9,7 +9,7 @@ import type { CeAnswer } from '../ce-exchange.ts'
 import { eventChannel, seconds, STRICT } from './parameter-types.ts'
 import { defineCeRoute } from './route.ts'
 
-/** Where one of a request's events went. */
+/** The channel of one of a request's events. */
 interface Sent {
   readonly channel: string
   readonly id: string
@@ -37,12 +37,12 @@ export const sendEvent = defineCeRoute({
 export const sendEventStore = defineCeRoute({
   name: 'send/event-store',
   method: 'POST',
-  summary: 'Appends the event to an events store; the answer comes when it is durable.',
+  summary: 'Appends the event to an events store, and answers after it is durable.',
   body: 'events',
   query: Type.Object({ channel: eventChannel() }, STRICT),
   async run(query, { broker, events }) {
     const addressed = addressAll('events_store', broker, events, query.channel)
-    // All at once, in their order: they share a commit.
+    // All at once, in their order, so that they share a commit.
     const sent = await settleAll(
       addressed.map(async ({ channel, message }) =>
         sentTo(channel, await broker.eventsStore.publish(channel, message)),
@@ -55,24 +55,24 @@ export const sendEventStore = defineCeRoute({
 export const queueSend = defineCeRoute({
   name: 'queue/send',
   method: 'POST',
-  summary: 'Stores the event in a queue; the answer comes when it is durable.',
+  summary: 'Stores the event in a queue, and answers after it is durable.',
   body: 'events',
   query: Type.Object(
     {
       channel: eventChannel(),
-      delay_seconds: seconds('Seconds until the message becomes visible to receivers; 0 is at once.'),
-      expiration_seconds: seconds('Seconds from now after which an unreceived message is dropped; 0 is never.'),
+      delay_seconds: seconds('Time until consumers can receive the message, in seconds; 0 means at once.'),
+      expiration_seconds: seconds('Time after which an unreceived message is dropped, in seconds; 0 means never.'),
       max_receive_count: Type.Optional(
         Type.Integer({
           description:
-            'Receives without an ack before the message moves to `dead_letter_queue`; 0 is unlimited. Needs `dead_letter_queue`.',
+            'Receives without an ack before the message moves to `dead_letter_queue`; 0 means unlimited. Requires `dead_letter_queue`.',
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,
           default: 0,
         }),
       ),
       dead_letter_queue: Type.Optional(
-        Type.String({ description: 'Another queue; empty is none. Needs `max_receive_count`.', default: '' }),
+        Type.String({ description: 'Another queue; empty means none. Requires `max_receive_count`.', default: '' }),
       ),
     },
     STRICT,
@@ -119,8 +119,9 @@ interface Addressed {
 }
 
 /**
- * The channel of each event: its subject, else the query's. All of a batch are checked before the first is sent, so that
- * a bad one changes nothing; a single event is checked by the Broker when it is sent.
+ * Returns the channel of each event: its subject, otherwise the channel of the query. Channels of a batch are checked
+ * before its first event is sent, so that an invalid one has no effect. The Broker checks the channel of a single
+ * event.
  */
 export function addressAll(
   type: ChannelType,
@@ -131,9 +132,7 @@ export function addressAll(
   return events.map(({ subject, message }) => {
     const channel = subject ?? fallback
     if (channel === undefined) {
-      throw invalidParameters([
-        { parameter: 'channel', allowed: 'there when the event has no subject to say where it goes' },
-      ])
+      throw invalidParameters([{ parameter: 'channel', allowed: 'present if the event has no subject' }])
     }
     if (events.length > 1) assertSendable(type, broker, channel)
     else assertNotReserved(channel)
@@ -156,7 +155,7 @@ function sentTo(channel: string, { id, sequence, duplicate }: SendResult): Sent 
   return { channel, id, sequence, duplicate }
 }
 
-/** As Promise.all, but nothing is left running when one fails. */
+/** Waits for all promises, even if one rejects, so that no send runs on after the answer. */
 async function settleAll<T>(promises: readonly Promise<T>[]): Promise<readonly T[]> {
   await Promise.allSettled(promises)
   return Promise.all(promises)

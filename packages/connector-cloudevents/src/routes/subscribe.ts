@@ -81,7 +81,8 @@ export const subscribeEventsStore = defineCeRoute({
     return subscribe('events_store', query, call, (feed, options) =>
       call.broker.eventsStore.subscribe(query.channel, start, options, (event) => {
         const frame = messageFrame('events_store', event, event.sequence)
-        // What a member of a group has not been handed goes to another member, so each one waits for that.
+        // A message that a subscriber of a group has not received goes to another subscriber of the group, so the
+        // engine waits for each delivery.
         return grouped ? feed.deliver(frame) : feed.push(frame)
       }),
     )
@@ -97,7 +98,7 @@ function requestRoute(name: 'commands' | 'queries', what: string) {
     query: Type.Object(common(`The channel of ${name}.`), STRICT),
     run: (query, call) =>
       subscribe(name, query, call, async (feed, options) => {
-        // First, so that no answer comes too early for it.
+        // First, because an answer may arrive as soon as the subscription exists.
         await call.environment.relay?.open()
         const { environment, identity } = call
         const { pending, relay } = environment
@@ -119,8 +120,8 @@ export const subscribeCommands = requestRoute('commands', 'command')
 export const subscribeQueries = requestRoute('queries', 'query')
 
 /**
- * Subscribes, and answers with a stream once that is done: a client that sees the head of the answer misses nothing from
- * then on. The subscription ends with the stream, and the stream with the subscription.
+ * Subscribes, and then answers with a stream: a client that has read the head of the answer receives every later
+ * message. The subscription ends with the stream, and the stream with the subscription.
  */
 async function subscribe(
   type: SubscriptionInfo['type'],

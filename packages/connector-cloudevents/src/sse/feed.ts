@@ -4,10 +4,10 @@ import type { Flushable, Flusher } from './flusher.ts'
 import type { SseFrame } from './frames.ts'
 import { errorFrame } from './frames.ts'
 
-/** An events store goes on reading for a subscriber that has less than this before it. */
+/** Buffered bytes of a subscriber up to which an events store continues to read. */
 const HIGH_WATER_BYTES = 65_536
 
-/** Why a delivery could not be made: the subscriber's stream is over. */
+/** The error of a delivery to a stream that is over. */
 class StreamOver extends Error {
   override readonly name = 'StreamOver'
 
@@ -20,15 +20,15 @@ export interface FeedOptions {
   readonly flusher: Flusher
   /** Bytes that may wait for the subscriber. */
   readonly maxBytes: number
-  /** Called with the number of frames that a slow subscriber lost, each time it has caught up or gone. */
+  /** Receives the number of frames that a slow subscriber lost, each time it has caught up or its stream is over. */
   readonly onDropped: (count: number) => void
-  /** Called with what ended the feed, if that was a failure of ours. */
+  /** Receives the error that ended the feed. */
   readonly failed: (error: unknown) => void
 }
 
 /**
- * What lies between a subscription and its stream: a bounded buffer that is written once a turn. It takes frames before
- * the stream is open, so that nothing is missed between subscribing and answering.
+ * The bounded buffer between a subscription and its stream, written once in each event-loop tick. It accepts frames
+ * before the stream is open, so that no message is lost between subscribing and answering.
  */
 export class Feed implements Flushable {
   readonly #flusher: Flusher
@@ -41,7 +41,7 @@ export class Feed implements Flushable {
   #dropped = 0
   #waitsForDrain = false
   #ended = false
-  /** Once the feed has ended: what was never written. */
+  /** The frames that were never written, after the feed has ended. */
   #unwritten: ReadonlySet<SseFrame> = new Set()
   #refused = false
   #underWay = 0
@@ -64,7 +64,7 @@ export class Feed implements Flushable {
     return !this.#ended
   }
 
-  /** The subscription was made and its answer begun: what has gathered is written. */
+  /** Attaches the stream of the answer, and writes the waiting frames. */
   attach(stream: SseStream): void {
     if (this.#ended) return
     this.#stream = stream
@@ -75,8 +75,8 @@ export class Feed implements Flushable {
   }
 
   /**
-   * Nothing is taken any more. Idempotent.
-   * @param refused The subscriber may not answer what it has
+   * Ends the feed: it accepts no more frames. Idempotent.
+   * @param refused If `true`, the subscriber may not answer the requests that it received
    */
   end(refused = false): void {
     if (this.#ended) return
@@ -92,7 +92,7 @@ export class Feed implements Flushable {
     for (const listener of listeners) listener()
   }
 
-  /** Calls back when the feed has ended; the returned function takes that back. */
+  /** Calls the listener when the feed has ended. The returned function removes the listener. */
   onEnd(listener: () => void): () => void {
     this.#whenEnded.push(listener)
     return () => {
@@ -101,17 +101,17 @@ export class Feed implements Flushable {
     }
   }
 
-  /** Whether the subscriber may still answer what it has, when the feed has ended. */
+  /** `true` if the subscriber may answer its requests after the feed has ended. */
   get answersWanted(): boolean {
     return !this.#refused
   }
 
-  /** Whether the feed ended before the frame was written. */
+  /** Returns `true` if the feed ended before it wrote the frame. */
   lost(frame: SseFrame): boolean {
     return this.#unwritten.has(frame)
   }
 
-  /** Keeps the stream from being idle until the returned function is called, once: a request is under way. */
+  /** Keeps the stream from ending as idle while a request is pending. Call the returned function once. */
   keepBusy(): () => void {
     if (this.#underWay++ === 0) this.#idleAgain = this.#stream?.keepBusy()
     return () => {
@@ -120,8 +120,8 @@ export class Feed implements Flushable {
   }
 
   /**
-   * Takes the frame if there is room, otherwise counts it as lost; from then on every frame is lost until the reader has
-   * caught up and was told how many, so that it knows where the gap is.
+   * Adds the frame if it fits, and otherwise counts it as lost. Later frames are lost too, until the reader has
+   * caught up and received the number of lost frames, so that it knows the position of the gap.
    */
   offer(frame: SseFrame): boolean {
     if (this.#ended) return false
@@ -134,7 +134,7 @@ export class Feed implements Flushable {
     return true
   }
 
-  /** Whether the frame is within the bound. */
+  /** Returns `true` if the frame fits into the buffer. */
   hasRoomFor(frame: SseFrame): boolean {
     if (this.#fits(frame)) return true
     this.flush()
@@ -142,14 +142,14 @@ export class Feed implements Flushable {
   }
 
   #fits(frame: SseFrame): boolean {
-    // One event is taken whatever its size, from a reader that is not behind.
+    // A reader that is not behind gets one event of any size.
     if (this.#pendingBytes === 0 && this.#stream?.blocked !== true) return true
     return this.#pendingBytes + (this.#stream?.bufferedBytes ?? 0) + frame.byteLength <= this.#maxBytes
   }
 
   /**
-   * Takes the frame in any case. The producer goes on at once where nothing is returned, otherwise when the promise has
-   * resolved: the reader has then taken enough.
+   * Adds the frame even if it does not fit. Returns a promise if the producer should wait: it resolves when the
+   * reader has caught up.
    * @throws StreamOver (or the promise rejects with it)
    */
   push(frame: SseFrame): Promise<void> | undefined {
@@ -159,7 +159,7 @@ export class Feed implements Flushable {
   }
 
   /**
-   * Takes the frame in any case; resolves when the socket has it and takes more.
+   * Adds the frame even if it does not fit. Resolves when the socket has accepted it and is writable again.
    * @throws StreamOver (the promise rejects with it)
    */
   async deliver(frame: SseFrame): Promise<void> {
@@ -168,7 +168,7 @@ export class Feed implements Flushable {
     await this.caughtUp()
   }
 
-  /** Resolves when all was handed to the socket and it takes more. @throws StreamOver */
+  /** Resolves when the socket has accepted all frames and is writable again. @throws StreamOver */
   async caughtUp(): Promise<void> {
     await this.#isOpen
     for (;;) {
@@ -193,7 +193,7 @@ export class Feed implements Flushable {
     this.#stream.writeText(this.#flusher.join(frames, bytes))
   }
 
-  /** Ends the feed, and its stream, for a failure of ours. */
+  /** Ends the feed and its stream after an internal error. */
   fail(error: unknown): void {
     this.#failed(error)
     const stream = this.#stream
@@ -219,7 +219,7 @@ export class Feed implements Flushable {
       .catch((error: unknown) => this.fail(error))
   }
 
-  /** Writes as far as the reader takes it, and then tells it what it lost. */
+  /** Writes until the reader's buffer is full, and then reports the lost frames to the reader. */
   #writeOn(): void {
     this.flush()
     if (this.#ended || this.#stream === undefined) return

@@ -4,20 +4,20 @@ import type { SseFrame } from './frames.ts'
 
 export interface Flushable {
   flush(): void
-  /** Ends it: it could not be flushed. */
+  /** Ends the feed after a failed flush. */
   fail(error: unknown): void
 }
 
 /**
- * Lets every feed write what it gathered in one turn of the event loop at once: a write costs more than what is in it.
- * Feeds of one channel gather the same frames, so these are joined once for all of them.
+ * Writes the frames that each feed gathered in one event-loop tick with one call: a call costs more than its content.
+ * Feeds of one channel gather the same frames, so these are joined once for all feeds.
  */
 export class Flusher {
   #waiting: Flushable[] = []
   #joined: readonly SseFrame[] = []
   #chunk: SseFrame = Buffer.alloc(0)
 
-  /** Flushes the feed at the end of this turn. Once for each time it has something new to flush. */
+  /** Flushes the feed at the end of this event-loop tick. Call it once for each set of new frames. */
   schedule(feed: Flushable): void {
     if (this.#waiting.push(feed) === 1) setImmediate(() => this.flushAll())
   }
@@ -29,11 +29,11 @@ export class Flusher {
       try {
         feed.flush()
       } catch (error) {
-        // Nothing is above this in the stack that could take it.
+        // No caller on the stack could catch the error.
         feed.fail(error)
       }
     }
-    // Nothing is kept alive by having been joined.
+    // Releases the joined frames.
     this.#joined = []
     this.#chunk = Buffer.alloc(0)
   }

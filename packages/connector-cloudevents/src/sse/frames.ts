@@ -6,13 +6,13 @@ import { eventText as sseText } from '@signalbox/http-kit'
 
 import { cloudEventText } from '../event/event-text.ts'
 
-/** One server-sent event as it goes over the wire. */
+/** One server-sent event in wire format. */
 export type SseFrame = Buffer
 
-/** One message goes to many subscribers, so its frame is made once, and gone with the message. */
+/** A cache: one message goes to many subscribers, so its frame is built once. It is released with the message. */
 const known = new WeakMap<Message, SseFrame>()
 
-/** The frame of an event, or of an entry of an events store, whose `id:` is then its sequence. */
+/** Returns the frame of an event or of a stored event. The `id:` of a stored event is its sequence. */
 export function messageFrame(pattern: ChannelType, message: Message, sequence?: number): SseFrame {
   const before = known.get(message)
   if (before !== undefined) return before
@@ -21,7 +21,7 @@ export function messageFrame(pattern: ChannelType, message: Message, sequence?: 
   return frame
 }
 
-/** The frame of a command or query, which tells its one subscriber how to answer. */
+/** Returns the frame of a command or query, with the id for its answer. */
 export function requestFrame(
   pattern: ChannelType,
   message: Message,
@@ -41,7 +41,7 @@ function makeFrame(
   return Buffer.from(sseText({ event: isEvent ? 'cloudevent' : 'message', ...id, data: text }))
 }
 
-/** The frame that tells a subscriber of a failure; the data has the shape of the error answers. */
+/** Returns the frame that reports a failure to a subscriber. Its data has the form of an error answer. */
 export function errorFrame(code: string, message: string, details: Readonly<Record<string, unknown>> = {}): SseFrame {
   return Buffer.from(sseText(errorEvent(code, message, details)))
 }
@@ -50,8 +50,8 @@ function errorEvent(code: string, message: string, details: Readonly<Record<stri
   return { event: 'error', data: JSON.stringify({ is_error: true, message, data: { code, ...details } }) }
 }
 
-/** The last event for a subscriber that took nothing of what waited for it. */
+/** The last event for a subscriber that does not read. */
 export const SLOW_CONSUMER: SseEvent = errorEvent(
   'SLOW_CONSUMER',
-  'slow consumer: the subscriber did not take what was sent to it; subscribe again, and read faster',
+  'slow consumer: the subscriber did not read the events in time; subscribe again, and read faster',
 )

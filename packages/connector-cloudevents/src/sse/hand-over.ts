@@ -9,17 +9,17 @@ import { requestFrame } from './frames.ts'
 export interface RequestSubscriber {
   readonly feed: Feed
   readonly pending: PendingRequests
-  /** What the ids of this node's requests begin with; undefined when answers count at this node only. */
+  /** The prefix of the ids of this node's requests; `undefined` if answers are accepted at this node only. */
   readonly node: string | undefined
   /** The principal that may answer. */
   readonly clientId: string
-  /** Milliseconds after the end of the subscriber's stream in which its answer is still taken. */
+  /** Time after the end of the subscriber's stream in which its answers are accepted, in ms. */
   readonly graceMs: number
 }
 
 /**
- * Hands a request to the subscriber and waits for its answer, for as long as the requester waits. A subscriber whose
- * stream ends has some time to answer: clients close first, or connect again in the middle of their work.
+ * Passes a request to the subscriber and waits for its answer, as long as the requester waits. A subscriber whose
+ * stream has ended may still answer for some time: clients close first, or reconnect during their work.
  */
 export function handOver(
   type: RequestType,
@@ -28,21 +28,21 @@ export function handOver(
   subscriber: RequestSubscriber,
 ): ReplyInput | Promise<ReplyInput> {
   const { feed, pending, node, clientId } = subscriber
-  if (!feed.open || request.signal.aborted) return { error: 'the subscriber is gone' }
+  if (!feed.open || request.signal.aborted) return { error: 'the subscriber disconnected' }
   const waiting = pending.add(clientId, node)
   const { id } = waiting
   const frame = requestFrame(type, request, { brokerrequestid: id, brokerreplychannel: `reply.${id}` })
   if (!feed.hasRoomFor(frame)) {
     waiting.forget()
-    return { error: `the subscriber is too slow: it did not take the ${what}` }
+    return { error: `the subscriber is too slow: it did not read the ${what}` }
   }
   feed.offer(frame)
   return answerTo(waiting, what, new WeakRef(frame), request.signal, subscriber)
 }
 
 /**
- * Waits for the answer. What waits, perhaps for an hour, keeps neither the request nor its frame: as long as the frame
- * has not been written the feed has it, and after that nobody asks for it.
+ * Waits for the answer, perhaps for an hour. Keeps neither the request nor its frame in memory: the feed has the
+ * frame until it is written, and afterwards it is not needed.
  */
 async function answerTo(
   waiting: AwaitedReply,
@@ -54,14 +54,14 @@ async function answerTo(
   const { promise: gone, resolve } = Promise.withResolvers<ReplyInput>()
   const unanswered = (): void =>
     resolve({
-      error: `the subscriber went away before it answered; it may have carried out the ${what} all the same`,
+      error: `the subscriber disconnected before it answered; it may have executed the ${what}`,
     })
   let grace: NodeJS.Timeout | undefined
   const idleAgain = feed.keepBusy()
   const offEnd = feed.onEnd(() => {
     const left = frame.deref()
     if (left !== undefined && feed.lost(left)) {
-      resolve({ error: `the subscriber went away before it took the ${what}` })
+      resolve({ error: `the subscriber disconnected before it received the ${what}` })
     } else if (!feed.answersWanted) unanswered()
     else grace = setTimeout(unanswered, graceMs).unref()
   })

@@ -4,17 +4,17 @@ import { parseTimestamp, timestampRefusal } from '@signalbox/http-kit'
 
 import { CeError, invalidParameters } from '../errors.ts'
 
-/** Where a subscription to an events store begins, by `events_store_type`. */
+/** The start of a subscription to an events store, by `events_store_type`. */
 const EVENTS_STORE_TYPES = { new: 1, first: 2, last: 3, sequence: 4, time: 5, delta: 6 } as const
 
 const WHOLE = /^(?:0|[1-9]\d{0,15})$/
 
-/** The most seconds back that still make a date. */
+/** The longest time back that still makes a valid date, in seconds. */
 const MAX_SECONDS = 1_000_000_000_000
 
 /**
- * Where to begin by the query, unless a client that was cut off says in Last-Event-ID what it saw last: it goes on right
- * behind that, whatever the query it began with.
+ * Returns the start of a subscription from the query. A reconnecting client sends Last-Event-ID, which overrides the
+ * query: the subscription continues after that event.
  * @throws CeError PARAMETER_INVALID
  */
 export function storeStart(

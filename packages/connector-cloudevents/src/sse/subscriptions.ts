@@ -10,23 +10,23 @@ export interface SubscriptionInfo {
   /** A channel, or a pattern of channels. */
   readonly channel: string
   readonly group: string | undefined
-  /** The name that the subscriber gave itself; nothing rests on it. */
+  /** The name that the subscriber gave itself. It grants no permission. */
   readonly clientId: string | undefined
-  /** Who it is, verified. */
+  /** The verified ClientID. */
   readonly principal: string
-  /** When it was opened, milliseconds since the epoch. */
+  /** The time at which the subscription was opened, in ms since the epoch. */
   readonly since: number
 }
 
-/** The subscriptions of one connector: counted, limited, and ended together at shutdown. */
+/** The subscriptions of one connector: counts them, limits them, and ends them at shutdown. */
 export class Subscriptions {
   readonly #limit: number
   readonly #streams: OpenStreams
   readonly #open = new Set<SubscriptionInfo>()
-  /** Being opened: they have their place already. */
+  /** Subscriptions that are being opened. They count towards the limit. */
   #opening = 0
 
-  /** @param limit The most that may be open at a time; 0 is no limit. */
+  /** @param limit The most subscriptions that may be open at a time; 0 is no limit */
   constructor(limit: number) {
     this.#limit = limit
     this.#streams = new OpenStreams(limit)
@@ -40,10 +40,7 @@ export class Subscriptions {
     return [...this.#open]
   }
 
-  /**
-   * Keeps a place while `open` does its work.
-   * @throws CeError STREAM_LIMIT, SHUTTING_DOWN
-   */
+  /** Counts a subscription while `open` runs. @throws CeError STREAM_LIMIT, SHUTTING_DOWN */
   async opening<T>(account: string, open: () => Promise<T>): Promise<T> {
     if (!this.#streams.open) throw new CeError('SHUTTING_DOWN', 'the server is shutting down; try again')
     const limit = this.#limit
@@ -68,7 +65,7 @@ export class Subscriptions {
     this.#streams.add(stream, account)
   }
 
-  /** Ends every stream politely and lets no other begin. Idempotent. */
+  /** Ends every stream after its written events, and rejects new ones. Idempotent. */
   closeAll(): void {
     this.#streams.closeAll()
   }

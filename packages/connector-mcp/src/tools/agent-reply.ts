@@ -5,15 +5,15 @@ import type { AgentReply } from '../agent-directory.ts'
 import { failure, jsonReplyOutcome } from './results.ts'
 import type { ToolOutcome } from './tool.ts'
 
-/** Enough of a refusal's body to see what the agent minds. */
+/** Characters of a rejection's body that are shown, enough to see the reason. */
 const MAX_SHOWN = 2048
 
-/** An agent's keys may be many, and be repeated: they come through (A4). */
+/** An agent's response may have any number of keys, and repeated keys; they are passed on. */
 const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
 
 /**
- * What an agent's reply becomes: the first row that fits, as on the gateway (A3). What the agent said is cut out of its
- * response as it stands, so that big numbers and the order of keys come through (A4).
+ * Returns the outcome for an agent's reply: the first matching case, in the same order as on the gateway. The result
+ * or error is copied from the source text of the response, so that large numbers and the order of keys are preserved.
  */
 export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
   const agent = `agent ${JSON.stringify(agentId)}`
@@ -21,12 +21,12 @@ export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
     if (reply.error === 'agent timeout') return agentTimeout(agentId)
     if (reply.failure === 'too_large') {
       return failure(
-        `AGENT_UNAVAILABLE: agent response too large: the reply of ${agent} is over CONNECTORSA2_A_AGENT_MAX_RESPONSE_BYTES. Ask for less.`,
+        `AGENT_UNAVAILABLE: agent response too large: the reply of ${agent} is larger than CONNECTORSA2_A_AGENT_MAX_RESPONSE_BYTES. Ask for less data.`,
       )
     }
     return failure(`AGENT_UNAVAILABLE: The ${agent} did not process the request: ${reply.error}. Try again later.`)
   }
-  if (reply.failure === 'invalid_response') return invalidResponse(agent, whatCame(reply.status))
+  if (reply.failure === 'invalid_response') return invalidResponse(agent, responseProblem(reply.status))
   const text = decodeText(reply.body)
   const json = text === undefined ? { problem: 'not valid UTF-8' } : parseJson(text, ANY_KEYS)
   const value = 'value' in json ? json.value : undefined
@@ -48,20 +48,20 @@ function invalidResponse(agent: string, problem: string): ToolOutcome {
   return failure(`INVALID_RESPONSE: invalid response from ${agent}: ${problem}.`)
 }
 
-/** @param status 0 where there was no HTTP response */
-function whatCame(status: number): string {
+/** @param status 0 without an HTTP response */
+function responseProblem(status: number): string {
   if (status === 0) return 'it is not HTTP'
-  return `it is an event stream, is cut off or cannot be decoded (HTTP ${status})`
+  return `it is an event stream, is incomplete, or cannot be decoded (HTTP ${status})`
 }
 
-/** The agent, or the broker's Query to it, ran out of time. */
+/** Returns the outcome for an agent, or the broker's Query to it, that exceeded its timeout. */
 export function agentTimeout(agentId: string): ToolOutcome {
   return failure(
-    `AGENT_TIMEOUT: The agent ${JSON.stringify(agentId)} did not answer in time. It may still be working: repeat the request only if doing it twice does no harm, with a larger timeout.`,
+    `AGENT_TIMEOUT: The agent ${JSON.stringify(agentId)} did not answer in time. It may still be working. Repeat the request only if that is safe, and use a larger timeout.`,
   )
 }
 
-/** The agent's code, message and data, and nothing else that it put there (M13). */
+/** Returns the agent's code, message and data, without other members of its error. */
 function errorText(error: string): string {
   const members = ['code', 'message', 'data'].flatMap((key) => {
     const value = memberText(error, key)

@@ -19,28 +19,28 @@ export function agentSend(agents: AgentDirectory): Tool {
     name: 'agent_send',
     title: 'Send a message to an agent',
     description:
-      'Sends a text message to an agent (A2A message/send) and, unless blocking is false, returns its reply. Use it to ask an agent for something in words; agent_list shows which agents there are. ' +
-      'To follow up a task the agent has started, use agent_query. Returns the reply as JSON text; an error if there is no such agent, it cannot be reached, refuses, or does not answer in time.',
+      'Sends a text message to an agent (A2A message/send) and, unless blocking is false, returns its reply. Use it to ask an agent in words; agent_list shows the agents. ' +
+      'To follow up a task that the agent has started, use agent_query. Returns the reply as JSON text, or an error if no agent has this id, or the agent cannot be reached, rejects the request, or does not answer in time.',
     input: Type.Object(
       {
         agent_id: agentId(),
-        message: argument.text('What to tell the agent.'),
+        message: argument.text('The text for the agent.'),
         blocking: Type.Optional(
           Type.Boolean({
             description:
-              'true waits for the reply; false returns once the request is accepted, and the reply is not kept.',
+              'If true, waits for the reply. If false, returns after the request is accepted; the reply is not available.',
             default: true,
           }),
         ),
         context_id: Type.Optional(
           argument.text(
-            'The id of a conversation to continue, as an earlier reply gave it (contextId). A new one if left out.',
+            'The id of a conversation to continue (contextId in an earlier reply). Starts a new one if omitted.',
           ),
         ),
         timeout_seconds: Type.Optional(
           Type.Integer({
             description:
-              "How long the agent may take, in seconds, 1 or more; the server's own limit if left out or larger.",
+              "Time for the agent to answer, in seconds, 1 or more. If omitted or too large, the server's own limit applies.",
             minimum: 1,
           }),
         ),
@@ -50,8 +50,10 @@ export function agentSend(agents: AgentDirectory): Tool {
     output: Type.Object({
       reply: Type.Optional(Type.Unknown({ description: "The agent's reply: usually a message or a task." })),
       bodies: bodiesInText,
-      agent_id: Type.Optional(Type.String({ description: 'With blocking false: the agent.' })),
-      accepted: Type.Optional(Type.Boolean({ description: 'With blocking false: the request was accepted.' })),
+      agent_id: Type.Optional(Type.String({ description: 'The agent; present if blocking is false.' })),
+      accepted: Type.Optional(
+        Type.Boolean({ description: 'True if the request was accepted; present if blocking is false.' }),
+      ),
     }),
     annotations: ACTS,
     needs: { action: 'call', patterns: ['agents'] },
@@ -83,17 +85,19 @@ export function agentQuery(agents: AgentDirectory): Tool {
     name: 'agent_query',
     title: 'Call a method of an agent',
     description:
-      'Calls a JSON-RPC method of an agent and returns its reply: "tasks/get" to see how a task stands, "tasks/cancel" to stop it (both with params {"id": "<task id>"}), or a method of the agent\'s own. ' +
-      'To talk to the agent in words, use agent_send. Returns the reply as JSON text; an error if there is no such agent, it cannot be reached, refuses, or does not answer in time.',
+      'Calls a JSON-RPC method of an agent and returns its reply: "tasks/get" to see the state of a task, "tasks/cancel" to stop it (both with params {"id": "<task id>"}), or another method of the agent. ' +
+      'To send a message in words, use agent_send. Returns the reply as JSON text, or an error if no agent has this id, or the agent cannot be reached, rejects the request, or does not answer in time.',
     input: Type.Object(
       {
         agent_id: agentId(),
-        method: argument.text('The method: "tasks/get", "tasks/cancel", or one of the agent\'s own.', { minLength: 1 }),
+        method: argument.text('The method: "tasks/get", "tasks/cancel", or another method of the agent.', {
+          minLength: 1,
+        }),
         params: Type.Optional(
           Type.Unsafe<Readonly<Record<string, unknown>>>({
             type: 'object',
             description:
-              'The parameters of the method, such as {"id": "<task id>"}. configuration.timeout, in seconds, limits how long the agent may take.',
+              'The parameters of the method, such as {"id": "<task id>"}. configuration.timeout is the time for the agent to answer, in seconds.',
           }),
         ),
       },
@@ -122,7 +126,7 @@ function timeoutOf(params: Readonly<Record<string, unknown>> | undefined): unkno
   return Reflect.get(configuration, 'timeout')
 }
 
-/** The deadline is ours to keep, so it must be one (A2). */
+/** The gateway enforces this timeout, so it must be a valid number. */
 function timeoutProblem(timeout: unknown): ArgumentProblem | undefined {
   if (timeout === undefined || (typeof timeout === 'number' && timeout > 0)) return undefined
   return {
@@ -164,10 +168,10 @@ async function forward(
       }),
     )
     if (blocking || !reply.executed) return agentOutcome(agentId, reply)
-    return confirmation(
-      `Request accepted for agent ${JSON.stringify(agentId)}; its reply is not waited for and not kept.`,
-      { agent_id: agentId, accepted: true },
-    )
+    return confirmation(`Request accepted for agent ${JSON.stringify(agentId)}; its reply will not be returned.`, {
+      agent_id: agentId,
+      accepted: true,
+    })
   } catch (error) {
     if (isBrokerError(error, 'REQUEST_TIMEOUT') || isBrokerError(error, 'NO_SUBSCRIBER')) return agentTimeout(agentId)
     return cancelledOutcome(error, context, awaited)

@@ -18,10 +18,10 @@ const agentSummary = Type.Object({
 })
 
 export function agentId() {
-  return argument.text('The id of a registered agent, as agent_list shows it.')
+  return argument.text('The id of a registered agent, from agent_list.')
 }
 
-/** For a model that has the id from elsewhere, or misspelt it. */
+/** Returns the outcome for an unknown id, which a model may have misspelled or found elsewhere. */
 export function agentNotFound(agentId: string): ToolOutcome {
   return failure(
     `AGENT_NOT_FOUND: There is no agent ${shownText(agentId, 128)}. Call agent_list to see the registered agents.`,
@@ -33,26 +33,26 @@ export function agentList(agents: AgentDirectory): Tool {
     name: 'agent_list',
     title: 'List agents',
     description:
-      'Lists the registered agents and their skills, all or those with a skill that carries any of the given tags. Use it to find out who can help; agent_info shows one agent in full, agent_send talks to it. ' +
-      'Returns a JSON array of {agent_id, name, skills: [{id, name, tags}]}, in the order of agent_id; an empty array if none matches. ' +
-      'One answer holds at most about 4 MiB: for the agents after it, call again with cursor set to the last agent_id.',
+      'Lists the registered agents and their skills: all agents, or those with a skill that has any of the given tags. Use it to find an agent for a task; agent_info shows one agent in full, agent_send sends it a message. ' +
+      'Returns a JSON array of {agent_id, name, skills: [{id, name, tags}]}, in the order of agent_id; an empty array if no agent matches. ' +
+      'One answer contains at most about 4 MiB. For more agents, call again with cursor set to the last agent_id.',
     input: Type.Object(
       {
         skill_tags: Type.Optional(
           Type.Array(Type.String(), {
             description:
-              'Only agents with a skill that carries at least one of these tags; all agents if left out or empty.',
+              'Skill tags: lists agents with a skill that has at least one of them. All agents if omitted or empty.',
           }),
         ),
         limit: Type.Optional(
           Type.Integer({
-            description: 'The most agents to return, 1 or more; as many as an answer holds if left out.',
+            description: 'The most agents to return, 1 or more. If omitted, the size of an answer is the only limit.',
             minimum: 1,
             maximum: Number.MAX_SAFE_INTEGER,
           }),
         ),
         cursor: Type.Optional(
-          argument.text('Only agents after this agent_id: the one that the answer before ended with.', {
+          argument.text('The last agent_id of the previous answer: lists the agents after it.', {
             minLength: 1,
           }),
         ),
@@ -62,7 +62,7 @@ export function agentList(agents: AgentDirectory): Tool {
     output: Type.Object({
       agents: Type.Array(agentSummary),
       next_cursor: Type.Optional(
-        Type.String({ description: 'Present when there are more agents: give it as cursor to get them.' }),
+        Type.String({ description: 'Present if there are more agents: pass it as cursor to list them.' }),
       ),
     }),
     annotations: READS,
@@ -81,17 +81,17 @@ export function agentList(agents: AgentDirectory): Tool {
   })
 }
 
-/** Nobody looks for more, and each costs a search. */
+/** The most tags of one call: each tag costs a search. */
 const MAX_TAGS = 1_000
 
-/** The most bytes of one answer, which has the list twice: as text, and as structured content. */
+/** The most bytes of one answer, which contains the list twice: as text and as structured content. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 
-/** Agents that are looked at, and bytes that are printed, before other requests have their turn. */
+/** Agents that are read, and bytes that are formatted, before other requests may run. */
 const AT_ONCE = 50
 const BYTES_AT_ONCE = 256 * 1024
 
-/** Prints the agents that the caller may see, as many as are asked for and as an answer holds; the rest is not printed. */
+/** Formats the agents that the caller may see, up to `limit` and up to the size of one answer. */
 async function listPage(
   agents: AgentDirectory,
   filter: AgentFilter,
@@ -134,8 +134,8 @@ export function agentInfo(agents: AgentDirectory): Tool {
     name: 'agent_info',
     title: 'Show an agent card',
     description:
-      'Shows the card of one agent: what it is, its version, its address and its skills in detail. Use it before the first agent_send, to know what the agent expects. ' +
-      'Returns the card as a JSON object; an error if there is no such agent.',
+      'Shows the card of one agent: its description, version, address and skills in detail. Use it before the first agent_send, to learn which requests the agent expects. ' +
+      'Returns the card as a JSON object, or an error if no agent has this id.',
     input: Type.Object({ agent_id: agentId() }, { additionalProperties: false }),
     output: Type.Object({ agent_id: Type.String(), name: Type.String() }),
     annotations: READS,

@@ -1,6 +1,6 @@
 import type { ToolAnnotations } from './tool.ts'
 
-/** Looks, and changes nothing. */
+/** Reads without changing anything. */
 export const READS: ToolAnnotations = {
   readOnlyHint: true,
   destructiveHint: false,
@@ -8,7 +8,7 @@ export const READS: ToolAnnotations = {
   openWorldHint: false,
 }
 
-/** Adds a message; a second call adds a second one. */
+/** Adds a message; a repeated call adds another one. */
 export const ADDS: ToolAnnotations = {
   readOnlyHint: false,
   destructiveHint: false,
@@ -16,11 +16,11 @@ export const ADDS: ToolAnnotations = {
   openWorldHint: false,
 }
 
-/** Removes what it returns. */
+/** Removes the messages that it returns. */
 export const REMOVES: ToolAnnotations = { ...ADDS, destructiveHint: true }
 
-/** Asks somebody outside the broker for an answer. */
+/** Asks a subscriber or an agent for an answer. */
 export const ASKS: ToolAnnotations = { ...ADDS, openWorldHint: true }
 
-/** Has somebody outside the broker do something, which may be anything. */
+/** Makes a subscriber or an agent act, possibly with destructive effects. */
 export const ACTS: ToolAnnotations = { ...ASKS, destructiveHint: true }

@@ -1,5 +1,9 @@
-/** No further message is added to an answer past this many bytes, so that 100 large ones do not become one huge text. */
+/**
+ * Size of an answer after which no further message is added, in bytes, so that 100 large messages do not become one
+ * huge text.
+ */
 export const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
-/** The same, for the descriptions of the tools that return messages. */
-export const MAX_ANSWER_TEXT = 'One answer holds at most about 16 MiB, so large messages may come fewer at a time.'
+/** The limit, for the descriptions of the tools that return messages. */
+export const MAX_ANSWER_TEXT =
+  'One answer contains at most about 16 MiB, so it may contain fewer messages than requested.'

@@ -14,29 +14,29 @@ import {
   listOutcome,
 } from './results.ts'
 
-/** A longer list is cut, and goes on on the next page. */
+/** Size of one page, in bytes. A longer list continues on the next page. */
 const MAX_LIST_BYTES = 4 * 1024 * 1024
 
 export const channelList = defineTool({
   name: 'channel_list',
   title: 'List channels',
   description:
-    'Lists the channels there are, by type and by name. Use it to find out where to send or read. A channel appears once it has been used; the same name may exist under several types. ' +
-    'Returns a JSON array of {name, type, is_active}; an empty array if nothing matches. For counts of one channel, use channel_info. ' +
-    'With limit, and where the list would be larger than 4 MiB, it is a page: next_cursor in the structured content leads to the next one.',
+    'Lists the channels, ordered by type and name. Use it to find out where to send or read. A channel appears after its first use; the same name may exist with several types. ' +
+    'Returns a JSON array of {name, type, is_active}; an empty array if no channel matches. For the counts of one channel, use channel_info. ' +
+    'With limit, or if the list is larger than 4 MiB, the result is one page: pass next_cursor of the structured content as cursor to get the next one.',
   input: Type.Object(
     {
-      type: Type.Optional(argument.channelType('Only channels of this type; all types if left out.')),
+      type: Type.Optional(argument.channelType('The type of the channels; all types if omitted.')),
       pattern: Type.Optional(
         argument.text(
-          'Only names that match: with * (any characters) or ? (one) a pattern for the whole name, otherwise the beginning of the name.',
+          'The names to list: with * (any characters) or ? (one character) a pattern for the whole name, otherwise a prefix.',
         ),
       ),
       limit: Type.Optional(
-        Type.Integer({ description: 'The most channels of one page; all if left out.', minimum: 1, maximum: 10_000 }),
+        Type.Integer({ description: 'The most channels of one page; all if omitted.', minimum: 1, maximum: 10_000 }),
       ),
       cursor: Type.Optional(
-        argument.text('Where the page begins: next_cursor of the page before. The first page needs none.'),
+        argument.text('The start of the page: next_cursor of the previous page. Omit it for the first page.'),
       ),
     },
     { additionalProperties: false },
@@ -54,10 +54,10 @@ export const channelInfo = defineTool({
   name: 'channel_info',
   title: 'Show one channel',
   description:
-    'Shows one channel: whether it is active, and how many messages came in and went out so far. An error if no channel of that name and type exists; channel_list shows those that do. ' +
-    'Returns a JSON object {name, type, is_active, incoming, outgoing}. The structured content also has waiting, delayed, in_flight and dead_lettered of a queue, and first_sequence and last_sequence of an events store.',
+    'Shows if a channel is active, and how many messages it has accepted and delivered. Returns an error if no channel has this name and type; channel_list shows the existing ones. ' +
+    'Returns a JSON object {name, type, is_active, incoming, outgoing}. The structured content also has waiting, delayed, in_flight and dead_lettered for a queue, and first_sequence and last_sequence for an events store.',
   input: Type.Object(
-    { channel: argument.channel('The channel.'), type: argument.channelType('Its type.') },
+    { channel: argument.channel('The channel.'), type: argument.channelType('The type of the channel.') },
     { additionalProperties: false },
   ),
   output: channelInfoOutput,

@@ -8,7 +8,7 @@ import type { Tool, ToolAnnotations, ToolContext, ToolNeed, ToolOutcome } from '
 interface ToolSource<Input extends TObject> {
   readonly name: string
   readonly title: string
-  /** For a model: what the tool is for, when another one is the right one, and what comes back. */
+  /** A description for a model: the purpose of the tool, when to use another tool, and the result. */
   readonly description: string
   readonly input: Input
   readonly output: TObject
@@ -22,7 +22,10 @@ interface ToolSource<Input extends TObject> {
   run(args: Static<Input>, context: ToolContext): Promise<ToolOutcome>
 }
 
-/** Makes a tool of its parts: one schema is its type, its check and its documentation; Broker errors become results. */
+/**
+ * Makes a tool from its parts. One schema gives the type, the check and the documentation; Broker errors become
+ * results.
+ */
 export function defineTool<Input extends TObject>(source: ToolSource<Input>): Tool {
   const {
     name,
@@ -47,7 +50,7 @@ export function defineTool<Input extends TObject>(source: ToolSource<Input>): To
     ownTimeout,
     onDisconnect,
     async call(args, context) {
-      // Not awaited in here: the frame would keep the arguments for as long as the tool takes.
+      // Not awaited here: the frame would keep the arguments in memory while the tool runs.
       return source
         .run(check(args === undefined ? {} : args), context)
         .catch((error: unknown) => brokerFailure(name, error))
@@ -55,7 +58,7 @@ export function defineTool<Input extends TObject>(source: ToolSource<Input>): To
   }
 }
 
-/** The JSON-RPC error for arguments that are not what they must be; `data.problems` lists all of them. */
+/** Returns the JSON-RPC error for invalid arguments; `data.problems` lists all of them. */
 function invalidArguments(tool: string, problems: readonly ArgumentProblem[]): JsonRpcError {
   return new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid arguments for ${tool}: ${problemsText(problems)}`, {
     data: { problems },

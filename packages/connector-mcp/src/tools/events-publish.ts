@@ -10,8 +10,8 @@ export const eventsPublish = defineTool({
   name: 'events_publish',
   title: 'Publish an event',
   description:
-    'Hands an event to everybody subscribed to the channel at this moment, and keeps nothing: nobody subscribed means nobody gets it, and there is no way to read it later. ' +
-    'Use it for notifications that only matter now. For events that must not be lost or that are read later, use events_store_publish; for work that one consumer must do, queue_send. ' +
+    'Publishes an event to the current subscribers of a channel. The event is not stored: without subscribers it is lost, and it cannot be read later. ' +
+    'Use it for notifications that matter only now. For events that must not be lost or that are read later, use events_store_publish; for work that one consumer must do, queue_send. ' +
     'Returns a confirmation.',
   input: Type.Object(
     {
@@ -38,9 +38,9 @@ export const eventsStorePublish = defineTool({
   name: 'events_store_publish',
   title: 'Publish an event to an events store',
   description:
-    'Appends an event durably to the history of an events-store channel and gives it the next sequence number of that channel. The channel is created if it does not exist. ' +
-    'Anybody can read it later, any number of times, with events_store_read or events_store_read_latest. For a message that one consumer takes, use queue_send. ' +
-    'Returns a confirmation once the event is stored.',
+    'Appends an event durably to an events-store channel, with the next sequence number of that channel. The channel is created if it does not exist. ' +
+    'Clients can read it later, any number of times, with events_store_read or events_store_read_latest. For a message that one consumer receives, use queue_send. ' +
+    'Returns a confirmation after the event is stored.',
   input: Type.Object(
     {
       channel: argument.channel('The events-store channel to publish to.'),
@@ -53,9 +53,11 @@ export const eventsStorePublish = defineTool({
   output: Type.Object({
     channel: Type.String({ description: 'The events-store channel.' }),
     id: Type.String({ description: 'The id of the stored event.' }),
-    sequence: Type.Integer({ minimum: 1, description: 'Its position in the channel.' }),
-    timestamp: Type.String({ description: 'When it was stored, ISO 8601.' }),
-    duplicate: Type.Boolean({ description: 'True when the message_id tag was seen already: nothing new was stored.' }),
+    sequence: Type.Integer({ minimum: 1, description: 'The sequence number of the event in the channel.' }),
+    timestamp: Type.String({ description: 'The time at which the event was stored, ISO 8601.' }),
+    duplicate: Type.Boolean({
+      description: 'True if an event with this message_id was stored before, and this one was not.',
+    }),
   }),
   annotations: ADDS,
   needs: { action: 'send', patterns: ['events_store'] },
@@ -64,7 +66,7 @@ export const eventsStorePublish = defineTool({
     const { id, sequence, duplicate } = stored
     const name = JSON.stringify(channel)
     const done = duplicate
-      ? `Events store ${name} has this event already, with sequence ${sequence}: its message_id was sent before, so nothing was added.`
+      ? `Events store ${name} already has an event with this message_id, with sequence ${sequence}; no event was added.`
       : `Event stored in events store ${name} with sequence ${sequence}.`
     return confirmation(done, { channel, id, sequence, timestamp: isoTime(stored.timestamp), duplicate })
   },

@@ -10,22 +10,22 @@ export const eventsStoreRead = defineTool({
   name: 'events_store_read',
   title: 'Read events from an events store',
   description:
-    'Reads stored events oldest first: from a sequence number, from a point in time, or, with neither, from the first event. Reading removes nothing. ' +
-    'To go on where an answer ended, call again with from_sequence set to the last sequence plus 1. For the newest events, use events_store_read_latest. ' +
-    `An empty array if there are none or the channel does not exist. ${MAX_ANSWER_TEXT} Returns a JSON array of {body, metadata, tags, sequence, timestamp}.`,
+    'Reads stored events, oldest first: from a sequence number, from a point in time, or, with neither, from the first event. Reading removes nothing. ' +
+    'To continue, set from_sequence to the last sequence plus 1. For the newest events, use events_store_read_latest. ' +
+    `Returns an empty array if there are no events or no such channel. ${MAX_ANSWER_TEXT} The result is a JSON array of {body, metadata, tags, sequence, timestamp}.`,
   input: Type.Object(
     {
       channel: argument.channel('The events-store channel to read.'),
       from_sequence: Type.Optional(
         Type.Integer({
-          description: 'The first sequence number to return, 1 or more. Not together with from_time.',
+          description: 'The first sequence number to return, 1 or more. Cannot be combined with from_time.',
           minimum: 1,
           maximum: Number.MAX_SAFE_INTEGER,
         }),
       ),
       from_time: Type.Optional(
         argument.timestamp(
-          'Return events stored at or after this time: ISO 8601 with time zone, such as "2026-01-31T09:30:00Z". Not together with from_sequence.',
+          'The earliest time of the events: ISO 8601 with time zone, such as "2026-01-31T09:30:00Z". Cannot be combined with from_sequence.',
         ),
       ),
       max_messages: argument.maxMessages('The most events to return, 1 to 100.'),
@@ -60,13 +60,13 @@ export const eventsStoreReadLatest = defineTool({
   title: 'Read the newest events of an events store',
   description:
     'Reads the most recent stored events, newest first. Reading removes nothing. Use it for "what happened last"; to read a history in order, use events_store_read. ' +
-    `An empty array if there are none or the channel does not exist. ${MAX_ANSWER_TEXT} Returns a JSON array of {body, metadata, tags, sequence, timestamp}.`,
+    `Returns an empty array if there are no events or no such channel. ${MAX_ANSWER_TEXT} The result is a JSON array of {body, metadata, tags, sequence, timestamp}.`,
   input: Type.Object(
     {
       channel: argument.channel('The events-store channel to read.'),
       count: Type.Optional(
         Type.Integer({
-          description: 'How many events to return at most, 1 to 100.',
+          description: 'The most events to return, 1 to 100.',
           minimum: 1,
           maximum: 100,
           default: 1,

@@ -25,8 +25,8 @@ const CORE_TOOLS: readonly Tool[] = [
 ]
 
 /**
- * The tools by name, in the order of the specification: the 11 core tools, and the 4 agent tools when there is an agent
- * directory (specification, "What the service does").
+ * Returns the tools by name, in the order of the specification: the 11 core tools, and with an agent directory the 4
+ * agent tools (specification, "What the service does").
  */
 export function createTools({ agents }: { agents?: AgentDirectory } = {}): ReadonlyMap<string, Tool> {
   const agentTools = agents ? [agentList(agents), agentInfo(agents), agentSend(agents), agentQuery(agents)] : []

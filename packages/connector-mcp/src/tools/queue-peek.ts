@@ -10,11 +10,11 @@ export const queuePeek = defineTool({
   name: 'queue_peek',
   title: 'Look at the next messages of a queue',
   description:
-    'Shows the messages that queue_receive would return next, without removing them. Does not wait; delayed messages are not shown. An empty array if the queue is empty or does not exist. ' +
-    `${MAX_ANSWER_TEXT} Returns a JSON array of {body, metadata, tags}.`,
+    'Returns the messages that queue_receive would return next, without removing them. Does not wait, and does not show delayed messages. Returns an empty array if the queue is empty or does not exist. ' +
+    `${MAX_ANSWER_TEXT} The result is a JSON array of {body, metadata, tags}.`,
   input: Type.Object(
     {
-      channel: argument.channel('The queue to look into.'),
+      channel: argument.channel('The queue to read.'),
       max_messages: argument.maxMessages('The most messages to show, 1 to 100.'),
     },
     { additionalProperties: false },

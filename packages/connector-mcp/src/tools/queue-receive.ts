@@ -13,18 +13,18 @@ export const queueReceive = defineTool({
   name: 'queue_receive',
   title: 'Receive messages from a queue',
   description:
-    'Takes messages out of a queue: what it returns is removed for good. Oldest first; returns as soon as at least one message is there, and an empty array if none comes ' +
-    `within wait_timeout_seconds or the queue does not exist. Use it to do the work the messages stand for; to look without removing, use queue_peek. ${MAX_ANSWER_TEXT} ` +
-    'Returns a JSON array of {body, metadata, tags}.',
+    'Receives messages from a queue, oldest first, and removes them permanently. Returns as soon as at least one message is available, or an empty array if none arrives ' +
+    `within wait_timeout_seconds or the queue does not exist. Use it to process messages; to read without removing, use queue_peek. ${MAX_ANSWER_TEXT} ` +
+    'The result is a JSON array of {body, metadata, tags}.',
   input: Type.Object(
     {
       channel: argument.channel('The queue to receive from.'),
       max_messages: argument.maxMessages(
-        'The most messages to take, 1 to 100; 1 unless you can handle several. It does not wait for that many.',
+        'The most messages to receive, 1 to 100; use 1 unless you can process several. The call does not wait for this many.',
       ),
       wait_timeout_seconds: Type.Optional(
         Type.Integer({
-          description: 'How long to wait for a first message, in seconds, 1 to 60.',
+          description: 'Time to wait for the first message, in seconds, 1 to 60.',
           minimum: 1,
           maximum: 60,
           default: 5,
@@ -51,7 +51,7 @@ export const queueReceive = defineTool({
   },
 })
 
-/** Empty when nobody waits any more. */
+/** Receives messages; none if the call was ended. */
 async function receive(
   channel: string,
   maxMessages: number,

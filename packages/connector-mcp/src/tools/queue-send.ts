@@ -11,29 +11,29 @@ export const queueSend = defineTool({
   title: 'Send a message to a queue',
   description:
     'Stores a message durably in a queue, where exactly one consumer will receive it, now or later. The queue is created if it does not exist. ' +
-    'Use it to hand over work. To tell every current subscriber something, use events_publish; to keep a history that can be re-read, events_store_publish; ' +
-    'to wait for the outcome, command_send or query_send. Returns a confirmation once the message is stored.',
+    'Use it to delegate work. To notify every current subscriber, use events_publish; to keep a history that can be read again, events_store_publish; ' +
+    'to wait for the outcome, command_send or query_send. Returns a confirmation after the message is stored.',
   input: Type.Object(
     {
       channel: argument.channel('The queue to send to.'),
       body: argument.text('The message itself: plain text or JSON as text.'),
       metadata: argument.metadata(),
       tags: argument.tags(argument.DEDUPLICATION_HINT),
-      delay_seconds: argument.seconds('Seconds until the message becomes visible to receivers; 0 is at once.'),
+      delay_seconds: argument.seconds('Time until consumers can receive the message, in seconds; 0 means at once.'),
       expiration_seconds: argument.seconds(
-        'Seconds from now after which an unreceived message is dropped; 0 is never.',
+        'Time after which an unreceived message is dropped, in seconds; 0 means never.',
       ),
       max_receive_count: Type.Optional(
         Type.Integer({
           description:
-            'How often the message may be received without being settled before it moves to dead_letter_queue; 0 is unlimited. Needs dead_letter_queue.',
+            'Number of receives without acknowledgment after which the message moves to dead_letter_queue; 0 means unlimited. Requires dead_letter_queue.',
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,
           default: 0,
         }),
       ),
       dead_letter_queue: argument.optionalChannel(
-        'Another queue, to which the message moves after max_receive_count receives; empty is none. Needs max_receive_count.',
+        'Another queue, to which the message moves after max_receive_count receives; empty means none. Requires max_receive_count.',
       ),
     },
     { additionalProperties: false },
@@ -41,9 +41,11 @@ export const queueSend = defineTool({
   output: Type.Object({
     channel: Type.String({ description: 'The queue.' }),
     id: Type.String({ description: 'The id of the stored message.' }),
-    sequence: Type.Integer({ minimum: 1, description: 'Its number in the queue.' }),
-    duplicate: Type.Boolean({ description: 'True when the message_id tag was seen already: nothing new was stored.' }),
-    warning: Type.Optional(Type.String({ description: 'Present when an argument had no effect.' })),
+    sequence: Type.Integer({ minimum: 1, description: 'The sequence number of the message in the queue.' }),
+    duplicate: Type.Boolean({
+      description: 'True if a message with this message_id was stored before, and this one was not.',
+    }),
+    warning: Type.Optional(Type.String({ description: 'Present if an argument had no effect.' })),
   }),
   annotations: ADDS,
   needs: { action: 'send', patterns: ['queues'] },
@@ -64,7 +66,7 @@ export const queueSend = defineTool({
     })
     const queue = JSON.stringify(channel)
     const done = duplicate
-      ? `Queue ${queue} has this message already: its message_id was sent before, so nothing was added.`
+      ? `Queue ${queue} already has a message with this message_id; no message was added.`
       : `Message sent to queue ${queue}${delay_seconds > 0 ? `; it becomes visible in ${delay_seconds} s` : ''}.`
     const warning = deadLetterWarning(args)
     if (warning === undefined) return confirmation(done, { channel, id, sequence, duplicate })
@@ -72,7 +74,7 @@ export const queueSend = defineTool({
   },
 })
 
-/** Names a dead-lettering argument that has no effect because the other one is missing (M9). */
+/** Returns a warning if one dead-lettering argument has no effect because the other one is missing. */
 function deadLetterWarning(args: { max_receive_count?: number; dead_letter_queue?: string }): string | undefined {
   const { max_receive_count = 0, dead_letter_queue = '' } = args
   if (max_receive_count > 0 === (dead_letter_queue !== '')) return undefined

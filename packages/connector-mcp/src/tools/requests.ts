@@ -20,9 +20,9 @@ export const commandSend = defineTool({
   name: 'command_send',
   title: 'Send a command and wait for its acknowledgement',
   description:
-    'Sends a command to a subscriber and waits until it says that it has carried it out or rejects it. Use it to have something done now and know whether it was. ' +
-    'To get data back, use query_send; for work that may be done later, queue_send. Waits for a subscriber to appear if there is none yet. ' +
-    'Returns a confirmation; an error if the subscriber rejects the command, does not answer in time, or nobody subscribes in time.',
+    'Sends a command to a subscriber and waits until the subscriber has executed or rejected it. Use it for an action that must happen now and whose outcome you need. ' +
+    'To get data back, use query_send; for work that may be done later, queue_send. If there is no subscriber yet, the call waits for one. ' +
+    'Returns a confirmation, or an error if the subscriber rejects the command or does not answer in time, or if no subscriber appears in time.',
   input: Type.Object(
     {
       channel: argument.channel('The commands channel.'),
@@ -35,7 +35,7 @@ export const commandSend = defineTool({
   ),
   output: Type.Object({
     channel: Type.String({ description: 'The commands channel.' }),
-    executed: Type.Boolean({ description: 'Always true: the subscriber has carried out the command.' }),
+    executed: Type.Boolean({ description: 'Always true: the subscriber has executed the command.' }),
   }),
   annotations: ACTS,
   needs: { action: 'send', patterns: ['commands'] },
@@ -55,9 +55,9 @@ export const querySend = defineTool({
   name: 'query_send',
   title: 'Send a query and return the reply',
   description:
-    'Sends a query to a subscriber and returns its reply. Use it to ask a service for data or a computed answer. To have something done without data coming back, use command_send. ' +
-    'Waits for a subscriber to appear if there is none yet. ' +
-    'Returns the payload of the reply as text; an error if the subscriber rejects the query, does not answer in time, or nobody subscribes in time.',
+    'Sends a query to a subscriber and returns its reply. Use it to ask a service for data or a computed answer. For an action without a reply, use command_send. ' +
+    'If there is no subscriber yet, the call waits for one. ' +
+    'Returns the payload of the reply as text, or an error if the subscriber rejects the query or does not answer in time, or if no subscriber appears in time.',
   input: Type.Object(
     {
       channel: argument.channel('The queries channel.'),
@@ -97,7 +97,10 @@ function request(
   return outcomeOf(reply, `${WHAT[type]} on channel ${JSON.stringify(channel)}`, context, answered)
 }
 
-/** Awaits apart from the arguments, whose body is not kept in memory once a subscriber has it. */
+/**
+ * Awaits the reply in a separate function without the arguments, so that their body can be freed once a subscriber
+ * has it.
+ */
 async function outcomeOf(
   awaitedReply: Promise<Reply>,
   where: string,

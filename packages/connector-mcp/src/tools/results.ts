@@ -7,8 +7,8 @@ import { Type } from 'typebox'
 import type { ToolOutcome } from './tool.ts'
 
 /**
- * The shapes that tools return, each with its JSON Schema (specification, "Message and channel shapes returned as JSON
- * text by tools"; M10).
+ * The shapes that tools return, each with its JSON Schema (specification, "Message and channel shapes returned as
+ * JSON text by tools").
  */
 
 export function channelDescriptor({ name, type, isActive }: ChannelInfo) {
@@ -19,7 +19,10 @@ export function channelInfoResult({ name, type, isActive, incoming, outgoing }: 
   return { name, type, is_active: isActive, incoming, outgoing }
 }
 
-/** The structured content of `channel_info`: the text's fields, and what a queue or an events store holds (M10). */
+/**
+ * Returns the structured content of `channel_info`: the fields of the text, and the counts of a queue or an events
+ * store.
+ */
 export function channelInfoStructure(info: ChannelInfo) {
   const { queue, eventsStore } = info
   return {
@@ -38,12 +41,12 @@ export function channelInfoStructure(info: ChannelInfo) {
   }
 }
 
-/** A list is its own JSON array as text, and an object around it as structured content (M10). */
+/** Returns a list as a JSON array in the text, and as an object in the structured content. */
 export function listOutcome(name: 'channels', list: readonly object[], nextCursor?: string): ToolOutcome {
   return listed(name, JSON.stringify(list), nextCursor)
 }
 
-/** As {@link listOutcome}; bodies that are too large to be there twice are in the text alone. */
+/** Returns messages as {@link listOutcome} does. Bodies that are too large to be repeated are in the text only. */
 export function messagesOutcome(name: 'messages' | 'events', list: readonly { readonly body: string }[]): ToolOutcome {
   const text = JSON.stringify(list)
   if (fitsTwice(text)) return listed(name, text)
@@ -56,25 +59,25 @@ function listed(name: string, text: string, nextCursor?: string): ToolOutcome {
   return { text, isError: false, structuredContent: `{"${name}":${text}${more}}` }
 }
 
-/** The payload of a reply is the text; one that is too large to be there twice is in the text alone. */
+/** Returns the payload of a reply as the text. A payload that is too large to be repeated is in the text only. */
 export function replyOutcome(reply: string, others: object): ToolOutcome {
   const structuredContent = fitsTwice(reply) ? { reply, ...others } : { ...others, ...BODIES_IN_TEXT }
   return { text: reply, isError: false, structuredContent }
 }
 
-/** As {@link replyOutcome}, for a reply that is JSON text. */
+/** Returns a reply that is JSON text, as {@link replyOutcome} does. */
 export function jsonReplyOutcome(reply: string): ToolOutcome {
   const structuredContent = fitsTwice(reply) ? `{"reply":${reply}}` : BODIES_IN_TEXT
   return { text: reply, isError: false, structuredContent }
 }
 
-/** The most bytes of text and structured content together that repeat a body. */
+/** The most bytes of text and structured content that repeat a body. */
 const MAX_REPEATED_BYTES = 65_536
 
 const BODIES_IN_TEXT = { bodies: 'in text' }
 
 function fitsTwice(text: string): boolean {
-  // A character has up to three bytes: most texts need not be counted.
+  // A character has up to three bytes, so the bytes of most texts need not be counted.
   return text.length * 6 <= MAX_REPEATED_BYTES || Buffer.byteLength(text) * 2 <= MAX_REPEATED_BYTES
 }
 
@@ -82,7 +85,7 @@ export function objectOutcome(object: object): ToolOutcome {
   return { text: JSON.stringify(object), isError: false, structuredContent: object }
 }
 
-/** @param structuredContent A string is JSON text, sent as it is */
+/** @param structuredContent An object, or JSON text that is sent unchanged */
 export function confirmation(text: string, structuredContent: object | string): ToolOutcome {
   return { text, isError: false, structuredContent }
 }
@@ -94,13 +97,15 @@ export function failure(text: string): ToolOutcome {
 // ── Output schemas ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 const bodyEncoding = Type.Optional(
-  Type.Literal('base64', { description: 'Present when the body is not UTF-8 text: body is then base64.' }),
+  Type.Literal('base64', { description: 'Present if the body is not UTF-8 text; body is then base64.' }),
 )
 
 const tagsOutput = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
 
 export const bodiesInText = Type.Optional(
-  Type.Literal('in text', { description: 'Present when bodies are too large to be repeated here: the text has them.' }),
+  Type.Literal('in text', {
+    description: 'Present if bodies are too large to be repeated here; the text contains them.',
+  }),
 )
 
 const messageFields = {
@@ -116,8 +121,8 @@ export const eventsOutput = Type.Object({
   events: Type.Array(
     Type.Object({
       ...messageFields,
-      sequence: Type.Integer({ minimum: 1, description: 'Position in the channel: 1, 2, 3 …' }),
-      timestamp: Type.String({ description: 'When it was stored, ISO 8601.' }),
+      sequence: Type.Integer({ minimum: 1, description: 'The sequence number in the channel: 1, 2, 3 …' }),
+      timestamp: Type.String({ description: 'The time at which the event was stored, ISO 8601.' }),
     }),
   ),
   bodies: bodiesInText,
@@ -126,11 +131,13 @@ export const eventsOutput = Type.Object({
 const descriptorFields = {
   name: Type.String(),
   type: argument.channelType('The channel type.'),
-  is_active: Type.Boolean({ description: 'Traffic or a subscriber within the last 5 minutes.' }),
+  is_active: Type.Boolean({
+    description: 'True if the channel had messages or a subscriber within the last 5 minutes.',
+  }),
 }
 
 const nextCursorOutput = Type.Optional(
-  Type.String({ description: 'Give it as cursor to get the next page; absent on the last one.' }),
+  Type.String({ description: 'The cursor of the next page; absent on the last page.' }),
 )
 
 export const channelsOutput = Type.Object({
@@ -142,12 +149,12 @@ export const channelInfoOutput = Type.Object({
   ...descriptorFields,
   incoming: Type.Integer({ minimum: 0, description: 'Messages accepted.' }),
   outgoing: Type.Integer({ minimum: 0, description: 'Messages delivered.' }),
-  waiting: count('Of a queue: messages that a receive would return now.'),
-  delayed: count('Of a queue: messages that are not visible yet.'),
-  in_flight: count('Of a queue: messages that are leased.'),
-  dead_lettered: count('Of a queue: messages that moved to a dead-letter queue so far.'),
-  first_sequence: count('Of an events store: the sequence of the oldest event; 0 when it is empty.'),
-  last_sequence: count('Of an events store: the sequence of the newest event; 0 when it is empty.'),
+  waiting: count('Messages that a receive would return now. For queues.'),
+  delayed: count('Messages that are not visible yet. For queues.'),
+  in_flight: count('Messages that are leased. For queues.'),
+  dead_lettered: count('Messages that have moved to a dead-letter queue. For queues.'),
+  first_sequence: count('The sequence of the oldest event; 0 if there is none. For events stores.'),
+  last_sequence: count('The sequence of the newest event; 0 if there is none. For events stores.'),
 })
 
 function count(description: string) {

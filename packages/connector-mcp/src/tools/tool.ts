@@ -2,41 +2,43 @@ import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker
 
 import type { AgentDirectory } from '../agent-directory.ts'
 
-/** What a tool call is given beside its arguments. */
+/** The context of a tool call, in addition to its arguments. */
 export interface ToolContext {
-  /** The broker, bound to the verified caller. */
+  /** The broker handle of the verified caller. */
   readonly broker: BrokerHandle
-  /** Aborted when nobody waits for the result any more: the client is gone, cancelled, or the server shuts down. */
+  /** Aborted when the result is not needed any more: the client disconnected or canceled, or the server shuts down. */
   readonly signal: AbortSignal
-  /** Aborted when the client is gone, though the call runs on: what was not begun for it need not be. */
+  /**
+   * Aborted when the client disconnected although the call continues. Steps that have not begun may then be skipped.
+   */
   readonly callerGone: AbortSignal
-  /** Headers that tie the call to its caller's trace; they go along to whoever is called on its behalf. */
+  /** Trace headers of the call, forwarded to agents. */
   readonly traceContext: Readonly<Record<string, string>>
-  /** Brokers that the call has come through before this one. */
+  /** Number of brokers that the call passed before this one. */
   readonly hops: number
-  /** Present when the agent tools are. */
+  /** Present if the server has the agent tools. */
   readonly agents?: AgentDirectory
-  /** Whether the client asked for progress. */
+  /** `true` if the client asked for progress. */
   readonly wantsProgress: boolean
-  /** Tells a client that asked for progress what the call is waiting for (M6). */
+  /** Reports progress to a client that asked for it. */
   progress(message: string): void
 }
 
-/** What a tool call came to; the protocol half makes the MCP tool result of it (M10). */
+/** The outcome of a tool call, which the connector converts to an MCP tool result. */
 export interface ToolOutcome {
   readonly text: string
-  /** A failure of the tool itself: HTTP and JSON-RPC still succeed (specification, "MCP tool result"). */
+  /** A failure of the tool. HTTP and JSON-RPC still succeed (specification, "MCP tool result"). */
   readonly isError: boolean
-  /** Matches the tool's `outputSchema`, unless `isError`. A string is its JSON text, sent as it is. */
+  /** Content that matches the tool's `outputSchema`, unless `isError`. A string is JSON text, sent unchanged. */
   readonly structuredContent?: object | string
-  /** For messages on lease: `commit` once the answer has reached the client, `rollback` when it could not (M14). */
+  /** The settlement of leased messages: `commit` after the answer reached the client, `rollback` if it did not. */
   readonly settlement?: {
     commit(): Promise<void>
     rollback(): Promise<void>
   }
 }
 
-/** As `tools/list` shows it. */
+/** A tool in the result of `tools/list`. */
 export interface ToolDefinition {
   readonly name: string
   readonly title: string
@@ -46,7 +48,7 @@ export interface ToolDefinition {
   readonly annotations: ToolAnnotations
 }
 
-/** A JSON Schema of an object, as MCP demands for inputs and outputs. */
+/** A JSON Schema of an object, as MCP requires for inputs and outputs. */
 export interface ObjectSchema {
   readonly type: 'object'
   readonly properties: Readonly<Record<string, object>>
@@ -54,33 +56,35 @@ export interface ObjectSchema {
   readonly additionalProperties?: unknown
 }
 
+/** Hints for clients about the effects of a tool (MCP, "Tool annotations"). */
 export interface ToolAnnotations {
-  /** Changes nothing. */
+  /** `true` if the tool changes nothing. */
   readonly readOnlyHint: boolean
-  /** May remove something; only meaningful when not read-only. */
+  /** `true` if the tool may remove something. Only meaningful if it is not read-only. */
   readonly destructiveHint: boolean
-  /** Calling it again with the same arguments has no further effect. */
+  /** `true` if a repeated call with the same arguments has no further effect. */
   readonly idempotentHint: boolean
-  /** Reaches beyond the broker itself: subscribers, agents. */
+  /** `true` if the tool reaches subscribers or agents. */
   readonly openWorldHint: boolean
 }
 
-/** What a caller must be allowed for a tool to be of any use: the action, on a channel of one of the patterns (S4). */
+/** The permission that a caller needs for the tool to be useful: the action, on a channel of one of the patterns. */
 export interface ToolNeed {
   readonly action: PolicyAction
   readonly patterns: readonly ResourceType[]
 }
 
+/** A tool as the connector calls it. */
 export interface Tool {
   readonly definition: ToolDefinition
   readonly needs: ToolNeed
-  /** True when the call has a timeout or wait of its own, so that `ToolTimeoutSeconds` does not bound it (M13). */
+  /** `true` if the call has its own timeout or wait, so that `ToolTimeoutSeconds` does not apply. */
   readonly ownTimeout: boolean
-  /** What a client that goes away does to the call (M5). */
+  /** The effect of a disconnected client on the call. */
   readonly onDisconnect: 'cancel' | 'run-on'
   /**
-   * Checks the arguments (M7) and does the work.
-   * @throws JsonRpcError -32602 when the arguments are not what they must be; other errors are internal ones
+   * Checks the arguments and runs the tool.
+   * @throws JsonRpcError -32602 for invalid arguments; other errors are internal ones
    */
   call(args: unknown, context: ToolContext): Promise<ToolOutcome>
 }

@@ -1,6 +1,6 @@
 import type { Revision } from './revision.ts'
 
-/** Without `title` in the server's name. Its batches are refused like everybody's (J2). */
+/** The revision without `title` in the server's name. Its batches are rejected too. */
 export const REVISION_2025_03_26: Revision = {
   version: '2025-03-26',
   implementation: ({ name, version }) => ({ name, version }),

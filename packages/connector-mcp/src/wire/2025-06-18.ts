@@ -1,7 +1,7 @@
 import { REVISION_2025_03_26 } from './2025-03-26.ts'
 import type { Revision } from './revision.ts'
 
-/** Adds `title`. */
+/** The revision that adds `title`. */
 export const REVISION_2025_06_18: Revision = {
   version: '2025-06-18',
   implementation: ({ name, version, title }) => ({ name, version, ...(title === undefined ? {} : { title }) }),

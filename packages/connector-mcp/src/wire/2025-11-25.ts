@@ -1,7 +1,7 @@
 import { REVISION_2025_06_18 } from './2025-06-18.ts'
 import type { Revision } from './revision.ts'
 
-/** Adds `description` and `websiteUrl` to the server's name, and the methods of tasks. */
+/** The revision that adds `description` and `websiteUrl` to the server's name, and the methods of tasks. */
 export const REVISION_2025_11_25: Revision = {
   version: '2025-11-25',
   implementation: (info) => ({ ...info }),

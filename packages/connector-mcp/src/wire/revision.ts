@@ -1,4 +1,7 @@
-/** The server's name and version: the `Implementation` of the MCP specification. Each revision sends the fields that it knows. */
+/**
+ * The server's name and version: the `Implementation` of the MCP specification. Each revision sends the fields that
+ * it defines.
+ */
 export interface ServerInfo {
   /** For programs. */
   readonly name: string
@@ -11,17 +14,17 @@ export interface ServerInfo {
   readonly websiteUrl?: string
 }
 
-/** What one revision of MCP says differently from the others on the wire. */
+/** The parts of the protocol that differ between revisions of MCP. */
 export interface Revision {
-  /** As it stands in `MCP-Protocol-Version`. */
+  /** The value of `MCP-Protocol-Version`. */
   readonly version: string
-  /** The server's name in the form this revision knows. */
+  /** Returns the server's name in the form of this revision. */
   implementation(info: ServerInfo): ServerInfo
-  /** Methods that a client calls with an id; without one they are refused (M4). */
+  /** Methods that need an id. Without one they are rejected. */
   readonly requestMethods: ReadonlySet<string>
 }
 
-/** The `InitializeResult` of the MCP specification, of a server that has tools and nothing else. */
+/** The `InitializeResult` of the MCP specification, for a server that has only tools. */
 export interface InitializeResult {
   readonly protocolVersion: string
   readonly capabilities: { readonly tools: object }
@@ -30,7 +33,7 @@ export interface InitializeResult {
   readonly _meta: { readonly sessionId: string }
 }
 
-/** The result of `initialize` in all revisions that have it. The session id is for clients that cannot read headers. */
+/** Returns the result of `initialize`. It has the session id for clients that cannot read headers. */
 export function initializeResult(
   revision: Revision,
   info: ServerInfo,

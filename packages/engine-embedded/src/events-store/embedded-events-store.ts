@@ -29,7 +29,9 @@ interface Followed {
   readonly subscriptions: Set<OpenSubscription>
 }
 
-/** Events stores on the embedded engine: entries on disk, subscribers fed from memory when they are up to date. */
+/**
+ * The events stores of the embedded engine. Entries are on disk; subscribers that are up to date get them from memory.
+ */
 export class EmbeddedEventsStore implements EventsStoreEngine {
   readonly #store: Store
   readonly #registry: ChannelRegistry
@@ -183,7 +185,7 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
     if (subscriptions.size === 0) this.#followed.delete(feed.name)
   }
 
-  /** Makes the channel, or brings its options up to date; false when it was there. */
+  /** Creates the channel or updates its options; returns false if it existed. */
   create(channel: string, options: { compacted?: boolean; maxAgeMs?: number; maxBytes?: number }): Promise<boolean> {
     const { compacted, maxAgeMs, maxBytes } = options
     const operation = {
@@ -197,17 +199,17 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
     )
   }
 
-  /** The channel is gone, or was made again: subscriptions go on with what comes after. */
+  /** Resets subscriptions after the channel was deleted or created again: they continue with the new one's entries. */
   forget(name: string): void {
     this.#followed.get(name)?.feed.restart()
   }
 
-  /** A channel of this name is there now. */
+  /** Counts the waiting subscriptions as subscribers of a channel that was created. */
   appeared(channel: LiveChannel): void {
     channel.subscribers = this.#followed.get(channel.name)?.subscriptions.size ?? 0
   }
 
-  /** The store was read anew; entries that were written without an answer are delivered now. */
+  /** Continues after the store was read again. Delivers entries that were written without an answer to their sender. */
   reopened(): void {
     for (const { feed } of this.#followed.values()) feed.pump()
   }

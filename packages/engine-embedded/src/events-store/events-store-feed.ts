@@ -4,21 +4,24 @@ import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import type { EventsStoreItem, EventsStoreReader } from './events-store-reader.ts'
 import type { Turns } from './turns.ts'
 
-/** Entries a follower reads from disk at once. */
+/** The number of entries that a follower reads from disk at once. */
 const PAGE = 64
 const PAGE_BYTES = 1024 * 1024
-/** The newest entries, kept while somebody follows, so that who is a little behind need not read the disk. */
+/**
+ * The number of newest entries kept in memory while there is a follower, so that a follower slightly behind does not
+ * read from disk.
+ */
 const RECENT = 256
 const RECENT_BYTES = 1024 * 1024
 
-/** Somebody who gets every entry of a channel in order: a subscription, or a group of them. */
+/** A follower gets every entry of a channel in order: a subscription, or a group of subscriptions. */
 export interface Follower {
   readonly cursor: EventsStoreCursor
-  /** A new entry; the follower may take it from here, or come to it later by its cursor. */
+  /** Receives a new entry. The follower may handle it now, or reach it later through its cursor. */
   appended(item: EventsStoreItem): void
-  /** There may be entries to deliver. */
+  /** Delivers entries, if there are any. */
   pump(): void
-  /** The channel was deleted. */
+  /** Handles the deletion of the channel. */
   restart(): void
 }
 
@@ -29,7 +32,7 @@ export interface FeedContext {
   readonly now: () => number
 }
 
-/** What is in memory of an events store that somebody follows. */
+/** The part of an events store that is in memory while it has followers. */
 export class EventsStoreFeed {
   readonly name: string
   readonly context: FeedContext
@@ -59,7 +62,7 @@ export class EventsStoreFeed {
     for (const follower of this.followers) follower.appended(item)
   }
 
-  /** An entry that is still in memory. */
+  /** Returns an entry if it is in memory. */
   recent(sequence: number): EventsStoreItem | undefined {
     const first = this.#recent[0]?.event.sequence
     const item = first === undefined ? undefined : this.#recent[sequence - first]
@@ -75,7 +78,7 @@ export class EventsStoreFeed {
     for (const follower of this.followers) follower.pump()
   }
 
-  /** The channel is gone; what comes after is a new one, from sequence 1. */
+  /** Starts again at sequence 1 after the channel was deleted. */
   restart(): void {
     this.#recent.length = 0
     this.#recentBytes = 0
@@ -83,12 +86,12 @@ export class EventsStoreFeed {
   }
 }
 
-/** A position in an events store, and how to go on from it: from memory when near the end, by pages from disk before. */
+/** A position in an events store. Reads entries near the end from memory, and earlier ones from disk, page by page. */
 export class EventsStoreCursor {
   readonly #feed: EventsStoreFeed
-  /** The last sequence taken. */
+  /** The sequence of the last returned entry. */
   #position: number
-  /** Entries before this time are passed over, milliseconds since the epoch. */
+  /** The time before which entries are skipped, in ms since the epoch. */
   #notBefore: number
   #page: EventsStoreItem[] = []
   #next = 0
@@ -100,14 +103,14 @@ export class EventsStoreCursor {
     this.#notBefore = notBefore
   }
 
-  /** Whether this entry is the very next; if so it is taken. */
+  /** Returns whether this entry is the next one, and if so moves past it. */
   takes({ event }: EventsStoreItem): boolean {
     if (this.#next < this.#page.length || event.sequence !== this.#position + 1) return false
     this.#position = event.sequence
     return this.#wanted(event.timestamp)
   }
 
-  /** The next entry, taken; undefined when there is none. */
+  /** Returns the next entry and moves past it; undefined if there is none. */
   next(): EventsStoreItem | undefined {
     for (;;) {
       const item = this.#read()
@@ -117,12 +120,12 @@ export class EventsStoreCursor {
     }
   }
 
-  /** Whether there may be a next entry. */
+  /** `true` if there may be a next entry. */
   get hasMore(): boolean {
     return this.#next < this.#page.length || this.#more
   }
 
-  /** Whether the next entry, if there is one, must be read from disk. */
+  /** `true` if the next entry, if any, must be read from disk. */
   get behind(): boolean {
     return this.#next >= this.#page.length && this.#more && !this.#feed.recent(this.#position + 1)
   }
@@ -144,7 +147,7 @@ export class EventsStoreCursor {
     this.#page = context.reader.from(channel, this.#position + 1, PAGE, PAGE_BYTES)
     this.#next = 1
     const first = this.#page[0]
-    // Retention has removed everything up to the end.
+    // Retention removed every entry up to the end.
     if (!first) this.#position = channel.lastSequence
     return first
   }

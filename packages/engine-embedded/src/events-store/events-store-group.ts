@@ -7,28 +7,31 @@ import type { EventsStoreItem } from './events-store-reader.ts'
 import type { StoredEventListener } from './events-store-subscriber.ts'
 import { toError } from './events-store-subscriber.ts'
 
-/** A sole member whose listener rejected gets the entry again after this long, then after twice that, up to the last. */
+/**
+ * The wait until a group's only subscriber gets a rejected entry again, in ms. It doubles with each failure, up to the
+ * second value.
+ */
 const FIRST_RETRY_MS = 100
 const LAST_RETRY_MS = 5_000
 
 interface Member {
   readonly listener: StoredEventListener
   readonly subscription: OpenSubscription
-  /** What its listener is busy with. */
+  /** The entry that its listener is handling. */
   item: EventsStoreItem | undefined
-  /** How often in a row its listener rejected. */
+  /** The number of consecutive rejections by its listener. */
   failures: number
-  /** Until then, by the monotonic clock, it gets nothing: its listener has just rejected. */
+  /** The time until which it gets no entry, because its listener rejected one; by the monotonic clock. */
   restsUntil: number
 }
 
-/** An entry that must be delivered again, and who could not handle it. */
+/** An entry to deliver again, and the subscriber that failed to handle it. */
 interface Returned {
   readonly item: EventsStoreItem
   readonly from: Member
 }
 
-/** Members that share one position: each entry goes to one of them. */
+/** Subscribers that share one position: each entry goes to one of them. */
 export class EventsStoreGroup implements Follower {
   readonly cursor: EventsStoreCursor
   readonly #feed: EventsStoreFeed
@@ -76,7 +79,8 @@ export class EventsStoreGroup implements Follower {
 
   #deliverAll(): void {
     try {
-      // Each member at most once in a turn, so that listeners that do not wait leave room for others.
+      // Each subscriber gets at most one entry per round, so that listeners that return immediately do not starve
+      // others.
       for (const member of Array.from(this.#members)) {
         if (!this.#idle(member)) continue
         const item = this.#nextFor(member)
@@ -93,7 +97,10 @@ export class EventsStoreGroup implements Follower {
     return !member.item && !member.subscription.ended && member.restsUntil <= performance.now()
   }
 
-  /** Entries that came back go first, to another member than the one they came from if there is another. */
+  /**
+   * Returns the next entry for a subscriber. Returned entries come first, and go to a different subscriber if there is
+   * one.
+   */
   #nextFor(member: Member): EventsStoreItem | undefined {
     const at = this.#returned.findIndex(({ from }) => from !== member || this.#members.size === 1)
     if (at !== -1) return this.#returned.splice(at, 1)[0]?.item
@@ -106,7 +113,7 @@ export class EventsStoreGroup implements Follower {
   }
 
   #deliver(member: Member, item: EventsStoreItem): void {
-    // Served last, it comes last in the next round.
+    // The subscriber that was served last comes last in the next round.
     this.#members.delete(member)
     this.#members.add(member)
     member.item = item
@@ -128,7 +135,7 @@ export class EventsStoreGroup implements Follower {
   }
 
   #settle(member: Member, item: EventsStoreItem): boolean {
-    // Its subscription was closed meanwhile: the entry has gone to another member already.
+    // Its subscription was closed meanwhile: the entry went to another subscriber.
     if (member.item !== item || !this.#members.has(member)) return false
     member.item = undefined
     member.failures = 0

@@ -7,13 +7,13 @@ import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
 import type { Store } from '../store/store.ts'
 import { parseTags } from '../store/tags.ts'
 
-/** An entry with its size in bytes, as counters go by it. */
+/** An entry with its size in bytes, as counters use it. */
 export interface EventsStoreItem {
   readonly event: StoredEvent
   readonly size: number
 }
 
-/** An events store that is read. What lies past its last known sequence is written, but not synced yet. */
+/** An events store to read. Entries after its last known sequence are written, but not synced yet. */
 type OpenEventsStore = Pick<LiveChannel, 'id' | 'name' | 'lastSequence'>
 
 interface EntryRow {
@@ -44,7 +44,7 @@ const COLUMNS = `${SEQUENCE} AS sequence, id, client_id AS clientId, timestamp, 
   tombstone, body`
 const WITHIN = `FROM log_entries WHERE key >= ${KEY} AND key <= ${KEY} ORDER BY key`
 
-/** Reads entries of events stores on the main thread, each call one statement run to its end. */
+/** Reads entries of events stores on the main thread. Each call runs one statement to its end. */
 export class EventsStoreReader {
   readonly #store: Store
   #connection: Database.Database | undefined
@@ -69,12 +69,15 @@ export class EventsStoreReader {
     return this.#statements
   }
 
-  /** Whether something of it is known to be unreadable: it does not come back by waiting. */
+  /** Returns whether a part of the channel is known to be unreadable, so that waiting does not help. */
   damaged(name: string): boolean {
     return this.#store.damage.has('events_store', name)
   }
 
-  /** Entries from a sequence on, in order; at least one if there is one, then none past `maxBytes` of bodies. */
+  /**
+   * Returns entries from a sequence on, in order: at least one if there is one, and no more than `maxBytes` of bodies
+   * after it.
+   */
   from(eventsStore: OpenEventsStore, sequence: number, max: number, maxBytes?: number): EventsStoreItem[] {
     return this.#store.reading('events_store', eventsStore.name, () => this.#from(eventsStore, sequence, max, maxBytes))
   }
@@ -90,7 +93,7 @@ export class EventsStoreReader {
     return range.all(id, sequence, id, lastSequence, limit).map((row) => itemOf(row, name))
   }
 
-  /** The newest entries, newest first. */
+  /** Returns the newest entries, newest first. */
   latest(eventsStore: OpenEventsStore, max: number, maxBytes?: number): EventsStoreItem[] {
     return this.#store.reading('events_store', eventsStore.name, () => this.#latest(eventsStore, max, maxBytes))
   }
@@ -108,7 +111,10 @@ export class EventsStoreReader {
     return this.from(eventsStore, first, maxMessages, maxBytes)
   }
 
-  /** Alone of the reads it may show an entry in the moment before its sync: the one it replaces may be gone already. */
+  /**
+   * Returns the last entry of a key. Unlike the other reads, it may return an entry shortly before its sync, because
+   * the entry that it replaces may already be removed.
+   */
   lastOfKey({ id, name }: OpenEventsStore, key: string): StoredEvent | undefined {
     const sequence = this.#store.reading('events_store', name, () => this.#prepared().lastOfKey.get(id, key)?.sequence)
     if (sequence === undefined) return undefined
@@ -117,8 +123,8 @@ export class EventsStoreReader {
   }
 
   /**
-   * The sequence of the first entry at or after a time. Timestamps never fall within a channel, so this halves the
-   * range of sequences, some 40 look-ups at most, and appending needs no index by time.
+   * Returns the sequence of the first entry at or after a time. Timestamps never decrease within a channel, so a binary
+   * search over the sequences needs at most some 40 look-ups, and appends need no index by time.
    */
   firstSince(eventsStore: OpenEventsStore, timestamp: number): number | undefined {
     return this.#store.reading('events_store', eventsStore.name, () => this.#firstSince(eventsStore, timestamp))

@@ -7,10 +7,10 @@ import type { EventsStoreItem } from './events-store-reader.ts'
 
 export type StoredEventListener = (event: StoredEvent) => void | Promise<void>
 
-/** Entries given to a listener that does not wait, before others get their turn. */
+/** The number of entries that a listener gets without a pause before other subscribers continue. */
 const BURST = 256
 
-/** A subscription of its own: every entry, one after the other, each when the listener is done with the one before. */
+/** A subscription without a group: it gets every entry in order, each after its listener handled the previous one. */
 export class EventsStoreSubscriber implements Follower {
   readonly cursor: EventsStoreCursor
   readonly #feed: EventsStoreFeed
@@ -61,7 +61,7 @@ export class EventsStoreSubscriber implements Follower {
   }
 
   #readFailed(error: unknown): void {
-    // While the store is being opened again it waits; it is pumped when the store is back.
+    // While the store is reopened the subscription waits; `pump` is called when the store is open.
     if (isBrokerError(error, 'ENGINE_UNAVAILABLE') && !this.#feed.damaged) return
     this.#subscription.end(toError(error))
   }
@@ -82,12 +82,15 @@ export class EventsStoreSubscriber implements Follower {
         this.#busy = false
         this.#continue()
       },
-      // Going on would leave a gap, and trying again would repeat: it ends, and says why.
+      // Continuing would leave a gap, and repeating would deliver twice: the subscription ends with the error.
       (error: unknown) => this.#subscription.end(toError(error)),
     )
   }
 
-  /** The next entry at once when it is in memory, otherwise in turn with the others who read from disk. */
+  /**
+   * Delivers the next entry immediately if it is in memory; otherwise takes its place among the subscribers that read
+   * from disk.
+   */
   #continue(): void {
     if (this.cursor.behind) {
       this.pump()
@@ -97,7 +100,7 @@ export class EventsStoreSubscriber implements Follower {
     const item = this.cursor.next()
     if (!item) return
     this.#deliver(item)
-    // A listener that waited before need not wait again: nobody else would fetch the next one then.
+    // A listener that returned a promise has already waited, so the next entry follows directly.
     this.pump()
   }
 

@@ -1,7 +1,7 @@
-/** How long subscribers that catch up may hold the event loop before others get their turn. */
+/** The time for which subscribers that catch up may block the event loop without a pause, in ms. */
 const TURN_MS = 2
 
-/** Runs tasks in the order they were added, a few milliseconds' worth at a time. */
+/** Runs tasks in the order of their addition, for a few milliseconds at a time. */
 export class Turns {
   #tasks: (() => void)[] = []
   #scheduled = false

@@ -26,7 +26,7 @@ import { LeaseSettlement } from './settlement.ts'
 import { WaitingReceivers } from './waiting-receivers.ts'
 import { entryAt } from './window.ts'
 
-/** Queues on the embedded engine: messages on disk, what delivery needs in memory. */
+/** The queues of the embedded engine. Messages are on disk; data for delivery is in memory. */
 export class EmbeddedQueues implements QueueEngine {
   readonly #store: Store
   readonly #registry: ChannelRegistry
@@ -105,7 +105,10 @@ export class EmbeddedQueues implements QueueEngine {
     return damaged ?? (messages.some(({ delayMs }) => delayMs > 0) ? damage.partRefusal(DELAYED) : undefined)
   }
 
-  /** A message is on disk: keep it for delivery if its queue is being received from, and note its times. */
+  /**
+   * Handles a message that is on disk: adds it to the queue's memory if the queue has receivers, and records its due
+   * time and expiry.
+   */
   #stored(
     name: string,
     channelId: number,
@@ -233,14 +236,14 @@ export class EmbeddedQueues implements QueueEngine {
 
   // ── Expiry ──
 
-  /** Found by the sweep: everything that expired and is not on lease. */
+  /** Removes expired messages that the sweep found, except leased ones. */
   #expired(messages: readonly { channel: number; sequence: number }[]): void {
     if (messages.length === 0) return
     const names = new Map<number, string>()
     for (const { id, name } of this.#registry.all('queues')) names.set(id, name)
     for (const [id, some] of Map.groupBy(messages, ({ channel }) => channel)) {
       const name = names.get(id)
-      // What is damaged cannot be removed; it would be tried again each second.
+      // Damaged rows cannot be removed, and each sweep would try again.
       if (name === undefined || this.#store.damage.has('queues', name)) continue
       const queue = this.#queue(name)
       const sequences = some.map(({ sequence }) => sequence).filter((sequence) => !queue.isHeld(sequence))
@@ -249,7 +252,7 @@ export class EmbeddedQueues implements QueueEngine {
     }
   }
 
-  /** Removes messages past their expiry. Should it fail, the sweep finds them again. */
+  /** Removes messages past their expiry. If that fails, the sweep finds them again. */
   #expire(queue: Queue, sequences: number[]): void {
     const channelId = queue.channel?.id ?? 0
     this.#store
@@ -261,7 +264,7 @@ export class EmbeddedQueues implements QueueEngine {
 
   // ── Life ──
 
-  /** The channel is gone, or was made again: receivers wait on, everything else is forgotten. */
+  /** Handles a channel that was deleted or created again: receivers continue to wait, all other data is dropped. */
   forget(name: string): void {
     const queue = this.#queues.get(name)
     if (!queue) return
@@ -270,13 +273,13 @@ export class EmbeddedQueues implements QueueEngine {
     if (queue.idle) this.#queues.delete(name)
   }
 
-  /** A channel of this name is there now: those who wait for it are its subscribers. */
+  /** Counts the waiting receivers as subscribers of a channel that was created. */
   appeared(name: string): void {
     const queue = this.#queues.get(name)
     if (queue?.channel) queue.channel.subscribers = queue.waiters.size
   }
 
-  /** Drops what is in memory of queues that nobody receives from. */
+  /** Removes queues without recent receivers from memory. */
   coolDown(): void {
     for (const [name, queue] of this.#queues) {
       if (!queue.cold) continue
@@ -285,7 +288,10 @@ export class EmbeddedQueues implements QueueEngine {
     }
   }
 
-  /** The store was read anew: leases of messages that are still there go on, the rest is read again. */
+  /**
+   * Continues after the store was read again. Leases of messages that still exist continue; all other data is read
+   * again.
+   */
   reopened(): void {
     for (const queue of this.#queues.values()) {
       const id = queue.channel?.id

@@ -3,43 +3,46 @@ import { randomUUID } from 'node:crypto'
 
 import type { WindowEntry } from './window.ts'
 
-/** One delivery of one message of a queue `Q` to one client. */
+/** A delivery of one message of a queue `Q` to one client. */
 export interface Lease<Q> {
   readonly number: number
-  /** The number, which finds the lease, and what nobody can guess. */
+  /** The receipt: the number that finds the lease, and a random part that cannot be guessed. */
   readonly receipt: string
   readonly clientId: string
   readonly queue: Q
   readonly entry: WindowEntry
-  /** By the monotonic clock, in milliseconds. */
+  /** The end of the lease, by the monotonic clock, in ms. */
   deadline: number
-  /** When the timer looks at it: at its deadline, or later when its end could not be stored the first time. */
+  /** The time at which the timer checks the lease: its deadline, or later if its end could not be stored. */
   alarm: number
 }
 
-/** The lease by its number: a heap of leases would keep the messages of those that were settled. */
+/** A deadline with the lease's number. A heap of leases would keep the messages of settled leases in memory. */
 interface Deadline {
   readonly at: number
   readonly number: number
 }
 
-/** Timers beyond this would fire at once. */
+/** The longest delay of a timer, in ms; longer ones would fire immediately. */
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
-/** Receipts begin with a number in this base. */
+/** The base of the number at the start of a receipt. */
 const RECEIPT_BASE = 36
 
-/** Until the end of a lease that could not be stored is tried again. */
+/** The wait before the engine tries again to store the end of a lease, in ms. */
 const RETRY_MS = 500
 
 /**
- * Every lease under its receipt, with one timer for the next that ends. Leases live in memory and end by a monotonic
- * clock; a lease past its deadline is lost even when the timer has not come to it yet.
+ * All leases by receipt, with one timer for the next one to expire. Leases live in memory and expire by a monotonic
+ * clock. A lease past its deadline is lost, even before the timer has handled it.
  */
 export class Leases<Q> {
   readonly #byNumber = new NumberMap<Lease<Q>>()
   #lastNumber = 0
-  /** A binary heap. A deadline that was extended, or whose lease was settled, stays until it comes up or is swept out. */
+  /**
+   * A binary heap. The deadline of an extended or settled lease stays until it reaches the top, or until a sweep
+   * removes it.
+   */
   #heap: Deadline[] = []
   #timer: NodeJS.Timeout | undefined
   #timerAt = Infinity
@@ -59,14 +62,14 @@ export class Leases<Q> {
     return lease
   }
 
-  /** Puts a lease back that was taken but not settled after all. */
+  /** Restores a lease that was taken but not settled. */
   restore(lease: Lease<Q>): void {
     this.#byNumber.set(lease.number, lease)
     lease.alarm = Math.max(lease.deadline, performance.now() + RETRY_MS)
     this.#push({ at: lease.alarm, number: lease.number })
   }
 
-  /** The lease of a receipt, if it is this client's and has not ended. */
+  /** Returns the lease of a receipt, if it belongs to this client and has not expired. */
   find(receipt: string, clientId: string): Lease<Q> | undefined {
     const lease = this.#byNumber.get(Number.parseInt(receipt, RECEIPT_BASE))
     return lease?.receipt === receipt && lease.clientId === clientId && lease.deadline > performance.now()
@@ -74,14 +77,14 @@ export class Leases<Q> {
       : undefined
   }
 
-  /** As {@link find}, and takes it: nobody else can settle it. */
+  /** Removes and returns the lease of a receipt, like {@link find}, so that no other call can settle it. */
   take(receipt: string, clientId: string): Lease<Q> | undefined {
     const lease = this.find(receipt, clientId)
     if (lease) this.#byNumber.delete(lease.number)
     return lease
   }
 
-  /** Forgets a lease without settling it. */
+  /** Removes a lease without settling it. */
   drop(lease: Lease<Q>): void {
     this.#byNumber.delete(lease.number)
   }
@@ -92,7 +95,7 @@ export class Leases<Q> {
     this.#push({ at: lease.alarm, number: lease.number })
   }
 
-  /** Takes every lease there is, in the order they were granted. */
+  /** Removes and returns every lease, in the order in which they were granted. */
   takeAll(): Lease<Q>[] {
     const leases = this.#byNumber.values().sort((a, b) => a.number - b.number)
     this.#byNumber.clear()
@@ -168,7 +171,7 @@ export class Leases<Q> {
     heap[at] = last
   }
 
-  /** Throws out what is settled or extended; a sorted array is a heap. */
+  /** Removes the deadlines of settled and extended leases. The result is a sorted array, which is a heap. */
   #sweep(): void {
     this.#heap = this.#heap
       .filter(({ at, number }) => this.#byNumber.get(number)?.alarm === at)

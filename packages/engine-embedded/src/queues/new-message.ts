@@ -5,7 +5,7 @@ import { ownBody } from '../bytes.ts'
 import { tagsJson } from '../store/tags.ts'
 import type { NewQueueMessage } from '../writer/operations.ts'
 
-/** The row of a message that is sent now, in milliseconds since the epoch. */
+/** Returns the row of a message that is sent now. Times are in ms since the epoch. */
 export function newMessage(message: QueueSend, now: number): NewQueueMessage {
   const { id, clientId, metadata, tags, delayMs, expirationMs, maxReceiveCount, deadLetterQueue } = message
   const size = messageSize(message)

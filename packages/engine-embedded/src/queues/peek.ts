@@ -6,7 +6,7 @@ import type { Queue } from './queue.ts'
 import { isExpired } from './queue.ts'
 import type { QueueReader } from './queue-reader.ts'
 
-/** The most messages that are read together. */
+/** The maximum number of messages read at once. */
 const PAGE = 128
 
 export interface PeekLimits {
@@ -14,7 +14,10 @@ export interface PeekLimits {
   readonly maxBytes?: number
 }
 
-/** The first messages of a queue that are neither on lease nor expired; from memory where they are. `queue`: undefined where nobody receives. */
+/**
+ * Returns the first messages of a queue that are neither leased nor expired, from memory if possible. `queue` is
+ * undefined if the queue has no data in memory.
+ */
 export function peekQueue(
   reader: QueueReader,
   channel: LiveChannel,
@@ -42,7 +45,7 @@ export function peekQueue(
   }
 }
 
-/** As many as have `maxBytes` together, but one at least. */
+/** Returns as many messages as fit into `maxBytes`, at least one. */
 function withinBytes(messages: QueueMessage[], maxBytes: number | undefined): QueueMessage[] {
   if (maxBytes === undefined) return messages
   let bytes = 0

@@ -1,12 +1,14 @@
 import type { Store } from '../store/store.ts'
 import type { Queue } from './queue.ts'
 
-/** Messages removed by one operation: about 10 ms of work, between which others get their turn. */
+/** The number of messages that one operation removes: about 10 ms of work, after which other operations run. */
 const STEP = 5_000
 
-/** Removes what a queue holds up to a sequence but for what is on lease; resolves with how many messages. */
+/**
+ * Removes the messages of a queue up to a sequence, except leased ones; resolves with the number of removed messages.
+ */
 export async function purgeQueue(store: Store, queue: Queue, channelId: number, upTo: number): Promise<number> {
-  // Delayed ones first: one that becomes due meanwhile is then met among the others.
+  // Delayed messages first: one that becomes due meanwhile is then removed with the others.
   const removed = await purgeRows(store, queue, channelId, upTo, true)
   return removed + (await purgeRows(store, queue, channelId, upTo, false))
 }

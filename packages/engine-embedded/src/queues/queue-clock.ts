@@ -4,23 +4,23 @@ import type { Store } from '../store/store.ts'
 import type { PlacedMessage } from '../writer/operations.ts'
 import type { QueueReader } from './queue-reader.ts'
 
-/** The longest sleep while something has a time, so that a wall clock set forward is noticed. */
+/** The longest wait while any message has a due time, in ms, so that a wall clock that was set forward is noticed. */
 const LONGEST_SLEEP_MS = 250
-/** How often expired messages are looked for, while any message has an expiry. */
+/** The interval of the search for expired messages while any message has an expiry, in ms. */
 const EXPIRY_SWEEP_MS = 1_000
-/** Messages handled in one step. */
+/** The number of messages handled at once. */
 const STEP = 500
 
 export interface QueueClockEvents {
   arrived(messages: readonly PlacedMessage[]): void
-  /** Messages past their expiry, by their channels' ids; those on lease are left alone. */
+  /** Handles messages past their expiry, given by their channels' ids. Leased ones are not affected. */
   expired(messages: readonly { channel: number; sequence: number }[]): void
 }
 
 /**
- * What queues do by the wall clock: delayed messages become deliverable when they are due, and expired ones are
- * removed. Due times and expiries are points in wall-clock time, like any timestamp, so that they mean the same after a
- * restart; setting the clock back prolongs them by as much.
+ * The wall-clock tasks of queues: makes delayed messages deliverable when they are due, and removes expired ones. Due
+ * times and expiries are wall-clock times, like timestamps, so that they have the same meaning after a restart. If the
+ * clock is set back, they come later by the same amount.
  */
 export class QueueClock {
   readonly #store: Store
@@ -41,9 +41,9 @@ export class QueueClock {
     this.#events = events
   }
 
-  /** Finds out what the store has in wait. */
+  /** Reads the next due time and the expiries from the store. */
   start(): void {
-    // Where it cannot be read, that was reported: the other queues go on.
+    // An unreadable part of the store was reported; the other queues continue.
     this.#nextDue = orElse(Infinity, () => this.#reader.nextDue() ?? Infinity)
     this.#expiring = orElse(false, () => this.#reader.anyExpiring())
     this.#arm()
@@ -54,14 +54,17 @@ export class QueueClock {
     clearTimeout(this.#timer)
   }
 
-  /** A message was sent that is due, or expires, later. */
+  /** Records a message with a later due time or expiry. */
   note(dueAt: number, expiresAt: number): void {
     if (dueAt > 0) this.#nextDue = Math.min(this.#nextDue, dueAt)
     if (expiresAt > 0) this.#expiring = true
     if (dueAt > 0 || expiresAt > 0) this.#arm()
   }
 
-  /** Resolves when the messages that are due now can be had; undefined when there is nothing to wait for, as nearly always. */
+  /**
+   * Resolves when the messages that are due now are deliverable; undefined if there is nothing to wait for, the normal
+   * case.
+   */
   promoted(): Promise<void> | undefined {
     if (this.#promoting) return this.#promoting
     if (this.#nextDue > this.#now()) return undefined
@@ -74,7 +77,7 @@ export class QueueClock {
 
   async #promote(): Promise<void> {
     for (let now = this.#now(); this.#nextDue <= now && !this.#closed; now = this.#now()) {
-      // Sends that are noted while this is under way lower it again.
+      // Sends during this operation may lower it again.
       this.#nextDue = Infinity
       try {
         await this.#store.submit('promote', { kind: 'promote', now, limit: STEP }, 0, ({ placed, nextDue }) => {
@@ -82,7 +85,7 @@ export class QueueClock {
           this.#events.arrived(placed)
         })
       } catch {
-        // A full or failing disk: they stay delayed, and are tried again by the timer.
+        // The disk is full or failing: the messages stay delayed, and the timer tries again.
         this.#nextDue = Math.min(this.#nextDue, now + LONGEST_SLEEP_MS)
         return
       }

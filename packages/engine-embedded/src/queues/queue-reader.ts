@@ -9,7 +9,7 @@ import type { Store } from '../store/store.ts'
 import { parseTags } from '../store/tags.ts'
 import type { WindowEntry } from './window.ts'
 
-/** Bodies up to this size are read with a page; larger ones when they are delivered. */
+/** The maximum size of a body that is read with its page, in bytes; larger ones are read at delivery. */
 export const SMALL_BYTES = 16 * 1024
 
 const COLUMNS = `${SEQUENCE}, id, client_id, timestamp, size, metadata, tags, expires_at, receive_count,
@@ -17,7 +17,7 @@ const COLUMNS = `${SEQUENCE}, id, client_id, timestamp, size, metadata, tags, ex
 
 const SMALL_BODY = `CASE WHEN size <= ${SMALL_BYTES} THEN body END`
 
-/** As an array: to make an object with these names for each row costs more. */
+/** A row as an array: an object with these names for each row costs more. */
 type MessageRow = readonly [
   sequence: number,
   id: string,
@@ -41,7 +41,7 @@ interface Statements {
   readonly expiring: Database.Statement<[], { count: number }>
 }
 
-/** Reads queue messages on the main thread, each call one statement run to its end. */
+/** Reads queue messages on the main thread. Each call runs one statement to its end. */
 export class QueueReader {
   readonly #store: Store
   #connection: Database.Database | undefined
@@ -76,8 +76,8 @@ export class QueueReader {
   }
 
   /**
-   * The messages after a sequence, in order; without the message where its body is large. What lies past the queue's last
-   * known sequence is written, but not synced yet.
+   * Returns the messages after a sequence, in order, without the message if its body is large. Rows after the queue's
+   * last known sequence are written, but not synced yet.
    */
   page({ id, name, lastSequence }: LiveChannel, after: number, limit: number): WindowEntry[] {
     return this.#store.reading('queues', name, () => {
@@ -87,7 +87,7 @@ export class QueueReader {
     })
   }
 
-  /** One message, whatever its size; undefined when it is gone. */
+  /** Returns one message of any size; undefined if it does not exist. */
   one(channelId: number, channel: string, sequence: number): WindowEntry | undefined {
     return this.#store.reading('queues', channel, () => {
       const row = this.#prepared().one.get(channelId, sequence)
@@ -99,17 +99,17 @@ export class QueueReader {
     return this.#store.reading('queues', channel, () => this.#prepared().one.get(channelId, sequence)) !== undefined
   }
 
-  /** Messages that have expired, by their channels' ids, in the order of their expiry. */
+  /** Returns the expired messages in the order of their expiry, by their channels' ids. */
   expired(now: number, limit: number, skip: number): { channel: number; sequence: number }[] {
     return this.#store.readingPart(EXPIRY, () => this.#prepared().expired.all(now, limit, skip))
   }
 
-  /** Whether any message has an expiry. */
+  /** Returns whether any message has an expiry. */
   anyExpiring(): boolean {
     return this.#store.readingPart(EXPIRY, () => (this.#prepared().expiring.get()?.count ?? 0) > 0)
   }
 
-  /** When the next delayed message is due; undefined when none is delayed. */
+  /** Returns the due time of the next delayed message; undefined if there is none. */
   nextDue(): number | undefined {
     return this.#store.readingPart(DELAYED, () => this.#prepared().nextDue.get()?.due ?? undefined)
   }

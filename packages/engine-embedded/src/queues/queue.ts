@@ -8,11 +8,11 @@ import { SMALL_BYTES } from './queue-reader.ts'
 import type { WindowEntry } from './window.ts'
 import { Window } from './window.ts'
 
-/** The most messages of a queue that are known in memory, leased ones not counted. */
+/** The maximum number of a queue's messages in memory, leased ones not included. */
 const MAX_WINDOW = 4_096
-/** Messages read at once when the window is empty: about a millisecond. */
+/** The number of messages read at once when the window is empty: about a millisecond of work. */
 const PAGE = 256
-/** A queue that nobody received from for this long keeps nothing in memory. */
+/** The time after the last receive when a queue is removed from memory, in ms. */
 const COLD_MS = 10_000
 
 /** A receiver that waits for a message. */
@@ -27,22 +27,23 @@ export interface QueueContext {
   readonly reader: QueueReader
   readonly leases: Leases<Queue>
   readonly now: () => number
-  /** Messages that were found past their expiry; to be removed for good. */
+  /** Removes messages that were found past their expiry. */
   expire(queue: Queue, sequences: number[]): void
 }
 
 /**
- * What is kept in memory of one queue: the next messages (the window), those on lease, and who waits. The rest stays
- * on disk and is read in pages when the window runs empty, so that memory does not grow with the queue.
+ * The part of one queue that is in memory: the next messages (the window), leased messages, and waiting receivers. All
+ * other messages are on disk and are read in pages when the window is empty, so that memory does not grow with the
+ * queue.
  *
- * What is true at any time: every deliverable message up to `#pagedTo` is in the window or held; beyond it the window
- * knows nothing, unless `#complete`, and then there is nothing beyond it but what later results will tell.
+ * Invariant: every deliverable message up to `#pagedTo` is in the window or held. If `#complete` is set, no deliverable
+ * message exists after it, except those that later results report.
  */
 export class Queue {
   readonly name: string
   readonly #context: QueueContext
   readonly #window = new Window()
-  /** On lease, or being settled: on disk, but not to be given out. */
+  /** Messages that are leased or being settled: on disk, but not deliverable. */
   readonly #held = new NumberMap<WindowEntry>()
   readonly waiters = new OrderedSet<Waiter>()
   #pagedTo = 0
@@ -59,7 +60,7 @@ export class Queue {
     return this.#context.registry.get('queues', this.name)
   }
 
-  /** Nothing here but what the disk has too. */
+  /** `true` if the queue has no data in memory that is not on disk. */
   get idle(): boolean {
     return this.waiters.size === 0 && this.#held.size === 0 && this.#paused === 0
   }
@@ -80,14 +81,17 @@ export class Queue {
     return this.#held.has(sequence)
   }
 
-  /** Whether this very delivery is still out; not after its channel was deleted, though another has its sequence. */
+  /**
+   * Returns whether this delivery is unsettled. False after its channel was deleted, even if a new message has its
+   * sequence.
+   */
   holds(entry: WindowEntry): boolean {
     return this.#held.get(entry.sequence) === entry
   }
 
-  // ── Taking messages out ──
+  // ── Leasing messages ──
 
-  /** Leases what can be had now. */
+  /** Leases the messages that are available now. */
   take(options: ReceiveOptions): Lease<Queue>[] {
     this.#lastReceive = performance.now()
     const channel = this.channel
@@ -97,7 +101,7 @@ export class Queue {
     try {
       this.#takeInto(leases, expired, channel, options)
     } catch (error) {
-      // The disk could not be read on; what is leased already is given.
+      // If the disk cannot be read further, return the messages that are leased already.
       if (leases.length === 0) throw error
     } finally {
       if (leases.length > 0) this.#context.registry.setInFlight(channel, this.#held.size)
@@ -128,7 +132,7 @@ export class Queue {
     }
   }
 
-  /** The deliveries of leases just taken, counted as delivered. */
+  /** Returns the deliveries of new leases, and counts them as delivered. */
   deliver(leases: readonly Lease<Queue>[]): QueueDelivery[] {
     const channel = this.channel
     const deliveries: QueueDelivery[] = []
@@ -138,7 +142,7 @@ export class Queue {
       if (!message) continue
       bytes += entry.size
       deliveries.push({ receipt, message: withReceiveCount(message, receiveCount) })
-      // Kept only while it is cheap; a message that comes back is read again.
+      // Kept in memory only if it is small; a redelivered message is read again.
       if (entry.size > SMALL_BYTES) entry.message = undefined
     }
     if (channel) this.#context.registry.delivered(channel, deliveries.length, bytes)
@@ -167,7 +171,7 @@ export class Queue {
     return undefined
   }
 
-  /** The first `count` deliverable messages, if they are in memory; undefined when the disk must be asked. */
+  /** Returns the first `count` deliverable messages if they are in memory; undefined if they must be read from disk. */
   inMemory(count: number, now: number): QueueMessage[] | undefined {
     if (this.#paused > 0) return undefined
     const messages: QueueMessage[] = []
@@ -181,7 +185,7 @@ export class Queue {
 
   // ── Putting messages in ──
 
-  /** A message that was just stored, or has become due, or came from another queue. */
+  /** Adds a message that was stored, became due, or came from another queue. */
   arrived(entry: WindowEntry): void {
     if (this.#held.has(entry.sequence) || this.#paused > 0) return
     if (this.cold && entry.sequence > this.#pagedTo) this.#complete = false
@@ -200,7 +204,7 @@ export class Queue {
     }
   }
 
-  /** Gives held messages back to their places. */
+  /** Returns held messages to their positions. */
   giveBack(entries: readonly WindowEntry[]): void {
     for (const entry of entries) {
       if (!this.#held.delete(entry.sequence)) continue
@@ -209,7 +213,7 @@ export class Queue {
     this.#countHeld()
   }
 
-  /** Held messages are gone from this queue. */
+  /** Removes held messages that left this queue. */
   letGo(sequences: Iterable<number>): void {
     for (const sequence of sequences) this.#held.delete(sequence)
     this.#countHeld()
@@ -220,12 +224,12 @@ export class Queue {
     if (channel) this.#context.registry.setInFlight(channel, this.#held.size)
   }
 
-  /** Messages of the window are gone from the disk, or about to. */
+  /** Removes a message from the window because it was removed from disk, or is about to be. */
   withdraw(sequence: number): void {
     this.#window.remove(sequence)
   }
 
-  /** Gives out nothing until {@link resume}: what is in the window may be gone. */
+  /** Stops deliveries until {@link resume}, because messages of the window may be removed. */
   pause(): void {
     this.#paused++
     this.forgetWindow()
@@ -236,14 +240,14 @@ export class Queue {
     this.forgetWindow()
   }
 
-  /** Reads from disk again. */
+  /** Clears the window, so that messages are read from disk again. */
   forgetWindow(): void {
     this.#window.clear()
     this.#pagedTo = 0
     this.#complete = false
   }
 
-  /** The channel is gone, with all it held. */
+  /** Resets the queue after its channel was deleted. */
   reset(): void {
     this.#held.clear()
     this.forgetWindow()

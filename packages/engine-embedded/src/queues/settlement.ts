@@ -13,14 +13,14 @@ export interface SettlementContext {
   readonly store: Store
   readonly leases: Leases<Queue>
   readonly now: () => number
-  /** A message stands in this queue now, and may be waited for. */
+  /** Handles a new message in a queue, for which a receiver may wait. */
   arrived(channel: string, channelId: number, sequence: number): void
-  /** Messages can be had from this queue again. */
+  /** Serves the waiting receivers of a queue that has deliverable messages again. */
   serve(queue: Queue): void
   expire(queue: Queue, sequences: number[]): void
 }
 
-/** How leases end: by ack, by nack, or by their time. Every end is durable before it shows. */
+/** Ends leases: by ack, by nack, or by time-out. Every end is durable before it is visible. */
 export class LeaseSettlement {
   readonly #context: SettlementContext
 
@@ -55,11 +55,12 @@ export class LeaseSettlement {
     return { settled, lost }
   }
 
-  /** Leases whose time has passed: as a nack, and tried again while the disk does not take it. */
+  /** Ends expired leases like a nack. Tries again while the disk does not accept writes. */
   lapse(leases: readonly Lease<Queue>[]): void {
     const held = leases.filter(({ queue, entry }) => queue.holds(entry))
     this.#forEachQueue(held, (queue, some) => this.#release(queue, some)).catch(() => {
-      // The leases were restored; with their deadlines past they lapse again. In a damaged queue they would for ever.
+      // The leases were restored and expire again, because their deadlines have passed. In a damaged queue that would
+      // never end.
       for (const lease of held) if (this.#damaged(lease.queue.name)) this.#giveUp(lease)
     })
   }
@@ -73,7 +74,7 @@ export class LeaseSettlement {
     if (lease.queue.holds(lease.entry)) lease.queue.letGo([lease.entry.sequence])
   }
 
-  /** Ends every lease, as a nack does: the engine closes. */
+  /** Ends every lease like a nack, when the engine closes. */
   async returnAll(): Promise<void> {
     const held = this.#context.leases.takeAll().filter(({ queue, entry }) => queue.holds(entry))
     await this.#forEachQueue(held, (queue, leases) => this.#release(queue, leases)).catch(() => {})
@@ -136,7 +137,10 @@ export class LeaseSettlement {
     )
   }
 
-  /** A message that expired on lease goes as expired, not to the dead-letter queue (C2); nor does it go to a damaged one. */
+  /**
+   * Returns the release of a lease. A message that expired while leased is counted as expired and does not go to the
+   * dead-letter queue (C2); nor does a message whose dead-letter queue is damaged.
+   */
   #releaseOf(
     { sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: WindowEntry,
     now: number,
@@ -145,7 +149,7 @@ export class LeaseSettlement {
     return { sequence, receiveCount, deadLetterQueue: spent && !this.#damaged(deadLetterQueue) ? deadLetterQueue : '' }
   }
 
-  /** Puts messages back into their queue, unless they expired meanwhile. */
+  /** Returns messages to their queue, except those that expired meanwhile. */
   giveBack(queue: Queue, entries: readonly WindowEntry[]): void {
     const now = this.#context.now()
     const expired = entries.filter(({ expiresAt }) => isExpired(expiresAt, now))
@@ -157,7 +161,7 @@ export class LeaseSettlement {
     this.#context.serve(queue)
   }
 
-  /** A settlement that did not come about leaves the leases as they were. */
+  /** Restores the leases if the settlement fails. */
   async #restoring(leases: readonly Lease<Queue>[], settle: () => Promise<void>): Promise<void> {
     try {
       await settle()

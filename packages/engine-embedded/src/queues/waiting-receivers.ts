@@ -5,17 +5,17 @@ import type { Queue, Waiter } from './queue.ts'
 
 const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
-/** Receivers that wait at queues, and what they are given when something comes. */
+/** The receivers that wait on queues, and the delivery of new messages to them. */
 export class WaitingReceivers {
   readonly #registry: ChannelRegistry
-  /** Queues that may have something for them, once the results of a group are all applied. */
+  /** Queues that may have messages for waiting receivers after all results of a group are applied. */
   #toServe = new Set<Queue>()
 
   constructor(registry: ChannelRegistry) {
     this.#registry = registry
   }
 
-  /** Resolves with nothing when the time is over. */
+  /** Waits for messages; resolves with an empty list after the time-out. */
   wait(queue: Queue, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
     const { signal, waitMs } = options
     const { promise, resolve, reject } = Promise.withResolvers<readonly QueueDelivery[]>()
@@ -37,7 +37,7 @@ export class WaitingReceivers {
       },
     }
     const onAbort = (): void => waiter.reject(signal?.reason)
-    // Not unref'd: somebody awaits it, and it is bounded.
+    // Not unref'd: a caller awaits it, and its time is bounded.
     const timer = setTimeout(() => waiter.resolve([]), Math.min(waitMs, MAX_TIMEOUT_MS))
     signal?.addEventListener('abort', onAbort)
     const entry = queue.waiters.add(waiter)
@@ -51,7 +51,7 @@ export class WaitingReceivers {
     this.#registry.touch(channel)
   }
 
-  /** Gives them what there is, in the order they came, after all results of a group were applied. */
+  /** Serves the receivers in the order of their calls, after all results of a group were applied. */
   serveSoon(queue: Queue): void {
     if (queue.waiters.size === 0) return
     if (this.#toServe.size === 0) queueMicrotask(() => this.#serveAll())
@@ -66,7 +66,7 @@ export class WaitingReceivers {
 }
 
 function serve(queue: Queue): void {
-  // Whoever is served, or fails, leaves.
+  // A receiver that was served, or that failed, leaves the set.
   for (let waiter = queue.waiters.first; waiter; waiter = queue.waiters.first) {
     try {
       const leases = queue.take(waiter.options)

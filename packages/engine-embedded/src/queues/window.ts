@@ -3,18 +3,18 @@ import type { QueueMessage } from '@signalbox/broker-core/engine'
 /** A message near the head of a queue. */
 export interface WindowEntry {
   readonly sequence: number
-  /** Deliveries so far, as stored or about to be. */
+  /** The number of deliveries, stored or about to be stored. */
   receiveCount: number
-  /** From here on known once the message was in memory. */
+  /** The size in bytes. This field and the following ones are set after the message was in memory. */
   size: number
   expiresAt: number
   maxReceiveCount: number
   deadLetterQueue: string
-  /** The message, where it is kept in memory; otherwise it is read when it is delivered. */
+  /** The message, if it is in memory; otherwise it is read at delivery. */
   message: QueueMessage | undefined
 }
 
-/** An entry of which only the place is known yet. */
+/** Returns an entry that has only a sequence so far. */
 export function entryAt(sequence: number): WindowEntry {
   return {
     sequence,
@@ -27,9 +27,9 @@ export function entryAt(sequence: number): WindowEntry {
   }
 }
 
-/** Deliverable messages in the order of their sequences. Taking from the front and adding at the end are cheap. */
+/** The deliverable messages in the order of their sequences. Removing at the front and adding at the end are cheap. */
 export class Window {
-  /** What was taken leaves a gap before the head, not the entry with its message. */
+  /** The entries. A removed entry leaves a gap before the head, and no reference to its message. */
   #entries: (WindowEntry | undefined)[] = []
   #head = 0
 
@@ -41,7 +41,7 @@ export class Window {
     return this.#entries[this.#head]
   }
 
-  /** From the front on. */
+  /** Iterates from the front. */
   *[Symbol.iterator](): Generator<WindowEntry> {
     for (let at = this.#head; ; at++) {
       const entry = this.#entries[at]
@@ -64,7 +64,7 @@ export class Window {
     return entry
   }
 
-  /** Puts an entry in its place; false when it is there already. */
+  /** Adds an entry at its position; returns false if it exists already. */
   add(entry: WindowEntry): boolean {
     const last = this.#entries.at(-1)
     if (this.length === 0 || !last || last.sequence < entry.sequence) {
@@ -77,14 +77,14 @@ export class Window {
     return true
   }
 
-  /** Takes an entry out; undefined when it is not there. */
+  /** Removes and returns an entry; undefined if it does not exist. */
   remove(sequence: number): WindowEntry | undefined {
     const at = this.#position(sequence)
     if (this.#entries[at]?.sequence !== sequence) return undefined
     return this.#entries.splice(at, 1)[0]
   }
 
-  /** Drops the entries at the end, so that `length` remain; returns the last sequence that remains. */
+  /** Removes the entries after the first `length` ones; returns the last remaining sequence. */
   truncate(length: number): number {
     this.#entries.length = Math.min(this.#entries.length, this.#head + length)
     return this.#entries.at(-1)?.sequence ?? 0
@@ -95,7 +95,7 @@ export class Window {
     this.#head = 0
   }
 
-  /** Where the first entry with this sequence or a later one is. */
+  /** Returns the position of the first entry with this sequence or a later one. */
   #position(sequence: number): number {
     let low = this.#head
     let high = this.#entries.length

@@ -9,7 +9,7 @@ import { FILE_MODE, storeFiles, syncPath } from './files.ts'
 import { openSource } from './source.ts'
 import { isHopeless, sqliteCode } from './sqlite-code.ts'
 
-/** What a backup came to. */
+/** The result of a backup. */
 export interface Backup {
   /** The absolute path of the copy. */
   readonly file: string
@@ -17,10 +17,10 @@ export interface Backup {
 }
 
 /**
- * Copies the store in a folder to a file, while a server writes to it or not. The copy is the store at one moment: it has
- * everything that was acknowledged before the call, and as `signalbox.db` in an empty folder it is a store. Blocks the
- * thread until the copy is on disk; meanwhile the server's WAL cannot start over.
- * @throws EmbeddedEngineError STORE_DAMAGED, STORE_VERSION, STORE_UNWRITABLE, BACKUP_UNWRITABLE; then there is no copy
+ * Copies the store in a folder to a file, also while a server writes to it. The copy is a snapshot with every write
+ * that was acknowledged before the call; as `signalbox.db` in an empty folder it is a store. Blocks the thread until
+ * the copy is on disk; until then the server's WAL cannot start over.
+ * @throws EmbeddedEngineError STORE_DAMAGED, STORE_VERSION, STORE_UNWRITABLE, BACKUP_UNWRITABLE; then no copy remains
  */
 export function backupStore(folder: string, target: string): Backup {
   const { data } = storeFiles(folder)
@@ -39,18 +39,20 @@ export function backupStore(folder: string, target: string): Backup {
   }
 }
 
-/** Takes the name, so that nothing that is there, or comes to be there meanwhile, is overwritten. */
+/** Creates the file exclusively, so that the backup never overwrites a file. */
 function reserve(file: string): void {
   try {
     writeFileSync(file, '', { flag: 'wx', mode: FILE_MODE })
   } catch (error) {
     const exists = error instanceof Error && 'code' in error && error.code === 'EEXIST'
-    const reason = exists ? 'it is there already, and is not overwritten; choose another file' : messageOf(error)
+    const reason = exists ? 'it exists already and is not overwritten; choose another file' : messageOf(error)
     throw unwritable(file, reason, error)
   }
 }
 
-/** Under another name until it is whole: what a crash leaves is no half copy that looks like one. */
+/**
+ * Writes under another name until the copy is complete, so that a crash leaves no incomplete copy under the final name.
+ */
 function copy(database: Database.Database, data: string, file: string): Backup {
   const draft = `${file}.part`
   try {
@@ -64,7 +66,7 @@ function copy(database: Database.Database, data: string, file: string): Backup {
     return { file, bytes }
   } catch (error) {
     rmSync(draft, { force: true })
-    // A damaged page is met only when it is read.
+    // SQLite finds a damaged page only when it reads the page.
     if (isHopeless(sqliteCode(error))) throw damaged(data, messageOf(error), error)
     throw unwritable(file, messageOf(error), error)
   }

@@ -11,12 +11,12 @@ const WAL_HEADER_BYTES = 32
 const FRAME_HEADER_BYTES = 24
 
 /**
- * Looks at the first 100 bytes and the length of the data file, without opening it as a database, so that a file that
- * is not ours or was cut short is left exactly as it is. A full check would read every page: minutes on a large store.
- * What a WAL holds past its last complete commit is normal after a crash, and SQLite's own business.
+ * Checks the first 100 bytes and the length of the data file without opening it as a database, so that a truncated or
+ * foreign file remains unchanged. A full check would read every page, which takes minutes for a large store. The WAL
+ * may have data after its last complete commit: that is normal after a crash, and SQLite handles it.
  *
- * Must run before SQLite opens the file in this process: closing a second descriptor of a file drops its locks.
- * @returns false when there is no store yet
+ * Must run before SQLite opens the file in this process: closing a second descriptor of a file releases its locks.
+ * @returns false if there is no store yet
  * @throws EmbeddedEngineError STORE_DAMAGED, STORE_VERSION, STORE_UNWRITABLE
  */
 export function checkDataFile(file: string, walFile: string): boolean {
@@ -24,14 +24,15 @@ export function checkDataFile(file: string, walFile: string): boolean {
   const wal = openToRead(walFile)
   try {
     if (data === undefined) {
-      if (wal !== undefined && fstatSync(wal).size > 0) throw damaged(file, `it is missing, but ${walFile} is there`)
+      if (wal !== undefined && fstatSync(wal).size > 0) throw damaged(file, `it is missing, but ${walFile} exists`)
       return false
     }
     const { pageSize, pages } = checkHeader(file, data)
     const whole = Math.floor(fstatSync(data).size / pageSize)
-    // A crash while the WAL is copied back leaves a file that is shorter than its new header says: the WAL has the rest.
+    // A crash while the WAL is copied back leaves a file that is shorter than its new header says. The WAL has the
+    // missing pages.
     if (whole < pages && (wal === undefined || pagesInWal(wal, whole + 1, pages) < pages - whole)) {
-      throw damaged(file, `it is cut short: ${whole} pages of ${pageSize} bytes, where its header says ${pages}`)
+      throw damaged(file, `it is truncated: it has ${whole} pages of ${pageSize} bytes, and its header says ${pages}`)
     }
     return true
   } catch (error) {
@@ -47,14 +48,14 @@ function checkHeader(file: string, descriptor: number): { pageSize: number; page
   const header = Buffer.alloc(HEADER_BYTES)
   const read = readSync(descriptor, header, 0, HEADER_BYTES, 0)
   if (read < HEADER_BYTES || header.toString('latin1', 0, 16) !== MAGIC) {
-    throw damaged(file, 'it does not begin as a store of Signalbox does')
+    throw damaged(file, 'it does not begin like a Signalbox store')
   }
-  if (header.readUInt32BE(68) !== APPLICATION_ID) throw damaged(file, 'it is a database, but none of Signalbox')
+  if (header.readUInt32BE(68) !== APPLICATION_ID) throw damaged(file, 'it is a database, but not a Signalbox store')
   const version = header.readUInt32BE(60)
   if (version !== SCHEMA_VERSION) {
     throw new EmbeddedEngineError(
       'STORE_VERSION',
-      `the store was written by another version of Signalbox: ${file} has format ${version}, this program knows ${SCHEMA_VERSION}; upgrade, or choose another folder`,
+      `the store was written by another version of Signalbox: ${file} has format ${version}, this program supports ${SCHEMA_VERSION}; upgrade, or choose another folder`,
       file,
     )
   }
@@ -62,7 +63,7 @@ function checkHeader(file: string, descriptor: number): { pageSize: number; page
   return { pageSize: stated === 1 ? 65_536 : stated, pages: header.readUInt32BE(28) }
 }
 
-/** How many different pages of a range the frames of a WAL hold. */
+/** Returns the number of different pages of a range in the frames of a WAL. */
 function pagesInWal(descriptor: number, first: number, last: number): number {
   const header = Buffer.alloc(WAL_HEADER_BYTES)
   if (readSync(descriptor, header, 0, WAL_HEADER_BYTES, 0) < WAL_HEADER_BYTES) return 0
@@ -72,7 +73,7 @@ function pagesInWal(descriptor: number, first: number, last: number): number {
   const frame = Buffer.alloc(FRAME_HEADER_BYTES)
   for (let at = WAL_HEADER_BYTES; ; at += frameBytes) {
     const read = readSync(descriptor, frame, 0, FRAME_HEADER_BYTES, at)
-    // Frames of an earlier round of the WAL follow the current ones; their salt tells them apart.
+    // Frames of an earlier round of the WAL follow the current ones. They have a different salt.
     if (read < FRAME_HEADER_BYTES || frame.readBigUInt64BE(8) !== salt) return found.size
     const page = frame.readUInt32BE(0)
     if (page >= first && page <= last) found.add(page)
@@ -97,7 +98,7 @@ function unreadable(file: string, error: unknown): EmbeddedEngineError {
 export function damaged(file: string, reason: string, cause?: unknown): EmbeddedEngineError {
   return new EmbeddedEngineError(
     'STORE_DAMAGED',
-    `the store is damaged: ${file}: ${reason}; nothing was changed. Copy what can be read with "signalbox recover", restore it from a backup, or choose another folder`,
+    `the store is damaged: ${file}: ${reason}; nothing was changed. Run "signalbox recover" to copy the readable messages, restore a backup, or choose another folder`,
     file,
     { cause },
   )

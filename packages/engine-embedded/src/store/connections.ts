@@ -1,24 +1,28 @@
 import Database from 'better-sqlite3'
 
-/** How long a checkpoint waits for a reader; our reads take milliseconds. */
+/** The time that a checkpoint waits for a reader, in ms; reads take milliseconds. */
 const BUSY_TIMEOUT_MS = 2_000
 
 /**
- * The one connection that writes. Its commits are in the WAL and not synced, which the writer does ({@link WalFile}).
- * Checkpoints are the writer's own too ({@link Checkpointer}), so that their errors are seen.
+ * Opens the only connection that writes. It writes commits to the WAL without a sync: the writer syncs ({@link
+ * WalFile}), and runs checkpoints ({@link Checkpointer}), so that it sees their errors.
  */
 export function openWriteConnection(file: string): Database.Database {
   const database = new Database(file, { fileMustExist: true, timeout: BUSY_TIMEOUT_MS })
   database.pragma('journal_mode = WAL')
-  // Not OFF: a checkpoint syncs the WAL before it copies, and a WAL that starts over has its new header synced first.
+  // Not OFF: with NORMAL a checkpoint syncs the WAL before it copies, and syncs the new header of a WAL that starts
+  // over.
   database.pragma('synchronous = NORMAL')
   database.pragma('wal_autocheckpoint = 0')
-  // Only the broker writes SQL; spilling a group's pages before its commit would write them twice.
+  // Spilling a group's pages before its commit would write them twice.
   database.pragma('cache_spill = OFF')
   return database
 }
 
-/** The reader of the main thread. Every read is one statement run to its end: an open one would keep the WAL growing. */
+/**
+ * Opens the reader of the main thread. Each read runs one statement to its end: an open statement would make the WAL
+ * grow.
+ */
 export function openReadConnection(file: string): Database.Database {
   const database = new Database(file, { fileMustExist: true, readonly: true, timeout: BUSY_TIMEOUT_MS })
   database.pragma('query_only = ON')

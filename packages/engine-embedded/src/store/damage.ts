@@ -5,16 +5,16 @@ import type { EmbeddedEngineProblem } from '../options.ts'
 import { sqliteCode } from './sqlite-code.ts'
 import type { StoredType } from './stored-channel.ts'
 
-/** A channel of which something cannot be read. */
+/** A channel with rows that cannot be read. */
 export interface DamagedChannel {
   readonly type: StoredType
   readonly name: string
 }
 
-/** Where damage was met: in a channel, or in a part of the store that channels share. */
+/** The place of the damage: a channel, or a part of the store that channels share. */
 export type DamagedPlace = { readonly channel: DamagedChannel } | { readonly part: string }
 
-/** Parts of the store that channels share. */
+/** The parts of the store that channels share. */
 export const DELAYED = 'delayed messages'
 export const EXPIRY = 'expiry of messages'
 export const TOMBSTONES = 'tombstones'
@@ -22,14 +22,14 @@ export const DEDUPLICATION = 'deduplication'
 export const DELETED = 'rows of deleted channels'
 export const FREE_SPACE = 'free space'
 
-/** Channels that are named in one text, and channels that are logged one by one. */
+/** The maximum numbers of channels named in one text, and of channels that are logged separately. */
 const MAX_NAMED = 10
 const MAX_LOGGED = 100
 
 const ADVICE =
-  'Stop the server and copy what can be read with "signalbox recover", or restore a backup; other channels go on meanwhile'
+  'Stop the server and run "signalbox recover" to copy the readable messages, or restore a backup; other channels continue to work'
 
-/** What is known to be damaged. Each place is reported once; it stays damaged until the store is opened anew. */
+/** The known damage. Each place is reported once, and counts as damaged until the store is opened again. */
 export class Damage {
   readonly #onProblem: (problem: EmbeddedEngineProblem) => void
   readonly #channels = new Map<string, DamagedChannel>()
@@ -40,7 +40,10 @@ export class Damage {
     this.#onProblem = onProblem
   }
 
-  /** Notes what cannot be read and returns the error of the call that met it. `channels`: those that share a part. */
+  /**
+   * Records a place that cannot be read, and returns the error for the call that found it.
+   * @param channels The channels that share the part
+   */
   note(place: DamagedPlace, reason: string, channels: readonly DamagedChannel[] = []): BrokerError {
     if ('channel' in place) this.#noteChannel(place.channel, reason)
     else this.#notePart(place.part, reason, channels)
@@ -51,7 +54,7 @@ export class Damage {
     const key = keyOf(channel.type, channel.name)
     if (this.#channels.has(key)) return
     this.#channels.set(key, channel)
-    this.#report([channel], `${shown(channel)} cannot be read and takes no messages any more`, reason)
+    this.#report([channel], `${shown(channel)} cannot be read and no longer accepts messages`, reason)
   }
 
   #notePart(part: string, reason: string, channels: readonly DamagedChannel[]): void {
@@ -70,7 +73,7 @@ export class Damage {
     return this.#channels.size > 0 && this.#channels.has(keyOf(type, name))
   }
 
-  /** Why nothing can be stored in a channel, or in a part of the store; undefined where nothing is known to be wrong. */
+  /** Returns the reason why a channel or a part of the store accepts no writes; undefined if no damage is known. */
   refusal(type: StoredType, name: string): BrokerError | undefined {
     return this.has(type, name) ? damagedError(shown({ type, name })) : undefined
   }
@@ -79,12 +82,12 @@ export class Damage {
     return this.#parts.has(part) ? damagedError(part) : undefined
   }
 
-  /** The channel was deleted: one that is made in its place has pages of its own. */
+  /** Removes the damage of a deleted channel: a new channel with its name uses other pages. */
   forget(type: StoredType, name: string): void {
     this.#channels.delete(keyOf(type, name))
   }
 
-  /** What health checks say; undefined where nothing is known to be wrong. */
+  /** The text for health checks; undefined if no damage is known. */
   get detail(): string | undefined {
     if (this.#channels.size === 0 && this.#parts.size === 0) return undefined
     const channels = this.#channels.size === 0 ? [] : [list([...this.#channels.values()])]
@@ -105,7 +108,7 @@ function list(channels: readonly DamagedChannel[]): string {
   return channels.length > MAX_NAMED ? `${named} and ${channels.length - MAX_NAMED} more` : named
 }
 
-/** What was wrong, in a text that passes between threads. */
+/** Returns the reason as a text, which can be passed between threads. */
 export function damageReason(error: unknown): string {
   const code = sqliteCode(error)
   return code === '' ? messageOf(error) : `${messageOf(error)}, ${code}`
@@ -113,7 +116,7 @@ export function damageReason(error: unknown): string {
 
 function damagedError(what: string): BrokerError {
   const reason = `the store is damaged: ${what} cannot be read`
-  return new BrokerError('ENGINE_UNAVAILABLE', `the storage engine is not available: ${reason}; tell the operator`, {
+  return new BrokerError('ENGINE_UNAVAILABLE', `the storage engine is not available: ${reason}; contact the operator`, {
     reason,
   })
 }

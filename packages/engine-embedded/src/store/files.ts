@@ -1,18 +1,20 @@
 import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-/** What a store holds is for its owner alone. SQLite gives `-wal` and `-shm` the mode of their data file. */
+/**
+ * The mode of store files: only their owner may read them. SQLite gives `-wal` and `-shm` the mode of their data file.
+ */
 export const FILE_MODE = 0o600
 const FOLDER_MODE = 0o700
 const OWN_FILE = /^signalbox\./
 
-/** The files of a store. SQLite keeps `-wal` and `-shm` beside the data file while it is open. */
+/** The files of a store. While the data file is open, SQLite keeps `-wal` and `-shm` next to it. */
 export interface StoreFiles {
   readonly folder: string
   readonly data: string
   readonly wal: string
   readonly lock: string
-  /** Takes room for the time when the disk is full. */
+  /** The file that reserves disk space for the time when the disk is full. */
   readonly reserve: string
 }
 
@@ -28,8 +30,8 @@ export function storeFiles(folder: string): StoreFiles {
 }
 
 /**
- * Makes a folder that its owner alone may look into, and those above it that are missing. Not by mkdir's own `recursive`: where the system answers ENOENT below a
- * folder that is there, as under /proc, that never returns (Node 24).
+ * Creates a folder for its owner alone, and its missing parents. Does not use the `recursive` option of mkdir: if the
+ * system answers ENOENT below an existing folder, as under /proc, it never returns (Node 24).
  */
 export function makeFolder(folder: string): void {
   makeFolders(folder, FOLDER_MODE)
@@ -46,8 +48,8 @@ function makeFolders(folder: string, mode?: number): void {
 }
 
 /**
- * Takes what others may do with the files of a store away, as an older version or a copy by hand left them; and with the
- * folder, where it holds nothing else.
+ * Removes the permissions of other users from the files of a store, which an older version or a manual copy may have
+ * left; and from the folder, if it contains no other files.
  */
 export function protectFiles(folder: string): void {
   const names = readdirSync(folder)
@@ -56,8 +58,8 @@ export function protectFiles(folder: string): void {
 }
 
 /**
- * Makes a file that is not there yet, before SQLite does with a mode of its own. One that is there is not opened: closing
- * it would drop the locks that this process has on it.
+ * Creates a missing file with the right mode, before SQLite creates it with the default mode. Does not open an existing
+ * file: closing it would release the locks of this process.
  */
 export function touchFile(file: string): void {
   if (!existsSync(file)) closeSync(openSync(file, 'wx', FILE_MODE))
@@ -67,11 +69,14 @@ function setMode(path: string, mode: number): void {
   try {
     chmodSync(path, mode)
   } catch {
-    // It is somebody else's, who lets us use it.
+    // Another user owns the file and lets this one use it.
   }
 }
 
-/** Makes a file, or the names in a folder, survive a power cut. Never for a data file that is open: that drops its locks. */
+/**
+ * Syncs a file, or the names in a folder, so that they survive a power failure. Never use it for an open data file:
+ * that releases its locks.
+ */
 export function syncPath(path: string): void {
   if (process.platform === 'win32') return
   const descriptor = openSync(path, 'r')

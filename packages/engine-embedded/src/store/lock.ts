@@ -6,14 +6,14 @@ import { touchFile } from './files.ts'
 import { sqliteCode } from './sqlite-code.ts'
 
 /**
- * Keeps every other process out of the store: a small database of its own, held in an exclusive transaction. The
- * kernel frees it when the process ends, however it ends. (An exclusive data file would shut out our own reader, and
- * files with process ids misfire in containers, where every process is number 1.)
+ * Locks the store against other processes: an exclusive transaction on a small separate database. The kernel releases
+ * the lock when the process ends for any reason. An exclusive lock on the data file would block the engine's own
+ * reader, and files with process ids fail in containers, where every process is number 1.
  */
 export class StoreLock {
   readonly #database: Database.Database
 
-  /** @throws EmbeddedEngineError STORE_LOCKED, STORE_UNWRITABLE, STORE_DAMAGED */
+  /** Takes the lock. @throws EmbeddedEngineError STORE_LOCKED, STORE_UNWRITABLE, STORE_DAMAGED */
   constructor(file: string) {
     let database: Database.Database | undefined
     try {

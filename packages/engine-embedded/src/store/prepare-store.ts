@@ -13,7 +13,7 @@ import { sqliteCode } from './sqlite-code.ts'
 import { loadChannels } from './stored-channel.ts'
 
 /**
- * Takes the lock of a store, checks the data file or makes a new one.
+ * Locks a store, and checks its data file or creates a new one.
  * @throws EmbeddedEngineError STORE_*
  */
 export function prepareStore(files: StoreFiles): StoreLock {
@@ -39,7 +39,7 @@ export function prepareStore(files: StoreFiles): StoreLock {
   }
 }
 
-/** Makes the data file under another name and renames it, so that a crash leaves a whole one or none. */
+/** Creates the data file under another name and renames it, so that a crash leaves either a complete file or none. */
 export function createDataFile(files: Pick<StoreFiles, 'data' | 'folder'>): void {
   const draft = `${files.data}-new`
   try {
@@ -71,13 +71,13 @@ export function createDataFile(files: Pick<StoreFiles, 'data' | 'folder'>): void
   }
 }
 
-/** Reads the table definitions and the list of channels, which also replays what a crash left in the WAL. */
+/** Reads the table definitions and the list of channels. This also recovers commits that a crash left in the WAL. */
 function checkReadable(files: StoreFiles): void {
   let database: Database.Database | undefined
   try {
     database = openReadConnection(files.data)
     loadChannels(database)
-    // Without it, the id of a deleted channel could be given out again while its rows are there.
+    // If this table is unreadable, the id of a deleted channel could be used again while its rows exist.
     database.prepare('SELECT channel FROM garbage').all()
   } catch (error) {
     if (/^SQLITE_(NOTADB|CORRUPT|ERROR)/.test(sqliteCode(error))) throw damaged(files.data, messageOf(error), error)

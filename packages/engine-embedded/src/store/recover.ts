@@ -16,14 +16,14 @@ import { isFull } from './sqlite-code.ts'
 import type { StoredType } from './stored-channel.ts'
 import { parseTags } from './tags.ts'
 
-/** What a recovery came to. */
+/** The result of a recovery. */
 export interface Recovery {
   /** The absolute path of the new store's data file. */
   readonly file: string
   readonly bytes: number
   readonly channels: number
   readonly messages: number
-  /** A line for each channel of which something was left out. */
+  /** One line for each channel with missing rows. */
   readonly leftOut: readonly string[]
 }
 
@@ -39,10 +39,11 @@ const TABLES: readonly { readonly name: string; readonly type: StoredType; reado
 const TEXTS = new Set(['id', 'client_id', 'metadata', 'tags', 'dead_letter_queue'])
 
 /**
- * Copies what can be read of a damaged store to a new one in another folder. The damaged one is not changed, and must not
- * be open. Messages under lease are deliverable in the copy; deduplication ids of the last two minutes are not copied.
- * @throws EmbeddedEngineError STORE_LOCKED, STORE_DAMAGED when nothing can be read, STORE_VERSION, STORE_UNWRITABLE,
- *   RECOVERY_UNWRITABLE; then there is no copy
+ * Copies the readable rows of a damaged store to a new store in another folder. The damaged store must not be open, and
+ * is not changed. Messages that were leased are deliverable in the copy. Deduplication ids of the last two minutes are
+ * not copied.
+ * @throws EmbeddedEngineError STORE_LOCKED, STORE_DAMAGED if no row can be read, STORE_VERSION, STORE_UNWRITABLE,
+ * RECOVERY_UNWRITABLE; then no copy remains
  */
 export function recoverStore(from: string, to: string): Recovery {
   const source = storeFiles(resolve(from))
@@ -60,9 +61,9 @@ export function recoverStore(from: string, to: string): Recovery {
   }
 }
 
-/** Under another name until it is whole. */
+/** Writes the copy under another name until it is complete. */
 function writeCopy(source: Database.Database, folder: string, file: string): Recovery {
-  if (existsSync(file)) throw unwritable(file, 'it is there already, and is not overwritten; choose another folder')
+  if (existsSync(file)) throw unwritable(file, 'it exists already and is not overwritten; choose another folder')
   const draft = `${file}.part`
   try {
     makeFolder(folder)
@@ -84,7 +85,7 @@ function writeCopy(source: Database.Database, folder: string, file: string): Rec
 function fill(source: Database.Database, draft: string): Pick<Recovery, 'channels' | 'messages' | 'leftOut'> {
   const target = new Database(draft, { fileMustExist: true })
   try {
-    // The file is thrown away unless it is whole and synced.
+    // The file is deleted unless it is complete and synced.
     target.pragma('journal_mode = MEMORY')
     target.pragma('synchronous = OFF')
     return target.transaction(() => {
@@ -123,7 +124,7 @@ function copyTable(
   }
 }
 
-/** A damaged page may be read and hold nonsense. */
+/** Returns whether the values of a row are valid: a damaged page may be readable and contain garbage. */
 function isReadable([sequence, ...values]: SalvagedRow, columns: readonly string[]): boolean {
   if (sequence < 1) return false
   return columns.every((column, i) => {

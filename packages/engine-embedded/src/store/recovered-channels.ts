@@ -7,18 +7,18 @@ import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
 import { newChannel } from './stored-channel.ts'
 
-/** A channel of the copy, with what the damaged store says that it holds. */
+/** A channel of the copy, with the number of messages that the damaged store reports for it. */
 interface RecoveredChannel extends StoredChannel {
-  /** Messages by the counters; undefined when those could not be read. */
+  /** The number of messages by the counters; undefined if the counters could not be read. */
   readonly expected: number | undefined
-  /** No sequence is higher. */
+  /** The highest sequence. */
   readonly highest: number
 }
 
 const COLUMNS =
   'id, type, name, last_sequence, last_timestamp, entries, delayed, incoming, incoming_bytes, outgoing, outgoing_bytes, dead_lettered, expired, last_activity, compacted, max_age_ms, max_bytes'
 
-/** The channels of a store that is copied. Their counters are made anew from the rows that came. */
+/** The channels of a store that is copied. Their counters are calculated again from the copied rows. */
 export class RecoveredChannels {
   readonly #byId = new Map<number, RecoveredChannel>()
   readonly #deleted: ReadonlySet<number>
@@ -46,7 +46,10 @@ export class RecoveredChannels {
     )
   }
 
-  /** The channels that have rows in a table, or should. One whose own row cannot be read gets a name made of its id. */
+  /**
+   * Returns the channels that have, or should have, rows in a table. A channel whose own row cannot be read gets a name
+   * made from its id.
+   */
   of(source: Database.Database, table: string, type: StoredType): RecoveredChannel[] {
     const next = source.prepare<[number, number], { channel: number }>(
       `SELECT ${CHANNEL} AS channel FROM ${table} WHERE key > ${KEY} ORDER BY key LIMIT 1`,
@@ -56,7 +59,7 @@ export class RecoveredChannels {
     for (let id: number | undefined = 0; id !== undefined;) {
       const after: number = id
       known = known.filter((each) => each > after)
-      // Behind a damaged page, at the next channel that is known.
+      // Continues after a damaged page, at the next known channel.
       id = orElse(known[0], () => next.get(after, LAST_SEQUENCE)?.channel)
       if (id !== undefined && id > after && id <= MAX_CHANNEL_ID) ids.add(id)
       else if (id !== undefined) break
@@ -75,7 +78,7 @@ export class RecoveredChannels {
     return channel
   }
 
-  /** A message of the channel is in the copy. */
+  /** Counts a message that was copied. */
   count(channel: RecoveredChannel, delayed: boolean, sequence: number, timestamp: number, size: number): void {
     if (delayed) channel.delayed++
     else channel.entries++
@@ -86,7 +89,7 @@ export class RecoveredChannels {
     channel.firstSequence = channel.firstSequence === 0 ? sequence : Math.min(channel.firstSequence, sequence)
   }
 
-  /** Writes the channels; says what was left out. */
+  /** Writes the channels, and returns a report of the missing rows. */
   write(target: Database.Database): { channels: number; messages: number; leftOut: string[] } {
     const insert = target.prepare(`
       INSERT INTO channels (${COLUMNS}, first_sequence, bytes) VALUES (${Array(19).fill('?').join(', ')})`)
@@ -107,7 +110,7 @@ export class RecoveredChannels {
   }
 }
 
-/** Undefined for a row that holds nonsense. */
+/** Converts a row to a channel; undefined if the row contains garbage. */
 function channelOf(row: SalvagedRow): RecoveredChannel | undefined {
   const [id, type, name, ...numbers] = row
   if (type !== 'queues' && type !== 'events_store') return undefined
@@ -139,7 +142,7 @@ function whole(value: number | undefined): number {
   return value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value : 0
 }
 
-/** In the order of {@link COLUMNS}, and what follows them. */
+/** Returns the values in the order of {@link COLUMNS}, and the rest after them. */
 function valuesOf(channel: StoredChannel): (string | number | null)[] {
   const { id, type, name, lastSequence, lastTimestamp, entries, delayed, incoming, incomingBytes } = channel
   const { outgoing, outgoingBytes, deadLettered, expired, lastActivity, compacted, maxAgeMs, maxBytes } = channel

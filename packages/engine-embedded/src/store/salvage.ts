@@ -3,18 +3,20 @@ import type Database from 'better-sqlite3'
 import { KEY, SEQUENCE } from './schema.ts'
 import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'
 
-/** A row as an array that begins with what it is found by: its sequence, or its id. */
+/** A row as an array. The first value is its key: its sequence, or its id. */
 export type SalvagedRow = readonly [place: number, ...values: unknown[]]
 
-/** Reads that may fail in one range; beyond it the rest is left out. A failing read costs some 10 µs. */
+/**
+ * The maximum number of failed reads in one range; the rows after them are left out. A failed read costs some 10 µs.
+ */
 const MAX_FAILURES = 10_000
 
 export interface RangeReader {
-  /** Rows whose place is from `low` to `high`, in order or backwards. */
+  /** Returns the rows with keys from `low` to `high`, forwards or backwards. */
   rows(low: number, high: number, backwards: boolean): Iterable<SalvagedRow>
 }
 
-/** Reads one channel's rows of a table by their sequences. */
+/** Returns a reader of one channel's rows in a table, by their sequences. */
 export function channelRows(
   database: Database.Database,
   table: string,
@@ -34,13 +36,14 @@ export function channelRows(
 }
 
 /**
- * Hands over every row of a range that can be read. A page that cannot be read hides its rows and, where it is an inner
- * one, the way to those below it: the range is read from both ends up to the damage, then from its middle, and so on.
+ * Passes every readable row of a range to a function. An unreadable page hides its rows and, if it is an inner page,
+ * the pages below it. So the range is read from both ends up to the damage, then from the middle of the rest, and so
+ * on.
  */
 export function salvage(reader: RangeReader, low: number, high: number, take: (row: SalvagedRow) => void): void {
   const ranges: [low: number, high: number][] = [[low, high]]
   let failures = 0
-  // Widest first, so that what lies between two damaged pages comes before each of their rows is tried.
+  // Widest range first, so that rows between two damaged pages are found before each unreadable row is tried.
   for (let next = ranges.shift(); next && failures < MAX_FAILURES; next = ranges.shift()) {
     const first = read(reader, next[0], next[1], false, take)
     if (first === undefined) continue
@@ -52,7 +55,7 @@ export function salvage(reader: RangeReader, low: number, high: number, take: (r
   }
 }
 
-/** Returns where the rest begins that could not be read; undefined when all was. */
+/** Returns the start of the rest that could not be read; undefined if everything was read. */
 function read(
   reader: RangeReader,
   low: number,

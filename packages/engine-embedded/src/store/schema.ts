@@ -1,27 +1,30 @@
-/** "SBOX": marks the data file as ours. */
+/** "SBOX": marks the data file as a Signalbox store. */
 export const APPLICATION_ID = 0x53424f58
 
-/** Twice SQLite's own: a group of messages of 1 KiB then costs a third less system time, and a single one no more. */
+/**
+ * Twice SQLite's default: a group of messages of 1 KiB then costs a third less system time, and a single message costs
+ * the same.
+ */
 export const PAGE_BYTES = 8_192
 
-/** Raised with every change to the tables that older code cannot read. */
+/** The version of the schema. Increase it with every change to the tables that older code cannot read. */
 export const SCHEMA_VERSION = 1
 
 /**
- * Rows are keyed by channel and sequence in one integer, so that a channel's rows lie together in one B-tree in the
- * order of their sequences, appending costs no second index, and reading on from a sequence is one seek:
- * `(channel << SEQUENCE_BITS) | sequence`. 23 bits are left for the channel: 8 million at a time.
+ * Keys of rows are one integer, `(channel << SEQUENCE_BITS) | sequence`. A channel's rows are therefore adjacent in one
+ * B-tree in the order of their sequences, appends need no second index, and reading from a sequence is one seek. 23
+ * bits remain for the channel: 8 million channels at a time.
  */
 const SEQUENCE_BITS = 40
 export const MAX_CHANNEL_ID = 2 ** 23 - 1
 
-/** `(channel << 40) | sequence`, to be bound to the two numbers in this order. */
+/** The SQL for a key, `(channel << 40) | sequence`; bind the two numbers in this order. */
 export const KEY = `((? << ${SEQUENCE_BITS}) | ?)`
-/** The sequence in a key. */
+/** The SQL for the sequence of a key. */
 export const SEQUENCE = `(key & ${2 ** SEQUENCE_BITS - 1})`
-/** The channel in a key. */
+/** The SQL for the channel of a key. */
 export const CHANNEL = `(key >> ${SEQUENCE_BITS})`
-/** The last sequence a key can hold; the upper end of a channel's range. */
+/** The highest sequence of a key, and the end of a channel's range. */
 export const LAST_SEQUENCE = 2 ** SEQUENCE_BITS - 1
 
 const MESSAGE_COLUMNS = `

@@ -20,12 +20,12 @@ import type { StoredType } from './stored-channel.ts'
 
 const PROBE_MS = 1_000
 
-/** How a store that failed is opened again. */
+/** The timing of reopening a failed store. */
 export interface Retries {
-  /** The wait before it is opened, in milliseconds; twice as long after each failure, up to `lastMs`. */
+  /** The wait before the store is reopened, in ms; doubles after each failure, up to `lastMs`. */
   readonly firstMs: number
   readonly lastMs: number
-  /** It stays closed after so many failures without `steadyMs` of work between them. */
+  /** The number of failures without `steadyMs` of work in between, after which the store stays closed. */
   readonly limit: number
   readonly steadyMs: number
 }
@@ -33,23 +33,23 @@ export interface Retries {
 export const RETRIES: Retries = { firstMs: 100, lastMs: 5_000, limit: 10, steadyMs: 60_000 }
 
 const STAYS_CLOSED =
-  'the store stays closed. Check the disk and start the server again; copy what can be read with "signalbox recover" if it is damaged'
+  'the store stays closed. Check the disk and start the server again; if the store is damaged, run "signalbox recover" to copy the readable messages'
 
 export interface StoreEvents {
-  /** A group is durable; comes before its operations' own results. */
+  /** Handles a durable group. Called before the operations' own results are applied. */
   group(reply: GroupReply): void
   activity(): ActivityOperation | undefined
-  /** The channels that share a part of the store. */
+  /** Returns the channels that share a part of the store. */
   sharing(part: string): readonly DamagedChannel[]
-  /** The store was given up and read anew: what is in memory may differ from what is on disk. */
+  /** Called after the store was closed and read again: memory may differ from the disk. */
   reopened(): void
 }
 
 /**
- * The files of an engine, open: the lock, the writer thread, and the reader on the main thread. After a failure of the
- * disk it closes everything, and opens and reads it again until that works; calls fail meanwhile. A store that fails at
- * once again and again, or is damaged as a whole, stays closed. Damage of single pages ends nothing: it is noted, and
- * concerns the channels that have rows there.
+ * The open files of an engine: the lock, the writer thread, and the reader on the main thread. After a disk failure it
+ * closes everything, and reopens and reads the store until that succeeds; calls fail meanwhile. A store that fails
+ * repeatedly, or is damaged as a whole, stays closed. Damage of single pages does not close the store: it is recorded,
+ * and affects the channels with rows there.
  */
 export class Store {
   readonly #settings: Settings
@@ -57,14 +57,14 @@ export class Store {
   readonly #lock: StoreLock
   readonly #faults: Int32Array | undefined
   readonly #retries: Retries
-  /** What is known to be damaged. */
+  /** The known damage. */
   readonly damage: Damage
   #events: StoreEvents | undefined
   #writer: Writer
   #reader: Database.Database | undefined
   #full = false
   #failure: string | undefined
-  /** The store is not opened again. */
+  /** `true` if the store is not opened again. */
   #givenUp = false
   #failures = 0
   #openedAt = 0
@@ -74,7 +74,7 @@ export class Store {
   #probe: NodeJS.Timeout | undefined
   #reopening: Promise<void> | undefined
 
-  /** @throws EmbeddedEngineError STORE_* */
+  /** Opens the files. @throws EmbeddedEngineError STORE_* */
   static async open(settings: Settings, faults: Int32Array | undefined, retries = RETRIES): Promise<Store> {
     const files = storeFiles(settings.path)
     const lock = prepareStore(files)
@@ -104,7 +104,7 @@ export class Store {
     this.#writer = this.#startWriter(false)
   }
 
-  /** Who is told of what happens; to be set before the first operation. */
+  /** Sets the receiver of events; call it before the first operation. */
   listen(events: StoreEvents): void {
     this.#events = events
   }
@@ -138,18 +138,18 @@ export class Store {
     this.#openedAt = performance.now()
   }
 
-  /** The read connection. Run each statement to its end at once; never keep one open across an await. */
+  /** The read connection. Run each statement to its end immediately; never keep one open across an await. */
   get reader(): Database.Database {
     if (!this.#reader) throw unavailable(this.#failure ?? 'it is closed')
     return this.#reader
   }
 
-  /** Runs a read of a channel's rows. @throws BrokerError ENGINE_UNAVAILABLE for what SQLite throws */
+  /** Runs a read of a channel's rows. @throws BrokerError ENGINE_UNAVAILABLE for errors of SQLite */
   reading<T>(type: StoredType, name: string, read: () => T): T {
     return this.#reading({ channel: { type, name } }, read)
   }
 
-  /** Runs a read of what channels share. @throws BrokerError ENGINE_UNAVAILABLE for what SQLite throws */
+  /** Runs a read of data that channels share. @throws BrokerError ENGINE_UNAVAILABLE for errors of SQLite */
   readingPart<T>(part: string, read: () => T): T {
     return this.#reading({ part }, read)
   }
@@ -170,7 +170,7 @@ export class Store {
     return this.damage.note(place, reason, channels)
   }
 
-  /** As {@link Writer.submit}. */
+  /** Submits an operation, like {@link Writer.submit}. */
   submit<K extends OperationKind, T>(
     kind: K,
     operation: OperationOf<K>,
@@ -188,7 +188,7 @@ export class Store {
     }
   }
 
-  /** Bytes on disk: the data file and what is not copied back into it yet. */
+  /** Returns the bytes on disk: the data file and the part of the WAL that is not yet copied back. */
   async size(): Promise<number> {
     const sizes = await Promise.all(
       [this.#files.data, this.#files.wal].map((file) =>
@@ -207,15 +207,15 @@ export class Store {
     if (full) {
       this.#settings.onProblem({
         kind: 'full',
-        message: `the disk is full: ${this.#files.folder} takes no more messages; what is there can be received and removed`,
+        message: `the disk is full: ${this.#files.folder} accepts no more messages; stored messages can be received and removed`,
       })
-      // Whether there is room again must be found out without waiting for somebody to send.
+      // A timer finds out whether space is available again, without waiting for a send.
       this.#probe = setInterval(() => {
         this.#writer.submit('probe', { kind: 'probe' }, 0, () => {}).catch(() => {})
       }, PROBE_MS).unref()
     } else {
       clearInterval(this.#probe)
-      this.#settings.onProblem({ kind: 'healed', message: 'the disk takes messages again' })
+      this.#settings.onProblem({ kind: 'healed', message: 'the disk accepts messages again' })
     }
   }
 
@@ -236,13 +236,13 @@ export class Store {
     this.#givenUp = true
     this.#failure = `the store failed: ${reason}; ${STAYS_CLOSED}`
     this.#settings.onProblem({ kind: 'failed', message: this.#failure })
-    // The reader last, as below.
+    // The reader is closed last; see below.
     this.#writer.ended.then(() => this.#closeReader()).catch(() => {})
   }
 
   /**
-   * The old connections are closed first, the reader last: a reader cannot copy the WAL back, which would sync pages
-   * whose sync has failed. The new writer copies all of it into the data file before anything else (`recover`).
+   * Closes the old connections first, and the reader last: a reader cannot copy the WAL back, which would sync pages
+   * whose sync has failed. The new writer copies the whole WAL into the data file before anything else (`recover`).
    */
   async #reopen(): Promise<void> {
     const { firstMs, lastMs } = this.#retries
@@ -283,7 +283,7 @@ export class Store {
     })
   }
 
-  /** Carries out what was submitted, copies the WAL back, closes, and frees the lock. Idempotent. */
+  /** Completes submitted operations, copies the WAL back, closes the files, and releases the lock. Idempotent. */
   close(): Promise<void> {
     this.#closing ??= this.#shutDown()
     return this.#closing

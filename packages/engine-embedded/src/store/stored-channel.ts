@@ -3,20 +3,20 @@ import type Database from 'better-sqlite3'
 /** The channel types that have rows on disk. */
 export type StoredType = 'queues' | 'events_store'
 
-/** A channel's row: what it is, and counters kept with every change so that nothing is ever counted by scanning. */
+/** A channel's row with its counters. Every change updates them, so that no scan ever counts rows. */
 export interface StoredChannel {
   id: number
   type: StoredType
   name: string
   lastSequence: number
-  /** Events stores: the first entry there is; 0 when empty. */
+  /** Events stores: the sequence of the first stored entry; 0 when empty. */
   firstSequence: number
-  /** Events stores: the timestamp of the last entry, below which none follows. */
+  /** Events stores: the timestamp of the last entry. No later entry has a lower one. */
   lastTimestamp: number
-  /** Rows without the delayed ones; leased messages count. */
+  /** The number of rows without delayed ones; leased messages count. */
   entries: number
   delayed: number
-  /** Message bytes of all rows, delayed ones included. */
+  /** The message bytes of all rows, including delayed ones. */
   bytes: number
   incoming: number
   incomingBytes: number
@@ -26,7 +26,7 @@ export interface StoredChannel {
   expired: number
   lastActivity: number
   compacted: boolean
-  /** null: as the engine is set. */
+  /** The channel's maximum age in ms; null for the engine's setting. */
   maxAgeMs: number | null
   maxBytes: number | null
 }

@@ -4,12 +4,12 @@ import { DamagedRowError } from './sqlite-code.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
 
-/** Tags as they are stored: JSON, or nothing when there are none. */
+/** Returns the stored form of tags: JSON, or an empty text if there are none. */
 export function tagsJson(tags: Tags): string {
   return Object.keys(tags).length === 0 ? '' : JSON.stringify(tags)
 }
 
-/** @throws DamagedRowError */
+/** Parses stored tags. @throws DamagedRowError */
 export function parseTags(json: string): Tags {
   if (json === '') return NO_TAGS
   try {

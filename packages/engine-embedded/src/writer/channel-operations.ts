@@ -9,7 +9,7 @@ import type {
   DeleteChannelOperationResult,
 } from './operations.ts'
 
-/** The writer's operations on channels as such. */
+/** The writer's operations that create, change and delete channels. */
 export class ChannelOperations {
   readonly #channels: ChannelTable
   readonly #eventsStore: EventsStoreOperations

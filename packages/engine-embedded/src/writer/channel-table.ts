@@ -7,12 +7,15 @@ import { touching } from './damaged.ts'
 
 /**
  * Every stored channel with its counters, in the writer's memory. Operations change the objects; {@link flush} writes
- * the changed ones once for the whole group, and {@link rollback} puts everything back as it was before the group.
+ * the changed ones once per group, and {@link rollback} restores the state before the group.
  */
 export class ChannelTable {
   readonly #byName: Record<StoredType, Map<string, StoredChannel>> = { queues: new Map(), events_store: new Map() }
   readonly #ids = new Set<number>()
-  /** Changed in this transaction, with the state before; undefined: it was created in it. A new one each time, see {@link OrderedSet}. */
+  /**
+   * The channels changed in this transaction, with their state before; undefined for a channel that it created. Each
+   * transaction gets a new map; see {@link OrderedSet}.
+   */
   #before = new Map<StoredChannel, StoredChannel | undefined>()
   readonly #removed: StoredChannel[] = []
   #highestId = 0
@@ -53,13 +56,13 @@ export class ChannelTable {
     return this.#byName[type].values()
   }
 
-  /** The channel, about to be changed. */
+  /** Records a channel's state before a change, and returns the channel. */
   edit(channel: StoredChannel): StoredChannel {
     if (!this.#before.has(channel)) this.#before.set(channel, { ...channel })
     return channel
   }
 
-  /** The channel, about to be changed; created when there is none. */
+  /** Returns a channel to change; creates it if necessary. */
   editOrCreate(type: StoredType, name: string): StoredChannel {
     const existing = this.get(type, name)
     if (existing) return this.edit(existing)
@@ -71,7 +74,7 @@ export class ChannelTable {
     return channel
   }
 
-  /** Takes the channel away; its rows go later, piece by piece. */
+  /** Removes the channel. Its rows are removed later, in steps. */
   remove(channel: StoredChannel): void {
     this.edit(channel)
     this.#byName[channel.type].delete(channel.name)
@@ -80,7 +83,7 @@ export class ChannelTable {
     this.#addGarbage.run(channel.id)
   }
 
-  /** All rows of a deleted channel are gone: its id may be used again. */
+  /** Releases the id of a deleted channel after all its rows were removed. */
   release(id: number): void {
     this.#ids.delete(id)
   }
@@ -91,18 +94,18 @@ export class ChannelTable {
     throw new Error('every channel id is in use')
   }
 
-  /** Writes the changed channels; to be called before the commit. */
+  /** Writes the changed channels. Call it before the commit. */
   flush(): void {
     for (const [channel, before] of this.#before) {
       if (this.#removed.includes(channel)) continue
       const values = valuesOf(channel)
-      // Writing a row as it is would count as a change, in a commit that has nothing to sync.
+      // Writing an unchanged row would count as a change, in a commit without anything to sync.
       if (before && valuesOf(before).every((value, i) => value === values[i])) continue
       touching(channel, () => this.#update.run(...values, channel.id))
     }
   }
 
-  /** Forgets how things were before; returns what the group changed. */
+  /** Drops the previous states, and returns the changes of the group. */
   commit(): { changed: StoredChannel[]; removed: StoredChannel[] } {
     const removed = this.#removed.splice(0)
     const changed = [...this.#before.keys()].filter((channel) => !removed.includes(channel))

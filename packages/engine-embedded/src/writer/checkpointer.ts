@@ -4,23 +4,27 @@ import { statSync } from 'node:fs'
 import { PAGE_BYTES } from '../store/schema.ts'
 import { isDamage } from '../store/sqlite-code.ts'
 
-/** Pages in the WAL (16 MiB) at which it is copied back: the smoothest of the values measured under load. */
+/**
+ * The number of WAL pages (16 MiB) at which the WAL is copied back: the value with the smoothest load in measurements.
+ */
 const CHECKPOINT_PAGES = 2_000
 
-/** When readers kept the WAL from starting over for this long, wait for them. */
+/** The number of pages at which a checkpoint waits for readers that keep the WAL from starting over. */
 const RESTART_PAGES = 4 * CHECKPOINT_PAGES
 
-/** Commits between two looks at the WAL's length. */
+/** The number of commits between two checks of the WAL's length. */
 const LOOK_EVERY = 8
 
-/** Nothing to do for this long: empty the WAL. */
+/** The idle time after which the WAL is emptied, in ms. */
 const IDLE_MS = 500
 
-/** Free pages given back to the file system in one idle step, and how many are kept for the next messages. */
+/** The number of free pages returned to the file system in one idle step, and the number kept for the next messages. */
 const VACUUM_PAGES = 1_000
 const KEPT_FREE_PAGES = 2_000
 
-/** Pages given back at a time on a full disk, so that the WAL hardly grows; and how many times for one probe. */
+/**
+ * The number of pages returned at a time on a full disk, so that the WAL hardly grows, and of repetitions per probe.
+ */
 const PIECE_PAGES = 50
 const MAX_PIECES = 40
 
@@ -31,8 +35,8 @@ interface WalState {
 }
 
 /**
- * Copies the WAL back into the data file. SQLite would do it by itself inside a commit, but drops the error of a failed
- * sync there, and syncing the same pages again later would succeed without them; here the error ends the connection.
+ * Copies the WAL back into the data file. SQLite does that automatically inside a commit, but drops the error of a
+ * failed sync there, and a later sync of the same pages would succeed without them. Here the error ends the connection.
  */
 export class Checkpointer {
   readonly #database: Database.Database
@@ -43,7 +47,7 @@ export class Checkpointer {
   #commits = 0
   #idle: NodeJS.Timeout | undefined
 
-  /** `onDamage`: free pages cannot be given back; told once. */
+  /** @param onDamage Called once if free pages cannot be returned to the file system */
   constructor(
     database: Database.Database,
     walFile: string,
@@ -57,8 +61,9 @@ export class Checkpointer {
   }
 
   /**
-   * To be called after every group, when its results are on their way. `full`: the WAL must not grow. `isScarce`: neither
-   * should it, much.
+   * Checks the WAL; call it after every group, when its results were sent.
+   * @param full The disk is full: the WAL must not grow
+   * @param isScarce Disk space is scarce: the WAL should hardly grow
    */
   afterCommit(full: boolean, isScarce: () => boolean): void {
     if (this.#idle) this.#idle.refresh()
@@ -73,17 +78,17 @@ export class Checkpointer {
     else if (log >= CHECKPOINT_PAGES || isScarce()) this.#wal('PASSIVE')
   }
 
-  /** Everything into the data file, synced; the WAL starts over. */
+  /** Copies the whole WAL into the data file, synced; the WAL starts over. */
   restart(): void {
     this.#wal('RESTART')
   }
 
-  /** Bytes of the WAL as a file. */
+  /** Returns the size of the WAL file, in bytes. */
   walBytes(): number {
     return statSync(this.#walFile, { throwIfNoEntry: false })?.size ?? 0
   }
 
-  /** Everything into the data file, synced, and an empty WAL. */
+  /** Copies the whole WAL into the data file, synced, and empties the WAL. */
   truncate(): void {
     this.#wal('TRUNCATE')
   }
@@ -102,7 +107,9 @@ export class Checkpointer {
     }
   }
 
-  /** Gives free pages of the data file back to the file system; false when there are not enough, or not yet. */
+  /**
+   * Returns free pages of the data file to the file system. The result is false if there are not enough, or not yet.
+   */
   giveBack(bytes: number): boolean {
     let left = Math.ceil(bytes / PAGE_BYTES)
     if (!this.#vacuums || left > this.#freePages) return false
@@ -118,7 +125,7 @@ export class Checkpointer {
     return Number(this.#database.pragma('freelist_count', { simple: true }))
   }
 
-  /** Gives some free pages back; true when there are more. */
+  /** Returns some free pages to the file system. The result is true if there are more. */
   #vacuum(): boolean {
     try {
       const free = this.#freePages

@@ -4,11 +4,11 @@ import { isDamage } from '../store/sqlite-code.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
 import type { Operation } from './operations.ts'
 
-/** An operation met a page or row that cannot be read. */
+/** The error of an operation that found an unreadable page or row. */
 export class DamagedError extends Error {
   override readonly name = 'DamagedError'
   readonly place: DamagedPlace
-  /** The channel whose rows are left alone from now on; undefined for all of a part. */
+  /** The id of the channel whose rows are skipped from now on; undefined for a whole part of the store. */
   readonly id: number | undefined
 
   constructor(place: DamagedPlace, id: number | undefined, cause: unknown) {
@@ -18,7 +18,7 @@ export class DamagedError extends Error {
   }
 }
 
-/** Does something with a channel's rows. @throws DamagedError which names the channel */
+/** Runs work on a channel's rows. @throws DamagedError that names the channel */
 export function touching<T>({ type, name, id }: StoredChannel, work: () => T): T {
   try {
     return work()
@@ -27,7 +27,7 @@ export function touching<T>({ type, name, id }: StoredChannel, work: () => T): T
   }
 }
 
-/** Does something with what channels share, or with rows whose channel is gone (`id`). @throws DamagedError */
+/** Runs work on data that channels share, or on rows of a deleted channel (`id`). @throws DamagedError */
 export function touchingPart<T>(part: string, id: number | undefined, work: () => T): T {
   try {
     return work()
@@ -36,7 +36,7 @@ export function touchingPart<T>(part: string, id: number | undefined, work: () =
   }
 }
 
-/** Where an operation met damage that nothing more is known of. */
+/** Returns the place of damage that is known only by its operation. */
 export function placeOf(operation: Operation): DamagedPlace {
   switch (operation.kind) {
     case 'send':
@@ -57,7 +57,7 @@ export function placeOf(operation: Operation): DamagedPlace {
   }
 }
 
-/** What the writer's own rounds leave out, so that one damaged page does not fail each of them. */
+/** The channels that the writer's periodic tasks skip, so that one damaged page does not fail each of them. */
 export class LeftAlone {
   readonly #ids = new Set<number>()
   readonly #parts = new Set<string>()

@@ -10,15 +10,15 @@ import type { AppendOperation, AppendOperationResult, NewEntry } from './operati
 import { RefusedError } from './refusals.ts'
 
 export interface EventsStoreLimits {
-  /** 0 keeps all. */
+  /** The maximum age of entries, in ms; 0 keeps all. */
   readonly eventsStoreMaxAgeMs: number
   readonly eventsStoreMaxBytes: number
 }
 
-/** A tombstone in a compacted log is there this long for those who follow the log. */
+/** The time for which a tombstone remains in a compacted store for its subscribers, in ms. */
 const TOMBSTONE_MS = 60 * 60_000
 
-/** Rows looked at in one step of retention. */
+/** The number of rows that one step of retention checks. */
 const STEP = 256
 
 interface EntryRow {
@@ -28,13 +28,15 @@ interface EntryRow {
   readonly eventKey: string | null
 }
 
-/** The writer's operations on events stores, and what removes their entries. */
+/** The writer's operations on events stores: appends and retention. */
 export class EventsStoreOperations {
   readonly #channels: ChannelTable
   readonly #deduplication: Deduplication
   readonly #limits: EventsStoreLimits
   readonly #leftAlone: LeftAlone
-  /** The age of the first entry, so that a sweep over many channels reads only those that have something to give up. */
+  /**
+   * The sequence and time of the first entries, so that a sweep over many channels reads only those with old entries.
+   */
   readonly #firstEntry = new WeakMap<StoredChannel, { sequence: number; timestamp: number }>()
   readonly #insert
   readonly #lastOfKey
@@ -87,7 +89,7 @@ export class EventsStoreOperations {
       ORDER BY timestamp LIMIT ?`)
   }
 
-  /** @throws RefusedError CONFLICT */
+  /** Appends an entry. @throws RefusedError CONFLICT */
   append({ channel: name, now, entry }: AppendOperation): AppendOperationResult {
     const existing = this.#channels.get('events_store', name)
     const { deduplicationId, columns } = entry
@@ -116,7 +118,7 @@ export class EventsStoreOperations {
 
   #store(channel: StoredChannel, entry: NewEntry, now: number): { sequence: number; timestamp: number } {
     const sequence = channel.lastSequence + 1
-    // The clock may have been set back; time in a log does not.
+    // The clock may be set back, but timestamps in an events store never decrease.
     const timestamp = Math.max(now, channel.lastTimestamp)
     const { columns } = entry
     const size = columns[2]
@@ -153,7 +155,7 @@ export class EventsStoreOperations {
     return this.#oldest.all(channel.id, 0, channel.id, LAST_SEQUENCE, limit)
   }
 
-  /** The oldest entries go until the rest fits; the newest always stays. */
+  /** Removes the oldest entries until the rest fits. The newest entry always remains. */
   #trimBytes(channel: StoredChannel): void {
     const limit = channel.maxBytes ?? this.#limits.eventsStoreMaxBytes
     if (limit === 0) return
@@ -169,7 +171,10 @@ export class EventsStoreOperations {
     }
   }
 
-  /** Brings an existing log in line with new settings: what is over the limit, or replaced in a compacted log, goes. */
+  /**
+   * Applies new settings to an existing events store: removes entries over the limits, or replaced ones in a compacted
+   * store.
+   */
   applyOptions(channel: StoredChannel): void {
     this.#trimBytes(channel)
     if (!channel.compacted) return
@@ -180,7 +185,7 @@ export class EventsStoreOperations {
     }
   }
 
-  /** Removes entries over their age; true when there is more of them. */
+  /** Removes entries over their maximum age; returns true if there are more. */
   sweep(now: number): boolean {
     let more = false
     for (const channel of this.#channels.all('events_store')) {
@@ -202,7 +207,7 @@ export class EventsStoreOperations {
     return old.length === STEP
   }
 
-  /** Removes old tombstones; true when there is more of them. */
+  /** Removes old tombstones; returns true if there are more. */
   sweepTombstones(now: number): boolean {
     const rows = this.#tombstones.all(now - TOMBSTONE_MS, this.#leftAlone.ids, STEP)
     if (rows.length === 0) return false

@@ -15,7 +15,7 @@ import type { WalFile } from './wal-file.ts'
 
 const FULL: OperationRefusal = { kind: 'refused', code: 'DISK_FULL', message: 'the disk is full', details: {} }
 
-/** What the transactions of a group came to, beside their results. */
+/** The outcome of a group's transactions, in addition to their results. */
 interface Outcome {
   readonly changed: Map<string, StoredChannel>
   readonly removed: Map<string, StoredChannel>
@@ -23,9 +23,9 @@ interface Outcome {
 }
 
 /**
- * Commits operations in groups: one transaction and one sync for all that are waiting. When a group fails, its
- * operations are tried again one by one, so that only the guilty one fails. An error after which the connection cannot
- * be trusted passes through.
+ * Commits operations in groups: one transaction and one sync for all operations that wait. If a group fails, its
+ * operations are tried one by one, so that only the failing one is rejected. Errors after which the connection is not
+ * reliable are thrown.
  */
 export class GroupCommit {
   readonly #channels: ChannelTable
@@ -61,7 +61,7 @@ export class GroupCommit {
     this.#commit = database.prepare('COMMIT')
     this.#rollback = database.prepare('ROLLBACK')
     this.#totalChanges = database.prepare<[], { changes: number }>('SELECT total_changes() AS changes')
-    // Opening the store has changed rows already; they are not the first group's.
+    // Opening the store changed rows; they do not belong to the first group.
     this.#changes = this.#totalChanges.get()?.changes ?? 0
   }
 
@@ -94,7 +94,10 @@ export class GroupCommit {
     }
   }
 
-  /** Undefined when it failed; once more when that was for lack of room and some could be made. */
+  /**
+   * Runs all operations in one transaction; returns undefined if it fails. Tries again if the disk was full and space
+   * could be freed.
+   */
   #together(operations: readonly Operation[], outcome: Outcome): (Result | OperationRefusal)[] | undefined {
     try {
       return this.#transaction(operations, outcome)
@@ -138,7 +141,7 @@ export class GroupCommit {
     return results
   }
 
-  /** Whether rows were changed since this was asked last; a transaction without any has nothing to sync. */
+  /** Returns whether rows were changed since the last call. A transaction without changes needs no sync. */
   #hasChanged(): boolean {
     const before = this.#changes
     this.#changes = this.#totalChanges.get()?.changes ?? 0

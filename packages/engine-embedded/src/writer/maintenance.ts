@@ -10,14 +10,14 @@ import type { Deduplication } from './deduplication.ts'
 import type { EventsStoreOperations } from './events-store-operations.ts'
 import type { ProbeOperationResult, SweepOperation, SweepOperationResult } from './operations.ts'
 
-/** Rows of deleted channels removed in one step: about 10 ms of work. */
+/** The number of rows of deleted channels removed in one step: about 10 ms of work. */
 const GARBAGE_STEP = 2_000
 const DEDUPLICATION_STEP = 5_000
 
-/** More than a page, so that a probe that succeeds says something about the next message. */
+/** More than a page, so that a successful probe predicts the success of the next message. */
 const PROBE = Buffer.alloc(64 * 1024)
 
-/** What the writer does from time to time, a bounded piece at once. */
+/** The writer's periodic work, in bounded steps. */
 export class Maintenance {
   readonly #channels: ChannelTable
   readonly #eventsStore: EventsStoreOperations

@@ -10,7 +10,7 @@ import type { Operation, Result } from './operations.ts'
 import type { WriterSettings } from './thread-messages.ts'
 import { QueueOperations } from './queue-operations.ts'
 
-/** Carries out one operation inside a transaction that somebody else begins and commits. */
+/** Runs one operation in a transaction that the caller begins and commits. */
 export class OperationRunner {
   readonly #queues: QueueOperations
   readonly #eventsStore: EventsStoreOperations
@@ -25,7 +25,7 @@ export class OperationRunner {
     this.#maintenance = new Maintenance(database, channels, this.#eventsStore, deduplication, leftAlone)
   }
 
-  /** @throws RefusedError when it may not be carried out; nothing of it was written then */
+  /** Runs the operation. @throws RefusedError if it is not allowed; it has written nothing then */
   run(operation: Operation): Result {
     if (operation.kind !== 'send' && operation.kind !== 'settle') this.#queues.flush()
     switch (operation.kind) {
@@ -56,12 +56,12 @@ export class OperationRunner {
     }
   }
 
-  /** Writes what the operations have gathered; to be called before the commit. */
+  /** Writes the collected rows of the operations. Call it before the commit. */
   flush(): void {
     this.#queues.flush()
   }
 
-  /** Forgets what the operations have gathered. */
+  /** Drops the collected rows of the operations. */
   discard(): void {
     this.#queues.discard()
   }

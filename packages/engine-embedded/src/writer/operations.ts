@@ -2,9 +2,9 @@ import type { DamagedPlace } from '../store/damage.ts'
 import type { StoredType } from '../store/stored-channel.ts'
 
 /**
- * What the main thread asks of the writer. Each is atomic; a group of them shares one transaction and one sync. `now` is the wall clock of
- * the main thread, milliseconds since the epoch. Operations on leased messages carry the channel's id beside its name,
- * so that they cannot touch a channel that was deleted and made again in between.
+ * The operations that the main thread submits to the writer. Each is atomic; a group of them shares one transaction and
+ * one sync. `now` is the main thread's wall clock, in ms since the epoch. Operations on leased messages include the
+ * channel's id in addition to its name, so that they cannot affect a channel that was deleted and created again.
  */
 export type Operation =
   | SendOperation
@@ -20,17 +20,20 @@ export type Operation =
   | ProbeOperation
   | ActivityOperation
 
-/** A new message as it is bound to its row: named fields would be copied with their names between the threads. */
+/**
+ * A new message in the order of its row's parameters. Named fields would be copied with their names between the
+ * threads.
+ */
 export type QueueColumns = readonly [
   id: string,
   clientId: string,
   timestamp: number,
-  /** Bytes of body, metadata and tags. */
+  /** The bytes of body, metadata and tags. */
   size: number,
   metadata: string,
-  /** JSON; empty for none. */
+  /** The tags as JSON; empty for none. */
   tags: string,
-  /** 0: never. */
+  /** The time of expiry, in ms since the epoch; 0 is never. */
   expiresAt: number,
   maxReceiveCount: number,
   deadLetterQueue: string,
@@ -39,12 +42,12 @@ export type QueueColumns = readonly [
 
 export interface NewQueueMessage {
   readonly columns: QueueColumns
-  /** 0: at once. */
+  /** The due time, in ms since the epoch; 0 is immediately. */
   readonly dueAt: number
   readonly deduplicationId?: string
 }
 
-/** All messages are stored or none. */
+/** Stores all messages or none. */
 export interface SendOperation {
   readonly kind: 'send'
   readonly channel: string
@@ -52,7 +55,7 @@ export interface SendOperation {
   readonly messages: readonly NewQueueMessage[]
 }
 
-/** As {@link QueueColumns}; the timestamp is the writer's to give. */
+/** A new entry, like {@link QueueColumns}. The writer sets the timestamp. */
 export type EntryColumns = readonly [
   id: string,
   clientId: string,
@@ -77,7 +80,7 @@ export interface AppendOperation {
   readonly entry: NewEntry
 }
 
-/** Removes messages for good: acknowledged, or past their expiry. */
+/** Removes messages permanently: acknowledged ones, or expired ones. */
 export interface SettleOperation {
   readonly kind: 'settle'
   readonly channel: string
@@ -89,11 +92,14 @@ export interface SettleOperation {
 export interface Release {
   readonly sequence: number
   readonly receiveCount: number
-  /** Where the message moves to; empty: it stays. */
+  /** The queue that the message moves to; empty if it remains. */
   readonly deadLetterQueue: string
 }
 
-/** Ends leases: stores the receive counts, and moves what has had its deliveries to the dead-letter queue. */
+/**
+ * Ends leases: stores the receive counts, and moves messages at their maximum number of receives to the dead-letter
+ * queue.
+ */
 export interface ReleaseOperation {
   readonly kind: 'release'
   readonly channel: string
@@ -102,7 +108,7 @@ export interface ReleaseOperation {
   readonly releases: readonly Release[]
 }
 
-/** Makes delayed messages deliverable, those due first first. */
+/** Makes delayed messages deliverable, in the order of their due times. */
 export interface PromoteOperation {
   readonly kind: 'promote'
   readonly now: number
@@ -115,7 +121,9 @@ export interface ExpireDelayedOperation {
   readonly limit: number
 }
 
-/** Removes up to `limit` messages of a queue after sequence `after`, up to `upTo`, but for `except`. */
+/**
+ * Removes up to `limit` messages of a queue with sequences after `after` and up to `upTo`, except those in `except`.
+ */
 export interface PurgeOperation {
   readonly kind: 'purge'
   readonly channel: string
@@ -144,18 +152,18 @@ export interface DeleteChannelOperation {
   readonly channel: string
 }
 
-/** Retention by age, tombstones, old deduplication ids, rows of deleted channels: a piece of each. */
+/** Runs one step each of retention by age, tombstones, old deduplication ids and rows of deleted channels. */
 export interface SweepOperation {
   readonly kind: 'sweep'
   readonly now: number
 }
 
-/** Writes and removes a little, to see whether the disk takes it. */
+/** Writes and removes a little data, to find out whether the disk accepts writes. */
 export interface ProbeOperation {
   readonly kind: 'probe'
 }
 
-/** Delivery counts, which the main thread keeps. */
+/** Stores delivery counts, which the main thread keeps. */
 export interface ActivityOperation {
   readonly kind: 'activity'
   readonly channels: readonly ChannelActivity[]
@@ -184,7 +192,7 @@ export type Result =
   | ProbeOperationResult
   | ActivityOperationResult
 
-/** In the order of the messages; `duplicates` holds the id of the first send where a message was a duplicate. */
+/** The result of a send, in the order of the messages. For a duplicate, `duplicates` has the id of the first send. */
 export interface SendOperationResult {
   readonly kind: 'send'
   readonly channelId: number
@@ -204,7 +212,7 @@ export interface SettleOperationResult {
   readonly kind: 'settle'
 }
 
-/** Messages that now stand in a dead-letter queue. */
+/** The messages that moved to a dead-letter queue. */
 export interface ReleaseOperationResult {
   readonly kind: 'release'
   readonly moved: readonly PlacedMessage[]
@@ -219,7 +227,7 @@ export interface PlacedMessage {
 export interface PromoteOperationResult {
   readonly kind: 'promote'
   readonly placed: readonly PlacedMessage[]
-  /** When the next one is due; undefined when none is delayed. */
+  /** The due time of the next delayed message; undefined if there is none. */
   readonly nextDue: number | undefined
 }
 
@@ -231,7 +239,7 @@ export interface ExpireDelayedOperationResult {
 export interface PurgeOperationResult {
   readonly kind: 'purge'
   readonly removed: number
-  /** Where to go on; undefined when nothing is left. */
+  /** The sequence to continue from; undefined if no message is left. */
   readonly next: number | undefined
 }
 
@@ -245,7 +253,7 @@ export interface DeleteChannelOperationResult {
   readonly deleted: boolean
 }
 
-/** `more`: there is more to sweep now. */
+/** The result of a sweep. `more` is true if there is more to sweep now. */
 export interface SweepOperationResult {
   readonly kind: 'sweep'
   readonly more: boolean
@@ -259,13 +267,13 @@ export interface ActivityOperationResult {
   readonly kind: 'activity'
 }
 
-/** An operation that could not be carried out; nothing of it was written. */
+/** The refusal of an operation; it has written nothing. */
 export interface OperationRefusal {
   readonly kind: 'refused'
   readonly code: 'QUEUE_FULL' | 'CONFLICT' | 'DISK_FULL' | 'DAMAGED' | 'FAILED'
   readonly message: string
   readonly details: Readonly<Record<string, string | number>>
-  /** With `DAMAGED`. */
+  /** The place of the damage, with `DAMAGED`. */
   readonly place?: DamagedPlace
 }
 

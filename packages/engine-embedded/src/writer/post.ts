@@ -9,12 +9,12 @@ import type {
 } from './operations.ts'
 
 /**
- * Operations as they are posted to the thread. Nearly all are sends of one small message and settlements of one: those
- * travel as columns, with all bodies in one buffer, because cloning an object and a buffer for each costs more than
- * storing it. The others travel as they are.
+ * Operations in the form in which they are posted to the thread. Nearly all are sends of one small message and
+ * settlements of one message: those are packed as columns, with all bodies in one buffer, because cloning an object and
+ * a buffer for each costs more than storing it. Other operations are cloned.
  */
 export interface Post {
-  /** What stands where, one number for each operation: `SEND`, `SETTLE` or 0 for others. */
+  /** The kind of each operation: `SEND`, `SETTLE`, or 0 for others. */
   readonly kinds: Uint8Array
   readonly sends: SendColumns | undefined
   readonly settlements: SettlementColumns | undefined
@@ -28,18 +28,18 @@ interface SendColumns {
   readonly metadata: Column
   readonly tags: Column
   readonly deadLetterQueue: Column
-  /** {@link SEND_NUMBERS} for each: now, size, expiresAt, dueAt, maxReceiveCount, where the body ends. */
+  /** {@link SEND_NUMBERS} numbers for each: now, size, expiresAt, dueAt, maxReceiveCount, end of the body. */
   readonly numbers: Float64Array
   readonly bodies: Uint8Array
 }
 
 interface SettlementColumns {
   readonly channel: Column
-  /** {@link SETTLEMENT_NUMBERS} for each: the channel's id, the sequence, 1 for expired. */
+  /** {@link SETTLEMENT_NUMBERS} numbers for each: the channel's id, the sequence, 1 for expired. */
   readonly numbers: Float64Array
 }
 
-/** One text for each, or the one that all have. */
+/** One text for each operation, or a single text that all share. */
 type Column = string | readonly string[]
 
 const SEND = 1
@@ -48,7 +48,7 @@ const SETTLE = 2
 const SEND_NUMBERS = 6
 const SETTLEMENT_NUMBERS = 3
 
-/** Larger bodies are cloned on their own: copying them together first would hold up the event loop. */
+/** The maximum size of a packed body, in bytes. Larger bodies are cloned: packing them would block the event loop. */
 const SMALL_BODY = 16 * 1024
 
 export function packOperations(operations: readonly Operation[]): Post {
@@ -187,9 +187,11 @@ function settlementAt({ channel, numbers }: SettlementColumns, row: number): Set
   }
 }
 
-/** The results of a group as they are posted back; see {@link Post}. */
+/** The results of a group in the form in which they are posted back; see {@link Post}. */
 export interface PackedResults {
-  /** Two for each: a channel's id and a sequence for a plain send, `SETTLED` or `LISTED` and 0 for others. */
+  /**
+   * Two numbers for each result: the channel's id and the sequence of a plain send; or `SETTLED` or `LISTED`, and 0.
+   */
   readonly numbers: Float64Array
   readonly others: readonly (Result | OperationRefusal)[]
 }

@@ -29,7 +29,7 @@ import { QueueRows } from './queue-rows.ts'
 import { RefusedError } from './refusals.ts'
 
 export interface QueueLimits {
-  /** 0 is none. */
+  /** The maximum number of messages in a queue; 0 is unlimited. */
   readonly queueMaxMessages: number
   readonly queueMaxBytes: number
 }
@@ -45,7 +45,7 @@ interface PlaceRow {
   readonly sequence: number
 }
 
-/** A message about to be moved to a dead-letter queue. */
+/** A message to move to a dead-letter queue. */
 interface DeadRow {
   readonly id: string
   readonly clientId: string
@@ -56,7 +56,7 @@ interface DeadRow {
   readonly body: Uint8Array
 }
 
-/** The writer's operations on queues. Each checks before it writes, so that a refused one leaves nothing behind. */
+/** The writer's operations on queues. Each checks before it writes, so that a refused one writes nothing. */
 export class QueueOperations {
   readonly #channels: ChannelTable
   readonly #deduplication: Deduplication
@@ -119,17 +119,20 @@ export class QueueOperations {
     )
   }
 
-  /** Carries out what {@link send} and {@link settle} have gathered; before any other operation, and before the commit. */
+  /**
+   * Writes the rows that {@link send} and {@link settle} collected. Call it before any other operation and before the
+   * commit.
+   */
   flush(): void {
     this.#rows.flush()
   }
 
-  /** The transaction is rolled back. */
+  /** Drops the collected rows after a rollback. */
   discard(): void {
     this.#rows.discard()
   }
 
-  /** @throws RefusedError QUEUE_FULL */
+  /** Stores messages. @throws RefusedError QUEUE_FULL */
   send({ channel: name, now, messages }: SendOperation): SendOperationResult {
     const existing = this.#channels.get('queues', name)
     const single = messages.length === 1 ? messages[0] : undefined
@@ -184,13 +187,13 @@ export class QueueOperations {
 
   #checkLimits(name: string, channel: StoredChannel | undefined, count: number, bytes: number): void {
     const { queueMaxMessages, queueMaxBytes } = this.#limits
-    // What was acknowledged in this group makes room.
+    // Messages that were acknowledged in this group free capacity.
     if (queueMaxMessages > 0 || queueMaxBytes > 0) this.#rows.flush()
     const held = channel ? channel.entries + channel.delayed : 0
     if (queueMaxMessages > 0 && held + count > queueMaxMessages) {
       throw new RefusedError(
         'QUEUE_FULL',
-        `the queue ${JSON.stringify(name)} is full: it holds ${held} of at most ${queueMaxMessages} messages`,
+        `the queue ${JSON.stringify(name)} is full: it has ${held} messages, and the limit is ${queueMaxMessages}; receive or purge messages, or raise the limit`,
         { channel: name, limit: queueMaxMessages, messages: held },
       )
     }
@@ -198,7 +201,7 @@ export class QueueOperations {
     if (queueMaxBytes > 0 && heldBytes + bytes > queueMaxBytes) {
       throw new RefusedError(
         'QUEUE_FULL',
-        `the queue ${JSON.stringify(name)} is full: it holds ${heldBytes} of at most ${queueMaxBytes} bytes, and ${bytes} more were sent`,
+        `the queue ${JSON.stringify(name)} is full: it has ${heldBytes} bytes, ${bytes} more were sent, and the limit is ${queueMaxBytes}; receive or purge messages, or raise the limit`,
         { channel: name, limit: queueMaxBytes, bytes: heldBytes },
       )
     }
@@ -249,7 +252,9 @@ export class QueueOperations {
     return { kind: 'release', moved }
   }
 
-  /** In the same transaction out of one queue and into the other; no limit holds it up, so that nothing is lost. */
+  /**
+   * Moves a message to its dead-letter queue in one transaction. No limit applies there, so that no message is lost.
+   */
   #deadLetter(from: StoredChannel, release: Release, now: number): PlacedMessage | undefined {
     const row = touching(from, () => this.#select.get(from.id, release.sequence))
     if (!row) return undefined
@@ -267,7 +272,7 @@ export class QueueOperations {
     const { id, clientId, timestamp, size, metadata, body } = row
     touching(to, () => {
       this.#rows.insert(to.id, sequence, [id, clientId, timestamp, size, metadata, tagsJson(tags), 0, 0, '', body])
-      // Now, so that damage there is not taken for damage here.
+      // Flushes now, so that damage in the collected rows is not attributed to this message.
       this.#rows.flush()
     })
     to.lastSequence = sequence
@@ -313,7 +318,10 @@ export class QueueOperations {
     return { kind: 'expireDelayed', removed: rows.length }
   }
 
-  /** Deletes a delayed message's row and takes it off its channel's counters, where it still has one; returns its size. */
+  /**
+   * Deletes a delayed message's row and updates the counters of its channel, if the channel exists; returns the
+   * message's size.
+   */
   #removeDelayed(id: number, sequence: number, channel: StoredChannel | undefined): number {
     const remove = (): number => this.#deleteDelayed.get(id, sequence)?.size ?? 0
     const size = channel ? touching(channel, remove) : touchingPart(DELAYED, id, remove)

@@ -7,16 +7,16 @@ import type { QueueColumns } from './operations.ts'
 const COLUMNS =
   'key, id, client_id, timestamp, size, metadata, tags, expires_at, receive_count, max_receive_count, dead_letter_queue, body'
 
-/** Rows that one statement inserts: a quarter cheaper for each than a statement of its own. */
+/** The number of rows in one `INSERT`. A row costs a quarter less than with one statement each. */
 const ROWS = 8
 
-/** What most messages have: only these columns are bound for them. */
+/** The columns that most messages need; only these are bound for a plain row. */
 const PLAIN_ROW = `(${KEY}, ?, ?, ?, ?, '', '', 0, 0, 0, '', ?)`
 const PLAIN_VALUES = 7
 
 /**
- * The rows of `queue_messages` that the operations of one transaction insert and delete, gathered so that several share
- * a statement. {@link flush} must come before anything that reads them, and before the commit.
+ * The rows of `queue_messages` that the operations of one transaction insert and delete, collected so that several
+ * share a statement. Call {@link flush} before any read of them and before the commit.
  */
 export class QueueRows {
   readonly #insert
@@ -25,7 +25,7 @@ export class QueueRows {
   readonly #delete
   readonly #sum
   readonly #deleteRange
-  /** The values of plain rows, one row after the other. */
+  /** The values of plain rows, concatenated. */
   #values: (number | string | Uint8Array)[] = []
   #deletions = new Map<StoredChannel, number[]>()
 
@@ -60,7 +60,7 @@ export class QueueRows {
     }
   }
 
-  /** Deletes a row at once, and takes it off its channel's counters; false when there is none. */
+  /** Deletes a row immediately and updates its channel's counters; returns false if there is none. */
   delete(channel: StoredChannel, sequence: number): boolean {
     const row = this.#delete.get(channel.id, sequence)
     if (!row) return false
@@ -69,7 +69,7 @@ export class QueueRows {
     return true
   }
 
-  /** Deletes a row, if there is one, with the next {@link flush}. */
+  /** Deletes a row, if it exists, with the next {@link flush}. */
   deleteLater(channel: StoredChannel, sequence: number): void {
     const sequences = this.#deletions.get(channel)
     if (sequences) sequences.push(sequence)
@@ -88,7 +88,10 @@ export class QueueRows {
     for (const [channel, sequences] of deletions) this.#deleteAll(channel, sequences)
   }
 
-  /** Receivers take neighbors, and acknowledge them together: those go in one step. */
+  /**
+   * Deletes many rows. Receivers lease adjacent messages and acknowledge them together: one statement deletes such a
+   * range.
+   */
   #deleteAll(channel: StoredChannel, sequences: number[]): void {
     sequences.sort((a, b) => a - b)
     let first = sequences[0] ?? 0
@@ -116,7 +119,7 @@ export class QueueRows {
     channel.bytes -= sum.bytes ?? 0
   }
 
-  /** Forgets what was gathered: the transaction is rolled back. */
+  /** Drops the collected rows after a rollback. */
   discard(): void {
     this.#values = []
     this.#deletions.clear()

@@ -3,7 +3,7 @@ import { isFull } from '../store/sqlite-code.ts'
 import { DamagedError } from './damaged.ts'
 import type { OperationRefusal } from './operations.ts'
 
-/** Thrown by an operation that may not be carried out, before it has written anything. */
+/** The error of an operation that is not allowed, thrown before it has written anything. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError'
   readonly refusal: OperationRefusal
@@ -14,7 +14,7 @@ export class RefusedError extends Error {
   }
 }
 
-/** What an error that hit one operation alone is told as. */
+/** Converts an error that failed only one operation to a refusal. */
 export function refusalOf(error: unknown): OperationRefusal {
   if (error instanceof RefusedError) return error.refusal
   if (error instanceof DamagedError) {

@@ -6,12 +6,12 @@ import { FILE_MODE } from '../store/files.ts'
 
 const MIN_BYTES = 256 * 1024
 const MAX_BYTES = 16 * 1024 * 1024
-/** Of the file system; a small one is not taken up by the reserve. */
+/** The divisor for the maximum share of the file system: the reserve must not fill a small one. */
 const SHARE = 16
 
 const CHUNK = 1024 * 1024
 
-/** A file that takes room on the disk for the time when it is full: removing messages needs some too. */
+/** A file that reserves disk space for the time when the disk is full, because removing messages needs space too. */
 export class Reserve {
   readonly #file: string
   readonly bytes: number
@@ -22,7 +22,7 @@ export class Reserve {
     this.bytes = Math.min(Math.max(Math.floor((blocks * bsize) / SHARE), MIN_BYTES), MAX_BYTES)
   }
 
-  /** Bytes on the file system that we may still take. */
+  /** Returns the bytes on the file system that this process may still use. */
   get available(): number {
     const { bavail, bsize } = statfsSync(dirname(this.#file))
     return bavail * bsize
@@ -32,14 +32,14 @@ export class Reserve {
     return (statSync(this.#file, { throwIfNoEntry: false })?.size ?? 0) >= this.bytes
   }
 
-  /** Takes the room, unless that would fill the disk; false when it is not held. */
+  /** Creates the reserve, unless that would fill the disk; returns false if there is no reserve. */
   take(): boolean {
     if (this.held) return true
     if (this.available < this.bytes * 1.25) return false
     try {
       const descriptor = openSync(this.#file, 'w', FILE_MODE)
       try {
-        // Random, so that no file system stores it in less.
+        // Random data, so that no file system compresses it.
         const chunk = randomBytes(Math.min(CHUNK, this.bytes))
         for (let written = 0; written < this.bytes;) {
           written += writeSync(descriptor, chunk, 0, Math.min(chunk.length, this.bytes - written))
@@ -54,7 +54,7 @@ export class Reserve {
     }
   }
 
-  /** Gives the room back. */
+  /** Deletes the reserve. */
   free(): void {
     rmSync(this.#file, { force: true })
   }

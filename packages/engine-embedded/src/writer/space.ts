@@ -3,16 +3,19 @@ import type { Checkpointer } from './checkpointer.ts'
 import type { OperationKind } from './operations.ts'
 import type { Reserve } from './reserve.ts'
 
-/** How long after the store was opened room is set aside, and how often it is tried again. */
+/** The delay after opening until the reserve is created, and the interval of further attempts, in ms. */
 const FIRST_MS = 1_000
 const AGAIN_MS = 60_000
 
-/** What takes room for good. The others remove something, or take a little of the WAL that a checkpoint gives back. */
+/**
+ * The operations that permanently need space. The others remove rows, or use a little WAL space that a checkpoint
+ * frees.
+ */
 const GROWS: ReadonlySet<OperationKind> = new Set(['send', 'append', 'createChannel', 'probe'])
 
 /**
- * What the writer does about a full disk: gives the reserve back, takes only what removes messages, and copies the WAL
- * back after each commit, so that removals find room in it. It ends when there is room for the reserve again.
+ * Handles a full disk: releases the reserve, accepts only operations that remove messages, and copies the WAL back
+ * after each commit, so that removals can use its space. This ends when there is space for the reserve again.
  */
 export class Space {
   readonly #reserve: Reserve
@@ -31,7 +34,10 @@ export class Space {
     this.#timer = setTimeout(() => this.#setAside(), AGAIN_MS).unref()
   }
 
-  /** A commit or a checkpoint found no room. False when that is known already: there is nothing more to give. */
+  /**
+   * Handles a commit or checkpoint that found the disk full. Returns false if that is known already: no more space can
+   * be freed.
+   */
   met(): boolean {
     if (this.#full) return false
     this.#full = true
@@ -44,23 +50,27 @@ export class Space {
     return this.#full && GROWS.has(kind)
   }
 
-  /** To be called after every group that wrote. */
+  /** Checks the space; call it after every group that wrote. */
   afterCommit(): void {
     try {
       this.#checkpointer.afterCommit(this.#full, () => this.#isScarce())
     } catch (error) {
       if (!isFull(error)) throw error
-      // Now, while what the WAL holds still fits in the room of the reserve: commits would go on until nothing fits.
+      // Acts while the contents of the WAL still fit into the space of the reserve: further commits could use up all
+      // space.
       this.met()
     }
   }
 
-  /** Whether a checkpoint could soon find no room for what is in the WAL. */
+  /** Returns whether a checkpoint could soon lack the space for the contents of the WAL. */
   #isScarce(): boolean {
     return this.#reserve.available < 8 * this.#reserve.bytes + 2 * this.#checkpointer.walBytes()
   }
 
-  /** Whether there is room again; gives free pages of the data file back for it. */
+  /**
+   * Returns free pages to the file system, and creates the reserve if there is space for it: then the disk counts as
+   * no longer full.
+   */
   probe(): void {
     if (!this.#full) return
     ignoringFull(() => this.#makeRoom())
@@ -80,7 +90,7 @@ export class Space {
   }
 }
 
-/** On a full disk the data file cannot grow; the WAL keeps everything meanwhile. */
+/** Runs work whose failure on a full disk is harmless: the data file cannot grow, and the WAL keeps everything. */
 function ignoringFull(work: () => void): void {
   try {
     work()

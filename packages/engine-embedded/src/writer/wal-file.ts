@@ -3,21 +3,22 @@ import Database from 'better-sqlite3'
 import { closeSync, fdatasyncSync, openSync } from 'node:fs'
 
 /**
- * The WAL, to be synced after a commit. SQLite would do it by itself (`synchronous=FULL`), but with fsync, which writes the
- * file's times as well, and so the file system's journal: a third of the time of a sync.
+ * The WAL file, synced after a commit. SQLite can sync it (`synchronous=FULL`), but uses fsync, which also writes the
+ * file's times and therefore the file system's journal: a third of a sync's duration.
  *
- * The descriptor is our own. That does no harm: SQLite locks the data file and the WAL's index, never the WAL, so that
- * closing it drops no lock; and the kernel tells a failed write to each descriptor that was open when it failed.
+ * This class opens its own descriptor. That is safe: SQLite locks the data file and the WAL index, never the WAL, so
+ * that closing the descriptor releases no lock; and the kernel reports a failed write to each descriptor that was open
+ * at that time.
  */
 export class WalFile {
   readonly #descriptor: number
 
-  /** SQLite makes the file when it first reads, and keeps it as long as it has the store open. */
+  /** Opens the file. SQLite creates it with its first read and keeps it while the store is open. */
   constructor(file: string) {
     this.#descriptor = openSync(file, 'r+')
   }
 
-  /** @throws SqliteError SQLITE_IOERR_FSYNC, as SQLite's own sync does */
+  /** Syncs the file. @throws SqliteError SQLITE_IOERR_FSYNC, like SQLite's own sync */
   sync(): void {
     try {
       fdatasyncSync(this.#descriptor)

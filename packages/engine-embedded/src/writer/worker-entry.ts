@@ -4,16 +4,17 @@ import { Worker } from 'node:worker_threads'
 import type { WriterSettings } from './thread-messages.ts'
 
 /**
- * Node strips types with a WebAssembly module, one instance for each thread. V8 compiles what such instances import after
- * 1,000 calls, into code that all threads share, and when several threads come and go at once it now and then frees a
- * piece of it twice and aborts the whole process (`Check failed: jit_page.has_value()`, seen in Node 24.21 once in some
- * thousand threads). With this budget, in calls, it does not compile it at all. What runs as `.js` has no use for it.
+ * Node strips types with a WebAssembly module, one instance per thread. After 1,000 calls V8 compiles the imports of
+ * such instances to code that all threads share. When several threads start and end at the same time, V8 sometimes
+ * frees a part of that code twice and aborts the process (`Check failed: jit_page.has_value()`, seen in Node 24.21 once
+ * in some thousand threads). With this budget, in calls, V8 never compiles it. Code that runs as `.js` does not need
+ * it.
  */
 const NO_WRAPPER_TIER_UP = '--wasm-wrapper-tiering-budget=2147483647'
 
 /**
- * Starts the writer thread: from `.ts` when this file runs from source, with the condition that selects source in the
- * workspace's other packages too, and from `.js` when it was built. The one place that knows the difference.
+ * Starts the writer thread: from `.ts` when this file runs from source, with the condition that also selects the source
+ * of the workspace's other packages; from `.js` when it was built. No other code depends on that difference.
  */
 export function startWriterThread(settings: WriterSettings): Worker {
   const source = import.meta.url.endsWith('.ts')

@@ -16,10 +16,15 @@ import { Reserve } from './reserve.ts'
 import { Space } from './space.ts'
 import { WalFile } from './wal-file.ts'
 
-/** Operations in one commit; what is beyond waits for the next, so that no group makes its first operation wait long. */
+/**
+ * The maximum number of operations in one commit. Further ones wait for the next commit, so that the first operation of
+ * a group does not wait long.
+ */
 const MAX_GROUP = 4_096
 
-/** The writer thread: takes operations from the main thread, commits them in groups, answers with their results. */
+/**
+ * Runs the writer thread: receives operations from the main thread, commits them in groups, and posts their results.
+ */
 function run(settings: WriterSettings): void {
   const port = parentPort
   if (isMainThread || !port) throw new Error('the writer runs in a worker thread')
@@ -31,7 +36,7 @@ function run(settings: WriterSettings): void {
     database?.close()
     wal?.close()
   }
-  /** Gives the connection up. The main thread's reader is still open, so closing does not copy the WAL back. */
+  /** Closes the connection. The main thread's reader is still open, so closing does not copy the WAL back. */
   const fail = (error: unknown): void => {
     const message = error instanceof Error ? error.message : String(error)
     try {
@@ -68,7 +73,7 @@ function run(settings: WriterSettings): void {
       try {
         checkpointer.truncate()
       } catch {
-        // What could not be copied back stays in the WAL, from where the next start takes it.
+        // The rest stays in the WAL, and the next start copies it back.
       }
       closeFiles()
       reply({ kind: 'closed' })
@@ -106,7 +111,7 @@ function run(settings: WriterSettings): void {
   }
 }
 
-/** Makes a commit fail as the disk would; only tests pass the shared number that asks for it. */
+/** Makes a commit fail like the disk would. Only tests pass the shared number that requests it. */
 function injectFault(faults: Int32Array | undefined, when: 'before' | 'after'): void {
   const fault = faults ? Atomics.load(faults, 0) : 0
   if (when === 'before' && fault === 1) throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL')

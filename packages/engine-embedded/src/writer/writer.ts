@@ -19,25 +19,34 @@ import { isResultOf } from './operations.ts'
 import { packOperations, unpackResults } from './post.ts'
 import { startWriterThread } from './worker-entry.ts'
 
-/** Posts under way: the thread works on one while the next waits at its door. */
+/** The maximum number of unanswered posts: the thread works on one while the next one waits. */
 const MAX_POSTS = 2
-/** Operations and message bytes handed to the thread and not yet answered; what is beyond waits here, with its caller. */
+/**
+ * The maximum numbers of operations and message bytes posted and not answered; further operations wait here with their
+ * callers.
+ */
 const MAX_OPERATIONS = 2_048
 const MAX_BYTES = 32 * 1024 * 1024
-/** Operations in one post: results are handled in one go, and the event loop must not be held up by them. */
+/**
+ * The maximum number of operations in one post. Their results are handled together, which must not block the event
+ * loop.
+ */
 const POST_OPERATIONS = 512
 
 export interface WriterEvents {
-  /** Before the results of a group are handed to those who wait for them. */
+  /** Called before the results of a group reach their callers. */
   group(reply: GroupReply): void
-  /** Delivery counts to be stored with the next group. */
+  /** Returns delivery counts to store with the next group. */
   activity(): ActivityOperation | undefined
   committed(commit: CommitInfo): void
-  /** An operation met a full disk; or, with false, a probe found room again. */
+  /** Called with true when an operation found the disk full, and with false when a probe found space again. */
   full(full: boolean): void
-  /** Something cannot be read; returns the error of the operation that met it. */
+  /** Records unreadable data; returns the error for the operation that found it. */
   damaged(place: DamagedPlace, reason: string): BrokerError
-  /** The connection was given up; every operation under way has been rejected. `code` is SQLite's, where it has one. */
+  /**
+   * Called after the connection was closed and every running operation rejected. `code` is SQLite's code, if there is
+   * one.
+   */
   failed(reason: string, code: string): void
 }
 
@@ -48,7 +57,7 @@ interface Pending {
   fail(error: Error): void
 }
 
-/** The main thread's side of the writer: collects operations, hands them over in batches, and deals out the results. */
+/** The main thread's side of the writer: collects operations, posts them in batches, and distributes the results. */
 export class Writer {
   readonly #worker: Worker
   readonly #events: WriterEvents
@@ -59,11 +68,11 @@ export class Writer {
   #postedBytes = 0
   #posts: number[] = []
   #flushing = false
-  /** Why nothing more is taken. */
+  /** The reason why no more operations are accepted. */
   #refused: string | undefined
   #closing = false
   #ended = false
-  /** SQLite's code of the failure that ended it, where it has one. */
+  /** SQLite's code of the failure that ended the writer, if there is one. */
   failure = ''
 
   constructor(settings: WriterSettings, events: WriterEvents) {
@@ -89,8 +98,8 @@ export class Writer {
   }
 
   /**
-   * Has the thread carry out one operation. `apply` runs as soon as it is durable, before anything later is handled,
-   * and what it returns resolves the promise.
+   * Submits one operation to the thread. `apply` runs as soon as the operation is durable, before any later event is
+   * handled; its return value resolves the promise.
    * @throws BrokerError ENGINE_UNAVAILABLE, QUEUE_FULL, CONFLICT
    */
   submit<K extends OperationKind, T>(
@@ -125,9 +134,9 @@ export class Writer {
   }
 
   /**
-   * Hands over what is there at the end of this turn of the event loop, after every socket that was readable has had its
-   * request handled. At the end of each callback instead, the first of them would be a group alone, and wake the thread
-   * while the others wait to be read.
+   * Posts the collected operations at the end of this tick of the event loop, after the requests of all readable
+   * sockets were handled. At the end of each callback instead, the first request would be a group alone, and would wake
+   * the thread while the others wait to be read.
    */
   #schedule(): void {
     if (this.#flushing) return
@@ -216,7 +225,7 @@ export class Writer {
     if (!this.#closing) this.#events.failed(reason, code)
   }
 
-  /** Carries out what was submitted, copies the WAL back and ends the thread. Idempotent. */
+  /** Completes submitted operations, copies the WAL back and ends the thread. Idempotent. */
   async close(): Promise<void> {
     if (!this.#ended && !this.#closing) {
       this.#closing = true

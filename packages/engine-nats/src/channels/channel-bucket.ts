@@ -21,32 +21,38 @@ import { unique } from '../subjects.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
 import { channelFrom, contentOf, isStoredType } from './stored-channel.ts'
 
-/** What the bucket says of one name. */
+/** An entry of the bucket that was written or removed. */
 export type ChannelNews =
   | { readonly channel: StoredChannel }
   | { readonly gone: { readonly type: StoredType; readonly name: string; readonly revision: number } }
 
 /** A bucket that is being followed. */
 export interface Following {
-  /** True once everything that stood in the bucket was told; false when it ended before. */
+  /** Resolves with true when all present entries have been reported; with false if following ended before. */
   readonly caughtUp: Promise<boolean>
-  /** It was stopped, or the servers lost it. Never rejects. */
+  /** Resolves when following was stopped or the servers lost the consumer. Never rejects. */
   readonly ended: Promise<void>
   stop(): void
 }
 
-/** Entries fetched at once. */
+/** The maximum number of entries in one request. */
 const BATCH = 256
 const PULL_MS = 30_000
-/** The servers forget the consumer of a node that died, or that did not hear of it, after this long, in milliseconds. */
+/**
+ * The time after which the servers remove the consumer of a node that died or that does not know of it, in
+ * milliseconds.
+ */
 const FORGOTTEN_MS = 60_000
-/** Before following anew what the servers lost, so that servers that lose it at once are not kept busy with it. */
+/** The pause before a lost consumer is replaced, so that repeated losses do not overload the servers. */
 const AGAIN_MS = 1_000
 const NANOS = 1_000_000
 
 const WRITE_TRIES = 5
 
-/** The key-value bucket that names the stored channels; of several nodes that write a name at once one is first. */
+/**
+ * The key-value bucket with an entry for each stored channel. When several nodes write a name at once, one
+ * succeeds.
+ */
 export class ChannelBucket {
   readonly #connection: Connection
   readonly #subjects: Subjects
@@ -97,9 +103,9 @@ export class ChannelBucket {
   }
 
   /**
-   * Tells what stands in the bucket, and then what changes, until the servers lose the consumer. Not by the client's own
-   * watch: while servers choose leaders that makes consumers faster than they forget them, hundreds in minutes, and newer
-   * servers then refuse every other one.
+   * Reports the present entries, and then each change, until the servers lose the consumer. Does not use the
+   * client's own watch: during elections that creates consumers faster than the servers remove them,
+   * hundreds within minutes, and newer servers then refuse any other consumer.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   async follow(notify: (news: ChannelNews) => void): Promise<Following> {
@@ -155,7 +161,7 @@ export class ChannelBucket {
 
   #drop(consumer: string): void {
     if (!this.#connection.connected) return
-    // If this fails the servers forget it by themselves.
+    // If this fails, the servers remove the consumer after FORGOTTEN_MS.
     this.#connection.manager.consumers.delete(this.#stream, consumer).catch(() => {})
   }
 
@@ -171,7 +177,10 @@ export class ChannelBucket {
     return { gone: { type, name: Buffer.from(encoded, 'base64url').toString(), revision } }
   }
 
-  /** Undefined for what no node wrote there. It is reported, and whatever is known of the channel stays as it is. */
+  /**
+   * Reads an entry. Returns undefined for an entry that no node wrote: it is reported, and the known state
+   * of the channel is kept.
+   */
   #read(key: string, data: Uint8Array, revision: number): StoredChannel | undefined {
     const channel = channelFrom(this.#subjects, key, Buffer.from(data).toString(), revision)
     if (channel) this.#unreadable.over(key)
@@ -179,14 +188,14 @@ export class ChannelBucket {
       const bucket = this.#subjects.channelBucket
       this.#unreadable.report(
         key,
-        `the entry ${JSON.stringify(key.slice(0, 400))} of the bucket ${bucket} cannot be read and is passed over; restore it, or remove it with its channel (nats kv del)`,
+        `the entry ${JSON.stringify(key.slice(0, 400))} of the bucket ${bucket} cannot be read and is ignored; restore it, or remove it with its channel (nats kv del)`,
       )
     }
     return channel
   }
 
   /**
-   * The channel of that name, asked of the servers; `unreadable` when something else stands there.
+   * Reads a channel from the servers; `unreadable` if its entry is not valid.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   async read(type: StoredType, name: string): Promise<StoredChannel | 'unreadable' | undefined> {
@@ -201,14 +210,15 @@ export class ChannelBucket {
     const last = await this.#messages.get(this.#stream, query)
     if (!last) return undefined
     const revision = last.sequence
-    // The marker of a deleted channel holds nothing.
+    // The marker of a deleted channel is empty.
     if (last.data.byteLength === 0) return { channel: undefined, revision }
     return { channel: this.#read(this.#subjects.channelKey(type, name), last.data, revision) ?? 'unreadable', revision }
   }
 
   /**
-   * The channel as written, or the one that was there before; `unreadable` when something else stands there. That is not
-   * written over: the stream that it named before may hold messages.
+   * Adds a channel. Resolves with the written channel, or with the one that exists already; `unreadable` if
+   * its entry is not valid. Such an entry is not overwritten, because the stream that it named may hold
+   * messages.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   async add(channel: StoredChannel): Promise<StoredChannel | 'unreadable'> {
@@ -217,13 +227,16 @@ export class ChannelBucket {
       if (written) return written
       const last = await this.#last(channel.type, channel.name)
       if (last?.channel) return last.channel
-      // Deleted before: its marker is what comes last.
+      // The channel was deleted before: its marker is the last entry.
       expected = last?.revision ?? 0
     }
-    throw unavailable('the channel comes and goes')
+    throw unavailable('other nodes create and delete the channel at the same time')
   }
 
-  /** The channel as written; undefined when what stands there has another revision by now. */
+  /**
+   * Replaces an entry. Resolves with the written channel; with undefined if the entry has another revision
+   * by now.
+   */
   async replace(channel: StoredChannel, expected = channel.revision): Promise<StoredChannel | undefined> {
     const subject = this.#subject(channel.type, channel.name)
     const options = { messageId: claimOf(subject, expected), expectLastOfSubject: expected }

@@ -1,9 +1,12 @@
 import { BrokerError } from '@signalbox/broker-core/engine'
 
-/** Nodes that reach the limit at the same moment each make some: so many more are taken from others. */
+/**
+ * The number of channels beyond the limit that are accepted from other nodes: nodes that reach the limit at
+ * the same time each create some.
+ */
 const OVERSHOOT = 100
 
-/** How many channels of all types there are, and that they are not too many (C4). The broker's own do not count. */
+/** The number of channels of all types, and its limit. The broker's own channels do not count. */
 export class ChannelLimit {
   readonly #limit: number
   #channels = 0
@@ -35,12 +38,12 @@ export class ChannelLimit {
     )
   }
 
-  /** Whether one that another node announced is taken. */
+  /** `true` while a channel that another node announced is accepted. */
   get hasRoomForAnnounced(): boolean {
     return this.#channels < this.#limit + OVERSHOOT
   }
 
-  /** Counts a channel while it is made. @throws BrokerError CHANNEL_LIMIT */
+  /** Counts a channel while it is being created. @throws BrokerError CHANNEL_LIMIT */
   async whileMaking<T>(make: () => Promise<T>): Promise<T> {
     this.assertRoom()
     this.#making++

@@ -7,14 +7,17 @@ import type { QueueGauges } from '../queues/queue-gauges.ts'
 import type { FailingChannels } from './failing-channels.ts'
 import type { StoredChannel } from './stored-channel.ts'
 
-/** How long a pass over all channels is shown, in milliseconds: scrapers are several, and each pass asks for every stream. */
+/**
+ * The time for which the totals are reused, in milliseconds: there may be several scrapers, and each pass
+ * asks for every stream.
+ */
 const SHOWN_MS = 1_000
-/** Channels asked about at the same time. */
+/** The number of channels that are read at the same time. */
 const PARALLEL = 64
 
 type Totals = Omit<EngineStats, 'channels'>
 
-/** The totals over all channels. Readers at the same time share one pass, and those within a second after it its outcome. */
+/** The totals over all channels. Concurrent readers share one pass; its result is reused for a second. */
 export class ChannelStatistics {
   readonly #parts: Parts
   readonly #gauges: QueueGauges
@@ -65,7 +68,10 @@ export class ChannelStatistics {
     return totals
   }
 
-  /** What a channel holds; of an events store, bytes. Undefined for one that was deleted in the meantime. */
+  /**
+   * Reads the counts of a channel; of an events store only the bytes. Resolves with undefined if it was
+   * deleted in the meantime.
+   */
   async #held(
     channel: StoredChannel,
   ): Promise<{ messages: number; delayed: number; leased: number; bytes: number } | undefined> {
@@ -75,7 +81,7 @@ export class ChannelStatistics {
         return { messages: 0, delayed: 0, leased: 0, bytes }
       }
       const { messages, delayed, bytes } = await this.#gauges.read(channel)
-      // Leases are not stored, so the counters that are need not be read.
+      // Leases are not stored, so the stored counters need not be read.
       const leased = Math.min(this.#parts.counters.leased(channel.incarnation), messages - delayed)
       return { messages, delayed, leased: Math.max(0, leased), bytes }
     } catch (error) {

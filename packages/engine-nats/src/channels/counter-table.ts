@@ -1,4 +1,4 @@
-/** Counts of one channel on one node since the node started. */
+/** The counts of one channel on one node since the node started. */
 export interface ChannelCounts {
   incoming: number
   incomingBytes: number
@@ -6,11 +6,11 @@ export interface ChannelCounts {
   outgoingBytes: number
   deadLettered: number
   expired: number
-  /** Milliseconds since the epoch; 0 for never. */
+  /** Milliseconds since the epoch; 0 means never. */
   lastActivity: number
-  /** Now, not since the start. */
+  /** A current value, not a sum since the start. */
   leased: number
-  /** Now, not since the start. */
+  /** A current value, not a sum since the start. */
   subscribers: number
 }
 
@@ -37,14 +37,17 @@ export function addCounts(into: ChannelCounts, more: ChannelCounts): void {
   into.lastActivity = Math.max(into.lastActivity, more.lastActivity)
 }
 
-/** Two records of one node's counting: the later one, field by field. Gauges are those of the second. */
+/**
+ * Merges two records of one node's counts: the larger sum of each field, and the current values of the
+ * second record.
+ */
 export function laterCounts(stored: ChannelCounts, live: ChannelCounts): ChannelCounts {
   const later = { ...live, lastActivity: Math.max(stored.lastActivity, live.lastActivity) }
   for (const name of SUMS) later[name] = Math.max(stored[name], live[name])
   return later
 }
 
-/** Reads counts from JSON; what is missing or not a count is 0. */
+/** Reads counts from JSON; a missing or invalid field is 0. */
 export function countsFrom(value: unknown): ChannelCounts {
   const counts = noCounts()
   if (typeof value !== 'object' || value === null) return counts
@@ -59,7 +62,10 @@ export function countsFrom(value: unknown): ChannelCounts {
 /** The counts of this node, by the keys of channels. */
 export class CounterTable {
   readonly #counts = new Map<string, ChannelCounts>()
-  /** Keys whose counts changed since they were published to the peers, and since they were stored. */
+  /**
+   * The keys whose counts changed since they were last published to other nodes, and since they were last
+   * stored.
+   */
   readonly unpublished = new Set<string>()
   readonly unstored = new Set<string>()
 
@@ -79,7 +85,7 @@ export class CounterTable {
     this.unstored.add(key)
   }
 
-  /** Messages were accepted. */
+  /** Counts accepted messages. */
   received(key: string, count: number, bytes: number): void {
     this.change(key, (counts) => {
       counts.incoming += count
@@ -88,7 +94,7 @@ export class CounterTable {
     })
   }
 
-  /** Messages were handed to somebody. */
+  /** Counts delivered messages. */
   delivered(key: string, count: number, bytes: number): void {
     this.change(key, (counts) => {
       counts.outgoing += count
@@ -97,7 +103,7 @@ export class CounterTable {
     })
   }
 
-  /** A subscriber came, or went: activity either way. */
+  /** Counts a subscriber that came (1) or left (-1); both are activity. */
   subscribers(key: string, change: 1 | -1): void {
     this.change(key, (counts) => {
       counts.subscribers += change

@@ -8,20 +8,21 @@ import type { ChannelCounts, CounterTable } from './counter-table.ts'
 import { addCounts, countsFrom, laterCounts, noCounts } from './counter-table.ts'
 import type { Peers } from './peers.ts'
 
-/** What is stored for one channel: nodes that live each have a part of their own, which only they write. */
+/** The stored counters of one channel. Each running node has its own part, which only that node writes. */
 interface Record_ {
   readonly retired: ChannelCounts
   readonly nodes: Record<string, { readonly figures: ChannelCounts; readonly at: number }>
 }
 
 const STORE_MS = 5_000
-/** The part of a node that was silent this long is added to the retired. */
+/** The silence after which a node's part is added to the retired counts. */
 const RETIRE_MS = 60 * 60_000
 const TRIES = 20
 
 /**
- * Counters of stored channels over all nodes and restarts (C3). The sum is that of what gone nodes left and of what
- * each live one counted, stored or told, whichever is later: exact when nodes are quiet, a second behind otherwise.
+ * Counters of stored channels over all nodes and restarts. The sum has two parts: the retired counts of
+ * nodes that ended, and for each running node its stored or its published counts, whichever are later. It is
+ * exact when no messages flow, and otherwise a second behind.
  */
 export class Counters {
   readonly #connection: Connection
@@ -64,7 +65,10 @@ export class Counters {
     this.#timer.unref()
   }
 
-  /** Over all nodes; with what outlived their restarts for a stored channel. */
+  /**
+   * Returns the counts over all nodes; for a stored channel including those that were stored before
+   * restarts.
+   */
   async total(key: string): Promise<ChannelCounts> {
     const record = this.#isStored(key) ? await this.#read(key) : undefined
     const sum = { ...(record?.retired ?? noCounts()) }
@@ -81,7 +85,7 @@ export class Counters {
     return sum
   }
 
-  /** What the nodes that live count, which nothing is to be read for. */
+  /** Returns the counts of the running nodes since their start, without a request to the servers. */
   live(key: string): ChannelCounts {
     const sum = noCounts()
     for (const [, counts] of this.#peers.countsOf(key)) addCounts(sum, counts)
@@ -89,7 +93,7 @@ export class Counters {
     return sum
   }
 
-  /** Messages of a queue in somebody's hands. */
+  /** Returns the number of leased messages of a queue. */
   leased(key: string): number {
     return this.live(key).leased
   }
@@ -107,7 +111,7 @@ export class Counters {
     for (const [i, outcome] of outcomes.entries()) {
       if (outcome.status === 'fulfilled') continue
       this.#table.unstored.add(keys[i] ?? '')
-      this.#onProblem({ kind: 'failed', message: `storing counters: ${messageOf(outcome.reason)}` })
+      this.#onProblem({ kind: 'failed', message: `storing counters failed: ${messageOf(outcome.reason)}` })
     }
   }
 
@@ -130,7 +134,7 @@ export class Counters {
       const text = JSON.stringify({ retired, nodes })
       if (await this.#keyedRecords.put(this.#subjects.keyedRecord('c', key), text, stored?.revision ?? 0)) return
     }
-    throw new Error('other nodes were always faster')
+    throw new Error(`other nodes wrote the counters first, ${TRIES} times`)
   }
 
   async forget(key: string): Promise<void> {
@@ -138,7 +142,7 @@ export class Counters {
     await this.#keyedRecords.remove(this.#subjects.keyedRecord('c', key))
   }
 
-  /** Leaves what this node counted to the others. */
+  /** Adds this node's counts to the retired ones. */
   async stop(): Promise<void> {
     clearInterval(this.#timer)
     await this.#storing

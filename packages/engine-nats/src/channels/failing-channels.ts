@@ -3,14 +3,14 @@ import type { ChannelType } from '@signalbox/broker-core/engine'
 import type { Parts } from '../parts.ts'
 import { ReportOnce } from '../report-once.ts'
 
-/** What was asked of one channel: `undefined` is an answer too. */
+/** The result of a request about one channel; `undefined` is a valid answer. */
 export type Asked<T> = { readonly answer: T } | 'failed'
 
-/** Channels that the servers say nothing of: one that fails is reported once, and fails nothing else. */
+/** Channels about which the servers do not answer. Each is reported once, and affects no other channel. */
 export class FailingChannels {
   readonly #parts: Parts
   readonly #reports: ReportOnce
-  /** Whether JetStream answers at all, while that is asked. */
+  /** The running check that JetStream answers at all. */
   #probing: Promise<unknown> | undefined
 
   constructor(parts: Parts) {
@@ -31,7 +31,11 @@ export class FailingChannels {
         .call(() => connection.manager.getAccountInfo())
         .finally(() => (this.#probing = undefined)))
       const shown = JSON.stringify(name)
-      this.#reports.report(key, `the servers say nothing of ${shown} (${type}); it is shown without figures`, error)
+      this.#reports.report(
+        key,
+        `the servers do not answer for ${shown} (${type}); it is listed without its counts`,
+        error,
+      )
       return 'failed'
     }
   }

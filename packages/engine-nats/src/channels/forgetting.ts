@@ -5,15 +5,18 @@ import type { Peers } from './peers.ts'
 import type { StoredChannels } from './stored-channels.ts'
 
 /**
- * Drops what was counted for channels that are gone: of each stream of an agent, and each queue that was deleted,
- * something would stay on every node.
+ * Removes the counts of channels that no longer exist. Without it, every agent stream and every deleted
+ * queue would leave a record on each node.
  */
 export class Forgetting {
   readonly #storedChannels: StoredChannels
   readonly #liveChannels: LiveChannels
   readonly #counterTable: CounterTable
   readonly #peers: Peers
-  /** Without a channel at the last look. What another node counts may be heard of before the channel itself. */
+  /**
+   * Keys without a channel at the last check. Counts of another node may arrive before the channel itself
+   * does.
+   */
   #strays = new Set<string>()
 
   constructor(storedChannels: StoredChannels, liveChannels: LiveChannels, counterTable: CounterTable, peers: Peers) {
@@ -23,11 +26,11 @@ export class Forgetting {
     this.#peers = peers
   }
 
-  /** Drops what was without a channel at the last look already. */
+  /** Removes the counts that had no channel at the last check either. */
   look(): void {
     const strays = new Set<string>()
     const isOver = (key: string, counts: ChannelCounts | undefined): boolean => {
-      // Subscribers to a channel that was deleted stay, and make it again.
+      // Subscribers of a deleted channel remain, and create it again.
       if (this.#isKnown(key) || (isLiveKey(key) && (counts?.subscribers ?? 0) > 0)) return false
       strays.add(key)
       return this.#strays.has(key)

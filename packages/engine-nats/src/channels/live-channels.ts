@@ -5,22 +5,25 @@ import type { ChannelLimit } from './channel-limit.ts'
 import type { LiveChange, LiveType } from './live-change.ts'
 import type { ReportOnce } from '../report-once.ts'
 
-/** The key of a channel in memory in the counter table. */
+/** Returns the key of a channel in memory in the counter table. */
 export function liveKey(type: LiveType, name: string): string {
   return `${type} ${name}`
 }
 
 const LIVE_TYPES = ['events', 'commands', 'queries'] as const
 
-/** Whether it is a {@link liveKey}; the key of a stored channel has no blank. */
+/** Returns true for a {@link liveKey}; the key of a stored channel contains no blank. */
 export function isLiveKey(key: string): boolean {
   return key.includes(' ')
 }
 
-/** A broker's own channel in memory goes when it was not used for this long: streams leave one each. */
+/** The time after which an unused channel of the broker itself is removed: each agent stream leaves one. */
 const RESERVED_IDLE_MS = 5 * 60_000
 
-/** Channels of events, commands and queries: they live in the memory of all nodes, as long as one of them does. */
+/**
+ * Channels of events, commands and queries. They exist in the memory of all nodes, as long as one of the
+ * nodes runs.
+ */
 export class LiveChannels {
   readonly #limit: ChannelLimit
   readonly #reports: ReportOnce
@@ -36,7 +39,7 @@ export class LiveChannels {
     this.#reports = reports
   }
 
-  /** From now on the other nodes are told. */
+  /** Starts to announce changes to the other nodes. */
   start(announce: (change: LiveChange) => void): void {
     this.#announce = announce
   }
@@ -45,7 +48,7 @@ export class LiveChannels {
     return this.#channels[type].has(name)
   }
 
-  /** By its {@link liveKey}. */
+  /** Returns true when the channel of a {@link liveKey} exists. */
   hasKey(key: string): boolean {
     const blank = key.indexOf(' ')
     const type = LIVE_TYPES.find((each) => each === key.slice(0, Math.max(0, blank)))
@@ -78,19 +81,22 @@ export class LiveChannels {
     return true
   }
 
-  /** Another node told. */
+  /** Applies an announcement of another node. */
   hear({ type, name, exists }: LiveChange): void {
     if (!exists) this.#drop(type, name)
     else if (!this.has(type, name) && this.#mayBe(name)) this.#add(type, name)
   }
 
-  /** Any client of the servers can announce channels: names that the Broker would refuse, and floods of names, are ignored. */
+  /**
+   * Any client of the servers can announce channels, so invalid names, and names beyond the limit, are
+   * ignored.
+   */
   #mayBe(name: string): boolean {
     const problem = channelNameProblem(name)
     if (problem !== undefined) {
-      this.#reports.report('names', `other nodes announce channels by names that are not valid (${problem}); ignored`)
+      this.#reports.report('names', `other nodes announce channels with invalid names (${problem}); they are ignored`)
     } else if (!isReservedChannel(name) && !this.#limit.hasRoomForAnnounced) {
-      this.#reports.report('room', 'other nodes announce more channels than MAX_CHANNELS allows; ignored')
+      this.#reports.report('room', 'other nodes announce more channels than MAX_CHANNELS allows; they are ignored')
     } else return true
     return false
   }
@@ -106,7 +112,7 @@ export class LiveChannels {
     return true
   }
 
-  /** Forgets the broker's own channels that are idle, as far as this node knows. */
+  /** Removes the broker's own channels that this node knows to be idle. */
   forgetIdleReserved(isUsed: (type: LiveType, name: string) => boolean): void {
     const before = Date.now() - RESERVED_IDLE_MS
     for (const type of LIVE_TYPES) {

@@ -19,10 +19,13 @@ import { liveKey } from './live-channels.ts'
 import { ChannelStatistics } from './channel-statistics.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
 
-/** Channels asked about at the same time. */
+/** The number of channels that are read at the same time. */
 const PARALLEL = 64
 
-/** Finding and managing channels on NATS. What they hold the servers say; what was counted, all nodes together. */
+/**
+ * Lists and manages channels on NATS. The servers provide the contents; the counters are sums over all
+ * nodes.
+ */
 export class NatsChannels implements ChannelEngine {
   readonly #parts: Parts
   readonly #queues: NatsQueues
@@ -66,13 +69,16 @@ export class NatsChannels implements ChannelEngine {
     const states: ChannelState[] = []
     for (let at = 0; at < wanted.length; at += PARALLEL) {
       const part = await Promise.all(wanted.slice(at, at + PARALLEL).map((each) => this.#listed(each.type, each.name)))
-      // One that was deleted in the meantime is none.
+      // A channel that was deleted in the meantime is not listed.
       states.push(...part.filter((state) => state !== undefined))
     }
     return states
   }
 
-  /** A channel that the servers say nothing of is listed with what the nodes know: one that fails does not hide the others. */
+  /**
+   * Returns a channel's state for a list. If the servers do not answer for the channel, the state has only
+   * the values that the nodes know, so a failing channel does not hide the others.
+   */
   async #listed(type: ChannelType, name: string): Promise<ChannelState | undefined> {
     const asked = await this.#failing.ask(type, name, () => this.#state(type, name))
     if (asked !== 'failed') return asked.answer
@@ -155,7 +161,7 @@ export class NatsChannels implements ChannelEngine {
       const key = liveKey(type, name)
       const subscribers = counterTable.get(key)?.subscribers ?? 0
       counterTable.forget(key)
-      // They stay, and make the channel again when something comes.
+      // The subscribers remain, and create the channel again with the next message.
       if (subscribers > 0) counterTable.change(key, (own) => (own.subscribers = subscribers))
       return true
     }

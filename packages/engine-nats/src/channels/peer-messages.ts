@@ -8,7 +8,9 @@ import type { LiveChange } from './live-change.ts'
 
 const MESSAGE = Type.Object({ node: Type.String({ pattern: '^[A-Za-z0-9_-]{16}$' }) })
 
-/** The key of a stored channel is its incarnation, that of one in memory its type and name (C1: 255 bytes). */
+/**
+ * The key is the incarnation of a stored channel, or type and name of a channel in memory (C1: 255 bytes).
+ */
 const COUNTS = Type.Tuple([Type.String({ minLength: 1, maxLength: 300 }), Type.Object({})])
 
 const LIVE_CHANGE = Type.Object({
@@ -17,15 +19,15 @@ const LIVE_CHANGE = Type.Object({
   exists: Type.Boolean(),
 })
 
-/** What a node told the others, part by part validated: what does not fit is left out. */
+/** A message between nodes. Each part is validated separately; invalid parts are omitted. */
 export interface PeerMessage {
   readonly node: string
   readonly counts: readonly (readonly [string, ChannelCounts])[]
-  /** Their names are not validated yet. */
+  /** The names are not validated yet. */
   readonly channels: readonly LiveChange[]
 }
 
-/** Undefined for what no node of this broker sent. */
+/** Parses a message between nodes. Returns undefined if no node of this broker sent it. */
 export function readPeerMessage(text: string): PeerMessage | undefined {
   const message = jsonOf(MESSAGE, text)
   if (!message) return undefined

@@ -9,16 +9,16 @@ import type { ChannelCounts, CounterTable } from './counter-table.ts'
 import type { LiveChange } from './live-change.ts'
 import { readPeerMessage } from './peer-messages.ts'
 
-const TELL_MS = 1_000
-/** Told even when nothing changed, so that a silent node is known to be gone. */
+const TICK_MS = 1_000
+/** The longest time between two messages of a node, so that a silent node is recognized as gone. */
 const ALIVE_MS = 2_000
 const GONE_MS = 7_000
-/** How long a node has to say that it is there. */
+/** The time that a node has to answer. */
 const ANSWER_MS = 500
-/** Channels in one message. */
+/** The number of channels in one message. */
 const PART = 200
 
-/** What the nodes tell each other: that they are there, what they count, and which channels live in their memory. */
+/** The messages between nodes: that a node is alive, its counts, and the channels in its memory. */
 export class Peers {
   readonly #connection: Connection
   readonly #subjects: Subjects
@@ -57,7 +57,7 @@ export class Peers {
       else this.#hear(what, message.string())
     })
     this.#publish('hello', { node: this.#node })
-    this.#timer = setInterval(() => this.#tick(), TELL_MS)
+    this.#timer = setInterval(() => this.#tick(), TICK_MS)
     this.#timer.unref()
   }
 
@@ -80,18 +80,18 @@ export class Peers {
     } while (at < counts.length)
   }
 
-  /** Tells every node of a channel in memory at once, so that all list it and count it. */
+  /** Announces a channel in memory to all nodes, so that all list it and count it. */
   announce(change: LiveChange): void {
     this.#publish('live', { node: this.#node, channels: [change] })
   }
 
   #publish(what: string, content: unknown): void {
-    // What was missed while the connection is lost, the hello after it asks for.
+    // Changes during a lost connection are sent with the hello after it.
     if (!this.#connection.connected) return
     try {
       this.#connection.nc.publish(this.#subjects.nodes(what), JSON.stringify(content))
     } catch (error) {
-      this.#onProblem({ kind: 'failed', message: `telling the other nodes: ${messageOf(error)}`, error })
+      this.#onProblem({ kind: 'failed', message: `sending to the other nodes failed: ${messageOf(error)}`, error })
     }
   }
 
@@ -126,8 +126,8 @@ export class Peers {
   }
 
   /**
-   * Asks every node, this one included. `silent` are those that are known and have not answered in time.
-   * @param read The answering node, from its answer.
+   * Asks every node, including this one. `silent` lists the known nodes that did not answer in time.
+   * @param read Returns the answering node, from its answer.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   async askAll(
@@ -156,7 +156,7 @@ export class Peers {
     return { silent: [...silent] }
   }
 
-  /** Whether every node that is known can be reached now. */
+  /** Resolves with true when every known node answers now. */
   async everyoneAnswers(): Promise<boolean> {
     try {
       const { silent } = await this.askAll('there', '', (answer) => answer.string())
@@ -166,7 +166,10 @@ export class Peers {
     }
   }
 
-  /** Another number once the others may have taken this node for gone: it was cut off from them, or stood still. */
+  /**
+   * A number that changes when other nodes may have considered this node gone: it was cut off, or its
+   * process was suspended.
+   */
   get tenure(): number {
     this.#noticeStandstill()
     return this.#tenure
@@ -178,7 +181,7 @@ export class Peers {
     this.#tickedAt = now
   }
 
-  /** What the other nodes count for a channel, by node. */
+  /** Returns the counts of the other nodes for a channel, by node. */
   countsOf(key: string): readonly (readonly [string, ChannelCounts])[] {
     const found: (readonly [string, ChannelCounts])[] = []
     for (const [node, { counts }] of this.#others) {
@@ -188,14 +191,14 @@ export class Peers {
     return found
   }
 
-  /** Drops what others counted for channels that are gone. */
+  /** Removes counts of other nodes for channels that no longer exist. */
   forgetCounts(isOver: (key: string, counts: ChannelCounts) => boolean): void {
     for (const { counts } of this.#others.values()) {
       for (const [key, theirs] of counts) if (isOver(key, theirs)) counts.delete(key)
     }
   }
 
-  /** After the connection was lost. */
+  /** Announces this node again after a lost connection. */
   hello(): void {
     this.#tenure++
     this.#publish('hello', { node: this.#node })

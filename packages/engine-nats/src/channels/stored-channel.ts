@@ -11,11 +11,14 @@ export function isStoredType(type: unknown): type is StoredType {
   return type === 'queues' || type === 'events_store'
 }
 
-/** A channel whose messages are kept: a stream of its own. */
+/** A channel whose messages are kept in its own stream. */
 export interface StoredChannel {
   readonly type: StoredType
   readonly name: string
-  /** Another one for a channel that was deleted and made again; also the key of its counters. */
+  /**
+   * A random id of this channel. It changes when the channel is deleted and created again; also the key of
+   * its counters.
+   */
   readonly incarnation: string
   readonly stream: string
   readonly options: Readonly<Required<ChannelOptions>>
@@ -24,7 +27,10 @@ export interface StoredChannel {
 
 const BOUND = Type.Optional(Type.Integer({ minimum: -1 }))
 
-/** An entry of the bucket. What a later version adds is passed over; what it needs to find a stream is exact. */
+/**
+ * An entry of the bucket. Unknown fields of later versions are ignored; the fields that identify the stream
+ * are strict.
+ */
 const ENTRY = Type.Object({
   type: Type.Union([Type.Literal('queues'), Type.Literal('events_store')]),
   name: Type.String(),
@@ -32,7 +38,10 @@ const ENTRY = Type.Object({
   options: Type.Optional(Type.Object({ compacted: Type.Optional(Type.Boolean()), maxAgeMs: BOUND, maxBytes: BOUND })),
 })
 
-/** The channel in an entry of the bucket; undefined for what no node of this broker wrote under that key. */
+/**
+ * Parses an entry of the bucket. Returns undefined for an entry that no node of this broker wrote under that
+ * key.
+ */
 export function channelFrom(
   subjects: Subjects,
   key: string,
@@ -42,19 +51,22 @@ export function channelFrom(
   const entry = jsonOf(ENTRY, text)
   if (!entry) return undefined
   const { type, name, incarnation, options } = entry
-  // As the Broker has it, but that empty parts between dots are taken: to the engine they are a name like any other.
+  // The Broker's rule, except that empty parts between dots are allowed: for the engine they are a valid
+  // name.
   if (channelNameProblem(name.replaceAll(/\.{2,}/g, '.')) !== undefined) return undefined
   if (subjects.channelKey(type, name) !== key) return undefined
   const stream = subjects.stream(type, name, incarnation)
   return { type, name, incarnation, stream, options: optionsFrom(options ?? {}), revision }
 }
 
-/** What the bucket holds of a channel. */
+/** Serializes a channel for its entry in the bucket. */
 export function contentOf({ type, name, incarnation, options }: StoredChannel): string {
   return JSON.stringify({ type, name, incarnation, options })
 }
 
-/** -1 stands for what the channel itself does not say: the engine's own setting holds then. */
+/**
+ * Fills in the options. -1 means that the channel does not set the value, so the engine's setting applies.
+ */
 export function optionsFrom({
   compacted = false,
   maxAgeMs = -1,
@@ -63,12 +75,12 @@ export function optionsFrom({
   return { compacted, maxAgeMs, maxBytes }
 }
 
-/** Says in a stream's description which channel it was made for. */
+/** Returns a stream's description, which names the channel that it was created for. */
 export function describeOwner(type: StoredType, name: string): string {
   return `${type} ${JSON.stringify(name)}`
 }
 
-/** What {@link describeOwner} wrote. */
+/** Parses a description that {@link describeOwner} wrote. */
 export function ownerIn(description: string): { readonly type: StoredType; readonly name: string } | undefined {
   const [, type, json = ''] = /^(\w+) (".*")$/s.exec(description) ?? []
   const name = jsonOf(Type.String(), json)

@@ -14,10 +14,10 @@ import type { ChannelLimit } from './channel-limit.ts'
 import type { StoredChannel, StoredType } from './stored-channel.ts'
 import { optionsFrom } from './stored-channel.ts'
 
-/** Before the bucket is read again that could not be read, in milliseconds. */
+/** The pause before a failed read of the bucket is repeated, in milliseconds. */
 const RETRY_MS = 1_000
 
-/** Every queue and events store there is: they stand in a bucket that each node follows. */
+/** All queues and events stores, by following the bucket of channels. */
 export class StoredChannels {
   readonly #connection: Connection
   readonly #subjects: Subjects
@@ -27,7 +27,7 @@ export class StoredChannels {
   readonly #onProblem: (problem: NatsEngineProblem) => void
   readonly #channels: Record<StoredType, Map<string, StoredChannel>> = { queues: new Map(), events_store: new Map() }
   readonly #incarnations = new Map<string, StoredChannel>()
-  /** Channels that are being made, so that concurrent first uses make one. */
+  /** Channels that are being created, so that concurrent first uses create one. */
   readonly #making = new Map<string, Promise<StoredChannel>>()
   readonly #listeners = new Set<(type: StoredType, name: string) => void>()
   readonly #stopping = new AbortController()
@@ -51,10 +51,10 @@ export class StoredChannels {
     this.#onProblem = onProblem
   }
 
-  /** Reads the bucket and follows it from there: resolves once every channel is known. */
+  /** Reads the bucket and follows it. Resolves when every channel is known. */
   async sync(): Promise<void> {
     const stopped = this.#following
-    // Forgotten first: the end of what is still followed has the bucket read again.
+    // Cleared first: the end of the following that is still set reads the bucket again.
     this.#following = undefined
     stopped?.stop()
     const before = [...this.#incarnations.values()]
@@ -65,8 +65,9 @@ export class StoredChannels {
       if (this.#following === following && !this.#stopping.signal.aborted) this.resync()
     })
     runInBackground(this.#onProblem, 'following the channels', again)
-    if (!(await following.caughtUp)) throw new Error('the servers lost who reads them')
-    // Those made in the meantime are not among them: their entries may still be on their way.
+    if (!(await following.caughtUp)) throw new Error('the servers lost the consumer of the bucket')
+    // Channels that were created in the meantime are not in `before`: their entries may still be on their
+    // way.
     for (const channel of before) if (!seen.has(channel.incarnation)) this.#forget(channel)
   }
 
@@ -81,7 +82,10 @@ export class StoredChannels {
     if (channel && channel.revision < revision) this.#forget(channel)
   }
 
-  /** After the connection was lost: tries until it works, since nothing else would tell of what changed meanwhile. */
+  /**
+   * Reads the bucket again after the connection was lost. Repeats until it succeeds, because changes in the
+   * meantime are not reported otherwise.
+   */
   resync(): void {
     this.#isStale = true
     if (!this.#isSyncing) runInBackground(this.#onProblem, 'reading the channels again', this.#syncWhileStale())
@@ -106,7 +110,7 @@ export class StoredChannels {
 
   #failed(what: string, error: unknown): void {
     if (this.#stopping.signal.aborted) return
-    this.#onProblem({ kind: 'failed', message: `${what}: ${messageOf(error)}`, error })
+    this.#onProblem({ kind: 'failed', message: `${what} failed: ${messageOf(error)}`, error })
   }
 
   #take(channel: StoredChannel): void {
@@ -133,7 +137,10 @@ export class StoredChannels {
     for (const listener of this.#listeners) listener(type, name)
   }
 
-  /** Told when a channel comes, goes, or is another one than before. */
+  /**
+   * Notifies the listener when a channel is created, deleted or replaced. Returns a function that removes
+   * the listener.
+   */
   onChange(listener: (type: StoredType, name: string) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -156,13 +163,13 @@ export class StoredChannels {
     return undefined
   }
 
-  /** What the bucket itself says of that name. @throws BrokerError ENGINE_UNAVAILABLE */
+  /** Reads a channel from the bucket itself. @throws BrokerError ENGINE_UNAVAILABLE */
   read(type: StoredType, name: string): Promise<StoredChannel | 'unreadable' | undefined> {
     return this.#bucket.read(type, name)
   }
 
   /**
-   * The channel, made when there is none.
+   * Returns the channel, and creates it if it does not exist.
    * @throws BrokerError CHANNEL_LIMIT, ENGINE_UNAVAILABLE
    */
   async ensure(type: StoredType, name: string, options: ChannelOptions = {}): Promise<StoredChannel> {
@@ -181,7 +188,7 @@ export class StoredChannels {
     }
   }
 
-  /** True when {@link ensure} would make it. */
+  /** Returns true when {@link ensure} would create the channel. */
   isMissing(type: StoredType, name: string): boolean {
     return !this.#channels[type].has(name) && !this.#making.has(`${type} ${name}`)
   }
@@ -190,23 +197,25 @@ export class StoredChannels {
     const incarnation = unique()
     const stream = this.#subjects.stream(type, name, incarnation)
     const channel = { type, name, incarnation, stream, options: optionsFrom(given), revision: 0 }
-    // The stream first: whoever sees the channel can use it. One that nobody points to is removed at some start.
+    // The stream is created first, so that the channel is usable as soon as it is visible. Housekeeping
+    // removes a stream without a channel.
     await this.#streams.create(channel)
     const written = await this.#bucket.add(channel)
     if (written === 'unreadable' || written.incarnation !== incarnation) await this.#streams.remove(stream)
-    if (written === 'unreadable') throw unavailable('the entry of this channel in the bucket of names cannot be read')
+    if (written === 'unreadable')
+      throw unavailable('the entry of this channel in the bucket of channels cannot be read')
     this.#take(written)
     return written
   }
 
-  /** Other options for a channel that exists. */
+  /** Changes the options of a channel. */
   async update(channel: StoredChannel, given: ChannelOptions): Promise<StoredChannel> {
     const options = optionsFrom({ ...channel.options, ...given })
     if (JSON.stringify(options) === JSON.stringify(channel.options)) return channel
     const changed = { ...channel, options }
     await this.#connection.call(() => this.#streams.update(changed))
     const written = await this.#bucket.replace(changed)
-    // Somebody else changed them at the same time; what they wrote comes by the watch.
+    // Another node changed them at the same time; its change arrives from the bucket.
     if (!written) return channel
     this.#take(written)
     return written
@@ -222,8 +231,8 @@ export class StoredChannels {
   }
 
   /**
-   * After the servers said that a channel's stream is gone: waits for what the bucket says. A channel whose stream
-   * somebody removed by hand is removed as well.
+   * Waits for the bucket after the servers reported that a channel's stream is gone. Deletes the channel if
+   * its stream was removed by hand.
    */
   async settle(type: StoredType, name: string, channel: StoredChannel): Promise<void> {
     for (let tries = 0; tries < 20; tries++) {

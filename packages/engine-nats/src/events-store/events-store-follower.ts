@@ -12,20 +12,23 @@ import { decodeEntry } from './stored-entry.ts'
 import type { StoredEventListener } from './stored-event-listener.ts'
 import { EventsStoreReader } from './events-store-reader.ts'
 
-/** Entries and bytes fetched at once. */
+/** The maximum number of entries, and of bytes, in one request. */
 const BATCH = 100
 const BATCH_BYTES = 4 * 1024 * 1024
-/** How long one request for entries stands; after one that brought nothing the consumer is checked. */
+/** The duration of one request for entries; after one without entries the consumer is checked. */
 const PULL_MS = 10_000
-/** The servers forget the consumer of a follower that died after this long, in milliseconds. */
+/** The time after which the servers remove the consumer of a follower that died, in milliseconds. */
 const FORGOTTEN_MS = 5 * 60_000
 const NANOS = 1_000_000
-/** How long the servers may hold less than they gave, while they choose a leader, before the subscription ends, in milliseconds. */
+/**
+ * The time for which the servers may hold fewer entries than they delivered, during an election, before the
+ * subscription ends, in milliseconds.
+ */
 const BEHIND_MS = 3_000
 
 /**
- * One subscription to an events store: a position, and a short-lived consumer that is made anew from it whenever the
- * servers lose the one before.
+ * A subscription to an events store: a position, and a short-lived consumer. When the servers lose the
+ * consumer, a new one starts at the position.
  */
 export class EventsStoreFollower {
   readonly #parts: Parts
@@ -37,12 +40,12 @@ export class EventsStoreFollower {
   #channel: StoredChannel
   #next: number
   #consumer: string | undefined
-  /** How many entries the consumer has given. */
+  /** The number of entries that the consumer has delivered. */
   #deliveries = 0
-  /** The last sequence that came, of this incarnation. */
+  /** The last sequence that was delivered in this incarnation. */
   #given = 0
   #behindSince: number | undefined
-  /** Up to which sequence it is known that nothing is missing. */
+  /** The sequence up to which no entry is known to be missing. */
   #checkedTo = 0
 
   constructor(
@@ -78,7 +81,7 @@ export class EventsStoreFollower {
     const channel = this.#parts.storedChannels.get('events_store', this.#name)
     if (!channel) return this.#loop.wait(60_000)
     if (channel.incarnation !== this.#channel.incarnation) {
-      // It was deleted and made again: everything in it is new.
+      // The channel was deleted and created again: all its entries are new.
       this.#dropConsumer()
       this.#channel = channel
       this.#next = 1
@@ -103,7 +106,7 @@ export class EventsStoreFollower {
     )
     const end = await Promise.race([pulling, changed])
     if (end === 'gone' || end === 'lost' || broken) {
-      // Never again by this consumer: it may have given what did not arrive.
+      // This consumer is not used again: it may have delivered entries that did not arrive.
       this.#dropConsumer()
       if (entries.length === 0) await this.#loop.retryPause()
     }
@@ -113,14 +116,17 @@ export class EventsStoreFollower {
     await this.#deliver(entries)
   }
 
-  /** Undefined for what is no entry, and for one before which the consumer gave another that did not come. */
+  /**
+   * Decodes an entry. Returns undefined if it is not valid, or if an earlier delivery of the consumer did
+   * not arrive.
+   */
   #entryOf(message: Msg): StoredEvent | undefined {
     const ack = parseAckSubject(message.reply ?? '')
     if (ack?.delivery !== ++this.#deliveries) return undefined
     return decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
   }
 
-  /** An entry larger than a whole batch, by itself. */
+  /** Reads an entry that is larger than a whole batch. */
   async #large(channel: StoredChannel): Promise<StoredEvent[]> {
     const found: StoredEvent[] = []
     const filter = this.#parts.subjects.all(channel.incarnation)
@@ -150,8 +156,9 @@ export class EventsStoreFollower {
   }
 
   /**
-   * A server that came back wrong may give sequences that the others never gave out (seen of 2.9). Whoever waits for the one
-   * after would wait for very long and say nothing, so the subscription ends with an error then.
+   * A faulty server may, after a restart, deliver sequences that the other servers never assigned (observed
+   * with 2.9). A subscription that waits for the next of them would be silent for very long, so it ends with
+   * an error.
    */
   async #assertNotBehind(): Promise<void> {
     if (this.#given === 0) return
@@ -161,14 +168,15 @@ export class EventsStoreFollower {
       return
     }
     this.#behindSince ??= Date.now()
-    const error = unavailable(`the servers hold entries up to ${lastEver}, and gave ${this.#given} before`)
+    const error = unavailable(`the servers hold entries up to ${lastEver}, but delivered ${this.#given} before`)
     if (Date.now() - this.#behindSince >= BEHIND_MS) this.#subscription.end(error)
     throw error
   }
 
   /**
-   * A consumer whose server froze may say that it lives, and give nothing for ever (seen of 2.15 in a chaos run). When the
-   * servers hold more than came, it is made anew; once for each such end, since what it lacks may have been removed.
+   * A consumer on a frozen server may report that it is alive and never deliver again (observed with 2.15 in
+   * a chaos run). If the servers hold more entries than arrived, the consumer is replaced, once for each
+   * last sequence, because the missing entries may have been removed.
    */
   async #checkForMissed(): Promise<void> {
     const { lastEver } = await this.#reader.counts(this.#channel)
@@ -200,7 +208,7 @@ export class EventsStoreFollower {
     const consumer = this.#consumer
     this.#consumer = undefined
     if (consumer === undefined || !connection.connected) return
-    // If this fails the servers forget it by themselves.
+    // If this fails, the servers remove the consumer after FORGOTTEN_MS.
     connection.manager.consumers.delete(this.#channel.stream, consumer).catch(() => {})
   }
 }

@@ -14,13 +14,22 @@ import type { StoredEventListener } from './stored-event-listener.ts'
 
 const PULL_MS = 30_000
 const NANOS = 1_000_000
-/** An entry is somebody else's when its member was silent this long, in milliseconds. */
+/**
+ * The silence of a node after which its entry is delivered to another subscriber of the group, in
+ * milliseconds.
+ */
 const ACK_WAIT_MS = 30_000
-/** A member whose listener rejected leaves the next entries to others for this long, then for twice that. */
+/**
+ * The pause of a subscriber after its listener rejected, during which others receive the next entries. It
+ * doubles with each rejection.
+ */
 const FIRST_BACKOFF_MS = 100
 const LAST_BACKOFF_MS = 5_000
 
-/** A member of a group: takes one entry at a time from a consumer that the whole group shares, on all nodes. */
+/**
+ * A subscriber of a consumer group: receives one entry at a time from a consumer that the group shares on
+ * all nodes.
+ */
 export class EventsStoreGroupMember {
   readonly #parts: Parts
   readonly #name: string
@@ -54,7 +63,7 @@ export class EventsStoreGroupMember {
     this.#loop = new FollowLoop(parts, channel.name, subscription)
   }
 
-  /** Makes the group's position when there is none. */
+  /** Creates the group's position if it does not exist. */
   async join(): Promise<void> {
     const { connection, subjects } = this.#parts
     this.#interest?.unsubscribe()
@@ -98,7 +107,7 @@ export class EventsStoreGroupMember {
     const { changed } = this.#loop
     let left = false
     const pulling = this.#parts.pulls.pull(channel.stream, this.#consumer, { batch: 1, waitMs: PULL_MS }, (message) => {
-      // What comes to a member that has left is for another one.
+      // The subscriber has left: another one receives the entry.
       if (left) this.#parts.connection.nc.publish(message.reply ?? '', NAK)
       else taken.push(message)
     })
@@ -143,7 +152,7 @@ export class EventsStoreGroupMember {
     }
   }
 
-  /** An ack that does not arrive makes the entry come again. */
+  /** Acknowledges an entry. If the ack does not arrive, the entry is delivered again. */
   async #ack(subject: string): Promise<void> {
     try {
       await this.#parts.connection.request(subject, ACK)
@@ -157,7 +166,7 @@ export class EventsStoreGroupMember {
     return ack && decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
   }
 
-  /** Leaves the group. Its position goes with its last member, wherever that was. */
+  /** Leaves the group. The last subscriber on any node removes the group's position. */
   async leave(engineStays: boolean): Promise<void> {
     const { connection, subjects } = this.#parts
     this.#interest?.unsubscribe()

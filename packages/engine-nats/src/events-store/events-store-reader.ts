@@ -8,17 +8,17 @@ import type { Parts } from '../parts.ts'
 import { decodeEntry } from './stored-entry.ts'
 
 export interface EventsStoreCounts {
-  /** 0 when empty. */
+  /** 0 when the store is empty. */
   readonly firstSequence: number
   readonly lastSequence: number
-  /** Goes on when what was appended is gone. */
+  /** The last sequence that was ever assigned; it does not fall when entries are removed. */
   readonly lastEver: number
   readonly entries: number
   readonly bytes: number
   readonly lastStoredAt: number
 }
 
-/** Reads what events stores keep. */
+/** Reads the entries of events stores. */
 export class EventsStoreReader {
   readonly #parts: Parts
 
@@ -71,7 +71,7 @@ export class EventsStoreReader {
     return message && decodeEntry(channel.name, message)
   }
 
-  /** The last entry with this key, by its sequence and what it was deduplicated by. */
+  /** Returns the last entry with this key: its sequence, and the hash of its deduplication id. */
   async lastWithOrigin(channel: StoredChannel, key: string): Promise<{ sequence: number; origin: string } | undefined> {
     const subject = this.#parts.subjects.keyed(channel.incarnation, key)
     const message = await this.#parts.messages.get(channel.stream, { last_by_subj: subject })
@@ -79,13 +79,13 @@ export class EventsStoreReader {
     return envelope && { sequence: message.sequence, origin: textField(envelope, 'dedup') }
   }
 
-  /** The first sequence that a subscription delivers. */
+  /** Returns the first sequence that a subscription delivers. */
   async startOf(channel: StoredChannel, start: EventsStoreStart): Promise<number> {
     if (start.from === 'first') return 1
     if (start.from === 'sequence') return Math.max(1, start.sequence)
     const { lastSequence, lastEver, firstSequence, entries } = await this.counts(channel)
     if (start.from === 'new') return lastEver + 1
-    // An empty log has no last entry: the next one is the first.
+    // An empty store has no last entry: the next one is the first.
     if (start.from === 'last') return entries === 0 ? lastEver + 1 : lastSequence
     if (entries === 0) return lastEver + 1
     const time = start.from === 'time' ? start.timestamp : Date.now() - start.milliseconds
@@ -94,7 +94,7 @@ export class EventsStoreReader {
   }
 }
 
-/** Entries of one answer. */
+/** The entries of one answer. */
 class Page {
   readonly entries: StoredEvent[] = []
   readonly #channel: string

@@ -8,7 +8,10 @@ import type { Parts } from '../parts.ts'
 
 const RETRY_MS = 200
 
-/** Repeats the steps of a subscription to an events store until it ends, and wakes what waits when the channel changes. */
+/**
+ * Repeats the steps of a subscription to an events store until it ends, and wakes a waiting step when the
+ * channel changes.
+ */
 export class FollowLoop {
   readonly #parts: Parts
   readonly #name: string
@@ -21,12 +24,12 @@ export class FollowLoop {
     this.#subscription = subscription
   }
 
-  /** Resolves when the channel comes, goes or is another one, or the subscription ends. */
+  /** Resolves when the channel is created, deleted or replaced, or the subscription ends. */
   get changed(): Promise<void> {
     return (this.#changed ??= Promise.withResolvers()).promise
   }
 
-  /** `failed` is called after each step that failed, before the pause until the next. */
+  /** @param failed Called after each failed step, before the pause. */
   async run(step: () => Promise<void>, failed: () => void = () => {}): Promise<void> {
     const { storedChannels, settings } = this.#parts
     const stopListening = storedChannels.onChange((type, name) => {
@@ -40,9 +43,13 @@ export class FollowLoop {
           await step()
         } catch (error) {
           if (this.#subscription.ended) break
-          // A lost connection is told by itself.
+          // The connection reports its own loss.
           if (!isBrokerError(error, 'ENGINE_UNAVAILABLE'))
-            settings.onProblem({ kind: 'failed', message: `following an events store: ${messageOf(error)}`, error })
+            settings.onProblem({
+              kind: 'failed',
+              message: `following an events store failed: ${messageOf(error)}`,
+              error,
+            })
           failed()
           await this.retryPause()
         }
@@ -52,7 +59,7 @@ export class FollowLoop {
     }
   }
 
-  /** Until {@link changed}, or the time is over. */
+  /** Waits until {@link changed}, or until the time is over. */
   async wait(milliseconds: number): Promise<void> {
     const late = new AbortController()
     const timer = pause(milliseconds, undefined, { signal: late.signal, ref: false }).catch(() => {})
@@ -60,7 +67,7 @@ export class FollowLoop {
     late.abort()
   }
 
-  /** Until the servers may be asked again. */
+  /** Pauses before the servers are asked again. */
   retryPause(): Promise<void> {
     return this.wait(RETRY_MS)
   }

@@ -27,12 +27,12 @@ import { Tombstones } from './tombstones.ts'
 
 const TRIES = 3
 
-/** Events stores on NATS: a stream each, whose sequences are the channel's. */
+/** Events stores on NATS: each is a stream, whose sequences are the channel's. */
 export class NatsEventsStore implements EventsStoreEngine {
   readonly reader: EventsStoreReader
   readonly tombstones: Tombstones
   readonly #parts: Parts
-  /** With the incarnation that each is counted at. */
+  /** Each subscription, with the incarnation that counts it. */
   readonly #subscriptions = new Map<OpenSubscription, { readonly name: string; countedAt: string | undefined }>()
   readonly #running = new Set<Promise<void>>()
   #closed = false
@@ -48,7 +48,7 @@ export class NatsEventsStore implements EventsStoreEngine {
     })
   }
 
-  /** Counts a subscription at the channel that has its name now, if any has. */
+  /** Counts a subscription at the current channel of its name, if there is one. */
   #count(place: { readonly name: string; countedAt: string | undefined }): void {
     const { counterTable, storedChannels } = this.#parts
     const now = storedChannels.get('events_store', place.name)?.incarnation
@@ -72,7 +72,7 @@ export class NatsEventsStore implements EventsStoreEngine {
         await this.#parts.storedChannels.settle('events_store', name, channel)
       }
     }
-    throw unavailable('the events store comes and goes')
+    throw unavailable('other nodes create and delete the events store at the same time')
   }
 
   async #publish(channel: StoredChannel, message: EventsStoreAppend, payload: Uint8Array): Promise<Published> {
@@ -113,12 +113,12 @@ export class NatsEventsStore implements EventsStoreEngine {
     }
     throw new BrokerError(
       'CONFLICT',
-      `somebody else wrote the key ${JSON.stringify(key.slice(0, 64))} first: its last entry is ${last?.sequence ?? 0}, not ${expected}`,
+      `another write of the key ${JSON.stringify(key.slice(0, 64))} came first: its last entry is ${last?.sequence ?? 0}, not ${expected}`,
       { key, last: last?.sequence ?? 0 },
     )
   }
 
-  /** The servers say the sequence, not the time; the entry itself does. */
+  /** The servers report the sequence, not the time; the stored entry has it. */
   async #result(
     channel: StoredChannel,
     message: EventsStoreAppend,
@@ -212,7 +212,7 @@ export class NatsEventsStore implements EventsStoreEngine {
       await member.leave(!this.#closed)
     })
     this.#run(left)
-    // Closing resolves when the group has gone on without this member.
+    // Resolves when the group continues without this subscriber.
     const close = async (): Promise<void> => {
       subscription.end()
       await left
@@ -238,7 +238,7 @@ export class NatsEventsStore implements EventsStoreEngine {
   #run(work: Promise<void>): void {
     const running = work
       .catch((error: unknown) => {
-        const message = `a subscription to an events store: ${messageOf(error)}`
+        const message = `a subscription to an events store failed: ${messageOf(error)}`
         this.#parts.settings.onProblem({ kind: 'failed', message, error })
       })
       .finally(() => this.#running.delete(running))
@@ -268,7 +268,7 @@ export class NatsEventsStore implements EventsStoreEngine {
     if ((info.state.subjects?.[filter] ?? 0) <= 1) return
     throw new BrokerError(
       'ARGUMENT_INVALID',
-      `the events store ${JSON.stringify(channel.name)} holds entries without a key and cannot be compacted any more; delete it, or use another`,
+      `the events store ${JSON.stringify(channel.name)} has entries without a key, so it can no longer be compacted; delete it, or use another`,
       { argument: 'compacted', allowed: 'false' },
     )
   }

@@ -3,7 +3,7 @@ import type { EventsStoreAppend, StoredEvent } from '@signalbox/broker-core/engi
 import { decodeEnvelope, encodeEnvelope, numberField } from '../envelope.ts'
 import { hash } from '../subjects.ts'
 
-/** An entry as its stream keeps it. */
+/** Encodes an entry for its stream. */
 export function encodeEntry(
   channel: string,
   { id, clientId, metadata, tags, body, key, tombstone, deduplicationId }: EventsStoreAppend,
@@ -15,7 +15,7 @@ export function encodeEntry(
   return encodeEnvelope({ id, clientId, channel, metadata, tags, fields, body })
 }
 
-/** Undefined for what no node of this broker has stored. */
+/** Decodes an entry. Returns undefined for data that no node of this broker stored. */
 export function decodeEntry(
   channel: string,
   { data, sequence, timestamp }: { data: Uint8Array; sequence: number; timestamp: number },

@@ -2,11 +2,11 @@ import { messageOf } from '@signalbox/broker-core/internal'
 import type { Parts } from '../parts.ts'
 import type { StoredChannel } from '../channels/stored-channel.ts'
 
-/** How long a tombstone is seen, in milliseconds. */
+/** The time for which a tombstone is kept, in milliseconds. */
 const TOMBSTONE_MS = 60 * 60_000
 const SWEEP_MS = 60_000
 
-/** Removes tombstones an hour after they were written, on whichever node comes first. */
+/** Removes each tombstone an hour after it was written, on the first node that finds it due. */
 export class Tombstones {
   readonly #parts: Parts
   #timer: NodeJS.Timeout | undefined
@@ -18,7 +18,7 @@ export class Tombstones {
   start(): void {
     this.#timer = setInterval(() => {
       this.sweep(Date.now()).catch((error: unknown) => {
-        const message = `removing tombstones: ${messageOf(error)}`
+        const message = `removing tombstones failed: ${messageOf(error)}`
         this.#parts.settings.onProblem({ kind: 'failed', message, error })
       })
     }, SWEEP_MS)
@@ -30,7 +30,7 @@ export class Tombstones {
     await keyedRecords.put(subjects.keyedRecord('x', incarnation, sequence), String(timestamp + TOMBSTONE_MS))
   }
 
-  /** Removes what was due by then. */
+  /** Removes the tombstones that are due at `now`. */
   async sweep(now: number): Promise<void> {
     const { clock, connection, keyedRecords, storedChannels, subjects } = this.#parts
     if (!connection.connected || clock.isSkewed) return
@@ -40,9 +40,9 @@ export class Tombstones {
       const channel = eventsStore.get(incarnation)
       const record = await keyedRecords.get(key)
       if (channel && record && Number(record.text) > now) continue
-      // A record that is no time removes nothing.
+      // An invalid record removes nothing.
       if (channel && record && /^\d+$/.test(record.text)) {
-        // An entry that took its place has removed it already.
+        // A newer entry of the key may have removed it already.
         await connection.manager.streams.deleteMessage(channel.stream, Number(sequence)).catch(() => false)
       }
       await keyedRecords.remove(key)

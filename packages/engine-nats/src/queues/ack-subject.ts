@@ -1,17 +1,20 @@
-/** What the servers say of a delivery in the subject that acknowledges it. */
+/** The values that the servers put into the subject that acknowledges a delivery. */
 export interface AckSubject {
-  /** How often the message was delivered, this time included. */
+  /** The number of deliveries of the message, including this one. */
   readonly deliveries: number
   readonly sequence: number
-  /** Counts the deliveries of the consumer: no two are the same. */
+  /** The number of this delivery among all deliveries of the consumer; unique. */
   readonly delivery: number
-  /** When the message was stored, milliseconds since the epoch. */
+  /** The time when the message was stored, in milliseconds since the epoch. */
   readonly timestamp: number
-  /** How many more the consumer has to give. */
+  /** The number of messages that the consumer has still to deliver. */
   readonly pending: number
 }
 
-/** `$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<delivery>.<nanoseconds>.<pending>`, or with domain and account before the stream. */
+/**
+ * Parses `$JS.ACK.<stream>.<consumer>.<deliveries>.<sequence>.<delivery>.<nanoseconds>.<pending>`, also with
+ * domain and account before the stream.
+ */
 export function parseAckSubject(subject: string): AckSubject | undefined {
   const tokens = subject.split('.')
   if (tokens[0] !== '$JS' || tokens[1] !== 'ACK' || tokens.length < 9) return undefined
@@ -26,7 +29,7 @@ export function parseAckSubject(subject: string): AckSubject | undefined {
   }
 }
 
-/** Settles a delivery whose own subject is not at hand. */
+/** Returns a subject that settles a delivery whose original subject is unknown. */
 export function ackSubject(stream: string, consumer: string, sequence: number, delivery = 1): string {
   return `$JS.ACK.${stream}.${consumer}.1.${sequence}.${delivery}.0.0`
 }
@@ -34,7 +37,7 @@ export function ackSubject(stream: string, consumer: string, sequence: number, d
 export const ACK = '+ACK'
 export const NAK = '-NAK'
 
-/** Makes the message visible again after a while. */
+/** Returns the payload that makes a message visible again after this delay. */
 export function nakAfter(milliseconds: number): string {
   return `-NAK {"delay":${Math.max(1, Math.round(milliseconds)) * 1_000_000}}`
 }

@@ -4,7 +4,7 @@ import type { Delivery } from './delivery.ts'
 import { deadRecord, toMessage } from './queue-record.ts'
 import type { QueueSender } from './queue-sender.ts'
 
-/** Copies messages to their dead-letter queues (C2). Done twice within two minutes, it is done once. */
+/** Copies messages to their dead-letter queues. Deduplication prevents a second copy within two minutes. */
 export class DeadLetters {
   readonly #parts: Parts
   readonly #sender: QueueSender

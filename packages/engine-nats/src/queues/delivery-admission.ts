@@ -11,15 +11,15 @@ import type { Disposal } from './disposal.ts'
 import type { QueueRecord } from './queue-record.ts'
 import { readRecord } from './queue-record.ts'
 
-/** What a message's deliveries were, this one included. */
+/** The counts of a message's deliveries, including this one. */
 type Counts = Pick<Delivery, 'receiveCount' | 'uncounted' | 'recorded'>
 
-/** How long a message that is not due is put off by a node whose clock is wrong, in milliseconds. */
+/** The time for which a node with a wrong clock postpones a message that is not due, in milliseconds. */
 const SKEWED_MS = 5_000
 
 const FIRST: Counts = { receiveCount: 1, uncounted: 0, recorded: false }
 
-/** Finds out which of a queue's deliveries are for a receiver, and deals with those that are not. */
+/** Decides which deliveries of a queue go to a receiver, and handles the others. */
 export class DeliveryAdmission {
   readonly #parts: Parts
   readonly #channel: StoredChannel
@@ -31,7 +31,10 @@ export class DeliveryAdmission {
     this.#disposal = disposal
   }
 
-  /** Undefined for what came too early or too late, is dead, or is no message of this broker. Never rejects. */
+  /**
+   * Returns the delivery, if it is for a receiver. Handles messages that are early, expired, due for the
+   * dead-letter queue, or invalid, and returns undefined for them. Never rejects.
+   */
   admit(message: Msg): Delivery | Promise<Delivery | undefined> | undefined {
     const subject = message.reply ?? ''
     const ack = parseAckSubject(subject)
@@ -50,7 +53,7 @@ export class DeliveryAdmission {
     if (dueAt > now) {
       const wakeAt = expiresAt > 0 ? Math.min(dueAt, expiresAt) : dueAt
       const { sequence, deliveries } = ack
-      // Not for a time that a clock set wrong may say.
+      // A wrong clock could postpone the message for much too long.
       const forMs = clock.isSkewed ? Math.min(SKEWED_MS, wakeAt - now) : wakeAt - now
       this.#disposal.background(this.#disposal.park(this.#channel, sequence, deliveries, subject, forMs))
       return undefined
@@ -59,7 +62,7 @@ export class DeliveryAdmission {
     return this.#admitAgain(ack, record, subject)
   }
 
-  /** A message that was delivered before: how often it was received says the cluster. */
+  /** Admits a message that was delivered before: its receive count needs the cluster's records. */
   async #admitAgain(ack: AckSubject, record: QueueRecord, subject: string): Promise<Delivery | undefined> {
     try {
       const { sequence, deliveries } = ack
@@ -73,11 +76,11 @@ export class DeliveryAdmission {
       const delivery = this.#delivery(ack, record, subject, { receiveCount, uncounted, recorded })
       const { maxReceiveCount, deadLetterQueue } = record
       if (maxReceiveCount === 0 || deadLetterQueue === '' || receiveCount <= maxReceiveCount) return delivery
-      // Its last receive ended with its node, or its dead-letter queue had no room.
+      // The node of its last receive died, or its dead-letter queue was full.
       await this.#disposal.bury(delivery, maxReceiveCount)
     } catch (error) {
-      // The message comes back by itself.
-      reportFailure(this.#parts.settings.onProblem, 'looking at a message that came again', error)
+      // The servers deliver the message again.
+      reportFailure(this.#parts.settings.onProblem, 'checking a redelivered message', error)
     }
     return undefined
   }

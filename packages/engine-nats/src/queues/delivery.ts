@@ -1,21 +1,27 @@
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { QueueRecord } from './queue-record.ts'
 
-/** A message that the servers handed to this node, and that they keep from others until it is settled or its time is over. */
+/**
+ * A message that the servers delivered to this node. They withhold it from others until it is settled or its
+ * time is over.
+ */
 export interface Delivery {
   readonly channel: StoredChannel
   readonly record: QueueRecord
   readonly sequence: number
-  /** Tells this delivery from every other one of the queue. */
+  /** The number of this delivery; unique in the queue. */
   readonly delivery: number
   readonly ackSubject: string
-  /** When the message was stored, milliseconds since the epoch. */
+  /** The time when the message was stored, in milliseconds since the epoch. */
   readonly timestamp: number
-  /** Receives, this one included. */
+  /** The number of receives, including this one. */
   readonly receiveCount: number
-  /** Deliveries that were no receives: early ones of delayed messages, and what nobody took. */
+  /**
+   * The number of deliveries that were not received: early ones of delayed messages, and ones without a
+   * receiver.
+   */
   readonly uncounted: number
-  /** True when a keyed record holds its uncounted deliveries. */
+  /** `true` when a keyed record contains its uncounted deliveries. */
   readonly recorded: boolean
   readonly size: number
   readonly arrivedAt: number

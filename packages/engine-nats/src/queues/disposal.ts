@@ -9,15 +9,15 @@ import type { DeadLetters } from './dead-letters.ts'
 import type { Delivery } from './delivery.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 
-/** A message whose dead-letter queue has no room stays where it is, and is tried again after this long. */
+/** The pause before a message is moved again whose dead-letter queue is full. */
 const DEAD_LETTER_RETRY_MS = 5_000
-/** As {@link DEAD_LETTER_RETRY_MS}, for one that somebody must do something about first. */
+/** Like {@link DEAD_LETTER_RETRY_MS}, for a failure that an operator must correct first. */
 const DEAD_LETTER_REFUSED_MS = 60_000
 
-/** Receive counts of messages that came back, remembered for looking at them. */
+/** The number of redelivered messages whose receive counts are remembered for `peek`. */
 const MAX_REMEMBERED = 10_000
 
-/** What becomes of a delivery: gone for good, back to its queue, or on to the dead-letter queue. */
+/** Ends deliveries: removes a message, returns it to its queue, or moves it to the dead-letter queue. */
 export class Disposal {
   readonly #parts: Parts
   readonly #gauges: QueueGauges
@@ -32,7 +32,7 @@ export class Disposal {
     this.#deadLetters = deadLetters
   }
 
-  /** Removes the message; resolves when that is durable. @throws BrokerError ENGINE_UNAVAILABLE */
+  /** Removes the message. Resolves when that is durable. @throws BrokerError ENGINE_UNAVAILABLE */
   async remove(delivery: Delivery): Promise<void> {
     await this.#parts.connection.request(delivery.ackSubject, ACK)
     this.#counts.delete(this.#recordKey(delivery.channel, delivery.sequence))
@@ -40,11 +40,14 @@ export class Disposal {
   }
 
   #forgetRecord({ channel, sequence }: Delivery): void {
-    // A record that stays is never read again.
+    // A record that remains is never read again.
     this.background(this.#parts.keyedRecords.remove(this.#recordKey(channel, sequence)))
   }
 
-  /** After a receive that did not end in an ack. @throws BrokerError ENGINE_UNAVAILABLE */
+  /**
+   * Returns the message after a receive without an ack: to the queue, or to the dead-letter queue. @throws
+   * BrokerError ENGINE_UNAVAILABLE
+   */
   async giveBack(delivery: Delivery): Promise<void> {
     const { expiresAt, maxReceiveCount, deadLetterQueue } = delivery.record
     const { clock } = this.#parts
@@ -57,7 +60,7 @@ export class Disposal {
     this.#counts.set(this.#recordKey(delivery.channel, delivery.sequence), delivery.receiveCount)
   }
 
-  /** Moves the message to its dead-letter queue, now or, when that has no room, later. */
+  /** Moves the message to its dead-letter queue; later if that is full. */
   async bury(delivery: Delivery, receiveCount: number): Promise<void> {
     try {
       await this.#deadLetters.publish(delivery, receiveCount)
@@ -66,7 +69,7 @@ export class Disposal {
       const mayPass = error.code === 'QUEUE_FULL' || error.code === 'CHANNEL_LIMIT'
       if (!mayPass) {
         const shown = JSON.stringify(delivery.channel.name)
-        const message = `a message of ${shown} cannot move to its dead-letter queue and stays where it is: ${error.message}`
+        const message = `a message of ${shown} cannot move to its dead-letter queue and stays in its queue: ${error.message}`
         this.#refused.report(`${delivery.channel.incarnation} ${error.code}`, message)
       }
       const retryMs = mayPass ? DEAD_LETTER_RETRY_MS : DEAD_LETTER_REFUSED_MS
@@ -78,19 +81,19 @@ export class Disposal {
   }
 
   async expire(delivery: Delivery): Promise<void> {
-    // Deleted, not acked: of several that come upon it, the one that removes it counts it.
+    // Deleted, not acked: if several nodes find it expired, only the one that removes it counts it.
     const removed = await this.#gauges.removeOne(delivery.channel, delivery.sequence)
     if (removed) this.#parts.counterTable.change(delivery.channel.incarnation, (counts) => counts.expired++)
   }
 
-  /** Gives back what nobody received: it does not count. */
+  /** Returns a message that had no receiver, without counting a receive. */
   async returnUncounted(delivery: Delivery): Promise<void> {
     const key = this.#recordKey(delivery.channel, delivery.sequence)
     await this.#parts.keyedRecords.put(key, String(delivery.uncounted + 1))
     await this.#parts.connection.request(delivery.ackSubject, NAK)
   }
 
-  /** Puts off a message that came before its time. */
+  /** Postpones a message that arrived before its due time. */
   async park(
     channel: StoredChannel,
     sequence: number,
@@ -98,12 +101,13 @@ export class Disposal {
     subject: string,
     forMs: number,
   ): Promise<void> {
-    // One early delivery is what every delayed message is taken to have had, so only more are worth a record.
+    // Without a record, a delayed message counts as delivered early once, so only another number needs a
+    // record.
     if (deliveries !== 1) await this.#parts.keyedRecords.put(this.#recordKey(channel, sequence), String(deliveries))
     this.#parts.connection.nc.publish(subject, nakAfter(forMs))
   }
 
-  /** Deliveries of a message that was delivered before which were no receives. */
+  /** Returns the number of earlier deliveries of a message that were no receives. */
   async uncounted(
     channel: StoredChannel,
     sequence: number,
@@ -112,11 +116,11 @@ export class Disposal {
   ): Promise<{ uncounted: number; recorded: boolean }> {
     const key = this.#recordKey(channel, sequence)
     const record = await this.#parts.keyedRecords.get(key)
-    // Only digits: a count that is no number would let a message be received for ever.
+    // Only digits: with an invalid count a message could be received without limit.
     if (record && /^\d{1,15}$/.test(record.text)) return { uncounted: Number(record.text), recorded: true }
     if (!delayed) return { uncounted: 0, recorded: false }
     if (deliveries > 1) return { uncounted: 1, recorded: false }
-    // Nobody asked for it before it was due.
+    // The message was first requested when it was due already.
     await this.#parts.keyedRecords.put(key, '0')
     return { uncounted: 0, recorded: true }
   }
@@ -129,7 +133,7 @@ export class Disposal {
     return this.#parts.subjects.keyedRecord('q', channel.incarnation, sequence)
   }
 
-  /** Runs what nobody waits for. A message that it fails for comes back by itself. */
+  /** Runs work without waiting for it. If it fails, the servers deliver the message again. */
   background(work: Promise<void>): void {
     runInBackground(this.#parts.settings.onProblem, 'settling a message', work)
   }

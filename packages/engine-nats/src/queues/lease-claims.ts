@@ -5,15 +5,18 @@ import type { Lease } from './leases.ts'
 import type { Receipt } from './receipts.ts'
 
 const MAX_TIMER_MS = 2 ** 31 - 1
-/** A node that finds a lease in its hands so long after its end leaves it to the servers, which ended it, in milliseconds. */
+/**
+ * The time after the end of a lease from which a node no longer acts on it, because the servers have ended
+ * it, in milliseconds.
+ */
 const LATE_MS = 60_000
 
-/** The delivery that a lease is of. */
+/** The delivery that a lease belongs to. */
 type Claimed = Pick<Receipt, 'queue' | 'sequence' | 'delivery' | 'deadline'>
 
 /**
- * Who has the say about a lease. It is the node that granted it, until another one finds that node gone and writes a
- * record; of several that want the say the first to write has it.
+ * The ownership of leases. The node that granted a lease owns it until another node finds that node gone and
+ * writes a record; if several nodes do, the first one owns it.
  */
 export class LeaseClaims {
   readonly #parts: Parts
@@ -26,20 +29,26 @@ export class LeaseClaims {
     return this.#parts.subjects.keyedRecord('t', queue, `${sequence}-${delivery}`)
   }
 
-  /** The node that took the lease over, and the record's revision; undefined when none did. @throws BrokerError ENGINE_UNAVAILABLE */
+  /**
+   * Returns the node that took the lease over, and the record's revision; undefined if no node did. @throws
+   * BrokerError ENGINE_UNAVAILABLE
+   */
   async holder(claimed: Claimed): Promise<{ readonly node: string; readonly revision: number } | undefined> {
     const record = await this.#parts.keyedRecords.get(this.#key(claimed))
     return record && { node: record.text, revision: record.revision }
   }
 
-  /** Takes the lease over; false when somebody was faster than `revision`. @throws BrokerError ENGINE_UNAVAILABLE */
+  /**
+   * Takes the lease over. Returns false if the record has another revision by now. @throws BrokerError
+   * ENGINE_UNAVAILABLE
+   */
   claim(claimed: Claimed, revision: number): Promise<boolean> {
     return this.#parts.keyedRecords.put(this.#key(claimed), this.#parts.node, revision)
   }
 
   /**
-   * Whether this node still has the say about a lease in its hands: while it was cut off or stood still, another one may
-   * have taken it over.
+   * Returns true when this node still owns a lease. Another node may have taken it over while this one was
+   * cut off or suspended.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   async isOurs(lease: Lease): Promise<boolean> {
@@ -57,17 +66,20 @@ export class LeaseClaims {
     return true
   }
 
-  /** The record stays as long as the receipt could be shown again, and as a node may still find the lease in its hands. */
+  /**
+   * Removes the record later: it must last as long as a client may send the receipt, and as the former owner
+   * may still act on the lease.
+   */
   forgetLater(claimed: Claimed): void {
     const forget = (): void => {
       const removed = this.#parts.keyedRecords.remove(this.#key(claimed))
-      runInBackground(this.#parts.settings.onProblem, 'forgetting who took over a lease', removed)
+      runInBackground(this.#parts.settings.onProblem, 'removing the record of a lease', removed)
     }
     const left = claimed.deadline + 2 * LATE_MS - Date.now()
     setTimeout(forget, Math.min(MAX_TIMER_MS, Math.max(0, left))).unref()
   }
 
-  /** Records of a deleted queue. */
+  /** Removes the records of a deleted queue. */
   async forget({ incarnation }: StoredChannel): Promise<void> {
     await this.#parts.keyedRecords.remove(this.#parts.subjects.keyedRecord('t', incarnation, '>'))
   }

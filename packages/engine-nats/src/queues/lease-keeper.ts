@@ -7,12 +7,16 @@ import type { Lease, Leases } from './leases.ts'
 import { toMessage } from './queue-record.ts'
 import type { Receipts } from './receipts.ts'
 
-/** The servers let go of a message this much after its lease: its node is the first to know. */
+/**
+ * The time after a lease's end at which the servers release the message, so that the lease's node acts
+ * first.
+ */
 const SLACK_MS = 1_000
 
 /**
- * Grants leases and keeps the servers in step: they hold a delivery back for the ack wait, which most leases fit in;
- * for a longer one they are told at once for how long, so that it outlives its node.
+ * Grants leases and keeps the servers informed. The servers withhold a delivery for the ack wait, which
+ * covers most leases; for a longer lease they receive its duration at once, so that the lease outlives its
+ * node.
  */
 export class LeaseKeeper {
   readonly #parts: Parts
@@ -50,7 +54,7 @@ export class LeaseKeeper {
     return { receipt, message: toMessage(channel.name, record, sequence, timestamp, receiveCount) }
   }
 
-  /** Tells the servers how long to hold the message back, when they would not hold it long enough. */
+  /** Extends the time for which the servers withhold the message, if it ends before the lease. */
   hold(lease: Lease): void {
     const now = Date.now()
     const forMs = this.#lacks(lease, lease.deadline)
@@ -59,7 +63,10 @@ export class LeaseKeeper {
     lease.heldUntil = now + forMs
   }
 
-  /** As {@link hold} for a deadline that the lease is to have; resolves when the servers know. @throws BrokerError ENGINE_UNAVAILABLE */
+  /**
+   * Like {@link hold}, for a new deadline. Resolves when the servers have accepted it. @throws BrokerError
+   * ENGINE_UNAVAILABLE
+   */
   async holdUntil(lease: Lease, deadline: number): Promise<void> {
     const now = Date.now()
     const forMs = this.#lacks(lease, deadline)
@@ -68,12 +75,14 @@ export class LeaseKeeper {
     lease.heldUntil = now + forMs
   }
 
-  /** For how long the servers are to be told to hold the message back; 0 when they do already. */
+  /**
+   * Returns the time for which the servers must withhold the message, in milliseconds; 0 if they do already.
+   */
   #lacks({ heldUntil }: Lease, deadline: number): number {
     return deadline + SLACK_MS <= heldUntil ? 0 : deadline - Date.now() + SLACK_MS
   }
 
-  /** The node stops: from here on the servers end each lease in its time. */
+  /** Leaves all leases to the servers, which end each at its deadline. Called when the node stops. */
   async handOver(): Promise<void> {
     const now = Date.now()
     for (const { deadline, heldUntil, delivery } of this.#leases.close()) {

@@ -1,22 +1,24 @@
 import type { CounterTable } from '../channels/counter-table.ts'
 import type { Delivery } from './delivery.ts'
 
-/** A delivery in somebody's hands. */
+/** A leased delivery. */
 export interface Lease {
   readonly receipt: string
   readonly clientId: string
   readonly delivery: Delivery
   /** Milliseconds since the epoch. */
   deadline: number
-  /** Until when the servers keep the message from others by themselves, milliseconds since the epoch. */
+  /** The time until which the servers withhold the message, in milliseconds since the epoch. */
   heldUntil: number
-  /** This node's standing among the others when it was granted, or last found to be its own. */
+  /** The `tenure` of this node (see Peers) when the lease was granted, or last confirmed. */
   tenure: number
 }
 
 const MAX_TIMER_MS = 2 ** 31 - 1
 
-/** The leases that this node granted or took over. Who is here has a say in them; a lease that is not here is over, or another node's. */
+/**
+ * The leases that this node granted or took over. A lease that is missing is over, or another node owns it.
+ */
 export class Leases {
   readonly #counterTable: CounterTable
   readonly #onLapse: (lease: Lease) => void
@@ -39,7 +41,7 @@ export class Leases {
   }
 
   #end(lease: Lease): void {
-    // Timers may be early, and are not longer than some weeks.
+    // Timers may fire early, and cannot run longer than some weeks.
     if (lease.deadline > Date.now()) {
       const entry = this.#leases.get(lease.receipt)
       if (entry) entry.timer = this.#timer(lease)
@@ -48,12 +50,12 @@ export class Leases {
     if (this.take(lease.receipt, lease.clientId)) this.#onLapse(lease)
   }
 
-  /** The lease, if it is here, whoever holds it. */
+  /** Returns the lease of any client, if this node has it. */
   get(receipt: string): Lease | undefined {
     return this.#leases.get(receipt)?.lease
   }
 
-  /** The lease, which is over by that; undefined when it is not here, or another client's. */
+  /** Ends the lease and returns it; undefined if this node does not have it, or another client holds it. */
   take(receipt: string, clientId: string): Lease | undefined {
     const entry = this.#leases.get(receipt)
     if (!entry || entry.lease.clientId !== clientId) return undefined
@@ -63,7 +65,7 @@ export class Leases {
     return entry.lease
   }
 
-  /** Sets another deadline. */
+  /** Changes the deadline. */
   extend(receipt: string, clientId: string, deadline: number): Lease | undefined {
     const entry = this.#leases.get(receipt)
     if (!entry || entry.lease.clientId !== clientId) return undefined
@@ -73,7 +75,7 @@ export class Leases {
     return entry.lease
   }
 
-  /** Sequences of a queue that are leased here. */
+  /** Returns the sequences of a queue that are leased on this node. */
   sequences(incarnation: string): Set<number> {
     const found = new Set<number>()
     for (const { lease } of this.#leases.values()) {
@@ -82,14 +84,14 @@ export class Leases {
     return found
   }
 
-  /** The queue was deleted. */
+  /** Ends the leases of a deleted queue. */
   forget(incarnation: string): void {
     for (const { lease } of this.#leases.values()) {
       if (lease.delivery.channel.incarnation === incarnation) this.take(lease.receipt, lease.clientId)
     }
   }
 
-  /** Stops keeping time, and gives every lease there is: from now on the servers keep it alone. */
+  /** Stops the timers and returns all leases. From then on only the servers end them. */
   close(): readonly Lease[] {
     const left = [...this.#leases.values()].map(({ lease, timer }) => {
       clearTimeout(timer)

@@ -26,10 +26,13 @@ import { Queue } from './queue.ts'
 import { Receipts } from './receipts.ts'
 import { ReceiptSettler } from './receipt-settler.ts'
 
-/** A queue that is just being deleted or made again is looked for after this long. */
+/** The interval at which a queue is looked up while it is being deleted or created again. */
 const AGAIN_MS = 20
 
-/** Queues on NATS: a work-queue stream and one consumer each, leases kept by the nodes that granted them. */
+/**
+ * Queues on NATS: each is a work-queue stream with one consumer. The nodes keep the leases that they
+ * granted.
+ */
 export class NatsQueues implements QueueEngine {
   readonly gauges: QueueGauges
   readonly #parts: Parts
@@ -120,7 +123,7 @@ export class NatsQueues implements QueueEngine {
     return queue
   }
 
-  /** Resolves when the queue is another one than before, or when it is time to look anyway. */
+  /** Resolves when the queue was created, deleted or replaced, or when it must be checked again. */
   async #change(name: string, before: StoredChannel | undefined, until: number, signal?: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const done = (): void => resolve()
@@ -166,23 +169,27 @@ export class NatsQueues implements QueueEngine {
     return channel ? this.#purge.run(channel) : 0
   }
 
-  /** What the cluster keeps beside the stream of a queue that was deleted. */
+  /** Removes the keyed records of a deleted queue. */
   async forget(channel: StoredChannel): Promise<void> {
     const { keyedRecords, subjects, settings } = this.#parts
     try {
       await keyedRecords.remove(subjects.keyedRecord('q', channel.incarnation, '>'))
       await this.#claims.forget(channel)
     } catch (error) {
-      settings.onProblem({ kind: 'failed', message: `forgetting a deleted queue: ${messageOf(error)}`, error })
+      settings.onProblem({
+        kind: 'failed',
+        message: `removing the records of a deleted queue failed: ${messageOf(error)}`,
+        error,
+      })
     }
   }
 
-  /** Ends waits, gives back what nobody took, and leaves the leases to the servers. */
+  /** Ends all waits, returns deliveries without a receiver, and leaves the leases to the servers. */
   async close(): Promise<void> {
     this.#closing.abort()
     this.gauges.close()
     for (const queue of this.#queues.values()) queue.end()
-    // Waits end in the meantime, and what came for them is among what is given back.
+    // Waits end in the meantime; their deliveries are returned too.
     await new Promise((resolve) => setImmediate(resolve))
     if (!this.#parts.connection.connected) return
     await Promise.allSettled([...this.#queues.values()].map((queue) => queue.returnStash()))

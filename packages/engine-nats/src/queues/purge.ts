@@ -10,7 +10,7 @@ import type { Parts } from '../parts.ts'
 import type { Leases } from './leases.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 
-/** How long the other nodes have to say what they lease, in milliseconds. */
+/** The time that the other nodes have to report their leases, in milliseconds. */
 const ANSWER_MS = 1_000
 const PARALLEL = 256
 
@@ -18,7 +18,7 @@ const LEASED = Type.Object({ node: Type.String(), sequences: Type.Array(Type.Int
 
 type Leased = Static<typeof LEASED>
 
-/** Empties queues, but for what is leased anywhere. */
+/** Purges queues, except messages that are leased on any node. */
 export class Purge {
   readonly #parts: Parts
   readonly #leases: Leases
@@ -32,7 +32,7 @@ export class Purge {
     this.#returnStash = returnStash
   }
 
-  /** Tells other nodes what is leased here. */
+  /** Answers other nodes with the leases of this node. */
   start(): void {
     const { connection, subjects } = this.#parts
     connection.listen(subjects.nodes('leased'), (message) => this.#answer(message))
@@ -43,8 +43,8 @@ export class Purge {
     try {
       await this.#returnStash(incarnation)
     } catch (error) {
-      // What could not be given back comes back by itself.
-      reportFailure(this.#parts.settings.onProblem, 'giving back what nobody took', error)
+      // The servers deliver the remaining messages again.
+      reportFailure(this.#parts.settings.onProblem, 'returning messages without a receiver', error)
     }
     const sequences = [...this.#leases.sequences(incarnation)]
     message.respond(JSON.stringify({ node: this.#parts.node, sequences } satisfies Leased))
@@ -60,7 +60,7 @@ export class Purge {
     return this.#removeAllBut(channel, leased)
   }
 
-  /** @throws BrokerError ENGINE_UNAVAILABLE when a node does not say */
+  /** @throws BrokerError ENGINE_UNAVAILABLE when a node does not answer */
   async #leasedAnywhere({ incarnation }: StoredChannel): Promise<readonly number[]> {
     const found: number[] = []
     const read = (answer: Msg): string => {
@@ -69,11 +69,11 @@ export class Purge {
       return leased?.node ?? ''
     }
     const { silent } = await this.#parts.peers.askAll('leased', incarnation, read, ANSWER_MS)
-    if (silent.length > 0) throw unavailable('another node does not say what it leases')
+    if (silent.length > 0) throw unavailable('another node did not report its leases')
     return found
   }
 
-  /** One by one: a purge up to a sequence makes server 2.9 forget the deliveries after it. */
+  /** Removes single messages: a purge up to a sequence makes server 2.9 forget the deliveries after it. */
   async #removeAllBut(channel: StoredChannel, leased: ReadonlySet<number>): Promise<number> {
     const { messages, subjects } = this.#parts
     const { lastSequence } = await this.#gauges.read(channel)

@@ -7,7 +7,7 @@ import { TIME_GRAIN_MS, timesOf } from '../subjects.ts'
 import type { QueueRecord } from './queue-record.ts'
 
 export interface QueueCounts {
-  /** Those that have expired not counted. */
+  /** Without expired messages. */
   readonly messages: number
   readonly delayed: number
   readonly bytes: number
@@ -15,16 +15,16 @@ export interface QueueCounts {
   readonly lastStoredAt: number
 }
 
-/** How old a count may be that only guards a generous limit, in milliseconds. */
+/** The maximum age of a count that only guards a generous limit, in milliseconds. */
 const ABOUT_MS = 2_000
 const MAX_TIMER_MS = 60 * 60_000
 const PARALLEL = 64
-/** After a failure, in milliseconds. */
+/** The pause after a failure, in milliseconds. */
 const AGAIN_MS = 5_000
-/** Before a node whose clock is wrong looks again, in milliseconds. */
+/** The pause before a node with a wrong clock checks again, in milliseconds. */
 const SKEWED_MS = 5_000
 
-/** Counts what queues hold, by the subjects of their messages, and removes what has expired. */
+/** Counts the messages of queues by their subjects, and removes expired ones. */
 export class QueueGauges {
   readonly #parts: Parts
   readonly #about = new Map<string, { delayed: number; readAt: number }>()
@@ -47,7 +47,7 @@ export class QueueGauges {
     for (const [subject, count] of Object.entries(info.state.subjects ?? {})) {
       const { dueAt, expiresAt } = timesOf(subject)
       if (expiresAt > 0 && expiresAt <= now) expired += count
-      // Within the grain of its time a message may be out already.
+      // Times in subjects are rounded up, so a message may be due slightly before.
       else if (dueAt - TIME_GRAIN_MS > now) delayed += count
       if (expiresAt > 0) nextExpiry = Math.min(nextExpiry, expiresAt)
     }
@@ -58,7 +58,7 @@ export class QueueGauges {
     return { messages: messages - expired, delayed, bytes, lastSequence, lastStoredAt }
   }
 
-  /** Delayed messages, not quite up to date. */
+  /** Returns the number of delayed messages, at most some seconds old. */
   async delayedAbout(channel: StoredChannel): Promise<number> {
     const known = this.#about.get(channel.incarnation)
     if (known && Date.now() - known.readAt < ABOUT_MS) return known.delayed
@@ -89,8 +89,8 @@ export class QueueGauges {
   }
 
   /**
-   * Removes messages that have expired and that nobody holds; resolves with how many. Those that somebody holds are
-   * their holder's affair.
+   * Removes expired messages that are not leased. Resolves with their number. A leased message is left to
+   * its lease.
    */
   async sweep(channel: StoredChannel): Promise<number> {
     const { connection, clock, subjects, counterTable } = this.#parts
@@ -128,8 +128,8 @@ export class QueueGauges {
   }
 
   /**
-   * One by one: purging a subject makes server 2.9 forget the deliveries of others. While somebody holds something,
-   * what was delivered before is left alone, since it may be that.
+   * Removes single messages: a purge of a subject makes server 2.9 forget other deliveries. While any
+   * message is leased, messages that were delivered before are kept, because each may be the leased one.
    */
   async #sweepSubject(channel: StoredChannel, subject: string, after: number): Promise<number> {
     const { connection, messages } = this.#parts
@@ -148,7 +148,7 @@ export class QueueGauges {
     }
   }
 
-  /** Removes a message from the stream and from what the consumer remembers; false when it was gone. */
+  /** Removes a message from the stream, and from the consumer's state. Returns false if it did not exist. */
   async removeOne(channel: StoredChannel, sequence: number): Promise<boolean> {
     const { connection } = this.#parts
     return connection.call(async () => {

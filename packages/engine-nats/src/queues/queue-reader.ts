@@ -7,7 +7,7 @@ import type { Disposal } from './disposal.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 import { readRecord, toMessage } from './queue-record.ts'
 
-/** Shows what is in a queue without asking its consumer. */
+/** Reads the messages of a queue without its consumer. */
 export class QueueReader {
   readonly #parts: Parts
   readonly #gauges: QueueGauges

@@ -4,12 +4,12 @@ import type { MessageEnvelope } from '../envelope.ts'
 import { decodeEnvelope, numberField, textField } from '../envelope.ts'
 import { hash } from '../subjects.ts'
 
-/** A message of a queue as its stream keeps it. */
+/** A message of a queue as its stream stores it. */
 export interface QueueRecord {
   readonly envelope: MessageEnvelope
-  /** Milliseconds since the epoch; 0 is at once. */
+  /** Milliseconds since the epoch; 0 means at once. */
   readonly dueAt: number
-  /** Milliseconds since the epoch; 0 is never. */
+  /** Milliseconds since the epoch; 0 means never. */
   readonly expiresAt: number
   readonly maxReceiveCount: number
   readonly deadLetterQueue: string
@@ -28,7 +28,7 @@ export function toRecord(channel: string, message: QueueSend, now: number): Queu
   }
 }
 
-/** A message on its way to the dead-letter queue: it neither expires nor moves again. */
+/** Creates the record of a dead letter: it neither expires nor moves again. */
 export function deadRecord(channel: string, message: OutgoingMessage): QueueRecord {
   return {
     envelope: envelopeOf(channel, message, 0, 0, { maxReceiveCount: 0, deadLetterQueue: '' }),

@@ -14,21 +14,24 @@ import type { QueueRecord } from './queue-record.ts'
 import { readRecord, toRecord } from './queue-record.ts'
 import { timeToLive } from './time-to-live.ts'
 
-/** What {@link QueueSender.store} did. */
+/** The result of {@link QueueSender.store}. */
 interface Stored extends Published {
   readonly channel: StoredChannel
 }
 
 const TRIES = 3
 
-/** Beside body, metadata and tags, what a message takes in a stream, about: its record's head and its subject. */
+/**
+ * The approximate size of a stored message without body, metadata and tags: the head of its record, and its
+ * subject.
+ */
 const STORED_BYTES = 220
 
-/** Puts messages into queues. */
+/** Sends messages to queues. */
 export class QueueSender {
   readonly #parts: Parts
   readonly #gauges: QueueGauges
-  /** Batches to one queue go one after the other, so that each finds out alone whether it fits. */
+  /** Batches to one queue run one after the other, so that each checks the limits alone. */
   readonly #batches = new Map<string, Promise<unknown>>()
 
   constructor(parts: Parts, gauges: QueueGauges) {
@@ -46,12 +49,18 @@ export class QueueSender {
     return this.#result(stored, record, message)
   }
 
-  /** Every node goes by the times of a message, so one whose clock is wrong gives none. @throws BrokerError ENGINE_UNAVAILABLE */
+  /**
+   * Refuses times while the clock of this node is wrong, because every node acts on them. @throws
+   * BrokerError ENGINE_UNAVAILABLE
+   */
   #assertTimes(messages: readonly QueueSend[]): void {
     if (messages.some(({ delayMs, expirationMs }) => delayMs > 0 || expirationMs > 0)) this.#parts.clock.assertRight()
   }
 
-  /** Makes the queue first, so that delay and expiry do not run meanwhile; not for what could not be stored in it. */
+  /**
+   * Creates the queue first, so that delay and expiry do not start before; not for messages that are too
+   * large.
+   */
   async #prepare(name: string, messages: readonly QueueSend[]): Promise<void> {
     const { storedChannels } = this.#parts
     if (storedChannels.get('queues', name)) return
@@ -71,7 +80,7 @@ export class QueueSender {
     this.#parts.counterTable.received(channel.incarnation, 1, messageSize(message))
     this.#gauges.sent(channel, record)
     if (deduplicationId !== undefined) {
-      // The message may be gone when the id is asked for.
+      // The message may be gone when its id is needed.
       await this.#parts.recent.put(this.#parts.subjects.recent(channel.incarnation, deduplicationId), id)
     }
     return { id, sequence, duplicate: false }
@@ -84,7 +93,10 @@ export class QueueSender {
     return (await this.#parts.recent.get(this.#parts.subjects.recent(channel.incarnation, deduplicationId)))?.text
   }
 
-  /** The message as it is stored. What may be dead-lettered fits the dead-letter queue too. @throws BrokerError MESSAGE_TOO_LARGE */
+  /**
+   * Encodes a message for its stream. Checks that a message with a dead-letter queue fits there too. @throws
+   * BrokerError MESSAGE_TOO_LARGE
+   */
   #encode({ envelope, maxReceiveCount, deadLetterQueue }: QueueRecord): Uint8Array {
     const payload = encodeEnvelope(envelope)
     if (maxReceiveCount > 0 && deadLetterQueue !== '') this.#parts.publisher.assertFitsDeadLetter(payload)
@@ -93,7 +105,7 @@ export class QueueSender {
   }
 
   /**
-   * Stores a record; makes the queue when there is none.
+   * Stores a record. Creates the queue if it does not exist.
    * @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE
    */
   async store(name: string, record: QueueRecord, messageId: string | undefined): Promise<Stored> {
@@ -105,13 +117,13 @@ export class QueueSender {
       try {
         return { ...(await this.#publish(name, subject, payload, record, messageId)), channel }
       } catch (error) {
-        // What has expired takes no room.
+        // Expired messages do not count towards the limits.
         if (isBrokerError(error, 'QUEUE_FULL') && !swept && (await this.#gauges.sweep(channel)) > 0) swept = true
         else if (!(error instanceof StreamGone)) throw error
         else await this.#parts.storedChannels.settle('queues', name, channel)
       }
     }
-    throw unavailable('the queue comes and goes')
+    throw unavailable('other nodes create and delete the queue at the same time')
   }
 
   async #publish(
@@ -132,7 +144,7 @@ export class QueueSender {
     try {
       return await publisher.publish(subject, payload, { ...options, ttlSeconds }, translate)
     } catch (error) {
-      // A stream that older servers made, and that no node has brought up to date yet.
+      // An older server created the stream, and no node has updated it yet.
       if (!isApiError(error, API.TTL_DISABLED)) throw error
       return publisher.publish(subject, payload, options, translate)
     }
@@ -140,10 +152,13 @@ export class QueueSender {
 
   #full(name: string): BrokerError {
     const { queueMaxMessages, queueMaxBytes } = this.#parts.settings
-    const [limit, what] = queueMaxMessages > 0 ? [queueMaxMessages, 'messages'] : [queueMaxBytes, 'bytes']
+    const [limit, allowed] =
+      queueMaxMessages > 0
+        ? [queueMaxMessages, `${queueMaxMessages} messages (QUEUE_MAX_MESSAGES)`]
+        : [queueMaxBytes, `${queueMaxBytes} bytes (QUEUE_MAX_BYTES)`]
     return new BrokerError(
       'QUEUE_FULL',
-      `the queue ${JSON.stringify(name)} is full: it holds at most ${limit} ${what}`,
+      `the queue ${JSON.stringify(name)} is full: it holds at most ${allowed}; receive or purge messages, or raise the limit`,
       {
         channel: name,
         limit,
@@ -152,16 +167,16 @@ export class QueueSender {
   }
 
   /**
-   * All or none: refused before anything is stored when it does not fit, and taken back when one cannot be stored. A
-   * node that dies in between leaves the first ones, unacknowledged.
+   * Sends all messages or none. Refuses a batch that does not fit before anything is stored, and removes the
+   * stored messages if one fails. If the node dies in between, the first messages remain, unacknowledged.
    */
   async sendBatch(name: string, messages: readonly QueueSend[]): Promise<readonly SendResult[]> {
     const before = this.#batches.get(name) ?? Promise.resolve()
-    const turn = before.then(() => this.#sendBatch(name, messages))
-    const settled = turn.catch(() => {})
+    const sent = before.then(() => this.#sendBatch(name, messages))
+    const settled = sent.catch(() => {})
     this.#batches.set(name, settled)
     try {
-      return await turn
+      return await sent
     } finally {
       if (this.#batches.get(name) === settled) this.#batches.delete(name)
     }
@@ -213,7 +228,7 @@ export class QueueSender {
     const known = this.#parts.storedChannels.get('queues', name)
     const state = known && (await this.#gauges.read(known))
     const bytes = messages.reduce((sum, message) => sum + messageSize(message) + STORED_BYTES, 0)
-    // Ids that were sent before take no room; how many those are is only known afterwards.
+    // Messages with ids that were sent before need no space; their number is known only afterwards.
     const sure = messages.filter(({ deduplicationId }) => deduplicationId === undefined).length
     if (queueMaxMessages > 0 && (state?.messages ?? 0) + sure > queueMaxMessages) throw this.#full(name)
     if (queueMaxBytes > 0 && (state?.bytes ?? 0) + bytes > queueMaxBytes) throw this.#full(name)
@@ -225,7 +240,7 @@ export class QueueSender {
     if (!channel || (await this.#gauges.delayedAbout(channel)) + count <= MAX_DELAYED) return
     throw new BrokerError(
       'QUEUE_FULL',
-      `the queue ${JSON.stringify(name)} is full: it holds at most ${MAX_DELAYED} delayed messages`,
+      `the queue ${JSON.stringify(name)} is full: it holds at most ${MAX_DELAYED} delayed messages; send without a delay, or try again later`,
       { channel: name, limit: MAX_DELAYED },
     )
   }

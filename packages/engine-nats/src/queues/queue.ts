@@ -11,18 +11,21 @@ import type { Disposal } from './disposal.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import { WaitingReceiver, WaitingLine } from './waiting-line.ts'
 
-/** The longest that one request for messages stands at the servers. */
+/** The maximum duration of one request for messages. */
 const MAX_PULL_MS = 20_000
-/** As many at once are passed over that are not due yet. */
+/** The maximum number of messages that are not due and are skipped at once. */
 const MAX_BATCH = 256
-/** What the servers count for a message beside its body, metadata and tags, about. */
+/**
+ * The approximate number of bytes that the servers count for a message in addition to body, metadata and
+ * tags.
+ */
 const OVERHEAD_BYTES = 320
-/** Before asking again what was answered at once with nothing. */
+/** The pause after an immediate answer without messages. */
 const AGAIN_MS = 10
-/** How often a receiver looks whether the connection is back. */
+/** The interval at which a receiver checks that the connection is back. */
 const RECONNECT_MS = 50
 
-/** One queue on this node: asks the servers for messages when somebody here waits for some. */
+/** One queue on this node. Requests messages from the servers while a receiver waits. */
 export class Queue {
   readonly channel: StoredChannel
   readonly #parts: Parts
@@ -44,7 +47,7 @@ export class Queue {
     )
   }
 
-  /** Undefined when the queue is gone before anything came. */
+  /** Receives messages. Resolves with undefined if the queue was deleted before any arrived. */
   async receive(options: ReceiveOptions, until: number): Promise<readonly QueueDelivery[] | undefined> {
     const receiver = new WaitingReceiver()
     try {
@@ -62,7 +65,7 @@ export class Queue {
     let batch = Math.min(MAX_BATCH, options.maxMessages)
     let maxBytes = options.maxBytes
     for (;;) {
-      // What it was handed while it paused, before what nobody waited for.
+      // Deliveries that arrived for this receiver during its pause come before those without a receiver.
       const kept = this.#grant(receiver, [...receiver.take(), ...this.#line.takeStash()], options)
       if (kept.length > 0) return kept
       this.#line.join(receiver)
@@ -83,7 +86,7 @@ export class Queue {
     }
   }
 
-  /** Who waits already waits through a lost connection, as long as it wanted to anyway. */
+  /** Lets a receiver wait through a lost connection, up to its own wait time. */
   async #reconnected(until: number, signal: AbortSignal | undefined): Promise<void> {
     const { connection } = this.#parts
     while (!connection.connected && Date.now() < until) {
@@ -92,7 +95,10 @@ export class Queue {
     }
   }
 
-  /** What comes first: the end of the request, a message by somebody else's, the end of the queue, or an abort. */
+  /**
+   * Waits for the first of: the end of the request, a message from another receiver's request, the end of
+   * the queue, an abort.
+   */
   async #outcome(receiver: WaitingReceiver, signal: AbortSignal | undefined, pull: Pulled): Promise<Outcome> {
     const { promise: stopped, resolve: stop } = Promise.withResolvers<undefined>()
     const onStop = (): void => stop(undefined)
@@ -139,16 +145,16 @@ export class Queue {
     const giveUp = async (): Promise<void> => {
       over = true
       offerRest()
-      // It may have ended in this very moment, with what nobody takes now.
+      // The pull may have ended at this moment, with deliveries that no receiver gets otherwise.
       for (const delivery of (await ended).deliveries) this.#line.offer(delivery)
     }
     return { ended, giveUp: () => this.#disposal.background(giveUp()) }
   }
 
-  /** Leases what fits into one answer; the rest goes to whoever waits next. */
+  /** Leases the messages that fit into one answer, and offers the rest to the next receiver. */
   #grant(receiver: WaitingReceiver, deliveries: readonly Delivery[], options: ReceiveOptions): QueueDelivery[] {
     if (deliveries.length === 0) return []
-    // Out of the line: what is more than it takes is for others.
+    // The receiver leaves the line, so that the surplus goes to others.
     this.#line.leave(receiver)
     const { maxMessages, maxBytes = Infinity, clientId, leaseMs, signal } = options
     const granted: QueueDelivery[] = []
@@ -170,7 +176,7 @@ export class Queue {
     return granted
   }
 
-  /** It expired in the moment since it came. */
+  /** Expires a delivery whose time ended since it arrived. */
   #isOver(delivery: Delivery): boolean {
     const { expiresAt } = delivery.record
     const { clock } = this.#parts
@@ -183,13 +189,13 @@ export class Queue {
     return this.#line.returnStash()
   }
 
-  /** Ends every wait: the queue is gone, or the engine closes. */
+  /** Ends every wait: the queue was deleted, or the engine closes. */
   end(): void {
     this.#line.close()
     this.#closing.abort()
   }
 
-  /** The queue is gone, and with it what was kept. */
+  /** Drops all deliveries of a deleted queue. */
   drop(): void {
     this.#line.drop()
     this.end()
@@ -199,12 +205,12 @@ export class Queue {
 interface Outcome {
   readonly end: PullEnd
   readonly deliveries: readonly Delivery[]
-  /** Messages that came and were not for a receiver. */
+  /** The number of messages that arrived and were not for a receiver. */
   readonly passed: number
 }
 
 interface Pulled {
   readonly ended: Promise<Outcome>
-  /** Nobody waits for it any more: what still comes is offered to others. */
+  /** Called when no receiver waits for the pull any more: later deliveries are offered to others. */
   readonly giveUp: () => void
 }

@@ -17,7 +17,7 @@ import type { Lease, Leases } from './leases.ts'
 import { readRecord } from './queue-record.ts'
 import type { Receipt, Receipts } from './receipts.ts'
 
-/** What somebody who holds a message wants done with it. */
+/** The way in which the holder of a receipt settles its message. */
 const WISH = Type.Union([
   Type.Object({ what: Type.Union([Type.Literal('ack'), Type.Literal('nack')]) }),
   Type.Object({ what: Type.Literal('extend'), leaseMs: Type.Number({ exclusiveMinimum: 0 }) }),
@@ -25,19 +25,19 @@ const WISH = Type.Union([
 
 type Wish = Static<typeof WISH>
 
-/** A receipt that was shown to another node than the one that has its lease. */
+/** A receipt that was sent to a node that does not own its lease. */
 const SHOWN = Type.Object({ receipt: Type.String(), clientId: Type.String(), wish: WISH })
 
 type ReceiptState = 'settled' | 'lost' | 'moved'
 
-/** How often a receipt is followed from node to node, while they come and go. */
+/** The maximum number of nodes that are asked for a receipt, while nodes come and go. */
 const HOPS = 4
-/** How long another node may take to answer before it is asked whether it is still there, in milliseconds. */
+/** The time that another node has to answer before its liveness is checked, in milliseconds. */
 const ASK_MS = 1_000
 
 /**
- * Settles leases, wherever they were granted. The node that granted a lease decides about it as long as it can be
- * reached; then some other node takes over the say.
+ * Settles leases of all nodes. The node that granted a lease settles it as long as it can be reached;
+ * otherwise another node takes the lease over.
  */
 export class ReceiptSettler {
   readonly #parts: Parts
@@ -63,7 +63,7 @@ export class ReceiptSettler {
     this.#claims = claims
   }
 
-  /** Serves the receipts that other nodes are shown. */
+  /** Settles receipts for other nodes. */
   start(): void {
     const { connection, subjects, node } = this.#parts
     connection.listen(subjects.node(node, 'settle'), (message) => this.#answer(message))
@@ -78,7 +78,7 @@ export class ReceiptSettler {
     } catch (error) {
       this.#parts.settings.onProblem({
         kind: 'failed',
-        message: `settling for another node: ${messageOf(error)}`,
+        message: `settling a receipt for another node failed: ${messageOf(error)}`,
         error,
       })
       message.respond('unavailable')
@@ -102,14 +102,14 @@ export class ReceiptSettler {
     return !holder || holder.node === node ? false : this.#settleFrom(holder.node, holder.revision, receipt, read, wish)
   }
 
-  /** What this node says of a receipt: `moved` when another one may have its lease by now. */
+  /** Settles a receipt if this node owns its lease; returns `moved` when another node may own it. */
   async #settleIfHere(receipt: string, clientId: string, wish: Wish): Promise<ReceiptState> {
     const lease = this.#leases.get(receipt)
     if (lease && (await this.#claims.isOurs(lease))) {
       return (await this.#settleHere(receipt, clientId, wish)) ? 'settled' : 'lost'
     }
     if (lease) this.#leases.take(receipt, lease.clientId)
-    // Of what it granted and does not have, nobody else took anything over while it was never out of reach.
+    // If this node was always reachable, no other node took over any of its leases.
     return this.#parts.peers.tenure === 0 ? 'lost' : 'moved'
   }
 
@@ -122,13 +122,13 @@ export class ReceiptSettler {
       else await this.#disposal.giveBack(lease.delivery)
       return true
     } catch (error) {
-      // Nothing is known to have happened: the holder may try again for the rest of the lease.
+      // The message's state is unknown: the holder may try again until the lease ends.
       if (lease.deadline > Date.now()) this.#leases.grant(lease)
       throw error
     }
   }
 
-  /** The servers first: a lease that they do not know to be longer would not be its holder's alone. */
+  /** The servers first: otherwise they could deliver the message to others before the new deadline. */
   async #extendHere(receipt: string, clientId: string, leaseMs: number): Promise<boolean> {
     const lease = this.#leases.get(receipt)
     if (lease?.clientId !== clientId) return false
@@ -136,7 +136,7 @@ export class ReceiptSettler {
     return this.#leases.extend(receipt, clientId, Date.now() + leaseMs) !== undefined
   }
 
-  /** At the node that has the lease, by what is known, or here if that node is no more. */
+  /** Settles a receipt on the node that owns the lease, or on this node if the owner is gone. */
   async #settleFrom(from: string, atRevision: number, receipt: string, read: Receipt, wish: Wish): Promise<boolean> {
     const { connection } = this.#parts
     let [holder, revision] = [from, atRevision]
@@ -149,7 +149,7 @@ export class ReceiptSettler {
         ;[holder, revision] = [recorded.node, recorded.revision]
         continue
       }
-      // A node that is gone cannot have the say.
+      // A node that is gone no longer owns the lease.
       const lease = await this.#orphan(receipt, read)
       if (!lease) return false
       if (await this.#claims.claim(read, revision)) {
@@ -165,7 +165,7 @@ export class ReceiptSettler {
     return false
   }
 
-  /** Undefined when the node does not answer any more. */
+  /** Resolves with undefined when the node no longer answers. */
   async #ask(holder: string, receipt: string, clientId: string, wish: Wish): Promise<ReceiptState | undefined> {
     const { connection, peers, node } = this.#parts
     if (holder === node) return (await this.#settleHere(receipt, clientId, wish)) ? 'settled' : 'lost'
@@ -174,9 +174,9 @@ export class ReceiptSettler {
       const answer = await this.#request(holder, content)
       const said = answer.string()
       if (said === 'settled' || said === 'lost' || said === 'moved') return said
-      return await connection.call(() => Promise.reject(new Error('of another node')))
+      return await connection.call(() => Promise.reject(new Error('another node failed to settle the receipt')))
     } catch (error) {
-      // A node that is just going may have taken the question with it.
+      // A node that is stopping may have dropped the request.
       if (isNoResponders(error) || !peers.isAlive(holder)) return undefined
       throw error
     }
@@ -194,7 +194,7 @@ export class ReceiptSettler {
     }
   }
 
-  /** The lease of a node that is gone, if it is not over. */
+  /** Rebuilds the lease of a node that is gone; undefined if the lease is over. */
   async #orphan(receipt: string, read: Receipt): Promise<Lease | undefined> {
     const { messages, peers, storedChannels } = this.#parts
     if (read.deadline <= Date.now()) return undefined
@@ -207,7 +207,7 @@ export class ReceiptSettler {
       receipt,
       clientId,
       deadline,
-      // How long the servers hold it is not known here.
+      // This node does not know how long the servers withhold the message.
       heldUntil: 0,
       tenure: peers.tenure,
       delivery: {

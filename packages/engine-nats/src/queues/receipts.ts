@@ -5,15 +5,15 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { KeyedRecords } from '../keyed-records.ts'
 import type { Subjects } from '../subjects.ts'
 
-/** What a receipt says; whoever shows it cannot have made it up. */
+/** The content of a receipt. A MAC proves that a node wrote it. */
 export interface Receipt {
-  /** The queue, by its incarnation. */
+  /** The incarnation of the queue. */
   readonly queue: string
   readonly sequence: number
   readonly delivery: number
   /** The node that granted the lease. */
   readonly node: string
-  /** When the lease ends if nobody extends it, milliseconds since the epoch. */
+  /** The end of the lease as it was granted, in milliseconds since the epoch. */
   readonly deadline: number
   readonly receiveCount: number
   readonly clientId: string
@@ -23,7 +23,7 @@ const KEY_BYTES = 32
 const MAC_BYTES = 16
 const MAX_LENGTH = 2_048
 
-/** Makes and reads receipts. All nodes share the key, which stands in the cluster. */
+/** Writes and reads receipts. All nodes share the key, which the cluster stores. */
 export class Receipts {
   readonly #key: Buffer
 
@@ -36,7 +36,7 @@ export class Receipts {
     await keyedRecords.put(subject, randomBytes(KEY_BYTES).toString('base64url'), 0)
     const record = await keyedRecords.get(subject)
     const key = Buffer.from(record?.text ?? '', 'base64url')
-    // With an empty key anybody could write receipts.
+    // With an empty key any client could write receipts.
     if (key.byteLength !== KEY_BYTES) throw unavailable(`the key of receipts (${subject}) cannot be read; restore it`)
     return new Receipts(key)
   }
@@ -47,7 +47,7 @@ export class Receipts {
     return Buffer.concat([this.#mac(text), text]).toString('base64url')
   }
 
-  /** Undefined for what no node has written, to the letter. */
+  /** Reads a receipt. Returns undefined for a text that no node wrote in exactly this form. */
   read(text: string): Receipt | undefined {
     if (text.length > MAX_LENGTH) return undefined
     const bytes = Buffer.from(text, 'base64url')

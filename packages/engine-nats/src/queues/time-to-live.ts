@@ -1,9 +1,10 @@
-/** Servers count nanoseconds from the year 1970 in 63 bits: what lives longer than a hundred years is left to the nodes. */
+/** Servers count nanoseconds since 1970 in 63 bits. Expiries beyond a hundred years are left to the nodes. */
 const MAX_SECONDS = 100 * 365 * 24 * 3_600
 
 /**
- * How long servers keep a message that no node came to remove, in whole seconds: until its expiry, and `keptMs` longer
- * for who may still hold it. Undefined for what never expires.
+ * Returns the time for which the servers keep a message that no node removes, in whole seconds: until its
+ * expiry, and `keptMs` longer for a client that may still hold it. Returns undefined for a message that does
+ * not expire.
  */
 export function timeToLive(expiresAt: number, now: number, keptMs: number): number | undefined {
   if (expiresAt === 0) return undefined

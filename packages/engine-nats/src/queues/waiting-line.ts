@@ -1,9 +1,12 @@
 import type { Delivery } from './delivery.ts'
 
-/** How long what came without anybody waiting is kept for the next one here, before other nodes may have it. */
+/**
+ * The time for which a delivery without a receiver is kept for the next receiver on this node, in
+ * milliseconds.
+ */
 const STASH_MS = 100
 
-/** Somebody who waits for messages, and may be handed one that came by somebody else's request. */
+/** A receiver that waits for messages. It may receive one that another receiver's request brought. */
 export class WaitingReceiver {
   #handed: Delivery | undefined
   #arrival = Promise.withResolvers<void>()
@@ -12,7 +15,7 @@ export class WaitingReceiver {
     return this.#handed === undefined
   }
 
-  /** Resolves when it is handed a message. */
+  /** Resolves when a message has been passed to it. */
   get arrival(): Promise<void> {
     return this.#arrival.promise
   }
@@ -22,7 +25,7 @@ export class WaitingReceiver {
     this.#arrival.resolve()
   }
 
-  /** What it was handed, one at the most; it waits again from here on. */
+  /** Returns the message that was passed to it, if any. From then on it waits again. */
   take(): readonly Delivery[] {
     const handed = this.#handed
     if (handed === undefined) return []
@@ -32,7 +35,9 @@ export class WaitingReceiver {
   }
 }
 
-/** Who waits for messages of one queue on this node, and for a moment what nobody waited for. */
+/**
+ * The receivers of one queue on this node, in order, and for a short time the deliveries without a receiver.
+ */
 export class WaitingLine {
   readonly #giveBack: (delivery: Delivery) => Promise<void>
   readonly #background: (work: Promise<void>) => void
@@ -46,18 +51,18 @@ export class WaitingLine {
     this.#background = background
   }
 
-  /** At the end of the line; who stands in it keeps its place. */
+  /** Adds a receiver at the end; a receiver that is in the line keeps its place. */
   join(receiver: WaitingReceiver): void {
     this.#receivers.add(receiver)
   }
 
-  /** What the receiver was handed and did not take is for others. */
+  /** Removes a receiver, and offers the message that it did not receive to others. */
   leave(receiver: WaitingReceiver): void {
     this.#receivers.delete(receiver)
     for (const delivery of receiver.take()) this.offer(delivery)
   }
 
-  /** For whoever waits longest; kept for a moment when nobody does. */
+  /** Passes a delivery to the receiver that waits longest. Without one, keeps it for a short time. */
   offer(delivery: Delivery): void {
     if (!this.#isClosed) {
       for (const receiver of this.#receivers) {
@@ -73,19 +78,19 @@ export class WaitingLine {
     return this.#stash.splice(0)
   }
 
-  /** Gives back what nobody took. */
+  /** Returns the deliveries without a receiver to the servers. */
   async returnStash(): Promise<void> {
     clearTimeout(this.#stashTimer)
     this.#stashTimer = undefined
     await Promise.all(this.#stash.splice(0).map((delivery) => this.#giveBack(delivery)))
   }
 
-  /** Nobody is handed anything any more. */
+  /** Stops passing deliveries to receivers. */
   close(): void {
     this.#isClosed = true
   }
 
-  /** The queue is gone, and with it what was kept. */
+  /** Drops all deliveries of a deleted queue. */
   drop(): void {
     this.close()
     clearTimeout(this.#stashTimer)

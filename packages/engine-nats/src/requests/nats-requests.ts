@@ -16,7 +16,7 @@ import { Requester, SILENCE_MS } from './requester.ts'
 import type { RequestHandler } from './responder.ts'
 import { requestSize, Responder } from './responder.ts'
 
-/** Commands and queries on NATS: core subjects, where each group of subscribers is a queue group. */
+/** Commands and queries on NATS: core subjects, on which each group of subscribers is a queue group. */
 export class NatsRequests implements RequestEngine {
   readonly #parts: Parts
   readonly #requester: Requester
@@ -66,7 +66,7 @@ export class NatsRequests implements RequestEngine {
       { queue: group === undefined ? 'none' : hash(group) },
     )
     const subscription: OpenSubscription = new OpenSubscription(signal, () => {
-      // Requests that are on their way here already are refused, not lost.
+      // Requests that are on their way are refused, so that they are not lost.
       interest.drain().catch(() => {})
       this.#subscriptions.delete(subscription)
       counterTable.subscribers(key, -1)

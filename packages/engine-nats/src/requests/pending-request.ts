@@ -6,15 +6,18 @@ import { asBrokerError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { decodeAnswer, encodeRequest } from './wire.ts'
 
-/** A request waits for subscribers by asking again this often, in milliseconds, besides listening for them. */
+/**
+ * The interval at which a request without a subscriber is sent again, in milliseconds; it also listens for
+ * subscribers.
+ */
 const AGAIN_MS = 1_000
 const MAX_TIMER_MS = 2 ** 31 - 1
 
 /** A request of this node: waits for a subscriber, then for its answer. */
 export class PendingRequest {
-  /** The reply, or why there is none. */
+  /** Resolves with the reply; rejects with the reason if there is none. */
   readonly reply: Promise<Reply>
-  /** Nodes that have the request and have not answered. */
+  /** Nodes that have accepted the request and have not answered. */
   readonly holders = new Set<string>()
   readonly #parts: Parts
   readonly #type: RequestType
@@ -25,16 +28,16 @@ export class PendingRequest {
   readonly #sentAt = Date.now()
   readonly #resolve: (reply: Reply) => void
   readonly #reject: (error: unknown) => void
-  /** Only until somebody has it: it is never sent again then, and may be large. */
+  /** Kept only until a node accepts it: it is not sent again after that, and may be large. */
   #message: OutgoingMessage | undefined
   #waiting = false
-  #everyoneWasAsked = false
+  #allNodesAsked = false
   #announcements: Interest | undefined
   #retry: NodeJS.Timeout | undefined
   #silence: NodeJS.Timeout | undefined
   #deadline: NodeJS.Timeout | undefined
 
-  /** @param inbox Where answers come in. */
+  /** @param inbox The subject of the answers. */
   constructor(
     parts: Parts,
     inbox: string,
@@ -80,7 +83,7 @@ export class PendingRequest {
 
   readonly #onAbort = (): void => this.#reject(this.#options.signal?.reason)
 
-  /** Sent, and its fate unknown: a node that has it reports that now, and it runs on. */
+  /** A request that was sent runs on: a node that has it may be about to report that. */
   readonly #onCallerGone = (): void => {
     if (this.#delivered) return
     if (this.#waiting || !this.#parts.connection.connected) this.#drop()
@@ -115,15 +118,15 @@ export class PendingRequest {
       this.#reject(asBrokerError(error))
       return
     }
-    // A lost connection takes the servers' word that nobody is there with it.
+    // The servers' notice of a missing subscriber may be lost with the connection.
     this.#sendLater(() => {
       if (this.#waiting || this.#isCallerGone) this.#send()
     })
   }
 
-  /** What a subscriber's node says, or the servers in its place. */
+  /** Handles an answer of a subscriber's node, or the servers' notice that there is no subscriber. */
   answer(received: Msg): void {
-    if (received.data.length === 0 && received.headers?.code === 503) return this.#nobody()
+    if (received.data.length === 0 && received.headers?.code === 503) return this.#noSubscriber()
     const said = decodeAnswer(received.data)
     if (!said) return
     if (said.kind === 'reply') {
@@ -132,7 +135,7 @@ export class PendingRequest {
       return
     }
     if (said.kind === 'gone') {
-      if (this.holders.size === 0) this.#nobody()
+      if (this.holders.size === 0) this.#noSubscriber()
       return
     }
     this.#message = undefined
@@ -141,7 +144,7 @@ export class PendingRequest {
     this.#heard()
   }
 
-  #nobody(): void {
+  #noSubscriber(): void {
     if (this.#delivered) return
     if (this.#isCallerGone) return this.#drop()
     this.#waiting = true
@@ -149,11 +152,14 @@ export class PendingRequest {
     if (this.#options.onlyIfSubscribed === true) this.#giveUp().catch(this.#reject)
   }
 
-  /** The servers do not know of subscribers whose node is cut off from them just now: such a node is waited for. */
+  /**
+   * Rejects the request only after all known nodes answered: the servers do not know the subscribers of a
+   * node that is cut off at the moment.
+   */
   async #giveUp(): Promise<void> {
-    if (this.#everyoneWasAsked) return this.#reject(nobodyThere(this.#name, this.#options.timeoutMs))
+    if (this.#allNodesAsked) return this.#reject(noSubscriber(this.#name, this.#options.timeoutMs))
     if (!(await this.#parts.peers.everyoneAnswers()) || !this.#waiting || this.#delivered) return
-    this.#everyoneWasAsked = true
+    this.#allNodesAsked = true
     this.#send()
   }
 
@@ -161,7 +167,7 @@ export class PendingRequest {
     const { timeoutMs } = this.#options
     clearTimeout(this.#silence)
     this.#silence = setTimeout(
-      () => this.#reject(timedOut(true, this.#name, timeoutMs, 'its node is silent')),
+      () => this.#reject(timedOut(true, this.#name, timeoutMs, 'its node no longer responds')),
       this.#silenceMs,
     )
   }
@@ -170,7 +176,7 @@ export class PendingRequest {
     this.#reject(error)
   }
 
-  /** It is over, one way or another: nothing of it stays. */
+  /** Releases everything that the request holds. */
   end(): void {
     const { signal, callerGone } = this.#options
     for (const timer of [this.#retry, this.#silence, this.#deadline]) clearTimeout(timer)
@@ -181,15 +187,15 @@ export class PendingRequest {
   }
 }
 
-function nobodyThere(channel: string, timeoutMs: number): BrokerError {
-  return new BrokerError('NO_SUBSCRIBER', `nobody is subscribed to ${JSON.stringify(channel)}`, { timeoutMs })
+function noSubscriber(channel: string, timeoutMs: number): BrokerError {
+  return new BrokerError('NO_SUBSCRIBER', `${JSON.stringify(channel)} has no subscriber`, { timeoutMs })
 }
 
 function timedOut(delivered: boolean, channel: string, timeoutMs: number, why = ''): BrokerError {
   const shown = JSON.stringify(channel)
   if (!delivered) {
-    return new BrokerError('NO_SUBSCRIBER', `nobody was subscribed to ${shown} for ${timeoutMs} ms`, { timeoutMs })
+    return new BrokerError('NO_SUBSCRIBER', `${shown} had no subscriber for ${timeoutMs} ms`, { timeoutMs })
   }
-  const detail = why === '' ? `within ${timeoutMs} ms` : `: ${why}`
-  return new BrokerError('REQUEST_TIMEOUT', `the subscriber of ${shown} did not answer ${detail}`, { timeoutMs })
+  const detail = why === '' ? ` within ${timeoutMs} ms` : `: ${why}`
+  return new BrokerError('REQUEST_TIMEOUT', `the subscriber of ${shown} did not answer${detail}`, { timeoutMs })
 }

@@ -9,10 +9,10 @@ import type { Parts } from '../parts.ts'
 import { PendingRequest } from './pending-request.ts'
 import { decodeAnswer } from './wire.ts'
 
-/** A subscriber's node that says nothing for so long is taken for dead, in milliseconds. */
+/** The silence after which a subscriber's node counts as dead, in milliseconds. */
 export const SILENCE_MS = 15_000
 
-/** The requests of this node, and the inbox that their answers come to. */
+/** The requests of this node, and the inbox of their answers. */
 export class Requester {
   readonly #parts: Parts
   readonly #silenceMs: number
@@ -34,7 +34,7 @@ export class Requester {
     else this.#cancelLate(id, message)
   }
 
-  /** Somebody took on a request that nobody waits for any more. */
+  /** Cancels a request that was accepted after its requester stopped waiting. */
   #cancelLate(id: string, message: Msg): void {
     const answer = decodeAnswer(message.data)
     if (answer?.kind === 'accepted' || answer?.kind === 'working') this.#cancel(answer.node, id)
@@ -50,7 +50,7 @@ export class Requester {
     this.#parts.publisher.assertFitsBytes(messageSize(message) + Buffer.byteLength(name) + MESSAGE_ENVELOPE_BYTES / 4)
   }
 
-  /** Not async: while it waits nothing but the pending request holds the message. */
+  /** Not async, so that only the pending request holds the message while it waits. */
   request(type: RequestType, name: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply> {
     const id = (this.#next++).toString(36)
     const request = { type, name, message, options }

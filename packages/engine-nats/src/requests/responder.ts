@@ -10,7 +10,7 @@ import { decodeRequest, encodeReply, encodeSign } from './wire.ts'
 
 export type RequestHandler = (request: RequestMessage) => Promise<Reply>
 
-/** How often a node says that it is still working on a request, in milliseconds. */
+/** The interval at which a node reports that it is still working on a request, in milliseconds. */
 const WORKING_MS = 5_000
 const MAX_TIMER_MS = 2 ** 31 - 1
 
@@ -22,11 +22,13 @@ const FAILED: Reply = Object.freeze({
   tags: Object.freeze({}),
 })
 
-/** Handles requests that came to this node, and tells their requesters how they stand. */
+/** Handles requests that arrived on this node, and reports their progress to the requesters. */
 export class Responder {
   readonly #parts: Parts
   readonly #workingMs: number
-  /** By where the answer goes. Groups share a request, and so may have it on the same node. */
+  /**
+   * The running handlers by the inbox of the answer. Several groups may handle the same request on one node.
+   */
   readonly #handling = new Map<string, Set<AbortController>>()
 
   constructor(parts: Parts, workingMs = WORKING_MS) {
@@ -38,17 +40,20 @@ export class Responder {
     })
   }
 
-  /** A subscriber that is closing when a request comes leaves it to others. */
+  /** Refuses a request that arrived while the subscriber was closing, so that others get it. */
   refuse(message: Msg): void {
     message.respond(encodeSign('gone', this.#parts.node))
   }
 
-  /** Undefined for what is no request. */
+  /** Decodes a request. Returns undefined if it is not valid. */
   read(message: Msg): RequestOnWire | undefined {
     return message.reply === undefined ? undefined : decodeRequest(message.data)
   }
 
-  /** Has the handler answer. Not async: while it works on the request this node keeps only what the answer needs. */
+  /**
+   * Runs the handler and sends its reply. Not async, so that meanwhile the node keeps only the data that the
+   * answer needs.
+   */
   handle(inbox: string, request: RequestOnWire, handler: RequestHandler): void {
     const controller = new AbortController()
     const handling = this.#handling.get(inbox) ?? new Set()
@@ -60,7 +65,7 @@ export class Responder {
     runInBackground(this.#parts.settings.onProblem, 'answering a command or query', settled)
   }
 
-  /** A handler that throws at once, rather than reject, does no harm either. */
+  /** Calls the handler, and turns an error that it throws synchronously into a rejection. */
   #replied(handler: RequestHandler, request: RequestMessage): Promise<Reply> {
     try {
       return handler(request)
@@ -76,12 +81,12 @@ export class Responder {
     replied: Promise<Reply>,
   ): Promise<void> {
     const { settings } = this.#parts
-    const working = this.#sayWorking(inbox)
+    const working = this.#reportProgress(inbox)
     let reply = FAILED
     try {
       reply = await replied
     } catch (error) {
-      // What the handler threw may say more than the requester should know; after an abort nobody asks.
+      // The error may contain details that are not for the requester; after an abort no answer is needed.
       if (!controller.signal.aborted) {
         settings.onProblem({ kind: 'listener', message: 'the handler of a command or query threw', error })
       }
@@ -95,14 +100,18 @@ export class Responder {
     if (!controller.signal.aborted) await this.#answer(inbox, reply)
   }
 
-  /** Tells the requester that its request is here, and then that it still is. */
-  #sayWorking(inbox: string): NodeJS.Timeout {
+  /** Reports to the requester that the request was accepted, and then repeatedly that it is being handled. */
+  #reportProgress(inbox: string): NodeJS.Timeout {
     const { connection, node, settings } = this.#parts
     const say = (kind: 'accepted' | 'working'): void => {
       try {
         if (connection.connected) connection.nc.publish(inbox, encodeSign(kind, node))
       } catch (error) {
-        settings.onProblem({ kind: 'failed', message: `telling who has a request: ${messageOf(error)}`, error })
+        settings.onProblem({
+          kind: 'failed',
+          message: `reporting the progress of a request failed: ${messageOf(error)}`,
+          error,
+        })
       }
     }
     say('accepted')
@@ -115,17 +124,20 @@ export class Responder {
     try {
       publisher.assertFits(payload)
     } catch {
-      payload = encodeReply(node, { ...FAILED, error: 'the answer is larger than the broker takes' })
+      payload = encodeReply(node, {
+        ...FAILED,
+        error: 'the answer is larger than the NATS servers accept (max_payload)',
+      })
     }
     try {
       await connection.ready()
       connection.nc.publish(inbox, payload)
     } catch (error) {
-      settings.onProblem({ kind: 'failed', message: `answering a command or query: ${messageOf(error)}`, error })
+      settings.onProblem({ kind: 'failed', message: `answering a command or query failed: ${messageOf(error)}`, error })
     }
   }
 
-  /** The engine closes: handlers are told, their requesters hear nothing more. */
+  /** Aborts all handlers when the engine closes; their requesters receive no answer. */
   close(): void {
     for (const handling of this.#handling.values()) for (const controller of handling) controller.abort()
   }

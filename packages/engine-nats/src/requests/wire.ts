@@ -9,9 +9,9 @@ export interface RequestOnWire {
   readonly envelope: MessageEnvelope
   /** Milliseconds since the epoch, by the requester's clock. */
   readonly sentAt: number
-  /** From when it was sent, in milliseconds. */
+  /** The time-out since the request was first sent, in milliseconds. */
   readonly timeoutMs: number
-  /** What was left of it when it was sent this time, in milliseconds. */
+  /** The remaining time when the request was sent this time, in milliseconds. */
   readonly leftMs: number
 }
 
@@ -37,7 +37,10 @@ export function decodeRequest(data: Uint8Array): RequestOnWire | undefined {
   )
 }
 
-/** What a subscriber's node says: that it has the request, that it is still working on it, that it cannot take it, or the answer. */
+/**
+ * A message of a subscriber's node: it has accepted the request, is still working on it, cannot accept it,
+ * or the answer.
+ */
 export type RequestAnswer =
   | { readonly kind: 'accepted' | 'working' | 'gone'; readonly node: string }
   | { readonly kind: 'reply'; readonly node: string; readonly reply: Reply }

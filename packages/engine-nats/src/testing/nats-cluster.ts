@@ -20,7 +20,7 @@ async function freePort(): Promise<number> {
 }
 
 export interface NatsClusterOptions extends Pick<NatsServerOptions, 'binary'> {
-  /** A folder for what the servers say. */
+  /** A folder for the log files of the servers. */
   readonly logs?: string | undefined
 }
 
@@ -57,7 +57,7 @@ export class NatsCluster implements AsyncDisposable {
     return this.servers.map(({ url }) => url)
   }
 
-  /** Until the servers have chosen a leader and take streams. */
+  /** Waits until the servers have elected a leader and accept streams. */
   async #settled(): Promise<void> {
     for (let tries = 0; tries < 100; tries++) {
       const connection = await connect({ servers: this.urls[0] ?? '', ignoreClusterUpdates: true })
@@ -72,7 +72,7 @@ export class NatsCluster implements AsyncDisposable {
         await connection.close()
       }
     }
-    throw new Error('the cluster does not come up')
+    throw new Error('the NATS cluster did not start')
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -7,10 +7,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Debian's package puts it outside of many users' search path. */
+/** Debian's package installs it outside the search path of many users. */
 const PLACES = ['nats-server', '/usr/sbin/nats-server', '/usr/local/bin/nats-server']
 
-/** Where nats-server is: what `NATS_SERVER_BINARY` names, or else the one in the search path; undefined when there is none. */
+/**
+ * The nats-server of `NATS_SERVER_BINARY`, or else the one in the search path; undefined when there is none.
+ */
 export const NATS_SERVER: string | undefined = [process.env['NATS_SERVER_BINARY'] ?? '', ...PLACES].find(runs)
 
 function runs(command: string): boolean {
@@ -23,32 +25,32 @@ function runs(command: string): boolean {
   }
 }
 
-/** What a nats-server says it is, `2.10.27` say; empty when there is none. */
+/** Returns the version of a nats-server, such as `2.10.27`; empty without a binary. */
 export function natsServerVersion(binary: string | undefined = NATS_SERVER): string {
   if (binary === undefined) return ''
   return /\d+(?:\.\d+)*/.exec(execFileSync(binary, ['--version'], { encoding: 'utf8' }))?.[0] ?? ''
 }
 
 export interface NatsServerOptions {
-  /** @default {@link NATS_SERVER} */
+  /** The executable. @default {@link NATS_SERVER} */
   readonly binary?: string | undefined
-  /** More lines of configuration. */
+  /** Additional lines of configuration. @default none */
   readonly config?: string
-  /** @default true */
+  /** Enables JetStream. @default true */
   readonly jetstream?: boolean
-  /** @default 'nats' */
+  /** The scheme of {@link NatsServer.url}. @default 'nats' */
   readonly scheme?: 'nats' | 'tls'
-  /** Let it tell of itself by {@link NatsServer.monitor}. @default false */
+  /** Enables {@link NatsServer.monitor}. @default false */
   readonly monitored?: boolean
 }
 
-/** Where a server that runs listens. */
+/** The ports of a running server. */
 interface Ports {
   readonly client: number
   readonly monitoring: number | undefined
 }
 
-/** With their folders. Those of a process that is interrupted end with it. */
+/** The running servers with their folders. They end with the process, even if it is interrupted. */
 const running = new Map<ChildProcess, string>()
 process.once('exit', () => {
   for (const [server, folder] of running) {
@@ -57,7 +59,7 @@ process.once('exit', () => {
   }
 })
 
-/** A real nats-server with JetStream, over a folder of its own. */
+/** A real nats-server with JetStream and its own folder. */
 export class NatsServer implements AsyncDisposable {
   readonly #folder: string
   readonly #options: NatsServerOptions
@@ -76,7 +78,7 @@ export class NatsServer implements AsyncDisposable {
     return server
   }
 
-  /** Undefined while it does not run. */
+  /** The process id; undefined while the server does not run. */
   get pid(): number | undefined {
     return this.#process?.pid
   }
@@ -93,7 +95,10 @@ export class NatsServer implements AsyncDisposable {
     return this.#folder
   }
 
-  /** Starts it on a free port, or on the port that it had before; `config` goes in the place of what it had. */
+  /**
+   * Starts the server on a free port, or on its former port. `replaced` replaces the additional
+   * configuration.
+   */
   async start(replaced = this.#options.config ?? ''): Promise<void> {
     const binary = this.#options.binary ?? NATS_SERVER
     if (binary === undefined) throw new Error('nats-server is not installed')
@@ -120,7 +125,10 @@ export class NatsServer implements AsyncDisposable {
     this.#monitoringPort = monitoring
   }
 
-  /** What the server says of itself, such as `/healthz`. Rejects when that is not 200, or does not come in `milliseconds`. */
+  /**
+   * Reads a monitoring endpoint, such as `/healthz`. Rejects if the status is not 200, or after
+   * `milliseconds`.
+   */
   async monitor(path: string, milliseconds: number): Promise<unknown> {
     if (this.#monitoringPort === undefined) throw new Error('the server is not monitored')
     const signal = AbortSignal.timeout(milliseconds)
@@ -140,13 +148,13 @@ export class NatsServer implements AsyncDisposable {
       if (client !== undefined) {
         return { client: Number(client), monitoring: monitoring === undefined ? undefined : Number(monitoring) }
       }
-      if (this.#process?.exitCode !== null) throw new Error('nats-server ended at once')
+      if (this.#process?.exitCode !== null) throw new Error('nats-server ended during its start')
       await pause(25)
     }
-    throw new Error('nats-server does not come up')
+    throw new Error('nats-server did not start')
   }
 
-  /** Ends it at once, as a crash does. */
+  /** Ends the server at once, as a crash does. */
   async kill(): Promise<void> {
     await this.#end('SIGKILL')
   }
@@ -165,7 +173,7 @@ export class NatsServer implements AsyncDisposable {
     await exited
   }
 
-  /** Freezes it: the connection stays, nothing answers. */
+  /** Freezes the server: connections remain open, but it does not answer. */
   pause(): void {
     this.#process?.kill('SIGSTOP')
   }

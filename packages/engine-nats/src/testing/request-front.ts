@@ -2,7 +2,10 @@ import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { Agent, createServer, request } from 'node:http'
 
-/** A front that hands each request to the next node, whatever connection it comes on: no two in a row go to the same. */
+/**
+ * A proxy that forwards each request to the next node, independently of its connection: two successive
+ * requests never go to the same node.
+ */
 export class RequestFront implements AsyncDisposable {
   readonly #server: Server
   readonly #nodes: readonly string[]
@@ -14,7 +17,7 @@ export class RequestFront implements AsyncDisposable {
     this.#server = createServer((incoming, response) => this.#forward(incoming, response))
   }
 
-  /** @param nodes Their addresses, `http://host:port`. */
+  /** @param nodes The addresses of the nodes, `http://host:port`. */
   static async start(nodes: readonly string[]): Promise<RequestFront> {
     const front = new RequestFront(nodes)
     await once(front.#server.listen(0, '127.0.0.1'), 'listening')

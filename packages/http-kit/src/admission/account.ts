@@ -1,4 +1,4 @@
-/** What one caller holds at the moment: a ClientID, or the network address of anonymous callers. */
+/** The resources in use by one caller: a ClientID, or the network address of anonymous callers. */
 export class Account {
   /** `client:{ClientID}` or `address:{network}`. */
   readonly key: string
@@ -7,7 +7,7 @@ export class Account {
   bodyBytes = 0
   streams = 0
   unreadBytes = 0
-  /** Whether the account is no longer the one that is counted for its key. */
+  /** `true` after the account was dropped; a new account then counts for its key. */
   forgotten = false
   #tokens = Number.NaN
   #refilledAt = 0
@@ -17,7 +17,10 @@ export class Account {
     this.anonymous = anonymous
   }
 
-  /** Whether nothing is held, so that the account can be forgotten. A bucket of tokens is full again after two seconds. */
+  /**
+   * Returns `true` if the account holds no resource and can be dropped. Its token bucket is full again after two
+   * seconds.
+   */
   isIdle(now: number): boolean {
     return (
       this.requests === 0 &&

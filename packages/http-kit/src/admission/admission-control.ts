@@ -5,25 +5,29 @@ import { MemoryWatermark } from './memory-watermark.ts'
 import type { LimitName } from './refusal.ts'
 import { Refusal } from './refusal.ts'
 
-/** A limit that a caller met. */
+/** A refusal of a caller by a limit. */
 export interface LimitEvent {
   readonly limit: LimitName
   /** The caller's key: `client:{ClientID}` or `address:{network}`. */
   readonly account: string
 }
 
+/** Options of {@link AdmissionControl}. */
 export interface AdmissionOptions {
   readonly limits?: {
     readonly caller?: Partial<AdmissionLimits['caller']>
     readonly process?: Partial<AdmissionLimits['process']>
   }
-  /** Called for each refusal by a limit: be quick. What it throws is dropped. */
+  /** Called for each refusal by a limit. Must be quick; its errors are dropped. */
   readonly onLimit?: (event: LimitEvent) => void
-  /** Measures the share of memory in use, 0 to 1. @default V8's heap, and the container's memory where there is a limit */
+  /**
+   * Measures the share of memory in use, from 0 to 1.
+   * @default V8's heap, and the container's memory if it has a limit
+   */
   readonly measureMemory?: () => number
 }
 
-/** What is held at the moment, for metrics. */
+/** The resources in use, for metrics. */
 export interface AdmissionUse {
   readonly requests: number
   readonly bodyBytes: number
@@ -32,15 +36,15 @@ export interface AdmissionUse {
   readonly memoryExceeded: boolean
 }
 
-/** Bodies up to this size are taken even above the memory watermark, in bytes: acknowledgements and control calls. */
+/** Bodies up to this size are accepted above the memory watermark too, in bytes: acknowledgments and control calls. */
 const SMALL_BODY_BYTES = 65_536
 
-/** Accounts are looked through for idle ones when there are this many more than the last time. */
+/** Number of new accounts after which idle accounts are dropped. */
 const SWEEP_STEP = 1_024
 
 /**
- * Counts what callers hold of the process, and refuses what goes beyond the limits: one for all listeners of a process.
- * It knows nothing of HTTP.
+ * Counts the resources that callers use, and refuses requests over the limits. One instance serves all listeners of a
+ * process. It is independent of HTTP.
  */
 export class AdmissionControl {
   readonly #accounts = new Map<string, Account>()
@@ -64,13 +68,16 @@ export class AdmissionControl {
     }
   }
 
-  /** Replaces the limits. What is held already stays. @throws RangeError as the constructor does */
+  /**
+   * Replaces the limits. Resources in use are kept.
+   * @throws RangeError for a limit that is not a number of at least 0
+   */
   setLimits(limits: AdmissionLimits): void {
     this.#limits = effectiveLimits(limits)
     this.#watermark.percent = this.#limits.process.memoryPercent
   }
 
-  /** The limits as they are enforced. */
+  /** The enforced limits. */
   get limits(): EffectiveLimits {
     return this.#limits
   }
@@ -85,7 +92,7 @@ export class AdmissionControl {
     }
   }
 
-  /** The account of a caller. */
+  /** Returns the account of a caller. */
   account(key: string, anonymous: boolean): Account {
     const known = this.#accounts.get(key)
     if (known !== undefined) return known
@@ -95,7 +102,7 @@ export class AdmissionControl {
     return account
   }
 
-  /** Counts a request, until {@link leave}. */
+  /** Counts a request until {@link leave}. Returns the refusal if a limit is reached. */
   enter(account: Account): Refusal | undefined {
     const { process } = this.#limits
     const { requestsPerSecond: rate, requestsInFlight: most } = this.#limitsOf(account)
@@ -117,7 +124,7 @@ export class AdmissionControl {
     this.#requests--
   }
 
-  /** Counts bytes of a body, until {@link dropBody}. */
+  /** Counts bytes of a body until {@link dropBody}. Returns the refusal if a limit is reached. */
   takeBody(account: Account, bytes: number): Refusal | undefined {
     const { process } = this.#limits
     const { bodyBytes: most } = this.#limitsOf(account)
@@ -135,12 +142,12 @@ export class AdmissionControl {
     this.#bodyBytes -= bytes
   }
 
-  /** Whether a body of this size is refused because memory is short. */
+  /** Returns the refusal of a body of this size if memory is short. */
   refusesBody(account: Account, bytes: number): Refusal | undefined {
     return bytes > SMALL_BODY_BYTES && this.#watermark.exceeded ? this.#refuse('memory', account, 0) : undefined
   }
 
-  /** Counts a stream, until {@link closeStream}. */
+  /** Counts a stream until {@link closeStream}. Returns the refusal if a limit is reached. */
   openStream(account: Account): Refusal | undefined {
     const { process } = this.#limits
     const { streams: most } = this.#limitsOf(account)
@@ -159,7 +166,10 @@ export class AdmissionControl {
     this.#streams--
   }
 
-  /** Adds to, or with a negative number takes from, the bytes that readers have not taken; false when they are too many. */
+  /**
+   * Adds to the unread bytes; a negative number subtracts. Returns `false` if the caller or the process holds too
+   * many.
+   */
   addUnread(account: Account, bytes: number): boolean {
     account.unreadBytes += bytes
     this.#unreadBytes += bytes
@@ -204,7 +214,7 @@ function withDefaults({ caller, process }: NonNullable<AdmissionOptions['limits'
   }
 }
 
-/** What is exhausted, and the settings that bound it for a verified caller and for the process. */
+/** The exhausted resource of each limit, and the setting of the limit. */
 const TEXTS: Readonly<Record<Exclude<LimitName, 'memory'>, readonly [what: string, setting: string]>> = {
   caller_rate: ['requests a second', 'LIMITS_CALLER_REQUESTS_PER_SECOND'],
   caller_requests: ['requests in flight', 'LIMITS_CALLER_REQUESTS_IN_FLIGHT'],
@@ -222,7 +232,7 @@ function limitText(limit: LimitName, most: number, anonymous: boolean): string {
   const [what, setting] = TEXTS[limit]
   if (limit.startsWith('process_')) return `the server has reached its limit of ${most} ${what} (${setting}); try again`
   const whose = anonymous ? 'your network address' : 'this caller'
-  // An anonymous caller's share follows from the process's limit.
+  // The limit of an anonymous caller derives from the limit of the process.
   const by = anonymous && limit !== 'caller_rate' ? setting.replace('CALLER', 'PROCESS') : setting
   return `${whose} has reached its limit of ${most} ${what} (${by}); finish some first, or try again later`
 }

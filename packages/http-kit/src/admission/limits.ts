@@ -2,35 +2,49 @@ import { getHeapStatistics } from 'node:v8'
 
 /** Limits of one verified caller. 0 is no limit. */
 export interface CallerLimits {
-  /** Requests a second, as a token bucket that holds twice as many. @default 0 */
+  /** Requests per second, as a token bucket that holds twice as many; 0 is no limit. @default 0 */
   readonly requestsPerSecond: number
-  /** Requests under way at a time, long polls included, streams not. @default 1024 */
+  /** Concurrent requests, including long polls and excluding streams; 0 is no limit. @default 1024 */
   readonly requestsInFlight: number
-  /** Bytes of request bodies in memory. @default 67108864 */
+  /** Bytes of request bodies in memory; 0 is no limit. @default 67108864 */
   readonly bodyBytes: number
-  /** Open SSE streams and WebSockets. @default 256 */
+  /** Open SSE streams and WebSockets; 0 is no limit. @default 256 */
   readonly streams: number
 }
 
-/** Limits of the whole process. 0 is no limit. An anonymous caller, which is a network address, may take half of each. */
+/**
+ * Limits of the whole process. 0 is no limit. An anonymous caller, which is a network address, may use half of each.
+ */
 export interface ProcessLimits {
-  /** @default 16384 */
+  /** Concurrent requests, including long polls and excluding streams; 0 is no limit. @default 16384 */
   readonly requestsInFlight: number
-  /** Never more than a quarter of V8's heap limit, unless it is 0. @default 1073741824 */
+  /**
+   * Bytes of request bodies in memory; 0 is no limit. A value above 0 is capped at a quarter of V8's heap limit.
+   * @default 1073741824
+   */
   readonly bodyBytes: number
-  /** @default 4096 */
+  /** Open SSE streams and WebSockets; 0 is no limit. @default 4096 */
   readonly streams: number
-  /** Bytes of answers and streams that were written and that readers have not taken. A caller may take half. @default 268435456 */
+  /**
+   * Bytes of answers and streams that readers have not read; 0 is no limit. One caller may use half.
+   * @default 268435456
+   */
   readonly unreadBytes: number
-  /** Above this share of the heap limit, or of the container's memory, large bodies and new streams are refused. @default 85 */
+  /**
+   * Share of the heap limit, or of the container's memory, in percent. Above it, large bodies and new streams are
+   * refused; 0 is no limit.
+   * @default 85
+   */
   readonly memoryPercent: number
 }
 
+/** Limits of a caller and of the process. */
 export interface AdmissionLimits {
   readonly caller: CallerLimits
   readonly process: ProcessLimits
 }
 
+/** The limits that apply without other settings. */
 export const DEFAULT_LIMITS: AdmissionLimits = {
   caller: { requestsPerSecond: 0, requestsInFlight: 1_024, bodyBytes: 67_108_864, streams: 256 },
   process: {
@@ -42,7 +56,7 @@ export const DEFAULT_LIMITS: AdmissionLimits = {
   },
 }
 
-/** The part of {@link ProcessLimits} that one account may take. */
+/** The part of {@link ProcessLimits} that one account may use. */
 export interface AccountLimits {
   readonly requestsPerSecond: number
   readonly requestsInFlight: number
@@ -51,22 +65,22 @@ export interface AccountLimits {
   readonly unreadBytes: number
 }
 
-/** The limits as they are enforced. */
+/** The enforced limits. */
 export interface EffectiveLimits {
   readonly process: ProcessLimits
   readonly verified: AccountLimits
   readonly anonymous: AccountLimits
 }
 
-/** A limit up to this is not divided: half of a few would refuse an honest caller and spare nobody. */
+/** Limits up to this value are not halved: a half would refuse normal callers and protect no others. */
 const UNDIVIDED = 100
 
-/** What one caller may hold of what the process has: half. Half of no limit is no limit. */
+/** Returns the part of a process limit that one caller may use: half of it. 0, no limit, stays 0. */
 export function half(limit: number): number {
   return Math.max(Math.min(limit, UNDIVIDED), Math.floor(limit / 2))
 }
 
-/** @throws RangeError for a limit that is not a number of at least 0 */
+/** Returns the limits to enforce. @throws RangeError for a limit that is not a number of at least 0 */
 export function effectiveLimits({ caller, process }: AdmissionLimits): EffectiveLimits {
   for (const [name, value] of [...Object.entries(caller), ...Object.entries(process)]) {
     if (!(value >= 0)) throw new RangeError(`limits: ${name} is ${value}; it must be a number of at least 0`)

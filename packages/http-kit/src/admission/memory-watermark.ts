@@ -1,26 +1,26 @@
 import { getHeapStatistics } from 'node:v8'
 
-/** How old a measurement may be, in milliseconds: one takes some 20 µs. */
+/** The age up to which a measurement is reused, in ms. A measurement takes about 20 µs. */
 const SAMPLE_MS = 250
 
-/** Measures the share of memory in use: of V8's heap limit or of the container's memory, whichever is fuller. */
+/** Returns the larger share in use: of V8's heap limit or of the container's memory. */
 function usedShare(): number {
   const { heap_size_limit: heapLimit } = getHeapStatistics()
   const heap = process.memoryUsage().heapUsed / heapLimit
   const container = process.constrainedMemory()
-  // Without a container limit node answers 0, or a number beyond any machine.
+  // Without a container limit Node returns 0, or a number larger than any memory.
   if (!(container > 0 && container < 2 ** 50)) return heap
   return Math.max(heap, process.memoryUsage.rss() / container)
 }
 
-/** Tells whether memory is above the watermark. */
+/** Checks if memory use is above the watermark. */
 export class MemoryWatermark {
   readonly #measure: () => number
   #percent: number
   #sampledAt = Number.NEGATIVE_INFINITY
   #exceeded = false
 
-  /** @param percent 0 is no watermark */
+  /** @param percent The watermark in percent; 0 means no watermark */
   constructor(percent: number, measure: () => number = usedShare) {
     this.#percent = percent
     this.#measure = measure

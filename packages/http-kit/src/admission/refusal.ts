@@ -1,19 +1,19 @@
-/** Why the front door turned a request away, before a handler saw it. */
+/** The reason for which a request was refused before its handler ran. */
 export type RefusalReason =
   /** The Origin header names a site that is not trusted. */
   | 'origin'
-  /** The Host header names a host that is not this server's, while anybody may call. */
+  /** The Host header names another host, while every caller is anonymous. */
   | 'host'
-  /** A page of another site made the browser ask, while anybody may call. */
+  /** A page of another site caused the request, while every caller is anonymous. */
   | 'cross_site'
   | 'unauthenticated'
   | 'starting'
   | 'shutting_down'
-  /** A limit is reached: {@link Refusal.limit} says which. */
+  /** A limit is reached; {@link Refusal.limit} names it. */
   | 'limit'
   | 'body_too_large'
 
-/** The limits that a caller can meet, as label values. */
+/** The limits that can refuse a caller, as label values. */
 export const LIMIT_NAMES = [
   'caller_rate',
   'caller_requests',
@@ -27,21 +27,23 @@ export const LIMIT_NAMES = [
   'memory',
 ] as const
 
+/** One of {@link LIMIT_NAMES}. */
 export type LimitName = (typeof LIMIT_NAMES)[number]
 
+/** Optional parts of a {@link Refusal}. */
 export interface RefusalDetails {
   /** The most bytes that the body may have. */
   readonly maxBodyBytes?: number
   readonly limit?: LimitName
-  /** For `Retry-After`. */
+  /** The value of `Retry-After`, in seconds. */
   readonly retryAfterSeconds?: number
   readonly cause?: unknown
 }
 
-/** A request that is not admitted. Each surface says it in its protocol's words. */
+/** A refused request. Each surface answers it in its protocol. */
 export class Refusal {
   readonly reason: RefusalReason
-  /** For a person: what is wrong, what is allowed, what to do. */
+  /** A text for people: the problem, the allowed values, the remedy. */
   readonly message: string
   readonly limit: LimitName | undefined
   readonly maxBodyBytes: number | undefined
@@ -58,18 +60,18 @@ export class Refusal {
     this.cause = cause
   }
 
-  /** The HTTP status, for protocols without one of their own (RFC 9110, RFC 6585). */
+  /** The HTTP status, for protocols without their own (RFC 9110, RFC 6585). */
   get status(): number {
     return STATUS[this.reason]
   }
 
-  /** How the request counts in metrics. */
+  /** The outcome of the request in metrics. */
   get outcome(): RefusedOutcome {
     return OUTCOMES[this.reason]
   }
 }
 
-/** How a refused request counts in metrics. */
+/** The outcomes of refused requests in metrics. */
 export type RefusedOutcome = 'error' | 'limited' | 'origin_refused' | 'unauthenticated'
 
 const OUTCOMES: Readonly<Record<RefusalReason, RefusedOutcome>> = {

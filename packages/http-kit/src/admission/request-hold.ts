@@ -2,30 +2,33 @@ import type { Account } from './account.ts'
 import type { AdmissionControl } from './admission-control.ts'
 import type { Refusal } from './refusal.ts'
 
-/** What one admitted request holds of its caller's limits, until its response is closed and nothing works on it any more. */
+/**
+ * The resources that one admitted request holds of its caller's limits, until its response is closed and no work for
+ * it remains.
+ */
 export class RequestHold {
   readonly account: Account
   readonly #control: AdmissionControl
-  /** The response, and whatever else {@link retain}s it. */
+  /** The response, and each {@link retain}. */
   #holders = 1
   #bodyBytes = 0
   #unreadBytes = 0
   #isStream = false
   #over = false
 
-  /** The request was counted by `control.enter`. */
+  /** Takes over a request that `control.enter` has counted. */
   constructor(control: AdmissionControl, account: Account) {
     this.#control = control
     this.account = account
   }
 
-  /** Keeps the request counted until {@link release}: for work that goes on when its client has gone. */
+  /** Keeps the request counted until {@link release}, for work that continues after the client disconnected. */
   retain(): void {
     this.#holders++
   }
 
   release(): void {
-    // What begins after the response is closed is not counted: there is nothing left to tie it to.
+    // Work that starts after the response was closed is not counted.
     if (--this.#holders > 0 || this.#over) return
     this.#over = true
     const control = this.#control
@@ -38,7 +41,7 @@ export class RequestHold {
     this.#unreadBytes = 0
   }
 
-  /** Counts bytes of the body. */
+  /** Counts bytes of the body. Returns the refusal if a limit is reached. */
   takeBody(bytes: number): Refusal | undefined {
     if (this.#over) return undefined
     const refusal = this.#control.takeBody(this.account, bytes)
@@ -46,12 +49,12 @@ export class RequestHold {
     return refusal
   }
 
-  /** Whether a body of this size is refused because memory is short. */
+  /** Returns the refusal of a body of this size if memory is short. */
   refusesBody(bytes: number): Refusal | undefined {
     return this.#control.refusesBody(this.account, bytes)
   }
 
-  /** Turns the request into a stream, which has a limit of its own. Ask before anything is begun for it. */
+  /** Turns the request into a stream, which has a separate limit. Call this before you start work for the stream. */
   toStream(): Refusal | undefined {
     if (this.#isStream || this.#over) return undefined
     const refusal = this.#control.openStream(this.account)
@@ -61,7 +64,7 @@ export class RequestHold {
     return undefined
   }
 
-  /** Sets the bytes that were written and that the reader has not taken; false when the caller holds too many. */
+  /** Sets the number of unread bytes. Returns `false` if the caller or the process holds too many. */
   setUnread(bytes: number): boolean {
     if (this.#over) return true
     const change = bytes - this.#unreadBytes

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { LimitName, Refusal, RefusalReason } from './refusal.ts'
 
-/** What surfaces that answer with an HTTP status and a code call a refusal. */
+/** The error codes of refusals, on surfaces that answer with an HTTP status and a code. */
 export type RestRefusalCode =
   | 'ORIGIN_REFUSED'
   | 'UNAUTHENTICATED'
@@ -21,6 +21,7 @@ const CODES: Readonly<Record<RefusalReason, RestRefusalCode>> = {
   body_too_large: 'BODY_TOO_LARGE',
 }
 
+/** A refusal on a surface that answers with an HTTP status and a code. */
 export interface RestRefusal {
   readonly code: RestRefusalCode
   /** The limit that was reached: its name, or the most bytes of a body. */
@@ -29,7 +30,7 @@ export interface RestRefusal {
   readonly headers: OutgoingHttpHeaders
 }
 
-/** Says a refusal for a surface that answers with an HTTP status and a code. */
+/** Converts a refusal for a surface that answers with an HTTP status and a code. */
 export function restRefusal({ limit: name, maxBodyBytes, reason, retryAfterSeconds }: Refusal): RestRefusal {
   const limit = name ?? maxBodyBytes
   const headers: OutgoingHttpHeaders = {}

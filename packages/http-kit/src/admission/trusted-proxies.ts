@@ -3,22 +3,22 @@ import { BlockList, isIP } from 'node:net'
 
 import type { AuthenticationRequest } from '../authenticator.ts'
 
-/** The longest list of addresses that is read from a header, in characters. */
+/** The longest forwarding header that is read, in characters. */
 const MAX_HEADER = 2_048
 
 const ADDRESS = Symbol('client address')
 
-/** On the request itself: one header is read once, for limits, audit and logs alike. */
+/** The address is stored on the request, so that limits, audit log and logs read the header once. */
 interface Addressed {
   [ADDRESS]?: string
 }
 
-/** Returns where a request came from: what a trusted proxy says where {@link TrustedProxies} was asked, else the peer. */
+/** Returns the client's address: as {@link TrustedProxies.locate} found it, otherwise the peer's. */
 export function addressOf(request: Pick<AuthenticationRequest, 'socket'> & Addressed): string | undefined {
   return request[ADDRESS] ?? request.socket?.remoteAddress
 }
 
-/** Returns where a trusted proxy says a request came from; undefined where none says it. */
+/** Returns the client's address as a trusted proxy reports it, or `undefined` without such a report. */
 export function forwardedAddressOf(request: IncomingMessage & Addressed): string | undefined {
   return request[ADDRESS]
 }
@@ -37,7 +37,7 @@ export class TrustedProxies {
     for (const entry of list) this.#add(entry)
   }
 
-  /** Whether the address is a trusted proxy's. */
+  /** Returns `true` if the address belongs to a trusted proxy. */
   includes(address: string): boolean {
     if (!this.#any) return false
     const plain = withoutMapping(address)
@@ -46,8 +46,9 @@ export class TrustedProxies {
   }
 
   /**
-   * Finds the client's address: the peer's, or, where that is a trusted proxy's, the last address in the header that is
-   * none. {@link addressOf} returns it from then on. An address that is no IP address ends the search.
+   * Finds the client's address. Without a trusted proxy it is the peer's address; otherwise it is the last address in
+   * the header that is not a trusted proxy. An invalid IP address ends the search. {@link addressOf} returns the
+   * address afterwards.
    */
   locate(request: IncomingMessage & Addressed): void {
     if (!this.#any) return
@@ -75,7 +76,10 @@ export class TrustedProxies {
   }
 }
 
-/** The addresses that proxies added, the client's first (RFC 7239 before the de facto header). */
+/**
+ * Returns the addresses that proxies added, the client's first. `Forwarded` (RFC 7239) takes precedence over
+ * `X-Forwarded-For`.
+ */
 function forwardedFor({ headers }: IncomingMessage): readonly string[] {
   const { forwarded } = headers
   if (typeof forwarded === 'string') {
@@ -90,7 +94,7 @@ function forwardedFor({ headers }: IncomingMessage): readonly string[] {
   return text === undefined || text.length > MAX_HEADER ? [] : text.split(',')
 }
 
-/** The IP address in `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]:80` and the quoted forms of these. */
+/** Returns the IP address in `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]:80` and their quoted forms. */
 function addressIn(text: string): string | undefined {
   let address = text.trim()
   if (address.startsWith('"') && address.endsWith('"')) address = address.slice(1, -1)
@@ -103,7 +107,7 @@ function addressIn(text: string): string | undefined {
   return isIP(address) === 0 ? undefined : withoutMapping(address)
 }
 
-/** `::ffff:1.2.3.4` is the IPv4 address 1.2.3.4 on a socket that takes both. */
+/** Converts an IPv4-mapped IPv6 address such as `::ffff:1.2.3.4`, which dual-stack sockets report, to IPv4. */
 function withoutMapping(address: string): string {
   const v4 = address.toLowerCase().startsWith('::ffff:') ? address.slice(7) : ''
   return isIP(v4) === 4 ? v4 : address

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import type { TSchema } from 'typebox'
 
-/** What a schema allows, in words. */
+/** Returns the values that a schema allows, in words. */
 export function allowedBy(schema: TSchema): string {
   const keyword = (name: string): unknown => Reflect.get(schema, name)
   const values = keyword('enum')
@@ -28,13 +28,13 @@ export function allowedBy(schema: TSchema): string {
   }
 }
 
-/** What a refinement says against a value of the right type. */
+/** Returns the error of a refinement for a value of the right type. */
 export function refusal(schema: TSchema, value: unknown): string | undefined {
   if (!Type.IsRefine(schema) || !isOfType(schema, value)) return undefined
   return schema['~refine'].find(({ check }) => !check(value))?.error(value)
 }
 
-/** Whether a value is of the schema's type, as JSON counts types. */
+/** Returns `true` if a value has the schema's JSON type. */
 export function isOfType(schema: TSchema, value: unknown): boolean {
   const type = value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value
   return type === Reflect.get(schema, 'type')

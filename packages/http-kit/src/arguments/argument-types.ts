@@ -5,17 +5,17 @@ import { Type } from 'typebox'
 import { parseTimestamp, timestampRefusal } from '../timestamp.ts'
 
 /**
- * The kinds of argument that MCP tools and management actions share. Each is a JSON Schema, so that one value gives the
- * type, the check and what `tools/list` and the OpenAPI document show. A refinement adds what JSON Schema cannot say; its message says what is allowed, and why the
- * value is not.
+ * The argument types that MCP tools and management actions share. Each is a JSON Schema, so that one value gives the
+ * TypeScript type, the check, and the schema in `tools/list` and in the OpenAPI document. A refinement adds rules
+ * that JSON Schema cannot express; its message names the allowed values and the problem.
  */
 
-/** The longest delay or expiry that still makes a date when added to now. */
+/** The longest delay or expiry, in seconds. Added to the current time, it still makes a valid date. */
 const MAX_SECONDS = 1_000_000_000_000
 
-const WELL_FORMED = 'valid Unicode (it holds half a surrogate pair)'
+const WELL_FORMED = 'valid Unicode (it contains half a surrogate pair)'
 
-/** Text that survives as UTF-8: a lone surrogate would come back as another character, so it is refused. */
+/** Text that UTF-8 can represent. A lone surrogate would be stored as another character, so it is rejected. */
 export function text(description: string, options: { default?: string; minLength?: number } = {}) {
   return Type.Refine(
     Type.String({ description, ...options }),
@@ -24,7 +24,7 @@ export function text(description: string, options: { default?: string; minLength
   )
 }
 
-/** The name of a channel (C1). A reserved name passes here, whatever follows its prefix: M8 answers it. */
+/** A channel name. Reserved names pass here in any form, because the Broker rejects them (CHANNEL_RESERVED). */
 export function channel(description: string) {
   return Type.Refine(
     Type.String({
@@ -35,7 +35,7 @@ export function channel(description: string) {
   )
 }
 
-/** As {@link channel}, or empty for none. */
+/** A channel name as in {@link channel}, or empty for none. */
 export function optionalChannel(description: string) {
   return Type.Optional(
     Type.Refine(Type.String({ description, default: '' }), (name) => name === '' || isChannel(name), notChannel),
@@ -50,11 +50,16 @@ function notChannel(name: string): string {
   return `a channel name of 1 to ${MAX_CHANNEL_BYTES} bytes without control characters, blanks at its ends, empty parts or wildcards (${channelNameProblem(name)})`
 }
 
+/** The argument `metadata` of a message. */
 export function metadata() {
-  return Type.Optional(text('Free text that travels beside the body, such as its content type.', { default: '' }))
+  return Type.Optional(
+    text('Free text that travels with the message, such as the content type of its body.', { default: '' }),
+  )
 }
 
-/** Spelled out, because `patternProperties` lets keys with a line break pass unchecked, and many clients do not know it. */
+/**
+ * Written out, because `patternProperties` skips keys that contain a line break, and many clients do not support it.
+ */
 export function tags(more = '') {
   return Type.Optional(
     Type.Refine(
@@ -70,23 +75,28 @@ export function tags(more = '') {
   )
 }
 
-/** For the two stored patterns, whose sends may be repeated (C5). */
+/** A hint for queues and events stores, whose sends can be repeated safely. */
 export const DEDUPLICATION_HINT =
   ' With a tag "message_id" the call is safe to repeat: the same id from the same client on the same channel within two minutes is stored once.'
 
-/** Required everywhere, also where the specification shows a default (M7), so the schema shows none. */
+/**
+ * A required argument. The specification shows a default for some tools, but requires the argument everywhere, so the
+ * schema has no default.
+ */
 export function maxMessages(description: string) {
   return Type.Integer({ description, minimum: 1, maximum: 100 })
 }
 
+/** An optional number of seconds, 0 by default. */
 export function seconds(description: string) {
   return Type.Optional(Type.Integer({ description, minimum: 0, maximum: MAX_SECONDS, default: 0 }))
 }
 
+/** An optional timeout, 1 to 3600 seconds. */
 export function timeoutSeconds(what: string, standard: number) {
   return Type.Optional(
     Type.Integer({
-      description: `How long to wait for ${what}, in seconds, 1 to 3600.`,
+      description: `Time to wait for ${what}, in seconds, 1 to 3600.`,
       minimum: 1,
       maximum: 3600,
       default: standard,
@@ -94,11 +104,12 @@ export function timeoutSeconds(what: string, standard: number) {
   )
 }
 
+/** The type of a channel. */
 export function channelType(description: string) {
   return Type.Unsafe<ChannelType>({ type: 'string', enum: [...CHANNEL_TYPES], description })
 }
 
-/** Without the format `date-time`: that of JSON Schema demands seconds and a colon in the offset. */
+/** A timestamp. The schema does not set the format `date-time`, which requires seconds and a colon in the offset. */
 export function timestamp(description: string) {
   return Type.Refine(Type.String({ description }), (value) => parseTimestamp(value) !== undefined, timestampRefusal)
 }

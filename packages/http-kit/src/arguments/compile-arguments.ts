@@ -8,17 +8,17 @@ import { argumentProblems } from './problems.ts'
 export type ArgumentRule<Arguments> = (args: Arguments) => ArgumentProblem | undefined
 
 export interface ArgumentsSource<Input extends TObject> {
-  /** What the arguments belong to, such as `tool`. */
+  /** The owner of the arguments, for error messages, such as `tool`. */
   readonly whose: string
   readonly input: Input
   readonly rule?: ArgumentRule<Static<Input>> | undefined
-  /** Makes the error that is thrown for arguments with problems. */
+  /** Makes the error for invalid arguments. */
   readonly refused: (problems: readonly ArgumentProblem[]) => Error
 }
 
 /**
- * Compiles the check of arguments (M7): nothing is coerced or filled in, and an optional argument that is null is left
- * out. The problems are gathered only when there are some.
+ * Compiles the check of arguments. The check converts no values and adds no defaults; it drops an optional argument
+ * that is `null`. Problems are collected only if the check fails.
  */
 export function compileArguments<Input extends TObject>(
   source: ArgumentsSource<Input>,
@@ -27,7 +27,7 @@ export function compileArguments<Input extends TObject>(
   const validator = Compile(input)
   return (given) => {
     let args = given
-    // Few clients write null, so nobody else pays for looking.
+    // Few clients send null, so only a failed check looks for it.
     if (!validator.Check(args)) args = withoutNulls(input, args)
     if (!validator.Check(args)) throw refused(argumentProblems(input, args, whose))
     const problem = rule?.(args)
@@ -36,10 +36,10 @@ export function compileArguments<Input extends TObject>(
   }
 }
 
-/** Leaves out optional arguments that are null, which is how many clients write that there is none. */
+/** Drops optional arguments that are `null`: many clients send `null` for an absent argument. */
 function withoutNulls(input: TObject, args: unknown): unknown {
   if (typeof args !== 'object' || args === null || Array.isArray(args)) return args
-  // TypeBox leaves the keyword out when nothing is required, whatever its type says.
+  // TypeBox omits the keyword if no property is required, although its type says otherwise.
   const required: readonly string[] = input.required ?? []
   const isLeftOut = (name: string, value: unknown): boolean =>
     value === null && Object.hasOwn(input.properties, name) && !required.includes(name)

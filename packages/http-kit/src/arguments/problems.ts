@@ -4,19 +4,19 @@ import { Check } from 'typebox/schema'
 
 import { allowedBy, isOfType, refusal } from './allowed.ts'
 
-/** One thing that is wrong with the arguments of a call. */
+/** One problem with the arguments of a call. */
 export interface ArgumentProblem {
-  /** Its name; a dot leads into an object or array, as in `tags.priority`. */
+  /** The name of the argument; a dot leads into an object or array, as in `tags.priority`. */
   readonly argument: string
-  /** What was given, as JSON, cut; absent when nothing was. */
+  /** The given value as JSON, shortened; absent if no value was given. */
   readonly given?: string
   readonly allowed: string
 }
 
-/** More of them help nobody. */
+/** The most problems that are reported. */
 const MAX_PROBLEMS = 20
 
-/** The problems as one text: what is wrong and what is allowed, each. */
+/** Returns the problems as one text, each with the given and the allowed value. */
 export function problemsText(problems: readonly ArgumentProblem[]): string {
   const texts = problems.map(({ argument, given, allowed }) =>
     given === undefined
@@ -26,7 +26,7 @@ export function problemsText(problems: readonly ArgumentProblem[]): string {
   return texts.join('. ')
 }
 
-/** A given value for a person to recognize: short, and never the whole of something large. */
+/** Returns a given value for an error message: short, and never a large value in full. */
 export function shownValue(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
@@ -34,15 +34,15 @@ export function shownValue(value: unknown): string {
 }
 
 /**
- * Says everything that is wrong with arguments that a schema refuses, one line for each; unknown ones are wrong.
- * @param whose What the arguments belong to, such as `tool`
+ * Returns every problem of arguments that a schema rejects, unknown arguments among them.
+ * @param whose The owner of the arguments, for error messages, such as `tool`
  */
 export function argumentProblems(input: TObject, args: unknown, whose: string): readonly ArgumentProblem[] {
   if (typeof args !== 'object' || args === null || Array.isArray(args)) {
     return [{ argument: 'arguments', given: shownValue(args), allowed: 'an object' }]
   }
   const given = new Map<string, unknown>(Object.entries(args))
-  // TypeBox leaves the keyword out when nothing is required, whatever its type says.
+  // TypeBox omits the keyword if no property is required, although its type says otherwise.
   const required: readonly string[] = input.required ?? []
   const names = Object.keys(input.properties)
   const problems = Object.entries(input.properties).flatMap(([argument, schema]) => {
@@ -50,7 +50,7 @@ export function argumentProblems(input: TObject, args: unknown, whose: string): 
     if (value !== undefined) return valueProblems(argument, schema, value)
     return required.includes(argument) ? [{ argument, allowed: allowedBy(schema) }] : []
   })
-  const allowed = `one of the ${whose}'s own: ${names.join(', ')}`
+  const allowed = `one of the ${whose}'s arguments: ${names.join(', ')}`
   for (const argument of given.keys()) {
     if (problems.length >= MAX_PROBLEMS) break
     if (!names.includes(argument)) problems.push({ argument: name(argument), given: 'unknown', allowed })
@@ -58,7 +58,7 @@ export function argumentProblems(input: TObject, args: unknown, whose: string): 
   return problems.slice(0, MAX_PROBLEMS)
 }
 
-/** What is wrong with one argument; of a map or a list of strings, which of its parts are none. */
+/** Returns the problems of one argument; for a map or an array of strings, one for each part that is not a string. */
 function valueProblems(argument: string, schema: TSchema, value: unknown): readonly ArgumentProblem[] {
   if (Check(schema, value)) return []
   const parts = wrongParts(argument, schema, value)
@@ -66,7 +66,7 @@ function valueProblems(argument: string, schema: TSchema, value: unknown): reado
   return [{ argument, given: shownValue(value), allowed: refusal(schema, value) ?? allowedBy(schema) }]
 }
 
-/** By hand, because TypeBox's own list of errors takes half a minute over a list of five million numbers. */
+/** Written by hand: TypeBox's own error list takes half a minute for an array of five million numbers. */
 function wrongParts(argument: string, schema: TSchema, value: unknown): readonly ArgumentProblem[] {
   if (typeof value !== 'object' || value === null || !isOfType(schema, value)) return []
   if (!Reflect.has(schema, 'items') && !Reflect.has(schema, 'additionalProperties')) return []
@@ -80,7 +80,7 @@ function wrongParts(argument: string, schema: TSchema, value: unknown): readonly
   return problems
 }
 
-/** A caller's own key for a person to recognize: short, and on one line. */
+/** Shortens a key from the caller for an error message, on one line. */
 function name(key: string): string {
   return /^[\w./-]{1,64}$/.test(key) ? key : shownValue(key)
 }

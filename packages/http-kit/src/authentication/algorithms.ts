@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto'
 
-/** The signature algorithms that are known, by the kind of key that they take (RFC 7518, RFC 8037). `none` is not one. */
+/** The supported signature algorithms for each kind of key (RFC 7518, RFC 8037). `none` is not supported. */
 const BY_KEY: Readonly<Record<string, readonly string[]>> = {
   'RSA key': ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   'RSA-PSS key': ['PS256', 'PS384', 'PS512'],
@@ -10,23 +10,27 @@ const BY_KEY: Readonly<Record<string, readonly string[]>> = {
   'Ed25519 key': ['EdDSA', 'Ed25519'],
 }
 
-/** Bytes that the secret must have at least (RFC 7518, section 3.2). */
+/** The fewest bytes of a secret (RFC 7518, section 3.2). */
 const HMAC_BYTES: Readonly<Record<string, number>> = { HS256: 32, HS384: 48, HS512: 64 }
 
 const KEY_SET_ALGORITHMS = [...new Set(Object.values(BY_KEY).flat())]
 
-/** What a key set allows when nothing else is said. */
+/** The default algorithms of a key set. */
 const KEY_SET_DEFAULT = ['RS256', 'ES256', 'EdDSA']
 
 /** The fewest bits of an RSA key. */
 const MIN_RSA_BITS = 2048
 
-/** Algorithms for a set of public keys. @throws RangeError for one that no public key has */
+/** Returns the algorithms of a set of public keys. @throws RangeError for an algorithm that no public key supports */
 export function keySetAlgorithms(wanted: readonly string[]): readonly string[] {
   return chosen(wanted, KEY_SET_ALGORITHMS, KEY_SET_DEFAULT, 'a key set')
 }
 
-/** Algorithms for one public key; the first one that fits unless others are wanted. @throws RangeError */
+/**
+ * Returns the algorithms of one public key; by default the first that fits.
+ * @throws RangeError for an algorithm that the key does not support, an RSA key under 2048 bits, or an unsupported
+ * key
+ */
 export function publicKeyAlgorithms(key: KeyObject, wanted: readonly string[]): readonly string[] {
   const { modulusLength } = key.asymmetricKeyDetails ?? {}
   if (modulusLength !== undefined && modulusLength < MIN_RSA_BITS) {
@@ -38,7 +42,10 @@ export function publicKeyAlgorithms(key: KeyObject, wanted: readonly string[]): 
   return chosen(wanted, fitting, fitting.slice(0, 1), `the ${kind}`)
 }
 
-/** Algorithms for a shared secret. @throws RangeError, also for a secret that is too short for them */
+/**
+ * Returns the algorithms of a shared secret.
+ * @throws RangeError for an unsupported algorithm, or a secret that is too short
+ */
 export function secretAlgorithms(bytes: number, wanted: readonly string[]): readonly string[] {
   const algorithms = chosen(wanted, Object.keys(HMAC_BYTES), ['HS256'], 'a secret')
   const needed = Math.max(...algorithms.map((algorithm) => HMAC_BYTES[algorithm] ?? 0))
@@ -70,6 +77,6 @@ function chosen(
   const other = wanted.find((algorithm) => !fitting.includes(algorithm))
   if (other === undefined) return wanted
   throw new RangeError(
-    `algorithms: ${JSON.stringify(other)} does not go with ${what}; allowed are ${fitting.join(', ')}`,
+    `algorithms: ${JSON.stringify(other)} cannot be used with ${what}; allowed are ${fitting.join(', ')}`,
   )
 }

@@ -14,43 +14,47 @@ import type { KeyUrlTimes } from './key-url.ts'
 import { KeyUrl } from './key-url.ts'
 import { VerifiedTokens } from './verified-tokens.ts'
 
-/** Seconds by which the clocks of issuer and server may differ (S1). */
+/** Allowed difference between the clocks of issuer and server, in seconds. */
 const LEEWAY_SECONDS = 5
 
-/** A set may hold keys without an id; a token without one is tried with so many of them. */
+/** The most keys that are tried for a token without a key id, if keys of the set have no id either. */
 const MAX_TRIES = 8
 
-/** Where the keys come from: exactly one of the four (S1). */
+/** The source of the keys: exactly one of the four. */
 export type KeyOptions =
   /** The URL of a JSON Web Key Set. */
   | { readonly jwksUrl: string; readonly times?: KeyUrlTimes }
-  /** A file with a JSON Web Key Set; read again when it changes. */
+  /** A file with a JSON Web Key Set. It is read again when it changes. */
   | { readonly jwksFile: string; readonly lookMs?: number }
-  /** A PEM file with a public key or a certificate; read again when it changes. */
+  /** A PEM file with a public key or a certificate. It is read again when it changes. */
   | { readonly keyFile: string; readonly lookMs?: number }
-  /** A secret shared with whoever makes the tokens: 32 bytes or more. */
+  /** A secret shared with the issuer of the tokens: 32 bytes or more. */
   | { readonly secret: string }
 
+/** Options of {@link bearerAuthenticator}. */
 export interface BearerAuthenticatorOptions {
   readonly keys: KeyOptions
-  /** What tokens may be signed with; must go with the keys. @default what the key takes; of a set RS256, ES256, EdDSA */
+  /**
+   * The allowed signature algorithms. They must fit the keys.
+   * @default the algorithm of the key; for a key set RS256, ES256, EdDSA
+   */
   readonly algorithms?: readonly string[]
-  /** What the claim `iss` must be. @default anything */
+  /** The required value of the claim `iss`. @default any value */
   readonly issuer?: string
-  /** What the claim `aud` must hold: one of these. @default anything */
+  /** The allowed values of the claim `aud`; one is enough. @default any value */
   readonly audience?: readonly string[]
-  /** The most verified tokens that are remembered. @default 10000 */
+  /** The most verified tokens that are cached. @default 10000 */
   readonly maxCachedTokens?: number
   readonly hooks?: Partial<KeyEvents>
 }
 
-/** Verifies bearer tokens until it is disposed of. */
+/** An authenticator for bearer tokens. Dispose of it to stop watching or fetching keys. */
 export type BearerAuthenticator = Authenticator & Disposable
 
 /**
- * Verifies `Authorization: Bearer` tokens, which are JWTs, and names their caller (S1, S2). A token that was verified
- * lately is answered for at once.
- * @throws RangeError, with the option to blame at the start of its message, for keys that cannot be used
+ * Returns an authenticator that verifies `Authorization: Bearer` tokens (JWT) and names their caller. A cached token
+ * is answered synchronously.
+ * @throws RangeError for unusable keys; the message starts with the name of the option
  */
 export function bearerAuthenticator(options: BearerAuthenticatorOptions): BearerAuthenticator {
   return new TokenVerifier(options)
@@ -61,11 +65,11 @@ class TokenVerifier implements BearerAuthenticator {
   readonly #checks: JWTVerifyOptions
   readonly #verified: VerifiedTokens
   /**
-   * For each connection the header that was accepted on it last, with its token's hash: clients send the same one with
-   * each request, and comparing it costs a tenth of hashing it. It goes with the connection.
+   * For each connection, the last accepted header and the hash of its token. Clients send the same header with each
+   * request, and comparing it costs a tenth of hashing it.
    */
   readonly #accepted = new WeakMap<object, { readonly authorization: string; readonly key: string }>()
-  /** Verifications under way, so that many requests with one new token cost one. */
+  /** Verifications in progress, so that simultaneous requests with one new token verify it once. */
   readonly #pending = new Map<string, Promise<Identity>>()
   #version: number
 
@@ -103,7 +107,7 @@ class TokenVerifier implements BearerAuthenticator {
     this.#keys[Symbol.dispose]()
   }
 
-  /** What other keys have verified counts no more. */
+  /** Forgets every verification that used earlier keys. */
   #forgetWhenKeysChanged(): void {
     if (this.#version === this.#keys.version) return
     this.#version = this.#keys.version
@@ -159,7 +163,7 @@ async function claims(token: string, find: FindKey, checks: JWTVerifyOptions): P
 
 function openKeys(keys: KeyOptions, wanted: readonly string[], events: KeyEvents): KeySource {
   const sources = ['jwksUrl', 'jwksFile', 'keyFile', 'secret'].filter((name) => Object.hasOwn(keys, name))
-  // With the keys, so that the first token does not wait for it.
+  // Loaded together with the keys, so that the first token does not wait for it.
   jose()
   if (sources.length !== 1) throw new RangeError('keys: allowed is exactly one of jwksUrl, jwksFile, keyFile, secret')
   const [source = 'keys'] = sources
@@ -181,9 +185,9 @@ function secretKey(secret: string, wanted: readonly string[]): KeySource {
   return { algorithms, version: 0, find: async () => key, [Symbol.dispose]() {} }
 }
 
-/** The reason is for the log: jose's messages name claims and headers, and no values. */
+/** Converts an error of jose. Its messages, which go to the log, name claims and headers but contain no values. */
 function refusal(error: unknown): AuthenticationError {
   if (error instanceof AuthenticationError) return error
   const reason = error instanceof Error ? error.message : String(error)
-  return new AuthenticationError(`the token is refused: ${reason}`, { cause: error })
+  return new AuthenticationError(`the token is not valid: ${reason}`, { cause: error })
 }

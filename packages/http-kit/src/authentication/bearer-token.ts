@@ -1,27 +1,29 @@
 import type { AuthenticationRequest } from '../authenticator.ts'
 import { AuthenticationError } from '../errors.ts'
 
-/** The longest header that is looked at, in characters. */
+/** The longest Authorization header that is read, in characters. */
 const MAX_LENGTH = 8_192
 
 const BEARER = /^Bearer +([^\s,]+)$/i
 
 /**
- * A request's one Authorization header. Two are refused: this server and something in front of it might each believe
- * another one (S1).
+ * Returns the only Authorization header of a request. Two headers are rejected: this server and a proxy might each
+ * use a different one.
  * @throws AuthenticationError
  */
 export function authorizationHeader({ headers, rawHeaders }: AuthenticationRequest): string {
   const { authorization } = headers
-  if (authorization === undefined) throw new AuthenticationError('there is no Authorization header')
-  if (count(rawHeaders, 'authorization') > 1) throw new AuthenticationError('there are several Authorization headers')
-  if (authorization.length > MAX_LENGTH) throw new AuthenticationError('the Authorization header is too long')
+  if (authorization === undefined) throw new AuthenticationError('the request has no Authorization header')
+  if (count(rawHeaders, 'authorization') > 1)
+    throw new AuthenticationError('the request has several Authorization headers; send one')
+  if (authorization.length > MAX_LENGTH)
+    throw new AuthenticationError(`the Authorization header is longer than ${MAX_LENGTH} characters`)
   return authorization
 }
 
 /**
- * The token of an Authorization header (RFC 6750, section 2.1).
- * @throws AuthenticationError unless it is of the form `Bearer TOKEN`
+ * Returns the token of an Authorization header (RFC 6750, section 2.1).
+ * @throws AuthenticationError unless the header has the form `Bearer TOKEN`
  */
 export function bearerToken(authorization: string): string {
   const token = BEARER.exec(authorization)?.[1]

@@ -5,14 +5,14 @@ import { AuthenticationError } from '../errors.ts'
 import type { Role } from './roles.ts'
 import { isRole } from './roles.ts'
 
-/** The claims that may name the caller, the first one that is there counts (S2). */
+/** The claims that may name the caller; the first that is present is used. */
 const CLIENT_CLAIMS = ['ClientID', 'client_id', 'sub'] as const
 
 const CLIENT_ID = /^[\x21-\x7e]{1,256}$/
 
 /**
- * The caller that verified claims speak of (S2).
- * @throws AuthenticationError without a ClientID of 1–256 visible ASCII characters
+ * Returns the caller that verified claims name.
+ * @throws AuthenticationError without a ClientID of 1 to 256 visible ASCII characters
  */
 export function identityOf(claims: JWTPayload): Identity {
   const claim = CLIENT_CLAIMS.find((name) => claims[name] !== undefined)
@@ -29,7 +29,7 @@ export function identityOf(claims: JWTPayload): Identity {
   }
 }
 
-/** An array, or names between blanks. What is no role of ours is somebody else's, and gives nothing here. */
+/** Reads an array, or names separated by spaces. Ignores unknown roles, which may belong to other systems. */
 function rolesOf(claim: unknown): readonly Role[] {
   const names: readonly unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : []
   return names.filter((name): name is Role => typeof name === 'string' && isRole(name))

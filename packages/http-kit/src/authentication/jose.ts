@@ -6,7 +6,7 @@ const require = createRequire(import.meta.url)
 
 let loaded: typeof Jose | undefined
 
-/** Loads jose on the first call: fifty files that a server without authentication does not need. */
+/** Returns jose, loaded on the first call: a server without authentication does not need its fifty files. */
 export function jose(): typeof Jose {
   return (loaded ??= load())
 }

@@ -6,7 +6,7 @@ import { keySetAlgorithms, publicKeyAlgorithms } from './algorithms.ts'
 import { parseKeySet } from './key-set.ts'
 import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
 
-/** Keys of a file, read again when it changes. @throws Error for a file that holds none */
+/** Returns the keys of a file. The file is read again when it changes. @throws Error for a file without keys */
 function keyFile(
   file: string,
   parse: (text: string) => { find: FindKey; algorithms: readonly string[] },
@@ -42,13 +42,13 @@ function keyFile(
   }
 }
 
-/** A file with a JSON Web Key Set. */
+/** Returns the keys of a file with a JSON Web Key Set. */
 export function keySetFile(file: string, wanted: readonly string[], events: KeyEvents, lookMs?: number): KeySource {
   const algorithms = keySetAlgorithms(wanted)
   return keyFile(file, (text) => ({ find: parseKeySet(text), algorithms }), events, lookMs)
 }
 
-/** A file with one public key, or a certificate, in PEM. */
+/** Returns the key of a file with one public key or certificate in PEM. */
 export function publicKeyFile(file: string, wanted: readonly string[], events: KeyEvents, lookMs?: number): KeySource {
   return keyFile(
     file,
@@ -63,12 +63,12 @@ export function publicKeyFile(file: string, wanted: readonly string[], events: K
 }
 
 function parsePublicKey(text: string): KeyObject {
-  // Whoever can read the private key can make tokens: it has no business here.
-  if (text.includes('PRIVATE KEY-----')) throw new Error('it holds a private key; allowed is the public key alone')
+  // A reader of the private key can make tokens, so the server must not have it.
+  if (text.includes('PRIVATE KEY-----')) throw new Error('it contains a private key; allowed is the public key alone')
   try {
     return createPublicKey(text)
   } catch (error) {
-    throw new Error('it holds no public key in PEM; allowed is -----BEGIN PUBLIC KEY----- or a certificate', {
+    throw new Error('it contains no public key in PEM; allowed is -----BEGIN PUBLIC KEY----- or a certificate', {
       cause: error,
     })
   }

@@ -3,7 +3,7 @@ import type { JSONWebKeySet } from 'jose'
 import { jose } from './jose.ts'
 import type { FindKey } from './key-source.ts'
 
-/** A JSON Web Key Set (RFC 7517). @throws Error for a text that holds none */
+/** Parses a JSON Web Key Set (RFC 7517). @throws Error for a text that is not a JSON Web Key Set */
 export function parseKeySet(text: string): FindKey {
   let value: unknown
   try {
@@ -11,7 +11,8 @@ export function parseKeySet(text: string): FindKey {
   } catch (error) {
     throw new Error('it is not JSON; allowed is a JSON Web Key Set: {"keys": […]}', { cause: error })
   }
-  if (!isKeySet(value)) throw new Error('it is no JSON Web Key Set; allowed is {"keys": […]} with keys that have a kty')
+  if (!isKeySet(value))
+    throw new Error('it is not a JSON Web Key Set; allowed is {"keys": […]} with keys that have a kty')
   return jose().createLocalJWKSet(value)
 }
 

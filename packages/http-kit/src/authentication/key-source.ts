@@ -2,22 +2,22 @@ import type { KeyObject } from 'node:crypto'
 
 import type { CryptoKey, FlattenedJWSInput, JWSHeaderParameters } from 'jose'
 
-/** Finds the key that a token must be signed with. @throws (rejects) when there is none */
+/** Finds the key that must have signed a token. Rejects if there is none. */
 export type FindKey = (header: JWSHeaderParameters, token: FlattenedJWSInput) => Promise<CryptoKey | KeyObject>
 
-/** The keys in force: one place they come from, which may bring others while the server runs. */
+/** The keys in use. A source may replace them while the server runs. */
 export interface KeySource extends Disposable {
-  /** What tokens may be signed with; what a token says of itself never widens it (S1). */
+  /** The allowed signature algorithms. The header of a token never extends them. */
   readonly algorithms: readonly string[]
-  /** Another number whenever the keys are others: what was verified before counts no more. */
+  /** A number that changes with the keys. Earlier verifications are then no longer valid. */
   readonly version: number
   readonly find: FindKey
 }
 
-/** What happens to keys, for a log. */
+/** Events of a key source, for a log. */
 export interface KeyEvents {
-  /** Other keys are in force. */
+  /** Runs after the keys changed. */
   changed(): void
-  /** Keys could not be had or read; those before stay in force. Once for each reason. */
+  /** Runs when keys cannot be fetched or read; the earlier keys stay in use. Called once for each reason. */
   failed(reason: string): void
 }

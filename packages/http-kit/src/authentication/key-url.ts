@@ -3,27 +3,35 @@ import { jose } from './jose.ts'
 import { parseKeySet } from './key-set.ts'
 import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
 
+/** Times of a key set behind a URL. */
 export interface KeyUrlTimes {
-  /** After this long the keys are fetched again, while those at hand go on; after twice as long that is waited for. @default 300000 */
+  /**
+   * Age after which the keys are fetched again while the current ones stay in use, in ms. After twice this age,
+   * verifications wait for the new keys.
+   * @default 300000
+   */
   readonly maxAgeMs?: number
-  /** No token with an unknown key id has the keys fetched again this soon after that was done in vain. @default 10000 */
+  /**
+   * Time after a fetch that brought no new keys, in which an unknown key id causes no further fetch, in ms.
+   * @default 10000
+   */
   readonly cooldownMs?: number
-  /** How long to leave the server alone after a failure. @default 1000 */
+  /** Time between a failed fetch and the next one, in ms. @default 1000 */
   readonly retryMs?: number
-  /** How long the server may take to answer. @default 5000 */
+  /** Time-out of a fetch, in ms. @default 5000 */
   readonly timeoutMs?: number
 }
 
 /** The largest key set that is read, in characters. */
 const MAX_KEY_SET = 1_048_576
 
-/** A token waits for so many fetches that bring other keys than its own: one may have been under way before it came. */
+/** The most fetches that a token waits for: one fetch may have started before the token arrived. */
 const MAX_FETCHES = 2
 
 /**
- * A JSON Web Key Set behind a URL. The first fetch begins at once; tokens wait for it. A token whose key is not there has
- * the set fetched again, since keys rotate, but not again soon when that was in vain. As long as the server fails, the keys
- * at hand stay in force (S1).
+ * A JSON Web Key Set behind a URL. The first fetch starts in the constructor, and tokens wait for it. An unknown key
+ * id causes another fetch, because keys rotate. If that brings no new keys, the next one waits for the cool-down.
+ * While the server fails, the current keys stay in use.
  */
 export class KeyUrl implements KeySource {
   readonly algorithms: readonly string[]
@@ -39,7 +47,7 @@ export class KeyUrl implements KeySource {
   #reported = ''
   #pending: Promise<void> | undefined
 
-  /** @throws RangeError for a URL that is not http or https, or one with credentials */
+  /** @throws RangeError for a URL that is not http or https, or that contains credentials */
   constructor(url: string, wanted: readonly string[], events: KeyEvents, times: KeyUrlTimes = {}) {
     this.algorithms = keySetAlgorithms(wanted)
     this.#url = checkedUrl(url)
@@ -56,7 +64,7 @@ export class KeyUrl implements KeySource {
         return await this.#current(header, token)
       } catch (error) {
         if (!(error instanceof jose().errors.JWKSNoMatchingKey) || fetches === MAX_FETCHES) throw error
-        // Others may have had the set fetched while this token looked.
+        // Another token may have caused a fetch in the meantime.
         if (this.#keys === keys) await this.#refresh()
         if (this.#keys === keys) throw error
       }
@@ -68,11 +76,11 @@ export class KeyUrl implements KeySource {
   }
 
   readonly #current: FindKey = async (header, token) => {
-    if (this.#keys === undefined) throw new Error('the keys could not be fetched yet')
+    if (this.#keys === undefined) throw new Error('no keys have been fetched yet')
     return this.#keys(header, token)
   }
 
-  /** A server that fails is not waited for as long as there are keys. */
+  /** Waits for new keys if the current ones are too old. Does not wait for a server that fails. */
   async #upToDate(): Promise<void> {
     const age = performance.now() - this.#fetchedAt
     if (this.#keys !== undefined && age < this.#times.maxAgeMs) return
@@ -80,7 +88,7 @@ export class KeyUrl implements KeySource {
     if (this.#keys === undefined || (age > 2 * this.#times.maxAgeMs && this.#reported === '')) await refreshed
   }
 
-  /** Fetches the set, unless it is too early. Never rejects; one fetch serves all who ask meanwhile. */
+  /** Fetches the set, unless the last fetch is too recent. Never rejects. Simultaneous calls share one fetch. */
   #refresh(): Promise<void> {
     if (this.#pending !== undefined) return this.#pending
     if (performance.now() < this.#notBefore) return Promise.resolve()
@@ -121,13 +129,13 @@ export class KeyUrl implements KeySource {
     })
     if (response.status !== 200) {
       await response.body?.cancel()
-      throw new Error(`it answers with status ${response.status}`)
+      throw new Error(`the server answered with status ${response.status}`)
     }
     const decoder = new TextDecoder()
     let text = ''
     for await (const chunk of response.body ?? []) {
       text += decoder.decode(chunk, { stream: true })
-      if (text.length > MAX_KEY_SET) throw new Error(`it answers with more than ${MAX_KEY_SET} characters`)
+      if (text.length > MAX_KEY_SET) throw new Error(`the server answered with more than ${MAX_KEY_SET} characters`)
     }
     return text + decoder.decode()
   }
@@ -150,7 +158,9 @@ function checkedUrl(text: string): URL {
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  if (error.name === 'TimeoutError') return 'it does not answer in time'
+  if (error.name === 'TimeoutError') return 'the server did not answer in time'
   const { cause } = error
-  return cause instanceof Error && 'code' in cause ? `it cannot be reached (${String(cause.code)})` : error.message
+  return cause instanceof Error && 'code' in cause
+    ? `the server cannot be reached (${String(cause.code)})`
+    : error.message
 }

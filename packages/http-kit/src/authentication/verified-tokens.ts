@@ -1,6 +1,6 @@
 import type { Identity } from '../authenticator.ts'
 
-/** How long a verified token is believed without looking again, in milliseconds (S1). */
+/** Time that a verification is cached, in ms. */
 const MAX_AGE_MS = 300_000
 
 const DEFAULT_LIMIT = 10_000
@@ -11,13 +11,13 @@ interface Verified {
   readonly until: number
 }
 
-/** Tokens that were verified lately, by their hash: the tokens themselves are not kept. */
+/** Recently verified tokens, by their hash. The tokens are not stored. */
 export class VerifiedTokens {
   readonly #limit: number
-  /** In the order of verification. */
+  /** Entries in the order of verification. */
   readonly #tokens = new Map<string, Verified>()
 
-  /** @param limit The most that are kept; past it the oldest goes. */
+  /** @param limit The most tokens that are cached; the oldest is dropped for a new one */
   constructor(limit = DEFAULT_LIMIT) {
     this.#limit = limit
   }

@@ -8,23 +8,23 @@ import type { AdmissionControl } from '../admission/admission-control.ts'
 import { forwardedAddressOf, networkOf } from '../admission/trusted-proxies.ts'
 import type { Identity } from '../authenticator.ts'
 
-/** What the accounts of anonymous callers begin with; a network address follows. */
+/** The prefix of the accounts of anonymous callers, before the network address. */
 export const ANONYMOUS_ACCOUNT = 'address:'
 
 const CALLER = Symbol('caller')
 
-/** On the connection itself: clients make many requests on one, as the same caller. */
+/** The caller is stored on the connection, because clients make many requests on one connection as the same caller. */
 interface Connection extends Socket {
   [CALLER]?: ConnectionCaller
 }
 
-/** The caller of a request, with what limits count by and the Broker's handle. */
+/** The caller of a request, with its account for the limits and its Broker handle. */
 export class ConnectionCaller {
   readonly identity: Identity
-  /** The client's address, as a trusted proxy names it; undefined where none does. */
+  /** The client's address as a trusted proxy reports it; `undefined` without such a report. */
   readonly forwarded: string | undefined
   readonly address: string | undefined
-  /** What limits count by: `client:{ClientID}`, or `address:{network}` while callers are anonymous. */
+  /** The key that limits count by: `client:{ClientID}`, or `address:{network}` while callers are anonymous. */
   readonly account: string
   readonly #anonymous: boolean
   #broker: Broker | undefined
@@ -41,7 +41,7 @@ export class ConnectionCaller {
     this.account = anonymous ? `${ANONYMOUS_ACCOUNT}${networkOf(address)}` : `client:${identity.clientId}`
   }
 
-  /** Returns what this caller holds of the limits. */
+  /** Returns the account that counts this caller's requests, bytes and streams. */
   accountIn(admission: AdmissionControl): Account {
     if (this.#counted === undefined || this.#counted.forgotten || this.#admission !== admission) {
       this.#admission = admission
@@ -50,7 +50,7 @@ export class ConnectionCaller {
     return this.#counted
   }
 
-  /** The handle of the Broker for this caller. */
+  /** Returns the Broker handle of this caller. */
   handle(broker: Broker): BrokerHandle {
     if (this.#handle !== undefined && this.#broker === broker) return this.#handle
     const { clientId } = this.identity
@@ -62,7 +62,7 @@ export class ConnectionCaller {
   }
 }
 
-/** Returns the caller of a request, kept on its connection for the next one. */
+/** Returns the caller of a request, and stores it on the connection for the next request. */
 export function callerOn(request: IncomingMessage, identity: Identity, anonymous: boolean): ConnectionCaller {
   const connection: Connection = request.socket
   const known = connection[CALLER]

@@ -17,42 +17,44 @@ import { oneATurn } from './one-a-turn.ts'
 import type { AllowedHosts } from './web-policy.ts'
 import { WebPolicy } from './web-policy.ts'
 
-/** What the front doors of one process share: limits, trusted proxies, the names the server is reached by. */
+/** The parts that the endpoints of one process share: limits, trusted proxies, the host names of the server. */
 export interface FrontDoor {
-  /** Counts what callers hold. @default one of the endpoint's own, with the default limits */
+  /** Counts the requests, bytes and streams of callers. @default a separate one with the default limits */
   readonly admission?: AdmissionControl
-  /** Whose forwarding headers name the client. @default none */
+  /** The proxies whose forwarding headers name the client. @default none */
   readonly trustedProxies?: TrustedProxies
-  /** Which hosts a Host header may name while every caller is anonymous. @default ['*'] */
+  /** The hosts that a Host header may name while every caller is anonymous. @default ['*'] */
   readonly allowedHosts?: AllowedHosts
   /** The host of the server's public URL, which `auto` allows in a Host header. @default none */
   readonly publicHost?: string
-  /** How long a reader may take nothing of an answer before it is cut off, in milliseconds; above 0. @default 30000 */
+  /** Time without reading after which a reader's connection is closed, in ms; above 0. @default 30000 */
   readonly stalledReaderMs?: number
 }
 
+/** Options of {@link Endpoint}. */
 export interface EndpointOptions {
   readonly authenticator: Authenticator
   readonly trustedOrigins: TrustedOrigins
   readonly bindHost?: string | undefined
-  /** What `auto` trusts as an Origin beside the local hosts. */
+  /** Hosts that `auto` trusts in an Origin header, in addition to the local hosts. @default none */
   readonly alsoLocal?: readonly string[]
   readonly frontDoor?: FrontDoor | undefined
-  /** Reports a failure that no client sees, such as a bug, with the request where it is known. */
+  /** Reports a failure that no client sees, such as a bug, with the request if it is known. */
   readonly failed: (error: unknown, request?: IncomingMessage) => void
 }
 
-/** What a request is admitted to do: the rest of its way. A promise that rejects is answered like a thrown error. */
+/** The handler of an admitted request. A promise that rejects is answered like a thrown error. */
 export type Admitted<E extends HttpExchange> = (exchange: E, caller: ConnectionCaller) => void | Promise<void>
 
-/** To parse a body of this size takes milliseconds. */
+/** Parsing a body of this size takes milliseconds. */
 const LARGE_BODY_BYTES = 1_048_576
 
 const REFUSED_AT_SHUTDOWN = new Refusal('shutting_down', 'the server is shutting down; try again')
 
 /**
- * The one way from a request's head to its handler: web page or not, who, limits, body, containment. Paths and methods
- * are the surface's, before; dispatch is the surface's, after. It answers through the exchange, in the surface's words.
+ * The path of every request from its head to its handler: web policy, caller, limits, body, containment of errors.
+ * The surface checks paths and methods before it, and dispatches after it. The endpoint answers through the exchange,
+ * in the surface's protocol.
  */
 export class Endpoint {
   readonly #authenticator: Authenticator
@@ -64,7 +66,7 @@ export class Endpoint {
   readonly #failed: (error: unknown, request?: IncomingMessage) => void
   #closing = false
 
-  /** @throws RangeError for a trusted origin that is none */
+  /** @throws RangeError for an invalid trusted origin */
   constructor({ authenticator, trustedOrigins, bindHost, alsoLocal, frontDoor = {}, failed }: EndpointOptions) {
     this.#authenticator = authenticator
     this.#anonymous = authenticator.anonymous === true
@@ -83,14 +85,14 @@ export class Endpoint {
     this.#failed = failed
   }
 
-  /** From now on every request is refused, but those that are admitted in spite of it. */
+  /** Refuses every request from now on, except those admitted with `whileClosing`. */
   close(): void {
     this.#closing = true
   }
 
   /**
-   * Admits a request whose path and method are known, or refuses it. Nothing of the body is read.
-   * @param whileClosing Admits it during a shutdown as well
+   * Admits or refuses a request whose path and method are known, without reading the body.
+   * @param whileClosing Admits the request during a shutdown too
    */
   admit<E extends HttpExchange>(exchange: E, admitted: Admitted<E>, whileClosing = false): void {
     try {
@@ -145,8 +147,8 @@ export class Endpoint {
   }
 
   /**
-   * Reads the body of an admitted request, within the budgets for its caller and for the process. `read` is not called
-   * when the body is refused or the client goes away first.
+   * Reads the body of an admitted request, within the budgets of its caller and of the process. `read` is not called
+   * if the body is refused or the client disconnects first.
    * @param limit The most bytes that the body may have
    */
   readBody<E extends HttpExchange>(
@@ -167,7 +169,7 @@ export class Endpoint {
     )
   }
 
-  /** Runs a part of a request's way. Whatever it throws or rejects with becomes the surface's internal error. */
+  /** Runs a step of a request. An error or a rejection becomes the surface's internal error. */
   contain<E extends HttpExchange, T>(
     exchange: E,
     part: (exchange: E, given: T) => void | Promise<void>,
@@ -181,7 +183,7 @@ export class Endpoint {
     }
   }
 
-  /** Reports what a request failed with, and answers with the surface's internal error; never throws. */
+  /** Reports the error of a request, and answers with the surface's internal error. Never throws. */
   fail(exchange: HttpExchange, error: unknown): void {
     this.report(error, exchange.request)
     try {
@@ -192,7 +194,7 @@ export class Endpoint {
     }
   }
 
-  /** Reports a failure that no client sees; never throws. */
+  /** Reports a failure that no client sees. Never throws. */
   report(error: unknown, request?: IncomingMessage): void {
     try {
       this.#failed(error, request)

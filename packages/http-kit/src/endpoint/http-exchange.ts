@@ -7,18 +7,18 @@ import type { RequestHold } from '../admission/request-hold.ts'
 import { refuseBody } from '../body.ts'
 import type { Settlement, Settlements } from '../settlements.ts'
 
-/** Messages on lease that travel in an answer (M14). */
+/** Leased messages in an answer, which are settled after it. */
 export interface Unsettled {
   readonly settlements: Settlements
   readonly settlement: Settlement
 }
 
-/** How long a reader may take nothing of an answer that waits for it, in milliseconds. */
+/** Time without reading after which a reader's connection is closed, in ms. */
 export const STALLED_MS = 30_000
 
 const HOLD = Symbol('request hold')
 
-/** On the response itself, so that one listener serves all requests. */
+/** The hold is stored on the response, so that one listener serves all requests. */
 interface HeldResponse extends ServerResponse {
   [HOLD]?: RequestHold
 }
@@ -27,7 +27,7 @@ function closed(this: HeldResponse): void {
   this[HOLD]?.release()
 }
 
-/** One HTTP request and the one answer to it. Each surface adds its protocol's words. */
+/** One HTTP request and its answer. Each surface implements its protocol. */
 export abstract class HttpExchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -37,25 +37,25 @@ export abstract class HttpExchange {
   #stalledMs = STALLED_MS
   #answered = false
 
-  /** @param moreHeaders Go into the answer beside its own, such as CORS headers that a host has set */
+  /** @param moreHeaders Headers that are added to the answer, such as the CORS headers of a host */
   constructor(request: IncomingMessage, response: ServerResponse, moreHeaders: OutgoingHttpHeaders | undefined) {
     this.request = request
     this.response = response
     this.moreHeaders = moreHeaders
   }
 
-  /** Answers a request that is not admitted, or whose body is not taken. */
+  /** Answers a request that is not admitted, or whose body is refused. */
   abstract refuse(refusal: Refusal): void
 
   /** Answers with the surface's internal error. The cause is in the log. */
   abstract crash(cause: unknown): void
 
-  /** Whether the client went away before it had its answer. */
+  /** `true` if the client disconnected. */
   get abandoned(): boolean {
     return this.response.destroyed
   }
 
-  /** Whether an answer was given or begun. */
+  /** `true` if an answer was started or given. */
   get answered(): boolean {
     return this.#answered
   }
@@ -65,14 +65,14 @@ export abstract class HttpExchange {
     return (performance.now() - this.startedAt) / 1000
   }
 
-  /** What the request holds of its caller's limits; undefined until it is admitted. */
+  /** The resources that the request holds of its caller's limits; `undefined` until it is admitted. */
   get hold(): RequestHold | undefined {
     return this.#hold
   }
 
   /**
-   * Ties what the request holds to its response.
-   * @param stalledMs How long a reader may take nothing of the answer, in milliseconds
+   * Releases the resources of the request when its response is closed.
+   * @param stalledMs Time without reading after which the reader's connection is closed, in ms
    */
   admit(hold: RequestHold, stalledMs = STALLED_MS): void {
     this.#hold = hold
@@ -84,22 +84,22 @@ export abstract class HttpExchange {
   }
 
   /**
-   * Keeps what the request holds beyond its response, for a connection that has become something else.
-   * @returns what gives it back; call it once
+   * Keeps the resources of the request after its response is closed, for a connection that was upgraded.
+   * @returns a function that releases them; call it once
    */
   outliveResponse(): () => void {
     this.response.off('close', closed)
     return () => this.#hold?.release()
   }
 
-  /** Claims the one answer; false when there is one already. */
+  /** Claims the answer. Returns `false` if the request is answered already. */
   protected begin(): boolean {
     if (this.#answered) return false
     this.#answered = true
     return true
   }
 
-  /** Writes an answer that was {@link begin}ed, to a client that is there, and bounds how long it may wait to be taken. */
+  /** Writes an answer after {@link begin}, and bounds the time that a reader may leave it unread. */
   protected send(status: number, headers: OutgoingHttpHeaders, text: string, unsettled?: Unsettled): void {
     headers['Content-Length'] = Buffer.byteLength(text)
     headers['X-Content-Type-Options'] = 'nosniff'
@@ -115,12 +115,12 @@ export abstract class HttpExchange {
     if (response.writableLength > 0) this.#watchReader()
   }
 
-  /** Writes an answer that was {@link begin}ed, to a request whose body was perhaps not read. */
+  /** Writes an answer after {@link begin}, to a request whose body may be unread. */
   protected sendRefusal(status: number, headers: OutgoingHttpHeaders, text: string): void {
     refuseBody(this.request, this.response, status, { ...headers, 'X-Content-Type-Options': 'nosniff' }, text)
   }
 
-  /** Counts what the reader has not taken, and cuts off one that takes nothing for as long as it may. */
+  /** Counts unread bytes, and closes the connection of a reader that reads no byte within the time-out. */
   #watchReader(): void {
     const { response } = this
     const hold = this.#hold
@@ -145,9 +145,10 @@ export abstract class HttpExchange {
 }
 
 /**
- * Returns the bytes that the system has not taken of what is being written to a socket yet. An answer is one write, and counts as unwritten until its last byte is taken, so only this tells a slow
- * reader from one that takes nothing. Node's own time-out of sockets looks at the same number, but with TLS that of the
- * connection beneath is needed. Zero where a version of Node has neither.
+ * Returns the number of bytes of a socket that the operating system has not accepted yet. Node counts an answer as
+ * unwritten until its last byte is accepted, so only this number distinguishes a slow reader from a stalled one.
+ * Node's socket time-out uses it too, but with TLS the number of the underlying connection is needed. Returns 0 if
+ * the Node version has neither.
  */
 function queuedBytes(socket: Socket): number {
   const handle = memberOf(socket, '_handle')

@@ -1,6 +1,6 @@
 const waiting: (() => void)[] = []
 
-/** Runs pieces of long work one in each turn of the event loop, so that they hold nobody up one after the other. */
+/** Runs long work in pieces, at most one in each event-loop tick, so that other requests run between them. */
 export function oneATurn(work: () => void): void {
   if (waiting.push(work) === 1) setImmediate(next)
 }

@@ -7,41 +7,43 @@ import { Refusal } from '../admission/refusal.ts'
 import type { OriginPolicy, TrustedOrigins } from '../origin.ts'
 import { originPolicy } from '../origin.ts'
 
-/** Host names without ports; `auto` among them stands for the local names and IP addresses, `*` for any. */
+/** Host names without ports. `auto` allows the local names and IP addresses, `*` allows any host. */
 export type AllowedHosts = readonly string[]
 
+/** Options of {@link WebPolicy}. */
 export interface WebPolicyOptions {
   readonly trustedOrigins: TrustedOrigins
-  /** The address the server binds to, which `auto` trusts. */
+  /** The address that the server binds to. `auto` trusts it. */
   readonly bindHost?: string | undefined
-  /** What `auto` trusts as an Origin beside the local hosts. */
+  /** Hosts that `auto` trusts in an Origin header, in addition to the local hosts. */
   readonly alsoLocal?: readonly string[] | undefined
   /**
-   * Which hosts a Host header may name while every caller is anonymous, so that a page cannot reach the server by a name
-   * of its own (DNS rebinding). @default ['*']
+   * The hosts that a Host header may name while every caller is anonymous. Prevents a page from reaching the server
+   * under the page's own host name (DNS rebinding).
+   * @default ['*']
    */
   readonly allowedHosts?: AllowedHosts | undefined
-  /** The host of the server's public URL, which `auto` allows. */
+  /** The host of the server's public URL. `auto` allows it. */
   readonly publicHost?: string | undefined
-  /** Every caller is anonymous: what a browser sends needs no token, so that more of it is looked at. */
+  /** `true` if every caller is anonymous. A browser then needs no token, so more headers are checked. */
   readonly anonymous: boolean
 }
 
-/** A longer Host header is refused unread, in characters. */
+/** The longest Host header that is read, in characters. */
 const MAX_HOST = 300
 
 const LOCAL_NAMES: readonly string[] = ['localhost', '127.0.0.1', '::1', '0.0.0.0']
 
-/** Tells requests that web pages make apart from others, and which pages may make them. */
+/** Decides which requests of web pages are allowed. */
 export class WebPolicy {
   readonly #originAllowed: OriginPolicy
   readonly #anyOrigin: boolean
   readonly #anonymous: boolean
-  /** Undefined where every host will do. */
+  /** `undefined` if every host is allowed. */
   readonly #hosts: ReadonlySet<string> | undefined
-  /** With `auto` an IP address will do: nobody can make a name of his own out of one. */
+  /** `true` if IP addresses are allowed: an attacker cannot register an IP address as a host name. */
   readonly #addresses: boolean
-  /** Most requests name the server as the one before did. */
+  /** The last allowed header: most requests name the same host as the previous one. */
   #lastAllowed: string | undefined
 
   /** @throws RangeError for a list entry that is not an origin */
@@ -61,16 +63,19 @@ export class WebPolicy {
     }
   }
 
-  /** Returns why a request with these headers may not go on; undefined when it may. */
+  /** Returns the refusal of a request with these headers, or `undefined` if the request is allowed. */
   refusal(headers: IncomingHttpHeaders): Refusal | undefined {
     const { origin } = headers
     if (!this.#originAllowed(origin)) {
       return new Refusal('origin', 'origin not allowed')
     }
     if (!this.#anonymous) return undefined
-    // A navigation or an image has no Origin. A page whose Origin is trusted may be another site.
+    // A navigation or an image has no Origin. A page with a trusted Origin may be on another site.
     if (headers['sec-fetch-site'] === 'cross-site' && !this.#anyOrigin && (origin === undefined || origin === '')) {
-      return new Refusal('cross_site', 'requests that pages of other sites make without CORS are refused')
+      return new Refusal(
+        'cross_site',
+        'a page of another site made this request without CORS; such requests are not allowed',
+      )
     }
     const { host } = headers
     if (this.#hosts === undefined || host === undefined || this.#allows(host)) return undefined
@@ -90,7 +95,7 @@ export class WebPolicy {
   }
 }
 
-/** The host of a Host header or of a list entry, in lower case, without port, brackets and a final dot. */
+/** Returns the host of a Host header or of a list entry, in lower case, without port, brackets and final dot. */
 function hostName(text: string): string {
   const lower = text.trim().toLowerCase()
   if (lower.startsWith('[')) return lower.slice(1, Math.max(lower.indexOf(']'), 1))

@@ -8,9 +8,9 @@ import { internalError } from './answer.ts'
 import { JSON_RPC_CODES } from './codes.ts'
 import { readRequestId } from './message.ts'
 
-/** An exchange on a surface that speaks JSON-RPC: says refusals and failures as JSON-RPC errors (J3). */
+/** An exchange on a surface that speaks JSON-RPC. Reports refusals and failures as JSON-RPC errors. */
 export abstract class JsonRpcExchange extends HttpExchange {
-  /** The source text of the request's id, once it is read. */
+  /** The source text of the request's id, after it was read. */
   id: string | undefined
 
   /** Answers with an error, whether or not the body was read. */
@@ -32,7 +32,7 @@ export abstract class JsonRpcExchange extends HttpExchange {
     else this.#withRequestId(crashed)
   }
 
-  /** The JSON-RPC error that says why a request was refused. */
+  /** Returns the JSON-RPC error for a refused request. */
   protected refusalError({ reason, message, status }: Refusal): JsonRpcError {
     switch (reason) {
       case 'body_too_large':
@@ -46,7 +46,7 @@ export abstract class JsonRpcExchange extends HttpExchange {
     }
   }
 
-  /** Reads the body up to {@link REFUSED_BODY_BYTES}, only to echo the request's id (S5). */
+  /** Reads the body up to {@link REFUSED_BODY_BYTES}, only to echo the request's id. */
   #withRequestId(answer: (id?: string) => void): void {
     const { request } = this
     if (request.method !== 'POST' || request.headers['content-encoding'] !== undefined) {

@@ -9,16 +9,18 @@ import { isIdText } from './id.ts'
 import type { MemberSink, ScanLimits } from './scan.ts'
 import { scanJson } from './scan.ts'
 
+/** A message with a method and an id. */
 export interface JsonRpcRequest {
   readonly kind: 'request'
-  /** The id's source text: put into the answer as it is, so that it is echoed exactly (J1). */
+  /** The id's source text. It is copied into the answer, so that a large number is echoed exactly. */
   readonly id: string
   readonly method: string
   readonly params: JsonObject | undefined
-  /** The source text of `params`, for what parsing would change: big numbers, key order. */
+  /** The source text of `params`. Parsing would change large numbers and the order of keys. */
   readonly paramsText: string | undefined
 }
 
+/** A message with a method and without an id. */
 export interface JsonRpcNotification {
   readonly kind: 'notification'
   readonly method: string
@@ -26,37 +28,42 @@ export interface JsonRpcNotification {
   readonly paramsText: string | undefined
 }
 
+/** A message with a result or an error. */
 export interface JsonRpcResponse {
   readonly kind: 'response'
   /** The id's source text; `null` is allowed in a response that carries an error. */
   readonly id: string
-  /** The source text of `result`, or undefined in a response that carries an error. */
+  /** The source text of `result`; `undefined` in a response that carries an error. */
   readonly resultText: string | undefined
   readonly errorText: string | undefined
 }
 
+/** A valid JSON-RPC 2.0 message. */
 export type JsonRpcMessage = JsonRpcRequest | JsonRpcNotification | JsonRpcResponse
 
+/** Limits of {@link parseJsonRpc}. */
 export interface JsonRpcLimits {
-  /** @default 128 */
+  /** Containers within containers. @default 128 */
   readonly maxDepth?: number
-  /** @default 0 no limit */
+  /** Keys of all objects together; 0 is no limit. @default 0 */
   readonly maxKeys?: number
-  /** Refuse a key that stands twice in an object anywhere in the message, not only in its envelope. @default false */
+  /**
+   * Rejects a key that appears twice in any object of the message. Without it, only the envelope is checked.
+   * @default false
+   */
   readonly uniqueKeys?: boolean
-  /** Counts what the values take in memory, where that is much. @default nobody does */
+  /** Counts the memory of the parsed values, where they take more than 64 KiB. @default the memory is not counted */
   readonly budget?: Pick<BodyBudget, 'takeBody'> | undefined
 }
 
-/** Values that take less than this are not counted, in bytes. */
+/** Values that need less memory than this are not counted, in bytes. */
 const FREE_VALUE_BYTES = 65_536
 
 /**
- * Reads one JSON-RPC 2.0 message from the bytes of a request body, or of an agent's response.
+ * Reads one JSON-RPC 2.0 message from the bytes of a request body or of an agent's response.
  *
- * @throws JsonRpcError -32700 for bytes that are not UTF-8 or not JSON; -32600 for a batch, an envelope that breaks the
- * rules (J1, J2) and JSON over the limits (J4); -32602 when `params` is not an object. It carries the id where that
- * could be read.
+ * @throws JsonRpcError -32700 for bytes that are not UTF-8 or not JSON; -32600 for a batch, an invalid envelope, or
+ * JSON over the limits; -32602 if `params` is not an object. The error has the id, if the id could be read.
  * @throws BodyRefused when the budget refuses the values
  */
 export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
@@ -83,14 +90,14 @@ export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Json
   if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')
   const message = envelope.message(value)
   if (limits.uniqueKeys === true && countKeys(value) !== keys) {
-    throw invalid(`the key ${JSON.stringify(repeatedKey(text))} is there twice in one object`, envelope.readableId())
+    throw invalid(`the key ${JSON.stringify(repeatedKey(text))} appears twice in one object`, envelope.readableId())
   }
   return message
 }
 
 /**
- * The id's source text in a body whose request is refused for another reason, such as failed authentication; undefined
- * where it cannot be read.
+ * Returns the id's source text from a body whose request is refused for another reason, such as failed
+ * authentication. Returns `undefined` if the id cannot be read.
  */
 export function readRequestId(body: Uint8Array): string | undefined {
   try {
@@ -104,7 +111,7 @@ export function readRequestId(body: Uint8Array): string | undefined {
 function decode(body: Uint8Array): string {
   const buffer = Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const text = buffer.toString('utf8')
-  // Decoding puts U+FFFD for what is not UTF-8. Without one in the text there is nothing left to check.
+  // Decoding replaces invalid bytes with U+FFFD. A text without U+FFFD is therefore valid.
   if (text.includes('\ufffd') && !isUtf8(body)) {
     throw new JsonRpcError(JSON_RPC_CODES.PARSE_ERROR, 'parse error: the body is not valid UTF-8')
   }
@@ -123,7 +130,7 @@ function invalid(reason: string, id?: string): JsonRpcError {
   return new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, `invalid request: ${reason}`, { id })
 }
 
-/** Collects what the scan finds of the envelope: source text of its values, and keys that come twice. */
+/** Collects the source texts of the envelope's members and the repeated keys that a scan reports. */
 class JsonRpcEnvelope implements MemberSink {
   readonly #text: string
   #jsonrpc: string | undefined
@@ -167,7 +174,7 @@ class JsonRpcEnvelope implements MemberSink {
     }
   }
 
-  /** The id's source text, where there is exactly one and it is what an id must be. */
+  /** Returns the id's source text if the envelope has one valid id. */
   readableId(): string | undefined {
     return this.#id !== undefined && this.#duplicate !== 'id' && isIdText(this.#id) ? this.#id : undefined
   }
@@ -175,7 +182,7 @@ class JsonRpcEnvelope implements MemberSink {
   message(envelope: { jsonrpc?: unknown; method?: unknown; params?: unknown }): JsonRpcMessage {
     const id = this.#id
     if (this.#duplicate !== undefined) {
-      throw invalid(`the key ${JSON.stringify(this.#duplicate)} is there twice`, this.readableId())
+      throw invalid(`the key ${JSON.stringify(this.#duplicate)} appears twice`, this.readableId())
     }
     const isResponse = this.#method === undefined && (this.#result !== undefined || this.#error !== undefined)
     if (id !== undefined && !isIdText(id) && !(isResponse && id === 'null' && this.#error !== undefined)) {

@@ -1,8 +1,12 @@
-/** Where {@link scanJson} reports the members of the outermost object: source text `[start, end)` of each value. */
+/**
+ * Receives the members of the outermost object from {@link scanJson}, with the range `[start, end)` of each value's
+ * source text.
+ */
 export interface MemberSink {
   member(key: string, start: number, end: number): void
 }
 
+/** Limits of {@link scanJson}. */
 export interface ScanLimits {
   /** Containers within containers; the outermost counts. */
   readonly maxDepth: number
@@ -15,16 +19,16 @@ export interface ScanLimits {
 /** A limit on JSON text. */
 export type ExceededLimit = 'depth' | 'keys' | 'parts'
 
-/** What one pass over JSON text found. */
+/** The result of one pass over JSON text. */
 export interface Scan {
   readonly exceeded: ExceededLimit | undefined
   /** Keys of all objects together, repeated ones included. */
   readonly keys: number
-  /** An estimate of what the values take in memory, strings left out. */
+  /** An estimate of the memory that the values need, in bytes, without strings. */
   readonly valueBytes: number
 }
 
-/** What V8 takes for an array or object, for a key of one, and for what follows a comma. */
+/** Memory that V8 needs for an array or object, for a key, and for an element after a comma, in bytes. */
 const CONTAINER_BYTES = 64
 const KEY_BYTES = 32
 const ELEMENT_BYTES = 8
@@ -39,13 +43,14 @@ const OPEN_BRACE = 123
 const CLOSE_BRACE = 125
 
 /**
- * One pass over JSON text that neither builds nor checks values: it counts depth, keys and parts, and reports the members of
- * the outermost object with the place of their source text, which JSON.parse loses (J1, J2). Strings are skipped at the
- * speed of indexOf, so a large body costs little. Text that is not JSON gives some result or other, never an error or
- * more than linear time: it is for JSON.parse to refuse it.
+ * Scans JSON text in one pass, without building or checking values. Counts depth, keys and parts, and reports the
+ * members of the outermost object with the range of their source text, which JSON.parse loses. Strings are skipped at
+ * the speed of indexOf, so a large body costs little.
  *
- * @returns how many keys all objects have together, and which limit was exceeded, if one was; members are reported all
- * the same
+ * Invalid JSON gives an arbitrary result in linear time, and never an error: JSON.parse rejects it later.
+ *
+ * @returns the number of keys of all objects, and the limit that was exceeded, if any; members are reported in either
+ * case
  */
 export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Scan {
   const { maxDepth, maxKeys, maxParts } = limits
@@ -99,13 +104,13 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
   return { exceeded, keys, valueBytes: containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES }
 }
 
-/** What opens, closes or names something in a JSON text; `key` is empty where it is no key. */
+/** A token that opens or closes a container, or a key. `key` is empty for other tokens. */
 export interface JsonToken {
   readonly token: 'open' | 'close' | 'key'
   readonly key: string
 }
 
-/** Goes through the containers and keys of a valid JSON text. */
+/** Yields the containers and keys of a valid JSON text. */
 export function* jsonTokens(text: string): Generator<JsonToken> {
   let stringStart = 0
   let stringEnd = 0
@@ -127,7 +132,7 @@ export function* jsonTokens(text: string): Generator<JsonToken> {
   }
 }
 
-/** The index of the quote that closes the string whose opening quote is at `start`, or -1. */
+/** Returns the index of the quote that closes the string whose opening quote is at `start`, or -1. */
 function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1)
   while (end !== -1 && text.charCodeAt(end - 1) === BACKSLASH) {
@@ -139,7 +144,7 @@ function endOfString(text: string, start: number): number {
   return end
 }
 
-/** A key as JSON.parse reads it: one written with escapes is the same key (J2). */
+/** Returns a key as JSON.parse reads it, so that a key with escapes equals the same key without them. */
 function keyText(text: string, start: number, end: number): string {
   const raw = text.slice(start + 1, end)
   if (!raw.includes('\\')) return raw
@@ -179,7 +184,10 @@ class OneMember implements MemberSink {
   }
 }
 
-/** The source text of one member of a JSON object (of the last one, where the key is repeated), given the object's. */
+/**
+ * Returns the source text of one member of a JSON object; of the last one if the key is repeated. `objectText` is the
+ * source text of the object.
+ */
 export function memberText(objectText: string, key: string): string | undefined {
   const member = new OneMember(objectText, key)
   scanJson(objectText, NO_LIMITS, member)
@@ -187,8 +195,8 @@ export function memberText(objectText: string, key: string): string | undefined 
 }
 
 /**
- * The source texts of the elements of a JSON array, given the array's; of text that is not valid some parts or other.
- * @param most Elements after so many are left out
+ * Returns the source texts of the elements of a JSON array. For invalid JSON the result is arbitrary.
+ * @param most The most elements to return
  */
 export function elementTexts(arrayText: string, most = Number.POSITIVE_INFINITY): readonly string[] {
   const elements: string[] = []

@@ -5,25 +5,25 @@ import { Check, Compile } from 'typebox/schema'
 import { allowedBy, refusal } from '../arguments/allowed.ts'
 import { problemsText } from '../arguments/problems.ts'
 
-/** One thing that is wrong with the query of a request. */
+/** One problem with the query of a request. */
 export interface ParameterProblem {
   readonly parameter: string
-  /** What was given, cut; absent when nothing was. */
+  /** The given value, shortened; absent if no value was given. */
   readonly given?: string
   readonly allowed: string
 }
 
-/** A longer query is not kept, in characters. */
+/** The longest query that is cached, in characters. */
 const MAX_KNOWN = 256
 
-/** What a query parameter says, read by its schema. */
+/** The value of a query parameter, parsed by its schema. */
 type Value = string | number | boolean | readonly string[]
 
 /**
- * The reader of one route's query: the schema gives the type, the check and the documentation. Nothing is filled in;
- * text becomes a number or a boolean only where it is written as one.
+ * Returns the reader of a route's query. The schema gives the type, the check and the documentation. The reader adds
+ * no defaults. It converts text to a number or a boolean only if it is written as one.
  * @param refused Makes the error that the reader throws for a query that breaks the schema
- * @param ignored Parameters that are taken and dropped, unless the schema has them
+ * @param ignored Parameters that are accepted and dropped, unless the schema has them
  */
 export function compileQuery<Query extends TObject>(
   schema: Query,
@@ -52,12 +52,12 @@ export function compileQuery<Query extends TObject>(
   }
 }
 
-/** The problems as one text: what is wrong and what is allowed, each. */
+/** Returns the problems as one text, each with the given and the allowed value. */
 export function parameterProblemsText(problems: readonly ParameterProblem[]): string {
   return problemsText(problems.map(({ parameter, ...rest }) => ({ argument: parameter, ...rest })))
 }
 
-/** A caller's own name for a person to recognize: short, and on one line. */
+/** Shortens a parameter name from the caller for an error message, on one line. */
 function nameShown(name: string): string {
   return /^[\w.-]{1,64}$/.test(name) ? name : shownText(name)
 }
@@ -80,7 +80,7 @@ function decode(text: string, problems: ParameterProblem[]): string | undefined 
     problems.push({
       parameter: shownText(text),
       given: 'not percent-encoded UTF-8',
-      allowed: 'percent-encoded, a percent sign as %25',
+      allowed: 'percent-encoded, with %25 for a percent sign',
     })
     return undefined
   }
@@ -99,7 +99,7 @@ function add(
   } else if (before === undefined) {
     values[name] = readValue(text, keyword(schema, 'type'))
   } else {
-    problems.push({ parameter: name, given: 'there more than once', allowed: `given once: ${parameterAllows(schema)}` })
+    problems.push({ parameter: name, given: 'given more than once', allowed: `given once: ${parameterAllows(schema)}` })
   }
 }
 
@@ -128,14 +128,14 @@ function valueProblems(
 
 function names(schema: TObject): string {
   const known = Object.keys(schema.properties)
-  return known.length === 0 ? 'left out: the route takes none' : `one of ${known.join(', ')}`
+  return known.length === 0 ? 'left out: the route has no parameters' : `one of ${known.join(', ')}`
 }
 
 function keyword(schema: TSchema, name: string): unknown {
   return Reflect.get(schema, name)
 }
 
-/** What a parameter may be, in words: one that may be repeated is a list. */
+/** Returns the allowed values in words. A parameter that may be repeated is an array. */
 function parameterAllows(schema: TSchema): string {
   if (keyword(schema, 'type') !== 'array') return allowedBy(schema)
   return `given 1 to ${String(keyword(schema, 'maxItems'))} times, never empty`

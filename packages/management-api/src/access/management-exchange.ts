@@ -16,7 +16,7 @@ const CODES: Readonly<Record<Refusal['reason'], ManagementErrorCode>> = {
   body_too_large: 'BODY_TOO_LARGE',
 }
 
-/** Returns the error that says a refusal to the operator. */
+/** Returns the error that reports a refusal to the operator. */
 export function managementRefusal({ cause, limit: name, maxBodyBytes, message, reason, retryAfterSeconds }: Refusal) {
   const limit = name ?? maxBodyBytes
   const details = {
@@ -26,11 +26,11 @@ export function managementRefusal({ cause, limit: name, maxBodyBytes, message, r
   return new ManagementError(CODES[reason], message, details, { cause })
 }
 
-/** A request to the management listener. Fastify answers it: what is refused goes to its error handler. */
+/** A request to the management listener. Fastify answers it: refusals go to Fastify's error handler. */
 export class ManagementExchange extends HttpExchange {
-  /** Who makes it; undefined until it is admitted. */
+  /** The caller; undefined until the request is admitted. */
   operator: Operator | undefined
-  /** Takes what ends the request's way early. */
+  /** Called with the error that ends the request early. */
   onRefused: (error: ManagementError) => void = () => {}
 
   override refuse(refusal: Refusal): void {

@@ -10,7 +10,10 @@ import type { ManagementError } from '../errors.ts'
 import { ManagementExchange } from './management-exchange.ts'
 import { Operator } from './operator.ts'
 
-/** The way of a request to its route: the endpoint's, then the role that the route asks for. The body is not read before that. */
+/**
+ * Admits requests: first the endpoint's checks, then the role that the route requires. The body is
+ * not read before that.
+ */
 export class OperatorAdmission {
   readonly #endpoint: Endpoint
   readonly #audit: AuditLog
@@ -21,7 +24,7 @@ export class OperatorAdmission {
     this.#audit = audit
   }
 
-  /** @param what What the route does, for the audit log */
+  /** @param what The route's action, for the audit log */
   hook(role: Role, what: string): onRequestHookHandler {
     return (request, reply, done) => {
       const exchange = new ManagementExchange(request.raw, reply.raw, undefined)
@@ -47,21 +50,21 @@ export class OperatorAdmission {
     return roleMissing(role)
   }
 
-  /** Who makes the request; only on routes with the {@link hook}. */
+  /** Returns the caller. Only for routes with the {@link hook}. */
   operator(request: FastifyRequest): Operator {
     const { operator } = this.exchange(request)
     if (operator === undefined) throw new TypeError('the request was not admitted')
     return operator
   }
 
-  /** The request as the endpoint knows it; only on routes with the {@link hook}. */
+  /** Returns the endpoint's view of the request. Only for routes with the {@link hook}. */
   exchange(request: FastifyRequest): ManagementExchange {
     const exchange = this.#exchanges.get(request)
     if (exchange === undefined) throw new TypeError('the route has no hook of the admission')
     return exchange
   }
 
-  /** Reads the body, within the budgets for its caller and for the process. */
+  /** Reads the body, within the budgets of its caller and of the process. */
   readBody(request: FastifyRequest, limit: number, done: (error: ManagementError | null, body?: Buffer) => void): void {
     const exchange = this.exchange(request)
     exchange.onRefused = done

@@ -32,7 +32,10 @@ const refuseQuery = compileQuery(Type.Object({}, STRICT), invalidParameters)
 
 type ActionRequest = FastifyRequest<{ Body: Buffer | null | undefined }>
 
-/** `POST /api/actions/{action}`, a route for each. Everything that gets past the guard is audited, however it ends. */
+/**
+ * Adds `POST /api/actions/{action}`, one route for each action. Every admitted request is audited,
+ * with its outcome.
+ */
 export function addActionRoutes(app: FastifyInstance, context: ActionRoutes): void {
   for (const action of ACTIONS) {
     const onRequest = context.admission.hook(action.role, action.name)

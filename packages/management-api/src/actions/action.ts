@@ -8,25 +8,28 @@ import type { AuditEvent } from '../audit/audit-entry.ts'
 import { invalidArguments } from '../errors.ts'
 import type { ManagementServices } from '../ports.ts'
 
-/** What an action is given. */
+/** The context of one call of an action. */
 export interface ActionCall {
   readonly operator: Operator
   /** The broker, bound to the operator. */
   readonly broker: BrokerHandle
   readonly services: ManagementServices
-  /** Aborted when nobody waits for the result any more. */
+  /** Aborted when the client has disconnected, or when the server shuts down. */
   readonly signal: AbortSignal
-  /** The longest an action may wait, in milliseconds: the listener cuts a request off a little later. */
+  /**
+   * The longest time for which an action may wait, in ms. The listener's own time-out is a little
+   * longer.
+   */
   readonly maxWaitMs: number
-  /** What becomes of messages in the answer once it was given. */
+  /** Sets the settlement of the messages in the answer, which runs after the answer was sent. */
   settleLater(settlement: Settlement | undefined): void
 }
 
-/** What an action is done to, for the audit log. */
+/** The target of an action, for the audit log. */
 export type Target = Pick<AuditEvent, 'type' | 'channel' | 'agent'>
 
 interface ActionSource<Input extends TObject, Data extends TSchema> {
-  /** The last part of its path. */
+  /** The last part of the action's path. */
   readonly name: string
   readonly summary: string
   /** @default 'ReadWrite' */
@@ -37,28 +40,28 @@ interface ActionSource<Input extends TObject, Data extends TSchema> {
   /** A rule over several arguments. */
   readonly rule?: ArgumentRule<Static<Input>>
   run(args: Static<Input>, call: ActionCall): Promise<Static<Data>>
-  /** What came of it, in a few words for the audit log. */
+  /** Returns the result in a few words, for the audit log. */
   detail?(data: Static<Data>): string
 }
 
-/** An action that was asked for with arguments that are valid. */
+/** An action with validated arguments. */
 export interface PreparedAction {
   readonly target: Target
   run(call: ActionCall): Promise<{ readonly data: unknown; readonly detail?: string }>
 }
 
-/** A management action as the route runs it. */
+/** A management action, as the route runs it. */
 export interface ManagementAction {
   readonly name: string
   readonly summary: string
   readonly role: Role
   readonly input: TObject
   readonly data: TSchema
-  /** @throws ManagementError ARGUMENT_INVALID naming every problem */
+  /** @throws ManagementError ARGUMENT_INVALID, listing every problem */
   prepare(args: unknown): PreparedAction
 }
 
-/** Makes an action of its parts: one schema is the type, the check and the documentation of its arguments. */
+/** Defines an action. One schema is the type, the validation and the documentation of its arguments. */
 export function defineAction<Input extends TObject, Data extends TSchema>(
   source: ActionSource<Input, Data>,
 ): ManagementAction {
@@ -88,7 +91,7 @@ export function defineAction<Input extends TObject, Data extends TSchema>(
   }
 }
 
-/** The target of an action on one channel of a known type. */
+/** Returns the target of an action on one channel of a fixed type. */
 export function ofType(type: ChannelType): (args: { readonly channel: string }) => Target {
   return ({ channel }) => ({ type, channel })
 }

@@ -5,7 +5,7 @@ import { defineAction, STRICT } from './action.ts'
 
 export const deregisterAgent = defineAction({
   name: 'deregister_agent',
-  summary: 'Removes an agent from the registry, whoever owns it.',
+  summary: 'Removes an agent from the registry, even if another caller owns it.',
   role: 'Admin',
   input: Type.Object(
     { agent_id: Type.String({ description: 'The id of the agent.', minLength: 1, maxLength: 128 }) },
@@ -16,7 +16,11 @@ export const deregisterAgent = defineAction({
   async run({ agent_id }, { services, operator }) {
     const gone = await services.agents?.deregister(agent_id, operator)
     if (gone !== true) {
-      throw new ManagementError('AGENT_NOT_FOUND', `no agent ${JSON.stringify(agent_id)} is registered`, { agent_id })
+      throw new ManagementError(
+        'AGENT_NOT_FOUND',
+        `no agent ${JSON.stringify(agent_id)} is registered; /api/agents lists the agents`,
+        { agent_id },
+      )
     }
     return { agent_id }
   },

@@ -5,17 +5,17 @@ import { defineAction, ofType, STRICT } from './action.ts'
 
 const channelArguments = {
   channel: argument.channel('The channel.'),
-  type: argument.channelType('Its type; each type is a name space of its own.'),
+  type: argument.channelType('The type of the channel. Each type has its own names.'),
 }
 
 export const createChannel = defineAction({
   name: 'create_channel',
-  summary: 'Creates a channel. Channels also come into being when they are first used.',
+  summary: 'Creates a channel. The first use of a channel creates it as well.',
   input: Type.Object(channelArguments, STRICT),
   data: Type.Object({
     channel: Type.String(),
-    type: argument.channelType('Its type.'),
-    created: Type.Boolean({ description: 'False when it was there already.' }),
+    type: argument.channelType('The type of the channel.'),
+    created: Type.Boolean({ description: 'False if the channel existed already.' }),
   }),
   target: ({ channel, type }) => ({ channel, type }),
   run: async ({ channel, type }, { broker }) => ({
@@ -23,14 +23,14 @@ export const createChannel = defineAction({
     type,
     created: await broker.channels.create(type, channel),
   }),
-  detail: ({ created }) => (created ? 'created' : 'was there already'),
+  detail: ({ created }) => (created ? 'created' : 'existed already'),
 })
 
 export const deleteChannel = defineAction({
   name: 'delete_channel',
-  summary: 'Deletes a channel with all that it holds.',
+  summary: 'Deletes a channel with its messages.',
   input: Type.Object(channelArguments, STRICT),
-  data: Type.Object({ channel: Type.String(), type: argument.channelType('Its type.') }),
+  data: Type.Object({ channel: Type.String(), type: argument.channelType('The type of the channel.') }),
   target: ({ channel, type }) => ({ channel, type }),
   async run({ channel, type }, { broker }) {
     if (!(await broker.channels.delete(type, channel))) throw broker.channels.notFound(type, channel)
@@ -40,15 +40,16 @@ export const deleteChannel = defineAction({
 
 export const purgeQueue = defineAction({
   name: 'purge_queue',
-  summary: 'Removes every message of a queue, delayed ones included; those on lease stay.',
+  summary: 'Removes every message of a queue, including delayed ones, except leased messages.',
   input: Type.Object({ channel: argument.channel('The queue.') }, STRICT),
   data: Type.Object({
     channel: Type.String(),
-    purged: Type.Integer({ minimum: 0, description: 'How many messages were removed.' }),
+    purged: Type.Integer({ minimum: 0, description: 'The number of messages removed.' }),
   }),
   target: ofType('queues'),
   async run({ channel }, { broker }) {
-    // Nothing to remove and no such queue look the same to the engine, and a mistyped name must not look like success.
+    // The engine purges an unknown queue without an error, so a mistyped name would look like
+    // success.
     await broker.channels.info('queues', channel)
     return { channel, purged: await broker.queues.purge(channel) }
   },

@@ -6,11 +6,11 @@ import { defineAction, ofType, STRICT } from './action.ts'
 
 export const publishEvent = defineAction({
   name: 'publish_event',
-  summary: 'Hands an event to everybody subscribed at this moment, as events_publish does.',
+  summary: 'Publishes an event to the current subscribers, as events_publish does.',
   input: Type.Object(
     {
       channel: argument.channel('The events channel.'),
-      body: argument.text('The event itself: plain text or JSON as text.'),
+      body: argument.text('The payload of the event: plain text or JSON as text.'),
       metadata: argument.metadata(),
       tags: argument.tags(),
     },
@@ -31,7 +31,7 @@ export const publishEventStore = defineAction({
   input: Type.Object(
     {
       channel: argument.channel('The events-store channel.'),
-      body: argument.text('The event itself: plain text or JSON as text.'),
+      body: argument.text('The payload of the event: plain text or JSON as text.'),
       metadata: argument.metadata(),
       tags: argument.tags(argument.DEDUPLICATION_HINT),
     },
@@ -40,9 +40,11 @@ export const publishEventStore = defineAction({
   data: Type.Object({
     channel: Type.String(),
     id: Type.String({ description: 'The id of the event.' }),
-    sequence: Type.Integer({ minimum: 1, description: 'Its position in the channel.' }),
-    timestamp: Type.String({ description: 'When it was stored, ISO 8601.' }),
-    duplicate: Type.Boolean({ description: 'True when the message_id tag was seen already: nothing new was stored.' }),
+    sequence: Type.Integer({ minimum: 1, description: 'The position of the event in the channel.' }),
+    timestamp: Type.String({ description: 'The time of storage, ISO 8601.' }),
+    duplicate: Type.Boolean({
+      description: 'True if an event with this message_id tag was stored before: nothing new was stored.',
+    }),
   }),
   target: ofType('events_store'),
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {

@@ -2,21 +2,23 @@ import type { QueueMessage, Tags } from '@signalbox/broker-core'
 import { isoTime, messageShape } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-/** How messages look in the answers of actions. */
+/** The schemas of messages in the answers of actions. */
 
 export const bodyEncoding = Type.Optional(
-  Type.Literal('base64', { description: 'Present when the body is not UTF-8 text: body is then base64.' }),
+  Type.Literal('base64', { description: 'Present if the body is not UTF-8 text; body is then base64.' }),
 )
 
 export const tagsData = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
 
 export const queueMessageData = Type.Object({
   id: Type.String(),
-  sequence: Type.Integer({ minimum: 1, description: 'Its number in the queue.' }),
-  client_id: Type.String({ description: 'Who sent it.' }),
-  timestamp: Type.String({ description: 'When it was accepted, ISO 8601.' }),
-  receive_count: Type.Integer({ minimum: 0, description: 'How often it was delivered.' }),
-  expires_at: Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601; null for never.' }),
+  sequence: Type.Integer({ minimum: 1, description: 'The number of the message in the queue.' }),
+  client_id: Type.String({ description: 'The ClientID of the sender.' }),
+  timestamp: Type.String({ description: 'The time of acceptance, ISO 8601.' }),
+  receive_count: Type.Integer({ minimum: 0, description: 'The number of receives.' }),
+  expires_at: Type.Union([Type.String(), Type.Null()], {
+    description: 'The time of expiry, ISO 8601; null for never.',
+  }),
   body: Type.String(),
   body_encoding: bodyEncoding,
   metadata: Type.String(),

@@ -13,28 +13,32 @@ export const sendQueueMessage = defineAction({
   input: Type.Object(
     {
       channel: argument.channel('The queue.'),
-      body: argument.text('The message itself: plain text or JSON as text.'),
+      body: argument.text('The payload of the message: plain text or JSON as text.'),
       metadata: argument.metadata(),
       tags: argument.tags(argument.DEDUPLICATION_HINT),
-      delay_seconds: argument.seconds('Seconds until the message becomes visible; 0 is at once.'),
-      expiration_seconds: argument.seconds('Seconds from now after which it is dropped; 0 is never.'),
+      delay_seconds: argument.seconds('Seconds until the message becomes visible; 0 is immediately.'),
+      expiration_seconds: argument.seconds('Seconds until the message is dropped; 0 is never.'),
       max_receive_count: Type.Optional(
         Type.Integer({
-          description: 'Receives before it moves to dead_letter_queue; 0 is unlimited.',
+          description: 'Receives before the message moves to dead_letter_queue; 0 is unlimited.',
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,
           default: 0,
         }),
       ),
-      dead_letter_queue: argument.optionalChannel('Where it moves after max_receive_count receives; empty is none.'),
+      dead_letter_queue: argument.optionalChannel(
+        'The queue to which the message moves after max_receive_count receives; empty is none.',
+      ),
     },
     STRICT,
   ),
   data: Type.Object({
     channel: Type.String(),
     id: Type.String({ description: 'The id of the message.' }),
-    sequence: Type.Integer({ minimum: 1, description: 'Its number in the queue.' }),
-    duplicate: Type.Boolean({ description: 'True when the message_id tag was seen already: nothing new was stored.' }),
+    sequence: Type.Integer({ minimum: 1, description: 'The number of the message in the queue.' }),
+    duplicate: Type.Boolean({
+      description: 'True if a message with this message_id tag was sent before: nothing new was stored.',
+    }),
   }),
   target: ofType('queues'),
   rule: ({ channel, dead_letter_queue }) =>
@@ -63,14 +67,14 @@ const messagesDetail = ({ messages }: { messages: readonly unknown[] }): string 
 
 export const receiveQueueMessages = defineAction({
   name: 'receive_queue_messages',
-  summary: 'Takes messages out of a queue for good, as queue_receive does.',
+  summary: 'Receives messages and removes them from the queue, as queue_receive does.',
   input: Type.Object(
     {
       channel: argument.channel('The queue.'),
-      max_messages: argument.maxMessages('The most messages to take, 1 to 100.'),
+      max_messages: argument.maxMessages('The most messages to receive, 1 to 100.'),
       wait_timeout_seconds: Type.Optional(
         Type.Integer({
-          description: 'How long to wait for a first message, in seconds.',
+          description: 'The time to wait for a first message, in seconds.',
           minimum: 1,
           maximum: 60,
           default: 5,
@@ -89,7 +93,7 @@ export const receiveQueueMessages = defineAction({
   detail: messagesDetail,
 })
 
-/** Empty when nobody waits any more. */
+/** Leases messages. Returns an empty list if the request was aborted. */
 async function receive(
   channel: string,
   maxMessages: number,
@@ -107,7 +111,7 @@ async function receive(
 
 export const peekQueueMessages = defineAction({
   name: 'peek_queue_messages',
-  summary: 'Shows the messages next in line, and leaves them there, as queue_peek does.',
+  summary: 'Shows the next messages of a queue without removing them, as queue_peek does.',
   input: Type.Object(
     {
       channel: argument.channel('The queue.'),

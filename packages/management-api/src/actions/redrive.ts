@@ -6,19 +6,19 @@ import { Type } from 'typebox'
 import { Operator } from '../access/operator.ts'
 import { defineAction, ofType, STRICT } from './action.ts'
 
-/** How long the dead letters are held while they are sent again, in milliseconds; it takes a fraction of that. */
+/** The lease of the dead letters while they are sent again, in ms. Sending takes a fraction of it. */
 const LEASE_MS = 120_000
 
-/** Sent at the same time, so that they share commits. */
+/** The number of messages sent concurrently, so that they share commits. */
 const TOGETHER = 64
 
-/** The bytes of dead letters that are in memory at a time. */
+/** The most bytes of dead letters in memory. */
 const MAX_BYTES = 32 * 1024 * 1024
 
 export const redriveDeadLetters = defineAction({
   name: 'redrive_dead_letters',
   summary:
-    'Sends dead letters back to the queues they came from, and then takes them out of the dead-letter queue: one may come twice after a crash in between, none is lost.',
+    'Sends dead letters to the queues they came from, then removes them from the dead-letter queue. A crash in between may duplicate a message; no message is lost.',
   input: Type.Object(
     {
       channel: argument.channel('The dead-letter queue.'),
@@ -30,10 +30,10 @@ export const redriveDeadLetters = defineAction({
   ),
   data: Type.Object({
     channel: Type.String(),
-    redriven: Type.Integer({ minimum: 0, description: 'How many went back.' }),
+    redriven: Type.Integer({ minimum: 0, description: 'The number of messages sent back.' }),
     left: Type.Array(
       Type.Object({
-        id: Type.String({ description: 'The id of a message that stays in the dead-letter queue.' }),
+        id: Type.String({ description: 'The id of a message that remains in the dead-letter queue.' }),
         reason: Type.String(),
       }),
     ),
@@ -65,8 +65,9 @@ export const redriveDeadLetters = defineAction({
 })
 
 /**
- * Sends a dead letter in the name of its first sender, and only where the policy lets that sender send: a forged source must
- * not reach further than who forged it. It may be received as often as before, and then comes back here.
+ * Sends a dead letter on behalf of its first sender, only if the policy allows that sender to send:
+ * a forged source must not extend the forger's permissions. The message may be received as often as
+ * before, and then returns to this queue. Returns the reason if it was not sent.
  */
 async function sendBack(
   broker: Broker,
@@ -75,7 +76,7 @@ async function sendBack(
   { address }: Operator,
 ): Promise<string | undefined> {
   const { dlq_source: source, dlq_reason, dlq_receive_count: count, ...tags } = message.tags
-  if (source === undefined || dlq_reason === undefined) return 'it is no dead letter: it has no tag dlq_source'
+  if (source === undefined || dlq_reason === undefined) return 'it is not a dead letter: it has no tag dlq_source'
   const sender = new Operator({ clientId: message.clientId }, address)
   try {
     const { body, metadata } = message
@@ -87,8 +88,11 @@ async function sendBack(
       tags,
       ...(again ? { maxReceiveCount, deadLetterQueue } : {}),
     })
-    // Its queue has seen the message_id within two minutes and stored nothing: taken out here, it would be lost.
-    return duplicate ? 'its message_id was sent within the last two minutes: try again later' : undefined
+    // The queue has stored a message with this message_id within two minutes and stored nothing
+    // now: acknowledging the dead letter would lose it.
+    return duplicate
+      ? 'a message with its message_id was sent within the last two minutes; redrive it after two minutes'
+      : undefined
   } catch (error) {
     if (isBrokerError(error)) return `${error.code}: ${error.message}`
     throw error

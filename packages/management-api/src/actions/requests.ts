@@ -10,11 +10,11 @@ import { bodyEncoding, tagsData } from './message-data.ts'
 
 export const sendCommand = defineAction({
   name: 'send_command',
-  summary: 'Sends a command and waits until a subscriber has carried it out, as command_send does.',
+  summary: 'Sends a command and waits until a responder has executed it, as command_send does.',
   input: Type.Object(
     {
       channel: argument.channel('The commands channel.'),
-      body: argument.text('The command itself: plain text or JSON as text.'),
+      body: argument.text('The payload of the command: plain text or JSON as text.'),
       timeout_seconds: argument.timeoutSeconds('the acknowledgement', 10),
       metadata: argument.metadata(),
       tags: argument.tags(),
@@ -23,7 +23,7 @@ export const sendCommand = defineAction({
   ),
   data: Type.Object({
     channel: Type.String(),
-    executed: Type.Boolean({ description: 'Always true: the subscriber has carried out the command.' }),
+    executed: Type.Boolean({ description: 'Always true: the responder has executed the command.' }),
   }),
   target: ofType('commands'),
   async run({ timeout_seconds = 10, ...args }, call) {
@@ -34,11 +34,11 @@ export const sendCommand = defineAction({
 
 export const sendQuery = defineAction({
   name: 'send_query',
-  summary: 'Sends a query and returns the reply of a subscriber, as query_send does.',
+  summary: 'Sends a query and returns the reply of a responder, as query_send does.',
   input: Type.Object(
     {
       channel: argument.channel('The queries channel.'),
-      body: argument.text('The query itself: plain text or JSON as text.'),
+      body: argument.text('The payload of the query: plain text or JSON as text.'),
       timeout_seconds: argument.timeoutSeconds('the reply', 30),
       metadata: argument.metadata(),
       tags: argument.tags(),
@@ -66,7 +66,10 @@ interface RequestArguments {
   readonly tags?: Tags
 }
 
-/** @throws ManagementError REQUEST_REJECTED; BrokerError NO_SUBSCRIBER, REQUEST_TIMEOUT */
+/**
+ * Sends a command or a query and waits for the reply.
+ * @throws ManagementError REQUEST_REJECTED; BrokerError NO_SUBSCRIBER, REQUEST_TIMEOUT
+ */
 async function request(
   type: RequestType,
   { channel, body, metadata = '', tags = {} }: RequestArguments,

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http'
 
-/** Actions under way: each ends when its client goes away, and all when the server shuts down. */
+/** Actions under way: each ends when its client disconnects, and all end when the server shuts down. */
 export class RunningActions {
   readonly #running = new Map<ServerResponse, AbortController>()
   #ended = false
 
-  /** @returns a signal that is aborted when nobody waits for the result any more */
+  /** @returns a signal that is aborted when the client has disconnected or the server shuts down */
   begin(response: ServerResponse): AbortSignal {
     const controller = new AbortController()
     this.#running.set(response, controller)

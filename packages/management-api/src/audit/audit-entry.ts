@@ -3,7 +3,7 @@ import { argument } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
-/** Where the audit log is kept: every engine stores, replicates and retains it. */
+/** The channel of the audit log. Every engine stores, replicates and retains it. */
 export const AUDIT_CHANNEL = '_AGENTS_.audit'
 
 export const OUTCOMES = ['success', 'failure', 'denied'] as const
@@ -11,24 +11,28 @@ export const OUTCOMES = ['success', 'failure', 'denied'] as const
 export type AuditOutcome = (typeof OUTCOMES)[number]
 
 /**
- * Something worth remembering: who did what to what, from where, and how it ended. No body and no token ever stands in one.
+ * One event of the audit log: caller, action, target, address and outcome. Never contains a body or
+ * a token.
  */
 export interface AuditEvent {
-  /** The verified client; empty where nobody was verified. */
+  /** The verified client; empty if no client was verified. */
   readonly client: string
-  /** A management action's name, such as `purge_queue`, or what else happened, such as `authentication_failed`. */
+  /**
+   * The name of a management action, such as `purge_queue`, or of another event, such as
+   * `authentication_failed`.
+   */
   readonly action: string
   readonly outcome: AuditOutcome
   readonly type?: ChannelType
   readonly channel?: string
   readonly agent?: string
-  /** The address it came from. */
+  /** The address of the caller. */
   readonly address?: string
-  /** The code of the error, where it failed. */
+  /** The code of the error, if it failed. */
   readonly code?: string
-  /** For people; short. */
+  /** A short text for people. */
   readonly detail?: string
-  /** How often it happened, where one entry stands for many. @default 1 */
+  /** The number of events, if one entry represents several. @default 1 */
   readonly count?: number
 }
 
@@ -38,23 +42,25 @@ const text = (description: string) => Type.String({ description })
 
 /** An entry as it is stored, and shown. */
 export const auditEntrySchema = Type.Object({
-  time: text('When it happened, ISO 8601.'),
-  node: text('The node on which it happened.'),
-  client: text('The verified client; empty where nobody was verified.'),
-  action: text('What was done, or attempted.'),
+  time: text('The time of the event, ISO 8601.'),
+  node: text('The node of the event.'),
+  client: text('The verified client; empty if no client was verified.'),
+  action: text('The action that was done or attempted.'),
   outcome: outcomeSchema,
   type: Type.Optional(argument.channelType('The type of the channel.')),
-  channel: Type.Optional(text('To which channel.')),
-  agent: Type.Optional(text('To which agent.')),
-  address: Type.Optional(text('From which address.')),
-  code: Type.Optional(text('The code of the error.')),
-  detail: Type.Optional(text('More, for people.')),
-  count: Type.Optional(Type.Integer({ minimum: 1, description: 'How often, where one entry stands for many.' })),
+  channel: Type.Optional(text('The target channel.')),
+  agent: Type.Optional(text('The target agent.')),
+  address: Type.Optional(text('The address of the caller.')),
+  code: Type.Optional(text('The code of the error, if it failed.')),
+  detail: Type.Optional(text('A short text for people.')),
+  count: Type.Optional(
+    Type.Integer({ minimum: 1, description: 'The number of events, if one entry represents several.' }),
+  ),
 })
 
 export type AuditEntry = Static<typeof auditEntrySchema>
 
-/** More of a name that somebody chose helps nobody. */
+/** The most characters of a text that a caller chose. */
 const MAX_TEXT = 512
 
 export function auditEntry(event: AuditEvent, time: number, node: string): AuditEntry {

@@ -10,34 +10,38 @@ import { AuthenticationFailures } from './authentication-failures.ts'
 import { Denials } from './denials.ts'
 
 export interface AuditLogOptions {
-  /** Entries older than this go, in seconds; 0 keeps all. @default 2592000, 30 days */
+  /** The age after which entries are deleted, in seconds; 0 keeps all. @default 2592000, 30 days */
   readonly maxAgeSeconds?: number
-  /** The most bytes of all entries: the oldest go first. 0 is no limit. @default 268435456 */
+  /** The most bytes of all entries; the oldest are deleted first. 0 is no limit. @default 268435456 */
   readonly maxBytes?: number
-  /** Entries that may wait for the store; further ones are dropped and counted. @default 10000 */
+  /** The most entries that wait for the store; further ones are dropped and counted. @default 10000 */
   readonly maxBuffered?: number
   /** The name of this node. @default the host's */
   readonly node?: string
-  /** How long failed authentications of one address, and denials of one caller, are gathered, in milliseconds. @default 60000 */
+  /**
+   * The interval for which failed authentications of one address, and denials of one caller, share
+   * an entry, in ms. @default 60000
+   */
   readonly gatherMs?: number
-  /** How long after the store refused an entry it is tried again, in milliseconds. @default 1000 */
+  /** The time until an entry that the store refused is sent again, in ms. @default 1000 */
   readonly retryMs?: number
-  /** For the log: an entry was dropped for another reason than a full buffer. */
+  /** Called when an entry was dropped for another reason than a full buffer. For the log. */
   readonly failed?: (error: unknown) => void
 }
 
-/** Appends under way together share a commit of the store. */
+/** The number of concurrent appends, so that they share a commit of the store. */
 const BATCH = 128
 
 interface Waiting {
   readonly entry: AuditEntry
-  /** Makes a repeated append store it once (C5). */
+  /** Lets the store recognize a repeated append (C5). */
   readonly id: string
 }
 
 /**
- * The audit log: who did what, on what, from where, and how it ended. Recording neither waits nor fails, whatever the
- * store does: entries wait in a bounded buffer, and when it is full they are dropped and counted, and the log says so.
+ * The audit log: caller, action, target, address and outcome. Recording neither waits nor fails,
+ * even if the store is unavailable: entries wait in a bounded buffer. When the buffer is full they
+ * are dropped and counted, and a later entry reports the count.
  */
 export class AuditLog {
   readonly #maxAgeMs: number
@@ -49,7 +53,7 @@ export class AuditLog {
   readonly #failures: AuthenticationFailures
   readonly #denials: Denials
   #waiting: Waiting[] = []
-  /** Entries that the store was given and has not answered for. */
+  /** Entries in appends under way. */
   #storing = 0
   #system: BrokerHandle | undefined
   #pumping: Promise<void> | undefined
@@ -57,7 +61,7 @@ export class AuditLog {
   #created = false
   #closed = false
   #dropped = 0
-  /** Dropped since the log last said so. */
+  /** Drops that no entry has reported yet. */
   #unreportedDrops = 0
 
   constructor(options: AuditLogOptions = {}) {
@@ -72,12 +76,15 @@ export class AuditLog {
     this.#denials = new Denials(gatherMs, (event) => this.#add(event))
   }
 
-  /** Entries lost since the start because the store did not take them in time. */
+  /** The number of entries lost since the start because the store did not accept them in time. */
   get dropped(): number {
     return this.#dropped
   }
 
-  /** Never waits and never throws. Of the denials of an action to a caller within a minute, all but the first ten are one entry. */
+  /**
+   * Records an event. Never waits and never throws. The first ten denials of an action to a caller
+   * within a minute are entries; the others share one.
+   */
   record(event: AuditEvent): void {
     if (event.outcome === 'denied' && !this.#closed) this.#denials.add(event)
     else this.#add(event)
@@ -93,21 +100,28 @@ export class AuditLog {
   }
 
   /**
-   * A caller could not be authenticated. One entry stands for all failures of an address within a minute.
-   * @param listener Where: `management` or `shared`
+   * Records that a caller could not be authenticated. One entry counts the failures of an address
+   * within a minute.
+   * @param listener The listener's name: `management` or `shared`
    */
   authenticationFailed(address: string, listener: string): void {
     if (this.#closed) this.#drop()
     else this.#failures.count(address, listener)
   }
 
-  /** Begins to store what was recorded so far and what comes. The handle must be the broker's own. */
+  /**
+   * Starts storing entries, including those that already wait. The handle must be the one for
+   * reserved channels.
+   */
   open(system: BrokerHandle): void {
     this.#system = system
     this.#pump()
   }
 
-  /** Stores what waits, for at most `graceMs`; later entries are dropped. Idempotent. @default graceMs 2000 */
+  /**
+   * Stores the waiting entries, for at most `graceMs`. Later entries are dropped. Idempotent.
+   * @default graceMs 2000
+   */
   async close(graceMs = 2_000): Promise<void> {
     this.#failures.close()
     this.#denials.close()
@@ -127,11 +141,11 @@ export class AuditLog {
     this.#waiting = []
   }
 
-  /** Nobody tries these again: all that can be done is to say so. */
+  /** Counts and reports entries that will not be sent again. */
   #giveUp(entries: number): void {
     if (entries === 0) return
     this.#dropped += entries
-    this.#failed(new Error(`the store did not take ${entries} entries before the end`))
+    this.#failed(new Error(`${entries} entries lost: the store did not accept them before the shutdown`))
   }
 
   #drop(): void {
@@ -149,7 +163,7 @@ export class AuditLog {
   }
 
   async #store(): Promise<void> {
-    // What is recorded in this turn goes in one batch.
+    // Wait a tick: entries of one event-loop tick go in one batch.
     await Promise.resolve()
     while (this.#waiting.length > 0 && this.#system !== undefined && this.#retry === undefined) {
       const batch = this.#waiting.splice(0, BATCH)
@@ -164,7 +178,10 @@ export class AuditLog {
     }
   }
 
-  /** With its retention, at the first entry: a server on which nothing happens writes nothing. */
+  /**
+   * Creates the channel with its retention, at the first entry: a server without events writes
+   * nothing.
+   */
   async #createChannel(system: BrokerHandle): Promise<void> {
     if (this.#created) return
     try {
@@ -174,12 +191,12 @@ export class AuditLog {
       })
       this.#created = true
     } catch (error) {
-      // The append after it meets the same trouble, and is tried again.
+      // The append that follows fails in the same way, and is repeated.
       if (!isBrokerError(error, 'ENGINE_UNAVAILABLE')) this.#failed(error)
     }
   }
 
-  /** Resolves with true when the entry should be tried again. */
+  /** Returns true if the entry should be sent again. */
   async #append(system: BrokerHandle, { entry, id }: Waiting): Promise<boolean> {
     try {
       const body = encodeText(JSON.stringify(entry))
@@ -194,7 +211,7 @@ export class AuditLog {
   }
 
   #tryLater(again: readonly Waiting[]): void {
-    // Nobody waited for the answer any more.
+    // `close` has stopped waiting and has already reported these entries.
     if (this.#system === undefined) return
     if (this.#closed) {
       this.#giveUp(again.length + this.#waiting.length)

@@ -12,10 +12,10 @@ import { AUDIT_CHANNEL, auditEntrySchema } from './audit-entry.ts'
 export interface AuditFilter {
   readonly client?: string | undefined
   readonly action?: string | undefined
-  /** As the pattern of `channel_list` (M9); agents are found by it too. */
+  /** A pattern as of `channel_list`; it also matches agent ids. */
   readonly channel?: string | undefined
   readonly outcome?: AuditOutcome | undefined
-  /** Both inclusive, milliseconds since the epoch. */
+  /** Both inclusive, in ms since the epoch. */
   readonly from?: number | undefined
   readonly to?: number | undefined
 }
@@ -26,16 +26,22 @@ export interface AuditPage {
   next_cursor: string | null
 }
 
-/** Entries looked at in one step, and for one page: a filter that nothing matches must not hold up the server. */
+/**
+ * The entries read in one step, and for one page. A filter that matches nothing must not block the
+ * server.
+ */
 const STEP = 200
 const MAX_LOOKED_AT = 20_000
 
-/** How long an entry may have waited for the store: it was stored that much later than it happened. */
+/**
+ * The longest time that an entry may have waited for the store, in ms: its timestamp is that much
+ * later than its event.
+ */
 const MAX_WAITED_MS = 60 * 60_000
 
 /**
- * One page of the log, newest first. It may hold fewer entries than asked for, or none, and still have a next one, where
- * a filter matches little.
+ * Returns one page of the log, newest first. If few entries match, the page may have fewer entries
+ * than the limit, or none, and still have a next page.
  * @throws ManagementError PARAMETER_INVALID
  */
 export async function readAudit(
@@ -49,10 +55,10 @@ export async function readAudit(
   const first = (await firstSequence(system)) ?? before
   for (let lookedAt = 0; before > first && lookedAt < MAX_LOOKED_AT; lookedAt += STEP) {
     const entries = await entriesBefore(system, before, first)
-    // What was left has aged out meanwhile.
+    // The remaining entries were deleted by age in the meantime.
     if (entries.length === 0) return { items, next_cursor: null }
     for (const { sequence, timestamp, ...event } of entries) {
-      // It was stored after it happened, so nothing older can match either.
+      // Entries are stored after their event, so no older entry can match.
       if (filter.from !== undefined && timestamp < filter.from) return { items, next_cursor: null }
       before = sequence
       const entry = entryOf(event)
@@ -77,7 +83,7 @@ async function firstSequence(system: BrokerHandle): Promise<number | undefined> 
   return first?.sequence
 }
 
-/** One past the newest sequence that can match. */
+/** Returns the sequence after the newest one that can match. */
 async function newest(system: BrokerHandle, to: number | undefined): Promise<number> {
   if (to !== undefined) {
     const fromTimestamp = to + MAX_WAITED_MS

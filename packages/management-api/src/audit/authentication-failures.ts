@@ -1,6 +1,9 @@
 import type { AuditEvent } from './audit-entry.ts'
 
-/** More addresses than this within the time share one entry: memory must not grow with who attacks. */
+/**
+ * The most addresses with their own entry within the interval. The limit bounds the memory that
+ * attackers can use.
+ */
 const MAX_ADDRESSES = 1_000
 
 interface Failures {
@@ -9,7 +12,7 @@ interface Failures {
   count: number
 }
 
-/** Gathers failed authentications: one entry for an address and listener, however often it tries. */
+/** Groups failed authentications into one entry for each address and listener, with a count. */
 export class AuthenticationFailures {
   readonly #gatherMs: number
   readonly #record: (event: AuditEvent) => void
@@ -29,7 +32,7 @@ export class AuthenticationFailures {
     this.#timer ??= setTimeout(() => this.#flush(), this.#gatherMs).unref()
   }
 
-  /** Records what was gathered. Idempotent. */
+  /** Records the grouped failures. Idempotent. */
   close(): void {
     clearTimeout(this.#timer)
     this.#flush()

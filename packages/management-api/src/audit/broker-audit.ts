@@ -4,10 +4,10 @@ import type { BrokerErrorCode, BrokerObserver, Caller, ChannelType } from '@sign
 import { Operator } from '../access/operator.ts'
 import type { AuditLog } from './audit-log.ts'
 
-/** What the policy refused is told as a denial, and not once more as a failure. */
+/** A refusal by the policy is recorded as a denial, so not again as a failure. */
 const DENIED_CODE: BrokerErrorCode = 'FORBIDDEN'
 
-/** By the names of the management actions that do the same. */
+/** Returns the name of the management action that does the same. */
 function managedAction(action: 'create' | 'delete' | 'purge', type: ChannelType): string {
   if (action === 'purge') return type === 'queues' ? 'purge_queue' : 'purge_channel'
   return `${action}_channel`
@@ -18,9 +18,9 @@ function from({ clientId: client, address }: Caller): { readonly client: string;
 }
 
 /**
- * Audits what passes through the Broker: channels created, deleted and purged, what the policy denies, and, where asked
- * for, every message. What an operator does is left to the management action, which knows more; so are the broker's own
- * channels.
+ * Audits the Broker: channels created, deleted and purged, denials by the policy and, if enabled,
+ * every message. Calls by operators are left to the management actions, which record more. Reserved
+ * channels are not audited.
  */
 export function brokerAudit(audit: AuditLog, { messages }: { readonly messages: boolean }): BrokerObserver {
   const observer: BrokerObserver = {

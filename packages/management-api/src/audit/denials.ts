@@ -1,23 +1,29 @@
 import type { AuditEvent } from './audit-entry.ts'
 
-/** Beyond so many callers and actions, further denials share one entry: memory must not grow with who attacks. */
+/**
+ * The most pairs of caller and action within the interval; further denials share one entry. The
+ * limit bounds the memory that attackers can use.
+ */
 const MAX_KINDS = 1_000
 
-/** So many denials of an action to a caller are entries of their own: an operator sees what a broken client tried. */
+/**
+ * The number of denials of an action to a caller with separate entries. They show an operator the
+ * attempts of a broken client.
+ */
 const FIRST = 10
 
 /** Denials of one action to one caller. */
 interface Kind {
-  /** Those with an entry of their own. */
+  /** The number of denials with separate entries. */
   recorded: number
-  /** What the others have in common. */
+  /** The common fields of the other denials. */
   event: AuditEvent
   further: number
 }
 
 /**
- * Bounds the entries that denials make. The first ten denials of an action to a caller are recorded at once, and further ones
- * within the time are one entry with a count.
+ * Limits the entries of denials. The first ten denials of an action to a caller are recorded at
+ * once; further ones within the interval share one entry with a count.
  */
 export class Denials {
   readonly #gatherMs: number
@@ -52,7 +58,7 @@ export class Denials {
     }
   }
 
-  /** Records what was gathered. Idempotent. */
+  /** Records the grouped denials. Idempotent. */
   close(): void {
     clearTimeout(this.#timer)
     this.#flush()
@@ -72,7 +78,7 @@ export class Denials {
   }
 }
 
-/** A denial that stands for both: without the channel or agent where they have different ones. */
+/** Returns the fields that two denials have in common. */
 function common(one: AuditEvent, { type, channel, agent }: AuditEvent): AuditEvent {
   if (one.type === type && one.channel === channel && one.agent === agent) return one
   const { client, action, outcome, address, code } = one

@@ -4,7 +4,10 @@ import { Gap } from './gap.ts'
 import { messageFrame } from './monitor-frames.ts'
 import type { Sighting } from './monitor-frames.ts'
 
-/** Messages, and gaps among them, that are shown together: each is printed once for all monitors that show as much of it. */
+/**
+ * Messages and gaps that are shown together. Each message is serialized once for all monitors with
+ * the same `max_body_size`.
+ */
 export class Batch {
   readonly #items: readonly (Sighting | Gap)[]
   readonly #frames = new Map<number, Map<Sighting, Buffer>>()
@@ -17,7 +20,7 @@ export class Batch {
     return this.#items
   }
 
-  /** Bytes of the bodies. */
+  /** The bytes of the bodies. */
   get bytes(): number {
     return this.#items.reduce((sum, item) => sum + (item instanceof Gap ? 0 : item.message.body.byteLength), 0)
   }

@@ -2,7 +2,10 @@ import type { ChannelType } from '@signalbox/broker-core'
 
 import type { Direction, MonitorFilter } from './monitor-filter.ts'
 
-/** More of one gap than this are counted for every monitor: memory must not grow with what is missed. */
+/**
+ * The most pairs of direction and channel that are counted separately; the others are counted for
+ * every monitor. The limit bounds memory.
+ */
 const MAX_SEPARATE = 1_000
 
 interface Missed {
@@ -12,7 +15,7 @@ interface Missed {
   count: number
 }
 
-/** Messages that nobody was shown, at one place among those that were: the server was too busy. */
+/** A place in the sequence of messages where some were not shown, because the server was too busy. */
 export class Gap {
   readonly #missed = new Map<string, Missed>()
   #others = 0
@@ -25,7 +28,7 @@ export class Gap {
     else this.#others++
   }
 
-  /** How many of them a monitor with this filter missed. */
+  /** Returns the number of messages that a monitor with this filter missed. */
   countFor({ matches }: MonitorFilter): number {
     let count = this.#others
     for (const missed of this.#missed.values()) {

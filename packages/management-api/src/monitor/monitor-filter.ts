@@ -7,19 +7,19 @@ import { Type } from 'typebox'
 
 export const DIRECTIONS = ['in', 'out'] as const
 
-/** In: accepted from a producer. Out: handed to a receiver, reader or subscriber. */
+/** `in`: accepted from a producer. `out`: delivered to a receiver, reader or subscriber. */
 export type Direction = (typeof DIRECTIONS)[number]
 
 const MAX_BODY_SIZE = 65_536
 const DEFAULT_BODY_SIZE = 1_024
 
-/** The query of a monitor. */
+/** The query parameters of a monitor. */
 export const monitorQuery = Type.Object(
   {
     channel: Type.Optional(
       Type.Refine(
         Type.String({
-          description: 'A channel, or a pattern: `*` stands for one part of a name, a last `>` for one or more.',
+          description: 'A channel or a pattern: `*` matches one part of a name, a last `>` one or more parts.',
           default: '>',
         }),
         (pattern) => subscriptionPatternProblem(pattern) === undefined,
@@ -31,12 +31,12 @@ export const monitorQuery = Type.Object(
       Type.Unsafe<Direction>({
         type: 'string',
         enum: [...DIRECTIONS],
-        description: 'Only messages accepted (`in`), or only messages delivered (`out`).',
+        description: 'Only accepted messages (`in`), or only delivered messages (`out`).',
       }),
     ),
     max_body_size: Type.Optional(
       Type.Integer({
-        description: 'The most bytes of a body that are shown; 0 shows none.',
+        description: 'The most bytes shown of a body; 0 shows none.',
         minimum: 0,
         maximum: MAX_BODY_SIZE,
         default: DEFAULT_BODY_SIZE,

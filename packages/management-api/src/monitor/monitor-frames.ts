@@ -5,23 +5,23 @@ import { bodyText } from '@signalbox/http-kit'
 
 import type { Direction } from './monitor-filter.ts'
 
-/** A message on its way past the monitors. */
+/** A message that monitors may show. */
 export interface Sighting {
   readonly direction: Direction
   readonly type: ChannelType
   readonly channel: string
-  /** Who sent it, or to whom it was delivered. */
+  /** The sender, or the receiver of a delivery. */
   readonly client: string
   readonly message: OutgoingMessage
-  /** Milliseconds since the epoch. */
+  /** In ms since the epoch. */
   readonly time: number
 }
 
-/** More of metadata and tags is left out, as of bodies. */
+/** Longer metadata and further tags are left out, as with bodies. */
 const MAX_METADATA = 1_024
 const MAX_TAGS = 64
 
-/** The frame that shows a message, as JSON text. */
+/** Returns the frame that shows a message, as JSON text. */
 export function messageFrame(
   { direction, type, channel, client, message, time }: Sighting,
   maxBodySize: number,
@@ -47,7 +47,7 @@ export function messageFrame(
   })
 }
 
-/** The first bytes of a body, without the half of a character at their end. */
+/** Returns the first bytes of a body, without an incomplete character at the end. */
 function beginning(body: Uint8Array, bytes: number): Uint8Array {
   let end = bytes
   for (let back = 0; back < 3 && end > 0 && isContinuation(body[end]); back++) end--
@@ -58,7 +58,10 @@ function isContinuation(byte: number | undefined): boolean {
   return byte !== undefined && (byte & 0xc0) === 0x80
 }
 
-/** Some messages were not shown, because the reader or the server was too slow; `total` counts all so far. */
+/**
+ * Returns the frame for messages that were not shown, because the reader or the server was too
+ * slow; `total` counts all so far.
+ */
 export function droppedFrame(count: number, total: number): Buffer {
   return json({ kind: 'dropped', count, total })
 }

@@ -9,12 +9,12 @@ import { monitorFilter, monitorQuery } from './monitor-filter.ts'
 import type { Monitors } from './monitors.ts'
 import { Upgrades } from './upgrades.ts'
 
-/** The same monitor under both (specification, "Probe and other routes"). */
+/** The monitor has two paths (specification, "Probe and other routes"). */
 export const MONITOR_PATHS = ['/api/monitor', '/v1/stats/attach'] as const
 
-const readQuery = compileQuery(monitorQuery, (problems) => upgradeFailed('its query is not valid', { problems }))
+const readQuery = compileQuery(monitorQuery, (problems) => upgradeFailed('the query is invalid', { problems }))
 
-/** The live monitor: a WebSocket, open to operators before the server is ready. */
+/** Adds the live monitor: a WebSocket, available before the server is ready. */
 export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmission, monitors: Monitors): void {
   const upgrades = new Upgrades(app)
   for (const url of MONITOR_PATHS) {
@@ -25,7 +25,8 @@ export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmiss
       onRequest: admission.hook('ReadOnly', url),
       async handler(request, reply) {
         const filter = monitorFilter(readQuery(queryOf(request)))
-        if (!monitors.hasRoom) throw new ManagementError('MONITOR_LIMIT', 'as many monitors are open as may be')
+        if (!monitors.hasRoom)
+          throw new ManagementError('MONITOR_LIMIT', 'the maximum number of monitors is open; close one first')
         const { expiresAt } = admission.operator(request)
         const exchange = admission.exchange(request)
         const refusal = exchange.hold?.toStream()

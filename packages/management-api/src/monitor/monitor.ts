@@ -8,39 +8,39 @@ import { Gap } from './gap.ts'
 import type { MonitorFilter } from './monitor-filter.ts'
 import { droppedFrame, endFrame, errorFrame, stateFrame } from './monitor-frames.ts'
 
-/** The most frames that a client may send within a second; its commands are two words. */
+/** The most frames that a client may send within a second. Its commands are one word. */
 const MAX_FRAMES = 100
 
-/** What a client that sends without end may take to follow, in milliseconds. */
+/** The time for a flooding client to close the connection, in ms. */
 const FAREWELL_MS = 500
 
-/** WebSocket close codes (RFC 6455, 7.4.1): why a monitor ended. */
+/** The ends of a monitor, with WebSocket close codes (RFC 6455, section 7.4.1). */
 export const MONITOR_ENDS = {
   /** The server shuts down. */
   shutdown: { code: 1001, reason: 'the server is shutting down' },
-  /** The token that opened it has expired (S9). */
+  /** The token that opened the monitor has expired. */
   expired: { code: 1008, reason: 'the token has expired' },
-  /** Its client sends without end, and each frame wants an answer. */
+  /** The client sends more frames than the server answers. */
   flooded: { code: 1008, reason: `more than ${MAX_FRAMES} frames came within a second` },
 } as const
 
-/** The longest a timer can wait, in milliseconds. */
+/** The longest delay of a timer, in ms. */
 const MAX_TIMER_MS = 2_147_483_647
 
-/** How often the clock comes by for a reader that takes what is sent, and does not answer. */
+/** The most pings without an answer for a reader that still reads. */
 const MAX_UNANSWERED = 10
 
 export interface MonitorSettings {
   readonly filter: MonitorFilter
-  /** Bytes that may wait for the reader, at the moment; what comes past them is dropped and counted. */
+  /** The bytes that may wait for the reader at the moment; further frames are dropped and counted. */
   readonly roomBytes: () => number
-  /** When the credentials end, milliseconds since the epoch (S9). */
+  /** The expiry of the credentials, in ms since the epoch. */
   readonly expiresAt: number | undefined
-  /** Called when its reader has caught up, and before its operator stops or starts it. */
+  /** Called when the reader has caught up, and before the operator stops or starts the monitor. */
   readonly wake: () => void
 }
 
-/** One operator who watches: a WebSocket, its filter, and what its reader lost. */
+/** One monitor: a WebSocket, its filter, and the count of messages that its reader missed. */
 export class Monitor {
   readonly #filter: MonitorFilter
   readonly #socket: WebSocket
@@ -49,12 +49,12 @@ export class Monitor {
   readonly #wake: () => void
   readonly #expiry: NodeJS.Timeout | undefined
   #running = true
-  /** How often the clock came by since it was asked and did not answer. */
+  /** The number of pings since the last answer. */
   #unanswered = 0
   #takenBytes = 0
   #dropped = 0
   #unreportedGap = 0
-  /** Frames of the client since {@link #countedFrom}. */
+  /** The client's frames since {@link #countedFrom}. */
   #frames = 0
   #countedFrom = 0
 
@@ -76,19 +76,19 @@ export class Monitor {
     this.#send(stateFrame('started'))
   }
 
-  /** Whether messages are shown at the moment: the operator may stop and start. */
+  /** True while messages are shown. The operator may stop and start the monitor. */
   get running(): boolean {
     return this.#running && this.#socket.readyState === this.#socket.OPEN
   }
 
-  /** Whether it missed something that its reader has not been told: it has no room. */
+  /** True if the reader missed messages and has not got a `dropped` frame for them yet. */
   get behind(): boolean {
     return this.#unreportedGap > 0
   }
 
   /**
-   * Sends what its filter lets through, in one write, as far as the buffer holds it; the rest is dropped and counted, and
-   * not even printed. Never waits.
+   * Sends the messages that match the filter, in one write, as far as the buffer has space. Drops
+   * and counts the rest without serializing it. Never waits.
    */
   show(batch: Batch): void {
     const { matches, maxBodySize } = this.#filter
@@ -108,8 +108,8 @@ export class Monitor {
   }
 
   /**
-   * Asks whether the reader is alive. One that has not answered since the last time is cut off, unless it takes what is
-   * sent to it: it then finds the question behind all that comes first.
+   * Sends a ping. Cuts off a reader that has not answered the previous one, unless it still reads:
+   * the ping is behind the frames that wait for it.
    */
   ping(): void {
     if (this.#unanswered > 0 && (this.#takenBytes === this.#taken || this.#unanswered === MAX_UNANSWERED)) {
@@ -122,12 +122,12 @@ export class Monitor {
     this.#takenBytes = this.#taken
   }
 
-  /** Bytes that the system took for the reader. */
+  /** The bytes that the operating system has accepted for the reader. */
   get #taken(): number {
     return this.#stream.bytesWritten - this.#stream.writableLength
   }
 
-  /** Ends politely; {@link cut} ends those who do not answer. */
+  /** Ends the monitor with a close frame. {@link cut} ends readers that do not answer it. */
   end(why: keyof typeof MONITOR_ENDS): void {
     const { code, reason } = MONITOR_ENDS[why]
     clearTimeout(this.#expiry)
@@ -140,7 +140,10 @@ export class Monitor {
     this.#socket.terminate()
   }
 
-  /** So many messages could not be shown. The reader is told at once, or as soon as it has caught up. */
+  /**
+   * Counts messages that could not be shown, and reports them to the reader at once, or as soon as
+   * it has caught up.
+   */
   #miss(count: number): void {
     this.#dropped += count
     this.#unreportedGap += count
@@ -153,7 +156,8 @@ export class Monitor {
   }
 
   #tellDropped(): void {
-    // With room for more than the one frame, so that a reader at its limit is not told of each single message.
+    // Half of the buffer must be free: otherwise a reader at its limit gets a `dropped` frame for
+    // each single message.
     if (this.#unreportedGap === 0 || this.#socket.bufferedAmount > this.#roomBytes() / 2) return
     const count = this.#unreportedGap
     this.#unreportedGap = 0
@@ -161,7 +165,7 @@ export class Monitor {
     this.#wake()
   }
 
-  /** Counts a frame of the client; false for one that is not answered any more. */
+  /** Counts a frame of the client. Returns false if it must not be answered any more. */
   #admits(): boolean {
     if (this.#socket.readyState !== this.#socket.OPEN) return false
     const now = performance.now()
@@ -171,7 +175,7 @@ export class Monitor {
     }
     if (++this.#frames <= MAX_FRAMES) return true
     this.end('flooded')
-    // Time for the reason to arrive; until then nothing that comes is answered.
+    // Leaves time for the reason to arrive. No further frame is answered.
     setTimeout(() => this.cut(), FAREWELL_MS).unref()
     return false
   }
@@ -188,7 +192,7 @@ export class Monitor {
     }
   }
 
-  /** A reader that takes nothing must not make us keep answers to what it sends either. */
+  /** True if a reader that does not read must not get answers to its own frames either. */
   get #isFull(): boolean {
     return this.#socket.bufferedAmount > 2 * this.#roomBytes()
   }

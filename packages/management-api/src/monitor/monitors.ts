@@ -11,30 +11,37 @@ import type { Direction, MonitorFilter } from './monitor-filter.ts'
 import type { Sighting } from './monitor-frames.ts'
 
 export interface MonitorsOptions {
-  /** Monitors open at a time. @default 1000 */
+  /** The most monitors open at the same time. @default 1000 */
   readonly maxMonitors?: number
-  /** Bytes that may wait for one reader. @default 1048576 */
+  /** The most bytes that may wait for one reader. @default 1048576 */
   readonly maxBufferedBytes?: number
-  /** Milliseconds between pings; a reader that took nothing and did not answer the one before is cut off. @default 30000 */
+  /**
+   * The time between pings, in ms. A reader that has neither read nor answered since the previous
+   * ping is cut off. @default 30000
+   */
   readonly pingMs?: number
 }
 
-/** Messages, and bytes of their bodies, that may wait to be shown; further ones are dropped for all monitors alike. */
+/**
+ * The most messages, and bytes of their bodies, that wait to be shown; further ones are dropped for
+ * all monitors.
+ */
 const MAX_WAITING = 4_096
 const MAX_WAITING_BYTES = 16 * 1024 * 1024
 
-/** Bytes that may wait for all readers together: it is shared out among them. */
+/** The most bytes that may wait for all readers. They share this limit equally. */
 const MAX_BUFFERED_BYTES = 256 * 1024 * 1024
 
-/** How long the event loop is held at once to show messages, in milliseconds. */
+/** The longest time for which showing messages blocks the event loop, in ms. */
 const TURN_MS = 4
 
-/** Messages that are shown together: one write for each monitor. */
+/** The number of messages shown together: one write for each monitor. */
 const BATCH = 64
 
 /**
- * The live monitors. The messaging path pays for putting a message into a bounded list, and nothing at all while nobody
- * watches; filtering, printing and sending come later, a few milliseconds at a time.
+ * The open monitors. The messaging path only adds a message to a bounded list, and does nothing
+ * while no monitor is open. Filtering, serializing and sending happen later, for a few milliseconds
+ * at a time.
  */
 export class Monitors {
   readonly #maxMonitors: number
@@ -54,7 +61,7 @@ export class Monitors {
   #unobserve: (() => void) | undefined
   #whenEmpty: (() => void) | undefined
   #closing: Promise<void> | undefined
-  /** No reader takes anything: until one does, what passes is counted, and that is all. */
+  /** True while no reader reads: messages are only counted. */
   #resting = false
 
   constructor({ maxMonitors = 1_000, maxBufferedBytes = 1_048_576, pingMs = 30_000 }: MonitorsOptions = {}) {
@@ -63,7 +70,7 @@ export class Monitors {
     this.#pingMs = pingMs
   }
 
-  /** How many are open. */
+  /** The number of open monitors. */
   get size(): number {
     return this.#monitors.size
   }
@@ -72,13 +79,13 @@ export class Monitors {
     return this.#closing === undefined && this.#monitors.size < this.#maxMonitors
   }
 
-  /** From now on there are messages to see. */
+  /** Starts observing the broker's messages. */
   watch(broker: Broker): void {
     this.#broker = broker
     if (this.#monitors.size > 0) this.#observe()
   }
 
-  /** Adds an operator who watches. Ask {@link hasRoom} before. */
+  /** Adds a monitor. Check {@link hasRoom} first. */
   add(socket: WebSocket, stream: Socket, filter: MonitorFilter, expiresAt: number | undefined): void {
     this.#wake()
     const roomBytes = () => Math.min(this.#maxBufferedBytes, MAX_BUFFERED_BYTES / this.#monitors.size)
@@ -92,7 +99,10 @@ export class Monitors {
     if (this.#closing !== undefined) monitor.end('shutdown')
   }
 
-  /** Ends every monitor politely, and cuts those that did not follow within `graceMs`. Idempotent. @default graceMs 500 */
+  /**
+   * Ends every monitor with a close frame, and cuts those that are still open after `graceMs`.
+   * Idempotent. @default graceMs 500
+   */
   close(graceMs = 500): Promise<void> {
     this.#closing ??= (async () => {
       for (const monitor of this.#monitors) monitor.end('shutdown')
@@ -126,7 +136,7 @@ export class Monitors {
     this.#whenEmpty?.()
   }
 
-  /** On the messaging path. */
+  /** Runs on the messaging path. */
   #see(direction: Direction, type: ChannelType, channel: string, caller: Caller, message: OutgoingMessage): void {
     if (isReservedChannel(channel)) return
     if (this.#resting || this.#waiting.length >= MAX_WAITING || this.#waitingBytes >= MAX_WAITING_BYTES) {
@@ -138,7 +148,7 @@ export class Monitors {
     this.#turn ??= setImmediate(() => this.#takeTurn())
   }
 
-  /** At the end of what waits. */
+  /** Returns the gap at the end of the waiting list. */
   #gap(): Gap {
     const last = this.#waiting.at(-1)
     if (last instanceof Gap) return last
@@ -147,7 +157,7 @@ export class Monitors {
     return gap
   }
 
-  /** Works for a few milliseconds, then lets everybody else have theirs. */
+  /** Works for a few milliseconds, then yields to the event loop. */
   #takeTurn(): void {
     this.#turn = undefined
     this.#work ??= this.#show()
@@ -161,7 +171,7 @@ export class Monitors {
     this.#turn ??= setImmediate(() => this.#takeTurn())
   }
 
-  /** Shows all that waits; pauses after each monitor. */
+  /** Shows the waiting messages; pauses after each monitor. */
   *#show(): Generator<void> {
     while (this.#waiting.length > 0) {
       const batch = new Batch(this.#waiting.splice(0, BATCH))
@@ -175,7 +185,10 @@ export class Monitors {
     this.#resting = [...this.#monitors].every((monitor) => monitor.running && monitor.behind)
   }
 
-  /** A reader takes something again, or another one comes: those that are there are told what they missed till now. */
+  /**
+   * Resumes because a reader reads again or a monitor was added: reports the missed messages to the
+   * open monitors.
+   */
   #wake(): void {
     if (!this.#resting) return
     this.#resting = false

@@ -13,19 +13,23 @@ import { upgradeFailed } from '../errors.ts'
 
 const require = createRequire(import.meta.url)
 
-/** What node hands over of a request that asks for an upgrade. */
+/**
+ * The socket of an upgrade request, the bytes after its head, and the response that may still
+ * refuse it.
+ */
 interface Upgrade {
   readonly socket: Socket
   readonly head: Buffer
   readonly response: ServerResponse
 }
 
-/** Commands are a word; nothing that a client sends is longer. */
+/** The largest frame of a client, in bytes. Commands are one word. */
 const MAX_CLIENT_FRAME_BYTES = 1_024
 
 /**
- * WebSocket handshakes as ordinary requests: they pass the hooks and routes of the listener like any other, so that
- * origins, credentials and unknown paths are judged in one place, and a refusal is an ordinary answer.
+ * Routes WebSocket handshakes like ordinary requests: they pass the hooks and routes of the
+ * listener, so that origins, credentials and unknown paths are checked in one place, and a refusal
+ * is an ordinary answer.
  */
 export class Upgrades {
   readonly #upgrades = new WeakMap<IncomingMessage, Upgrade>()
@@ -36,7 +40,7 @@ export class Upgrades {
     app.server.on('upgrade', (request, socket, head) => this.#route(app, request, socket, head))
   }
 
-  /** Loads the library with the first handshake: a server that nobody monitors does not need it. */
+  /** Loads the library at the first handshake: a server without monitors does not need it. */
   #webSockets(): WebSocketServer {
     if (this.#server) return this.#server
     const library: typeof WebSockets = require('ws')
@@ -45,7 +49,7 @@ export class Upgrades {
       clientTracking: false,
       maxPayload: MAX_CLIENT_FRAME_BYTES,
       perMessageDeflate: false,
-      // Whoever takes the connection over bounds what waits for its reader, answers to pings among it.
+      // The monitor limits the bytes that wait for its reader, including answers to pings.
       autoPong: false,
     })
     server.on('wsClientError', (error, _socket, request) => this.#refusals.get(request)?.(error))
@@ -53,7 +57,8 @@ export class Upgrades {
   }
 
   #route(app: FastifyInstance, request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Node listens no longer to a connection that it has handed over, and an error that nobody hears ends the process.
+    // After an upgrade node has no error listener on the connection, and an unhandled error ends
+    // the process.
     socket.on('error', () => socket.destroy())
     if (!(socket instanceof Socket)) {
       socket.destroy()
@@ -68,12 +73,13 @@ export class Upgrades {
   }
 
   /**
-   * Takes the connection over as a WebSocket. `opened` is called before anything is read from it.
+   * Upgrades the connection to a WebSocket. `opened` is called before data is read from it.
    * @throws ManagementError UPGRADE_FAILED; the request can still be answered then
    */
   async accept({ raw }: FastifyRequest, opened: (webSocket: WebSocket, stream: Socket) => void): Promise<void> {
     const upgrade = this.#upgrades.get(raw)
-    if (upgrade === undefined) throw upgradeFailed('this path takes WebSocket handshakes only')
+    if (upgrade === undefined)
+      throw upgradeFailed('the request is not a WebSocket handshake; connect with a WebSocket client')
     const { socket, head, response } = upgrade
     try {
       await new Promise<void>((resolve, reject) => {
@@ -85,7 +91,7 @@ export class Upgrades {
         })
       })
     } catch (error) {
-      throw upgradeFailed(error instanceof Error ? error.message : 'the handshake is not valid', {}, { cause: error })
+      throw upgradeFailed(error instanceof Error ? error.message : 'the handshake is invalid', {}, { cause: error })
     }
   }
 }

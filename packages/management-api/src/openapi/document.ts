@@ -9,22 +9,25 @@ type JsonObject = { readonly [key: string]: Json }
 
 export interface DocumentInfo {
   readonly version: string
-  /** Addresses of the two listeners, where they are known. */
+  /** The addresses of the two listeners, if known. */
   readonly servers?: Readonly<Partial<Record<DocumentedRoute['listener'], string>>>
 }
 
 const SERVER_DESCRIPTIONS: Readonly<Record<DocumentedRoute['listener'], string>> = {
-  shared: 'The shared listener: tools, agents and applications.',
-  management: 'The management listener: operators.',
+  shared: 'The shared listener, for tools, agents and applications.',
+  management: 'The management listener, for operators.',
 }
 
-/** @default of the addresses (specification, "What the service does"). */
+/** The default addresses (specification, "What the service does"). */
 const DEFAULT_SERVERS: Readonly<Record<DocumentedRoute['listener'], string>> = {
   shared: 'http://127.0.0.1:9090',
   management: 'http://127.0.0.1:8080',
 }
 
-/** The OpenAPI 3.1 document of the given routes. JSON-RPC endpoints are no REST routes, and not in it. */
+/**
+ * Returns the OpenAPI 3.1 document of the given routes. JSON-RPC endpoints are not REST routes, so
+ * they are not in it.
+ */
 export function openApiDocument(
   routes: readonly DocumentedRoute[],
   { version, servers = {} }: DocumentInfo,
@@ -33,7 +36,7 @@ export function openApiDocument(
   for (const route of routes) {
     const operations = (paths[route.path] ??= {})
     const method = route.method.toLowerCase()
-    // Both listeners have the probes: one entry stands for the two.
+    // Both listeners have the probes: one entry describes both.
     if (operations[method] !== undefined) continue
     const url = servers[route.listener] ?? DEFAULT_SERVERS[route.listener]
     operations[method] = operation(route, url)
@@ -61,7 +64,7 @@ function operation(route: DocumentedRoute, url: string): Json {
     summary,
     ...description,
     servers: [{ url, description: SERVER_DESCRIPTIONS[listener] }],
-    // Without authentication, as by default, no token is needed.
+    // Authentication is off by default, so a token is optional.
     security: isPublic ? [] : [{}, { bearer: [] }],
     parameters: [
       ...Object.entries(parameters).map(([name, schema]) => parameter(name, 'path', true, schema)),
@@ -88,7 +91,7 @@ function operationId(method: string, path: string): string {
 }
 
 function queryParameters(query: TObject): readonly Json[] {
-  // TypeBox leaves the keyword out when nothing is required, whatever its type says.
+  // TypeBox omits the keyword if no property is required, although its type says otherwise.
   const required: readonly string[] = query.required ?? []
   return Object.entries(query.properties).map(([name, schema]) =>
     parameter(name, 'query', required.includes(name), schema),
@@ -114,7 +117,7 @@ function isObject(json: Json): json is JsonObject {
   return typeof json === 'object' && json !== null && !Array.isArray(json)
 }
 
-/** The schema as JSON Schema: what only TypeBox understands is left out. */
+/** Converts a schema to JSON Schema, without the keys that only TypeBox understands. */
 function plain(value: unknown): Json {
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value === 'object' && value !== null) {

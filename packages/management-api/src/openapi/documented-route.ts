@@ -1,20 +1,20 @@
 import type { Role } from '@signalbox/http-kit'
 import type { TObject, TSchema } from 'typebox'
 
-/** What the OpenAPI document says of a route, of this listener or of the shared one. */
+/** A route of either listener, as described in the OpenAPI document. */
 export interface DocumentedRoute {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** With `{name}` for what varies. */
+  /** The path, with `{name}` for each parameter. */
   readonly path: string
   readonly listener: 'shared' | 'management'
   /** A word that groups routes, such as `Statistics`. */
   readonly tag: string
   readonly summary: string
-  /** Nobody needs a token for it. @default false */
+  /** True if the route needs no token. @default false */
   readonly isPublic?: boolean
-  /** The role that it needs, on the management listener. */
+  /** The role that the route requires, on the management listener. */
   readonly role?: Role
-  /** By the names in the path. */
+  /** Schemas by the parameter names in the path. */
   readonly parameters?: Readonly<Record<string, TSchema>>
   readonly query?: TObject
   readonly body?: { readonly mediaType: string; readonly schema?: TSchema; readonly description?: string }
@@ -24,7 +24,7 @@ export interface DocumentedRoute {
 
 export interface DocumentedResponse {
   readonly description: string
-  /** @default 'application/json', where there is a schema */
+  /** @default 'application/json', if there is a schema */
   readonly mediaType?: string
   readonly schema?: TSchema
 }

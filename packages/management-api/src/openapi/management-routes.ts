@@ -10,13 +10,13 @@ import type { DocumentedResponse, DocumentedRoute } from './documented-route.ts'
 
 const REFUSALS: Readonly<Record<string, DocumentedResponse>> = {
   401: { description: 'The credentials are missing or could not be verified.', schema: failureSchema },
-  403: { description: 'The origin is not trusted, or the caller has not the role.', schema: failureSchema },
+  403: { description: 'The origin is not trusted, or the caller does not have the role.', schema: failureSchema },
 }
 
 function enveloped(data: TSchema): Readonly<Record<string, DocumentedResponse>> {
   return {
     200: {
-      description: 'Done; or, with `error: true`, what was asked and cannot be done.',
+      description: 'Success, or with `error: true` a valid request that cannot be executed.',
       schema: Type.Union([successSchema(data), failureSchema]),
     },
     ...REFUSALS,
@@ -25,7 +25,7 @@ function enveloped(data: TSchema): Readonly<Record<string, DocumentedResponse>> 
 
 const NO_ENVELOPE = { listener: 'management' } as const
 
-/** Every route of the management listener; of the probes, those of the shared listener too. */
+/** Every route of the management listener, and the probes of the shared listener. */
 export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
   ...(['management', 'shared'] as const).flatMap((listener): readonly DocumentedRoute[] => [
     {
@@ -33,7 +33,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
       path: '/ping',
       listener,
       tag: 'Probes',
-      summary: 'Answers while the process serves HTTP.',
+      summary: 'Answers as long as the process serves HTTP.',
       isPublic: true,
       responses: { 200: { description: '`pong`', mediaType: 'text/plain', schema: Type.String() } },
     },
@@ -42,7 +42,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
       path: '/health',
       listener,
       tag: 'Probes',
-      summary: 'Whether the engine can do its work.',
+      summary: 'Reports whether the engine works.',
       isPublic: true,
       responses: {
         200: { description: '`healthy`', mediaType: 'text/plain', schema: Type.String() },
@@ -54,7 +54,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
       path: '/ready',
       listener,
       tag: 'Probes',
-      summary: 'Whether calls are welcome, and if not, why.',
+      summary: 'Reports whether the node accepts calls, with the failed checks.',
       isPublic: true,
       responses: {
         200: { description: 'Ready.', schema: healthState() },
@@ -100,13 +100,16 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
     path,
     listener: 'management',
     tag: 'Monitor',
-    summary: 'A WebSocket that shows messages as they pass: JSON text frames; the client may send start and stop.',
+    summary: 'A WebSocket that shows messages live, as JSON text frames. The client may send start and stop.',
     role: 'ReadOnly',
     query: monitorQuery,
     responses: {
       101: { description: 'The WebSocket is open.' },
       ...REFUSALS,
-      500: { description: 'It cannot be opened; `error_string` says why.', schema: failureSchema },
+      500: {
+        description: 'The WebSocket cannot be opened; `error_string` contains the reason.',
+        schema: failureSchema,
+      },
     },
   })),
   ...ACTIONS.map(({ name, summary, role, input, data }): DocumentedRoute => ({

@@ -6,7 +6,7 @@ import { defineManagementRoute, STRICT } from './route.ts'
 
 export const agentsRoute = defineManagementRoute({
   paths: ['/api/agents'],
-  summary: 'The registered agents, when they were last heard of, and the requests that this node has with them.',
+  summary: 'The registered agents, with their last heartbeat and the requests under way from this node.',
   query: Type.Object(pagingParameters, STRICT),
   data: pageSchema(
     Type.Object({
@@ -14,14 +14,17 @@ export const agentsRoute = defineManagementRoute({
       name: Type.String(),
       version: Type.String(),
       url: Type.String(),
-      registered_by: Type.String({ description: 'The owner; empty when there is none.' }),
-      registered_at: Type.String({ description: 'ISO 8601.' }),
+      registered_by: Type.String({ description: 'The ClientID of the owner; empty if there is none.' }),
+      registered_at: Type.String({ description: 'The time of the registration, ISO 8601.' }),
       last_seen: Type.String({ description: 'The last registration or heartbeat, ISO 8601.' }),
       expires_at: Type.Union([Type.String(), Type.Null()], {
-        description: 'When it expires unless it is heard of again, ISO 8601; null when agents do not expire.',
+        description: 'The time of expiry without another heartbeat, ISO 8601; null if agents do not expire.',
       }),
-      is_alive: Type.Boolean({ description: 'False when its time is over and it is about to be removed.' }),
-      in_flight: Type.Integer({ minimum: 0, description: 'Requests and streams that this node has with it.' }),
+      is_alive: Type.Boolean({ description: 'False if the agent has expired and will be removed.' }),
+      in_flight: Type.Integer({
+        minimum: 0,
+        description: 'Requests and streams under way from this node to the agent.',
+      }),
     }),
   ),
   async run(query, { services }) {

@@ -10,15 +10,17 @@ const name = (description: string) => Type.Optional(Type.String({ description, m
 
 export const auditRoute = defineManagementRoute({
   paths: ['/api/audit'],
-  summary: 'Who did what to which channel or agent, and how it ended; newest first.',
+  summary: 'The audit log: caller, action, channel or agent, and outcome; newest first.',
   query: Type.Object(
     {
-      client: name('Only what this client did.'),
+      client: name('Only actions of this client.'),
       action: name('Only this action, such as purge_queue or authentication_failed.'),
-      channel: name('Only what was done to channels or agents that fit: with `*` or `?` a glob, otherwise a prefix.'),
+      channel: name(
+        'Only actions on matching channels or agents: a glob if it contains `*` or `?`, otherwise a prefix.',
+      ),
       outcome: Type.Optional(outcomeSchema),
-      from: Type.Optional(argument.timestamp('From this time on, inclusive, ISO 8601.')),
-      to: Type.Optional(argument.timestamp('Up to this time, inclusive, ISO 8601.')),
+      from: Type.Optional(argument.timestamp('Only events at or after this time, ISO 8601.')),
+      to: Type.Optional(argument.timestamp('Only events at or before this time, ISO 8601.')),
       ...pagingParameters,
     },
     STRICT,

@@ -10,7 +10,7 @@ import {
   queueStatisticsRoute,
 } from './statistics.ts'
 
-/** The routes that read; those that act are in `actions/`, and the monitor in `monitor/`. */
+/** The routes that read. Actions are in `actions/`, the monitor in `monitor/`. */
 export const ROUTES: readonly ManagementRoute[] = [
   configRoute,
   snapshotRoute,

@@ -8,15 +8,15 @@ import type { Monitors } from '../monitor/monitors.ts'
 import type { ManagementServices, NodeStatus } from '../ports.ts'
 import type { Statistics } from '../statistics/statistics.ts'
 
-/** What all requests share. */
+/** The state that all requests share. */
 export interface ManagementEnvironment {
   readonly statistics: Statistics
   readonly audit: AuditLog
   readonly monitors: Monitors
-  /** The effective configuration, secrets masked. */
+  /** Returns the effective configuration, with secrets masked. */
   config(): object
   node(): Promise<NodeStatus>
-  /** Open streams of server-sent events, by connector. */
+  /** Returns the number of open streams of server-sent events, by connector. */
   streams(): Readonly<Record<string, number>>
 }
 
@@ -26,7 +26,7 @@ export interface ManagementRouteCall {
 }
 
 interface RouteSource<Query extends TObject, Data extends TSchema> {
-  /** The first is its name; the others are the same under another path. */
+  /** The first path is the route's name; the others are aliases. */
   readonly paths: readonly [string, ...string[]]
   readonly summary: string
   readonly query: Query
@@ -41,11 +41,14 @@ export interface ManagementRoute {
   readonly role: Role
   readonly query: TObject
   readonly data: TSchema
-  /** Checks the query, and returns what is left to do. @throws ManagementError PARAMETER_INVALID */
+  /**
+   * Validates the query, and returns the function that runs the route.
+   * @throws ManagementError PARAMETER_INVALID
+   */
   prepare(query: string): (call: ManagementRouteCall) => Promise<unknown>
 }
 
-/** Makes a route of its parts: one schema is the type, the check and the documentation of its query. */
+/** Defines a route. One schema is the type, the validation and the documentation of its query. */
 export function defineManagementRoute<Query extends TObject, Data extends TSchema>(
   source: RouteSource<Query, Data>,
 ): ManagementRoute {

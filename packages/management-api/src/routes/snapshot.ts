@@ -8,14 +8,14 @@ import { defineManagementRoute, STRICT } from './route.ts'
 import { channelItem, channelStatistics, queueItem, queueStatistics } from './statistics-items.ts'
 import { observerHandle } from './statistics.ts'
 
-/** How many of the busiest channels and the deepest queues it shows. */
+/** The number of busiest channels and deepest queues in the snapshot. */
 const TOP = 10
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 export const snapshotRoute = defineManagementRoute({
   paths: ['/api/snapshot'],
-  summary: 'How the broker is at this moment.',
+  summary: 'The current state of the broker.',
   query: Type.Object({}, STRICT),
   data: Type.Object({
     time: Type.String({ description: 'ISO 8601.' }),
@@ -30,7 +30,9 @@ export const snapshotRoute = defineManagementRoute({
       }),
       { description: 'The node that answers.' },
     ),
-    since: Type.String({ description: 'From when on totals and types count: the start of the node, ISO 8601.' }),
+    since: Type.String({
+      description: 'The time since which totals and types count: the start of the node, ISO 8601.',
+    }),
     totals: Type.Object(flowFields),
     types: Type.Array(
       Type.Object({
@@ -42,14 +44,14 @@ export const snapshotRoute = defineManagementRoute({
     queues: Type.Object({
       waiting: count('Messages in all queues that can be received now.'),
       delayed: count('Messages that become visible later.'),
-      in_flight: count('Messages on lease.'),
+      in_flight: count('Leased messages.'),
     }),
     store: Type.Object({ bytes: count('Bytes on disk.') }),
-    top_channels: Type.Array(channelItem, { description: `The ${TOP} with most messages in and out.` }),
-    deepest_queues: Type.Array(queueItem, { description: `The ${TOP} with most messages waiting.` }),
+    top_channels: Type.Array(channelItem, { description: `The ${TOP} channels with the most messages in and out.` }),
+    deepest_queues: Type.Array(queueItem, { description: `The ${TOP} queues with the most waiting messages.` }),
     agents: Type.Object({
-      registered: count('Agents that are registered.'),
-      in_flight: count('Requests that this node has with them.'),
+      registered: count('Registered agents.'),
+      in_flight: count('Requests under way from this node to agents.'),
     }),
     streams: Type.Unsafe<Record<string, number>>({
       type: 'object',
@@ -57,7 +59,7 @@ export const snapshotRoute = defineManagementRoute({
       description: 'Open streams of server-sent events, by connector.',
     }),
     monitors: count('Open monitors.'),
-    audit_dropped: count('Entries that the audit log lost since the start.'),
+    audit_dropped: count('Audit entries lost since the start.'),
   }),
   async run(_query, call) {
     const { environment, services } = call
@@ -105,7 +107,7 @@ function ofType(channels: readonly ChannelInfo[], type: ChannelType): readonly C
   return channels.filter((channel) => channel.type === type)
 }
 
-/** Those with nothing are left out. */
+/** Leaves out channels without messages. */
 function top(channels: readonly ChannelInfo[], measure: (channel: ChannelInfo) => number): readonly ChannelInfo[] {
   return channels
     .filter((channel) => measure(channel) > 0)

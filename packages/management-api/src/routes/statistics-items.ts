@@ -6,7 +6,7 @@ import { Type } from 'typebox'
 import { flowFields, flowShape } from '../statistics/flow.ts'
 import type { ClientFlow, Statistics } from '../statistics/statistics.ts'
 
-/** One line of the statistics each: how it looks, and how it is made. */
+/** The items of the statistics: their schemas and the functions that create them. */
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
@@ -17,8 +17,10 @@ const lastActivity = Type.Union([Type.String(), Type.Null()], {
 const channelFields = {
   name: Type.String(),
   type: argument.channelType('The channel type.'),
-  is_active: Type.Boolean({ description: 'Traffic or a subscriber within the last 5 minutes.' }),
-  subscribers: count('Subscribers at the moment.'),
+  is_active: Type.Boolean({
+    description: 'True if the channel had traffic or a subscriber within the last 5 minutes.',
+  }),
+  subscribers: count('Current subscribers.'),
   ...flowFields,
   bytes_in: count('Bytes accepted: bodies, metadata and tags.'),
   bytes_out: count('Bytes delivered: bodies, metadata and tags.'),
@@ -49,10 +51,10 @@ export const queueItem = Type.Object({
   ...channelFields,
   waiting: count('Messages that can be received now.'),
   delayed: count('Messages that become visible later.'),
-  in_flight: count('Messages on lease.'),
-  bytes: count('Bytes of all its messages.'),
-  dead_lettered: count('Messages that moved from here to a dead-letter queue.'),
-  expired: count('Messages that expired here.'),
+  in_flight: count('Leased messages.'),
+  bytes: count('Bytes of all messages in the queue.'),
+  dead_lettered: count('Messages that moved from this queue to a dead-letter queue.'),
+  expired: count('Messages that expired in this queue.'),
 })
 
 export function queueStatistics(info: ChannelInfo, statistics: Statistics): Static<typeof queueItem> {
@@ -70,10 +72,10 @@ export function queueStatistics(info: ChannelInfo, statistics: Statistics): Stat
 
 export const eventsStoreItem = Type.Object({
   ...channelFields,
-  first_sequence: count('The sequence of the first event there is; 0 when it is empty.'),
-  last_sequence: count('The sequence of the last event there is; 0 when it is empty.'),
-  entries: count('Events there are.'),
-  bytes: count('Bytes of all its events.'),
+  first_sequence: count('The sequence of the first event; 0 if the store is empty.'),
+  last_sequence: count('The sequence of the last event; 0 if the store is empty.'),
+  entries: count('Stored events.'),
+  bytes: count('Bytes of all stored events.'),
 })
 
 export function eventsStoreStatistics(info: ChannelInfo, statistics: Statistics): Static<typeof eventsStoreItem> {

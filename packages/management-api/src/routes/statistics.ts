@@ -23,7 +23,7 @@ import {
 const pattern = (what: string) =>
   Type.Optional(
     Type.String({
-      description: `Only ${what} that fit: with \`*\` or \`?\` a glob, otherwise a prefix.`,
+      description: `Only matching ${what}: a glob if it contains \`*\` or \`?\`, otherwise a prefix.`,
       maxLength: 512,
     }),
   )
@@ -32,14 +32,14 @@ const channelParameters = { channel: pattern('channels'), ...pagingParameters }
 
 const channelQuery = Type.Object(channelParameters, STRICT)
 
-/** Statistics are asked for in the name of nobody: a channel of the broker's own never shows (M8). */
+/** Statistics are read as a client without special rights, so reserved channels never appear (M8). */
 const OBSERVER = Object.freeze({ clientId: 'signalbox' })
 
 export function observerHandle({ services }: ManagementRouteCall): BrokerHandle {
   return services.broker.as(OBSERVER)
 }
 
-/** A page of channels. Only those on it are asked for what they hold. */
+/** Returns a page of channels. Details are read only for the channels of the page. */
 async function channelPage<Item>(
   { channel, limit, cursor }: Static<typeof channelQuery>,
   type: ChannelType | undefined,
@@ -65,7 +65,7 @@ async function channelPage<Item>(
 
 export const channelStatisticsRoute = defineManagementRoute({
   paths: ['/v1/stats/channels', '/api/stats/channels'],
-  summary: 'What went through each channel; errors since the start of this node, the rest as channel_info counts.',
+  summary: 'Messages and bytes of each channel, as channel_info counts them; errors since the start of this node.',
   query: Type.Object(
     { ...channelParameters, type: Type.Optional(argument.channelType('Only channels of this type.')) },
     STRICT,
@@ -76,7 +76,7 @@ export const channelStatisticsRoute = defineManagementRoute({
 
 export const queueStatisticsRoute = defineManagementRoute({
   paths: ['/v1/stats/queues', '/api/stats/queues'],
-  summary: 'The same for queues, with what they hold.',
+  summary: 'The same for queues, with their messages waiting, delayed and in flight.',
   query: channelQuery,
   data: pageSchema(queueItem),
   run: (query, call) => channelPage(query, 'queues', call, queueStatistics),
@@ -84,7 +84,7 @@ export const queueStatisticsRoute = defineManagementRoute({
 
 export const eventsStoreStatisticsRoute = defineManagementRoute({
   paths: ['/v1/stats/events_stores', '/api/stats/events_stores'],
-  summary: 'The same for events stores, with what they hold.',
+  summary: 'The same for events stores, with their sequences and entries.',
   query: channelQuery,
   data: pageSchema(eventsStoreItem),
   run: (query, call) => channelPage(query, 'events_store', call, eventsStoreStatistics),
@@ -92,11 +92,14 @@ export const eventsStoreStatisticsRoute = defineManagementRoute({
 
 export const clientStatisticsRoute = defineManagementRoute({
   paths: ['/v1/stats/clients', '/api/stats/clients'],
-  summary: 'What each client sent to and got from this node since its start.',
+  summary: 'Messages and bytes that each client sent to and got from this node since its start.',
   query: Type.Object({ client: pattern('clients'), ...pagingParameters }, STRICT),
   data: Type.Object({
     ...pageSchema(clientItem).properties,
-    forgotten: Type.Integer({ minimum: 0, description: 'Clients no longer listed: there were too many.' }),
+    forgotten: Type.Integer({
+      minimum: 0,
+      description: 'Clients that were removed from the list because there were too many.',
+    }),
   }),
   run(query, { environment: { statistics } }) {
     const fits = channelListMatcher(query.client ?? '')

@@ -1,15 +1,15 @@
-/** How many entries in use a full table passes over before it forgets one all the same. */
+/** The number of recently used entries that a full table skips before it removes one anyway. */
 const MAX_CHANCES = 16
 
 interface Entry<Value> {
   readonly value: Value
-  /** Used since it was last passed over. */
+  /** True if the entry was used since it was last skipped. */
   recent: boolean
 }
 
 /**
- * Values by keys that callers choose, so as many as they like: past its limit the table forgets an entry that was not
- * used lately (second chance), at a cost that does not grow with its size.
+ * Values by keys that callers choose, so their number is not limited. A full table removes an entry
+ * that was not used recently (second chance), in constant time.
  */
 export class BoundedTable<Value> {
   readonly #limit: number
@@ -24,7 +24,7 @@ export class BoundedTable<Value> {
     this.#hand = this.#entries.entries()
   }
 
-  /** How many were forgotten to make room. */
+  /** The number of entries removed because the table was full. */
   get forgotten(): number {
     return this.#forgotten
   }
@@ -33,7 +33,7 @@ export class BoundedTable<Value> {
     return this.#entries.size
   }
 
-  /** The key's value, made when it has none. */
+  /** Returns the key's value, and creates it if there is none. */
   of(key: string): Value {
     const known = this.#entries.get(key)
     if (known !== undefined) {
@@ -54,7 +54,10 @@ export class BoundedTable<Value> {
     return Array.from(this.#entries, ([key, { value }]) => [key, value] as const)
   }
 
-  /** The hand goes on from where it stopped: from the beginning it would pass over all that was deleted there. */
+  /**
+   * The hand continues from where it stopped: from the beginning it would skip all deleted entries
+   * there.
+   */
   #forgetOne(): void {
     for (let passed = 0; this.#entries.size > 0;) {
       const next = this.#hand.next()

@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 
-/** What passed, in plain numbers: counting must cost the messaging path nothing. */
+/** Counters of messages, as plain numbers: counting must cost the messaging path nothing. */
 export interface Flow {
   messagesIn: number
   messagesOut: number
@@ -15,7 +15,7 @@ export function noFlow(): Flow {
 
 export const flowFields = {
   messages_in: Type.Integer({ minimum: 0, description: 'Messages accepted.' }),
-  messages_out: Type.Integer({ minimum: 0, description: 'Messages delivered, each delivery counted.' }),
+  messages_out: Type.Integer({ minimum: 0, description: 'Messages delivered; each delivery counts.' }),
   bytes_in: Type.Integer({ minimum: 0, description: 'Bytes of the bodies accepted.' }),
   bytes_out: Type.Integer({ minimum: 0, description: 'Bytes of the bodies delivered.' }),
   errors: Type.Integer({ minimum: 0, description: 'Calls to the broker that failed.' }),

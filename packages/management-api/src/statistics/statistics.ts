@@ -12,20 +12,20 @@ import { BoundedTable } from './bounded-table.ts'
 import type { Flow } from './flow.ts'
 import { noFlow } from './flow.ts'
 
-/** A client's flow, and when it was last heard of, milliseconds since the epoch. */
+/** A client's counters, and the time of its last call, in ms since the epoch. */
 export interface ClientFlow extends Flow {
   lastActivity: number
 }
 
-/** @default of both limits: some 2 MiB when full. */
+/** The default of both limits: some 2 MiB when full. */
 const DEFAULT_LIMIT = 10_000
 
 /**
- * Counts what engines do not: by client, errors by channel, and totals of this node since its start. Channels of the
- * broker's own are left out (M8).
+ * Counts per client, errors per channel, and totals of this node since its start, which engines do
+ * not count. Reserved channels are left out.
  */
 export class Statistics implements BrokerObserver {
-  /** Milliseconds since the epoch. */
+  /** In ms since the epoch. */
   readonly since = Date.now()
   readonly #types: Readonly<Record<ChannelType, Flow>> = {
     queues: noFlow(),
@@ -78,7 +78,7 @@ export class Statistics implements BrokerObserver {
     client.lastActivity = Date.now()
     if (type === undefined || isReservedChannel(channel)) return
     this.#types[type].errors++
-    // What is no name of a channel never turns up in a list, and may be of any length.
+    // An invalid name never appears in a list, and may have any length.
     if (channelNameProblem(channel) === undefined) this.#errors.of(`${type} ${channel}`).count++
   }
 
@@ -108,7 +108,7 @@ export class Statistics implements BrokerObserver {
     return this.#clients.list()
   }
 
-  /** Clients that are not listed any more, to bound memory. */
+  /** Clients that were removed from the list to limit memory. */
   get forgottenClients(): number {
     return this.#clients.forgotten
   }

@@ -1,15 +1,15 @@
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 
-/** What an agent_id looks like: 2 to 128 characters. */
+/** The form of an agent_id: 2 to 128 characters of a-z, 0-9 and -; no - at the beginning or the end. */
 export const AGENT_ID_PATTERN = '^[a-z0-9][a-z0-9-]{0,126}[a-z0-9]$'
 
-/** The longest url, in characters. */
+/** The maximum length of a url, in characters. */
 const MAX_URL_CHARACTERS = 2048
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN)
 
-/** Whether an agent could be registered under this id. */
+/** Returns true for a valid agent_id. */
 export function isAgentId(id: string): boolean {
   return AGENT_ID.test(id)
 }
@@ -43,7 +43,7 @@ const AgentSkillSchema = Type.Object(
   { description: 'a skill: an object with id and name' },
 )
 
-/** The specification's table "Agent card", but for what the server sets. Other fields are kept (R2). */
+/** The specification's table "Agent card", without the fields that the server sets. Other fields are kept. */
 export const AgentCardSchema = Type.Object(
   {
     agent_id: Type.String({
@@ -74,19 +74,19 @@ function moment(description: string) {
   return Type.String({ format: 'date-time', description })
 }
 
-/** A card as it is shown: with what the server sets. */
+/** A card as the registry shows it, including the fields that the server sets. */
 export const ShownCardSchema = Type.Object(
   {
     ...AgentCardSchema.properties,
     protocolVersions: texts(),
-    registered_by: Type.String({ description: 'who registered it, and owns it' }),
-    registered_at: moment('when it was registered first'),
-    last_seen: moment('its last heartbeat or registration'),
+    registered_by: Type.String({ description: 'the ClientID of the principal that registered the agent and owns it' }),
+    registered_at: moment('the time of the first registration'),
+    last_seen: moment('the time of the last heartbeat or registration'),
   },
-  { description: 'an agent card, with what the server sets' },
+  { description: 'an agent card, including the fields that the server sets' },
 )
 
-/** What the server sets; from a caller these are ignored (R2). */
+/** The fields that the server sets. It ignores them in the cards of callers. */
 export const SERVER_SET_FIELDS = ['registered_by', 'registered_at', 'last_seen'] as const
 
 export interface AgentSkill extends Readonly<Static<typeof AgentSkillSchema>> {
@@ -96,22 +96,31 @@ export interface AgentSkill extends Readonly<Static<typeof AgentSkillSchema>> {
 
 type CardFields = Readonly<Omit<Static<typeof AgentCardSchema>, 'skills'>>
 
-/** What a caller registers: the card without what the server sets. */
+/** A card as a caller registers it, without the fields that the server sets. */
 export interface SubmittedCard extends CardFields {
   readonly skills?: AgentSkill[]
   readonly [field: string]: unknown
 }
 
-/** The card as it stands in the discovery log: without `last_seen`, which changes with every heartbeat. */
+/** A card as the discovery log stores it: without `last_seen`, which changes with every heartbeat. */
 export interface StoredCard extends SubmittedCard {
   readonly protocolVersions: string[]
   readonly registered_by: string
-  /** ISO 8601, UTC, milliseconds (R2). Kept when the agent is registered again. */
+  /**
+   * The time of the first registration: ISO 8601, UTC, with milliseconds. A new registration of the same
+   * agent keeps it.
+   */
   readonly registered_at: string
 }
 
-/** An agent card as the registry shows it (specification, "Agent card"). Fields it does not know are the agent's own. */
+/**
+ * An agent card as the registry shows it (specification, "Agent card"). Fields that the registry does not
+ * know belong to the agent.
+ */
 export interface AgentCard extends StoredCard {
-  /** The last heartbeat or registration, ISO 8601, UTC, milliseconds (R2): exact on the node that took it. */
+  /**
+   * The time of the last heartbeat or registration: ISO 8601, UTC, with milliseconds. Exact on the node that
+   * received it; other nodes learn of it at most every fifth of the TTL.
+   */
   readonly last_seen: string
 }

@@ -5,28 +5,31 @@ import { Type } from 'typebox'
 import type { TSchema } from 'typebox'
 import { Check } from 'typebox/schema'
 
-/** One thing that is wrong with a card; `details` of the error lists all of them (R1). */
+/** One problem of a card; `details` of the error lists all of them. */
 export interface CardProblem {
-  /** Where: `name`, `skills[1].id`; `card` for the card itself. */
+  /** The path of the field, such as `name` or `skills[1].id`; `card` for the card itself. */
   readonly field: string
-  /** What was given, cut; absent when nothing was. */
+  /** The given value, shortened; absent when the field is missing. */
   readonly given?: string
   readonly allowed: string
 }
 
-/** More of a value helps nobody. */
+/** The maximum number of characters of a value in a problem. */
 const MAX_SHOWN = 64
-/** A card of 64 KiB has room for many thousand mistakes. */
+/** The maximum number of problems in an error: a card of 64 KiB can have many thousands. */
 export const MAX_PROBLEMS = 100
 
-/** Everything that is wrong with a value by its schema, up to {@link MAX_PROBLEMS}, each in the words of the schema's description. */
+/**
+ * Returns the problems of a value by its schema, at most {@link MAX_PROBLEMS}. The schema's descriptions say
+ * the allowed values.
+ */
 export function cardProblems(schema: TSchema, value: unknown): readonly CardProblem[] {
   const problems: CardProblem[] = []
   collect(schema, value, '', problems)
   return problems.slice(0, MAX_PROBLEMS)
 }
 
-/** A given value for a person to recognize: short, and never the whole of something large. */
+/** Returns a short text by which a reader recognizes the value. */
 export function shown(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`
   if (typeof value === 'object' && value !== null) return 'an object'
@@ -35,11 +38,11 @@ export function shown(value: unknown): string {
 }
 
 function collect(schema: TSchema, value: unknown, field: string, problems: CardProblem[]): void {
-  // As a plain boolean: as a type guard it would say that nothing is left below.
+  // A plain boolean: as a type guard it would narrow the type below to never.
   const valid: boolean = Check(schema, value)
   if (valid || problems.length >= MAX_PROBLEMS) return
   if (Type.IsObject(schema) && isJsonObject(value)) {
-    // TypeBox leaves the keyword out when nothing is required, whatever its type says.
+    // TypeBox omits the keyword when no field is required, although the type declares it.
     const required: readonly string[] = schema.required ?? []
     for (const [name, part] of Object.entries(schema.properties)) {
       const inner = field === '' ? name : `${field}.${name}`
@@ -53,7 +56,7 @@ function collect(schema: TSchema, value: unknown, field: string, problems: CardP
   }
 }
 
-/** What a schema allows, in words. */
+/** Returns the schema's description of the allowed values. */
 export function descriptionOf(schema: TSchema): string {
   const description: unknown = Reflect.get(schema, 'description')
   return typeof description === 'string' ? description : 'a valid value'

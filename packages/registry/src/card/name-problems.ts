@@ -4,7 +4,7 @@ import { isJsonObject } from '@signalbox/http-kit'
 import type { CardProblem } from './card-problems.ts'
 import { shown } from './card-problems.ts'
 
-/** Names by which people know some of them. */
+/** Names of common control and direction characters. */
 const KNOWN: ReadonlyMap<string, string> = new Map([
   ['\u0000', 'NUL'],
   ['\u0007', 'BEL'],
@@ -32,8 +32,8 @@ const KNOWN: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * What is wrong with the names that lists show: of the agent and of its skills. The schema does not say it: cards that
- * were registered before are still read.
+ * Returns the problems of the names that lists show: the agent's, and those of its skills. The schema does
+ * not check them, so that cards that were registered earlier stay readable.
  */
 export function nameProblems(card: unknown): readonly CardProblem[] {
   if (!isJsonObject(card)) return []

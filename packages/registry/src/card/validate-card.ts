@@ -11,18 +11,22 @@ import { descriptionOf, cardProblems, MAX_PROBLEMS, shown } from './card-problem
 import type { CardProblem } from './card-problems.ts'
 import { nameProblems } from './name-problems.ts'
 
-/** The largest card, in bytes of JSON without what the server sets (R1). */
+/** The maximum size of a card, in bytes of JSON, without the fields that the server sets. */
 export const MAX_CARD_BYTES = 65_536
 
-/** Says what is wrong with the address that a valid url leads to. */
+/**
+ * Checks the address of a valid url. Resolves with a description of the allowed urls when it refuses the
+ * address.
+ */
 export type AddressCheck = (url: URL) => Promise<string | undefined>
 
 const card = Compile(AgentCardSchema)
 const DEFAULT_PROTOCOL_VERSIONS = ['1.0']
 
 /**
- * Checks a card that somebody wants to register, without what the server sets, and fills in `protocolVersions`.
- * @throws RegistryError CARD_INVALID with every problem there is (R1)
+ * Validates a card that a caller wants to register. Removes the fields that the server sets, and adds
+ * `protocolVersions` if it is missing.
+ * @throws RegistryError CARD_INVALID with all problems
  */
 export async function validateCard(
   given: unknown,
@@ -47,30 +51,30 @@ function withoutServerFields(given: unknown): unknown {
   return submitted
 }
 
-/** What keeps a value from being looked at field by field. */
+/** Returns the problem that prevents a check of the single fields. */
 function formProblem(submitted: unknown): CardProblem | undefined {
   if (isDeeper(submitted, MAX_JSON_DEPTH)) {
     return {
       field: 'card',
-      given: 'more levels',
-      allowed: `objects and arrays within each other, at most ${MAX_JSON_DEPTH} levels`,
+      given: `nested deeper than ${MAX_JSON_DEPTH} levels`,
+      allowed: `objects and arrays, nested at most ${MAX_JSON_DEPTH} levels deep`,
     }
   }
   let text: string | undefined
   try {
     text = JSON.stringify(submitted)
   } catch {}
-  if (text === undefined) return { field: 'card', given: shown(submitted), allowed: 'what JSON can say' }
+  if (text === undefined) return { field: 'card', given: shown(submitted), allowed: 'a value that JSON can represent' }
   return cardSizeProblem(Buffer.byteLength(text))
 }
 
-/** @returns what is wrong with a card of so many bytes */
+/** Returns the problem of a card of this many bytes of JSON; undefined when it is small enough. */
 export function cardSizeProblem(bytes: number): CardProblem | undefined {
   if (bytes <= MAX_CARD_BYTES) return undefined
   return { field: 'card', given: `${bytes} bytes`, allowed: `at most ${MAX_CARD_BYTES} bytes of JSON` }
 }
 
-/** The error for a card that is not what it must be. */
+/** Creates the error for an invalid card. */
 export function invalidCard(problems: readonly CardProblem[]): RegistryError {
   const texts = problems.map(({ field, given, allowed }) =>
     given === undefined ? `${field} is missing; it must be ${allowed}` : `${field} is ${given}; it must be ${allowed}`,
@@ -79,7 +83,7 @@ export function invalidCard(problems: readonly CardProblem[]): RegistryError {
   return new RegistryError('CARD_INVALID', `invalid agent card: ${texts.join('. ')}${more}`, problems)
 }
 
-/** What a schema cannot say of the url: its form, and where it leads. */
+/** Returns the problem of the url that the schema cannot express: its form, or its address. */
 async function problemOfUrl(
   submitted: unknown,
   problems: readonly CardProblem[],
@@ -100,12 +104,12 @@ async function problemOfUrl(
   return refusal === undefined ? undefined : { field: 'url', given: shown(text), allowed: refusal }
 }
 
-/** Problems are shown and logged; a password should not be. */
+/** Removes credentials from a url: problems are shown and logged. */
 function withoutCredentials(url: string): string {
   return url.replace(/\/\/[^/?#]*@/, '//…@')
 }
 
-/** By hand and with an end, because JSON.stringify gives up on what is nested too deep. */
+/** A separate check with a limit, because JSON.stringify throws for a value that is nested too deep. */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === 0) return true

@@ -4,12 +4,12 @@ import type { AgentRecord } from '../discovery/discovery-entry.ts'
 /** A registered agent as this node knows it. */
 export class AgentEntry {
   readonly record: AgentRecord
-  /** Of the agent's last entry in the discovery log. */
+  /** The sequence of the agent's last entry in the discovery log. */
   readonly sequence: number
   #lastSeenMs: number
   #shown: AgentCard | undefined
 
-  /** `heardMs`: when this node last heard of the agent, which the log may not know yet. */
+  /** @param heardMs The time when this node last heard of the agent, which may be newer than the log. */
   constructor(record: AgentRecord, sequence: number, heardMs = 0) {
     this.record = record
     this.sequence = sequence
@@ -24,12 +24,12 @@ export class AgentEntry {
     return this.#lastSeenMs
   }
 
-  /** Whether this node heard of the agent after what the log knows. */
+  /** `true` when this node heard of the agent after the last entry of the log. */
   get ahead(): boolean {
     return this.#lastSeenMs > this.record.lastSeenMs
   }
 
-  /** Heard of now; time never goes back. */
+  /** Records that the agent was alive at this time. An earlier time changes nothing. */
   seen(nowMs: number): void {
     if (nowMs <= this.#lastSeenMs) return
     this.#lastSeenMs = nowMs

@@ -4,20 +4,22 @@ import { RegistryError } from '../errors.ts'
 import type { RegistryCaller } from '../options.ts'
 import type { Place } from './max-agents.ts'
 
-/** Agents that one verified caller may own, by default. */
+/** The default maximum number of agents of one verified caller. */
 const DEFAULT_PER_CALLER = 1_000
-/** Agents that one network address may own while callers are anonymous and MaxAgents is 0. */
+/** The maximum number of agents of one network address while callers are anonymous and MaxAgents is 0. */
 const ANONYMOUS_WITHOUT_MAX = 10_000
 
-/** The account that a caller's agents count against. */
+/** Returns the account that a caller's agents count against. */
 export function accountOf({ account, clientId }: RegistryCaller): string {
   return account ?? `client:${clientId}`
 }
 
 /**
- * Makes the usual answer to how many agents a caller may own: a verified caller `perCaller`, a network address of anonymous
- * callers half of MaxAgents where that is more, or 10,000 where MaxAgents is no limit.
- * @param perCaller 0 is no limit, for anonymous callers too. @default 1000
+ * Creates the default function for {@link RegistryOptions.maxAgentsOf}. A verified caller may own
+ * `perCaller` agents. A network address of anonymous callers may own half of MaxAgents if that is more, or
+ * 10,000 if MaxAgents is 0.
+ * @param perCaller The maximum number of agents of one verified caller; 0 means no limit, for anonymous
+ * callers too. @default 1000
  */
 export function agentShares(
   maxAgents: number,
@@ -29,17 +31,20 @@ export function agentShares(
 }
 
 export interface ShareOptions {
-  /** 0 is no limit. */
+  /** The maximum number of agents of a caller; 0 means no limit. */
   readonly maxAgentsOf: (caller: RegistryCaller) => number
-  /** A registration was refused. */
+  /** Called when a registration was refused. */
   readonly limited: (account: string) => void
 }
 
-/** Who owns how many agents: keeps one caller from registering all there may be, on this node exactly. */
+/**
+ * The number of agents of each owner. Prevents one caller from using all of MaxAgents. The limit is exact on
+ * one node.
+ */
 export class AgentShares {
   readonly #options: ShareOptions
   readonly #owned = new Map<string, Set<string>>()
-  /** New agents whose entries are under way, by account, with how many calls for each. */
+  /** New agents whose entries are being written: by account, the number of calls for each agent. */
   readonly #underWay = new Map<string, Map<string, number>>()
 
   constructor(options: ShareOptions) {
@@ -58,7 +63,7 @@ export class AgentShares {
     if (owned?.size === 0) this.#owned.delete(account)
   }
 
-  /** A place among the caller's agents; taking it throws RegistryError CALLER_AGENT_LIMIT. */
+  /** Returns a place among the caller's agents; `take` throws RegistryError CALLER_AGENT_LIMIT. */
   placeFor(agentId: string, caller: RegistryCaller): Place {
     const account = accountOf(caller)
     let taken = false
@@ -66,7 +71,7 @@ export class AgentShares {
       take: () => {
         if (taken) return
         const most = this.#options.maxAgentsOf(caller)
-        if (most > 0 && this.#takenBeside(account, agentId) >= most) {
+        if (most > 0 && this.#countExcept(account, agentId) >= most) {
           this.#options.limited(account)
           throw refusal(account, most)
         }
@@ -86,7 +91,7 @@ export class AgentShares {
     }
   }
 
-  #takenBeside(account: string, agentId: string): number {
+  #countExcept(account: string, agentId: string): number {
     const owned = this.#owned.get(account)
     let count = owned?.size ?? 0
     for (const other of this.#underWay.get(account)?.keys() ?? []) {
@@ -98,7 +103,7 @@ export class AgentShares {
 
 function refusal(account: string, most: number): RegistryError {
   const text = account.startsWith(ANONYMOUS_ACCOUNT)
-    ? `your network address owns ${most} agents, as many as it may without authentication; deregister some`
-    : `this caller owns ${most} agents, as many as it may (LIMITS_CALLER_AGENTS); deregister some`
+    ? `your network address owns ${most} agents, the maximum without authentication; deregister some, or authenticate`
+    : `this caller owns ${most} agents, the maximum (LIMITS_CALLER_AGENTS); deregister some, or raise the limit`
   return new RegistryError('CALLER_AGENT_LIMIT', text, [{ limit: 'caller_agents', most }])
 }

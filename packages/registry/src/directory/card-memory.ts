@@ -8,13 +8,16 @@ import { RegistryError } from '../errors.ts'
 const NO_MEMBERS = { member(): void {} }
 const NO_LIMITS = { maxDepth: Number.MAX_SAFE_INTEGER, maxKeys: 0, maxParts: 0 }
 
-/** Estimates what a card takes in memory, in bytes: up to twenty times its text, where that is made of empty arrays. */
+/**
+ * Estimates the memory of a card, in bytes: up to twenty times its text, for example if that consists of
+ * empty arrays.
+ */
 function bytesOf(card: object): number {
   const text = JSON.stringify(card)
   return text.length + scanJson(text, NO_LIMITS, NO_MEMBERS).valueBytes
 }
 
-/** A place for a card, held until its entry was applied or has failed. */
+/** A reservation of memory for a card, held until its entry was applied or has failed. */
 interface CardPlace {
   /** @throws RegistryError AGENT_LIMIT, CALLER_AGENT_LIMIT */
   take(account: string): void
@@ -27,8 +30,9 @@ interface Held {
 }
 
 /**
- * What the cards of all agents take in this node's memory: a quarter of V8's heap limit at most, and one owner's half of
- * that. Checked when an agent registers here; what other nodes let in is kept.
+ * The memory that the cards of all agents use on this node, and its limits: by default a quarter of V8's
+ * heap limit, and half of that for one owner. Checked when an agent registers on this node; cards from other
+ * nodes are always kept.
  */
 export class CardMemory {
   readonly #most: number
@@ -36,7 +40,7 @@ export class CardMemory {
   readonly #byAccount = new Map<string, number>()
   #bytes = 0
 
-  /** @param most @default a quarter of V8's heap limit */
+  /** @param most The limit, in bytes. @default a quarter of V8's heap limit */
   constructor(most = Math.floor(getHeapStatistics().heap_size_limit / 4)) {
     this.#most = most
   }
@@ -61,7 +65,7 @@ export class CardMemory {
     return {
       take: (account) => {
         if (taken !== undefined) return
-        // A card that is there is replaced.
+        // The new card replaces the present one.
         const before = this.#held.get(agentId)?.bytes ?? 0
         const more = bytes - before
         if (more > 0 && this.#bytes + more > this.#most) throw refusal('AGENT_LIMIT', this.#most)

@@ -1,32 +1,33 @@
-/** Timers cannot run longer. */
+/** The maximum delay of a timer. */
 const MAX_TIMER_MS = 2_147_483_647
 
 /**
- * Tells which ids have not been touched for a fixed time. As the time is the same for all, the order of the last touches
- * is the order of their ends: touching costs the same however many there are, and there is one timer, for the oldest.
+ * Reports the ids that were not touched for a fixed time. The time is the same for all ids, so they become
+ * due in the order of their last touches: a touch takes constant time, and one timer, for the oldest id, is
+ * enough.
  */
 export class DelayQueue {
   readonly #delayMs: number
   readonly #onDue: (ids: readonly string[]) => void
-  /** Monotonic time of the last touch, oldest first. */
+  /** The monotonic time of the last touch, oldest first. */
   readonly #touched = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
-  /** `onDue` gets all ids whose time is over; they are out of the queue then. */
+  /** @param onDue Called with the ids that are due; the queue has already removed them. */
   constructor(delayMs: number, onDue: (ids: readonly string[]) => void) {
     this.#delayMs = delayMs
     this.#onDue = onDue
   }
 
-  /** Begins the id's time, anew where it runs already. */
+  /** Starts or restarts the id's time. */
   touch(id: string): void {
     this.#touched.delete(id)
     this.#touched.set(id, performance.now())
     this.#arm()
   }
 
-  /** Begins everybody's time anew. */
+  /** Restarts the time of every id. */
   touchAll(): void {
     const now = performance.now()
     for (const id of this.#touched.keys()) this.#touched.set(id, now)
@@ -46,7 +47,7 @@ export class DelayQueue {
     clearTimeout(this.#timer)
   }
 
-  /** Touches leave a running timer alone: when it fires too early, it is set again. */
+  /** A touch does not reset a running timer: if the timer fires too early, it is set again. */
   #arm(): void {
     if (this.#timer !== undefined || this.#closed) return
     const oldest = this.#touched.values().next()

@@ -1,16 +1,16 @@
 import type { IdHold } from '../discovery/discovery-entry.ts'
 import { DelayQueue } from './delay-queue.ts'
 
-/** Ids that are held for one owner at a time; beyond that the oldest is freed. */
+/** The maximum number of ids that are held for one owner; beyond it the oldest is freed. */
 const MAX_PER_OWNER = 1_000
 
 interface HeldId {
   readonly owner: string
-  /** Of the entry that holds it. */
+  /** The sequence of the entry that holds the id. */
   readonly sequence: number
 }
 
-/** The ids of expired agents that nobody but their owner may take, and when that ends. */
+/** The ids of expired agents that only their owners may register, until their time is over. */
 export class HeldIds {
   readonly #free: (agentId: string, sequence: number) => void
   readonly #held = new Map<string, HeldId>()
@@ -18,7 +18,7 @@ export class HeldIds {
   readonly #byOwner = new Map<string, Set<string>>()
   readonly #ends: DelayQueue
 
-  /** @param free Called with ids whose time is over, on every node */
+  /** @param free Called with each id whose time is over, on every node. */
   constructor(holdMs: number, free: (agentId: string, sequence: number) => void) {
     this.#free = free
     this.#ends = new DelayQueue(holdMs, (agentIds) => {

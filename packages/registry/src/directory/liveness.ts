@@ -1,25 +1,27 @@
 import { DelayQueue } from './delay-queue.ts'
 
-/** `last_seen` replicates at most every so much of the TTL, per agent (R6). */
+/** The number of times per TTL that an agent's `last_seen` may be replicated. */
 const REPLICATIONS_PER_TTL = 5
-/** Where nothing expires, `last_seen` replicates as it does by default: every minute. */
+/** The interval of replication when agents do not expire: that of the default TTL. */
 const REPLICATION_MS_WITHOUT_TTL = 60_000
 
 export interface LivenessDuties {
-  /** Nothing was heard of these agents for the TTL. */
+  /** Called with agents that sent no heartbeat for the TTL. */
   expire(agentIds: readonly string[]): void
-  /** The log may be told of these agents again, if this node heard of them meanwhile. */
+  /**
+   * Called with agents that may be replicated again. Those that this node heard of in the meantime are due.
+   */
   replicate(agentIds: readonly string[]): void
 }
 
-/** Two clocks for each agent: until it expires (R5), and until its `last_seen` may be replicated again (R6). */
+/** Two clocks per agent: until it expires, and until its `last_seen` may be replicated again. */
 export class Liveness {
   readonly #expiry: DelayQueue | undefined
   readonly #replication: DelayQueue
 
-  /** @throws RangeError for a TTL that is negative or no number */
+  /** @throws RangeError for a TTL that is negative or not a number */
   constructor(ttlSeconds: number, duties: LivenessDuties) {
-    if (!(ttlSeconds >= 0)) throw new RangeError(`agentTtlSeconds: ${ttlSeconds}; allowed is a number of at least 0`)
+    if (!(ttlSeconds >= 0)) throw new RangeError(`agentTtlSeconds is ${ttlSeconds}; it must be a number of at least 0`)
     const ttlMs = ttlSeconds * 1000
     this.#expiry = ttlMs === 0 ? undefined : new DelayQueue(ttlMs, (ids) => duties.expire(ids))
     this.#replication = new DelayQueue(ttlMs / REPLICATIONS_PER_TTL || REPLICATION_MS_WITHOUT_TTL, (ids) =>
@@ -27,15 +29,19 @@ export class Liveness {
     )
   }
 
-  /** The log told of the agent. `news`: more than this node knew; its own heartbeats that come back are none. */
+  /**
+   * Records an entry of the agent in the log.
+   * @param news `true` when the entry is newer than this node's knowledge; `false` for its own heartbeats
+   * that come back.
+   */
   replicated(agentId: string, news: boolean): void {
     if (news) this.#expiry?.touch(agentId)
     this.#replication.touch(agentId)
   }
 
   /**
-   * The agent was heard of on this node.
-   * @returns whether the log is to be told now; otherwise that is for `replicate`, in its time
+   * Records that this node heard of the agent.
+   * @returns `true` when the caller must replicate it now; otherwise `replicate` is called when it is due
    */
   heard(agentId: string): boolean {
     this.#expiry?.touch(agentId)
@@ -44,22 +50,22 @@ export class Liveness {
     return true
   }
 
-  /** The log is being told of the agent, of which was heard before. */
+  /** Records that the agent's `last_seen` is being replicated. */
   replicating(agentId: string): void {
     this.#replication.touch(agentId)
   }
 
-  /** The log could not be told: the next time that the agent is heard of will try again. */
+  /** Records that a replication failed, so that the next heartbeat tries again. */
   replicationFailed(agentId: string): void {
     this.#replication.delete(agentId)
   }
 
-  /** The agent was due and lives on: its time until expiry begins anew. */
+  /** Restarts the expiry of an agent that was due and is still alive. */
   spared(agentId: string): void {
     this.#expiry?.touch(agentId)
   }
 
-  /** The store was away: what could not be heard is held against nobody, and everybody's time begins anew. */
+  /** Restarts the expiry of all agents after the store was unavailable: their heartbeats may have failed. */
   outage(): void {
     this.#expiry?.touchAll()
   }

@@ -3,7 +3,10 @@ import type { AgentFilter } from '../options.ts'
 import type { AgentEntry } from './agent-entry.ts'
 import { SortedIds } from './sorted-ids.ts'
 
-/** The agents this node knows: by id, in order, and by the tags of their skills. Nothing scans over all of them. */
+/**
+ * The agents that this node knows, indexed by id, in order, and by the tags of their skills. No operation
+ * scans all agents.
+ */
 export class LocalDirectory {
   readonly #entries = new Map<string, AgentEntry>()
   readonly #ids = new SortedIds()
@@ -38,7 +41,7 @@ export class LocalDirectory {
     }
   }
 
-  /** False when it was not there. */
+  /** Returns false when the agent was not in the directory. */
   delete(agentId: string): boolean {
     const entry = this.#entries.get(agentId)
     if (entry === undefined) return false
@@ -48,7 +51,7 @@ export class LocalDirectory {
     return true
   }
 
-  /** In the order of agent_id (R3). */
+  /** Lists agents, ordered by agent_id. */
   list({ skillTags = [], limit, after }: AgentFilter): readonly AgentEntry[] {
     const found: AgentEntry[] = []
     for (const id of this.#idsWith(skillTags, limit, after)) {
@@ -64,7 +67,7 @@ export class LocalDirectory {
     if (more.length === 0) return this.#byTag.get(only)?.first(limit, after) ?? []
     const found = new Set<string>()
     for (const tag of tags) {
-      // Nobody needs more of one tag than of all together.
+      // The result has at most `limit` ids, so no tag needs to contribute more.
       for (const id of this.#byTag.get(tag)?.first(limit, after) ?? []) found.add(id)
     }
     return [...found].sort().slice(0, limit)

@@ -1,31 +1,31 @@
 import { RegistryError } from '../errors.ts'
 
-/** Knows who is registered. */
+/** The registered agents that the limit counts. */
 export interface Registered {
   readonly size: number
   has(agentId: string): boolean
 }
 
-/** A place for a new agent, held until its entry was applied or has failed. */
+/** A reservation for a new agent, held until its entry was applied or has failed. */
 export interface Place {
-  /** Takes the place, if it is not taken. @throws RegistryError AGENT_LIMIT */
+  /** Takes the place, unless it is taken already. @throws RegistryError AGENT_LIMIT */
   take(): void
   release(): void
 }
 
-/** Keeps MaxAgents (R7): exactly on this node, and over the cluster by taking back what came too late. */
+/** The limit MaxAgents. It is exact on one node; in a cluster, registrations that exceed it are withdrawn. */
 export class MaxAgents {
   readonly #limit: number
   readonly #registered: Registered
-  /** New agents whose entries are under way, with how many calls for each. */
+  /** New agents whose entries are being written, with the number of calls for each. */
   readonly #underWay = new Map<string, number>()
-  /** Registrations over the limit, by agent, with the sequence of their entry: they are being taken back. */
+  /** Registrations over the limit, by agent, with the sequence of their entry. They are being withdrawn. */
   readonly #excess = new Map<string, number>()
 
-  /** @throws RangeError unless `limit` is a whole number; 0 is no limit */
+  /** @throws RangeError unless `limit` is a whole number; 0 means no limit */
   constructor(limit: number, registered: Registered) {
     if (!Number.isSafeInteger(limit) || limit < 0) {
-      throw new RangeError(`maxAgents: ${limit}; allowed is a whole number of at least 0`)
+      throw new RangeError(`maxAgents is ${limit}; it must be a whole number of at least 0`)
     }
     this.#limit = limit
     this.#registered = registered
@@ -36,7 +36,7 @@ export class MaxAgents {
     return {
       take: () => {
         if (taken) return
-        if (this.#limit > 0 && this.#takenBeside(agentId) >= this.#limit) throw this.refusal()
+        if (this.#limit > 0 && this.#countExcept(agentId) >= this.#limit) throw this.refusal()
         this.#underWay.set(agentId, (this.#underWay.get(agentId) ?? 0) + 1)
         taken = true
       },
@@ -53,7 +53,7 @@ export class MaxAgents {
     }
   }
 
-  #takenBeside(agentId: string): number {
+  #countExcept(agentId: string): number {
     let count = this.#registered.size
     for (const other of this.#underWay.keys()) {
       if (other !== agentId && !this.#registered.has(other)) count++
@@ -62,8 +62,8 @@ export class MaxAgents {
   }
 
   /**
-   * A new agent was applied, in the order of the log, which is the same on every node: whether it is one too many, and so
-   * the one to take back.
+   * Returns true when a new agent exceeds the limit, so that its registration must be withdrawn. Called for
+   * each new agent in the order of the log, which is the same on every node.
    */
   exceededBy(agentId: string, sequence: number): boolean {
     if (this.#limit === 0 || this.#registered.size <= this.#limit) return false
@@ -72,8 +72,9 @@ export class MaxAgents {
   }
 
   /**
-   * Whether the registration that a call wrote is one too many; asked once its entry has been passed in the log. Where the
-   * agent is not there then, its entry was taken back, and compacted away, before this node came to read it.
+   * Returns true when the registration that a call wrote exceeds the limit. Called after this node has
+   * passed its entry in the log. If the agent is missing then, its entry was withdrawn, and compacted away,
+   * before this node read it.
    */
   isExcess(agentId: string, sequence: number): boolean {
     if (this.#limit === 0) return false
@@ -81,15 +82,15 @@ export class MaxAgents {
   }
 
   /**
-   * An agent is gone. Another node may take an excess back before the call that registered it here has heard of its own
-   * entry: what that call is to be told is kept until it ends.
+   * Forgets a removed agent. Another node may withdraw a registration before the call on this node has seen
+   * its own entry, so the result for that call is kept until the call ends.
    */
   forget(agentId: string): void {
     if (!this.#underWay.has(agentId)) this.#excess.delete(agentId)
   }
 
   refusal(): RegistryError {
-    const text = `the limit of ${this.#limit} registered agents is reached; deregister one, or raise MAX_AGENTS`
+    const text = `the limit of ${this.#limit} registered agents is reached; deregister one, or raise CONNECTORSA2_A_MAX_AGENTS`
     return new RegistryError('AGENT_LIMIT', text, [{ limit: this.#limit }])
   }
 }

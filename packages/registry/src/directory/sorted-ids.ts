@@ -1,4 +1,4 @@
-/** Distinct ids in their order, kept so by binary insertion. */
+/** Distinct ids in order, maintained by binary insertion. */
 export class SortedIds {
   readonly #ids: string[] = []
 
@@ -16,7 +16,7 @@ export class SortedIds {
     if (this.#ids[at] === id) this.#ids.splice(at, 1)
   }
 
-  /** The first so many, of those after a given id; all without a limit. */
+  /** Returns the first `limit` ids after a given id; without a limit, all of them. */
   first(limit?: number, after?: string): readonly string[] {
     const from = after === undefined ? 0 : this.#placeAfter(after)
     return this.#ids.slice(from, limit === undefined ? undefined : from + limit)
@@ -27,7 +27,7 @@ export class SortedIds {
     return this.#ids[at] === id ? at + 1 : at
   }
 
-  /** Where the id is, or would be. */
+  /** Returns the index of the id, or the index at which it would be inserted. */
   #placeOf(id: string): number {
     let low = 0
     let high = this.#ids.length

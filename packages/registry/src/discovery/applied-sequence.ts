@@ -1,4 +1,7 @@
-/** A caller is told after so long even if this node has not come to its entry: that one is durable all the same. */
+/**
+ * The maximum wait of a caller for its own entry: the entry is durable even if this node has not applied it
+ * yet.
+ */
 const PATIENCE_MS = 5_000
 
 interface Waiter {
@@ -6,13 +9,16 @@ interface Waiter {
   readonly resolve: () => void
 }
 
-/** How far this node has come in the discovery log, so that whoever wrote an entry reads what it wrote. */
+/**
+ * The last sequence of the discovery log that this node has applied. Lets a caller that wrote an entry read
+ * its own write.
+ */
 export class AppliedSequence {
-  /** In the order of their sequences. */
+  /** Ordered by sequence. */
   #waiters: Waiter[] = []
   #sequence = 0
 
-  /** Resolves when this node has come so far, or after 5 s. */
+  /** Resolves when this node has applied the sequence, or after 5 s. */
   reached(sequence: number): Promise<void> {
     if (sequence <= this.#sequence) return Promise.resolve()
     return new Promise((resolve) => {

@@ -6,23 +6,26 @@ import { Compile } from 'typebox/schema'
 import { AgentCardSchema } from '../card/agent-card.ts'
 import type { StoredCard } from '../card/agent-card.ts'
 
-/** What the discovery log holds of a registered agent. */
+/** A registered agent as the discovery log stores it. */
 export interface AgentRecord {
   readonly card: StoredCard
-  /** What the agent counts against: the account of the caller that registered it first. */
+  /** The account that the agent counts against: that of the caller of the first registration. */
   readonly account: string
-  /** Another one after each registration; heartbeats keep it. */
+  /** A random id that changes with each registration, and not with heartbeats. */
   readonly revision: string
-  /** The sequence at which the agent was registered first, since it last was not. The same on every node. */
+  /** The sequence of the agent's first registration since it was last removed. The same on every node. */
   readonly since: number
-  /** The last heartbeat or registration that was replicated, milliseconds since the epoch. */
+  /** The time of the last heartbeat or registration that was replicated, in milliseconds since the epoch. */
   readonly lastSeenMs: number
 }
 
-/** A record to be written; `since` is absent where its own entry is the first. */
+/** A record to be written; `since` is absent when its own entry is the first. */
 export type NewRecord = Omit<AgentRecord, 'since'> & { readonly since?: number }
 
-/** The entry that says an agent is registered: its card as the body, what changes with heartbeats in tags. */
+/**
+ * Creates the entry for a registered agent. The body is its card; tags hold the values that change with
+ * heartbeats.
+ */
 export function recordEntry({ card, account, revision, since, lastSeenMs }: NewRecord): StoredEventInput {
   return {
     key: card.agent_id,
@@ -38,30 +41,33 @@ export function recordEntry({ card, account, revision, since, lastSeenMs }: NewR
 
 const NOTHING = new Uint8Array(0)
 
-/** The entry that says an agent is gone. */
+/** Creates the entry for a removed agent. */
 export function tombstone(agentId: string): StoredEventInput {
   return { key: agentId, body: NOTHING, tombstone: true }
 }
 
-/** An expired agent's id stays its owner's until then. */
+/** The reservation of an expired agent's id for its owner. */
 export interface IdHold {
   /** The ClientID of the agent's owner. */
   readonly owner: string
-  /** Milliseconds since the epoch. */
+  /** The end of the reservation, in milliseconds since the epoch. */
   readonly untilMs: number
 }
 
-/** The entry that says an agent is gone, and its id held. Not a tombstone: those are kept for an hour only. */
+/**
+ * Creates the entry for an expired agent whose id is held. It is not a tombstone: those are kept for an hour
+ * only.
+ */
 export function holdEntry(agentId: string, { owner, untilMs }: IdHold): StoredEventInput {
   return { key: agentId, body: NOTHING, tags: { held_for: owner, held_until: String(untilMs) } }
 }
 
-/** Whether somebody else than the id's last owner has to leave it alone. */
+/** Returns true while only the last owner of the id may register it. */
 export function isHeld({ untilMs }: IdHold): boolean {
   return untilMs > Date.now()
 }
 
-/** What one entry says: the agent's record, or that there is none. */
+/** The content of one entry: the agent's record, the hold of its id, or neither if it was removed. */
 export interface DiscoveryEntry {
   readonly agentId: string
   readonly sequence: number
@@ -82,8 +88,10 @@ const storedCard = Compile(
 )
 
 /**
- * Reads an entry. `known` is what the agent's entry before said: a heartbeat repeats its card, which is then not parsed again.
- * @throws TypeError for an entry that {@link recordEntry}, {@link holdEntry} and {@link tombstone} did not make
+ * Reads an entry.
+ * @param known The agent's previous record. A heartbeat repeats its card, which is then not parsed again.
+ * @throws TypeError for an entry that {@link recordEntry}, {@link holdEntry} and {@link tombstone} did not
+ * create
  */
 export function readEntry(event: StoredEvent, known?: AgentRecord): DiscoveryEntry {
   const { key: agentId, sequence, tags } = event
@@ -97,7 +105,7 @@ export function readEntry(event: StoredEvent, known?: AgentRecord): DiscoveryEnt
   const repeats = known !== undefined && known.revision === revision && known.since === shared.since
   const card = repeats ? known.card : readCard(event.body)
   if (card.agent_id !== agentId) throw new TypeError('it holds the card of another agent')
-  // Entries of older versions have none.
+  // Entries of older versions have no account.
   const account = tags['account'] ?? `client:${card.registered_by}`
   return { agentId, sequence, record: { card, account, ...shared } }
 }
@@ -122,5 +130,5 @@ function whole(tag: string, text: string | undefined): number {
   throw new TypeError(`its tag ${tag} is not a whole number`)
 }
 
-/** The last moment a Date can hold. */
+/** The last time that a Date can represent. */
 const MAX_TIME_MS = 8_640_000_000_000_000

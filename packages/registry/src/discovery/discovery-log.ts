@@ -7,37 +7,46 @@ import { AppliedSequence } from './applied-sequence.ts'
 import { readEntry } from './discovery-entry.ts'
 import type { AgentRecord, DiscoveryEntry, IdHold } from './discovery-entry.ts'
 
-/** The compacted events store that replicates registrations between nodes (specification, "Events", internal channels). */
+/**
+ * The compacted events store that replicates registrations between nodes (specification, "Events", internal
+ * channels).
+ */
 export const DISCOVERY_CHANNEL = '_AGENTS_.discovery'
 
-/** One page of the history. */
+/** The maximum number of entries in one page of the history. */
 const PAGE = 1_000
 const PAGE_BYTES = 4 * 1024 * 1024
 
-/** How long until a subscription that the engine ended, or that it could not make, is made again. */
+/** The pause before a subscription that ended or failed is made again. */
 const RETRY_MS = 1_000
 
-/** Who keeps the state that the entries add up to. */
+/** The owner of the state that the entries determine. */
 export interface DiscoverySink {
-  /** What is known of the agent so far. */
+  /** Returns the agent's record as known so far. */
   known(agentId: string): AgentRecord | undefined
-  /** The entries come in their order. `live`: it was written while this node followed; false for history. */
+  /**
+   * Applies an entry. Called in the order of the log.
+   * @param live `true` for an entry that was written while this node followed; `false` for history.
+   */
   apply(entry: DiscoveryEntry, live: boolean): void
-  /** The whole history was read: agents that are not in it are gone, and so are holds of their ids. */
+  /** Called when the whole history was read: agents and holds that are not listed are gone. */
   retain(agentIds: ReadonlySet<string>): void
-  /** Something went wrong that no caller is told about. */
+  /** Reports a failure that affects no caller. */
   failed(error: unknown): void
 }
 
-/** What {@link DiscoveryLog.last} found: the last entry of an agent's key, tombstones and unreadable ones included. */
+/**
+ * The result of {@link DiscoveryLog.last}: the last entry of an agent's key, including tombstones and
+ * unreadable entries.
+ */
 export interface LastEntry {
-  /** What the next entry has to expect; 0 where there is none. */
+  /** The sequence that the next entry must expect; 0 when there is no entry. */
   readonly sequence: number
   readonly record?: AgentRecord
   readonly hold?: IdHold
 }
 
-/** The discovery log: writes to it, and follows it from its first entry on. */
+/** The discovery log. Writes entries, and follows the log from its first entry. */
 export class DiscoveryLog {
   readonly #system: BrokerHandle
   readonly #sink: DiscoverySink
@@ -52,14 +61,17 @@ export class DiscoveryLog {
     this.#sink = sink
   }
 
-  /** Whether entries come here as they are written; false while a subscription that the engine ended is made again. */
+  /**
+   * `true` while entries arrive as they are written; `false` while a subscription that ended is being made
+   * again.
+   */
   get current(): boolean {
     return this.#current
   }
 
   /**
-   * Resolves when the history has been read; entries go on coming after that.
-   * @param wait tries again while the engine is not available, and tells the sink
+   * Resolves when the history has been read. Later entries arrive after that.
+   * @param wait Retries while the engine is unavailable, and reports each failure to the sink.
    */
   async open(wait: boolean): Promise<void> {
     for (;;) {
@@ -70,7 +82,7 @@ export class DiscoveryLog {
         this.#following = this.#follow(await this.#begin()).catch((error: unknown) => this.#sink.failed(error))
         return
       } catch (error) {
-        // A cluster that chooses new leaders, after a crash of a server, says nothing for seconds.
+        // A cluster that elects new leaders after a crash of a server does not answer for seconds.
         if (!wait || !isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
         this.#sink.failed(error)
       }
@@ -79,7 +91,8 @@ export class DiscoveryLog {
   }
 
   /**
-   * Writes an entry unless somebody else wrote for the same agent after `expected`; resolves with its sequence when it is durable.
+   * Writes an entry, unless another entry for the same agent was written after `expected`. Resolves with its
+   * sequence when it is durable.
    * @throws BrokerError CONFLICT, ENGINE_UNAVAILABLE, MESSAGE_TOO_LARGE
    */
   async append(entry: StoredEventInput, expected: number): Promise<number> {
@@ -90,12 +103,12 @@ export class DiscoveryLog {
     return sequence
   }
 
-  /** Resolves when this node has applied everything up to an entry. */
+  /** Resolves when this node has applied all entries up to the sequence, or after 5 s. */
   applied(sequence: number): Promise<void> {
     return this.#applied.reached(sequence)
   }
 
-  /** Asks the engine, which knows of entries that have not come here yet. */
+  /** Reads the agent's last entry from the engine, which may be newer than this node's state. */
   async last(agentId: string): Promise<LastEntry> {
     const event = await this.#system.eventsStore.getLast(DISCOVERY_CHANNEL, agentId)
     if (event === undefined) return { sequence: 0 }
@@ -109,7 +122,7 @@ export class DiscoveryLog {
     await this.#following
   }
 
-  /** Reads the history, and subscribes to what comes after it. */
+  /** Reads the history, then subscribes to later entries. */
   async #begin(): Promise<Subscription> {
     const present = new Set<string>()
     let next = 1
@@ -140,7 +153,10 @@ export class DiscoveryLog {
     return this.#subscription
   }
 
-  /** A subscription that the engine ends is made again, from the first entry: what was missed may be compacted away. */
+  /**
+   * Reads the whole log again when the engine ended the subscription: missed entries may have been compacted
+   * away.
+   */
   async #follow(first: Subscription): Promise<void> {
     const { signal } = this.#ended
     let subscription: Subscription | undefined = first
@@ -163,12 +179,12 @@ export class DiscoveryLog {
   #apply(event: StoredEvent, live: boolean): DiscoveryEntry | undefined {
     const { key, sequence } = event
     const read = this.#read(event)
-    // Under a key whose last entry cannot be read there is no agent: a node that starts later would see none either.
+    // An unreadable last entry counts as no agent: a node that starts later would see no agent either.
     const entry = read ?? (key === undefined ? undefined : { agentId: key, sequence })
     try {
       if (entry !== undefined) this.#sink.apply(entry, live)
     } catch (error) {
-      // Following goes on with the next entry: an engine would deliver this one again and again.
+      // Continues with the next entry: otherwise the engine would deliver this one repeatedly.
       this.#sink.failed(error)
     }
     this.#applied.advance(sequence)

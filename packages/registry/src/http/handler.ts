@@ -76,7 +76,7 @@ export class RegistryEndpoints {
       running = false
       this.#inFlight.finish()
     }
-    // A body that breaks off never ends: nobody waits for it then.
+    // A body that breaks off never ends, so the response ends the call.
     response.once('close', () => {
       exchange.abandon()
       end()
@@ -104,7 +104,7 @@ export class RegistryEndpoints {
   #fail(exchange: RegistryExchange, route: RegistryRoute, error: unknown): void {
     if (error instanceof RegistryError) {
       const { code, message, details } = error
-      // The specification has 400 for whatever is wrong with a heartbeat.
+      // The specification requires 400 for every error of a heartbeat.
       const status = route.name === 'heartbeat' && code === 'AGENT_NOT_FOUND' ? 400 : error.status
       const headers = code === 'TOO_MANY_REQUESTS' ? { 'Retry-After': '1' } : {}
       exchange.fail({ status, code, message, details, headers })

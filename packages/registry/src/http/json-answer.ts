@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-/** An answer that a route has printed itself, with headers of its own. */
+/** An answer that a route has already serialized, with additional headers. */
 export class JsonAnswer {
   readonly text: string
   readonly headers: OutgoingHttpHeaders

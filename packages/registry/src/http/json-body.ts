@@ -7,12 +7,16 @@ import type { BodyBudget, Refusal } from '@signalbox/http-kit'
 import { cardSizeProblem, invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
 import { RegistryError } from '../errors.ts'
 
-/** Room for a card that is printed with blanks and carries what the server sets; a larger one could not be valid. */
+/**
+ * Twice the maximum size of a card: formatting and the fields that the server sets need space. A larger body
+ * cannot hold a valid card.
+ */
 const MAX_READ_BYTES = 2 * MAX_CARD_BYTES
 
 /**
- * Reads a body that has to be JSON; never settles when the client goes away first.
- * @throws RegistryError MEDIA_TYPE_UNSUPPORTED, BODY_TOO_LARGE, BODY_INVALID, TOO_MANY_REQUESTS; CARD_INVALID where it is a card that is too large (R1)
+ * Reads a JSON body. Never settles if the client disconnects first.
+ * @throws RegistryError MEDIA_TYPE_UNSUPPORTED, BODY_TOO_LARGE, BODY_INVALID, TOO_MANY_REQUESTS, and
+ * CARD_INVALID for a card that is too large
  */
 export function readJsonBody(
   request: IncomingMessage,
@@ -57,7 +61,7 @@ function parse(body: Uint8Array): unknown {
   throw new RegistryError('BODY_INVALID', `the body is ${parsed.problem}`)
 }
 
-/** The `agent_id` of a body such as `{"agent_id": "my-agent"}`. @throws RegistryError BODY_INVALID */
+/** Returns the `agent_id` of a body such as `{"agent_id": "my-agent"}`. @throws RegistryError BODY_INVALID */
 export function agentIdOf(body: unknown): string {
   if (typeof body === 'object' && body !== null && 'agent_id' in body && typeof body.agent_id === 'string') {
     return body.agent_id

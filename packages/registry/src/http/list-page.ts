@@ -4,28 +4,30 @@ import { setImmediate as otherWork } from 'node:timers/promises'
 import type { AgentRegistry } from '../agent-registry.ts'
 import type { ListQuery } from './list-query.ts'
 
-/** The most bytes of one page. */
+/** The maximum size of a page, in bytes. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 
-/** Agents that are looked at before other requests have their turn. */
+/** The number of agents that are processed before other requests run. */
 const AT_ONCE = 50
 
-/** A part of the list of agents. */
+/** A page of the list of agents. */
 export interface ListPage {
   /** A JSON array of cards. */
   readonly text: string
-  /** The agent_id that it ends with, where there are more after it. */
+  /** The last agent_id of the page if more agents follow; otherwise undefined. */
   readonly next: string | undefined
 }
 
-/** Prints the cards that a caller may see, as many as are asked for and as a page holds; the rest is not printed. */
+/**
+ * Serializes the cards that the caller may see, up to the requested number and the maximum size of a page.
+ */
 export async function listPage(
   registry: AgentRegistry,
   { skillTags, limit, after }: ListQuery,
   visible: (agentId: string) => boolean,
 ): Promise<ListPage> {
   const texts: string[] = []
-  // The brackets; each card brings a comma.
+  // The brackets: two bytes, minus the comma that the last card does not have.
   let bytes = 1
   let last = after
   let seen = after
@@ -50,7 +52,7 @@ function page(texts: readonly string[], next: string | undefined): ListPage {
   return { text: `[${texts.join(',')}]`, next }
 }
 
-/** The value of the header `Link` that leads to the next page (RFC 8288). */
+/** Returns the value of the header `Link` for the next page (RFC 8288). */
 export function nextLink(query: string, next: string): string {
   const parameters = new URLSearchParams(query)
   parameters.set('cursor', next)

@@ -6,15 +6,19 @@ import { RegistryError } from '../errors.ts'
 
 const AGENT_ID = new RegExp(AGENT_ID_PATTERN)
 
-/** The query of `GET /agents` (R3). */
+/** The query of `GET /agents`. */
 export const ListQuerySchema = Type.Object({
-  skill_tags: Type.Optional(Type.String({ description: 'Tags with commas between them: any of them.' })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'The most cards.' })),
+  skill_tags: Type.Optional(
+    Type.String({ description: 'Comma-separated tags. Lists agents with a skill that has at least one of them.' }),
+  ),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'The maximum number of cards.' }),
+  ),
   cursor: Type.Optional(
     Type.Refine(
-      Type.String({ description: 'The agent_id that the page before ended with; the page begins after it.' }),
+      Type.String({ description: 'The last agent_id of the previous page. The page begins after it.' }),
       (cursor) => AGENT_ID.test(cursor),
-      () => 'the agent_id that the page before ended with',
+      () => 'the last agent_id of the previous page',
     ),
   ),
 })
@@ -27,13 +31,13 @@ const read = compileQuery(ListQuerySchema, (problems) => {
 export interface ListQuery {
   readonly skillTags: readonly string[]
   readonly limit: number
-  /** Where the page before ended. */
+  /** The last agent_id of the previous page; undefined for the first page. */
   readonly after: string | undefined
 }
 
 /**
- * Reads the query of `GET /agents`, strictly. Empty tags are none.
- * @throws RegistryError PARAMETER_INVALID with every problem
+ * Parses the query of `GET /agents`. Rejects unknown and repeated parameters; ignores empty tags.
+ * @throws RegistryError PARAMETER_INVALID with all problems
  */
 export function readListQuery(query: string): ListQuery {
   const { skill_tags: tags = '', limit, cursor } = read(query)

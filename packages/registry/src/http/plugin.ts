@@ -10,9 +10,9 @@ import { resolveRouteOptions } from './route-options.ts'
 export type RegistryRoutes = Connector
 
 /**
- * Makes the registry's endpoints, as a Fastify 5 plugin and as a handler for node's HTTP server:
- * `app.register(registryRoutes(registry, options).plugin)`. Hooks of the host (CORS, logging, its own checks) run as for any route;
- * bodies go to the endpoints unread. Closing leaves the registry open: whoever opened it closes it.
+ * Creates the registry's endpoints, as a Fastify 5 plugin and as a handler for Node's HTTP server:
+ * `app.register(registryRoutes(registry, options).plugin)`. The host's hooks (CORS, logging, checks) run as
+ * for any route; the endpoints read the bodies themselves. Closing the endpoints leaves the registry open.
  * @throws RangeError for an option that is out of range
  */
 export function registryRoutes(registry: AgentRegistry, options: RegistryRouteOptions = {}): RegistryRoutes {
@@ -21,7 +21,7 @@ export function registryRoutes(registry: AgentRegistry, options: RegistryRouteOp
   const serve: ServeUnread = (request, reply) => handler(request.raw, reply.raw, takeOver(reply))
   return createConnector(
     {
-      // A wildcard, because Fastify gives a named parameter 100 characters, and an agent_id has up to 128.
+      // A wildcard, because Fastify limits a named parameter to 100 characters, and an agent_id has up to 128.
       routes: [
         ['/agents', serve],
         ['/agents/*', serve],

@@ -7,19 +7,19 @@ import type { RegistryErrorCode } from '../errors.ts'
 import { JsonAnswer } from './json-answer.ts'
 import type { RegistryOutcome } from './route-options.ts'
 
-/** What a client is told of a failure (R1). */
+/** The content of an error answer. */
 export interface Failure {
   readonly status: number
   readonly code: string
-  /** For a person. */
+  /** For a human reader. */
   readonly message: string
   readonly details?: readonly object[]
   readonly headers?: OutgoingHttpHeaders
 }
 
-/** One HTTP request to the registry and the one answer to it. */
+/** One HTTP request to the registry and its answer. */
 export class RegistryExchange extends HttpExchange {
-  /** For metrics. */
+  /** The route's name in metrics. */
   route = 'unknown'
   readonly #onFinished: (exchange: RegistryExchange, outcome: RegistryOutcome) => void
 
@@ -40,7 +40,7 @@ export class RegistryExchange extends HttpExchange {
     if (this.#claim('success')) this.send(200, headers, text)
   }
 
-  /** Answers with an error, whether or not the body was read. */
+  /** Answers with an error, even if the body was not read. */
   fail({ status, code, message, details = [], headers }: Failure, outcome: RegistryOutcome = 'error'): void {
     if (!this.#claim(outcome)) return
     this.sendRefusal(status, { ...this.#headers(), ...headers }, JSON.stringify({ error: code, message, details }))
@@ -57,19 +57,19 @@ export class RegistryExchange extends HttpExchange {
     this.fail({ status: 500, code, message: 'internal error' })
   }
 
-  /** There is nothing at this path. */
+  /** Answers 404: no route has this path. */
   notFound(): void {
     if (!this.#claim('error')) return
     const headers = { ...this.moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
     this.sendRefusal(404, headers, '404 page not found\n')
   }
 
-  /** There is nobody to answer any more. */
+  /** Ends the exchange after the client disconnected. */
   abandon(): void {
     this.#claim('disconnected')
   }
 
-  /** False when there is nothing to write: the answer was given, or the client is gone. */
+  /** Returns false when no answer can be written: one was written already, or the client disconnected. */
   #claim(outcome: RegistryOutcome): boolean {
     if (!this.begin()) return false
     this.#onFinished(this, this.abandoned ? 'disconnected' : outcome)

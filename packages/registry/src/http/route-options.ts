@@ -4,28 +4,28 @@ import type { Broker } from '@signalbox/broker-core'
 import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
 
-/** How one HTTP request ended. */
+/** The outcome of one HTTP request. */
 export type RegistryOutcome = 'success' | 'error' | 'limited' | 'unauthenticated' | 'origin_refused' | 'disconnected'
 
 export interface RegistryRequestEvent {
-  /** `register`, `list`, `get`, `deregister`, `delete` or `heartbeat`; `unknown` where there is no such route. */
+  /** `register`, `list`, `get`, `deregister`, `delete` or `heartbeat`; `unknown` if no route matches. */
   readonly route: string
   readonly outcome: RegistryOutcome
-  /** From the arrival of the headers until the answer was written. */
+  /** The time from the arrival of the headers until the answer was written, in seconds. */
   readonly seconds: number
 }
 
-/** Called on the path of the request: be quick. What they throw is dropped. */
+/** Called synchronously while a request is handled, so they must be quick. Their errors are dropped. */
 export interface RegistryRouteHooks {
   requestFinished?(event: RegistryRequestEvent): void
-  /** Something failed that no client is told about. For the log. */
+  /** Called with a failure that no client sees, for the log. */
   failed?(error: unknown, request?: IncomingMessage): void
 }
 
 export interface RegistryRouteOptions extends ConnectorOptions {
-  /** Whose policy decides what callers may do with agents (S4). @default none does */
+  /** The Broker whose policy decides the callers' permissions for agents. @default no policy applies */
   readonly broker?: Broker
-  /** Where metrics and logs hear of requests and failures. @default none */
+  /** Receives the outcomes of requests, and failures, for metrics and the log. @default none */
   readonly hooks?: RegistryRouteHooks
 }
 
@@ -34,10 +34,13 @@ export type ResolvedRouteOptions = Required<
 > &
   Pick<RegistryRouteOptions, 'bindHost' | 'broker' | 'frontDoor'>
 
-/** @throws RangeError for a number that is out of range */
+/**
+ * Fills in the defaults.
+ * @throws RangeError for a number that is out of range
+ */
 export function resolveRouteOptions(options: RegistryRouteOptions): ResolvedRouteOptions {
   const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options
-  if (!(maxBodyBytes >= 1)) throw new RangeError(`maxBodyBytes: ${maxBodyBytes}; allowed is a number of at least 1`)
+  if (!(maxBodyBytes >= 1)) throw new RangeError(`maxBodyBytes is ${maxBodyBytes}; it must be a number of at least 1`)
   return {
     ...options,
     authenticator: options.authenticator ?? anonymousAuthenticator,

@@ -12,7 +12,7 @@ import { JsonAnswer } from './json-answer.ts'
 import { listPage, nextLink } from './list-page.ts'
 import { readListQuery } from './list-query.ts'
 
-/** What a route works with: origin and caller have been checked, the body has not been read. */
+/** The input of a route. Origin and caller have been checked; the body has not been read. */
 export interface RegistryRouteCall {
   readonly registry: AgentRegistry
   readonly request: IncomingMessage
@@ -20,20 +20,20 @@ export interface RegistryRouteCall {
   readonly hold: BodyBudget | undefined
   readonly maxBodyBytes: number
   readonly identity: Identity
-  /** What the caller's agents count against. */
+  /** The account that the caller's agents count against. */
   readonly account: string
-  /** What the policy lets the caller do with agents (S4); undefined where there is none. */
+  /** The caller's permissions for agents by the policy; undefined without a policy. */
   readonly rights: Pick<BrokerHandle, 'permits' | 'authorize'> | undefined
-  /** Of the path `/agents/{agent_id}`; otherwise empty. */
+  /** The last segment of the path `/agents/{agent_id}`; otherwise empty. */
   readonly agentId: string
-  /** Without its question mark. */
+  /** The query string without its question mark. */
   readonly query: string
 }
 
 export interface RegistryRoute {
   readonly name: string
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** Status 200 with this as JSON; a {@link JsonAnswer} is JSON already. */
+  /** Returns the value that is answered as JSON with status 200; a {@link JsonAnswer} is JSON already. */
   readonly run: (call: RegistryRouteCall) => Promise<unknown>
 }
 
@@ -67,12 +67,12 @@ const get: RegistryRoute = {
     rights?.authorize('list', 'agents', agentId)
     const card = await registry.find(agentId)
     if (card === undefined)
-      throw new RegistryError('AGENT_NOT_FOUND', 'no such agent is registered; GET /agents lists those that are')
+      throw new RegistryError('AGENT_NOT_FOUND', 'no such agent is registered; GET /agents lists the registered agents')
     return card
   },
 }
 
-/** A call that names an agent in its body. */
+/** Creates a route whose body names the agent. */
 function agentCall(name: 'deregister' | 'heartbeat'): RegistryRoute {
   return {
     name,
@@ -96,12 +96,18 @@ const remove: RegistryRoute = {
   },
 }
 
-/** `register` and the like could be the id of an agent as well: GET and DELETE of such a path mean the agent. */
+/**
+ * `register`, `deregister` and `heartbeat` are valid agent_ids too: GET and DELETE of such a path address
+ * the agent.
+ */
 const CALLS: ReadonlyMap<string, RegistryRoute> = new Map(
   [register, agentCall('deregister'), agentCall('heartbeat')].map((route) => [route.name, route]),
 )
 
-/** The routes at a path (specification, "Registry endpoints"), one for each method; undefined where there are none. */
+/**
+ * Returns the routes of a path, one for each method (specification, "Registry endpoints"); undefined for an
+ * unknown path.
+ */
 export function routesAt(
   path: string,
 ): { readonly agentId: string; readonly routes: readonly RegistryRoute[] } | undefined {
@@ -112,7 +118,10 @@ export function routesAt(
   return { agentId: decoded(name), routes: call === undefined ? [get, remove] : [call, get, remove] }
 }
 
-/** What is not percent-encoded UTF-8 is nobody's id. */
+/**
+ * Decodes a path segment. Returns an empty text, which is not an agent_id, unless the segment is
+ * percent-encoded UTF-8.
+ */
 function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment)
@@ -130,7 +139,10 @@ function callerOf(request: IncomingMessage, identity: Identity): RegistryCaller 
   }
 }
 
-/** The id that a card asks for; a card without one is refused by the registry, with whatever else is wrong with it. */
+/**
+ * Returns the agent_id of a card. The registry itself refuses a card without one, and lists its other
+ * problems too.
+ */
 function claimedId(card: unknown): string | undefined {
   if (typeof card !== 'object' || card === null || !('agent_id' in card)) return undefined
   return typeof card.agent_id === 'string' ? card.agent_id : undefined

@@ -1,43 +1,46 @@
 import type { MessageInput, RequestMessage } from '@signalbox/broker-core'
 
-/** Where the requests to agents go (specification, "Events", internal channels). */
+/** The prefix of the channels that carry requests to agents (specification, "Events", internal channels). */
 const CHANNEL_PREFIX = '_AGENTS_.agents/'
 
-/** The channel of one agent's requests. */
+/** Returns the channel of one agent's requests. */
 export function agentChannel(agentId: string): string {
   return CHANNEL_PREFIX + agentId
 }
 
-/** What the serving node does with a request. */
+/** The way in which the serving node handles a request. */
 export type AgentQueryMode =
   /** Calls the agent and replies with its response. */
   | 'call'
-  /** Replies once the request is accepted; the agent's response is dropped (M12, A6). */
+  /** Replies once the request is accepted; the agent's response is dropped. */
   | 'accept'
-  /** Replies once the agent has answered with headers, then relays its events on the stream's channel (A10). */
+  /** Replies when the agent has sent its response headers, then relays its events on the stream's channel. */
   | 'stream'
 
-/** A request to an agent, as it travels from the node that took it to the node that serves the agent. */
+/** A request to an agent, as it travels from the node that received it to the node that serves the agent. */
 export interface AgentQuery {
   readonly mode: AgentQueryMode
-  /** The JSON-RPC request, byte for byte. */
+  /** The JSON-RPC request, unchanged. */
   readonly body: Uint8Array
-  /** The verified identity of the caller; the agent learns it as `X-Broker-Caller-ID`. */
+  /** The verified identity of the caller; the agent receives it as `X-Broker-Caller-ID`. */
   readonly callerId: string
-  /** The agent's time to answer, in milliseconds (A2). */
+  /** The time that the agent has to answer, in milliseconds. */
   readonly timeoutMs: number
-  /** With mode `stream`: the id of the stream. */
+  /** The id of the stream; present with mode `stream`. */
   readonly streamId?: string
-  /** Brokers that the request has come through, this one included; the agent learns it as `X-Broker-Hops`. */
+  /**
+   * The number of brokers that the request passed through, including this one; the agent receives it as
+   * `X-Broker-Hops`.
+   */
   readonly hops: number
-  /** The caller's HTTP headers that the agent gets, by lower-case name (A5). */
+  /** The caller's HTTP headers that are forwarded to the agent, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
 }
 
 const HEADER_TAG = 'a2a_hdr_'
 const MODES: ReadonlySet<string> = new Set<AgentQueryMode>(['call', 'accept', 'stream'])
 
-/** The Query's message: the envelope as its body, all the rest in tags. */
+/** Encodes a request as the message of a Query: its body is the envelope, all other values are tags. */
 export function encodeAgentQuery(query: AgentQuery): MessageInput {
   const { mode, body, callerId, timeoutMs, streamId, hops, headers } = query
   const tags: Record<string, string> = {
@@ -51,11 +54,14 @@ export function encodeAgentQuery(query: AgentQuery): MessageInput {
   return { body, tags }
 }
 
-/** @throws TypeError for a message that {@link encodeAgentQuery} did not make */
+/**
+ * Decodes the message of a Query.
+ * @throws TypeError for a message that {@link encodeAgentQuery} did not create
+ */
 export function decodeAgentQuery({ body, tags }: Pick<RequestMessage, 'body' | 'tags'>): AgentQuery {
   const { a2a_mode: mode = '', a2a_caller: callerId, a2a_timeout_ms: timeout, a2a_stream_id: streamId } = tags
   const timeoutMs = Number(timeout)
-  // A node of an older version sends none.
+  // A node of an older version sends no hop count.
   const hops = Number(tags['a2a_hops'] ?? 1)
   if (!isMode(mode) || callerId === undefined || !(timeoutMs > 0) || !(Number.isInteger(hops) && hops >= 1)) {
     throw new TypeError('not a request to an agent')

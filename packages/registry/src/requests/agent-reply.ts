@@ -1,10 +1,13 @@
 import type { Reply, ReplyInput } from '@signalbox/broker-core'
 
-/** Why there is no response of the agent's to pass on (specification, "Transport versus application errors"; A3). */
+/**
+ * The reason for a missing or unusable response of the agent (specification, "Transport versus application
+ * errors").
+ */
 export type AgentFailure =
   /** The deadline passed. */
   | 'timeout'
-  /** Connection refused, DNS failure, reset before a response. */
+  /** Connection refused, DNS failure, or reset before a response. */
   | 'unreachable'
   /** HTTP 502, 503 or 504. */
   | 'unavailable'
@@ -12,22 +15,24 @@ export type AgentFailure =
   | 'too_large'
   /** AgentMaxConcurrency is reached. */
   | 'busy'
-  /** The serving node does not know the agent any more. */
+  /** The agent is no longer registered on the serving node. */
   | 'not_found'
-  /** The agent answered with what cannot be an answer: a redirect, an event stream to a plain call. */
+  /**
+   * The response is not valid for the request: a redirect, or an event stream as the answer to a plain call.
+   */
   | 'invalid_response'
 
-/** How a request to an agent ended. */
+/** The outcome of a request to an agent. */
 export interface AgentReply {
-  /** False when the agent never processed the request; `error` then says why. */
+  /** `false` when the agent never processed the request; `error` then has the reason. */
   readonly executed: boolean
-  /** Empty when `executed`. */
+  /** Empty when `executed` is true. */
   readonly error: string
-  /** Set when there is no response to pass on; also on some that were executed (`invalid_response`). */
+  /** Set when there is no usable response; also on some executed requests (`invalid_response`). */
   readonly failure?: AgentFailure
-  /** HTTP status of the agent's response; 0 when there is none. */
+  /** The HTTP status of the agent's response; 0 without a response. */
   readonly status: number
-  /** The agent's response, byte for byte. */
+  /** The agent's response, unchanged. */
   readonly body: Uint8Array
 }
 
@@ -41,7 +46,7 @@ const FAILURES: ReadonlySet<string> = new Set<AgentFailure>([
   'invalid_response',
 ])
 
-/** The Query's reply. */
+/** Encodes a reply as the reply of the Query. */
 export function encodeAgentReply({ error, failure, status, body }: AgentReply): ReplyInput {
   return {
     error,

@@ -5,41 +5,47 @@ import { agentChannel, encodeAgentQuery } from './agent-query.ts'
 import type { AgentReply } from './agent-reply.ts'
 import { decodeAgentReply } from './agent-reply.ts'
 
-/** How much longer than the agent the broker waits, in milliseconds (specification, "Limits": GatewayTimeoutBuffer). */
+/**
+ * The time that the broker waits longer than the agent may take, in milliseconds (specification, "Limits":
+ * GatewayTimeoutBuffer).
+ */
 export const GATEWAY_TIMEOUT_BUFFER_MS = 10_000
 
 export interface AgentTimeouts {
-  /** For requests that name no timeout of their own, in milliseconds. @default 300000 */
+  /** The timeout of requests without one, in milliseconds. @default 300000 */
   readonly defaultTimeoutMs: number
-  /** Larger ones are capped to it, in milliseconds. @default 3600000 */
+  /** The maximum timeout, in milliseconds; larger values are reduced to it. @default 3600000 */
   readonly maxTimeoutMs: number
 }
 
 export interface AgentRequestOptions {
-  /** On whose behalf; the agent learns it as `X-Broker-Caller-ID`. */
+  /** The caller of the request; the agent receives its identity as `X-Broker-Caller-ID`. */
   readonly caller: Caller
-  /** The agent's time to answer, in milliseconds; above 0. Larger values than the maximum are capped (A2). @default the default timeout */
+  /**
+   * The time that the agent has to answer, in milliseconds; above 0. Values above the maximum are reduced to
+   * it. @default the default timeout
+   */
   readonly timeoutMs?: number
-  /** Brokers that the request had come through before this one. @default 0 */
+  /** The number of brokers that the request passed through before this one. @default 0 */
   readonly hops?: number
-  /** The caller's headers that go to the agent (A5). @default none */
+  /** The caller's headers that are forwarded to the agent. @default none */
   readonly headers?: Readonly<Record<string, string>>
-  /** Aborting it stops the waiting, and rejects with its reason. */
+  /** Stops the wait when aborted; the request rejects with its reason. */
   readonly signal?: AbortSignal
   /**
-   * Aborted when the caller cannot get the reply any more. A request that no node has taken is dropped then, and rejects
-   * with the signal's reason; one that was taken runs on.
+   * Aborted when the caller can no longer receive the reply. A request that no node has accepted is dropped
+   * then, and rejects with the signal's reason; an accepted request runs on.
    */
   readonly callerGone?: AbortSignal
-  /** Resolve as soon as the agent's node has accepted the request (M12). @default false */
+  /** Resolves as soon as the agent's node has accepted the request. @default false */
   readonly acceptOnly?: boolean
-  /** Stream the agent's events under this id (A10). */
+  /** The id of the stream; when set, the agent's events are streamed under it. */
   readonly streamId?: string
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
 
-/** Sends requests to agents, wherever in the cluster they are served. */
+/** Sends requests to agents on any node of the cluster. */
 export class AgentRequests {
   readonly #system: BrokerHandle
   readonly #timeouts: AgentTimeouts
@@ -50,8 +56,8 @@ export class AgentRequests {
   }
 
   /**
-   * Forwards a JSON-RPC request, byte for byte, as a Query to `_AGENTS_.agents/{agent_id}`. The Query waits
-   * {@link GATEWAY_TIMEOUT_BUFFER_MS} longer than the agent may take (A2).
+   * Sends a JSON-RPC request, unchanged, as a Query to `_AGENTS_.agents/{agent_id}`. The Query waits {@link
+   * GATEWAY_TIMEOUT_BUFFER_MS} longer than the agent may take.
    * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER when no answer came in time, ENGINE_UNAVAILABLE
    */
   async request(agentId: string, body: Uint8Array, options: AgentRequestOptions): Promise<AgentReply> {

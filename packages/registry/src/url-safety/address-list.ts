@@ -4,13 +4,13 @@ import type { IpAddress } from './ip-address.ts'
 
 const HOST = /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*$/
 
-/** A host as it is compared: lower case, without brackets or the dot of the root. */
+/** Returns a host in the form that is compared: lower case, without brackets and without the trailing dot. */
 export function hostName(host: string): string {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
   return bare.toLowerCase().replace(/\.$/, '')
 }
 
-/** Addresses and hosts, as operators list them (R8). */
+/** Addresses and hosts in the form in which operators list them. */
 export class AddressList {
   readonly #addresses = new BlockList()
   readonly #hosts = new Set<string>()
@@ -19,15 +19,16 @@ export class AddressList {
   readonly empty: boolean
 
   /**
-   * @param entries each an address (`10.1.2.3`), a block of them (`10.0.0.0/8`, `fd00::/8`), a host (`agents.example.com`),
-   * or all hosts below one (`*.example.com`, which `example.com` itself is not)
-   * @throws RangeError for an entry that is none of these
+   * @param entries Each is an address (`10.1.2.3`), a block (`10.0.0.0/8`, `fd00::/8`), a host
+   * (`agents.example.com`), or a pattern for all hosts below one (`*.example.com`, which does not include
+   * `example.com`).
+   * @throws RangeError for an entry in another form
    */
   constructor(name: string, entries: readonly string[]) {
     for (const entry of entries) {
       if (!this.#add(entry.trim())) {
         throw new RangeError(
-          `${name}: ${JSON.stringify(entry)}; allowed are addresses, CIDR blocks such as 10.0.0.0/8, hosts and patterns such as *.example.com`,
+          `${name}: an entry is ${JSON.stringify(entry)}; it must be an address, a CIDR block such as 10.0.0.0/8, a host, or a pattern such as *.example.com`,
         )
       }
     }
@@ -45,7 +46,7 @@ export class AddressList {
       return true
     }
     const host = hostName(entry)
-    // What looks like an address and is none is a slip of the pen, not a host.
+    // A malformed address is a typing mistake, not a host.
     if (!HOST.test(host) || /(?:^|\.)[0-9]+$/.test(host)) return false
     if (host.startsWith('*.')) this.#suffixes.push(host.slice(1))
     else this.#hosts.add(host)
@@ -58,12 +59,12 @@ export class AddressList {
     )
   }
 
-  /** Whether it lists the address itself. */
+  /** Returns true when the list contains the address itself. */
   hasAddress({ family, text }: IpAddress): boolean {
     return this.#addresses.check(text, family)
   }
 
-  /** Whether it lists the address, or one that it leads to. */
+  /** Returns true when the list contains the address, or an IPv4 address that is embedded in it. */
   reaches(address: IpAddress): boolean {
     return this.hasAddress(address) || address.embedded.some((inner) => this.#addresses.check(inner, 'ipv4'))
   }

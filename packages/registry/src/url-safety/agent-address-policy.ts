@@ -9,24 +9,30 @@ import type { ListeningAddress } from './own-addresses.ts'
 import { OwnAddresses, portOf } from './own-addresses.ts'
 import { Resolutions } from './resolutions.ts'
 
-/** Finds every address of a name; rejects when it has none. */
+/** Resolves a name to all its addresses; rejects when it has none. */
 export type ResolveHost = (hostname: string) => Promise<readonly LookupAddress[]>
 
 export interface AgentAddressOptions {
-  /** When set, agents may be nowhere else. Addresses, CIDR blocks, hosts, patterns such as `*.example.com`. @default [], anywhere */
+  /**
+   * The only allowed addresses: addresses, CIDR blocks, hosts, and patterns such as `*.example.com`.
+   * @default [], which allows all
+   */
   readonly allow?: readonly string[]
-  /** Where agents may not be, allowed or not; written as `allow`. @default [] */
+  /** Refused addresses, even if `allow` lists them; in the same form as `allow`. @default [] */
   readonly deny?: readonly string[]
-  /** Where the server itself listens: agents are never there. Asked with each check. @default nowhere */
+  /**
+   * Returns the addresses on which the server itself listens; agents are never called there. Called for each
+   * check. @default none
+   */
   readonly ownAddresses?: () => readonly ListeningAddress[]
-  /** @default the system's resolver */
+  /** Resolves names. @default the system's resolver */
   readonly resolve?: ResolveHost
 }
 
-/** What callers are told; generic, so that nobody can ask the broker about its network. */
-const NOT_ALLOWED = 'a URL at an address where agents may be called'
+/** The text for callers. It is generic, so that callers cannot explore the broker's network. */
+const NOT_ALLOWED = 'a URL whose address the broker may call'
 
-/** The agent's address may not be called (R8). */
+/** The error for an agent whose address may not be called. */
 export class AgentAddressError extends Error {
   override readonly name = 'AgentAddressError'
   readonly code = 'AGENT_ADDRESS_REFUSED'
@@ -42,8 +48,9 @@ export type AddressLookup = (hostname: string, options: LookupOptions, callback:
 type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void
 
 /**
- * Which addresses agents may have (R8). It is asked twice: when an agent is registered, by {@link check}, and when it is
- * called, by {@link hostCheck} and {@link lookupFor}, because a name may lead elsewhere by then.
+ * The policy for the addresses of agents. It is applied twice, because a name may resolve to another address
+ * later: at the registration, by {@link check}, and before each call, by {@link hostCheck} and {@link
+ * lookupFor}.
  */
 export class AgentAddressPolicy {
   readonly #allow: AddressList
@@ -62,9 +69,9 @@ export class AgentAddressPolicy {
   }
 
   /**
-   * Checks where a url leads, by its host and by what that resolves to now. A name that has no address yet passes: agents
-   * are often registered before their names are known, and every call is checked again.
-   * @returns what the url has to be instead, in general words; undefined when agents may be there
+   * Checks the host of a url and the addresses that it resolves to now. A name without an address passes:
+   * agents are often registered before their names are known, and every call is checked again.
+   * @returns a general description of the allowed urls when the url is refused; otherwise undefined
    */
   async check(url: URL): Promise<string | undefined> {
     const host = hostName(url.hostname)
@@ -72,15 +79,16 @@ export class AgentAddressPolicy {
     if (this.#refusesHost(host, port)) return NOT_ALLOWED
     if (ipAddress(host) !== undefined) return undefined
     const addresses = await this.#resolutions.of(host)
-    // A name of the server's own is refused whole: its other addresses are hardly another server's.
+    // One of the server's own addresses refuses the whole name: its other addresses hardly belong to another
+    // server.
     if (addresses.some(({ address }) => this.#isOwn(address, port))) return NOT_ALLOWED
     return addresses.length > 0 && this.#permitted(host, addresses, port).length === 0 ? NOT_ALLOWED : undefined
   }
 
   /**
-   * Prepares the check that precedes each connection to a URL: Node resolves no name, and so calls no `lookup`, where the
-   * host is an address. The lists do not change; the addresses where the server listens may.
-   * @returns a function that tells whether the URL may be called now
+   * Prepares the check that precedes each connection to a URL. It is needed because Node calls no `lookup`
+   * for a host that is an address. The lists do not change; the addresses on which the server listens may.
+   * @returns a function that returns true while the URL may be called
    */
   hostCheck(url: Pick<URL, 'hostname' | 'port' | 'protocol'>): () => boolean {
     const host = hostName(url.hostname)
@@ -95,13 +103,13 @@ export class AgentAddressPolicy {
   }
 
   /**
-   * Makes the lookup for connections to one port: it resolves a name to those of its addresses that may be called there,
-   * and fails with {@link AgentAddressError} when there is none.
+   * Creates the lookup for connections to one port. It resolves a name to the addresses that may be called,
+   * and fails with {@link AgentAddressError} when there are none.
    */
   lookupFor(url: Pick<URL, 'port' | 'protocol'>): AddressLookup {
     const port = portOf(url)
     return (hostname, options, callback) => {
-      // What the caller's own callback throws is the caller's: its connection then has no address, and times out.
+      // An error of the caller's own callback is ignored: its connection then gets no address, and times out.
       this.#answer(hostname, port, options, callback).catch(() => {})
     }
   }
@@ -129,7 +137,7 @@ export class AgentAddressPolicy {
     return permitted
   }
 
-  /** What can be said of a host without asking anybody. */
+  /** Checks a host without resolving it. */
   #refusesHost(host: string, port: number): boolean {
     const address = ipAddress(host)
     if (address !== undefined) return this.#permitted(host, [{ address: host, family: 0 }], port).length === 0
@@ -141,7 +149,7 @@ export class AgentAddressPolicy {
     return address !== undefined && this.#own.has(address, port)
   }
 
-  /** Those of a host's addresses that may be called. Refused ones are left out: nobody connects to them. */
+  /** Returns the host's addresses that may be called. */
   #permitted(host: string, addresses: readonly LookupAddress[], port: number): LookupAddress[] {
     return addresses.filter(({ address: text }) => {
       const address = ipAddress(text)

@@ -1,19 +1,20 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** An IP address in a form that can be compared, with the IPv4 addresses that it stands for or leads to. */
+/** An IP address in a comparable form, with the IPv4 addresses that are embedded in it. */
 export interface IpAddress {
   readonly family: 'ipv4' | 'ipv6'
   readonly text: string
-  /** IPv4 addresses inside an IPv6 one, to which gateways of the network may pass a connection on. */
+  /** IPv4 addresses inside an IPv6 address, to which gateways of the network may forward a connection. */
   readonly embedded: readonly string[]
 }
 
 /**
- * Reads an address as the resolver, or the host of a URL without its brackets, has it. IPv4 in IPv6 notation
- * (`::ffff:127.0.0.1`) is IPv4: that is what gets connected to.
+ * Parses an address in the form of the resolver, or of a URL's host without its brackets. IPv4 in IPv6
+ * notation (`::ffff:127.0.0.1`) becomes IPv4, because the connection goes there. Returns undefined for any
+ * other text.
  */
 export function ipAddress(text: string): IpAddress | undefined {
-  // A zone such as %eth0 says which interface, not which address.
+  // A zone such as %eth0 selects an interface, not an address.
   const [address = ''] = text.split('%', 1)
   if (isIPv4(address)) return { family: 'ipv4', text: address, embedded: [] }
   if (!isIPv6(address)) return undefined
@@ -24,20 +25,21 @@ export function ipAddress(text: string): IpAddress | undefined {
   return { family: 'ipv6', text: address, embedded: embeddedIn(groups) }
 }
 
-/** Every well-known way to put an IPv4 address into an IPv6 one. */
+/** Returns the IPv4 addresses that are embedded in an IPv6 address in any well-known way. */
 function embeddedIn(groups: readonly number[]): readonly string[] {
   const [first = 0, second = 0, third = 0] = groups
-  // IPv4-compatible (RFC 4291, 2.5.5.1); :: and ::1 are none.
+  // IPv4-compatible (RFC 4291, 2.5.5.1), except :: and ::1.
   if (isZero(groups.slice(0, 6)) && (groups[6] !== 0 || (groups[7] ?? 0) > 1)) return [ipv4At(groups, 6)]
   // IPv4-translated (RFC 2765).
   if (isZero(groups.slice(0, 4)) && groups[4] === 0xffff && groups[5] === 0) return [ipv4At(groups, 6)]
-  // NAT64, well-known and local (RFC 6052, RFC 8215): the local one may hold it after 48 bits, around a byte of zeros.
+  // NAT64, well-known and local (RFC 6052, RFC 8215): a local address may contain it after 48 bits, around a
+  // byte of zeros.
   if (first === 0x64 && second === 0xff9b) {
     return third === 1 ? [ipv4At(groups, 6), ipv4After48(groups)] : [ipv4At(groups, 6)]
   }
   // 6to4 (RFC 3056).
   if (first === 0x2002) return [ipv4At(groups, 1)]
-  // Teredo (RFC 4380): the server, and the client with its bits turned round.
+  // Teredo (RFC 4380): the server, and the client with inverted bits.
   if (first === 0x2001 && second === 0)
     return [
       ipv4At(groups, 2),
@@ -51,7 +53,7 @@ function embeddedIn(groups: readonly number[]): readonly string[] {
   return []
 }
 
-/** The eight groups of a valid IPv6 address. */
+/** Returns the eight groups of a valid IPv6 address. */
 function groupsOf(address: string): readonly number[] {
   const [head = '', tail] = address.split('::', 2)
   const before = parts(head)

@@ -5,9 +5,9 @@ import { AddressList } from './address-list.ts'
 import type { IpAddress } from './ip-address.ts'
 import { ipAddress } from './ip-address.ts'
 
-/** Where a listener of the server's own accepts connections. */
+/** An address on which the server itself accepts connections. */
 export interface ListeningAddress {
-  /** An address; `0.0.0.0`, `::` and names stand for every address of the machine. */
+  /** An address; `0.0.0.0`, `::` and names mean every address of the machine. */
   readonly host: string
   readonly port: number
 }
@@ -19,12 +19,12 @@ const UNSPECIFIED: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
 export class OwnAddresses {
   readonly #listening: () => readonly ListeningAddress[]
 
-  /** @param listening Asked with each check: listeners open after agents are known. */
+  /** @param listening Called for each check: listeners open after agents are known. */
   constructor(listening: () => readonly ListeningAddress[]) {
     this.#listening = listening
   }
 
-  /** Whether a connection to this address would reach the server itself. */
+  /** Returns true when a connection to this address would reach the server itself. */
   has(address: IpAddress, port: number): boolean {
     return this.#listening().some(({ host, port: own }) => {
       if (own !== port) return false
@@ -42,7 +42,7 @@ function isOfThisMachine(text: string): boolean {
   return Object.values(networkInterfaces()).some((each) => each?.some((own) => own.address === text) === true)
 }
 
-/** The port that a url leads to. */
+/** Returns the port of a url. */
 export function portOf({ port, protocol }: Pick<URL, 'port' | 'protocol'>): number {
   if (port !== '') return Number(port)
   return protocol === 'https:' ? 443 : 80

@@ -1,11 +1,11 @@
 import { AddressList } from './address-list.ts'
 
 /**
- * What no agent is ever called at, whatever the operator's lists say (R8): addresses that are no host's, those that reach
- * only the neighbors on the wire, and where clouds hand out the credentials of the machine.
+ * The addresses that are refused even if the operator allows them: addresses of no host, addresses that
+ * reach only the local link, and the services from which clouds serve the credentials of the machine.
  */
 export const ALWAYS_REFUSED = new AddressList('always refused', [
-  // Unspecified: connecting to it reaches this machine.
+  // Unspecified: a connection to it reaches this machine.
   '0.0.0.0/8',
   '::',
   // Link-local; 169.254.169.254 and its neighbors are the metadata services of most clouds.

@@ -1,11 +1,11 @@
 import type { LookupAddress } from 'node:dns'
 
-/** The system's resolver takes a thread of a pool of four, which files and other names need too. */
+/** The system's resolver uses a thread of a pool of four, which file access and other lookups need too. */
 const AT_ONCE = 2
-/** A name server that is away should not hold up a registration. */
+/** An unavailable name server must not delay a registration for long. */
 const PATIENCE_MS = 3_000
 
-/** Resolves names for registrations: few at a time, and not for long. */
+/** Resolves names for registrations, with limits on concurrency and time. */
 export class Resolutions {
   readonly #resolve: (hostname: string) => Promise<readonly LookupAddress[]>
   readonly #waiting: (() => void)[] = []
@@ -15,7 +15,7 @@ export class Resolutions {
     this.#resolve = resolve
   }
 
-  /** Empty when the name has no address, or none within 3 s. */
+  /** Resolves a name to its addresses; to an empty list when it has none, or after 3 s. */
   async of(hostname: string): Promise<readonly LookupAddress[]> {
     let timer: NodeJS.Timeout | undefined
     let overdue = false
@@ -34,7 +34,10 @@ export class Resolutions {
     }
   }
 
-  /** A turn ends when the resolver is done: it cannot be told to stop. */
+  /**
+   * Runs calls with limited concurrency. A call that runs too long keeps its slot, because the resolver
+   * cannot be cancelled.
+   */
   async #inTurn<T>(call: () => Promise<T>): Promise<T> {
     if (this.#running >= AT_ONCE) await new Promise<void>((resolve) => this.#waiting.push(resolve))
     else this.#running++

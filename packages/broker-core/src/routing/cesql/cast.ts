@@ -4,12 +4,15 @@ import { fail, isInteger } from './value.ts'
 
 const INTEGER = /^[+-]?\d+$/
 
-/** The implicit casts of CESQL (3.7). A value that cannot be cast is a cast error and the zero value. */
+/**
+ * Casts a value to an integer (CESQL 3.7). A value that cannot be cast causes a cast error and results in the zero
+ * value.
+ */
 export function toInteger(run: CesqlRun, value: CesqlValue): number {
   if (typeof value === 'number') return value
   if (typeof value === 'boolean') return value ? 1 : 0
   const number = INTEGER.test(value) ? Number(value) : Number.NaN
-  // Adding 0 makes 0 of -0, which "-0" gives.
+  // Adding 0 turns -0, the number of "-0", into 0.
   return isInteger(number) ? number + 0 : fail(run, 'cast', `${quote(value)} is not a 32-bit integer`, 0)
 }
 

@@ -3,18 +3,18 @@ import { parse } from './parser.ts'
 import type { CesqlError, CesqlRun, CesqlValue, ValueType } from './value.ts'
 
 export interface CesqlResult {
-  /** After an error: what CESQL says the expression gives then, such as the zero value of its type. */
+  /** The result. After an error: the value that CESQL defines for it, such as the zero value of the type. */
   readonly value: CesqlValue
   readonly error?: CesqlError
 }
 
-/** An expression of the CloudEvents SQL Expression Language 1.0, ready to run any number of times. */
+/** A compiled expression of the CloudEvents SQL Expression Language 1.0, which can be evaluated any number of times. */
 export interface CesqlExpression {
-  /** What the expression gives. `any` for a bare attribute, whose type shows only with an event. */
+  /** The type of the result. `any` for a bare attribute, whose type depends on the event. */
   readonly type: ValueType | 'any'
   /**
-   * Evaluates the expression for an event; `attribute` gives its attributes and extensions, undefined for one that it
-   * does not have. Never throws, and ends at the first error (fail-fast mode of CESQL 4.1).
+   * Evaluates the expression for an event. `attribute` returns the event's attributes and extensions, or undefined for
+   * a missing one. Never throws, and stops at the first error (fail-fast mode of CESQL 4.1).
    */
   evaluate(attribute: (name: string) => CesqlValue | undefined): CesqlResult
 }

@@ -14,7 +14,7 @@ import { compileLike } from './like.ts'
 import type { Evaluate, CesqlRun, CesqlValue, ValueType } from './value.ts'
 import { fail, isInteger, MAX_STRING_LENGTH, typeOf } from './value.ts'
 
-/** A closure that evaluates the node, and the type of what it gives; that of an attribute shows only with an event. */
+/** A closure that evaluates a node, and the type of its result. The type of an attribute depends on the event. */
 export interface Compiled {
   readonly evaluate: Evaluate
   readonly type: ValueType | 'any'
@@ -23,8 +23,9 @@ export interface Compiled {
 const ZERO: Readonly<Record<ValueType, CesqlValue>> = { string: '', integer: 0, boolean: false }
 
 /**
- * Turns a parsed expression into closures. Evaluation fails fast: after the first error every operation gives the zero
- * value of its type at once. @throws CesqlParseError for a function that does not exist
+ * Compiles a parsed expression to closures. Evaluation fails fast: after the first error every operation returns the
+ * zero value of its type immediately.
+ * @throws CesqlParseError for an unknown function
  */
 export function compile(node: CesqlNode): Compiled {
   switch (node.kind) {
@@ -82,7 +83,7 @@ function attribute(run: CesqlRun, name: string): CesqlValue {
   return fail(run, 'generic', `the attribute ${name} is longer than ${MAX_STRING_LENGTH} characters`, false)
 }
 
-/** The node's value as a boolean; false after an error. */
+/** Evaluates the node as a boolean; false after an error. */
 function boolean(node: CesqlNode): (run: CesqlRun) => boolean {
   const { evaluate } = compile(node)
   return (run) => {
@@ -91,7 +92,7 @@ function boolean(node: CesqlNode): (run: CesqlRun) => boolean {
   }
 }
 
-/** The node's value as an integer; 0 after an error. */
+/** Evaluates the node as an integer; 0 after an error. */
 function integer(node: CesqlNode): (run: CesqlRun) => number {
   const { evaluate } = compile(node)
   return (run) => {
@@ -100,7 +101,7 @@ function integer(node: CesqlNode): (run: CesqlRun) => number {
   }
 }
 
-/** A result of arithmetic: 0 after an error or when it is no 32-bit integer. */
+/** Returns a result of arithmetic; 0 after an error, or if it is not a 32-bit integer. */
 function checked(run: CesqlRun, result: number): number {
   if (run.error) return 0
   return isInteger(result) ? result + 0 : fail(run, 'math', 'a result is not a 32-bit integer', 0)
@@ -117,7 +118,7 @@ function logic(operator: LogicOperator, leftNode: CesqlNode, rightNode: CesqlNod
   }
 }
 
-/** The type of the right operand decides, and the left one is cast to it (3.7). */
+/** Compares two values. The type of the right operand applies, and the left one is cast to it (CESQL 3.7). */
 function equality(operator: EqualityOperator, leftNode: CesqlNode, rightNode: CesqlNode): Evaluate {
   const left = compile(leftNode).evaluate
   const right = compile(rightNode).evaluate
@@ -160,7 +161,7 @@ function order(operator: OrderOperator, leftNode: CesqlNode, rightNode: CesqlNod
 const ARITHMETIC: Readonly<Record<ArithmeticOperator, (x: number, y: number) => number>> = {
   '+': (x, y) => x + y,
   '-': (x, y) => x - y,
-  // Inexact only far beyond the range, where it is an error anyway.
+  // Inexact only far outside the range, where the result is an error.
   '*': (x, y) => x * y,
   '/': (x, y) => Math.trunc(x / y),
   '%': (x, y) => x % y,
@@ -190,7 +191,10 @@ function like(node: CesqlNode, pattern: string, negated: boolean): Evaluate {
   }
 }
 
-/** Compares with one value of the set after the other, each cast to the type of the left operand (3.7), up to a match. */
+/**
+ * Compares with the values of the set in order, each cast to the type of the left operand (CESQL 3.7), until one
+ * matches.
+ */
 function isIn(node: CesqlNode, set: readonly CesqlNode[], negated: boolean): Evaluate {
   const { evaluate } = compile(node)
   const members = set.map((member) => compile(member).evaluate)
@@ -212,7 +216,7 @@ function call(name: string, args: readonly CesqlNode[], at: number): Compiled {
   const definition = FUNCTIONS.get(name)
   if (!definition) {
     const known = [...FUNCTIONS.keys()].join(', ')
-    throw new CesqlParseError(`there is no function ${name}; there are ${known}`, at, 'missingFunction')
+    throw new CesqlParseError(`there is no function ${name}; the functions are ${known}`, at, 'missingFunction')
   }
   const { parameters, rest, required = parameters.length, result } = definition
   if (args.length < required || (rest === undefined && args.length > parameters.length)) {

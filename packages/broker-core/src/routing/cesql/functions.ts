@@ -2,12 +2,12 @@ import { toBoolean, toInteger } from './cast.ts'
 import type { CesqlRun, CesqlValue, ValueType } from './value.ts'
 import { fail, MAX_STRING_LENGTH } from './value.ts'
 
-/** A built-in function (CESQL 3.5). Its arguments arrive cast to the types it declares. */
+/** A built-in function (CESQL 3.5). Its arguments are cast to the types that it declares. */
 export interface CesqlFunction {
   readonly parameters: readonly (ValueType | 'any')[]
-  /** How many of `parameters` must be given. @default all */
+  /** The number of required `parameters`. @default all */
   readonly required?: number
-  /** The type of further arguments, any number of them. */
+  /** The type of further arguments, of any number. */
   readonly rest?: ValueType
   readonly result: ValueType
   readonly call: (run: CesqlRun, args: readonly CesqlValue[]) => CesqlValue
@@ -32,7 +32,7 @@ export const FUNCTIONS: ReadonlyMap<string, CesqlFunction> = new Map<string, Ces
   ['RIGHT', { parameters: ['string', 'integer'], result: 'string', call: right }],
   ['SUBSTRING', { parameters: ['string', 'integer', 'integer'], required: 2, result: 'string', call: substring }],
   ['ABS', { parameters: ['integer'], result: 'integer', call: abs }],
-  // The casts are those that every parameter gets anyway.
+  // These functions only cast, and the cast of the parameter does that.
   ['INT', { parameters: ['integer'], result: 'integer', call: (_, [x]) => number(x) }],
   ['BOOL', { parameters: ['boolean'], result: 'boolean', call: (_, [x]) => x === true }],
   ['STRING', { parameters: ['string'], result: 'string', call: (_, [x]) => text(x) }],
@@ -44,7 +44,7 @@ function text(value: CesqlValue | undefined): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** The characters of CESQL are Unicode's, not UTF-16 units. */
+/** Splits a string into Unicode characters, which CESQL counts, not UTF-16 units. */
 function characters(value: CesqlValue | undefined): readonly string[] {
   return Array.from(text(value))
 }
@@ -63,7 +63,10 @@ function join(run: CesqlRun, delimiter: string, parts: readonly CesqlValue[]): s
 
 const BLANK = /^\p{White_Space}$/u
 
-/** Unicode's white space, which is not quite what JavaScript trims; and a regular expression would be quadratic. */
+/**
+ * Removes Unicode white space, which differs from the white space of `String.trim`. A regular expression would take
+ * quadratic time.
+ */
 function trim(x: string): string {
   let start = 0
   let end = x.length
@@ -104,7 +107,7 @@ function abs(run: CesqlRun, [x]: readonly CesqlValue[]): number {
   return value > largest ? fail(run, 'math', `the absolute value of ${number(x)} is no 32-bit integer`, largest) : value
 }
 
-/** Whether a cast would succeed. */
+/** Returns whether a cast succeeds. */
 function casts(cast: (run: CesqlRun, value: CesqlValue) => CesqlValue, value: CesqlValue | undefined): boolean {
   const trial: CesqlRun = { attribute: () => undefined, error: undefined }
   cast(trial, value ?? '')

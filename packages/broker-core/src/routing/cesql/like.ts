@@ -2,9 +2,9 @@ const ONE = -1
 const MANY = -2
 
 /**
- * A matcher for a LIKE pattern: `%` is any number of characters, `_` is one, `\%` and `\_` are themselves, and so is
- * everything else. It goes back only to the last `%`, so its time is linear in the text for a given pattern; a regular
- * expression could take exponential time on a text that its sender chose.
+ * Compiles a LIKE pattern to a matcher: `%` matches any number of characters, `_` one, `\%` and `\_` a literal `%` and
+ * `_`; other characters match themselves. Backtracks only to the last `%`, so the time is linear in the text for a
+ * given pattern; a regular expression could take exponential time for a text that its sender chose.
  */
 export function compileLike(pattern: string): (text: string) => boolean {
   const tokens = parse(pattern)

@@ -4,16 +4,22 @@ import type { Token, TokenKind } from './token.ts'
 import { tokenize } from './token.ts'
 import { isInteger } from './value.ts'
 
-/** The longest expression, in UTF-16 units. */
+/** The maximum length of an expression, in UTF-16 units. */
 const MAX_EXPRESSION_LENGTH = 4096
 
-/** How deep parentheses, unary operators and calls may nest. */
+/** The maximum nesting of parentheses, unary operators and calls. */
 const MAX_NESTING = 64
 
-/** How many binary operators, LIKE and IN an expression may hold: `a AND b AND …` nests to the left without limit otherwise. */
+/**
+ * The maximum number of binary operators, LIKE and IN in an expression. `a AND b AND …` nests to the left, without
+ * another limit.
+ */
 const MAX_OPERATORS = 500
 
-/** How tightly operators bind (CESQL 3.6); equal ones group to the left. NOT binds tightest of all, IN less than LIKE. */
+/**
+ * The precedence of the operators (CESQL 3.6); operators of equal precedence group to the left. NOT has the highest, IN
+ * a lower one than LIKE.
+ */
 const LOGIC = 1
 const COMPARISON = 2
 const SUM = 3
@@ -48,7 +54,7 @@ export function parse(expression: string): CesqlNode {
   return new Parser(tokenize(expression)).parse()
 }
 
-/** A Pratt parser: {@link #operand} reads what can begin an expression, {@link #expression} the operators behind it. */
+/** A Pratt parser: {@link #operand} reads the start of an expression, {@link #expression} the operators after it. */
 class Parser {
   readonly #tokens: readonly Token[]
   #position = 0
@@ -69,7 +75,7 @@ class Parser {
     return this.#look(0)
   }
 
-  /** The token so many behind the next one; past the last one it is the last one, the end. */
+  /** Returns a token after the next one; beyond the end, the `end` token. */
   #look(ahead: number): Token {
     const token = this.#tokens[Math.min(this.#position + ahead, this.#tokens.length - 1)]
     if (!token) throw new CesqlParseError('the expression is empty', 0)
@@ -93,7 +99,7 @@ class Parser {
     return true
   }
 
-  /** Reads an expression whose operators all bind tighter than `power`. */
+  /** Reads an expression whose operators all have a higher precedence than `power`. */
   #expression(power: number): CesqlNode {
     this.#depth += 1
     if (this.#depth > MAX_NESTING) {
@@ -105,7 +111,7 @@ class Parser {
       if (!more) break
       this.#operators += 1
       if (this.#operators > MAX_OPERATORS) {
-        throw new CesqlParseError(`the expression holds more than ${MAX_OPERATORS} operators`, this.#next.at)
+        throw new CesqlParseError(`the expression has more than ${MAX_OPERATORS} operators`, this.#next.at)
       }
       left = more
     }
@@ -113,7 +119,9 @@ class Parser {
     return left
   }
 
-  /** The operation that follows `left`, or undefined when none follows that binds tighter than `power`. */
+  /**
+   * Reads the operation that follows `left`; undefined if no operator with a higher precedence than `power` follows.
+   */
   #operator(left: CesqlNode, power: number): CesqlNode | undefined {
     const binary = BINARY.get(this.#next.kind)
     if (binary) {
@@ -165,7 +173,10 @@ class Parser {
     }
   }
 
-  /** A sign right before digits belongs to the literal: the smallest integer has no positive counterpart. */
+  /**
+   * Reads a sign and its operand. A sign directly before digits belongs to the literal, because the smallest integer
+   * has no positive counterpart.
+   */
   #signed(sign: Token): CesqlNode {
     const { kind, at } = this.#next
     if (kind === 'integer' && at === sign.at + 1) return integer(sign, sign.kind + this.#take().text)
@@ -181,7 +192,7 @@ class Parser {
     return { kind: 'call', name: name.text.toUpperCase(), args, at: name.at }
   }
 
-  /** One or more expressions between commas, and the closing parenthesis. */
+  /** Reads one or more expressions, separated by commas, and the closing parenthesis. */
   #list(): readonly CesqlNode[] {
     const nodes = [this.#expression(0)]
     while (this.#skip(',')) nodes.push(this.#expression(0))

@@ -12,18 +12,18 @@ export interface Token {
   readonly kind: TokenKind
   /** The word as written, the digits, or the text of a string without quotes and escapes. */
   readonly text: string
-  /** Index of its first character. */
+  /** The index of its first character. */
   readonly at: number
 }
 
 const KEYWORD = new Map<string, Keyword>(KEYWORDS.map((keyword) => [keyword, keyword]))
 const SYMBOL = new Map<string, SymbolText>(SYMBOLS.map((symbol) => [symbol, symbol]))
 
-// No two alternatives begin with the same character, so that nothing is tried twice.
+// No two alternatives begin with the same character, so that the expression never tries a character twice.
 const TOKEN =
   /(?<blank>[ \t\r\n]+)|(?<word>[A-Za-z0-9_]+)|(?<string>'(?:[^'\\]|\\[^])*'|"(?:[^"\\]|\\[^])*")|(?<symbol>[<>]=|<>|!=|[=<>(),+\-*/%])/y
 
-/** Splits an expression into tokens, an `end` last. Keywords are recognized in any case. @throws CesqlParseError */
+/** Splits an expression into tokens; the last one is `end`. Keywords are case-insensitive. @throws CesqlParseError */
 export function tokenize(expression: string): readonly Token[] {
   const tokens: Token[] = []
   let at = 0
@@ -47,7 +47,10 @@ function wordToken(text: string, at: number): Token {
   return { kind: /^\d+$/.test(text) ? 'integer' : 'word', text, at }
 }
 
-/** A backslash escapes the quote around the string and nothing else: before other characters it stands for itself. */
+/**
+ * Removes quotes and escapes. A backslash escapes only the quote around the string; before other characters it is a
+ * literal backslash.
+ */
 function unquote(source: string): string {
   const quote = source.charAt(0)
   return source.slice(1, -1).replaceAll(`\\${quote}`, quote)

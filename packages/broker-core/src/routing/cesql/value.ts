@@ -1,9 +1,9 @@
-/** The three types of CESQL; integers are signed 32-bit numbers. */
+/** A value of CESQL's three types; integers are signed 32-bit numbers. */
 export type CesqlValue = string | number | boolean
 
 export type ValueType = 'string' | 'integer' | 'boolean'
 
-/** The error types of CESQL that can arise while an expression runs. */
+/** The error types of CESQL that can occur during evaluation. */
 export type CesqlErrorKind = 'math' | 'cast' | 'missingAttribute' | 'functionEvaluation' | 'generic'
 
 export interface CesqlError {
@@ -11,16 +11,18 @@ export interface CesqlError {
   readonly message: string
 }
 
-/** The longest string that an attribute or a function may put into an evaluation, in UTF-16 units: it bounds the work. */
+/**
+ * The maximum length of a string from an attribute or a function, in UTF-16 units. It limits the work of an evaluation.
+ */
 export const MAX_STRING_LENGTH = 65_536
 
-/** One evaluation: the event it looks at, and the first error that it met. */
+/** One evaluation: its event and its first error. */
 export interface CesqlRun {
   readonly attribute: (name: string) => CesqlValue | undefined
   error: CesqlError | undefined
 }
 
-/** Part of a compiled expression. Once `run.error` is set, what it returns is the zero value of its type. */
+/** A part of a compiled expression. After `run.error` is set, it returns the zero value of its type. */
 export type Evaluate = (run: CesqlRun) => CesqlValue
 
 const MIN_INTEGER = -2_147_483_648
@@ -35,7 +37,7 @@ export function typeOf(value: CesqlValue): ValueType {
   return typeof value === 'number' ? 'integer' : 'boolean'
 }
 
-/** Notes the error and gives back the value that the failing operation is to have. */
+/** Records the error, and returns the result of the failed operation. */
 export function fail<T extends CesqlValue>(run: CesqlRun, kind: CesqlErrorKind, message: string, value: T): T {
   run.error ??= { kind, message }
   return value

@@ -1,9 +1,12 @@
-/** Where a stream's events go, from the agent's node to the client's (specification, "Events", internal channels). */
+/**
+ * Returns the channel for a stream's events, from the agent's node to the client's (specification,
+ * "Events", internal channels).
+ */
 export function streamChannel(streamId: string): string {
   return `_AGENTS_.stream/${streamId}`
 }
 
-/** Where the client's node grants credit and cancels (A11). */
+/** Returns the channel on which the client's node grants credit and cancels. */
 export function controlChannel(streamId: string): string {
   return `_AGENTS_.stream/${streamId}/control`
 }

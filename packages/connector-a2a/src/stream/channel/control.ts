@@ -4,12 +4,12 @@ import { isJsonObject, readJson } from '@signalbox/http-kit'
 
 import { controlChannel } from './channels.ts'
 
-/** What the client's node grants. Cumulative, so that a lost one is made good by the next. */
+/** A grant of credit by the client's node. Cumulative: the next grant replaces a lost one. */
 export interface CreditGrant {
   readonly kind: 'credit'
-  /** The number of the last frame that the client has taken. */
+  /** The number of the last frame that the client has read. */
   readonly consumed: number
-  /** How many bytes may be on the way beyond it. */
+  /** The bytes that may be in transit after that frame. */
   readonly windowBytes: number
 }
 
@@ -23,7 +23,7 @@ export function encodeCredit(consumed: number, windowBytes: number): MessageInpu
   return { body: encodeText(`{"consumed":${consumed},"window_bytes":${windowBytes}}`) }
 }
 
-/** Undefined for what is neither. */
+/** Decodes a control message; undefined if it is neither a grant nor a cancel. */
 export function decodeControl({ body }: Pick<Message, 'body'>): CreditGrant | Cancel | undefined {
   const json = readJson(decodeText(body) ?? '')
   if (!isJsonObject(json?.value)) return undefined
@@ -34,7 +34,8 @@ export function decodeControl({ body }: Pick<Message, 'body'>): CreditGrant | Ca
 }
 
 /**
- * Ends a stream on whichever node relays it; one that is over, or never was, takes no notice.
+ * Ends a stream on the node that relays it. Has no effect on a stream that is over or never
+ * existed.
  * @throws BrokerError ENGINE_UNAVAILABLE
  */
 export async function publishStreamCancel(system: BrokerHandle, streamId: string): Promise<void> {

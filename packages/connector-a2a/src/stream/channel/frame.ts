@@ -1,29 +1,32 @@
 import type { Message, MessageInput } from '@signalbox/broker-core'
 
-/** How the stream ended; the number is the code of an error that Signalbox made. */
+/** The end of a stream; a number is the code of an error that Signalbox raised. */
 export type EndMark = 'done' | 'error' | number
 
-/** What travels on a stream's channel: text of server-sent events as the client gets it. */
+/** A message on a stream's channel: the text of server-sent events as the client gets it. */
 export interface StreamFrame {
   readonly kind: 'frame'
   /** 1, 2, 3 … for each stream. */
   readonly number: number
-  /** One or more whole events; or, of an event too large for one frame, a part. */
+  /** One or more whole events, or a part of an event that is too large for one frame. */
   readonly body: Uint8Array
-  /** The event goes on in the next frame. */
+  /** True if the event continues in the next frame. */
   readonly more: boolean
-  /** Credit is wanted as soon as this frame is taken, not only with half a window. */
+  /** True if credit is wanted as soon as the client has read this frame, not only at half a window. */
   readonly ask: boolean
-  /** The event whose parts came before it will not be completed: it is void, and this is no part of it. */
+  /**
+   * True if the event whose parts came before stays incomplete: drop them. This frame is not a part
+   * of it.
+   */
   readonly cut: boolean
-  /** The last frame of the stream: it ends with the terminal event. */
+  /** Set on the last frame of the stream, which ends with the terminal event. */
   readonly end: EndMark | undefined
 }
 
-/** A sign of life. */
+/** A periodic message that shows that the agent's node still relays the stream. */
 export interface Heartbeat {
   readonly kind: 'heartbeat'
-  /** The number of the last frame that was sent, so that the loss of the last ones shows as well. */
+  /** The number of the last frame sent, so that the loss of the last frames is detected as well. */
   readonly last: number
 }
 
@@ -42,7 +45,10 @@ export function encodeHeartbeat(last: number): MessageInput {
   return { body: NO_BODY, tags: { beat: String(last) } }
 }
 
-/** Undefined for a message that is neither: nobody but Signalbox publishes here, so it is from another version. */
+/**
+ * Decodes a message on a stream's channel. Undefined for another version's message: only Signalbox
+ * publishes here.
+ */
 export function decodeFrame({ body, tags }: Pick<Message, 'body' | 'tags'>): StreamFrame | Heartbeat | undefined {
   const { n, beat, more, ask, cut, end } = tags
   if (n !== undefined) {

@@ -13,7 +13,7 @@ const PHASES: ReadonlyMap<unknown, TaskPhase> = new Map<unknown, TaskPhase>([
   ['auth-required', 'interrupted'],
 ])
 
-/** A result of A2A 0.3: its member `kind` tells what it is. */
+/** Reads a result of A2A 0.3. Its member `kind` names its type. */
 export function readA2a03({ text, value }: SourceObject): Reading | undefined {
   switch (value['kind']) {
     case 'status-update':

@@ -9,13 +9,16 @@ const PHASES: ReadonlyMap<unknown, TaskPhase> = new Map<unknown, TaskPhase>([
   ['TASK_STATE_FAILED', 'failed'],
   ['TASK_STATE_REJECTED', 'failed'],
   ['TASK_STATE_CANCELED', 'failed'],
-  // As it was written in some releases of the protocol's definition.
+  // The spelling of some releases of the protocol's definition.
   ['TASK_STATE_CANCELLED', 'failed'],
   ['TASK_STATE_INPUT_REQUIRED', 'interrupted'],
   ['TASK_STATE_AUTH_REQUIRED', 'interrupted'],
 ])
 
-/** A result of A2A 1.0: its one member's name tells what it is. The payload is the whole result. */
+/**
+ * Reads a result of A2A 1.0. The name of its one member is its type. The payload is the whole
+ * result.
+ */
 export function readA2a10({ text, value }: SourceObject): Reading | undefined {
   const { statusUpdate, artifactUpdate, task, message } = value
   if (isJsonObject(statusUpdate)) {

@@ -4,7 +4,10 @@ import { readA2a03 } from './a2a-0.3.ts'
 import { readA2a10 } from './a2a-1.0.ts'
 import type { Reading, SourceObject } from './reading.ts'
 
-/** JSON-RPC responses, whose results are those of A2A 0.3 or 1.0. A result of neither is a message of no meaning to us. */
+/**
+ * Reads a JSON-RPC response with a result of A2A 0.3 or 1.0. Any other result becomes a plain
+ * message.
+ */
 export function readJsonRpc({ text, value }: SourceObject): Reading | undefined {
   if (value['jsonrpc'] !== '2.0') return undefined
   if (isJsonObject(value['error'])) {

@@ -1,16 +1,20 @@
 import type { JsonObject } from '@signalbox/http-kit'
 
-/** An agent's event as it was understood (A8). */
+/** An agent's event after it was read in its dialect. */
 export interface Reading {
-  /** The type of the client's envelope. Of `done` and `error` the first is the stream's last event. */
+  /** The type of the client's envelope. The first `done` or `error` is the stream's last event. */
   readonly type: string
-  /** Its source text, of a type of the agent's own: characters may be escaped in it, and are bytes in ours. */
+  /**
+   * The source text of a type that only the agent defines. It may contain escapes, and `type` holds
+   * bytes.
+   */
   readonly typeText?: string
-  /** The payload's source text: nothing in it was re-shaped. */
+  /** The payload's source text, unchanged. */
   readonly payload: string
   /**
-   * What the end of the agent's response would mean right after this event (A9): the task is `done`, or ended in an
-   * `error`, or is still `open`. Left out on events that say nothing of it.
+   * The terminal event to send if the agent's response ends right after this event: the task is
+   * `done`, ended in an `error`, or is still `open`. Absent on events that do not change the
+   * answer.
    */
   readonly ifEnded?: 'done' | 'error' | 'open'
 }

@@ -6,9 +6,10 @@ import type { Reading, SourceObject } from './reading.ts'
 const KNOWN: ReadonlySet<string> = new Set([...ENVELOPE_TYPES.values(), 'message'])
 
 /**
- * Events that are named as the client's are: `event: task.status|task.artifact|task.done|task.error`, with data
- * `{type, payload}`. The name decides where the two disagree, as it is what readers go by. Data under such a name that
- * has no payload member is the payload itself; data of any type with a payload is read without a name too.
+ * Reads events that have the client's names: `event:
+ * task.status|task.artifact|task.done|task.error`, with data `{type, payload}`. If name and type
+ * differ, the name decides, because clients go by it. Data without a payload member is the payload
+ * itself. Without such a name, data needs a type and a payload.
  */
 export function readTaskEvent(event: string | undefined, { text, value }: SourceObject): Reading | undefined {
   const { type } = value

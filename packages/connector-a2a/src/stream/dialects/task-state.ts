@@ -1,6 +1,6 @@
 import type { Reading } from './reading.ts'
 
-/** What a state of a task says about its end. */
+/** The phase of a task, derived from its state. */
 export type TaskPhase =
   /** Over, successfully. */
   | 'completed'
@@ -10,12 +10,15 @@ export type TaskPhase =
   | 'interrupted'
   | 'open'
 
-/** A task, or a message: the stream is over when the agent ends it, not before (A9). */
+/** Reads a task or a message. The stream ends when the agent ends it, not before. */
 export function readTask(phase: TaskPhase, payload: string): Reading {
   return { type: 'message', payload, ifEnded: phase === 'interrupted' || phase === 'completed' ? 'done' : endOf(phase) }
 }
 
-/** An update of a task's status: over with an end state, or with an interruption that the agent says is final (A8). */
+/**
+ * Reads an update of a task's status. A final state ends the stream, as does an interruption that
+ * the agent marks as final.
+ */
 export function readStatusUpdate(phase: TaskPhase, final: boolean, payload: string): Reading {
   if (phase === 'completed' || (phase === 'interrupted' && final)) return { type: 'done', payload }
   if (phase === 'failed') return { type: 'error', payload }

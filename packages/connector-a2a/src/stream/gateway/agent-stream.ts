@@ -2,38 +2,51 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { RequestHold } from '@signalbox/http-kit'
 
-/** What a stream needs to know of its client. */
+/** The client's settings for a stream. */
 export interface PipeOptions {
-  /** Sent beside the SSE headers. */
+  /** Headers to send in addition to the SSE headers. */
   readonly headers?: OutgoingHttpHeaders
-  /** Milliseconds between keepalive comments. @default 30000 */
+  /** Time between keepalive comments, in ms. @default 30000 */
   readonly keepAliveMs?: number
-  /** Milliseconds without an event of the agent's after which the stream ends (MaxSSEIdleSeconds); 0 is never. */
+  /**
+   * Time without an event of the agent after which the stream ends, in ms (MaxSSEIdleSeconds); 0 is
+   * never.
+   */
   readonly idleMs: number
-  /** When the caller's token expires, milliseconds since the epoch (S9). @default never */
+  /**
+   * The time at which the caller's token expires, in ms since the epoch. The stream ends then.
+   * @default never
+   */
   readonly endsAt?: number
-  /** Counts what the client has not taken. @default nothing is counted */
+  /** Counts the bytes that the client has not read. @default no counting */
   readonly hold?: Pick<RequestHold, 'setUnread'>
 }
 
-/** How a stream ended for its client. */
+/** The end of a stream, for its client. */
 export interface StreamEnd {
-  /** By `task.done`, by `task.error`, or by the client that went away before it had either. */
+  /**
+   * `done` or `error` after that terminal event; `disconnected` if the client left before it was
+   * delivered.
+   */
   readonly outcome: 'done' | 'error' | 'disconnected'
-  /** The code of a `task.error` that Signalbox made; left out when the error is the agent's own (A14). */
+  /** The code of a `task.error` that Signalbox raised; absent if the error is the agent's own. */
   readonly errorCode?: number
 }
 
-/** A stream that an agent has opened, and that waits for its client's response. */
+/** A stream that an agent has opened, waiting for its client's response. */
 export interface AgentStream {
   readonly streamId: string
   /**
-   * Answers with the agent's events, and owns the response from here. It resolves when the response is over, and
-   * rejects only for a bug, when it has cut the response off. To be called once and at once, also when the client is gone by now.
+   * Answers with the agent's events; it owns the response from now on. Resolves when the response
+   * is over. Rejects only for a bug, after it has cut off the response. Call it once and at once,
+   * even if the client has disconnected.
    */
   pipeTo(response: ServerResponse, options: PipeOptions): Promise<StreamEnd>
-  /** Ends it politely with a `task.error`: the node shuts down. Idempotent. */
+  /** Ends the stream with a `task.error` because the node shuts down. Idempotent. */
   close(): void
-  /** Ends it with a `task.error`: the policy does not let its caller call the agent any more (S4). Idempotent. */
+  /**
+   * Ends the stream with a `task.error` because the policy no longer allows its caller to call the
+   * agent. Idempotent.
+   */
   revoke(): void
 }

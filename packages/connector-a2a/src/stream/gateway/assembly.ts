@@ -2,18 +2,18 @@ import { Buffer } from 'node:buffer'
 
 import type { StreamFrame } from '../channel/frame.ts'
 
-/** Puts events together that traveled in parts. */
+/** Joins events that came in parts. */
 export class Assembly {
   readonly #maxBytes: number
   #parts: Uint8Array[] = []
   #bytes = 0
 
-  /** @param maxBytes The largest event, as the client gets it. */
+  /** @param maxBytes The size of the largest event, as the client gets it, in bytes */
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
   }
 
-  /** Whole events, once there are any; `too large` for what can be no event. */
+  /** Returns whole events, once complete; `too large` if the parts exceed the limit. */
   add({ body, more, cut }: StreamFrame): Uint8Array | 'too large' | undefined {
     if (cut) this.clear()
     if (!more && this.#parts.length === 0) return body

@@ -16,7 +16,7 @@ import { Assembly } from './assembly.ts'
 import { Credit } from './credit.ts'
 import type { FrameReceiver } from './frame-receiver.ts'
 
-/** One stream on the client's side: what its channel brings is written as fast as the client takes it. */
+/** The client's side of one stream: writes the frames of its channel as fast as the client reads. */
 export class ClientStream implements AgentStream, Timed {
   readonly streamId: string
   readonly #system: BrokerHandle
@@ -31,17 +31,17 @@ export class ClientStream implements AgentStream, Timed {
   #idleMs = 0
   #endsAt = Infinity
   #lastEvent = 0
-  /** Since when the client takes nothing. */
+  /** The time since when the client has not read. */
   #blockedSince: number | undefined
-  /** Written, and not yet taken by the client. */
+  /** Bytes that were written and that the client has not read yet. */
   #writtenBytes = 0
   #asked = false
   #written = 0
-  /** The terminal event was written. */
+  /** The terminal event, once written. */
   #end: { readonly mark: EndMark; readonly at: number } | undefined
-  /** We ended it ourselves, and the agent's side with it. */
+  /** True if this side ended the stream with an error, which also cancels the agent's side. */
   #failed = false
-  /** What ends it as soon as there is a response. */
+  /** The failure that ends the stream as soon as there is a response. */
   #ending: StreamFailure | undefined
   #over = false
   readonly #ended = Promise.withResolvers<StreamEnd>()
@@ -77,7 +77,7 @@ export class ClientStream implements AgentStream, Timed {
       ...(headers === undefined ? {} : { headers }),
       ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
       ...(hold === undefined ? {} : { hold }),
-      // Here it gets an event of its protocol (A11).
+      // The stream sends a `task.error` event to a slow consumer instead (A11).
       slowConsumerMs: 0,
     })
     this.#timer = StreamTimer.for(this.#limits, idleMs)
@@ -103,7 +103,7 @@ export class ClientStream implements AgentStream, Timed {
   /** @inheritdoc */
   tick(now: number): void {
     if (this.#end !== undefined) {
-      // The client has as long for what is left as it had for any event.
+      // The client has as long for the remaining bytes as for any event.
       if (now - this.#end.at >= this.#limits.slowConsumerMs) this.#response?.destroy()
       return
     }
@@ -129,7 +129,7 @@ export class ClientStream implements AgentStream, Timed {
     }
   }
 
-  /** Writes what came, as far as the client takes it. */
+  /** Writes the received frames until the client stops reading. */
   #pump(): void {
     const sse = this.#sse
     if (sse === undefined || this.#over) return
@@ -165,7 +165,7 @@ export class ClientStream implements AgentStream, Timed {
     this.#blockedSince = performance.now()
     const onDrained = (): void => {
       this.#blockedSince = undefined
-      // It was not the agent who let the time pass.
+      // The client caused the delay, not the agent.
       this.#lastEvent = performance.now()
       this.#pump()
     }
@@ -184,15 +184,15 @@ export class ClientStream implements AgentStream, Timed {
     this.#credit.taken(this.#written, bytes, asked)
   }
 
-  /** Ends the stream of a client that may not have it any more. */
+  /** Ends the stream of a client that has lost its permission or whose token has expired. */
   #shut(failure: StreamFailure): void {
     const stalled = this.#sse?.blocked === true
     this.#fail(failure)
-    // Who takes nothing would hold on to the response beyond its time.
+    // A client that does not read would keep the response open beyond its time.
     if (stalled) this.#response?.destroy()
   }
 
-  /** Ends the stream with an error of our own, and the agent's side with it. */
+  /** Ends the stream with an error of Signalbox, and cancels the agent's side. */
   #fail(failure: StreamFailure): void {
     const sse = this.#sse
     if (sse === undefined || this.#end !== undefined || this.#over) return
@@ -226,7 +226,7 @@ export class ClientStream implements AgentStream, Timed {
     const mark = this.#end?.mark
     const whole = this.#response?.writableFinished === true
     if (!this.#failed) {
-      // The agent's node waits to hear that the client has it all.
+      // The agent's node waits for the grant that confirms the delivery.
       if (whole && mark !== undefined) this.#credit.settle(this.#written)
       else this.#cancel()
     }

@@ -5,7 +5,10 @@ import { encodeCredit } from '../channel/control.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'
 import { firstMoment } from '../stream-timer.ts'
 
-/** Grants the agent's node credit as the client takes frames: with half a window, when asked, and by the clock (A11). */
+/**
+ * Grants credit to the agent's node as the client reads frames: at half a window, on request, and
+ * periodically.
+ */
 export class Credit {
   readonly #system: BrokerHandle
   readonly #channel: string
@@ -23,7 +26,7 @@ export class Credit {
     this.#nextGrant = firstMoment(performance.now(), limits.creditMs)
   }
 
-  /** The client has taken all frames up to this one. */
+  /** Records that the client has read all frames up to this one. */
   taken(frame: number, bytes: number, asked: boolean): void {
     this.#takenFrames = frame
     this.#takenBytes += bytes
@@ -37,7 +40,7 @@ export class Credit {
     }
   }
 
-  /** The client has taken the last frame. */
+  /** Records that the client has read the last frame, and grants. */
   settle(frame: number): void {
     this.#takenFrames = frame
     this.grant()
@@ -52,7 +55,7 @@ export class Credit {
     this.#grantedBytes = this.#takenBytes
     this.#nextGrant = performance.now() + this.#limits.creditMs
     const credit = encodeCredit(this.#takenFrames, this.#limits.windowBytes)
-    // The next one makes good for one that is lost.
+    // The next grant replaces a lost one.
     this.#system.events.publish(this.#channel, credit).catch(() => {})
   }
 }

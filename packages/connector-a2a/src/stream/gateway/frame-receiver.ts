@@ -3,7 +3,7 @@ import type { Message } from '@signalbox/broker-core'
 import type { StreamFrame } from '../channel/frame.ts'
 import { decodeFrame } from '../channel/frame.ts'
 
-/** The frames of a stream in their order. What came and was not yet taken is bounded by the credit that was granted. */
+/** Queues the frames of a stream in order. The granted credit bounds the queue. */
 export class FrameReceiver {
   #frames: StreamFrame[] = []
   #last = 0
@@ -11,7 +11,7 @@ export class FrameReceiver {
   #lastHeard = performance.now()
   #onChange: (() => void) | undefined
 
-  /** Takes what comes on the stream's channel. */
+  /** Receives the messages of the stream's channel. */
   readonly listener = (message: Message): void => {
     const received = decodeFrame(message)
     if (received === undefined || this.#gap) return
@@ -20,7 +20,7 @@ export class FrameReceiver {
       if (received.last <= this.#last) return
       this.#gap = true
     } else {
-      // One that came twice.
+      // A duplicate.
       if (received.number <= this.#last) return
       if (received.number === this.#last + 1) {
         this.#last = received.number
@@ -32,17 +32,20 @@ export class FrameReceiver {
     this.#onChange?.()
   }
 
-  /** When the agent's node was last heard of, as `performance.now()` has it. */
+  /** The time of the last message of the agent's node, as a value of `performance.now()`. */
   get lastHeard(): number {
     return this.#lastHeard
   }
 
-  /** A frame is missing: events are delivered at most once. None comes after it. */
+  /**
+   * True if a frame is missing: events are delivered at most once. No frame is queued after the
+   * gap.
+   */
   get gap(): boolean {
     return this.#gap
   }
 
-  /** Calls back whenever there is something new. */
+  /** Sets the listener that is called after each new frame, and after a gap. */
   onChange(listener: () => void): void {
     this.#onChange = listener
   }
@@ -51,7 +54,7 @@ export class FrameReceiver {
     return this.#frames.shift()
   }
 
-  /** Takes nothing more. */
+  /** Drops the queued frames, and ignores further ones. */
   stop(): void {
     this.#onChange = undefined
     this.#gap = true

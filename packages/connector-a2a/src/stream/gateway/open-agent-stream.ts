@@ -17,13 +17,14 @@ export interface OpenAgentStreamOptions {
   readonly agentId: string
   /** The JSON-RPC request that the agent gets, byte for byte. */
   readonly body: Uint8Array
-  /** Caller, headers, timeout and signal; the stream's id is added. */
+  /** Caller, headers, time-out and signal. The stream's id is added. */
   readonly request: Omit<AgentRequestOptions, 'streamId' | 'acceptOnly'>
   readonly limits: StreamLimits
 }
 
 /**
- * Asks an agent for a stream. `refused` is any reply without a 2xx status; with one, the agent's node relays its events.
+ * Opens a stream at an agent. After a 2xx status the agent's node relays the events; any other
+ * reply is `refused`.
  * @throws BrokerError as AgentRequests.request does, and the reason of the request's signal
  */
 export async function openAgentStream(
@@ -32,7 +33,7 @@ export async function openAgentStream(
   const { system, requests, agentId, body, request } = options
   const streamId = randomUUID()
   const receiver = new FrameReceiver()
-  // Subscribed before it is asked: no event can be missed.
+  // Subscribed before the request, so that no event is missed.
   const subscription = await system.events.subscribe(streamChannel(streamId), {}, receiver.listener)
   try {
     const reply = await requests.request(agentId, body, { ...request, streamId })
@@ -43,7 +44,7 @@ export async function openAgentStream(
     return { refused: reply }
   } catch (error) {
     await subscription.close()
-    // The agent may have begun all the same.
+    // The agent may have started nevertheless.
     await publishStreamCancel(system, streamId).catch(() => {})
     throw error
   }

@@ -2,20 +2,20 @@ import type { Buffer } from 'node:buffer'
 
 import { createParser } from 'eventsource-parser'
 
-/** One server-sent event of an agent. `data` holds a character for each byte, as latin1 does. */
+/** One server-sent event of an agent. `data` holds one character for each byte, as latin1 does. */
 export interface ServerSentEvent {
-  /** The `event:` line; undefined where there is none. */
+  /** The `event:` line; undefined if absent. */
   readonly event: string | undefined
   readonly data: string
 }
 
-/** Room for a field's name before its value, which the parser counts as well. */
+/** The length of a field's name before its value, which the parser counts too. */
 const FIELD_NAME_CHARS = 16
 
 /**
- * Reads server-sent events from the bytes of a response, whatever the chunks and line ends. Bytes are taken for latin1
- * characters: the framing is ASCII, so nothing is misread, no character is ever split between two chunks, and payloads
- * leave as the bytes that they came as.
+ * Reads server-sent events from the bytes of a response, with any chunks and line ends. Bytes are
+ * read as latin1 characters: the framing is ASCII, so it is read correctly, no character is split
+ * between two chunks, and payloads leave byte for byte.
  */
 export class EventReader {
   readonly #feed: (chunk: string) => void
@@ -23,7 +23,7 @@ export class EventReader {
   #events: ServerSentEvent[] = []
   #tooLarge = false
 
-  /** @param maxEventBytes The most data that one event may have. */
+  /** @param maxEventBytes The most data of one event, in bytes */
   constructor(maxEventBytes: number, onEvent: (event: ServerSentEvent) => void) {
     this.#onEvent = onEvent
     const parser = createParser({
@@ -39,20 +39,24 @@ export class EventReader {
     this.#feed = (chunk) => parser.feed(chunk)
   }
 
-  /** False once an event was larger than allowed: nothing more can be read then. */
+  /**
+   * Reads a chunk. Returns false once an event was larger than allowed; the reader then ignores all
+   * input.
+   */
   feed(chunk: Buffer): boolean {
     if (!this.#tooLarge) this.#parse(chunk.toString('latin1'))
     return !this.#tooLarge
   }
 
-  /** The response has ended, not broken off: a last event that no blank line followed is read now. */
+  /** Reads a last event that no blank line followed. For a response that ended properly. */
   end(): void {
     if (!this.#tooLarge) this.#parse('\n\n')
   }
 
   /**
-   * The parser makes an Error of every line that it does not know. Without stacks they cost a tenth: 64 KiB of such lines
-   * held the event loop for 100 ms. Events are handed on afterwards, so that errors of their reader have a stack.
+   * The parser creates an Error for every unknown line. Without stacks they cost a tenth: 64 KiB of
+   * such lines blocked the event loop for 100 ms. Events are passed on afterwards, so that errors
+   * in the listener have a stack.
    */
   #parse(chunk: string): void {
     const { stackTraceLimit } = Error

@@ -6,19 +6,19 @@ import type { StreamFailure } from '../events.ts'
 import { clientEventText, failureText } from '../events.ts'
 import type { ServerSentEvent } from '../reader/event-reader.ts'
 
-/** Text for the client; the last of a stream comes with how it ended. */
+/** Text for the client. The last text of a stream has an `end`. */
 export interface ClientText {
   readonly text: string
   readonly end: EndMark | undefined
 }
 
 /**
- * The agent's events as the client gets them, with exactly one terminal event, the last (A8, A9). After one with an `end`
- * nothing more is to be asked.
+ * Converts an agent's events into the client's, with exactly one terminal event, the last. Do not
+ * call it again after a text with an `end`.
  */
 export class AgentEvents {
   readonly #streamId: string
-  /** What the end of the response would mean now. */
+  /** The terminal event to send if the response ends now. */
   #conclusion: { readonly type: 'done' | 'error'; readonly payload: string } | undefined
 
   constructor(streamId: string) {
@@ -31,27 +31,33 @@ export class AgentEvents {
     return this.#clientText(reading ?? readTextEvent(event))
   }
 
-  /** An event that the response ended in, without its blank line; undefined when it was cut. */
+  /**
+   * Converts an event that the response ended in, without its blank line; undefined if it is
+   * incomplete.
+   */
   cutOff(event: ServerSentEvent): ClientText | undefined {
     const reading = readEvent(event)
     if (reading === 'invalid') return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
     return reading === undefined ? undefined : this.#clientText(reading)
   }
 
-  /** The whole of an answer that was no event stream. */
+  /** Converts the body of an answer that was no event stream. */
   plainAnswer(body: string): ClientText {
     const reading = readPlainAnswer(body)
     return reading === undefined ? this.failure(STREAM_FAILURES.INVALID_RESPONSE) : this.#clientText(reading)
   }
 
-  /** The terminal event of a response that had none. */
+  /** Returns the terminal event for a response that had none. */
   ended(): ClientText {
     return this.#conclusion === undefined
       ? this.failure(STREAM_FAILURES.NO_TERMINAL_EVENT)
       : this.#clientText(this.#conclusion)
   }
 
-  /** The terminal event of a response that broke off. What came before may not have been the agent's last word. */
+  /**
+   * Returns the terminal event for a response that broke off: earlier events may not have been the
+   * last.
+   */
   broken(): ClientText {
     return this.failure(STREAM_FAILURES.NO_TERMINAL_EVENT)
   }

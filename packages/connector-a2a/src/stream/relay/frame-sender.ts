@@ -9,10 +9,10 @@ import type { ResolvedStreamLimits } from '../limits.ts'
 import { firstMoment } from '../stream-timer.ts'
 import type { BudgetWaiter, NodeBudget } from './node-budget.ts'
 
-/** Text that gathers to one frame at the most, while the turn lasts. */
+/** The most characters that events of one event-loop tick add up to in one frame. */
 const FRAME_CHARS = 32_768
 
-/** What a stream with nothing on the way may send when the node's budget is used up, in bytes. */
+/** The bytes that a stream with no frame in transit may send when the node's budget is used up. */
 const LEAST_BYTES = 16_384
 
 /** Events that wait for credit. */
@@ -26,21 +26,21 @@ export interface SenderOptions {
   readonly streamId: string
   readonly limits: ResolvedStreamLimits
   readonly budget: NodeBudget
-  /** All that was pushed has been sent: more may be read. */
+  /** Called when all pushed events were sent: more may be read. */
   readonly onRoom: () => void
-  /** The broker refused to take a frame. */
+  /** Called when the broker has refused a frame. */
   readonly onFailure: () => void
 }
 
-/** Sends a stream's events as numbered frames, within the credit that the client's node grants (A11). */
+/** Sends a stream's events as numbered frames, within the credit that the client's node grants. */
 export class FrameSender implements BudgetWaiter {
   readonly #options: SenderOptions
   readonly #channel: string
   #windowBytes: number
-  /** Events of this turn, not yet a frame. */
+  /** Events of this event-loop tick that are not a frame yet. */
   #text = ''
   #waiting: Waiting[] = []
-  /** Sizes of the frames on the way, oldest first. */
+  /** The sizes of the frames in transit, oldest first. */
   readonly #onWay: number[] = []
   #onWayBytes = 0
   #sent = 0
@@ -57,17 +57,20 @@ export class FrameSender implements BudgetWaiter {
     this.#nextBeat = firstMoment(performance.now(), limits.heartbeatMs)
   }
 
-  /** Something waits for credit: nothing more is to be read. */
+  /** True while events wait for credit: stop reading. */
   get blocked(): boolean {
     return this.#waiting.length > 0
   }
 
-  /** The last frame was sent, and the client has taken it. */
+  /** True once the client has read the last frame. */
   get settled(): boolean {
     return this.#ended && !this.blocked && this.#onWay.length === 0
   }
 
-  /** Takes text of events, latin1; with `end` it is the last. It is sent with {@link flush}, or before. */
+  /**
+   * Adds text of events, in latin1; `end` marks the last. {@link flush} sends it, or a full frame
+   * does.
+   */
   push(text: string, end?: EndMark): void {
     if (this.#ended || this.#over) return
     this.#text += text
@@ -84,7 +87,7 @@ export class FrameSender implements BudgetWaiter {
     this.#send()
   }
 
-  /** Ends the stream past all credit, in place of what still waits for it. */
+  /** Ends the stream regardless of credit, and drops the events that wait for it. */
   cutShort(text: string, end: EndMark): void {
     if (this.#over || (this.#ended && !this.blocked)) return
     const body = Buffer.from(text, 'latin1')
@@ -92,7 +95,7 @@ export class FrameSender implements BudgetWaiter {
     this.stop()
   }
 
-  /** The client's node has taken the frames up to `consumed`. */
+  /** Records that the client has read the frames up to `consumed`. */
   grant(consumed: number, windowBytes: number): void {
     if (this.#over) return
     let freed = 0
@@ -107,14 +110,14 @@ export class FrameSender implements BudgetWaiter {
     this.#send()
   }
 
-  /** Sends a sign of life when it is time. */
+  /** Sends a heartbeat when one is due. */
   beat(now: number): void {
     if (now < this.#nextBeat || this.#over) return
     this.#nextBeat = now + this.#options.limits.heartbeatMs
     this.#publish(encodeHeartbeat(this.#sent))
   }
 
-  /** Sends nothing more, and gives back its share of the budget. Idempotent. */
+  /** Stops sending, and releases the stream's share of the budget. Idempotent. */
   stop(): void {
     if (this.#over) return
     this.#over = true
@@ -166,14 +169,14 @@ export class FrameSender implements BudgetWaiter {
     )
   }
 
-  /** How much of `length` bytes may be sent now; 0 is nothing. */
+  /** Returns the number of bytes, at most `length`, that may be sent now. */
   #sendable(length: number): number {
     const { windowBytes, windowFrames } = this.#options.limits
     const { budget } = this.#options
     if (this.#onWay.length >= windowFrames) return 0
     const free = this.#windowBytes - this.#onWayBytes
-    // A window's worth is the largest part. With half a window taken, credit is on its way: wait for that instead of
-    // cutting events to pieces.
+    // The largest part is one window. If half a window is in transit, credit is coming: waiting for
+    // it avoids splitting events.
     let size = Math.min(length, windowBytes)
     if (size > free && this.#onWayBytes >= this.#windowBytes / 2) return 0
     size = Math.max(0, Math.min(size, free))

@@ -1,13 +1,14 @@
-/** What waits for room in a {@link NodeBudget}. */
+/** A stream that waits for space in a {@link NodeBudget}. */
 export interface BudgetWaiter {
-  /** There may be room now. */
+  /** Called when there may be space. */
   roomInBudget(): void
 }
 
 /**
- * Bytes of all streams of the node that are on the way and not yet taken by their clients (A11). Each stream is bounded by
- * its window; this bounds their sum, and with it what slow clients can make the cluster hold. A stream that has nothing
- * on the way may always send a little, so that slow clients of one stream cannot stop another for good.
+ * Limits the bytes in transit of all streams that a node relays. Each stream is limited by its
+ * window; the budget limits their sum, and with it the memory that slow clients can use in the
+ * cluster. A stream with no frame in transit may always send a little, so slow clients cannot block
+ * other streams.
  */
 export class NodeBudget {
   readonly #limitBytes: number
@@ -24,7 +25,7 @@ export class NodeBudget {
     return this.#usedBytes
   }
 
-  /** More than half of it is used: credit is wanted sooner. */
+  /** True if more than half of the budget is used: credit is wanted sooner. */
   get scarce(): boolean {
     return this.#usedBytes > this.#limitBytes / 2
   }
@@ -42,7 +43,10 @@ export class NodeBudget {
     this.#wake()
   }
 
-  /** Calls back once, when there may be room; in the order of asking. */
+  /**
+   * Calls `roomInBudget` once, when there may be space. Waiters are called in the order of their
+   * calls.
+   */
   wait(waiter: BudgetWaiter): void {
     this.#waiting.add(waiter)
   }
@@ -52,10 +56,10 @@ export class NodeBudget {
   }
 
   #wake(): void {
-    // Whoever is woken may use room, and give some back, before this returns.
+    // A woken stream may use space, and release some, before this returns.
     if (this.#waking || this.#waiting.size === 0) return
     this.#waking = true
-    // Each once: who finds too little room asks again, behind the others.
+    // Each waiter once: one that finds too little space waits again, behind the others.
     const asked = this.#waiting.size
     let woken = 0
     for (const waiter of this.#waiting) {

@@ -7,17 +7,17 @@ import type { UpstreamResponse } from './upstream.ts'
 export interface RelayOptions {
   readonly system: BrokerHandle
   readonly streamId: string
-  /** The agent's response: 2xx, its body untouched. */
+  /** The agent's response: status 2xx, with an unread body. */
   readonly response: UpstreamResponse
   readonly limits: StreamLimits
-  /** One for all streams of the node. */
+  /** The budget that all streams of the node share. */
   readonly budget: NodeBudget
-  /** Aborting it interrupts the stream: the node shuts down. */
+  /** Aborting it interrupts the stream. For the shutdown of the node. */
   readonly signal?: AbortSignal
 }
 
-/** How a stream ended on the agent's side. */
+/** The end of a stream on the agent's side. */
 export interface RelayEnd {
-  /** The agent's response was aborted before its end: tell the agent `stream_cancel` (A10). */
+  /** True if the agent's response was aborted before its end: send `stream_cancel` to the agent. */
   readonly cancelled: boolean
 }

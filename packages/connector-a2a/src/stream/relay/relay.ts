@@ -12,7 +12,10 @@ import type { RelayEnd, RelayOptions } from './relay-options.ts'
 import { FrameSender } from './frame-sender.ts'
 import { Upstream } from './upstream.ts'
 
-/** One stream on the agent's side: what the agent's response brings is sent as far as the client's node gives credit. */
+/**
+ * The agent's side of one stream: sends the events of the agent's response within the credit of the
+ * client's node.
+ */
 export class Relay implements Timed {
   readonly #options: RelayOptions
   readonly #limits: ResolvedStreamLimits
@@ -48,7 +51,7 @@ export class Relay implements Timed {
   run(): Promise<RelayEnd> {
     this.#timer.add(this)
     this.#options.signal?.addEventListener('abort', this.#onAbort)
-    // Without a control channel nobody can be told.
+    // Without a control channel there is no way to report the failure to the client's node.
     this.#start().catch(() => this.#contain(() => this.#giveUp()))
     return this.#ended.promise
   }
@@ -97,7 +100,7 @@ export class Relay implements Timed {
     const control = decodeControl(message)
     if (control === undefined || this.#over) return
     if (control.kind === 'cancel') {
-      // Who asks for it may be somebody else than the client, who then has to be told.
+      // Another caller than the client may have cancelled; the client then needs a terminal event.
       this.#interrupt()
       return
     }
@@ -116,7 +119,7 @@ export class Relay implements Timed {
     if (this.#upstream.over && this.#sender.settled) this.#end()
   }
 
-  /** Nobody is there for the rest of it. */
+  /** Abandons the stream: no client is left to read it. */
   #giveUp(): void {
     if (this.#over) return
     this.#sender.stop()

@@ -7,38 +7,44 @@ import { EventReader } from '../reader/event-reader.ts'
 import type { ClientText } from './agent-events.ts'
 import { AgentEvents } from './agent-events.ts'
 
-/** Read between two looks at the credit, in bytes: tiny events grow on their way. */
+/** The bytes read between two checks of the credit. Tiny events grow in the client's envelope. */
 const SLICE_BYTES = 8_192
 
-/** After its terminal event an agent has this long to end its response, and may send this much, before it is cut off. */
+/**
+ * After its terminal event an agent has this much time, and this many bytes, to end its response.
+ * Then it is cut off.
+ */
 const LINGER_MS = 1_000
 const LINGER_BYTES = 65_536
 
 const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
 
-/** Where the events of an agent's response go. */
+/** The destination of the events of an agent's response. */
 export interface EventSink {
-  /** Takes text of events for the client, latin1; with `end` it is the last. */
+  /** Adds text of events for the client, in latin1; `end` marks the last. */
   push(text: string, end?: EndMark): void
-  /** Sends what was pushed in this turn. */
+  /** Sends the text that was pushed in this event-loop tick. */
   flush(): void
-  /** Nothing more is to be read. */
+  /** True while reading must stop. */
   readonly blocked: boolean
 }
 
 export interface UpstreamEvents {
-  /** Called once, when the terminal event was pushed and the response is ended or aborted. */
+  /** Called once, when the terminal event was pushed and the response has ended or was aborted. */
   onOver(): void
-  /** Reading the response has thrown this: nothing more is read. */
+  /** Called with an error thrown while reading. Reading has stopped. */
   onCrash(error: unknown): void
 }
 
-/** An agent's response: it ends only when it is whole, and is destroyed when it was cut. */
+/** An agent's response: it ends only when it is complete, and is destroyed when it was cut off. */
 export interface UpstreamResponse extends Readable {
   readonly headers: { readonly 'content-type'?: string | undefined }
 }
 
-/** An agent's response as text of events for the client: read as far as they are taken, and always ending with one terminal event. */
+/**
+ * Reads an agent's response and pushes the client's events, as far as the sink accepts them. The
+ * last is one terminal event.
+ */
 export class Upstream {
   readonly #response: UpstreamResponse
   readonly #sink: EventSink
@@ -46,18 +52,18 @@ export class Upstream {
   readonly #listener: UpstreamEvents
   readonly #events: AgentEvents
   readonly #reader: EventReader | undefined
-  /** The body so far, of a response that is no event stream. */
+  /** The body so far of a response that is no event stream. */
   #body: Buffer[] = []
   #bodyBytes = 0
-  /** Read from the socket, but not to be looked at before there is room. */
+  /** Bytes read from the socket that wait until the sink accepts events. */
   #rest: Buffer | undefined
   #paused = false
   #flushDue = false
-  /** How the response is over: whole, or broken off. */
+  /** The end of the response: complete or broken off. */
   #ended: 'whole' | 'broken' | undefined
-  /** The terminal event was pushed, the agent's or ours. */
+  /** True once the terminal event was pushed, the agent's or Signalbox's. */
   #terminated = false
-  /** The agent has sent its last word. */
+  /** True once the agent has sent its terminal event or ended its response. */
   #agentDone = false
   #aborted = false
   #over = false
@@ -89,17 +95,17 @@ export class Upstream {
     response.once('close', () => this.#contain(() => this.#end('broken')))
   }
 
-  /** Nothing more comes, and nothing is open any more. */
+  /** True once the response is over and every event was pushed. */
   get over(): boolean {
     return this.#over
   }
 
-  /** It was aborted before the agent had said its last word. */
+  /** True if the response was aborted before the agent's terminal event. */
   get aborted(): boolean {
     return this.#aborted
   }
 
-  /** Begins to read. */
+  /** Starts reading. */
   start(): void {
     if (this.#over) return
     if (this.#response.destroyed) {
@@ -110,7 +116,7 @@ export class Upstream {
     this.#response.on('data', (chunk: Buffer) => this.#contain(() => this.#take(chunk)))
   }
 
-  /** There is room again. */
+  /** Continues reading after the sink was blocked. */
   readOn(): void {
     if (!this.#paused) return
     this.#paused = false
@@ -121,7 +127,7 @@ export class Upstream {
     if (!this.#paused) this.#response.resume()
   }
 
-  /** Cuts an agent off that does not end its response. */
+  /** Cuts off an agent that does not end its response. */
   tick(now: number): void {
     if (now >= this.#lingerUntil) this.abort()
   }
@@ -137,7 +143,7 @@ export class Upstream {
     this.#finish()
   }
 
-  /** The response's own events have nobody else to catch what their listeners throw. */
+  /** Reports errors of the response's event listeners, which have no other handler. */
   #contain(act: () => void): void {
     try {
       act()
@@ -166,7 +172,7 @@ export class Upstream {
     if (!this.#paused) this.#flushSoon()
   }
 
-  /** Events that are read in one turn of the event loop go out together. */
+  /** Sends events that are read in one event-loop tick together. */
   #flushSoon(): void {
     if (this.#flushDue) return
     this.#flushDue = true
@@ -191,7 +197,7 @@ export class Upstream {
     else this.#body.push(chunk)
   }
 
-  /** Ends the stream with an error of ours, and the response with it. */
+  /** Ends the stream with an error of Signalbox, and aborts the response. */
   #refuse(failure: ClientText): void {
     if (this.#terminated) return
     this.#push(failure)
@@ -210,7 +216,7 @@ export class Upstream {
     if (this.#rest === undefined) this.#conclude()
   }
 
-  /** The response is over and all of it was read. */
+  /** Pushes the terminal event once the response is over and completely read. */
   #conclude(): void {
     if (this.#ended === undefined || this.#over) return
     if (!this.#terminated) {
