@@ -5,9 +5,8 @@ import type { TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/conf
 import { defineConfig } from 'vitest/config'
 
 // Half of the CPU time would go into stripping types again, in each of some thousand writer threads and servers. The
-// workers inherit this. Coverage is less precise with code that comes from the cache.
-const coverage = process.argv.some((argument) => argument.startsWith('--coverage'))
-if (!coverage) process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
+// workers inherit this.
+process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
 
 /** Tests run from TypeScript source, as `npm start` does: the condition selects `src` through the workspace links. */
 const conditions = ['@signalbox/source']
@@ -81,8 +80,9 @@ export default defineConfig(
     projects: [...packageProjects(EACH), ...onNewest()],
     coverage: {
       provider: 'v8',
-      include: ['packages/*/src/**/*.ts', 'apps/server/src/**/*.ts'],
-      // What only child processes run counts as not covered: the writer thread, the command line, servers of their own.
+      // Relative to each project.
+      include: ['src/**/*.ts'],
+      // Code that only child processes and threads run counts as not covered.
       reporter: ['text-summary', 'json-summary'],
     },
   }),

@@ -3,7 +3,8 @@ import { Passage } from '../prose/passage.ts'
 import { RULES } from '../prose/rules.ts'
 
 export const TYPES = ['build', 'chore', 'ci', 'docs', 'feat', 'fix', 'perf', 'refactor', 'revert', 'style', 'test']
-export const SCOPES = [...BOUNDARIES.map((row) => shortName(row.package)), 'deps', 'release']
+/** The server is the package `signalbox`; `ci` and `deps` are no packages. */
+export const SCOPES = [...BOUNDARIES.map((row) => shortName(row.package)), 'server', 'ci', 'deps', 'release']
 
 const MOST_CHARACTERS = 100
 const HEADER = /^(?<type>\w+)(?:\((?<scopes>[^)]*)\))?!?: (?<subject>.+)$/
@@ -24,7 +25,7 @@ export function problemsOfCommit(message: string): readonly string[] {
   }
   const problems: string[] = []
   if (!TYPES.includes(type)) problems.push(`the type is "${type}"; it must be one of ${TYPES.join(', ')}`)
-  for (const scope of scopes?.split(',') ?? []) {
+  for (const scope of scopes?.split(/, ?/) ?? []) {
     if (!SCOPES.includes(scope)) problems.push(`the scope is "${scope}"; it must be one of ${SCOPES.join(', ')}`)
   }
   if (header.length > MOST_CHARACTERS) {

@@ -1,6 +1,6 @@
 import { encodeText } from '@signalbox/broker-core'
 import { AdmissionControl } from '@signalbox/http-kit'
-import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { AgentDesk } from './agent-desk.ts'
 import { resultText, startHost, toolCall } from './mcp-host.ts'
