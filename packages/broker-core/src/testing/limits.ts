@@ -131,11 +131,13 @@ export const limitCases: readonly ContractCase[] = [
       // Engines may also count tags and headers in addition to the body.
       assert.ok(accepted >= 4 && accepted <= 10, `10 KiB hold 4 to 10 bodies of 1 KiB, not ${accepted}`)
       assert.equal(error.details['channel'], queue)
+      assert.equal(error.details['limit'], 10 * 1024)
+      assert.match(error.message, /QUEUE_MAX_BYTES/)
       const deliveries = await receiveMany(engine, queue, accepted)
       for (const { receipt } of deliveries) await engine.queues.ack([receipt], CONSUMER)
       await engine.queues.send(queue, queued(KIB))
     },
-    { queueMaxBytes: 10 * 1024 },
+    { queueMaxMessages: 100, queueMaxBytes: 10 * 1024 },
   ),
 
   isolatedCase(

@@ -193,7 +193,7 @@ export class QueueOperations {
     if (queueMaxMessages > 0 && held + count > queueMaxMessages) {
       throw new RefusedError(
         'QUEUE_FULL',
-        `the queue ${JSON.stringify(name)} is full: it has ${held} messages, and the limit is ${queueMaxMessages}; receive or purge messages, or raise the limit`,
+        `the queue ${JSON.stringify(name)} is full: it has ${held} messages, and the limit is ${queueMaxMessages} (QUEUE_MAX_MESSAGES); receive or purge messages, or raise the limit`,
         { channel: name, limit: queueMaxMessages, messages: held },
       )
     }
@@ -201,7 +201,7 @@ export class QueueOperations {
     if (queueMaxBytes > 0 && heldBytes + bytes > queueMaxBytes) {
       throw new RefusedError(
         'QUEUE_FULL',
-        `the queue ${JSON.stringify(name)} is full: it has ${heldBytes} bytes, ${bytes} more were sent, and the limit is ${queueMaxBytes}; receive or purge messages, or raise the limit`,
+        `the queue ${JSON.stringify(name)} is full: it has ${heldBytes} bytes, ${bytes} more were sent, and the limit is ${queueMaxBytes} (QUEUE_MAX_BYTES); receive or purge messages, or raise the limit`,
         { channel: name, limit: queueMaxBytes, bytes: heldBytes },
       )
     }

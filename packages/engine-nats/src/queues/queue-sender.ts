@@ -138,7 +138,9 @@ export class QueueSender {
     const ttlSeconds = features.messageTtl ? timeToLive(expiresAt, Date.now(), settings.expiredKeptMs) : undefined
     const translate = (error: unknown): unknown => {
       if (isApiError(error, API.TTL_DISABLED)) return error
-      return isApiError(error, API.STREAM_STORE_FAILED) && /maximum/.test(error.message) ? this.#full(name) : undefined
+      if (!isApiError(error, API.STREAM_STORE_FAILED)) return undefined
+      const exceeded = /maximum (messages|bytes)/.exec(error.message)?.[1]
+      return exceeded === undefined ? undefined : this.#full(name, exceeded === 'bytes' ? 'bytes' : 'messages')
     }
     if (ttlSeconds === undefined) return publisher.publish(subject, payload, options, translate)
     try {
@@ -150,10 +152,10 @@ export class QueueSender {
     }
   }
 
-  #full(name: string): BrokerError {
+  #full(name: string, exceeded: 'messages' | 'bytes'): BrokerError {
     const { queueMaxMessages, queueMaxBytes } = this.#parts.settings
     const [limit, allowed] =
-      queueMaxMessages > 0
+      exceeded === 'messages'
         ? [queueMaxMessages, `${queueMaxMessages} messages (QUEUE_MAX_MESSAGES)`]
         : [queueMaxBytes, `${queueMaxBytes} bytes (QUEUE_MAX_BYTES)`]
     return new BrokerError(
@@ -230,8 +232,8 @@ export class QueueSender {
     const bytes = messages.reduce((sum, message) => sum + messageSize(message) + STORED_BYTES, 0)
     // Messages with ids that were sent before need no space; their number is known only afterwards.
     const sure = messages.filter(({ deduplicationId }) => deduplicationId === undefined).length
-    if (queueMaxMessages > 0 && (state?.messages ?? 0) + sure > queueMaxMessages) throw this.#full(name)
-    if (queueMaxBytes > 0 && (state?.bytes ?? 0) + bytes > queueMaxBytes) throw this.#full(name)
+    if (queueMaxMessages > 0 && (state?.messages ?? 0) + sure > queueMaxMessages) throw this.#full(name, 'messages')
+    if (queueMaxBytes > 0 && (state?.bytes ?? 0) + bytes > queueMaxBytes) throw this.#full(name, 'bytes')
   }
 
   /** @throws BrokerError QUEUE_FULL */
