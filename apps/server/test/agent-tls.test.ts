@@ -63,7 +63,7 @@ test('agents over TLS - CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY takes any certifica
   })
   const server = await startServer(config, { log: pino({ level: 'warn' }, { write: (line) => void lines.push(line) }) })
   onTestFinished(() => server.close())
-  expect(lines.join('')).toContain('CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY is on')
+  expect(lines.join('')).toContain('CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY is true')
 })
 
 test.each([
