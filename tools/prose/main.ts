@@ -28,7 +28,7 @@ const PROSE = [
   'examples/**/*.{md,ts}',
 ]
 /** The rules quote the phrases that they forbid, and tests use them as data. Changelogs come from commits. */
-const EXEMPT = /(?:^|\/)(?:node_modules|dist|out-tsc|test)\/|^tools\/prose\/|(?:^|\/)CHANGELOG\.md$/
+const EXEMPT = /(?:^|\/)(?:node_modules|dist|out-tsc|results|test)\/|^tools\/prose\/|(?:^|\/)CHANGELOG\.md$/
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
