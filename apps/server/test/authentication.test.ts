@@ -116,7 +116,10 @@ test.each([
   [{ enable: true, secret: 'hunter2' }, /^authentication\.secret: it has 7 bytes; allowed are 32 or more$/],
   [{ enable: true, keyFile: '/nowhere' }, /^authentication\.keyFile: cannot read "\/nowhere" \(ENOENT\)/],
   [{ enable: true, jwksUrl: 'file:///etc/passwd' }, /^authentication\.jwksUrl: .*allowed is an http or https URL/],
-  [{ enable: true, secret: 'x'.repeat(32), algorithms: ['RS256'] }, /^authentication\.algorithms: "RS256" cannot be used with a secret/],
+  [
+    { enable: true, secret: 'x'.repeat(32), algorithms: ['RS256'] },
+    /^authentication\.algorithms: "RS256" cannot be used with a secret/,
+  ],
 ])('S1 - the settings %j stop the start', async (authentication, problem) => {
   const start = async () => startServer(createConfig({ authentication, store: { path: testFolder() } }))
   await expect(start()).rejects.toMatchObject({ code: 'CONFIG_INVALID', problems: [expect.stringMatching(problem)] })

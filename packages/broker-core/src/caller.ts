@@ -11,5 +11,5 @@ export interface Caller {
   readonly account?: string
 }
 
-/** The caller of every request while authentication is off (specification, "Authentication" 3). */
+/** The caller of every request while authentication is off. */
 export const ANONYMOUS: Caller = Object.freeze({ clientId: 'anonymous' })

@@ -3,13 +3,13 @@ import { Buffer } from 'node:buffer'
 import { BrokerError } from './errors.ts'
 import { codePoint, controlCharacterIn, withoutControls } from './shown-text.ts'
 
-/** The five channel types. Each has its own name space (specification, "Message and channel shapes"). */
+/** The five channel types. Each has its own name space. */
 export const CHANNEL_TYPES = ['queues', 'events', 'events_store', 'commands', 'queries'] as const
 
 export type ChannelType = (typeof CHANNEL_TYPES)[number]
 
 /**
- * The prefix of the broker's own channels; no call of a user reaches them (specification, "Reserved channel prefix").
+ * The prefix of the broker's own channels; no call of a user reaches them.
  */
 export const RESERVED_PREFIX = '_AGENTS_.'
 

@@ -50,8 +50,7 @@ export class A2aExchange extends JsonRpcExchange {
   }
 
   /**
-   * Maps a refusal to a JSON-RPC error. Every exceeded limit is `server busy`, as for a busy agent
-   * (specification, "Transport versus application errors").
+   * Maps a refusal to a JSON-RPC error. Every exceeded limit is `server busy`, as for a busy agent.
    */
   protected override refusalError(refusal: Refusal): JsonRpcError {
     if (refusal.reason !== 'limit') return super.refusalError(refusal)

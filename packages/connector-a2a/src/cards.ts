@@ -7,8 +7,7 @@ import type { AgentCard } from '@signalbox/registry'
 import type { Platform } from './options.ts'
 
 /**
- * The end of every path that serves a card without authentication (specification, "Authentication"
- * 8).
+ * The end of every path that serves a card without authentication.
  */
 export const CARD_PATH = '/.well-known/agent-card.json'
 

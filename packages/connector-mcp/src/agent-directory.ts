@@ -14,7 +14,7 @@ export interface AgentFilter {
 }
 
 /**
- * An agent card in the directory (specification, "Agent card"). The named fields are those that the tools read; other
+ * An agent card in the directory. The named fields are those that the tools read; other
  * fields are passed on unchanged.
  */
 export interface AgentCard {
@@ -61,7 +61,7 @@ export interface AgentRequestOptions {
   readonly acceptOnly?: boolean
 }
 
-/** The outcome of a request to an agent (specification, "Transport versus application errors"). */
+/** The outcome of a request to an agent. */
 export interface AgentReply {
   /** `false` if the agent never processed the request; `error` is the reason. */
   readonly executed: boolean

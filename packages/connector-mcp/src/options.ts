@@ -54,8 +54,7 @@ export interface McpConnectorOptions extends ConnectorOptions {
   /** Interval between comments on a stream, in ms; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
   /**
-   * The agents of the four agent tools. Without a directory, these tools are absent (specification, "What the service
-   * does").
+   * The agents of the four agent tools. Without a directory, these tools are absent.
    * @default none
    */
   readonly agents?: AgentDirectory

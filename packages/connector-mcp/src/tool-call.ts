@@ -273,7 +273,7 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 }
 
-/** Returns the MCP tool result as JSON text (specification, "MCP tool result"). */
+/** Returns the MCP tool result as JSON text. */
 export function resultText({ text, isError, structuredContent }: ToolOutcome): string {
   const json = typeof structuredContent === 'string' ? structuredContent : JSON.stringify(structuredContent)
   const structured = structuredContent === undefined ? '' : `,"structuredContent":${json}`

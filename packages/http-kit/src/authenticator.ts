@@ -37,8 +37,7 @@ export interface Authenticator {
 }
 
 /**
- * The authenticator without server authentication: every caller is the anonymous principal (specification,
- * "Authentication" 3).
+ * The authenticator without server authentication: every caller is the anonymous principal.
  */
 export const anonymousAuthenticator: Authenticator = { anonymous: true, authenticate: () => ANONYMOUS }
 

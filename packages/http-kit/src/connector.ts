@@ -39,7 +39,7 @@ export interface Connector extends AsyncDisposable {
 export interface ConnectorOptions {
   /** The authenticator that verifies callers. @default every caller is `anonymous` */
   readonly authenticator?: Authenticator
-  /** The web pages that may call. @default 'auto' (specification, "Origin validation") */
+  /** The web pages that may call. @default 'auto' */
   readonly trustedOrigins?: TrustedOrigins
   /** The address that the server binds to. `auto` trusts it. @default none */
   readonly bindHost?: string

@@ -48,7 +48,7 @@ export class AuthenticationError extends Error {
   override readonly name = 'AuthenticationError'
 }
 
-/** Returns the answer to every {@link AuthenticationError} on a JSON-RPC route (specification, "Authentication" 7). */
+/** Returns the answer to every {@link AuthenticationError} on a JSON-RPC route. */
 export function authenticationFailed(id?: string): JsonRpcError {
   return new JsonRpcError(JSON_RPC_CODES.AUTHENTICATION_FAILED, 'Authentication failed', { id })
 }

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { decodeText } from '@signalbox/broker-core'
 import type { Message, StoredEvent, Tags } from '@signalbox/broker-core'
 
-/** Messages as JSON (specification, "Message and channel shapes returned as JSON text by tools"). */
+/** Messages as JSON. */
 
 /** A body in JSON: text, or base64 if the bytes are not UTF-8. */
 export interface BodyText {

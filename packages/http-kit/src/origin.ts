@@ -1,4 +1,4 @@
-/** `auto`, `*`, or exactly these origins (specification, "Origin validation"). */
+/** `auto`, `*`, or exactly these origins. */
 export type TrustedOrigins = 'auto' | '*' | readonly string[]
 
 /** Hosts that `auto` trusts in addition to the local ones. */

@@ -12,7 +12,7 @@ export const SSE_HEADERS = {
   'X-Content-Type-Options': 'nosniff',
 } as const
 
-/** Interval between keepalive comments, in ms (specification, "Limits"). */
+/** Interval between keepalive comments, in ms. */
 export const SSE_KEEPALIVE_MS = 30_000
 
 /** One server-sent event. */

@@ -5,8 +5,7 @@ import { Type } from 'typebox'
 import type { ManagementError } from './errors.ts'
 
 /**
- * The envelope of every JSON answer of the management API (specification, "Management API
- * envelope").
+ * The envelope of every JSON answer of the management API.
  */
 export interface ResponseEnvelope {
   readonly error: boolean

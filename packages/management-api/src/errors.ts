@@ -5,7 +5,7 @@ import type { ArgumentProblem, ParameterProblem, Role } from '@signalbox/http-ki
 
 /**
  * The errors of this listener: the HTTP status and the condition of each. A valid request that
- * cannot be executed is 200 with `error: true` (specification, "HTTP status codes"); other errors
+ * cannot be executed is 200 with `error: true`; other errors
  * have a 4xx or 5xx status.
  */
 export const MANAGEMENT_ERRORS = {

@@ -45,7 +45,7 @@ export interface ManagementApi extends Omit<Connector, 'handler'>, ManagementCon
 
 /**
  * Creates the operators' routes for a separate listener: metrics, statistics, audit, monitor, actions
- * and their OpenAPI document (specification, "Probe and other routes"):
+ * and their OpenAPI document:
  * `app.register(managementApi(options).plugin)`. Register it before the broker exists; `serve`
  * provides the broker. Closing ends the monitors, and does the same as `finish`.
  */

@@ -10,7 +10,7 @@ export const REGISTRY_ERRORS = {
   UNAUTHENTICATED: { status: 401, when: 'the credentials are missing or could not be verified' },
   ORIGIN_REFUSED: { status: 403, when: "the browser's origin is not trusted" },
   AGENT_OWNED: { status: 403, when: 'the agent_id belongs to another principal' },
-  /** For a heartbeat the status is 400 (specification, "Registry endpoints"). */
+  /** For a heartbeat the status is 400. */
   AGENT_NOT_FOUND: { status: 404, when: 'no agent is registered under the id' },
   METHOD_NOT_ALLOWED: { status: 405, when: 'the path does not support the method; Allow lists its methods' },
   AGENT_LIMIT: { status: 409, when: 'the maximum number of agents is registered' },

@@ -1,7 +1,7 @@
 import type { AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
 import type { AgentCard } from './card/agent-card.ts'
 
-/** The operations that the registry counts (specification, metric `broker_a2a_registry_operations_total`). */
+/** The operations that the registry counts. */
 export type RegistryOperation = 'register' | 'deregister' | 'heartbeat' | 'expire'
 
 export interface OperationDetail {

@@ -40,7 +40,7 @@ interface AgentSeries {
 }
 
 /**
- * The series of the gateway and the registry (specification, "Limits"; A14). Their number is
+ * The series of the gateway and the registry. Their number is
  * bounded by the number of registered agents: all others count as `unknown`, and removing an agent
  * removes its series.
  */

@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 
 import type { EngineHealth } from '@signalbox/broker-core'
 
-/** The answer of `/ready` (specification, "Probe and other routes"). */
+/** The answer of `/ready`. */
 export interface HealthState {
   /** True if calls are accepted: started, not stopping, and every check passes. */
   readonly ready: boolean

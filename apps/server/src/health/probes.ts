@@ -5,8 +5,7 @@ import type { Health } from './health.ts'
 const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' } as const
 
 /**
- * Adds `/ping`, `/health` and `/ready`, the same on both listeners (specification, "Probe and other
- * routes").
+ * Adds `/ping`, `/health` and `/ready`, the same on both listeners.
  */
 export function addProbes(app: FastifyInstance, health: Health): void {
   app.get('/ping', async (_request, reply) => reply.headers(HEADERS).type('text/plain; charset=utf-8').send('pong'))

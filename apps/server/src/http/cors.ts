@@ -20,7 +20,7 @@ export function protocolHeaders({ mcp, a2a }: Config['connectors']): readonly st
 const MAX_ASKED = 2_048
 
 /**
- * Adds CORS to every route (specification, "CORS"), only for requests with an Origin header. Tools
+ * Adds CORS to every route, only for requests with an Origin header. Tools
  * and agents send none, so they do not pay for headers that they would ignore.
  */
 export async function addCors(

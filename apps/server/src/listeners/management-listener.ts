@@ -18,7 +18,6 @@ export interface ManagementListenerOptions {
   readonly log: Logger
   /**
    * The time for a request to arrive, and for a response to be read, in ms. @default 180000
-   * (specification, "Limits")
    */
   readonly timeoutMs?: number
 }

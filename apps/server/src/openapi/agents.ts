@@ -87,7 +87,7 @@ const platformCard = Type.Object({
   skills: Type.Array(Type.Object({})),
 })
 
-/** The registry's routes and the public cards (specification, "Registry endpoints"). */
+/** The registry's routes and the public cards. */
 export const AGENT_ROUTES: readonly DocumentedRoute[] = [
   registryRoute(
     'GET /agents',

@@ -27,8 +27,7 @@ interface Material {
 }
 
 /**
- * The security mode of the shared listener if it is not plain: TLS, or mutual TLS (specification,
- * "TLS"; S8).
+ * The security mode of the shared listener if it is not plain: TLS, or mutual TLS.
  */
 export interface Tls extends Disposable {
   readonly mode: 'SecurityModeTLS' | 'SecurityModeMTLS'

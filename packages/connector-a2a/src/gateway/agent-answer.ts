@@ -71,8 +71,7 @@ function invalidResponse(status = 200): JsonRpcError {
 }
 
 /**
- * Statuses with which an agent refuses a request (specification, "Transport versus application
- * errors").
+ * Statuses with which an agent refuses a request.
  */
 const APPLICATION_ERRORS: ReadonlySet<number> = new Set([400, 401, 403, 404, 409, 422, 500])
 

@@ -1,5 +1,5 @@
 /**
- * The SSE event name of each envelope type (specification, "Events"). Any other type has the name
+ * The SSE event name of each envelope type. Any other type has the name
  * `message`.
  */
 const SSE_EVENTS: ReadonlyMap<string, string> = new Map([

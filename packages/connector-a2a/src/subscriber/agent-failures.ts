@@ -5,8 +5,7 @@ import { undici } from './undici.ts'
 const NO_BODY = new Uint8Array(0)
 
 /**
- * Returns the reply for a request that, as far as is known, the agent never processed
- * (specification, "Transport versus application errors").
+ * Returns the reply for a request that, as far as is known, the agent never processed.
  */
 function notExecuted(failure: AgentFailure, error: string): AgentReply {
   return { executed: false, error, failure, status: 0, body: NO_BODY }

@@ -7,7 +7,7 @@ import type { ToolOutcome } from './tool.ts'
 
 /**
  * The result of each Broker error at this connector. Advice: a result with `isError: true`, whose text is the code,
- * the error and the advice (specification, "MCP tool errors"). `argument`: error -32602. `internal`: an internal
+ * the error and the advice. `argument`: error -32602. `internal`: an internal
  * error, because no tool can cause it.
  */
 const FAILURES: Readonly<Record<BrokerErrorCode, { readonly advice: string } | 'argument' | 'internal'>> = {

@@ -26,7 +26,7 @@ const CORE_TOOLS: readonly Tool[] = [
 
 /**
  * Returns the tools by name, in the order of the specification: the 11 core tools, and with an agent directory the 4
- * agent tools (specification, "What the service does").
+ * agent tools.
  */
 export function createTools({ agents }: { agents?: AgentDirectory } = {}): ReadonlyMap<string, Tool> {
   const agentTools = agents ? [agentList(agents), agentInfo(agents), agentSend(agents), agentQuery(agents)] : []

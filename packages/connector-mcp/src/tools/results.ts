@@ -7,8 +7,7 @@ import { Type } from 'typebox'
 import type { ToolOutcome } from './tool.ts'
 
 /**
- * The shapes that tools return, each with its JSON Schema (specification, "Message and channel shapes returned as
- * JSON text by tools").
+ * The shapes that tools return, each with its JSON Schema.
  */
 
 export function channelDescriptor({ name, type, isActive }: ChannelInfo) {

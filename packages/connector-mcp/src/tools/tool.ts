@@ -27,7 +27,7 @@ export interface ToolContext {
 /** The outcome of a tool call, which the connector converts to an MCP tool result. */
 export interface ToolOutcome {
   readonly text: string
-  /** A failure of the tool. HTTP and JSON-RPC still succeed (specification, "MCP tool result"). */
+  /** A failure of the tool. HTTP and JSON-RPC still succeed. */
   readonly isError: boolean
   /** Content that matches the tool's `outputSchema`, unless `isError`. A string is JSON text, sent unchanged. */
   readonly structuredContent?: object | string

@@ -1,5 +1,5 @@
 /**
- * The JSON-RPC error codes of all connectors (specification, "JSON-RPC codes"). Each connector's own table maps its
+ * The JSON-RPC error codes of all connectors. Each connector's own table maps its
  * errors to these codes.
  */
 export const JSON_RPC_CODES = {

@@ -9,7 +9,7 @@ import { monitorFilter, monitorQuery } from './monitor-filter.ts'
 import type { Monitors } from './monitors.ts'
 import { Upgrades } from './upgrades.ts'
 
-/** The monitor has two paths (specification, "Probe and other routes"). */
+/** The monitor has two paths. */
 export const MONITOR_PATHS = ['/api/monitor', '/v1/stats/attach'] as const
 
 const readQuery = compileQuery(monitorQuery, (problems) => upgradeFailed('the query is invalid', { problems }))

@@ -18,7 +18,7 @@ const SERVER_DESCRIPTIONS: Readonly<Record<DocumentedRoute['listener'], string>>
   management: 'The management listener, for operators.',
 }
 
-/** The default addresses (specification, "What the service does"). */
+/** The default addresses. */
 const DEFAULT_SERVERS: Readonly<Record<DocumentedRoute['listener'], string>> = {
   shared: 'http://127.0.0.1:9090',
   management: 'http://127.0.0.1:8080',

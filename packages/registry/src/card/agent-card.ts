@@ -114,7 +114,7 @@ export interface StoredCard extends SubmittedCard {
 }
 
 /**
- * An agent card as the registry shows it (specification, "Agent card"). Fields that the registry does not
+ * An agent card as the registry shows it. Fields that the registry does not
  * know belong to the agent.
  */
 export interface AgentCard extends StoredCard {

@@ -8,8 +8,7 @@ import { readEntry } from './discovery-entry.ts'
 import type { AgentRecord, DiscoveryEntry, IdHold } from './discovery-entry.ts'
 
 /**
- * The compacted events store that replicates registrations between nodes (specification, "Events", internal
- * channels).
+ * The compacted events store that replicates registrations between nodes.
  */
 export const DISCOVERY_CHANNEL = '_AGENTS_.discovery'
 

@@ -13,7 +13,7 @@ import type { RegistryOutcome, ResolvedRouteOptions } from './route-options.ts'
 import type { RegistryRoute } from './routes.ts'
 import { routesAt } from './routes.ts'
 
-/** The endpoints at `/agents` (specification, "Registry endpoints"). */
+/** The endpoints at `/agents`. */
 export class RegistryEndpoints {
   readonly #registry: AgentRegistry
   readonly #options: ResolvedRouteOptions

@@ -105,7 +105,7 @@ const CALLS: ReadonlyMap<string, RegistryRoute> = new Map(
 )
 
 /**
- * Returns the routes of a path, one for each method (specification, "Registry endpoints"); undefined for an
+ * Returns the routes of a path, one for each method; undefined for an
  * unknown path.
  */
 export function routesAt(

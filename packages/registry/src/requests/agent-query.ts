@@ -1,6 +1,6 @@
 import type { MessageInput, RequestMessage } from '@signalbox/broker-core'
 
-/** The prefix of the channels that carry requests to agents (specification, "Events", internal channels). */
+/** The prefix of the channels that carry requests to agents. */
 const CHANNEL_PREFIX = '_AGENTS_.agents/'
 
 /** Returns the channel of one agent's requests. */

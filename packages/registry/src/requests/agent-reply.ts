@@ -1,8 +1,7 @@
 import type { Reply, ReplyInput } from '@signalbox/broker-core'
 
 /**
- * The reason for a missing or unusable response of the agent (specification, "Transport versus application
- * errors").
+ * The reason for a missing or unusable response of the agent.
  */
 export type AgentFailure =
   /** The deadline passed. */

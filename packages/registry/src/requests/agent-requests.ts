@@ -6,8 +6,7 @@ import type { AgentReply } from './agent-reply.ts'
 import { decodeAgentReply } from './agent-reply.ts'
 
 /**
- * The time that the broker waits longer than the agent may take, in milliseconds (specification, "Limits":
- * GatewayTimeoutBuffer).
+ * The time that the broker waits longer than the agent may take, in milliseconds.
  */
 export const GATEWAY_TIMEOUT_BUFFER_MS = 10_000
 

@@ -1,6 +1,5 @@
 /**
- * Returns the channel for a stream's events, from the agent's node to the client's (specification,
- * "Events", internal channels).
+ * Returns the channel for a stream's events, from the agent's node to the client's.
  */
 export function streamChannel(streamId: string): string {
   return `_AGENTS_.stream/${streamId}`
