@@ -16,6 +16,9 @@ import { RehearsalReport } from '../release/report.ts'
 const ENVIRONMENT = {
   ...ordinaryEnvironment(),
   NX_DAEMON: 'false',
+  // The plan is read as text: colors, which some hosts force, would be part of the names.
+  FORCE_COLOR: '0',
+  NO_COLOR: '1',
   GIT_CONFIG_GLOBAL: '/dev/null',
   GIT_AUTHOR_NAME: 'Test',
   GIT_AUTHOR_EMAIL: 'test@localhost',
