@@ -89,9 +89,7 @@ export class MemberReader {
 
   /** Returns the translated objects of an array that may be empty. */
   requiredList(name: string, translate: (element: MemberReader) => JsonObject): JsonObject[] {
-    const value = this.#get(name)
-    if (!Array.isArray(value)) throw this.invalid(name, 'an array')
-    return value.map((element, index) => translate(new MemberReader(element, `${this.path}.${name}[${index}]`)))
+    return translateList(this.#get(name), `${this.path}.${name}`, translate)
   }
 
   /** Returns the error for a member with an invalid value. */
@@ -107,6 +105,19 @@ export class MemberReader {
   #get(name: string): unknown {
     return this.value[name] ?? undefined
   }
+}
+
+/**
+ * Translates the objects of an array.
+ * @throws UntranslatableError if the value is not an array of objects
+ */
+export function translateList(
+  value: unknown,
+  path: string,
+  translate: (element: MemberReader) => JsonObject,
+): JsonObject[] {
+  if (!Array.isArray(value)) throw wrong(path, value, 'an array')
+  return value.map((element, index) => translate(new MemberReader(element, `${path}[${index}]`)))
 }
 
 function wrong(path: string, value: unknown, allowed: string): UntranslatableError {

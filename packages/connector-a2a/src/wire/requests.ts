@@ -13,8 +13,8 @@ import { translateMessage } from './tasks.ts'
 import { UntranslatableError } from './untranslatable.ts'
 
 /**
- * Translates the params of a request. Only members that the target version defines are carried over.
- * @param tenant the tenant of the agent's 1.0 interface, which a request of 0.3 cannot name
+ * Translates the params of a request. Only members that the target version defines are carried over. A request of 0.3
+ * cannot have a `tenant`; the one given here, from the agent's card, is added to its translation.
  * @throws JsonRpcError -32602 if a member has an invalid value, -32004 if the target has no such method
  */
 export function translateRequest(
@@ -81,7 +81,7 @@ function translateSend(params: MemberReader, to: WireVersion): JsonObject {
   })
 }
 
-/** Adds the context that some callers of 0.3 send beside the message instead of in it. */
+/** Adds the context that some callers of 0.3 send next to the message instead of in it. */
 function withContext(message: JsonObject, contextId: string | undefined): JsonObject {
   return contextId === undefined || message['contextId'] !== undefined ? message : { ...message, contextId }
 }

@@ -3,7 +3,7 @@ import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { WireVersion } from '@signalbox/registry'
 
 import { translateEvent, translateTaskOrMessage } from './events.ts'
-import { MemberReader } from './member-reader.ts'
+import { MemberReader, translateList } from './member-reader.ts'
 import type { A2aMethod, Operation } from './methods.ts'
 import { translateTaskPushConfig } from './push-configs.ts'
 import { translateTask } from './tasks.ts'
@@ -53,7 +53,6 @@ function translatePushConfigOrFirst(result: MemberReader, to: WireVersion): Json
 function translatePushList(result: unknown, to: WireVersion): unknown {
   // Writers of 1.0 omit an empty list.
   if (to === '0.3') return read(result).list('configs', (config) => translateTaskPushConfig(config, to)) ?? []
-  // The answer of 0.3 is the array itself.
-  const list = new MemberReader({ result }, '')
-  return { configs: list.requiredList('result', (config) => translateTaskPushConfig(config, to)) }
+  // The result of 0.3 is the array itself.
+  return { configs: translateList(result, 'result', (config) => translateTaskPushConfig(config, to)) }
 }
