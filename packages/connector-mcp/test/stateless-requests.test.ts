@@ -128,9 +128,10 @@ describe('M16 mirrored headers', () => {
   })
 
   test('M16 - the name of a resource is checked too', async () => {
-    const read = (name: string) => ask(host, 'resources/read', { uri: 'test://a' }, { headers: { 'Mcp-Name': name } })
-    expect(rpc(await read('test://b')).error?.code).toBe(-32020)
-    expect((await read('test://a')).status).toBe(404)
+    const params = { uri: 'test://a' }
+    const other = await ask(host, 'resources/read', params, { headers: { 'Mcp-Name': 'test://b' } })
+    expect(rpc(other).error?.code).toBe(-32020)
+    expect((await ask(host, 'resources/read', params, { headers: { 'Mcp-Name': 'test://a' } })).status).toBe(404)
   })
 })
 

@@ -24,6 +24,22 @@ function messagesIn(text: string): unknown[] {
   return [...text.matchAll(/^data: (.*)$/gm)].map(([, data = '']) => JSON.parse(data) as unknown)
 }
 
+/** The headers that an agent gets of each call. */
+async function forwarded(call: (host: McpHost) => Promise<unknown>): Promise<unknown> {
+  const seen: unknown[] = []
+  const agents: AgentDirectory = {
+    list: () => Promise.resolve([]),
+    get: (agent_id) => Promise.resolve({ agent_id, name: 'A' }),
+    request: (_agentId, _envelope, { headers }) => {
+      seen.push(headers)
+      const body = encodeText('{"jsonrpc":"2.0","id":1,"result":{}}')
+      return Promise.resolve({ executed: true, error: '', status: 200, body })
+    },
+  }
+  await call(await startHost({ agents }))
+  return seen
+}
+
 describe('M17 results', () => {
   test('M17 - server/discover names the versions, the capabilities and the server, and may be cached', async () => {
     expect(rpc(await ask(host, 'server/discover')).result).toEqual({
@@ -161,22 +177,6 @@ describe('M16 trace context', () => {
     baggage: 'user=7',
   }
   const HEADERS = { traceparent: '00-1111111111111111aaaaaaaaaaaaaaaa-1111111111111111-01', baggage: 'no=1' }
-
-  /** The headers that an agent gets of each call. */
-  async function forwarded(call: (host: McpHost) => Promise<unknown>): Promise<unknown> {
-    const seen: unknown[] = []
-    const agents: AgentDirectory = {
-      list: () => Promise.resolve([]),
-      get: (agent_id) => Promise.resolve({ agent_id, name: 'A' }),
-      request: (_agentId, _envelope, { headers }) => {
-        seen.push(headers)
-        const body = encodeText('{"jsonrpc":"2.0","id":1,"result":{}}')
-        return Promise.resolve({ executed: true, error: '', status: 200, body })
-      },
-    }
-    await call(await startHost({ agents }))
-    return seen
-  }
 
   const ARGS = { agent_id: 'a', message: 'hi' }
 
