@@ -1,4 +1,5 @@
 import { NATS_SERVER, NatsServer, RequestFront } from '@signalbox/engine-nats/testing'
+import { until } from '@signalbox/testkit/until'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
 import { listed } from '../support/agent.ts'
@@ -40,7 +41,7 @@ describe.skipIf(NATS_SERVER === undefined)('official clients across nodes', () =
     ;[one, two] = await Promise.all([node(), node()])
     front = await RequestFront.start([one.http, two.http])
     for (const agent of ['v10', 'both', 'v03'] as const) await registerOfficial(two.http, agents, agent)
-    await expect.poll(() => listed(one.http), PATIENT).toEqual(['both', 'v03', 'v10'])
+    await until(async () => (await listed(one.http)).length === 3)
   })
   afterAll(async () => {
     await front[Symbol.asyncDispose]()
