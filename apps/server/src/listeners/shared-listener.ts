@@ -1,4 +1,6 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import type { CardKeys } from '@signalbox/connector-a2a'
+import { NO_CARD_KEYS } from '@signalbox/connector-a2a'
 import { ceConnector } from '@signalbox/connector-cloudevents'
 import type { Connector } from '@signalbox/http-kit'
 import { mcpConnector } from '@signalbox/connector-mcp'
@@ -33,6 +35,8 @@ export interface SharedOptions {
   /** Absent if agents are turned off (R10). */
   readonly agents?: Agents | undefined
   readonly authenticator: Authenticator
+  /** The keys that sign agent cards. @default none */
+  readonly cardKeys?: CardKeys
   /** @default each connector has its own */
   readonly frontDoor?: FrontDoor
   /** The server that answers once the listener is ready and {@link Entrance.open | opened}. */
@@ -76,7 +80,19 @@ export async function createSharedListener(options: SharedOptions): Promise<Fast
 async function addRoutes(
   app: FastifyInstance,
   direct: DirectRoutes,
-  { config, broker, system, agents, authenticator, frontDoor = {}, requests, health, metrics, log }: SharedOptions,
+  {
+    config,
+    broker,
+    system,
+    agents,
+    authenticator,
+    cardKeys = NO_CARD_KEYS,
+    frontDoor = {},
+    requests,
+    health,
+    metrics,
+    log,
+  }: SharedOptions,
 ): Promise<void> {
   requests?.addTo(app)
   logBrokenRequests(app, log)
@@ -150,7 +166,15 @@ async function addRoutes(
     await app.register(connector.plugin)
   }
   if (agents !== undefined) {
-    const { gateway, routes } = agentRoutes(agents, { config, broker, authenticator, frontDoor, metrics, log })
+    const { gateway, routes } = agentRoutes(agents, {
+      config,
+      broker,
+      authenticator,
+      cardKeys,
+      frontDoor,
+      metrics,
+      log,
+    })
     connectors.push(gateway, routes)
     direct.add('/a2a/', gateway.handler)
     await app.register(gateway.plugin)
