@@ -27,6 +27,9 @@ export const DECISIONS: readonly Requirement[] = [
     M13: 'the tool time-out bounds only tools without their own wait; the tool shows an error of the agent',
     M14: 'a destructive read is settled after the response, or rejected (nacked) when the connection fails',
     M15: 'agent_send sends exactly the documented envelope',
+    M16: 'a request of 2026-07-28 names its revision in _meta; its headers repeat parts of the body; its trace context goes to agents',
+    M17: 'results of 2026-07-28 carry resultType, the server and cache hints; server/discover and subscriptions/listen',
+    M18: 'each error of 2026-07-28 has its code and HTTP status; GET and DELETE are 405',
   }),
   ...record('0003-channels.md', {
     C1: 'the rules of channel names; created on first use; five separate name spaces',

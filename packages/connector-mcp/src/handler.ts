@@ -1,7 +1,7 @@
 import type { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import type { Broker } from '@signalbox/broker-core'
 import type { ConnectionCaller, JsonRpcMessage, JsonRpcRequest } from '@signalbox/http-kit'
 import {
   BodyRefused,
@@ -18,6 +18,7 @@ import {
 } from '@signalbox/http-kit'
 
 import { callKey, Calls } from './calls.ts'
+import type { ExchangeEnvironment } from './mcp-exchange.ts'
 import { McpExchange } from './mcp-exchange.ts'
 import {
   readArguments,
@@ -26,18 +27,20 @@ import {
   readProtocolVersion,
   readTool,
   refuseCursor,
+  refuseFilter,
 } from './methods.ts'
 import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
-import { newSessionId } from './session.ts'
 import type { CallEnvironment } from './tool-call.ts'
 import { ToolCall } from './tool-call.ts'
 import { createTools } from './tools/index.ts'
+import { ToolList } from './tools/tool-list.ts'
 import type { Tool } from './tools/tool.ts'
+import { discovery } from './wire/discovery.ts'
+import type { Revision } from './wire/revision.ts'
 import { initializeResult } from './wire/revision.ts'
-import { negotiate } from './wire/revisions.ts'
-
-/** Method names for metrics. Others are reported as `unknown`, so that callers cannot create label values. */
-const KNOWN_METHODS: ReadonlySet<string> = new Set(['initialize', 'ping', 'tools/list', 'tools/call'])
+import { negotiate, SERVED_METHODS, STATELESS_REVISION } from './wire/revisions.ts'
+import { newSessionId } from './wire/session.ts'
+import { acknowledgement, subscriptionMeta } from './wire/subscriptions.ts'
 
 /** The endpoint for `POST`, `GET` and `DELETE /mcp` over a broker. */
 export class McpEndpoint {
@@ -46,20 +49,21 @@ export class McpEndpoint {
   readonly #options: ResolvedMcpOptions
   readonly #endpoint: Endpoint
   readonly #tools: ReadonlyMap<string, Tool>
-  /** The JSON text of each tool, for `tools/list`. */
-  readonly #toolTexts: ReadonlyMap<Tool, string>
+  readonly #toolList: ToolList
   readonly #calls: Calls
   readonly #settlements: Settlements
   readonly #environment: CallEnvironment
-  readonly #onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined = undefined
+  readonly #exchanges: ExchangeEnvironment
+  readonly #discovery: string
   #closed: Promise<void> | undefined
 
-  constructor(broker: Broker, options: ResolvedMcpOptions) {
+  /** @param tools The tools by name. @default the tools of the broker, and those for agents if there is a directory */
+  constructor(broker: Broker, options: ResolvedMcpOptions, tools = createTools(options)) {
     this.#broker = broker
     this.#options = options
     this.streams = new OpenStreams(options.maxStreams)
-    this.#tools = createTools(options.agents === undefined ? {} : { agents: options.agents })
-    this.#toolTexts = new Map([...this.#tools.values()].map((tool) => [tool, JSON.stringify(tool.definition)]))
+    this.#tools = tools
+    this.#toolList = new ToolList(tools.values())
     this.#endpoint = new Endpoint({
       authenticator: options.authenticator,
       trustedOrigins: options.trustedOrigins,
@@ -78,22 +82,27 @@ export class McpEndpoint {
       keepAliveMs: options.keepAliveMs,
       failed,
     }
-    const { hooks } = options
-    if (hooks.requestFinished !== undefined) {
-      this.#onFinished = ({ method, tool, startedAt }, outcome) => {
-        try {
-          hooks.requestFinished?.({ method, tool, outcome, seconds: (performance.now() - startedAt) / 1000 })
-        } catch {}
-      }
+    const { hooks, instructions, serverInfo } = options
+    const onFinished = ({ method, tool, startedAt }: McpExchange, outcome: McpOutcome): void => {
+      try {
+        hooks.requestFinished?.({ method, tool, outcome, seconds: (performance.now() - startedAt) / 1000 })
+      } catch {}
     }
+    this.#exchanges = {
+      serverInfo: JSON.stringify(STATELESS_REVISION.implementation(serverInfo)),
+      onFinished: hooks.requestFinished === undefined ? undefined : onFinished,
+    }
+    this.#discovery = discovery(instructions)
   }
 
   handle(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
     if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
-    const exchange = new McpExchange(request, response, headers, this.#onFinished)
+    const exchange = new McpExchange(request, response, headers, this.#exchanges)
     const { method } = request
     if (method === 'POST') {
       this.#endpoint.admit(exchange, this.#post)
+    } else if (exchange.revision.stateless) {
+      exchange.empty(405, 'error', { Allow: 'POST' })
     } else if (method === 'GET' || method === 'DELETE') {
       exchange.method = method
       this.#endpoint.admit(exchange, this.#withoutBody)
@@ -112,21 +121,28 @@ export class McpEndpoint {
   }
 
   #message(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): void {
+    let message: JsonRpcMessage
     try {
-      const message = parseJsonRpc(body, { maxKeys: MAX_JSON_KEYS, uniqueKeys: true, budget: exchange.hold })
+      message = parseJsonRpc(body, { maxKeys: MAX_JSON_KEYS, uniqueKeys: true, budget: exchange.hold })
+    } catch (error) {
+      if (error instanceof BodyRefused) exchange.refuse(error.refusal)
+      else if (error instanceof JsonRpcError) exchange.failMalformed(error)
+      else throw error
+      return
+    }
+    try {
       if (message.kind === 'request') exchange.id = message.id
       this.#dispatch(exchange, caller, message)
     } catch (error) {
-      if (error instanceof BodyRefused) exchange.refuse(error.refusal)
-      else if (error instanceof JsonRpcError) exchange.fail(error, error.id ?? exchange.id)
+      if (error instanceof JsonRpcError) exchange.fail(error, error.id ?? exchange.id)
       else throw error
     }
   }
 
   #dispatch(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcMessage): void {
-    exchange.checkHeaders(message.kind === 'request' ? message.id : undefined)
+    exchange.recognize(message)
     if (message.kind === 'request') {
-      if (KNOWN_METHODS.has(message.method)) exchange.method = message.method
+      if (SERVED_METHODS.has(message.method)) exchange.method = message.method
       this.#request(exchange, caller, message)
       return
     }
@@ -150,41 +166,59 @@ export class McpEndpoint {
 
   #request(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcRequest): void {
     const { id, method, params } = message
-    switch (method) {
+    const { methods } = exchange.revision
+    switch (methods.has(method) ? method : undefined) {
       case 'tools/call':
         this.#callTool(exchange, caller, message)
         break
       case 'ping':
-        exchange.succeed(id, '{}')
+        exchange.succeed(id, '')
         break
       case 'tools/list':
         refuseCursor(params, id)
-        exchange.succeed(id, this.#toolList(caller.handle(this.#broker)))
+        exchange.succeed(id, this.#listTools(exchange.revision, caller))
         break
-      case 'initialize': {
-        const revision = negotiate(readProtocolVersion(params, id))
-        const sessionId = newSessionId()
-        exchange.revision = revision
-        exchange.sessionId = sessionId
-        const { serverInfo, instructions } = this.#options
-        exchange.succeed(id, JSON.stringify(initializeResult(revision, serverInfo, instructions, sessionId)))
+      case 'initialize':
+        this.#initialize(exchange, message)
         break
-      }
+      case 'server/discover':
+        exchange.succeed(id, this.#discovery)
+        break
+      case 'subscriptions/listen':
+        this.#listen(exchange, message)
+        break
       default:
         throw new JsonRpcError(
           JSON_RPC_CODES.METHOD_NOT_FOUND,
-          'method not found; this server supports initialize, ping, tools/list and tools/call',
+          `method not found; this server supports ${listText([...methods])}`,
         )
     }
   }
 
-  /** Lists the tools that the policy allows the caller on at least one channel. */
-  #toolList(broker: BrokerHandle): string {
-    const shown: string[] = []
-    for (const [{ needs }, text] of this.#toolTexts) {
-      if (needs.patterns.some((pattern) => broker.mayPermit(needs.action, pattern))) shown.push(text)
+  #initialize(exchange: McpExchange, { id, params }: JsonRpcRequest): void {
+    const revision = negotiate(readProtocolVersion(params, id))
+    const sessionId = newSessionId()
+    exchange.revision = revision
+    exchange.sessionId = sessionId
+    const { serverInfo, instructions } = this.#options
+    exchange.succeed(id, membersText(initializeResult(revision, serverInfo, instructions, sessionId)))
+  }
+
+  /** Answers with a stream that ends at once: the server has no notifications to send. */
+  #listen(exchange: McpExchange, { id, params }: JsonRpcRequest): void {
+    refuseFilter(params, id)
+    if (!exchange.accepted.events) {
+      const text = 'invalid request: the answer is an event stream; add text/event-stream to the Accept header'
+      throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, text, { status: 406 })
     }
-    return `{"tools":[${shown.join(',')}]}`
+    exchange.openStream(this.#options.keepAliveMs).write({ event: 'message', data: acknowledgement(id) })
+    exchange.succeed(id, '', 'success', { meta: subscriptionMeta(id) })
+  }
+
+  #listTools(revision: Revision, caller: ConnectionCaller): string {
+    // The list depends on the caller's permissions; anonymous callers all have the same.
+    const scope = this.#options.authenticator.anonymous === true ? 'public' : 'private'
+    return `"tools":${this.#toolList.textFor(caller.handle(this.#broker))}${revision.cacheHints(scope)}`
   }
 
   #callTool(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcRequest): void {
@@ -232,7 +266,7 @@ export class McpEndpoint {
     const refusal = exchange.hold?.toStream()
     if (refusal === undefined) {
       this.streams.add(exchange.openStream(keepAliveMs, endsAt), account)
-      this.#onFinished?.(exchange, 'success')
+      this.#exchanges.onFinished?.(exchange, 'success')
     } else exchange.refuse(refusal)
   }
 
@@ -245,4 +279,13 @@ export class McpEndpoint {
     })()
     return this.#closed
   }
+}
+
+/** Returns the members of an object as JSON text without the braces. */
+function membersText(object: object): string {
+  return JSON.stringify(object).slice(1, -1)
+}
+
+function listText(names: readonly string[]): string {
+  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
 }

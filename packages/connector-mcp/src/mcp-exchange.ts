@@ -3,29 +3,39 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import {
   errorText,
   eventText,
-  JSON_RPC_CODES,
   JsonRpcExchange,
+  jsonRpcErrorText,
   SSE_HEADERS,
   SseStream,
   successText,
 } from '@signalbox/http-kit'
-import type { JsonRpcError, Unsettled } from '@signalbox/http-kit'
+import type { JsonObject, JsonRpcError, JsonRpcMessage, Unsettled } from '@signalbox/http-kit'
 
 import type { AcceptedMediaTypes } from './accept.ts'
 import { acceptedBy } from './accept.ts'
 import type { McpOutcome } from './options.ts'
-import type { ProtocolHeaders } from './session.ts'
-import { checkProtocolHeaders, readProtocolHeaders } from './session.ts'
+import { checkStateless, namesRevision } from './wire/request-meta.ts'
 import type { Revision } from './wire/revision.ts'
-import { LATEST_REVISION } from './wire/revisions.ts'
+import { DEFAULT_REVISION, STATELESS_REVISION } from './wire/revisions.ts'
+import type { ProtocolHeaders } from './wire/session.ts'
+import { checkProtocolHeaders, readProtocolHeaders } from './wire/session.ts'
+
+/** The parts that all exchanges of one connector share. */
+export interface ExchangeEnvironment {
+  /** The server's name, in the results of stateless revisions: JSON text. */
+  readonly serverInfo: string
+  readonly onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined
+}
 
 /** One HTTP request to the MCP endpoint and its answer, as JSON or as an event stream. */
 export class McpExchange extends JsonRpcExchange {
-  readonly #onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined
+  readonly #environment: ExchangeEnvironment
   readonly #named: ProtocolHeaders
   #accepted: AcceptedMediaTypes | undefined
-  /** The protocol revision of the request: the one it names if supported, otherwise the latest. */
+  /** The protocol revision of the request: the one it names if supported, otherwise 2025-11-25. */
   revision: Revision
+  /** The `_meta` of a request of a stateless revision. */
+  meta: JsonObject | undefined
   sessionId: string | undefined
   /** The name of the method, for metrics. */
   method = 'unknown'
@@ -36,12 +46,12 @@ export class McpExchange extends JsonRpcExchange {
     request: IncomingMessage,
     response: ServerResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
-    onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined,
+    environment: ExchangeEnvironment,
   ) {
     super(request, response, moreHeaders)
-    this.#onFinished = onFinished
+    this.#environment = environment
     this.#named = readProtocolHeaders(request.headers)
-    this.revision = this.#named.revision ?? LATEST_REVISION
+    this.revision = this.#named.revision ?? DEFAULT_REVISION
     this.sessionId = this.#named.sessionId
   }
 
@@ -50,13 +60,35 @@ export class McpExchange extends JsonRpcExchange {
     checkProtocolHeaders(this.request.headers, this.#named, id)
   }
 
+  /**
+   * Determines the revision of a message, and checks the parts of the request that the revision requires.
+   * @throws JsonRpcError with a code of the revision
+   */
+  recognize(message: JsonRpcMessage): void {
+    if (this.revision.stateless || namesRevision(message)) {
+      this.revision = STATELESS_REVISION
+      this.sessionId = undefined
+      this.meta = checkStateless(this.request.headers, message)
+    } else this.checkHeaders(message.kind === 'request' ? message.id : undefined)
+  }
+
   get accepted(): AcceptedMediaTypes {
     this.#accepted ??= acceptedBy(this.request.headers.accept)
     return this.#accepted
   }
 
-  /** Answers with a JSON-RPC success. `result` is JSON text. */
-  succeed(id: string, result: string, outcome: McpOutcome = 'success', unsettled?: Unsettled): void {
+  /**
+   * Answers with a JSON-RPC success.
+   * @param members The members of the result, as JSON text without the braces
+   * @param meta More members of the result's `_meta`, for revisions that have one: JSON text with a leading comma
+   */
+  succeed(
+    id: string,
+    members: string,
+    outcome: McpOutcome = 'success',
+    { unsettled, meta }: { readonly unsettled?: Unsettled | undefined; readonly meta?: string } = {},
+  ): void {
+    const result = this.revision.result(members, this.#environment.serverInfo, meta)
     this.#answer(200, successText(id, result), outcome, unsettled)
   }
 
@@ -65,17 +97,24 @@ export class McpExchange extends JsonRpcExchange {
     this.#fail(error, id, outcome)
   }
 
+  /** Answers a body that is not a valid message with a JSON-RPC error. */
+  failMalformed(error: JsonRpcError): void {
+    const status = error.status ?? this.revision.statusOf(error.code, true)
+    this.#answer(status, jsonRpcErrorText(error), 'error')
+  }
+
   protected override answerError(error: JsonRpcError, outcome: McpOutcome, headers?: OutgoingHttpHeaders): void {
     this.#fail(error, error.id, outcome, headers)
   }
 
   #fail(error: JsonRpcError, id: string | undefined, outcome: McpOutcome, headers?: OutgoingHttpHeaders): void {
-    const { code, data, message, status = statusOf(code) } = error
+    const { code, data, message, status = this.revision.statusOf(code, false) } = error
     const text = errorText(id, code, message, data)
     if (this.request.readableEnded || this.#stream !== undefined) {
       this.#answer(status, text, outcome, undefined, headers)
     } else if (this.begin()) {
-      this.sendRefusal(status, { ...this.#headers(), ...headers, 'Content-Type': 'application/json' }, text)
+      const refused = { ...this.#headers(), ...headers, 'Content-Type': 'application/json' }
+      this.sendRefusal(status, status === 401 ? { ...refused, ...CHALLENGE } : refused, text)
       this.#finished(outcome)
     }
   }
@@ -128,6 +167,7 @@ export class McpExchange extends JsonRpcExchange {
     } else {
       const headers = this.#headers()
       headers['Content-Type'] = 'application/json'
+      if (status === 401) Object.assign(headers, CHALLENGE)
       if (moreHeaders !== undefined) Object.assign(headers, moreHeaders)
       this.send(status, headers, text, unsettled)
     }
@@ -141,11 +181,9 @@ export class McpExchange extends JsonRpcExchange {
   }
 
   #finished(outcome: McpOutcome): void {
-    this.#onFinished?.(this, outcome)
+    this.#environment.onFinished?.(this, outcome)
   }
 }
 
-/** Returns the HTTP status of an error code, for errors that set none. */
-function statusOf(code: number): number {
-  return code === JSON_RPC_CODES.PARSE_ERROR || code === JSON_RPC_CODES.INVALID_REQUEST ? 400 : 200
-}
+/** The header of every answer with status 401 (RFC 6750). */
+const CHALLENGE = { 'WWW-Authenticate': 'Bearer realm="signalbox"' }

@@ -1,6 +1,6 @@
 import { shownText } from '@signalbox/broker-core/internal'
 import type { JsonObject, JsonRpcRequest } from '@signalbox/http-kit'
-import { idKey, isIdText, JSON_RPC_CODES, JsonRpcError, memberText } from '@signalbox/http-kit'
+import { idKey, isIdText, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText } from '@signalbox/http-kit'
 
 import type { Tool } from './tools/tool.ts'
 
@@ -15,6 +15,13 @@ export function readProtocolVersion(params: JsonObject | undefined, id: string):
 export function refuseCursor(params: JsonObject | undefined, id: string): void {
   if (params?.['cursor'] === undefined) return
   throw invalidParams('tools/list: unknown cursor; all tools are on the first page', id)
+}
+
+/** Rejects a `subscriptions/listen` whose filter is not an object. @throws JsonRpcError -32602 */
+export function refuseFilter(params: JsonObject | undefined, id: string): void {
+  const filter = params?.['notifications']
+  if (filter === undefined || isJsonObject(filter)) return
+  throw invalidParams('subscriptions/listen: notifications must be an object', id)
 }
 
 /** Returns the tool that `tools/call` names. @throws JsonRpcError -32602 for an unknown tool */
@@ -44,7 +51,8 @@ export function readArguments(params: JsonObject | undefined, id: string): unkno
  */
 export function readProgressToken({ id, params, paramsText }: JsonRpcRequest): string | undefined {
   const meta = params?.['_meta']
-  if (meta === undefined) return undefined
+  // Only a token that is there is worth another scan of the text.
+  if (meta === undefined || (isJsonObject(meta) && meta['progressToken'] === undefined)) return undefined
   const metaText = paramsText === undefined ? undefined : memberText(paramsText, '_meta')
   if (typeof meta !== 'object' || meta === null || Array.isArray(meta) || metaText === undefined) {
     throw invalidParams('_meta must be an object', id)

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Entry } from '@signalbox/broker-core/internal'
-import { hopsOf, idKey, internalError, JsonRpcError } from '@signalbox/http-kit'
+import { hopsOf, idKey, internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { Settlements } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
@@ -78,7 +78,7 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 
   get traceContext(): Readonly<Record<string, string>> {
-    return traceContext(this.#exchange.request.headers)
+    return traceContext(this.#exchange.request.headers, this.#exchange.meta)
   }
 
   get hops(): number {
@@ -97,7 +97,7 @@ export class ToolCall implements ToolContext, RunningCall {
       controller.abort(new CallEnded('timeout'))
       return controller.signal
     }
-    if (this.#tool.onDisconnect === 'cancel') {
+    if (this.#tool.onDisconnect === 'cancel' || this.#exchange.revision.closingCancels) {
       if (this.#exchange.abandoned) this.end('disconnected')
       else this.#exchange.response.once('close', () => this.end('disconnected'))
     }
@@ -183,7 +183,7 @@ export class ToolCall implements ToolContext, RunningCall {
       this.#finish()
       const seconds = this.#environment.calls.timeoutMs / 1000
       const text = `TIMEOUT: The tool did not finish within ${seconds} s. The tool may still complete its work: check that before you repeat the call.`
-      this.#exchange.succeed(this.#id, resultText({ text, isError: true }), 'tool_error')
+      this.#exchange.succeed(this.#id, resultMembers({ text, isError: true }), 'tool_error')
     }
   }
 
@@ -198,9 +198,9 @@ export class ToolCall implements ToolContext, RunningCall {
       this.#exchange.finish('disconnected')
       return
     }
-    let text: string
+    let members: string
     try {
-      text = resultText(outcome)
+      members = resultMembers(outcome)
     } catch (error) {
       if (settlement !== undefined) settlements.settle(settlement, 'rollback')
       this.#fail(error)
@@ -208,12 +208,9 @@ export class ToolCall implements ToolContext, RunningCall {
     }
     this.#release()
     this.#finish()
-    this.#exchange.succeed(
-      this.#id,
-      text,
-      isError ? 'tool_error' : 'success',
-      settlement === undefined ? undefined : { settlements, settlement },
-    )
+    this.#exchange.succeed(this.#id, members, isError ? 'tool_error' : 'success', {
+      unsettled: settlement === undefined ? undefined : { settlements, settlement },
+    })
   }
 
   #fail(error: unknown): void {
@@ -229,10 +226,13 @@ export class ToolCall implements ToolContext, RunningCall {
       return
     }
     const id = this.#id
+    const { invalidArguments } = this.#exchange.revision
     if (error instanceof JsonRpcError) {
-      this.#exchange.fail(error, id)
+      if (invalidArguments === 'result' && error.code === JSON_RPC_CODES.INVALID_PARAMS) {
+        this.#exchange.succeed(id, resultMembers(argumentsOutcome(error)), 'tool_error')
+      } else this.#exchange.fail(error, id)
     } else if (error instanceof CallEnded) {
-      this.#exchange.succeed(id, resultText({ text: error.message, isError: true }), 'tool_error')
+      this.#exchange.succeed(id, resultMembers({ text: error.message, isError: true }), 'tool_error')
     } else {
       this.#environment.failed(error, this.#exchange.request)
       this.#exchange.fail(internalError(error), id)
@@ -273,9 +273,15 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 }
 
-/** Returns the MCP tool result as JSON text. */
-export function resultText({ text, isError, structuredContent }: ToolOutcome): string {
+/** Returns the members of an MCP tool result as JSON text. */
+export function resultMembers({ text, isError, structuredContent }: ToolOutcome): string {
   const json = typeof structuredContent === 'string' ? structuredContent : JSON.stringify(structuredContent)
   const structured = structuredContent === undefined ? '' : `,"structuredContent":${json}`
-  return `{"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":${isError}${structured}}`
+  return `"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":${isError}${structured}`
+}
+
+/** Returns rejected arguments as a tool result, so that a model sees the problems and can correct them. */
+function argumentsOutcome({ message, data }: JsonRpcError): ToolOutcome {
+  const outcome = { text: message, isError: true }
+  return isJsonObject(data) ? { ...outcome, structuredContent: data } : outcome
 }

@@ -61,7 +61,7 @@ describe('M1 versions', () => {
     )
   })
 
-  test.each(['2024-11-05', '2026-07-28', 'x', '2025-11-25, 2025-06-18'])(
+  test.each(['2024-11-05', '2027-01-01', 'x', '2025-11-25, 2025-06-18'])(
     'M1 - a header naming %s is 400 with -32600 and the id',
     async (version) => {
       const answer = await host.post(PING, { 'MCP-Protocol-Version': version })

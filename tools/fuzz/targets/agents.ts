@@ -14,7 +14,7 @@ import type { ServerSentEvent } from '../../../packages/connector-a2a/src/stream
 import { EventReader } from '../../../packages/connector-a2a/src/stream/reader/event-reader.ts'
 import { AgentEvents } from '../../../packages/connector-a2a/src/stream/relay/agent-events.ts'
 import { agentOutcome } from '../../../packages/connector-mcp/src/tools/agent-reply.ts'
-import { resultText } from '../../../packages/connector-mcp/src/tool-call.ts'
+import { resultMembers } from '../../../packages/connector-mcp/src/tool-call.ts'
 import { agentReplyText, eventStreamText } from '../grammar/agents.ts'
 import { JSON_UNITS, jsonText } from '../grammar/json.ts'
 import { almost, MAX_HEAD, phrase, textOf, word } from '../grammar/pieces.ts'
@@ -72,7 +72,7 @@ export const agentTargets = [
       const answer = resultOf(() => agentAnswer('a', reply), JsonRpcError)
       // Every forwarded text becomes part of a Signalbox answer, which must stay JSON.
       if (answer !== undefined) JSON.parse(`{"a":${'result' in answer ? answer.result : answer.error}}`)
-      JSON.parse(resultText(agentOutcome('a', reply)))
+      JSON.parse(resultMembers(agentOutcome('a', reply)))
     },
   }),
   parserTarget({

@@ -28,7 +28,10 @@ const CORE_TOOLS: readonly Tool[] = [
  * Returns the tools by name, in the order of the specification: the 11 core tools, and with an agent directory the 4
  * agent tools.
  */
-export function createTools({ agents }: { agents?: AgentDirectory } = {}): ReadonlyMap<string, Tool> {
+export function createTools({ agents }: { readonly agents?: AgentDirectory | undefined } = {}): ReadonlyMap<
+  string,
+  Tool
+> {
   const agentTools = agents ? [agentList(agents), agentInfo(agents), agentSend(agents), agentQuery(agents)] : []
   return new Map([...CORE_TOOLS, ...agentTools].map((tool) => [tool.definition.name, tool]))
 }

@@ -1,7 +1,9 @@
+import { HANDSHAKE } from './handshake.ts'
 import type { Revision } from './revision.ts'
 
 /** The revision without `title` in the server's name. Its batches are rejected too. */
 export const REVISION_2025_03_26: Revision = {
+  ...HANDSHAKE,
   version: '2025-03-26',
   implementation: ({ name, version }) => ({ name, version }),
   requestMethods: new Set([

@@ -14,14 +14,39 @@ export interface ServerInfo {
   readonly websiteUrl?: string
 }
 
+/** The callers that may share a cached result: all, or only those with the same credentials. */
+export type CacheScope = 'public' | 'private'
+
 /** The parts of the protocol that differ between revisions of MCP. */
 export interface Revision {
   /** The value of `MCP-Protocol-Version`. */
   readonly version: string
+  /** `true` if each request stands alone: without `initialize`, sessions, GET and DELETE. */
+  readonly stateless: boolean
   /** Returns the server's name in the form of this revision. */
   implementation(info: ServerInfo): ServerInfo
+  /** The methods that the server answers. */
+  readonly methods: ReadonlySet<string>
   /** Methods that need an id. Without one they are rejected. */
   readonly requestMethods: ReadonlySet<string>
+  /** The form of the answer to arguments that a tool rejects: a JSON-RPC error, or a tool result with `isError`. */
+  readonly invalidArguments: 'error' | 'result'
+  /** `true` if a client cancels a call by closing its response, for every tool that waits. */
+  readonly closingCancels: boolean
+  /**
+   * Returns the HTTP status of an error code, for errors that set none.
+   * @param malformed `true` if the message could not be read
+   */
+  statusOf(code: number, malformed: boolean): number
+  /**
+   * Returns a complete result as JSON text.
+   * @param members The members of the result, as JSON text without the braces
+   * @param serverInfo The server's name as JSON text
+   * @param meta More members of `_meta`, as JSON text with a leading comma
+   */
+  result(members: string, serverInfo: string, meta?: string): string
+  /** Returns the cache hints of a result, as members with a leading comma; empty if the revision has none. */
+  cacheHints(scope: CacheScope): string
 }
 
 /** The `InitializeResult` of the MCP specification, for a server that has only tools. */

@@ -3,8 +3,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
-import type { Revision } from './wire/revision.ts'
-import { findRevision, PROTOCOL_VERSIONS } from './wire/revisions.ts'
+import type { Revision } from './revision.ts'
+import { findRevision, PROTOCOL_VERSIONS } from './revisions.ts'
 
 const VERSION_HEADER = 'mcp-protocol-version'
 const SESSION_HEADER = 'mcp-session-id'
@@ -15,7 +15,7 @@ export function newSessionId(): string {
   return randomUUID()
 }
 
-/** The values of the MCP headers of a request; `undefined` if missing or not valid. */
+/** The values of the MCP headers of a request; `undefined` if missing, not valid, or ignored. */
 export interface ProtocolHeaders {
   readonly revision: Revision | undefined
   readonly sessionId: string | undefined
@@ -24,13 +24,16 @@ export interface ProtocolHeaders {
 export function readProtocolHeaders(headers: IncomingHttpHeaders): ProtocolHeaders {
   const version = headers[VERSION_HEADER]
   const session = headers[SESSION_HEADER]
-  return {
-    revision: typeof version === 'string' ? findRevision(version) : undefined,
-    sessionId: typeof session === 'string' && SESSION_ID.test(session) ? session : undefined,
-  }
+  const revision = typeof version === 'string' ? findRevision(version) : undefined
+  // A stateless revision ignores session ids.
+  const isSession = revision?.stateless !== true && typeof session === 'string' && SESSION_ID.test(session)
+  return { revision, sessionId: isSession ? session : undefined }
 }
 
-/** @throws JsonRpcError -32600 for an unsupported version or a malformed session id */
+/**
+ * Checks the MCP headers of a request of a revision with a handshake.
+ * @throws JsonRpcError -32600 for an unsupported version or a malformed session id
+ */
 export function checkProtocolHeaders(headers: IncomingHttpHeaders, read: ProtocolHeaders, id?: string): void {
   if (read.revision === undefined && headers[VERSION_HEADER] !== undefined) {
     throw new JsonRpcError(

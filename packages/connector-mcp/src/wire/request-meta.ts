@@ -1,0 +1,70 @@
+import type { IncomingHttpHeaders } from 'node:http'
+
+import { shownText } from '@signalbox/broker-core/internal'
+import type { JsonObject, JsonRpcMessage } from '@signalbox/http-kit'
+import { isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+
+import { MCP_CODES } from './codes.ts'
+import { checkMirroredHeaders, headerMismatch } from './mirrored-headers.ts'
+import { STATELESS_REVISION, SUPPORTED_VERSIONS } from './revisions.ts'
+
+/** The members of `_meta` that each request of revision 2026-07-28 carries. */
+const META = {
+  protocolVersion: 'io.modelcontextprotocol/protocolVersion',
+  clientCapabilities: 'io.modelcontextprotocol/clientCapabilities',
+} as const
+
+/** Returns `true` if a message names its own revision, which only messages of stateless revisions do. */
+export function namesRevision(message: JsonRpcMessage): boolean {
+  return message.kind !== 'response' && metaOf(message)?.[META.protocolVersion] !== undefined
+}
+
+function metaOf({ params }: { readonly params: JsonObject | undefined }): JsonObject | undefined {
+  const meta = params?.['_meta']
+  return isJsonObject(meta) ? meta : undefined
+}
+
+/**
+ * Checks a message of a stateless revision: its kind, the members of `_meta`, and the headers that repeat parts of
+ * the body. Notifications have no required members.
+ * @returns the `_meta` of a request
+ * @throws JsonRpcError -32600, -32602, -32020 or -32022, each with HTTP status 400
+ */
+export function checkStateless(headers: IncomingHttpHeaders, message: JsonRpcMessage): JsonObject | undefined {
+  if (message.kind === 'notification') return undefined
+  if (message.kind === 'response') {
+    throw new JsonRpcError(
+      JSON_RPC_CODES.INVALID_REQUEST,
+      'invalid request: this is a response; send requests and notifications',
+    )
+  }
+  const meta = metaOf(message)
+  checkVersion(headers, meta)
+  if (!isJsonObject(meta?.[META.clientCapabilities])) {
+    throw missing(META.clientCapabilities, 'an object, such as {}')
+  }
+  checkMirroredHeaders(headers, message)
+  return meta
+}
+
+function checkVersion(headers: IncomingHttpHeaders, meta: JsonObject | undefined): void {
+  const version = meta?.[META.protocolVersion]
+  if (typeof version !== 'string') throw missing(META.protocolVersion, 'a string, such as "2026-07-28"')
+  const header = headers['mcp-protocol-version']
+  if (header !== version) throw headerMismatch('MCP-Protocol-Version', header, version)
+  if (version !== STATELESS_REVISION.version) {
+    throw new JsonRpcError(
+      MCP_CODES.UNSUPPORTED_PROTOCOL_VERSION,
+      `unsupported protocol version ${shownText(version)}; requests may name ${STATELESS_REVISION.version} in _meta; initialize negotiates the older versions`,
+      { data: { supported: SUPPORTED_VERSIONS, requested: version } },
+    )
+  }
+}
+
+function missing(key: string, allowed: string): JsonRpcError {
+  return new JsonRpcError(
+    JSON_RPC_CODES.INVALID_PARAMS,
+    `invalid params: _meta[${JSON.stringify(key)}] is missing or has the wrong type; it must be ${allowed}`,
+    { status: 400 },
+  )
+}
