@@ -69,7 +69,7 @@ function parseCardKeys(text: string): readonly CardKey[] {
 
 function pemKeys(text: string): readonly KeyObject[] {
   const blocks = [...text.matchAll(PEM_BLOCK)]
-    // `openssl ecparam -genkey` writes the curve in a block of its own.
+    // `openssl ecparam -genkey` writes the curve in a separate block.
     .filter(([, label]) => label !== 'EC PARAMETERS')
     .map(([block]) => block)
   return blocks.map((block, index) => privateKey(index, () => createPrivateKey(block)))
