@@ -56,6 +56,7 @@ export function agentRoutes(
       agentTlsSkipVerify: a2a.agentTlsSkipVerify,
       addressPolicy,
       maxSseIdleSeconds: a2a.maxSseIdleSeconds,
+      native: a2a.native,
       ...(a2a.agentCaFile === '' ? {} : { agentCa: agentAuthorities(a2a.agentCaFile) }),
       ...(a2a.agentProxyUrl === '' ? {} : { agentProxyUrl: a2a.agentProxyUrl }),
       // As for /mcp.

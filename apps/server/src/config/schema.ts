@@ -203,6 +203,11 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       enable: flag(true, {
         description: 'Serves `/agents`, `/a2a`, the agent cards and the four agent tools of `/mcp`.',
       }),
+      native: Type.Enum(['auto', 'off'], {
+        default: 'auto',
+        description:
+          "`auto`: serves the calls of the official A2A clients, of A2A 1.0 and 0.3, besides the gateway's own dialect; `off`: only the dialect.",
+      }),
       agentTtlSeconds: integer(300, 0, 2_000_000, {
         description:
           'Time without a heartbeat or registration after which an agent is removed, in seconds; 0 is never.',

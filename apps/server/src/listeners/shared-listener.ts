@@ -15,7 +15,7 @@ import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
 import type { Health } from '../health/health.ts'
 import { addProbes } from '../health/probes.ts'
-import { logBrokenRequests } from '../http/broken-requests.ts'
+import { brokenRequestLog, logBrokenRequests } from '../http/broken-requests.ts'
 import { addCors, protocolHeaders } from '../http/cors.ts'
 import { NO_SCHEMAS } from '../http/no-schemas.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
@@ -24,6 +24,7 @@ import { requestFields } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { VERSION } from '../version.ts'
+import { DirectRoutes } from './direct-routes.ts'
 import type { Entrance } from './entrance.ts'
 
 export interface SharedOptions {
@@ -52,7 +53,8 @@ export interface SharedOptions {
  * be created, the others are closed.
  */
 export async function createSharedListener(options: SharedOptions): Promise<FastifyInstance> {
-  const { config, entrance } = options
+  const { config, entrance, requests, log } = options
+  const direct = new DirectRoutes([requests?.begin, brokenRequestLog(log)].filter((before) => before !== undefined))
   const app = Fastify({
     schemaController: NO_SCHEMAS,
     // Fastify would create a child logger for each request. The connectors log failures with more
@@ -64,10 +66,10 @@ export async function createSharedListener(options: SharedOptions): Promise<Fast
     // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight;
     // `drain` has the limit.
     pluginTimeout: 0,
-    serverFactory: (handler) => entrance.prepare(handler),
+    serverFactory: (handler) => entrance.prepare(direct.listener(handler)),
   })
   try {
-    await addRoutes(app, options)
+    await addRoutes(app, direct, options)
   } catch (error) {
     await app.close()
     throw error
@@ -77,6 +79,7 @@ export async function createSharedListener(options: SharedOptions): Promise<Fast
 
 async function addRoutes(
   app: FastifyInstance,
+  direct: DirectRoutes,
   {
     config,
     broker,
@@ -131,6 +134,7 @@ async function addRoutes(
     })
     metrics.watchStreams('mcp', () => connector.openStreams())
     connectors.push(connector)
+    direct.add('/mcp', connector.handler)
     await app.register(connector.plugin)
   }
   if (ce.enable) {
@@ -158,6 +162,7 @@ async function addRoutes(
     })
     metrics.watchStreams('cloudevents', () => connector.openStreams())
     connectors.push(connector)
+    direct.add('/ce/', connector.handler)
     await app.register(connector.plugin)
   }
   if (agents !== undefined) {
@@ -171,6 +176,7 @@ async function addRoutes(
       log,
     })
     connectors.push(gateway, routes)
+    direct.add('/a2a/', gateway.handler)
     await app.register(gateway.plugin)
     await app.register(routes.plugin)
   }
