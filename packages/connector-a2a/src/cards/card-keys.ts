@@ -7,6 +7,7 @@ import { isJsonObject, readJson, watchFiles } from '@signalbox/http-kit'
 export interface CardKey {
   /** The thumbprint of the public key (RFC 7638). */
   readonly kid: string
+  /** The key that makes signatures. */
   readonly privateKey: KeyObject
   /** The public part, as the key set shows it. */
   readonly jwk: Readonly<Record<'kty' | 'crv' | 'x' | 'y' | 'kid' | 'use' | 'alg', string>>

@@ -29,9 +29,12 @@ export function interfacesV10(place: InterfacePlace, tenant: string | undefined)
   ]
 }
 
-/** Returns the interface of A2A 0.3. Requests of A2A 0.3 have no `tenant`. */
-export function interfaceV03(place: InterfacePlace): JsonObject {
-  return { url: `${agentAddress(place)}${V03_PATH}`, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }
+/**
+ * Returns the interface of A2A 0.3. Requests of A2A 0.3 have no `tenant`.
+ * @param native `false` without the path of official calls: the dialect has the method names of A2A 0.3
+ */
+export function interfaceV03(place: InterfacePlace, native: boolean): JsonObject {
+  return { url: `${agentAddress(place)}${native ? V03_PATH : ''}`, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }
 }
 
 /**
