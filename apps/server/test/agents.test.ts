@@ -23,7 +23,10 @@ test('agents - one that registers is on every surface', async () => {
   expect(card).toMatchObject({ registered_by: 'anonymous', protocolVersions: ['1.0'] })
   expect(await listed(http.url)).toEqual(['echo'])
   expect(await (await fetch(`${http.url}/agents/echo`)).json()).toEqual(card)
-  expect(await (await fetch(`${http.url}/a2a/echo/.well-known/agent-card.json`)).json()).toEqual(card)
+  expect(await (await fetch(`${http.url}/a2a/echo/.well-known/agent-card.json`)).json()).toMatchObject({
+    ...card,
+    url: `${http.url}/a2a/echo/v0.3`,
+  })
   expect(await (await fetch(`${http.url}/.well-known/agent-card.json`)).json()).toMatchObject({ name: 'signalbox' })
   expect(await callAgent(http.url, 'echo', 'message/send')).toEqual({ jsonrpc: '2.0', id: 1, result: { said: 'yes' } })
   expect(agent.asked).toMatchObject([{ method: 'message/send', headers: { 'x-broker-caller-id': 'anonymous' } }])

@@ -29,7 +29,10 @@ describe.skipIf(NATS_SERVER === undefined)('agents across nodes', () => {
     for (const base of [one, two, three]) {
       await expect.poll(() => listed(base), PATIENT).toEqual(['echo'])
       expect(await (await fetch(`${base}/agents/echo`)).json()).toEqual(card)
-      expect(await (await fetch(`${base}/a2a/echo/.well-known/agent-card.json`)).json()).toEqual(card)
+      expect(await (await fetch(`${base}/a2a/echo/.well-known/agent-card.json`)).json()).toMatchObject({
+        ...card,
+        url: `${base}/a2a/echo/v0.3`,
+      })
       expect(await callAgent(base, 'echo', 'message/send')).toEqual({ jsonrpc: '2.0', id: 1, result: 'yes' })
       expect((await callTool(base, 'agent_send', { agent_id: 'echo', message: 'hello' })).text).toBe('"yes"')
     }

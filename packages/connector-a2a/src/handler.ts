@@ -17,7 +17,8 @@ import type { AgentRequests } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 
 import type { AgentLookup } from './agent-lookup.ts'
-import { CARD_PATH, Cards } from './cards.ts'
+import { CARD_PATH, Cards } from './cards/cards.ts'
+import { KEY_SET_PATH } from './cards/sign-card.ts'
 import { A2aExchange } from './a2a-exchange.ts'
 import { forbidden } from './gateway/forbidden.ts'
 import { assertAgentId, assertHops, Gateway } from './gateway/gateway.ts'
@@ -75,7 +76,12 @@ export class A2aEndpoint {
         } catch {}
       }
     }
-    this.cards = new Cards(options.platform)
+    this.cards = new Cards({
+      platform: options.platform,
+      publicUrl: options.publicUrl,
+      keys: options.cardKeys,
+      bearer: options.authenticator.anonymous !== true,
+    })
     const streamLimits: StreamLimits = { ...options.streamLimits, maxEventBytes: agentMaxResponseBytes }
     this.gateway = new Gateway({
       broker,
@@ -111,6 +117,7 @@ export class A2aEndpoint {
   handle(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
     const path = pathOf(request)
     if (path === CARD_PATH) this.platformCard(request, response, headers)
+    else if (path === KEY_SET_PATH && this.#options.cardKeys !== undefined) this.keySet(request, response, headers)
     else if (path === BASE) this.handlePath('', request, response, headers)
     else if (path.startsWith(`${BASE}/`)) this.handlePath(path.slice(BASE.length + 1), request, response, headers)
     else notFound(request, response, headers)
@@ -126,6 +133,8 @@ export class A2aEndpoint {
       this.#admit('POST', new A2aExchange(request, response, headers, this.#onFinished), (exchange, caller) =>
         this.#post(exchange, caller, path),
       )
+    } else if (path === CARD_PATH.slice(1)) {
+      this.cards.lostId(request, response, headers)
     } else if (path.endsWith(CARD_PATH)) {
       this.#card(path.slice(0, -CARD_PATH.length), request, response, headers)
     } else if (path.endsWith(STREAM) && path.indexOf('/') === path.length - STREAM.length) {
@@ -243,6 +252,10 @@ export class A2aEndpoint {
 
   platformCard(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
     this.#contain(response, () => this.cards.platform(request, response, headers))
+  }
+
+  keySet(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+    this.#contain(response, () => this.cards.keySet(request, response, headers))
   }
 
   /** Catches the errors of card routes: they are public, so no Endpoint does it. */

@@ -6,6 +6,8 @@ import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 import { AgentAddressPolicy } from '@signalbox/registry'
 
+import { readPublicUrl } from './cards/base-url.ts'
+import type { CardKeys } from './cards/card-keys.ts'
 import type { StreamLimits } from './stream/index.ts'
 
 /** One finished request to an agent. */
@@ -63,20 +65,33 @@ export interface A2aConnectorOptions extends ConnectorOptions {
   readonly streamBudgetBytes?: number
   /** The card at `/.well-known/agent-card.json`. @default `signalbox` and this package's version */
   readonly platform?: Partial<Platform>
+  /**
+   * The server's URL for clients, such as `https://broker.example.com`, which cards name. An absolute http
+   * or https URL without query, fragment and credentials. @default the scheme and host of each request
+   */
+  readonly publicUrl?: string
+  /**
+   * The keys that sign cards, from {@link openCardKeys}, and that `/.well-known/jwks.json` publishes. Cards
+   * are signed only with `publicUrl`: otherwise a caller could have a card for another host signed.
+   * @default none: the connector adds no such route
+   */
+  readonly cardKeys?: CardKeys
   /** Reports finished requests and failures, for metrics and logs. @default none */
   readonly hooks?: A2aHooks
 }
 
 /** Options of the Fastify plugin alone, and those that have no default or another type when resolved. */
-type Unresolved = 'drainMs' | 'runHostHooks' | 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'platform'
+type Unresolved = 'drainMs' | 'runHostHooks' | 'platform' | Absent
+type Absent = 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'publicUrl' | 'cardKeys'
 
 export type ResolvedA2aOptions = Required<Omit<A2aConnectorOptions, Unresolved>> &
-  Pick<A2aConnectorOptions, 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor'> & { readonly platform: Platform }
+  Pick<A2aConnectorOptions, Absent> & { readonly platform: Platform }
 
-/** @throws RangeError for a number that is out of range */
+/** @throws RangeError for a number that is out of range, or a URL that clients cannot append to */
 export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes: number): ResolvedA2aOptions {
   const resolved: ResolvedA2aOptions = {
     ...options,
+    ...(options.publicUrl === undefined ? {} : { publicUrl: publicUrlOf(options.publicUrl) }),
     authenticator: options.authenticator ?? anonymousAuthenticator,
     trustedOrigins: options.trustedOrigins ?? 'auto',
     maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
@@ -117,6 +132,14 @@ const MAX_TIMER_MS = 2_147_483_647
 function within(option: string, value: number, min: number, max = MAX_TIMER_MS): void {
   if (value >= min && value <= max) return
   throw new RangeError(`${option}: ${value}; allowed is a number from ${min} to ${max}`)
+}
+
+function publicUrlOf(text: string): string {
+  try {
+    return readPublicUrl(text)
+  } catch (error) {
+    throw new RangeError(`publicUrl: ${error instanceof Error ? error.message : String(error)}`, { cause: error })
+  }
 }
 
 function packageVersion(): string {

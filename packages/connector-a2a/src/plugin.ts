@@ -2,7 +2,8 @@ import type { Connector, NodeHandler } from '@signalbox/http-kit'
 import { createConnector, takeOver } from '@signalbox/http-kit'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 
-import { CARD_PATH } from './cards.ts'
+import { CARD_PATH } from './cards/cards.ts'
+import { KEY_SET_PATH } from './cards/sign-card.ts'
 import type { A2aDependencies } from './handler.ts'
 import { A2aEndpoint } from './handler.ts'
 import type { A2aConnectorOptions } from './options.ts'
@@ -31,10 +32,8 @@ interface AnyPath {
  * @throws RangeError for an option that is out of range
  */
 export function a2aConnector(dependencies: A2aDependencies, options: A2aConnectorOptions = {}): A2aConnector {
-  const endpoint = new A2aEndpoint(
-    dependencies,
-    resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes),
-  )
+  const resolved = resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes)
+  const endpoint = new A2aEndpoint(dependencies, resolved)
   const handler: NodeHandler = (request, response, headers) => endpoint.handle(request, response, headers)
   const agent = (request: FastifyRequest, reply: FastifyReply): void => {
     const { '*': path = '' }: AnyPath = Object(request.params)
@@ -42,6 +41,8 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
   }
   const platformCard = (request: FastifyRequest, reply: FastifyReply): void =>
     endpoint.platformCard(request.raw, reply.raw, takeOver(reply))
+  const keySet = (request: FastifyRequest, reply: FastifyReply): void =>
+    endpoint.keySet(request.raw, reply.raw, takeOver(reply))
   const connector = createConnector(
     {
       routes: [
@@ -49,6 +50,8 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
         // Not a parameter: the host's router bounds the length of those, and answers 404 for a longer one.
         ['/a2a/*', agent],
         [CARD_PATH, platformCard],
+        // The host may have keys of its own at this path.
+        ...(resolved.cardKeys === undefined ? [] : [[KEY_SET_PATH, keySet] as const]),
       ],
       handler,
       close: (graceMs) => endpoint.close(graceMs),

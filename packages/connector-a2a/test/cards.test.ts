@@ -26,7 +26,7 @@ test("CARD-1 - card: the platform's own has the platform's name, and is public",
   })
 })
 
-test("CARD-2 - card: an agent's card is the registry's, with the server's fields and unknown ones; 404 if absent", async () => {
+test("CARD-2 - card: an agent's card is the registry's at the gateway's address, with the server's fields and unknown ones; 404 if absent", async () => {
   const host = await openGateway({ authenticator: nobody })
   const url = `${host.base}/a2a/agent-1/.well-known/agent-card.json`
   const absent = await fetch(url)
@@ -45,8 +45,10 @@ test("CARD-2 - card: an agent's card is the registry's, with the server's fields
   await host.registry.register(card, { clientId: 'alice' })
   const shown = await fetch(url, { headers: { origin: 'https://elsewhere.example' } })
   expect(shown.status).toBe(200)
-  expect(await shown.json()).toEqual({
-    ...card,
+  const { url: _theAgentsOwn, ...unchanged } = card
+  expect(await shown.json()).toMatchObject({
+    ...unchanged,
+    url: `${host.base}/a2a/agent-1/v0.3`,
     registered_by: 'alice',
     protocolVersions: ['1.0'],
     registered_at: expect.any(String),
@@ -62,7 +64,7 @@ test('CARD-3 - card: a request with the current ETag gets 304, until the card ch
     const first = await fetch(host.base + path)
     const etag = first.headers.get('etag') ?? ''
     expect(etag).toMatch(/^"[\w-]+"$/)
-    expect(first.headers.get('cache-control')).toBe('public, max-age=60')
+    expect(first.headers.get('cache-control')).toBe('private, max-age=60')
     for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
       const again = await fetch(host.base + path, { headers: { 'if-none-match': known } })
       expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, ''])
@@ -80,8 +82,11 @@ test('CARD-3 - card: a request with the current ETag gets 304, until the card ch
   }
   const path = `${host.base}/a2a/agent-1/.well-known/agent-card.json`
   const before = (await fetch(path)).headers.get('etag') ?? ''
-  await host.register('agent-1', 'http://127.0.0.1:2/')
+  await host.registry.register(
+    { agent_id: 'agent-1', name: 'Renamed', url: 'http://127.0.0.1:1/' },
+    { clientId: 'owner' },
+  )
   const changed = await fetch(path, { headers: { 'if-none-match': before } })
   expect(changed.status).toBe(200)
-  expect(await changed.json()).toMatchObject({ url: 'http://127.0.0.1:2/' })
+  expect(await changed.json()).toMatchObject({ name: 'Renamed' })
 })

@@ -261,10 +261,15 @@ describe('text', () => {
     expect(parseJsonRpc(bytes(bodyWithKeys(MAX_JSON_KEYS + 1)))).toMatchObject({ id: '1' })
   })
 
-  test('J4 - 500,000 strings, objects and arrays are read, one more is refused on every surface', () => {
+  test('J4 - 200,000 strings, objects and arrays are read, one more is refused on every surface', () => {
     expect(parseJsonRpc(bytes(bodyWithParts(MAX_JSON_PARTS)))).toMatchObject({ id: '1' })
     expect(refusal(bodyWithParts(MAX_JSON_PARTS + 1))).toMatchObject({ code: -32600, id: '1' })
     expect(parseJson(`[${'"",'.repeat(MAX_JSON_PARTS)}1]`)).toMatchObject({ exceeded: 'parts' })
+  })
+
+  test('J4 - the rest of a body with too many parts is not read, not even for an id', () => {
+    const parts = `"params":{"x":[${'"",'.repeat(MAX_JSON_PARTS)}1]}`
+    expect(refusal(`{"jsonrpc":"2.0",${parts},"id":1,"method":"a"}`)).toMatchObject({ code: -32600, id: undefined })
   })
 
   test('J4 - values that take much memory count against the budget of the body, few do not', () => {

@@ -73,7 +73,7 @@ export function agentSend(agents: AgentDirectory): Tool {
       }
       return forward(
         agents,
-        { agentId: agent_id, method: 'message/send', params, timeoutSeconds: timeout_seconds, blocking },
+        { agentId: agent_id, body: requestBody('message/send', params), timeoutSeconds: timeout_seconds, blocking },
         context,
       )
     },
@@ -114,7 +114,8 @@ export function agentQuery(agents: AgentDirectory): Tool {
     run({ agent_id, method, params }, context) {
       const timeout = timeoutOf(params)
       const timeoutSeconds = typeof timeout === 'number' ? timeout : undefined
-      return forward(agents, { agentId: agent_id, method, params, timeoutSeconds, blocking: true }, context)
+      const body = requestBody(method, params)
+      return forward(agents, { agentId: agent_id, body, timeoutSeconds, blocking: true }, context)
     },
   })
 }
@@ -136,28 +137,35 @@ function timeoutProblem(timeout: unknown): ArgumentProblem | undefined {
   }
 }
 
+/**
+ * Returns a JSON-RPC request as bytes. It is made before the call waits: a waiting call must not hold the values of its
+ * arguments, which can take many times the memory of their text.
+ */
+function requestBody(method: string, params: object | undefined): Uint8Array {
+  return encodeText(JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method, params }))
+}
+
 interface AgentToolCall {
   readonly agentId: string
-  readonly method: string
-  readonly params: object | undefined
+  /** The JSON-RPC request for the agent. */
+  readonly body: Uint8Array
   readonly timeoutSeconds: number | undefined
   readonly blocking: boolean
 }
 
 async function forward(
   agents: AgentDirectory,
-  { agentId, method, params, timeoutSeconds, blocking }: AgentToolCall,
+  { agentId, body, timeoutSeconds, blocking }: AgentToolCall,
   context: ToolContext,
 ): Promise<ToolOutcome> {
   context.broker.authorize('call', 'agents', agentId)
   const problem = hopsProblem(context.hops)
   if (problem !== undefined) return failure(`AGENT_LOOP: The call was refused: ${problem}.`)
   if (!(await agents.get(agentId))) return agentNotFound(agentId)
-  const envelope = encodeText(JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method, params }))
   const awaited = `the reply of agent ${JSON.stringify(agentId)}`
   try {
     const reply = await withProgress(context, awaited, () =>
-      agents.request(agentId, envelope, {
+      agents.request(agentId, body, {
         caller: context.broker.caller,
         headers: context.traceContext,
         hops: context.hops,

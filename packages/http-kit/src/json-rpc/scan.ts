@@ -49,12 +49,14 @@ const CLOSE_BRACE = 125
  *
  * Invalid JSON gives an arbitrary result in linear time, and never an error: JSON.parse rejects it later.
  *
- * @returns the number of keys of all objects, and the limit that was exceeded, if any; members are reported in either
- * case
+ * @returns the number of keys of all objects, and the limit that was exceeded, if any. The scan ends where the limit of
+ * parts is exceeded, so that a large text costs little, and reports the members before that; with another limit it
+ * reports all.
  */
 export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Scan {
   const { maxDepth, maxKeys, maxParts } = limits
   const length = text.length
+  const mostParts = maxParts > 0 ? maxParts + 1 : -1
   let exceeded: ExceededLimit | undefined
   let depth = 0
   let keys = 0
@@ -71,7 +73,7 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
     if (char === QUOTE) {
       const end = endOfString(text, at)
       if (end === -1) break
-      parts++
+      if (++parts === mostParts) break
       stringStart = at
       stringEnd = end
       at = end
@@ -88,7 +90,7 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
         key = undefined
       }
     } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
-      parts++
+      if (++parts === mostParts) break
       containers++
       if (++depth > maxDepth) exceeded ??= 'depth'
       if (depth === 1) inArray = char === OPEN_BRACKET
@@ -100,7 +102,7 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
       depth--
     }
   }
-  if (parts > maxParts && maxParts > 0) exceeded ??= 'parts'
+  if (parts === mostParts) exceeded ??= 'parts'
   return { exceeded, keys, valueBytes: containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES }
 }
 

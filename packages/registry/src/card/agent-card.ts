@@ -66,6 +66,9 @@ export const AgentCardSchema = Type.Object(
     security: Type.Optional(Type.Unknown()),
     protocolVersions: Type.Optional(texts()),
     metadata: Type.Optional(freeForm()),
+    a2a: Type.Optional(
+      Type.Unknown({ description: 'options of the registration: { "wire": "1.0" | "0.3" | "auto", "v03": boolean }' }),
+    ),
   },
   { description: 'an agent card: a JSON object' },
 )

@@ -10,6 +10,8 @@ import { agentUrl } from './agent-url.ts'
 import { descriptionOf, cardProblems, MAX_PROBLEMS, shown } from './card-problems.ts'
 import type { CardProblem } from './card-problems.ts'
 import { nameProblems } from './name-problems.ts'
+import { optionProblems } from './agent-options.ts'
+import { plainSecuritySchemes } from './security-schemes.ts'
 
 /** The maximum size of a card, in bytes of JSON, without the fields that the server sets. */
 export const MAX_CARD_BYTES = 65_536
@@ -24,8 +26,8 @@ const card = Compile(AgentCardSchema)
 const DEFAULT_PROTOCOL_VERSIONS = ['1.0']
 
 /**
- * Validates a card that a caller wants to register. Removes the fields that the server sets, and adds
- * `protocolVersions` if it is missing.
+ * Validates a card that a caller wants to register. Removes the fields that the server sets, adds
+ * `protocolVersions` if it is missing, and repairs the form of `securitySchemes`.
  * @throws RegistryError CARD_INVALID with all problems
  */
 export async function validateCard(
@@ -38,10 +40,16 @@ export async function validateCard(
   const valid = card.Check(submitted)
   const problems = valid ? [] : [...cardProblems(AgentCardSchema, submitted)]
   problems.push(...nameProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
+  problems.push(...optionProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   const urlProblem = await problemOfUrl(submitted, problems, checkAddress)
   if (urlProblem !== undefined) problems.push(urlProblem)
   if (!valid || problems.length > 0) throw invalidCard(problems)
-  return { protocolVersions: DEFAULT_PROTOCOL_VERSIONS, ...submitted }
+  const { securitySchemes } = submitted
+  return {
+    protocolVersions: DEFAULT_PROTOCOL_VERSIONS,
+    ...submitted,
+    ...(securitySchemes === undefined ? {} : { securitySchemes: plainSecuritySchemes(securitySchemes) }),
+  }
 }
 
 function withoutServerFields(given: unknown): unknown {

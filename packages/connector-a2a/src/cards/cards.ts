@@ -1,0 +1,178 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+
+import type { JsonObject } from '@signalbox/http-kit'
+import { refuseBody } from '@signalbox/http-kit'
+import type { AgentCard } from '@signalbox/registry'
+import { agentOptions } from '@signalbox/registry'
+
+import type { Platform } from '../options.ts'
+import type { PublicDocument } from './answer-document.ts'
+import { answerDocument, etagOf, withVary } from './answer-document.ts'
+import type { BaseUrl } from './base-url.ts'
+import { baseUrlOf } from './base-url.ts'
+import type { CardKey, CardKeys } from './card-keys.ts'
+import { without } from './card-members.ts'
+import type { CardShape } from './gateway-card.ts'
+import { gatewayCard } from './gateway-card.ts'
+import { platformCard } from './platform-card.ts'
+import { requestedShape } from './requested-shape.ts'
+import { signCard } from './sign-card.ts'
+
+/** The end of every path that serves a card without authentication. */
+export const CARD_PATH = '/.well-known/agent-card.json'
+
+/** The time that a client may cache a card, in seconds. */
+const CARD_MAX_AGE_SECONDS = 60
+
+/** The time that a verifier may cache the key set, in seconds. */
+const KEY_SET_MAX_AGE_SECONDS = 300
+
+/** Members that change while the card stays the same. */
+const VOLATILE: ReadonlySet<string> = new Set(['last_seen'])
+
+export interface CardOptions {
+  readonly platform: Platform
+  /** The server's URL for clients, without a slash at the end; undefined: the host of each request. */
+  readonly publicUrl: string | undefined
+  /** The keys that sign cards; undefined: none. */
+  readonly keys: CardKeys | undefined
+  /** `true` if callers must send a bearer token. */
+  readonly bearer: boolean
+}
+
+/** One shape of a card, and the conditions that it was made under. */
+interface KeptCard {
+  readonly base: string
+  readonly kid: string | undefined
+  readonly document: PublicDocument
+}
+
+/** Serves cards and the key set over HTTP: without authentication, with an ETag for revalidation. */
+export class Cards {
+  readonly #options: CardOptions
+  /** The last document of each shape. Only one, because a caller can name any host. */
+  readonly #kept = new WeakMap<object, Map<CardShape, KeptCard>>()
+
+  constructor(options: CardOptions) {
+    this.#options = options
+  }
+
+  /** Answers with the platform's own card. */
+  platform(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+    const { platform, bearer } = this.#options
+    const at = this.#base(request)
+    const shape = requestedShape(request)
+    const document = this.#document(platform, shape, at, () => platformCard(platform, { base: at.base, bearer, shape }))
+    answerDocument(request, response, withVary(headers, 'A2A-Version'), document, caching(at))
+  }
+
+  /** Answers with an agent's card, or with 404 if there is no card. */
+  agent(
+    card: AgentCard | undefined,
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: OutgoingHttpHeaders | undefined,
+  ): void {
+    if (card === undefined) {
+      refuseCard(request, response, headers, 'no agent is registered under this id')
+      return
+    }
+    const at = this.#base(request)
+    const shape = agentOptions(card).v03 ? requestedShape(request) : '1.0'
+    const document = this.#document(card, shape, at, () => this.#gatewayCard(card, card.agent_id, shape, at))
+    const modified = Date.parse(card.registered_at)
+    answerDocument(request, response, withVary(headers, 'A2A-Version'), document, {
+      ...caching(at),
+      ...(Number.isNaN(modified) ? {} : { 'Last-Modified': new Date(modified).toUTCString() }),
+    })
+  }
+
+  /**
+   * Answers a client that looks for a card relative to a base URL without a slash at the end: it has lost
+   * the agent's id.
+   */
+  lostId(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+    const { base } = this.#base(request)
+    const message = `this path has no agent_id; the base URL of an agent must end in a slash: ${base}/a2a/{agent_id}/`
+    refuseCard(request, response, headers, message)
+  }
+
+  /** Answers with the public keys that verify the signatures of cards. Web pages of every origin may read it. */
+  keySet(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+    const { keys } = this.#options
+    const text = JSON.stringify({ keys: keys?.keys.map(({ jwk }) => jwk) ?? [] })
+    answerDocument(
+      request,
+      response,
+      forEveryOrigin(headers),
+      { text, etag: etagOf(text) },
+      {
+        'Cache-Control': `public, max-age=${KEY_SET_MAX_AGE_SECONDS}`,
+      },
+    )
+  }
+
+  /**
+   * Returns the gateway's form of an extended card that an agent sent, signed where the public card is.
+   * @param shape `1.0` for a result of A2A 1.0, `both` for one of A2A 0.3
+   */
+  extended(original: JsonObject, agentId: string, shape: CardShape, request: IncomingMessage): JsonObject {
+    const at = this.#base(request)
+    const card = this.#gatewayCard(original, agentId, shape, at)
+    const key = this.#key(shape, at)
+    return key === undefined ? card : signCard(card, key, at.base)
+  }
+
+  #base(request: IncomingMessage): BaseUrl {
+    return baseUrlOf(request, this.#options.publicUrl)
+  }
+
+  #gatewayCard(original: JsonObject, agentId: string, shape: CardShape, { base }: BaseUrl): JsonObject {
+    return gatewayCard(original, { base, agentId, bearer: this.#options.bearer, shape })
+  }
+
+  /**
+   * Returns the key that signs cards of this shape. Only a card of one version has a canonical form, and
+   * only the operator decides for which host the gateway signs.
+   */
+  #key(shape: CardShape, { configured }: BaseUrl): CardKey | undefined {
+    return configured && shape === '1.0' ? this.#options.keys?.keys[0] : undefined
+  }
+
+  #document(owner: object, shape: CardShape, at: BaseUrl, create: () => JsonObject): PublicDocument {
+    let kept = this.#kept.get(owner)
+    if (kept === undefined) this.#kept.set(owner, (kept = new Map()))
+    const key = this.#key(shape, at)
+    const last = kept.get(shape)
+    if (last !== undefined && last.base === at.base && last.kid === key?.kid) return last.document
+    const card = create()
+    const text = JSON.stringify(key === undefined ? card : signCard(card, key, at.base))
+    // A heartbeat changes last_seen, and each signature has a random part: neither is a new card.
+    const content = JSON.stringify(without(card, VOLATILE))
+    const document = { text, etag: etagOf(content + (key?.kid ?? '')) }
+    kept.set(shape, { base: at.base, kid: key?.kid, document })
+    return document
+  }
+}
+
+/** A card that shows the host of one request is for this client alone. */
+function caching({ configured }: BaseUrl): OutgoingHttpHeaders {
+  return { 'Cache-Control': `${configured ? 'public' : 'private'}, max-age=${CARD_MAX_AGE_SECONDS}` }
+}
+
+function forEveryOrigin(headers: OutgoingHttpHeaders = {}): OutgoingHttpHeaders {
+  const others = Object.entries(headers).filter(
+    ([name]) => !/^access-control-allow-(?:origin|credentials)$/i.test(name),
+  )
+  return { ...Object.fromEntries(others), 'Access-Control-Allow-Origin': '*' }
+}
+
+function refuseCard(
+  request: IncomingMessage,
+  response: ServerResponse,
+  headers: OutgoingHttpHeaders | undefined,
+  message: string,
+): void {
+  const text = JSON.stringify({ error: 'AGENT_NOT_FOUND', message, details: [] })
+  refuseBody(request, response, 404, { ...headers, 'Content-Type': 'application/json' }, text)
+}

@@ -1,0 +1,150 @@
+import { isJsonObject } from '@signalbox/http-kit'
+import type { JsonObject } from '@signalbox/http-kit'
+
+import { defined, objectsOf, textOf, textsOf, without, withoutEmpty } from './card-members.ts'
+import type { InterfacePlace } from './interfaces.ts'
+import { interfacesV10, interfaceV03, tenantOf } from './interfaces.ts'
+import { securityOfBoth, securityV10 } from './security.ts'
+import { skillsOfBoth, skillsV10 } from './skills.ts'
+
+/**
+ * The shapes of a card. `1.0`: the members of A2A 1.0 and no other, because strict clients refuse others.
+ * `both`: all members of the agent's card, with those of A2A 0.3 and of A2A 1.0.
+ */
+export type CardShape = '1.0' | 'both'
+
+/** The place and the rules of the gateway that shows a card. */
+export interface CardContext extends InterfacePlace {
+  /** `true` if callers must send a bearer token. */
+  readonly bearer: boolean
+  readonly shape: CardShape
+}
+
+/**
+ * Members that the gateway writes itself or leaves out: addresses of the agent, its security, which ends at
+ * the gateway, and its signatures, which the changes make invalid. In both spellings that SDKs read.
+ */
+const REPLACED: ReadonlySet<string> = new Set([
+  'a2a',
+  'additionalInterfaces',
+  'additional_interfaces',
+  'preferredTransport',
+  'preferred_transport',
+  'protocolVersion',
+  'protocol_version',
+  'security',
+  'securityRequirements',
+  'security_requirements',
+  'securitySchemes',
+  'security_schemes',
+  'signatures',
+  'supportedInterfaces',
+  'supported_interfaces',
+  'supportsAuthenticatedExtendedCard',
+  'supports_authenticated_extended_card',
+  'url',
+])
+
+/**
+ * Returns the card of an agent as the gateway shows it: its interfaces, security and capabilities are those
+ * of the gateway, and no required member is absent or empty. Never throws for a JSON object: extended cards
+ * come from agents unchecked.
+ */
+export function gatewayCard(original: JsonObject, context: CardContext): JsonObject {
+  return context.shape === '1.0' ? cardV10(original, context) : cardOfBoth(original, context)
+}
+
+function cardV10(original: JsonObject, { bearer, base, agentId }: CardContext): JsonObject {
+  const basics = basicsOf(original, agentId)
+  const card = withoutEmpty({
+    name: basics.name,
+    description: basics.description,
+    supportedInterfaces: interfacesV10({ base, agentId }, tenantOf(original)),
+    provider: providerOf(original['provider']),
+    version: basics.version,
+    documentationUrl: textOf(original['documentationUrl']),
+    capabilities: { ...capabilitiesOf(original), ...extensionsOf(original) },
+    ...securityV10(bearer),
+    defaultInputModes: basics.defaultInputModes,
+    defaultOutputModes: basics.defaultOutputModes,
+    skills: skillsV10(original['skills'], { id: agentId, ...basics }),
+    iconUrl: textOf(original['iconUrl']),
+  })
+  return isJsonObject(card) ? card : {}
+}
+
+function cardOfBoth(original: JsonObject, { bearer, base, agentId }: CardContext): JsonObject {
+  const place = { base, agentId }
+  const basics = basicsOf(original, agentId)
+  const { extendedAgentCard, ...capabilities } = capabilitiesOf(original)
+  const declared = isJsonObject(original['capabilities']) ? original['capabilities'] : {}
+  const v03 = interfaceV03(place)
+  return {
+    ...without(original, REPLACED),
+    ...basics,
+    url: v03['url'],
+    preferredTransport: v03['protocolBinding'],
+    protocolVersion: '0.3.0',
+    ...(extendedAgentCard === undefined ? {} : { supportsAuthenticatedExtendedCard: extendedAgentCard }),
+    supportedInterfaces: [...interfacesV10(place, tenantOf(original)), v03],
+    capabilities: { ...declared, ...capabilities, ...(extendedAgentCard === undefined ? {} : { extendedAgentCard }) },
+    ...securityOfBoth(bearer),
+    skills: skillsOfBoth(original['skills'], { id: agentId, ...basics }),
+  }
+}
+
+interface Basics {
+  readonly name: string
+  readonly description: string
+  readonly version: string
+  readonly defaultInputModes: readonly string[]
+  readonly defaultOutputModes: readonly string[]
+}
+
+/** The required members that are plain values, with a value in place of those that the agent leaves out. */
+function basicsOf(card: JsonObject, agentId: string): Basics {
+  const name = textOf(card['name']) ?? agentId
+  return {
+    name,
+    description: textOf(card['description']) ?? name,
+    version: textOf(card['version']) ?? '0.0.0',
+    defaultInputModes: textsOf(card['defaultInputModes']) ?? ['text/plain'],
+    defaultOutputModes: textsOf(card['defaultOutputModes']) ?? ['text/plain'],
+  }
+}
+
+/** The capabilities that the gateway passes through, as the agent declares them in either version. */
+function capabilitiesOf(card: JsonObject): JsonObject {
+  const capabilities = isJsonObject(card['capabilities']) ? card['capabilities'] : {}
+  const extended = capabilities['extendedAgentCard'] ?? card['supportsAuthenticatedExtendedCard']
+  return {
+    streaming: capabilities['streaming'] === true,
+    pushNotifications: capabilities['pushNotifications'] === true,
+    ...(typeof extended === 'boolean' ? { extendedAgentCard: extended } : {}),
+  }
+}
+
+function extensionsOf(card: JsonObject): JsonObject {
+  const capabilities = isJsonObject(card['capabilities']) ? card['capabilities'] : {}
+  const extensions = objectsOf(capabilities['extensions']).flatMap((extension) => {
+    const uri = textOf(extension['uri'])
+    if (uri === undefined) return []
+    const { description, required, params } = extension
+    return defined({
+      uri,
+      description: textOf(description),
+      // `false` is the default, which the SDKs remove before they verify a signature.
+      required: required === true ? true : undefined,
+      params: isJsonObject(params) ? params : undefined,
+    })
+  })
+  return { extensions }
+}
+
+/** Both members are required, so that a provider with one of them is left out. */
+function providerOf(provider: unknown): JsonObject | undefined {
+  if (!isJsonObject(provider)) return undefined
+  const organization = textOf(provider['organization'])
+  const url = textOf(provider['url'])
+  return organization === undefined || url === undefined ? undefined : { organization, url }
+}

@@ -1,0 +1,58 @@
+import type { JsonObject } from '@signalbox/http-kit'
+import { JsonRpcError } from '@signalbox/http-kit'
+import type { WireVersion } from '@signalbox/registry'
+
+import { defined, isObject } from './json.ts'
+
+const UNSUPPORTED_OPERATION = -32004
+
+/** The codes that 0.3 does not define, and the closest that it does. */
+const CODES_TO_03: ReadonlyMap<unknown, number> = new Map<unknown, number>([
+  // ExtensionSupportRequiredError becomes UnsupportedOperationError.
+  [-32008, UNSUPPORTED_OPERATION],
+  // VersionNotSupportedError becomes an invalid request.
+  [-32009, -32600],
+])
+
+const STRUCT = 'type.googleapis.com/google.protobuf.Struct'
+const VALUE = 'type.googleapis.com/google.protobuf.Value'
+
+/**
+ * Translates a JSON-RPC error of an agent. `data` is an array of typed details in 1.0 and any value in 0.3: other data
+ * is wrapped as one detail, and unwrapped on the way back.
+ */
+export function translateError(from: WireVersion, to: WireVersion, error: JsonObject): JsonObject {
+  if (from === to) return error
+  const { code, message, data } = error
+  return to === '1.0'
+    ? defined({ code, message, data: details(data) })
+    : defined({ code: CODES_TO_03.get(code) ?? code, message, data: unwrapped(data) })
+}
+
+/** Returns the error for a method that the target version does not have. */
+export function unsupportedOperation(name: string, to: WireVersion): JsonRpcError {
+  const message = `unsupported operation: ${name} has no equivalent in A2A ${to}, which the agent speaks`
+  const reason = {
+    '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+    reason: 'UNSUPPORTED_OPERATION',
+    domain: 'a2a-protocol.org',
+  }
+  return new JsonRpcError(UNSUPPORTED_OPERATION, message, { data: [reason] })
+}
+
+function details(data: unknown): unknown {
+  if (data === undefined || data === null) return undefined
+  if (Array.isArray(data) && data.every(isDetail)) return data
+  return [{ '@type': isObject(data) ? STRUCT : VALUE, value: data }]
+}
+
+function unwrapped(data: unknown): unknown {
+  if (data === null) return undefined
+  const detail: unknown = Array.isArray(data) && data.length === 1 ? data[0] : undefined
+  if (!isObject(detail) || !Object.hasOwn(detail, 'value')) return data
+  return detail['@type'] === STRUCT || detail['@type'] === VALUE ? detail['value'] : data
+}
+
+function isDetail(value: unknown): boolean {
+  return isObject(value) && typeof value['@type'] === 'string'
+}

@@ -1,0 +1,65 @@
+import type { WireVersion } from '@signalbox/registry'
+
+/** An operation of A2A, independent of the protocol's version. */
+export type Operation =
+  | 'send'
+  | 'stream'
+  | 'get'
+  | 'list'
+  | 'cancel'
+  | 'resubscribe'
+  | 'push-create'
+  | 'push-get'
+  | 'push-list'
+  | 'push-delete'
+  | 'extended-card'
+
+/** A method of A2A and its names. */
+export interface A2aMethod {
+  readonly operation: Operation
+  /** The JSON-RPC names by version; undefined if the version has no such method. */
+  readonly names: { readonly '1.0': string; readonly '0.3': string | undefined }
+  /** `true` if the answer is an event stream. */
+  readonly streams: boolean
+}
+
+const PUSH = 'tasks/pushNotificationConfig'
+
+/** Every method of A2A, by operation. */
+export const METHODS: { readonly [O in Operation]: A2aMethod } = {
+  send: method('send', 'SendMessage', 'message/send'),
+  stream: method('stream', 'SendStreamingMessage', 'message/stream', true),
+  get: method('get', 'GetTask', 'tasks/get'),
+  list: method('list', 'ListTasks', undefined),
+  cancel: method('cancel', 'CancelTask', 'tasks/cancel'),
+  resubscribe: method('resubscribe', 'SubscribeToTask', 'tasks/resubscribe', true),
+  'push-create': method('push-create', 'CreateTaskPushNotificationConfig', `${PUSH}/set`),
+  'push-get': method('push-get', 'GetTaskPushNotificationConfig', `${PUSH}/get`),
+  'push-list': method('push-list', 'ListTaskPushNotificationConfigs', `${PUSH}/list`),
+  'push-delete': method('push-delete', 'DeleteTaskPushNotificationConfig', `${PUSH}/delete`),
+  'extended-card': method('extended-card', 'GetExtendedAgentCard', 'agent/getAuthenticatedExtendedCard'),
+}
+
+/** A method, and the version whose name for it was given. */
+export interface NamedMethod {
+  readonly method: A2aMethod
+  readonly version: WireVersion
+}
+
+const BY_NAME: ReadonlyMap<string, NamedMethod> = new Map(Object.values(METHODS).flatMap(namesOf))
+
+/** Returns the method that one of the versions has under this name; undefined if none has. */
+export function findMethod(name: string): NamedMethod | undefined {
+  return BY_NAME.get(name)
+}
+
+function method(operation: Operation, name10: string, name03: string | undefined, streams = false): A2aMethod {
+  return { operation, names: { '1.0': name10, '0.3': name03 }, streams }
+}
+
+function namesOf(of: A2aMethod): [string, NamedMethod][] {
+  const { '1.0': name10, '0.3': name03 } = of.names
+  const names: [string, NamedMethod][] = [[name10, { method: of, version: '1.0' }]]
+  if (name03 !== undefined) names.push([name03, { method: of, version: '0.3' }])
+  return names
+}

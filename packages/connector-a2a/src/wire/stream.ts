@@ -1,0 +1,78 @@
+import type { JsonObject } from '@signalbox/http-kit'
+import type { WireVersion } from '@signalbox/registry'
+
+import { translateEvent } from './events.ts'
+import { isObject } from './json.ts'
+import { MemberReader } from './member-reader.ts'
+
+/**
+ * Translates the results of one event stream.
+ *
+ * To 0.3: a status that waits for input or credentials is held until the next event or the end, because only the end
+ * shows that it is final. To 1.0: a stream that starts with an update gets a task before it, because 1.0 requires one.
+ */
+export class StreamTranslation {
+  readonly #from: WireVersion
+  readonly #to: WireVersion
+  #started = false
+  #held: JsonObject | undefined
+
+  constructor(from: WireVersion, to: WireVersion) {
+    this.#from = from
+    this.#to = to
+  }
+
+  /**
+   * Returns the results to send after a result of the agent: none, one or two.
+   * @throws UntranslatableError if the result is not an event of its version
+   */
+  next(result: unknown): unknown[] {
+    if (this.#from === this.#to) return [result]
+    const event = translateEvent(new MemberReader(result, 'result'), this.#to)
+    return this.#to === '0.3' ? this.#nextOf03(event) : this.#nextOf10(event)
+  }
+
+  /** Returns `true` while a status is held. A gateway may send it before the end if the agent stays silent. */
+  get holds(): boolean {
+    return this.#held !== undefined
+  }
+
+  /** Returns the results that remain to be sent at the end: a held status, which is final now. */
+  end(): unknown[] {
+    const held = this.#held
+    this.#held = undefined
+    return held === undefined ? [] : [{ ...held, final: true }]
+  }
+
+  #nextOf03(event: JsonObject): unknown[] {
+    const before = this.#held === undefined ? [] : [this.#held]
+    this.#held = isInterrupted(event) ? event : undefined
+    return this.#held === undefined ? [...before, event] : before
+  }
+
+  #nextOf10(event: JsonObject): unknown[] {
+    const task = this.#started ? undefined : taskBefore(event)
+    this.#started = true
+    return task === undefined ? [event] : [{ task }, event]
+  }
+}
+
+function isInterrupted({ kind, status }: JsonObject): boolean {
+  if (kind !== 'status-update' || !isObject(status)) return false
+  return status['state'] === 'input-required' || status['state'] === 'auth-required'
+}
+
+/**
+ * Returns a task for an update. Its state is open even if the update's is not: a client that read a terminal state
+ * could stop before the update, which has the message.
+ */
+function taskBefore({ statusUpdate, artifactUpdate }: JsonObject): JsonObject | undefined {
+  const update = statusUpdate ?? artifactUpdate
+  if (!isObject(update)) return undefined
+  const { taskId: id, contextId, status } = update
+  const submitted = isObject(status) && status['state'] === SUBMITTED
+  const state = submitted ? SUBMITTED : 'TASK_STATE_WORKING'
+  return { id, ...(contextId === undefined ? {} : { contextId }), status: { state } }
+}
+
+const SUBMITTED = 'TASK_STATE_SUBMITTED'

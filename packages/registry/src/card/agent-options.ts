@@ -1,0 +1,45 @@
+import { isJsonObject } from '@signalbox/http-kit'
+
+import type { CardProblem } from './card-problems.ts'
+import { shown } from './card-problems.ts'
+
+/** The version of A2A that an agent speaks; `auto` means that the gateway finds out. */
+export type AgentWire = '1.0' | '0.3' | 'auto'
+
+/** The options of a registration, from the member `a2a` of its card. */
+export interface AgentOptions {
+  /** @default 'auto' */
+  readonly wire: AgentWire
+  /** Serves a card that clients of A2A 0.3 can read. @default true */
+  readonly v03: boolean
+}
+
+const WIRES: readonly AgentWire[] = ['1.0', '0.3', 'auto']
+
+/**
+ * Reads the options of a registered card. An invalid option has its default: earlier versions registered
+ * any value.
+ */
+export function agentOptions(card: { readonly [field: string]: unknown }): AgentOptions {
+  const options = isJsonObject(card['a2a']) ? card['a2a'] : {}
+  return { wire: WIRES.find((wire) => wire === options['wire']) ?? 'auto', v03: options['v03'] !== false }
+}
+
+/**
+ * Returns the problems of a card's options. The schema does not check them, so that cards that were
+ * registered earlier stay readable.
+ */
+export function optionProblems(card: unknown): readonly CardProblem[] {
+  if (!isJsonObject(card) || card['a2a'] === undefined) return []
+  const options = card['a2a']
+  if (!isJsonObject(options)) return [{ field: 'a2a', given: shown(options), allowed: 'an object' }]
+  return Object.entries(options).flatMap(([name, value]): CardProblem[] => {
+    const field = `a2a.${name}`
+    if (name === 'wire') {
+      return WIRES.some((wire) => wire === value) ? [] : [{ field, given: shown(value), allowed: '1.0, 0.3 or auto' }]
+    }
+    if (name === 'v03')
+      return typeof value === 'boolean' ? [] : [{ field, given: shown(value), allowed: 'true or false' }]
+    return [{ field: 'a2a', given: `an object with ${shown(name)}`, allowed: 'an object with wire and v03 alone' }]
+  })
+}
