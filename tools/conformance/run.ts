@@ -12,7 +12,7 @@ export interface ScenarioReport {
   readonly passed: number
   /** Checks that failed as known, by id. */
   readonly known: readonly string[]
-  /** Texts of the warnings: what the specification recommends. */
+  /** Texts of the warnings: recommendations of the specification that the server does not follow. */
   readonly warnings: readonly string[]
   /** Failures that are not known, and known failures that passed. */
   readonly problems: readonly string[]

@@ -7,11 +7,6 @@ import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 /** The versions of the official suite, each in its own package. */
 export type SuiteName = '0.1' | '0.2'
 
-const PACKAGES: Readonly<Record<SuiteName, string>> = {
-  '0.1': 'modelcontextprotocol-conformance-v01',
-  '0.2': '@modelcontextprotocol/conformance',
-}
-
 /** One check of a scenario, as the suite writes it to its results. */
 export interface Check {
   readonly id: string
@@ -21,9 +16,14 @@ export interface Check {
 
 const require = createRequire(import.meta.url)
 
+const MANIFESTS: Readonly<Record<SuiteName, string>> = {
+  '0.1': require.resolve('modelcontextprotocol-conformance-v01/package.json'),
+  '0.2': require.resolve('@modelcontextprotocol/conformance/package.json'),
+}
+
 /** Returns the version of a suite's package. */
 export function suiteVersion(suite: SuiteName): string {
-  const manifest = JSON.parse(readFileSync(require.resolve(`${PACKAGES[suite]}/package.json`), 'utf8')) as {
+  const manifest = JSON.parse(readFileSync(MANIFESTS[suite], 'utf8')) as {
     readonly version: string
   }
   return manifest.version
@@ -44,7 +44,7 @@ export async function runScenario(
   version?: string,
 ): Promise<readonly Check[]> {
   await using folder = await TemporaryFolder.create('conformance')
-  const cli = join(dirname(require.resolve(`${PACKAGES[suite]}/package.json`)), 'dist', 'index.js')
+  const cli = join(dirname(MANIFESTS[suite]), 'dist', 'index.js')
   const args = ['server', '--url', url, '--scenario', scenario, '--output-dir', folder.path]
   const chosen = version === undefined || suite === '0.1' ? [] : ['--spec-version', version]
   const output = await outputOf([cli, ...args, ...chosen], folder.path)
