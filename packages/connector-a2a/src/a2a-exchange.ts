@@ -1,7 +1,13 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import { JSON_RPC_CODES, JsonRpcError, jsonRpcErrorText, JsonRpcExchange } from '@signalbox/http-kit'
-import type { Refusal, RefusedOutcome } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError, jsonRpcErrorText, JsonRpcExchange, SSE_HEADERS } from '@signalbox/http-kit'
+import type { Refusal, RefusedOutcome, RequestHead } from '@signalbox/http-kit'
+
+import { asNative } from './native/as-native.ts'
+import { NativeError } from './native/native-error.ts'
+import { contentTypeError, streamsAreOff, versionProblem } from './native/speech-problems.ts'
+import { guessedSpeech, needsNativeStream, speechOf } from './native/speech.ts'
+import type { NativeSpeech, Spoken } from './native/speech.ts'
 
 import type { A2aRequestEvent } from './options.ts'
 
@@ -13,6 +19,10 @@ export class A2aExchange extends JsonRpcExchange {
   /** The agent's id as a metric label; `unknown` until the agent is found. */
   agentId = 'unknown'
   method = 'unknown'
+  /** Set if the caller speaks A2A as an official SDK does, as soon as that is known. */
+  speech: NativeSpeech | undefined
+  /** The parts of the request's head that show how the caller speaks; undefined if only the dialect is served. */
+  readonly spoken: Omit<Spoken, 'method'> | undefined
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
 
   constructor(
@@ -20,20 +30,29 @@ export class A2aExchange extends JsonRpcExchange {
     response: ServerResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
     onFinished: ((event: A2aRequestEvent) => void) | undefined,
+    spoken?: Omit<Spoken, 'method'>,
   ) {
     super(request, response, moreHeaders)
+    this.spoken = spoken
     this.#onFinished = onFinished
   }
 
-  /** Answers with a result. `id` and `result` are JSON source text and are sent unchanged. */
-  succeed(id: string, result: string): void {
-    this.#json(200, `{"jsonrpc":"2.0","id":${id},"result":${result}}`)
+  /**
+   * Answers with a result. `id` and `result` are JSON source text and are sent unchanged.
+   * @param headers Headers of the agent's answer
+   */
+  succeed(id: string, result: string, headers?: OutgoingHttpHeaders): void {
+    const text = `{"jsonrpc":"2.0","id":${id},"result":${result}}`
+    if (this.speech?.streams === true) this.#event(text, headers)
+    else this.#json(200, text, headers)
     this.finished('success')
   }
 
   /** Answers with the agent's own error, JSON source text that is sent unchanged. */
-  failAsAgent(id: string, error: string): void {
-    this.#json(200, `{"jsonrpc":"2.0","id":${id},"error":${error}}`)
+  failAsAgent(id: string, error: string, headers?: OutgoingHttpHeaders): void {
+    const text = `{"jsonrpc":"2.0","id":${id},"error":${error}}`
+    if (this.#errorsAreEvents) this.#event(text, headers)
+    else this.#json(200, text, headers)
     this.finished('error', AGENTS_OWN)
   }
 
@@ -45,6 +64,36 @@ export class A2aExchange extends JsonRpcExchange {
     this.#fail(error, id)
   }
 
+  /** Answers a request whose headers do not allow its body, before the body is read. */
+  failHeaders(problem: JsonRpcError): void {
+    this.#guess(undefined)
+    const wrongType = problem.code === JSON_RPC_CODES.PARSE_ERROR && this.speech !== undefined
+    this.fail(wrongType ? contentTypeError(problem) : problem)
+  }
+
+  protected override answerUnauthenticated(head: RequestHead): void {
+    this.#guess(head.request?.method)
+    super.answerUnauthenticated(head)
+  }
+
+  /**
+   * Records how the caller of a request speaks. Its errors have that form from then on.
+   * @throws JsonRpcError for a call that is not served
+   */
+  speak(method: string): void {
+    if (this.spoken === undefined) {
+      if (needsNativeStream(method)) throw streamsAreOff(method)
+      return
+    }
+    this.speech = speechOf({ ...this.spoken, method })
+    const problem = this.speech && versionProblem(this.speech, this.spoken.version)
+    if (problem !== undefined) throw problem
+  }
+
+  #guess(method: string | undefined): void {
+    if (this.spoken !== undefined) this.speech ??= guessedSpeech({ ...this.spoken, method })
+  }
+
   protected override answerError(error: JsonRpcError, _outcome: RefusedOutcome, headers?: OutgoingHttpHeaders): void {
     this.#fail(error, error.id, headers)
   }
@@ -54,15 +103,38 @@ export class A2aExchange extends JsonRpcExchange {
    */
   protected override refusalError(refusal: Refusal): JsonRpcError {
     if (refusal.reason !== 'limit') return super.refusalError(refusal)
-    return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, `server busy: ${refusal.message}`)
+    const text = `server busy: ${refusal.message}`
+    this.#guess(undefined)
+    if (this.speech === undefined) return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text)
+    return new NativeError(JSON_RPC_CODES.INTERNAL_ERROR, 'LIMIT_EXCEEDED', text, {
+      retryAfterSeconds: refusal.retryAfterSeconds,
+      ...(refusal.limit === undefined ? {} : { metadata: { limit: refusal.limit } }),
+    })
   }
 
-  #fail(error: JsonRpcError, id: string | undefined, moreHeaders?: OutgoingHttpHeaders): void {
+  #fail(given: JsonRpcError, id: string | undefined, givenHeaders?: OutgoingHttpHeaders): void {
+    const error = this.speech === undefined ? given : asNative(given)
+    const moreHeaders = error instanceof NativeError ? { ...givenHeaders, ...error.headers } : givenHeaders
     const text = jsonRpcErrorText(error, id)
     const status = error.status ?? 200
-    if (this.request.readableEnded) this.#json(status, text, moreHeaders)
-    else if (this.begin()) this.sendRefusal(status, this.#headers(moreHeaders), text)
+    if (!this.request.readableEnded) {
+      if (this.begin()) this.sendRefusal(status, this.#headers(moreHeaders), text)
+    } else if (status === 200 && this.#errorsAreEvents) this.#event(text, moreHeaders)
+    else this.#json(status, text, moreHeaders)
     this.finished('error', String(error.code))
+  }
+
+  /** Clients of A2A 0.3 read nothing but events after a request for a stream. */
+  get #errorsAreEvents(): boolean {
+    return this.speech?.streams === true && this.speech.version === '0.3'
+  }
+
+  /** Answers with a stream of one event. */
+  #event(text: string, moreHeaders?: OutgoingHttpHeaders): void {
+    if (!this.begin() || this.abandoned) return
+    // JSON text has line ends only between its tokens, and an event is one line.
+    const line = text.replaceAll(/[\r\n]/g, ' ')
+    this.send(200, { ...this.moreHeaders, ...moreHeaders, ...SSE_HEADERS }, `data: ${line}\n\n`)
   }
 
   /** Answers with a status and no body. */

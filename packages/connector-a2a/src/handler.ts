@@ -20,11 +20,14 @@ import type { AgentLookup } from './agent-lookup.ts'
 import { CARD_PATH, Cards } from './cards/cards.ts'
 import { KEY_SET_PATH } from './cards/sign-card.ts'
 import { A2aExchange } from './a2a-exchange.ts'
+import { readCall } from './gateway/call.ts'
+import { DIALECT } from './gateway/call-form.ts'
 import { forbidden } from './gateway/forbidden.ts'
 import { assertAgentId, assertHops, Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'
 import { streamRequest } from './gateway/stream-request.ts'
-import { readTimeoutMs } from './gateway/timeout.ts'
+import { callPath } from './native/call-path.ts'
+import { spokenVersion } from './native/spoken-version.ts'
 import type { A2aRequestEvent, ResolvedA2aOptions } from './options.ts'
 import type { StreamLimits } from './stream/index.ts'
 import { NodeBudget } from './stream/index.ts'
@@ -129,10 +132,13 @@ export class A2aEndpoint {
     response: ServerResponse,
     headers: OutgoingHttpHeaders | undefined,
   ): void {
-    if (!path.includes('/')) {
-      this.#admit('POST', new A2aExchange(request, response, headers, this.#onFinished), (exchange, caller) =>
-        this.#post(exchange, caller, path),
-      )
+    const isNative = this.#options.native === 'auto'
+    const call = callPath(path, isNative)
+    // Only clients that send calls append a slash.
+    if (call !== undefined && (request.method === 'POST' || !path.endsWith('/'))) {
+      const spoken = isNative ? { v03: call.v03, version: spokenVersion(request) } : undefined
+      const exchange = new A2aExchange(request, response, headers, this.#onFinished, spoken)
+      this.#admit('POST', exchange, (_exchange, caller) => this.#post(exchange, caller, call.agentId))
     } else if (path === CARD_PATH.slice(1)) {
       this.cards.lostId(request, response, headers)
     } else if (path.endsWith(CARD_PATH)) {
@@ -158,7 +164,7 @@ export class A2aEndpoint {
       this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) =>
         this.#message(exchange, caller, agentId, body),
       )
-    } else exchange.fail(problem)
+    } else exchange.failHeaders(problem)
   }
 
   #message(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, body: Buffer): void | Promise<void> {
@@ -185,15 +191,16 @@ export class A2aEndpoint {
         'invalid request: the message is a response; send a request or a notification',
       )
     }
-    exchange.method = methodLabel(message.method)
+    if (message.kind === 'request') exchange.speak(message.method)
+    const { speech } = exchange
+    exchange.method = methodLabel(message.method, speech)
     assertAgentId(agentId)
     assertHops(exchange.request.headers)
     this.#authorize(caller, agentId)
     const { gateway } = this
     if (message.kind === 'notification') return gateway.notify(exchange, caller, agentId, body, message)
-    const { id, params } = message
-    const call = { body, id, timeoutMs: readTimeoutMs(params) }
-    return message.method === 'message/stream'
+    const call = readCall(exchange.request.headers, body, message, speech)
+    return (speech?.streams ?? message.method === 'message/stream')
       ? gateway.stream(exchange, caller, agentId, call)
       : gateway.call(exchange, caller, agentId, call)
   }
@@ -220,7 +227,7 @@ export class A2aEndpoint {
       this.#authorize(caller, agentId)
       const { url = '' } = exchange.request
       const mark = url.indexOf('?')
-      const call = streamRequest(mark === -1 ? '' : url.slice(mark + 1))
+      const call = { ...streamRequest(mark === -1 ? '' : url.slice(mark + 1)), form: DIALECT }
       return this.gateway.stream(exchange, caller, agentId, call)
     } catch (error) {
       if (!(error instanceof JsonRpcError)) throw error

@@ -63,6 +63,11 @@ export interface A2aConnectorOptions extends ConnectorOptions {
   readonly streamLimits?: Omit<StreamLimits, 'maxEventBytes'>
   /** Bytes that all relayed streams of the node together may hold on their way; at least 1. @default 67108864 */
   readonly streamBudgetBytes?: number
+  /**
+   * Serves the calls of the official A2A clients (`auto`), or only the gateway's own dialect (`off`).
+   * @default 'auto'
+   */
+  readonly native?: 'auto' | 'off'
   /** The card at `/.well-known/agent-card.json`. @default `signalbox` and this package's version */
   readonly platform?: Partial<Platform>
   /**
@@ -106,6 +111,7 @@ export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes:
     keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
     streamLimits: options.streamLimits ?? {},
     streamBudgetBytes: options.streamBudgetBytes ?? 67_108_864,
+    native: options.native ?? 'auto',
     platform: {
       name: 'signalbox',
       version: packageVersion(),

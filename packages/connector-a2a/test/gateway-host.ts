@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import type { Broker, BrokerHandle, Engine } from '@signalbox/broker-core'
+import type { Authorization, Broker, BrokerHandle, Engine } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import type { AgentRegistry, AgentTimeouts } from '@signalbox/registry'
@@ -54,16 +54,17 @@ export interface GatewayHost {
 
 export interface HostOptions extends A2aConnectorOptions {
   readonly timeouts?: AgentTimeouts
+  readonly authorization?: Authorization
 }
 
 /** Who registers the agents of these tests. */
 const OWNER = { clientId: 'owner' }
 
 /** A gateway that is gone when the test is over. */
-export async function openGateway({ timeouts, ...options }: HostOptions = {}): Promise<GatewayHost> {
+export async function openGateway({ timeouts, authorization, ...options }: HostOptions = {}): Promise<GatewayHost> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-a2a-'))
   const engine = await openEmbeddedEngine({ path: folder })
-  const { broker, system } = createBroker(engine)
+  const { broker, system } = createBroker(engine, authorization === undefined ? {} : { authorization })
   const registry = await openRegistry(system, {})
   const requests = new AgentRequests(system, timeouts ?? { defaultTimeoutMs: 30_000, maxTimeoutMs: 60_000 })
   const finished: A2aRequestEvent[] = []

@@ -58,7 +58,7 @@ test("A5, GW-4, GW-5 - headers: the caller's headers reach the agent, as tags to
   const kept = {
     'X-Trace': 'a b',
     traceparent: '00-1-2-03',
-    'A2A-Version': '1.0',
+    'A2A-Extensions': 'urn:x',
     'Accept-Language': 'de',
     'X-Empty': '',
   }
@@ -82,7 +82,7 @@ test("A5, GW-4, GW-5 - headers: the caller's headers reach the agent, as tags to
     'x-broker-hops': '4',
     'x-trace': 'a b',
     traceparent: '00-1-2-03',
-    'a2a-version': '1.0',
+    'a2a-extensions': 'urn:x',
     'accept-language': 'de',
     'x-empty': '',
   })
@@ -90,7 +90,7 @@ test("A5, GW-4, GW-5 - headers: the caller's headers reach the agent, as tags to
   expect(Object.fromEntries(tags)).toEqual({
     'a2a_hdr_x-trace': 'a b',
     a2a_hdr_traceparent: '00-1-2-03',
-    'a2a_hdr_a2a-version': '1.0',
+    'a2a_hdr_a2a-extensions': 'urn:x',
     'a2a_hdr_accept-language': 'de',
     'a2a_hdr_x-empty': '',
   })

@@ -52,13 +52,14 @@ export { JSON_RPC_CODES } from './json-rpc/codes.ts'
 export type { JsonRpcCode } from './json-rpc/codes.ts'
 export { idKey, isIdText } from './json-rpc/id.ts'
 export { JsonRpcExchange } from './json-rpc/json-rpc-exchange.ts'
-export { parseJsonRpc, readRequestId } from './json-rpc/message.ts'
+export { parseJsonRpc, readRequestHead, readRequestId } from './json-rpc/message.ts'
 export type {
   JsonRpcLimits,
   JsonRpcMessage,
   JsonRpcNotification,
   JsonRpcRequest,
   JsonRpcResponse,
+  RequestHead,
 } from './json-rpc/message.ts'
 export { elementTexts, memberText, scanJson } from './json-rpc/scan.ts'
 export type { ExceededLimit, MemberSink, Scan, ScanLimits } from './json-rpc/scan.ts'

@@ -1,4 +1,6 @@
 import type { Row } from '../row.ts'
+import { row as a2aNativeSend } from './a2a-native-send.ts'
+import { row as a2aNativeStream } from './a2a-native-stream.ts'
 import { row as a2aSend } from './a2a-send.ts'
 import { row as a2aStream } from './a2a-stream.ts'
 import { row as ceSend } from './ce-send.ts'
@@ -34,6 +36,8 @@ export const ROWS: readonly Row[] = [
   monitor,
   a2aSend,
   a2aStream,
+  a2aNativeSend,
+  a2aNativeStream,
   idleStreams,
   fanOut,
   fanOutSse,

@@ -18,6 +18,9 @@ export interface CardKeys extends Disposable {
   readonly keys: readonly CardKey[]
 }
 
+/** No keys: cards are not signed, and the key set is empty. */
+export const NO_CARD_KEYS: CardKeys = { keys: [], [Symbol.dispose]() {} }
+
 /** Events of the key file, for a log. */
 export interface CardKeyEvents {
   /** Runs after the keys changed. */

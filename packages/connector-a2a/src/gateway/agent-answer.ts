@@ -1,17 +1,17 @@
 import { Buffer } from 'node:buffer'
 
 import { decodeText, isBrokerError } from '@signalbox/broker-core'
-import { internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText, parseJson } from '@signalbox/http-kit'
+import { internalError, JSON_RPC_CODES, JsonRpcError, parseJson } from '@signalbox/http-kit'
 import type { AgentReply } from '@signalbox/registry'
 
-/** The answer to the caller, as JSON source text: a `result`, or the agent's own `error`. */
-export type AgentAnswer = { readonly result: string } | { readonly error: string }
+import { isSuccess, rpcAnswer } from './rpc-response.ts'
+import type { AgentAnswer } from './rpc-response.ts'
 
 /** The most bytes of a refusal's body that the caller gets. */
 const MAX_SHOWN_BYTES = 65_536
 
 /** Bounds the depth of an answer (J4), but not its keys: many and repeated keys pass unchanged (A4). */
-const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
+export const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
 
 const NO_TEXT = { problem: 'not valid UTF-8' }
 
@@ -24,14 +24,9 @@ export function agentAnswer(agentId: string, reply: AgentReply): AgentAnswer {
   if (reply.failure !== undefined || !reply.executed) throw failed(agentId, reply)
   const text = decodeText(reply.body)
   const json = text === undefined ? NO_TEXT : parseJson(text, ANY_KEYS)
-  const response = 'value' in json ? json.value : undefined
-  if (text !== undefined && isRpcResponse(response)) {
-    const { error } = response
-    if (isRpcError(error)) return { error: memberText(text, 'error') ?? '' }
-    // A malformed error cannot be passed on, but it is not a success either.
-    if (isSuccess(reply) && error !== undefined && error !== null) throw invalidResponse()
-    if (isSuccess(reply) && Object.hasOwn(response, 'result')) return { result: memberText(text, 'result') ?? '' }
-  }
+  const said = text !== undefined && 'value' in json ? rpcAnswer(text, json.value, isSuccess(reply)) : undefined
+  if (said === 'invalid') throw invalidResponse()
+  if (said !== undefined) return said
   if (!isSuccess(reply)) throw refused(reply)
   if (text === undefined || 'problem' in json) throw invalidResponse()
   return { result: text.trim() }
@@ -106,22 +101,4 @@ export function queryFailure(error: unknown): JsonRpcError | undefined {
     })
   }
   return undefined
-}
-
-interface RpcResponse {
-  readonly jsonrpc: '2.0'
-  readonly error?: unknown
-  readonly result?: unknown
-}
-
-function isRpcResponse(value: unknown): value is RpcResponse {
-  return isJsonObject(value) && value['jsonrpc'] === '2.0'
-}
-
-function isRpcError(error: unknown): boolean {
-  return isJsonObject(error) && Number.isInteger(error['code']) && typeof error['message'] === 'string'
-}
-
-function isSuccess({ status }: AgentReply): boolean {
-  return status >= 200 && status <= 299
 }

@@ -4,7 +4,7 @@ import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 import type { ConnectionCaller, JsonRpcNotification } from '@signalbox/http-kit'
 import { hopsOf, hopsProblem, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
+import type { AgentRequestOptions, AgentRequests } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 
 import type { AgentLookup } from '../agent-lookup.ts'
@@ -12,10 +12,12 @@ import { AGENTS_OWN } from '../a2a-exchange.ts'
 import type { A2aExchange } from '../a2a-exchange.ts'
 import { openAgentStream } from '../stream/index.ts'
 import type { AgentStream, PipeOptions, StreamLimits } from '../stream/index.ts'
-import { agentAnswer, agentNotFound, queryFailure } from './agent-answer.ts'
 import { callerHeaders } from './caller-headers.ts'
+import type { CallForm } from './call-form.ts'
+import { DIALECT } from './call-form.ts'
+import type { Call } from './call.ts'
 import { forbidden } from './forbidden.ts'
-import { readTimeoutMs } from './timeout.ts'
+import { lenientTimeoutMs } from './timeout.ts'
 
 export interface GatewayOptions {
   /** Checks callers against the policy. */
@@ -29,15 +31,10 @@ export interface GatewayOptions {
   readonly failed: (error: unknown, request?: IncomingMessage) => void
 }
 
-/** A validated request for an agent. */
-export interface Call {
-  /** The body that the agent gets, byte for byte. */
-  readonly body: Uint8Array
-  /** The source text of the request's id; undefined is answered as null. */
-  readonly id?: string | undefined
-  /** The caller's time-out, in ms; undefined if the caller set none. */
-  readonly timeoutMs: number | undefined
-}
+type OpenedStream = Extract<Awaited<ReturnType<typeof openAgentStream>>, { readonly stream: AgentStream }>
+
+/** The parts of a call that its error depends on. */
+type FailedCall = Pick<Call, 'id' | 'form'> & { readonly agentId: string }
 
 /** The most bytes of notifications that wait for a node to accept them. Further ones are dropped. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
@@ -68,17 +65,17 @@ export class Gateway {
     exchange: A2aExchange,
     caller: ConnectionCaller,
     agentId: string,
-    { body, id, timeoutMs }: Call,
+    { body, id, timeoutMs, form }: Call,
   ): Promise<void> {
     this.#inFlight.begin()
     exchange.hold?.retain()
     try {
-      if (!this.#isKnown(agentId)) await this.#find(agentId)
+      if (!this.#isKnown(agentId)) await this.#find(agentId, form)
       exchange.agentId = agentId
-      const options = requestOptions(exchange, caller, timeoutMs)
-      answer(exchange, agentId, id, await this.#options.requests.request(agentId, body, options))
+      const options = requestOptions(exchange, caller, timeoutMs, form)
+      form.answer(exchange, agentId, id, await this.#options.requests.request(agentId, body, options))
     } catch (error) {
-      this.#fail(exchange, error, id)
+      this.#fail(exchange, error, { agentId, id, form })
     } finally {
       this.#inFlight.finish()
       exchange.hold?.release()
@@ -93,20 +90,20 @@ export class Gateway {
     body: Uint8Array,
     { params }: JsonRpcNotification,
   ): Promise<void> {
-    const options = requestOptions(exchange, caller, notificationTimeout(params))
+    const options = requestOptions(exchange, caller, lenientTimeoutMs(params), DIALECT)
     exchange.hold?.retain()
     exchange.empty(202)
     this.#inFlight.begin()
     this.#waitingBytes += body.byteLength
     try {
-      if (!this.#isKnown(agentId)) await this.#find(agentId)
+      if (!this.#isKnown(agentId)) await this.#find(agentId, DIALECT)
       exchange.agentId = agentId
       if (this.#waitingBytes > MAX_WAITING_BYTES) throw overloaded()
       const reply = await this.#options.requests.request(agentId, body, { ...options, acceptOnly: true })
       if (reply.executed) exchange.finished('success')
-      else answer(exchange, agentId, undefined, reply)
+      else DIALECT.answer(exchange, agentId, undefined, reply)
     } catch (error) {
-      this.#fail(exchange, error, undefined)
+      this.#fail(exchange, error, { agentId, form: DIALECT })
     } finally {
       this.#waitingBytes -= body.byteLength
       this.#inFlight.finish()
@@ -135,10 +132,11 @@ export class Gateway {
       stream?.revoke()
     })
     try {
-      stream = await this.#opened(exchange, caller, agentId, call, opening)
-      if (stream === undefined) return
+      const opened = await this.#opened(exchange, caller, agentId, call, opening)
+      if (opened === undefined) return
+      stream = opened.stream
       if (revoked) stream.revoke()
-      await this.#pipe(exchange, caller, stream)
+      await this.#pipe(exchange, caller, opened)
     } finally {
       unwatch()
     }
@@ -151,18 +149,18 @@ export class Gateway {
     agentId: string,
     call: Call,
     opening: AbortController,
-  ): Promise<AgentStream | undefined> {
+  ): Promise<OpenedStream | undefined> {
     this.#inFlight.begin()
     try {
-      if (!this.#isKnown(agentId)) await this.#find(agentId)
+      if (!this.#isKnown(agentId)) await this.#find(agentId, call.form)
       exchange.agentId = agentId
       const opened = await this.#open(exchange, caller, agentId, call, opening)
-      if ('stream' in opened) return opened.stream
-      answer(exchange, agentId, call.id, opened.refused)
+      if ('stream' in opened) return opened
+      call.form.answer(exchange, agentId, call.id, opened.refused)
     } catch (error) {
       // A client that disconnects while it waits is no error; the agent was notified.
       if (exchange.response.destroyed) exchange.finished('success')
-      else this.#fail(exchange, error, call.id)
+      else this.#fail(exchange, error, { ...call, agentId })
     } finally {
       this.#inFlight.finish()
     }
@@ -173,7 +171,7 @@ export class Gateway {
     exchange: A2aExchange,
     caller: ConnectionCaller,
     agentId: string,
-    { body, timeoutMs }: Call,
+    { body, id, timeoutMs, form: callForm }: Call,
     opening: AbortController,
   ): ReturnType<typeof openAgentStream> {
     const { system, requests, streamLimits: limits } = this.#options
@@ -182,20 +180,22 @@ export class Gateway {
     if (response.destroyed) opening.abort()
     else response.once('close', onClose)
     try {
-      const request = { ...requestOptions(exchange, caller, timeoutMs), signal: opening.signal }
-      return await openAgentStream({ system, requests, agentId, body, request, limits })
+      const request = { ...requestOptions(exchange, caller, timeoutMs, callForm), signal: opening.signal }
+      const form = callForm.streamForm(id)
+      return await openAgentStream({ system, requests, agentId, body, request, limits, form })
     } finally {
       response.off('close', onClose)
     }
   }
 
-  async #pipe(exchange: A2aExchange, { identity }: ConnectionCaller, stream: AgentStream): Promise<void> {
+  async #pipe(exchange: A2aExchange, { identity }: ConnectionCaller, opened: OpenedStream): Promise<void> {
+    const { stream } = opened
     this.#streams.add(stream)
     const firstByteSeconds = exchange.seconds
     try {
       const { outcome, errorCode } = await stream.pipeTo(exchange.response, {
         ...this.#options.pipe,
-        headers: exchange.takeHeaders(),
+        headers: { ...exchange.takeHeaders(), ...opened.opened.headers },
         ...(exchange.hold === undefined ? {} : { hold: exchange.hold }),
         ...(identity.expiresAt === undefined ? {} : { endsAt: identity.expiresAt }),
       })
@@ -218,13 +218,13 @@ export class Gateway {
     return this.#options.registry.get(agentId) !== undefined
   }
 
-  /** @throws JsonRpcError -32002 if no such agent is registered */
-  async #find(agentId: string): Promise<void> {
-    if ((await this.#options.registry.find(agentId)) === undefined) throw agentNotFound(agentId)
+  /** @throws JsonRpcError if no such agent is registered */
+  async #find(agentId: string, form: CallForm): Promise<void> {
+    if ((await this.#options.registry.find(agentId)) === undefined) throw form.notFound(agentId)
   }
 
-  #fail(exchange: A2aExchange, error: unknown, id: string | undefined): void {
-    const known = error instanceof JsonRpcError ? error : queryFailure(error)
+  #fail(exchange: A2aExchange, error: unknown, { agentId, id, form }: FailedCall): void {
+    const known = error instanceof JsonRpcError ? error : form.queryFailure(agentId, error)
     if (known === undefined) this.#options.failed(error, exchange.request)
     exchange.fail(known ?? internalError(error), id)
   }
@@ -246,32 +246,16 @@ export function assertHops(headers: IncomingHttpHeaders): void {
   if (problem !== undefined) throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, `invalid request: ${problem}`)
 }
 
-function answer(exchange: A2aExchange, agentId: string, id: string | undefined, reply: AgentReply): void {
-  const said = agentAnswer(agentId, reply)
-  if ('result' in said) exchange.succeed(id ?? 'null', said.result)
-  else exchange.failAsAgent(id ?? 'null', said.error)
-}
-
 function requestOptions(
   { request }: A2aExchange,
   { identity: caller }: ConnectionCaller,
   timeoutMs: number | undefined,
+  { wire }: CallForm,
 ): AgentRequestOptions {
   const headers = callerHeaders(request.headers)
   const hops = hopsOf(request.headers)
-  return timeoutMs === undefined ? { caller, headers, hops } : { caller, headers, hops, timeoutMs }
-}
-
-/**
- * Reads the time-out of a notification. A notification has no error answer, so an invalid value
- * means the default.
- */
-function notificationTimeout(params: JsonRpcNotification['params']): number | undefined {
-  try {
-    return readTimeoutMs(params)
-  } catch {
-    return undefined
-  }
+  const options = timeoutMs === undefined ? { caller, headers, hops } : { caller, headers, hops, timeoutMs }
+  return wire === undefined ? options : { ...options, wire }
 }
 
 function overloaded(): JsonRpcError {

@@ -16,6 +16,18 @@ export function readTimeoutMs(params: JsonObject | undefined): number | undefine
   throw invalidTimeout('params.configuration.timeout', JSON.stringify(timeout))
 }
 
+/**
+ * Reads the time-out as {@link readTimeoutMs} does. An invalid value means the default, for requests
+ * that have no error for it.
+ */
+export function lenientTimeoutMs(params: JsonObject | undefined): number | undefined {
+  try {
+    return readTimeoutMs(params)
+  } catch {
+    return undefined
+  }
+}
+
 export function invalidTimeout(name: string, given: string): JsonRpcError {
   return new JsonRpcError(
     JSON_RPC_CODES.INVALID_PARAMS,

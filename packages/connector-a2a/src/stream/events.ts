@@ -49,9 +49,11 @@ export const EVENT_ENVELOPE_BYTES = 1_024
 export interface StreamFailure {
   readonly code: number
   readonly message: string
+  /** The code and the reason for a client that speaks an official version of A2A. */
+  readonly native: { readonly code: number; readonly reason: string }
 }
 
 /** Returns the `task.error` event for an error that Signalbox raises. */
-export function failureText(streamId: string, { code, message }: StreamFailure): string {
+export function failureText(streamId: string, { code, message }: Pick<StreamFailure, 'code' | 'message'>): string {
   return clientEventText(streamId, 'error', JSON.stringify({ code, message }))
 }

@@ -1,16 +1,52 @@
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
 
+import { A2A_CODES } from '../native/error-info.ts'
 import type { StreamFailure } from './events.ts'
+
+const INTERNAL = JSON_RPC_CODES.INTERNAL_ERROR
+const INVALID = { code: A2A_CODES.INVALID_AGENT_RESPONSE, reason: 'INVALID_AGENT_RESPONSE' }
 
 /** The errors with which Signalbox ends a stream. */
 export const STREAM_FAILURES = {
-  NO_TERMINAL_EVENT: { code: JSON_RPC_CODES.INVALID_RESPONSE, message: 'stream ended without a terminal event' },
-  INVALID_RESPONSE: { code: JSON_RPC_CODES.INVALID_RESPONSE, message: 'invalid response from agent' },
-  TOO_LARGE: { code: JSON_RPC_CODES.INTERNAL_ERROR, message: 'agent response too large' },
-  IDLE: { code: JSON_RPC_CODES.AGENT_TIMEOUT, message: 'stream idle timeout' },
-  INTERRUPTED: { code: JSON_RPC_CODES.INTERNAL_ERROR, message: 'stream interrupted' },
-  SLOW_CONSUMER: { code: JSON_RPC_CODES.INTERNAL_ERROR, message: 'slow consumer' },
-  EXPIRED: { code: JSON_RPC_CODES.AUTHENTICATION_FAILED, message: 'Authentication failed' },
-  FORBIDDEN: { code: JSON_RPC_CODES.FORBIDDEN, message: 'forbidden' },
-  SHUTTING_DOWN: { code: JSON_RPC_CODES.INTERNAL_ERROR, message: 'server is shutting down' },
+  NO_TERMINAL_EVENT: {
+    code: JSON_RPC_CODES.INVALID_RESPONSE,
+    message: 'stream ended without a terminal event',
+    native: { code: INTERNAL, reason: 'STREAM_INTERRUPTED' },
+  },
+  INVALID_RESPONSE: {
+    code: JSON_RPC_CODES.INVALID_RESPONSE,
+    message: 'invalid response from agent',
+    native: INVALID,
+  },
+  TOO_LARGE: {
+    code: INTERNAL,
+    message: 'agent response too large',
+    native: { code: INTERNAL, reason: 'RESPONSE_TOO_LARGE' },
+  },
+  IDLE: {
+    code: JSON_RPC_CODES.AGENT_TIMEOUT,
+    message: 'stream idle timeout',
+    native: { code: INTERNAL, reason: 'STREAM_IDLE' },
+  },
+  INTERRUPTED: {
+    code: INTERNAL,
+    message: 'stream interrupted',
+    native: { code: INTERNAL, reason: 'STREAM_INTERRUPTED' },
+  },
+  SLOW_CONSUMER: { code: INTERNAL, message: 'slow consumer', native: { code: INTERNAL, reason: 'SLOW_CONSUMER' } },
+  EXPIRED: {
+    code: JSON_RPC_CODES.AUTHENTICATION_FAILED,
+    message: 'Authentication failed',
+    native: { code: JSON_RPC_CODES.AUTHENTICATION_FAILED, reason: 'UNAUTHENTICATED' },
+  },
+  FORBIDDEN: {
+    code: JSON_RPC_CODES.FORBIDDEN,
+    message: 'forbidden',
+    native: { code: JSON_RPC_CODES.FORBIDDEN, reason: 'FORBIDDEN' },
+  },
+  SHUTTING_DOWN: {
+    code: INTERNAL,
+    message: 'server is shutting down',
+    native: { code: INTERNAL, reason: 'SHUTTING_DOWN' },
+  },
 } as const satisfies Record<string, StreamFailure>

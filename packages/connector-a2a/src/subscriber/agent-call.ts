@@ -14,13 +14,14 @@ import { AgentResponse } from './agent-response.ts'
 import type { AgentTarget } from './agent-target.ts'
 import { decodeContent, isEncoded } from './content-encoding.ts'
 import { requestHeaders } from './request-headers.ts'
+import { relayedHeaders } from './response-headers.ts'
 
 /** The result of a call. */
 export interface CallResult {
   readonly reply: AgentReply
   /**
-   * The agent's response with an unread body, for mode `stream` and a 2xx status. The receiver must
-   * end it.
+   * The agent's response with an unread body, for mode `stream` and a 2xx status; for requests in a
+   * version of A2A only if it is an event stream. The receiver must end it.
    */
   readonly events?: AgentResponse
 }
@@ -36,8 +37,8 @@ const EMPTY = Buffer.alloc(0)
  * One HTTP exchange with an agent. It is sent once and never repeated: after a broken connection
  * the agent may have acted. Redirects are not followed.
  *
- * In mode `stream` it ends at the headers of a 2xx response, otherwise at the end of the response.
- * The deadline applies to that whole time.
+ * If the response is relayed as a stream it ends at the headers, otherwise at the end of the
+ * response. The deadline applies to that whole time.
  */
 export class AgentCall implements Dispatcher.DispatchHandler {
   readonly #query: AgentQuery
@@ -49,6 +50,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   #settled = false
   #status = 0
   #encoding: string | undefined
+  #relayed: AgentReply['headers']
   #events: AgentResponse | undefined
   #first: Buffer | undefined
   #chunks: Buffer[] | undefined
@@ -85,8 +87,9 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
     // The final response follows an informational one.
     if (this.#settled || status < 200) return
-    const { mode } = this.#query
+    const { mode, wire } = this.#query
     this.#status = status
+    if (wire !== undefined) this.#relayed = relayedHeaders(headers)
     if (status === 502 || status === 503 || status === 504) {
       this.#fail(agentUnavailable(status))
       return
@@ -98,7 +101,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     }
     this.#encoding = first(headers['content-encoding'])
     const contentType = first(headers['content-type'])
-    if (mode === 'stream' && status <= 299) {
+    if (mode === 'stream' && status <= 299 && (wire === undefined || isEventStream(contentType))) {
       if (isEncoded(this.#encoding)) {
         this.#fail(invalidResponse(status))
       } else {
@@ -159,7 +162,14 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     this.#settled = true
     clearTimeout(this.#timer)
     this.#first = this.#chunks = undefined
-    this.#done(result)
+    this.#done(this.#query.wire === undefined ? result : this.#described(result))
+  }
+
+  /** Adds to the reply what a request in a version of A2A needs besides the body. */
+  #described({ reply, events }: CallResult): CallResult {
+    const headers = this.#relayed === undefined ? {} : { headers: this.#relayed }
+    if (events !== undefined) return { reply: { ...reply, ...headers }, events }
+    return { reply: { ...reply, ...headers, ...(this.#query.mode === 'stream' ? { whole: true } : {}) } }
   }
 }
 

@@ -11,14 +11,20 @@ function notExecuted(failure: AgentFailure, error: string): AgentReply {
   return { executed: false, error, failure, status: 0, body: NO_BODY }
 }
 
+/** Marks the reply for a request that the agent certainly did not get. */
+function unsent(reply: AgentReply): AgentReply {
+  return { ...reply, unsent: true }
+}
+
 export const AGENT_TIMEOUT = notExecuted('timeout', 'agent timeout')
-export const AGENT_BUSY = notExecuted('busy', 'server busy: concurrency limit reached')
-export const AGENT_GONE = notExecuted('not_found', 'agent not found')
+export const AGENT_BUSY = unsent(notExecuted('busy', 'server busy: concurrency limit reached'))
+export const AGENT_GONE = unsent(notExecuted('not_found', 'agent not found'))
 export const RESPONSE_TOO_LARGE = notExecuted('too_large', 'agent response too large')
+/** For calls that are under way, too. */
 export const SHUTTING_DOWN = notExecuted('unavailable', 'agent unavailable: this node is shutting down')
 export const ACCEPTED: AgentReply = { executed: true, error: '', status: 202, body: NO_BODY }
 
-export const ADDRESS_REFUSED = notExecuted('unreachable', 'agent unreachable: its address may not be called')
+export const ADDRESS_REFUSED = unsent(unreachable('its address may not be called'))
 
 export function unreachable(reason: string): AgentReply {
   return notExecuted('unreachable', `agent unreachable: ${reason}`)
@@ -36,7 +42,7 @@ export function invalidResponse(status: number): AgentReply {
 const NO_TUNNEL = 'the proxy did not connect to it'
 
 /** The proxy requires credentials that are missing or wrong. */
-export const PROXY_REFUSED = unreachable(NO_TUNNEL)
+export const PROXY_REFUSED = unsent(unreachable(NO_TUNNEL))
 
 /**
  * The reasons that callers get for a failed connection. They never contain an address of a name
@@ -59,12 +65,27 @@ const REASONS: Readonly<Record<string, string>> = {
   AGENT_ADDRESS_REFUSED: 'its address may not be called',
 }
 
+/** The errors of connections that were not established, so nothing was sent on them. */
+const UNCONNECTED: ReadonlySet<string> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'EADDRNOTAVAIL',
+  'EMFILE',
+  'AGENT_PROXY_REFUSED',
+  'AGENT_ADDRESS_REFUSED',
+])
+
 /** Returns the reply for an exchange that failed before the head of a response arrived. */
 export function connectionFailure(error: unknown): AgentReply {
   if (isNoHttp(error)) return invalidResponse(0)
   const code = codeOf(error)
   if (isTlsCode(code)) return unreachable('its certificate is not trusted, or TLS failed')
-  return unreachable(REASONS[code] ?? 'no connection')
+  const reply = unreachable(REASONS[code] ?? 'no connection')
+  return UNCONNECTED.has(code) ? unsent(reply) : reply
 }
 
 /** Returns true if the received bytes were not HTTP. */

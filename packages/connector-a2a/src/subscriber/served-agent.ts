@@ -1,9 +1,10 @@
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { InFlight } from '@signalbox/http-kit'
+import { readRequestId } from '@signalbox/http-kit'
 import type { AgentQuery, AgentReply } from '@signalbox/registry'
 import { decodeAgentQuery, encodeAgentReply } from '@signalbox/registry'
 
-import { publishStreamCancel, relayAgentStream } from '../stream/index.ts'
+import { NativeEvents, publishStreamCancel, relayAgentStream } from '../stream/index.ts'
 import type { NodeBudget, StreamLimits } from '../stream/index.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
@@ -58,11 +59,12 @@ export class ServedAgent {
    * @throws TypeError for a Query that the gateway did not encode
    */
   async serve(message: RequestMessage): Promise<ReplyInput> {
-    const query = decodeAgentQuery(message)
-    return encodeAgentReply(await this.#answer(query, message))
+    return encodeAgentReply(await this.answer(decodeAgentQuery(message), message))
   }
 
-  #answer(query: AgentQuery, message: RequestMessage): AgentReply | Promise<AgentReply> {
+  /** Sends a request to the agent, or refuses it. */
+  answer(asked: AgentQuery, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
+    const query = inVersion(asked)
     const { target } = this
     const { stopped, maxConcurrency } = this.#node
     if (target === undefined) return AGENT_GONE
@@ -100,7 +102,8 @@ export class ServedAgent {
     try {
       const { reply, events } = await this.#send(target, query, requesterGone)
       relayed = events
-      if (events === undefined && requesterGone.aborted) await this.#notifyCancelled(target, query, streamId)
+      if (events === undefined && requesterGone.aborted && isCancelled(query))
+        await this.#notifyCancelled(target, query, streamId)
       return reply
     } finally {
       if (relayed === undefined) this.#finish()
@@ -111,8 +114,17 @@ export class ServedAgent {
   async #relay(target: AgentTarget, query: AgentQuery, streamId: string, response: AgentResponse): Promise<void> {
     const { system, streamLimits: limits, streamBudget: budget, stopped: signal } = this.#node
     try {
-      const { cancelled } = await relayAgentStream({ system, streamId, response, limits, budget, signal })
-      if (cancelled) await this.#notifyCancelled(target, query, streamId)
+      const events = eventsFor(query)
+      const { cancelled } = await relayAgentStream({
+        system,
+        streamId,
+        response,
+        limits,
+        budget,
+        signal,
+        ...(events === undefined ? {} : { events }),
+      })
+      if (cancelled && isCancelled(query)) await this.#notifyCancelled(target, query, streamId)
     } finally {
       this.#finish()
     }
@@ -166,4 +178,23 @@ export class ServedAgent {
     this.#node.inFlight.finish()
     if (--this.#inFlight === 0) this.#idle()
   }
+}
+
+/**
+ * Returns true if the end of a stream's client cancels the agent's work. A client that speaks an official version of
+ * A2A may come back for the task, and has a method to cancel it.
+ */
+function isCancelled({ wire }: AgentQuery): boolean {
+  return wire?.answer !== 'native'
+}
+
+/** Returns the converter of a stream's events; undefined for the gateway's own events. */
+function eventsFor({ wire, body }: AgentQuery): NativeEvents | undefined {
+  return wire?.answer === 'native' ? new NativeEvents(readRequestId(body) ?? 'null') : undefined
+}
+
+/** Names the version of the request in its headers: agents take a request without it for A2A 0.3. */
+function inVersion(query: AgentQuery): AgentQuery {
+  const { wire, headers } = query
+  return wire === undefined ? query : { ...query, headers: { ...headers, 'a2a-version': wire.version } }
 }

@@ -1,11 +1,13 @@
+import type { ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { AgentCard } from '@signalbox/registry'
-import { agentChannel } from '@signalbox/registry'
+import { agentChannel, decodeAgentQuery, encodeAgentReply, WIRE_CHANNEL } from '@signalbox/registry'
 
 import type { AgentLookup } from '../agent-lookup.ts'
 import type { AgentConnections } from './agent-connections.ts'
-import { SHUTTING_DOWN } from './agent-failures.ts'
+import { AGENT_GONE, SHUTTING_DOWN } from './agent-failures.ts'
 import { AgentTarget } from './agent-target.ts'
 import { KeptSubscription } from './kept-subscription.ts'
+import { awaitRegistration } from './registration-wait.ts'
 import type { ServingNode } from './served-agent.ts'
 import { ServedAgent } from './served-agent.ts'
 
@@ -26,20 +28,28 @@ const LINGER_MS = 2_000
 /** Serves the Query channel of every registered agent, while it is registered. */
 export class VirtualSubscribers {
   readonly #node: ServingNode
+  readonly #registry: AgentLookup
   readonly #connections: AgentConnections
   readonly #byId = new Map<string, VirtualSubscriber>()
   /** Subscriptions that are being closed. */
   readonly #closing = new Set<Promise<void>>()
   readonly #unfollow: () => void
+  /** Requests to all agents whose version of A2A matters. */
+  readonly #wire: KeptSubscription
 
   constructor(registry: AgentLookup, node: ServingNode, connections: AgentConnections) {
     this.#node = node
+    this.#registry = registry
     this.#connections = connections
     this.#unfollow = registry.onChange(({ agentId, card }) => {
       if (card === undefined) this.#remove(agentId)
       else this.#serve(card)
     })
     for (const card of registry.list({})) this.#serve(card)
+    this.#wire = new KeptSubscription(
+      () => node.system.queries.subscribe(WIRE_CHANNEL, {}, (request) => this.#serveWire(request)),
+      (error) => node.failed(error),
+    )
   }
 
   /** Returns the number of calls and streams under way for an agent on this node. */
@@ -59,6 +69,7 @@ export class VirtualSubscribers {
   async close(graceMs: number, stop: () => void): Promise<void> {
     this.#unfollow()
     for (const subscriber of this.#byId.values()) this.#unsubscribe(subscriber)
+    this.#close(this.#wire)
     await Promise.all(this.#closing)
     const { calls, inFlight } = this.#node
     if (!(await inFlight.idleWithin(graceMs))) {
@@ -93,6 +104,17 @@ export class VirtualSubscribers {
         }),
       (error) => this.#node.failed(error),
     )
+  }
+
+  /** @throws TypeError for a Query that the gateway did not encode */
+  async #serveWire(request: RequestMessage): Promise<ReplyInput> {
+    const query = decodeAgentQuery(request)
+    const { wire } = query
+    if (wire === undefined) throw new TypeError('not a request to an agent')
+    // Another node may know of a registration first.
+    if (!this.#byId.has(wire.agentId)) await awaitRegistration(this.#registry, wire.agentId)
+    const subscriber = this.#byId.get(wire.agentId)
+    return encodeAgentReply(subscriber === undefined ? AGENT_GONE : await subscriber.agent.answer(query, request))
   }
 
   #add(id: string, target: AgentTarget): VirtualSubscriber {
@@ -130,6 +152,10 @@ export class VirtualSubscribers {
     const { subscription } = subscriber
     if (subscription === undefined) return
     subscriber.subscription = undefined
+    this.#close(subscription)
+  }
+
+  #close(subscription: KeptSubscription): void {
     const closing = subscription
       .close()
       .catch((error: unknown) => this.#node.failed(error))

@@ -6,7 +6,8 @@ import { HttpExchange } from '../endpoint/http-exchange.ts'
 import { authenticationFailed, JsonRpcError } from '../errors.ts'
 import { internalError } from './answer.ts'
 import { JSON_RPC_CODES } from './codes.ts'
-import { readRequestId } from './message.ts'
+import { readRequestHead } from './message.ts'
+import type { RequestHead } from './message.ts'
 
 /** An exchange on a surface that speaks JSON-RPC. Reports refusals and failures as JSON-RPC errors. */
 export abstract class JsonRpcExchange extends HttpExchange {
@@ -18,7 +19,7 @@ export abstract class JsonRpcExchange extends HttpExchange {
 
   override refuse(refusal: Refusal): void {
     if (refusal.reason === 'unauthenticated') {
-      this.#withRequestId((id) => this.answerError(authenticationFailed(id), 'unauthenticated'))
+      this.withRequestHead((head) => this.answerUnauthenticated(head))
       return
     }
     const { retryAfterSeconds } = refusal
@@ -29,7 +30,12 @@ export abstract class JsonRpcExchange extends HttpExchange {
   override crash(cause: unknown): void {
     const crashed = (id?: string): void => this.answerError(internalError(cause, id), 'error')
     if (this.id !== undefined || this.request.readableDidRead) crashed(this.id)
-    else this.#withRequestId(crashed)
+    else this.withRequestHead(({ id }) => crashed(id))
+  }
+
+  /** Answers a caller without valid credentials. */
+  protected answerUnauthenticated({ id }: RequestHead): void {
+    this.answerError(authenticationFailed(id), 'unauthenticated')
   }
 
   /** Returns the JSON-RPC error for a refused request. */
@@ -46,16 +52,19 @@ export abstract class JsonRpcExchange extends HttpExchange {
     }
   }
 
-  /** Reads the body up to {@link REFUSED_BODY_BYTES}, only to echo the request's id. */
-  #withRequestId(answer: (id?: string) => void): void {
+  /**
+   * Reads the body of a refused request up to {@link REFUSED_BODY_BYTES}, only to echo the request's id and to answer
+   * in its protocol.
+   */
+  protected withRequestHead(answer: (head: RequestHead) => void): void {
     const { request } = this
     if (request.method !== 'POST' || request.headers['content-encoding'] !== undefined) {
-      answer()
+      answer({})
       return
     }
     readBody(request, REFUSED_BODY_BYTES, (tooLarge, body) => {
       try {
-        answer(tooLarge === undefined ? readRequestId(body) : undefined)
+        answer(tooLarge === undefined ? readRequestHead(body) : {})
       } catch {
         this.response.destroy()
       }

@@ -95,17 +95,27 @@ export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Json
   return message
 }
 
-/**
- * Returns the id's source text from a body whose request is refused for another reason, such as failed
- * authentication. Returns `undefined` if the id cannot be read.
- */
-export function readRequestId(body: Uint8Array): string | undefined {
+/** The parts of a refused request that its answer depends on. */
+export interface RequestHead {
+  /** The id's source text; absent if it cannot be read. */
+  readonly id?: string | undefined
+  /** Absent if the body is not a valid request. */
+  readonly request?: JsonRpcRequest
+}
+
+/** Reads a body whose request is refused for another reason, such as failed authentication. */
+export function readRequestHead(body: Uint8Array): RequestHead {
   try {
     const message = parseJsonRpc(body)
-    return message.kind === 'request' ? message.id : undefined
+    return message.kind === 'request' ? { id: message.id, request: message } : {}
   } catch (error) {
-    return error instanceof JsonRpcError ? error.id : undefined
+    return error instanceof JsonRpcError ? { id: error.id } : {}
   }
+}
+
+/** Returns the id's source text as {@link readRequestHead} reads it; `undefined` if the id cannot be read. */
+export function readRequestId(body: Uint8Array): string | undefined {
+  return readRequestHead(body).id
 }
 
 function decode(body: Uint8Array): string {

@@ -1,5 +1,7 @@
 import type { MessageInput, RequestMessage } from '@signalbox/broker-core'
 
+import type { WireVersion } from './wire-version.ts'
+
 /** The prefix of the channels that carry requests to agents. */
 const CHANNEL_PREFIX = '_AGENTS_.agents/'
 
@@ -7,6 +9,12 @@ const CHANNEL_PREFIX = '_AGENTS_.agents/'
 export function agentChannel(agentId: string): string {
   return CHANNEL_PREFIX + agentId
 }
+
+/**
+ * The channel of the requests whose version of A2A matters, for all agents. Nodes of older versions do not serve it,
+ * so they never get a request that they would misunderstand.
+ */
+export const WIRE_CHANNEL = '_AGENTS_.a2a'
 
 /** The way in which the serving node handles a request. */
 export type AgentQueryMode =
@@ -16,6 +24,22 @@ export type AgentQueryMode =
   | 'accept'
   /** Replies when the agent has sent its response headers, then relays its events on the stream's channel. */
   | 'stream'
+
+/** The form in which the caller gets the agent's answer. */
+export type AnswerForm =
+  /** In the caller's version of A2A; an event is a JSON-RPC response with the caller's id. */
+  | 'native'
+  /** A stream in the gateway's own events. */
+  | 'events'
+  /** As the agent gave it, in the agent's version. */
+  | 'agent'
+
+/** The version of A2A that a request is written in. The serving node translates it to the agent's version. */
+export interface WireRequest {
+  readonly agentId: string
+  readonly version: WireVersion
+  readonly answer: AnswerForm
+}
 
 /** A request to an agent, as it travels from the node that received it to the node that serves the agent. */
 export interface AgentQuery {
@@ -35,14 +59,19 @@ export interface AgentQuery {
   readonly hops: number
   /** The caller's HTTP headers that are forwarded to the agent, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
+  /** Present on {@link WIRE_CHANNEL}. */
+  readonly wire?: WireRequest
 }
 
-const HEADER_TAG = 'a2a_hdr_'
+/** The prefix of the tags that carry HTTP headers. */
+export const HEADER_TAG = 'a2a_hdr_'
 const MODES: ReadonlySet<string> = new Set<AgentQueryMode>(['call', 'accept', 'stream'])
+const ANSWERS: ReadonlySet<string> = new Set<AnswerForm>(['native', 'events', 'agent'])
+const VERSIONS: ReadonlySet<string> = new Set<WireVersion>(['1.0', '0.3'])
 
 /** Encodes a request as the message of a Query: its body is the envelope, all other values are tags. */
 export function encodeAgentQuery(query: AgentQuery): MessageInput {
-  const { mode, body, callerId, timeoutMs, streamId, hops, headers } = query
+  const { mode, body, callerId, timeoutMs, streamId, hops, headers, wire } = query
   const tags: Record<string, string> = {
     a2a_mode: mode,
     a2a_caller: callerId,
@@ -50,6 +79,11 @@ export function encodeAgentQuery(query: AgentQuery): MessageInput {
     a2a_hops: String(hops),
   }
   if (streamId !== undefined) tags['a2a_stream_id'] = streamId
+  if (wire !== undefined) {
+    tags['a2a_agent'] = wire.agentId
+    tags['a2a_wire'] = wire.version
+    tags['a2a_answer'] = wire.answer
+  }
   for (const name of Object.keys(headers)) tags[HEADER_TAG + name] = headers[name] ?? ''
   return { body, tags }
 }
@@ -70,9 +104,28 @@ export function decodeAgentQuery({ body, tags }: Pick<RequestMessage, 'body' | '
   for (const tag of Object.keys(tags)) {
     if (tag.startsWith(HEADER_TAG)) headers[tag.slice(HEADER_TAG.length)] = tags[tag] ?? ''
   }
-  return { mode, body, callerId, timeoutMs, hops, headers, ...(streamId === undefined ? {} : { streamId }) }
+  const query: AgentQuery = { mode, body, callerId, timeoutMs, hops, headers }
+  const wire = decodeWire(tags)
+  if (streamId === undefined && wire === undefined) return query
+  return { ...query, ...(streamId === undefined ? {} : { streamId }), ...(wire === undefined ? {} : { wire }) }
+}
+
+/** @throws TypeError for an unknown version or form */
+function decodeWire(tags: RequestMessage['tags']): WireRequest | undefined {
+  const { a2a_agent: agentId, a2a_wire: version = '', a2a_answer: answer = '' } = tags
+  if (agentId === undefined) return undefined
+  if (!isVersion(version) || !isAnswer(answer)) throw new TypeError('not a request in a known version of A2A')
+  return { agentId, version, answer }
 }
 
 function isMode(mode: string): mode is AgentQueryMode {
   return MODES.has(mode)
+}
+
+function isVersion(version: string): version is WireVersion {
+  return VERSIONS.has(version)
+}
+
+function isAnswer(answer: string): answer is AnswerForm {
+  return ANSWERS.has(answer)
 }

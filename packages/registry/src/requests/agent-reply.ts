@@ -1,5 +1,7 @@
 import type { Reply, ReplyInput } from '@signalbox/broker-core'
 
+import { HEADER_TAG } from './agent-query.ts'
+
 /**
  * The reason for a missing or unusable response of the agent.
  */
@@ -33,6 +35,15 @@ export interface AgentReply {
   readonly status: number
   /** The agent's response, unchanged. */
   readonly body: Uint8Array
+  /**
+   * `true` if the agent answered a request for a stream with one plain response, which is `body`. Absent from replies
+   * to requests without a version of A2A: their plain responses are relayed as streams.
+   */
+  readonly whole?: boolean
+  /** `true` if it is certain that the agent did not get the request. */
+  readonly unsent?: boolean
+  /** The headers of the agent's response that the caller gets, by lower-case name. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 const FAILURES: ReadonlySet<string> = new Set<AgentFailure>([
@@ -46,17 +57,39 @@ const FAILURES: ReadonlySet<string> = new Set<AgentFailure>([
 ])
 
 /** Encodes a reply as the reply of the Query. */
-export function encodeAgentReply({ error, failure, status, body }: AgentReply): ReplyInput {
-  return {
-    error,
-    body,
-    tags: { a2a_status: String(status), ...(failure === undefined ? {} : { a2a_failure: failure }) },
+export function encodeAgentReply({ error, failure, status, body, whole, unsent, headers }: AgentReply): ReplyInput {
+  const tags: Record<string, string> = { a2a_status: String(status) }
+  if (failure !== undefined) tags['a2a_failure'] = failure
+  if (whole === true) tags['a2a_whole'] = '1'
+  if (unsent === true) tags['a2a_unsent'] = '1'
+  if (headers !== undefined) {
+    for (const name of Object.keys(headers)) tags[HEADER_TAG + name] = headers[name] ?? ''
   }
+  return { error, body, tags }
 }
 
 export function decodeAgentReply({ executed, error, body, tags }: Reply): AgentReply {
-  const { a2a_status: status = '0', a2a_failure: failure = '' } = tags
-  return { executed, error, status: Number(status), body, ...(isFailure(failure) ? { failure } : {}) }
+  const { a2a_status: status = '0', a2a_failure: failure = '', a2a_whole: whole, a2a_unsent: unsent } = tags
+  const headers = headersOf(tags)
+  return {
+    executed,
+    error,
+    status: Number(status),
+    body,
+    ...(isFailure(failure) ? { failure } : {}),
+    ...(whole === '1' ? { whole: true } : {}),
+    ...(unsent === '1' ? { unsent: true } : {}),
+    ...(headers === undefined ? {} : { headers }),
+  }
+}
+
+/** Returns the headers among the tags; undefined if there are none. */
+function headersOf(tags: Reply['tags']): Record<string, string> | undefined {
+  let headers: Record<string, string> | undefined
+  for (const tag in tags) {
+    if (tag.startsWith(HEADER_TAG)) (headers ??= {})[tag.slice(HEADER_TAG.length)] = tags[tag] ?? ''
+  }
+  return headers
 }
 
 function isFailure(failure: string): failure is AgentFailure {

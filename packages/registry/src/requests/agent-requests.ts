@@ -1,7 +1,7 @@
 import type { BrokerHandle, Caller } from '@signalbox/broker-core'
 
-import type { AgentQueryMode } from './agent-query.ts'
-import { agentChannel, encodeAgentQuery } from './agent-query.ts'
+import type { AgentQueryMode, WireRequest } from './agent-query.ts'
+import { agentChannel, encodeAgentQuery, WIRE_CHANNEL } from './agent-query.ts'
 import type { AgentReply } from './agent-reply.ts'
 import { decodeAgentReply } from './agent-reply.ts'
 
@@ -40,6 +40,11 @@ export interface AgentRequestOptions {
   readonly acceptOnly?: boolean
   /** The id of the stream; when set, the agent's events are streamed under it. */
   readonly streamId?: string
+  /**
+   * The version of A2A that the request is written in; the serving node translates it to the agent's. @default the
+   * agent gets the request unchanged
+   */
+  readonly wire?: Omit<WireRequest, 'agentId'>
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
@@ -55,12 +60,12 @@ export class AgentRequests {
   }
 
   /**
-   * Sends a JSON-RPC request, unchanged, as a Query to `_AGENTS_.agents/{agent_id}`. The Query waits {@link
-   * GATEWAY_TIMEOUT_BUFFER_MS} longer than the agent may take.
+   * Sends a JSON-RPC request, unchanged, as a Query to `_AGENTS_.agents/{agent_id}`, or to {@link WIRE_CHANNEL} if it
+   * has a `wire`. The Query waits {@link GATEWAY_TIMEOUT_BUFFER_MS} longer than the agent may take.
    * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER when no answer came in time, ENGINE_UNAVAILABLE
    */
   async request(agentId: string, body: Uint8Array, options: AgentRequestOptions): Promise<AgentReply> {
-    const { caller, hops = 0, headers = NO_HEADERS, signal, callerGone, acceptOnly = false, streamId } = options
+    const { caller, hops = 0, headers = NO_HEADERS, signal, callerGone, acceptOnly = false, streamId, wire } = options
     const { defaultTimeoutMs, maxTimeoutMs } = this.#timeouts
     const timeoutMs = Math.min(options.timeoutMs ?? defaultTimeoutMs, maxTimeoutMs)
     const mode: AgentQueryMode = streamId === undefined ? (acceptOnly ? 'accept' : 'call') : 'stream'
@@ -72,8 +77,10 @@ export class AgentRequests {
       hops: hops + 1,
       headers,
       ...(streamId === undefined ? {} : { streamId }),
+      ...(wire === undefined ? {} : { wire: { ...wire, agentId } }),
     })
-    const reply = await this.#system.queries.send(agentChannel(agentId), query, {
+    const channel = wire === undefined ? agentChannel(agentId) : WIRE_CHANNEL
+    const reply = await this.#system.queries.send(channel, query, {
       timeoutMs: Math.ceil(timeoutMs) + GATEWAY_TIMEOUT_BUFFER_MS,
       ...(signal === undefined ? {} : { signal }),
       ...(callerGone === undefined ? {} : { callerGone }),

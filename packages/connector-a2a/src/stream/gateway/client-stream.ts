@@ -7,8 +7,9 @@ import { publishStreamCancel } from '../channel/control.ts'
 import type { EndMark, StreamFrame } from '../channel/frame.ts'
 import { STREAM_FAILURES } from '../stream-failures.ts'
 import type { StreamFailure } from '../events.ts'
-import { EVENT_ENVELOPE_BYTES, failureText } from '../events.ts'
+import { EVENT_ENVELOPE_BYTES } from '../events.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'
+import type { StreamForm } from '../stream-form.ts'
 import type { Timed } from '../stream-timer.ts'
 import { StreamTimer } from '../stream-timer.ts'
 import type { AgentStream, PipeOptions, StreamEnd } from './agent-stream.ts'
@@ -23,6 +24,7 @@ export class ClientStream implements AgentStream, Timed {
   readonly #limits: ResolvedStreamLimits
   readonly #receiver: FrameReceiver
   readonly #subscription: Subscription
+  readonly #form: StreamForm
   readonly #credit: Credit
   readonly #assembly: Assembly
   #timer: StreamTimer | undefined
@@ -52,12 +54,14 @@ export class ClientStream implements AgentStream, Timed {
     limits: ResolvedStreamLimits,
     receiver: FrameReceiver,
     subscription: Subscription,
+    form: StreamForm,
   ) {
     this.streamId = streamId
     this.#system = system
     this.#limits = limits
     this.#receiver = receiver
     this.#subscription = subscription
+    this.#form = form
     this.#credit = new Credit(system, streamId, limits)
     this.#assembly = new Assembly(limits.maxEventBytes + EVENT_ENVELOPE_BYTES)
   }
@@ -197,8 +201,9 @@ export class ClientStream implements AgentStream, Timed {
     const sse = this.#sse
     if (sse === undefined || this.#end !== undefined || this.#over) return
     this.#failed = true
-    sse.writeText(failureText(this.streamId, failure))
-    this.#finish(sse, failure.code)
+    const { text, code } = this.#form.failure(failure)
+    sse.writeText(text)
+    this.#finish(sse, code)
     this.#cancel()
   }
 

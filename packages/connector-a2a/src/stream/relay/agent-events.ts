@@ -1,22 +1,16 @@
-import type { EndMark } from '../channel/frame.ts'
 import { readEvent, readPlainAnswer, readTextEvent } from '../dialects/read-event.ts'
 import type { Reading } from '../dialects/reading.ts'
 import { STREAM_FAILURES } from '../stream-failures.ts'
 import type { StreamFailure } from '../events.ts'
 import { clientEventText, failureText } from '../events.ts'
 import type { ServerSentEvent } from '../reader/event-reader.ts'
-
-/** Text for the client. The last text of a stream has an `end`. */
-export interface ClientText {
-  readonly text: string
-  readonly end: EndMark | undefined
-}
+import type { ClientText, EventConverter } from './event-converter.ts'
 
 /**
  * Converts an agent's events into the client's, with exactly one terminal event, the last. Do not
  * call it again after a text with an `end`.
  */
-export class AgentEvents {
+export class AgentEvents implements EventConverter {
   readonly #streamId: string
   /** The terminal event to send if the response ends now. */
   #conclusion: { readonly type: 'done' | 'error'; readonly payload: string } | undefined
@@ -31,17 +25,12 @@ export class AgentEvents {
     return this.#clientText(reading ?? readTextEvent(event))
   }
 
-  /**
-   * Converts an event that the response ended in, without its blank line; undefined if it is
-   * incomplete.
-   */
   cutOff(event: ServerSentEvent): ClientText | undefined {
     const reading = readEvent(event)
     if (reading === 'invalid') return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
     return reading === undefined ? undefined : this.#clientText(reading)
   }
 
-  /** Converts the body of an answer that was no event stream. */
   plainAnswer(body: string): ClientText {
     const reading = readPlainAnswer(body)
     return reading === undefined ? this.failure(STREAM_FAILURES.INVALID_RESPONSE) : this.#clientText(reading)

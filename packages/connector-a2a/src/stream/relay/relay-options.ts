@@ -1,6 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 
 import type { StreamLimits } from '../limits.ts'
+import type { EventConverter } from './event-converter.ts'
 import type { NodeBudget } from './node-budget.ts'
 import type { UpstreamResponse } from './upstream.ts'
 
@@ -9,6 +10,8 @@ export interface RelayOptions {
   readonly streamId: string
   /** The agent's response: status 2xx, with an unread body. */
   readonly response: UpstreamResponse
+  /** Converts the agent's events. @default to the gateway's own events */
+  readonly events?: EventConverter
   readonly limits: StreamLimits
   /** The budget that all streams of the node share. */
   readonly budget: NodeBudget

@@ -3,12 +3,13 @@ import type { Message, Subscription } from '@signalbox/broker-core'
 import { controlChannel } from '../channel/channels.ts'
 import { decodeControl } from '../channel/control.ts'
 import { STREAM_FAILURES } from '../stream-failures.ts'
-import { failureText } from '../events.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'
 import { resolveLimits } from '../limits.ts'
 import type { Timed } from '../stream-timer.ts'
 import { StreamTimer } from '../stream-timer.ts'
 import type { RelayEnd, RelayOptions } from './relay-options.ts'
+import { AgentEvents } from './agent-events.ts'
+import type { EventConverter } from './event-converter.ts'
 import { FrameSender } from './frame-sender.ts'
 import { Upstream } from './upstream.ts'
 
@@ -22,6 +23,7 @@ export class Relay implements Timed {
   readonly #timer: StreamTimer
   readonly #sender: FrameSender
   readonly #upstream: Upstream
+  readonly #events: EventConverter
   #control: Subscription | undefined
   #lastCredit = performance.now()
   #over = false
@@ -32,6 +34,7 @@ export class Relay implements Timed {
     const { system, streamId, response, budget } = options
     const limits = resolveLimits(options.limits)
     this.#options = options
+    this.#events = options.events ?? new AgentEvents(streamId)
     this.#limits = limits
     this.#timer = StreamTimer.for(limits)
     this.#sender = new FrameSender({
@@ -42,7 +45,7 @@ export class Relay implements Timed {
       onRoom: () => this.#upstream.readOn(),
       onFailure: () => this.#giveUp(),
     })
-    this.#upstream = new Upstream(response, streamId, this.#sender, limits.maxEventBytes, {
+    this.#upstream = new Upstream(response, this.#events, this.#sender, limits.maxEventBytes, {
       onOver: () => this.#endIfSettled(),
       onCrash: (error) => this.crash(error),
     })
@@ -110,8 +113,8 @@ export class Relay implements Timed {
   }
 
   #interrupt(): void {
-    const { code } = STREAM_FAILURES.INTERRUPTED
-    this.#sender.cutShort(failureText(this.#options.streamId, STREAM_FAILURES.INTERRUPTED), code)
+    const { text, end = 'error' } = this.#events.failure(STREAM_FAILURES.INTERRUPTED)
+    this.#sender.cutShort(text, end)
     this.#giveUp()
   }
 

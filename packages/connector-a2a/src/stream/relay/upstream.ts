@@ -4,8 +4,7 @@ import type { Readable } from 'node:stream'
 import type { EndMark } from '../channel/frame.ts'
 import { STREAM_FAILURES } from '../stream-failures.ts'
 import { EventReader } from '../reader/event-reader.ts'
-import type { ClientText } from './agent-events.ts'
-import { AgentEvents } from './agent-events.ts'
+import type { ClientText, EventConverter } from './event-converter.ts'
 
 /** The bytes read between two checks of the credit. Tiny events grow in the client's envelope. */
 const SLICE_BYTES = 8_192
@@ -50,7 +49,7 @@ export class Upstream {
   readonly #sink: EventSink
   readonly #maxEventBytes: number
   readonly #listener: UpstreamEvents
-  readonly #events: AgentEvents
+  readonly #events: EventConverter
   readonly #reader: EventReader | undefined
   /** The body so far of a response that is no event stream. */
   #body: Buffer[] = []
@@ -72,7 +71,7 @@ export class Upstream {
 
   constructor(
     response: UpstreamResponse,
-    streamId: string,
+    events: EventConverter,
     sink: EventSink,
     maxEventBytes: number,
     listener: UpstreamEvents,
@@ -81,7 +80,7 @@ export class Upstream {
     this.#sink = sink
     this.#maxEventBytes = maxEventBytes
     this.#listener = listener
-    this.#events = new AgentEvents(streamId)
+    this.#events = events
     if (EVENT_STREAM.test(response.headers['content-type'] ?? '')) {
       this.#reader = new EventReader(maxEventBytes, (event) => {
         if (this.#terminated) return

@@ -1,0 +1,30 @@
+import type { OutgoingHttpHeaders } from 'node:http'
+
+import { JsonRpcError } from '@signalbox/http-kit'
+import type { JsonRpcErrorOptions } from '@signalbox/http-kit'
+
+import { errorDetails } from './error-info.ts'
+import type { ErrorDetails } from './error-info.ts'
+
+/** An error of the gateway for a client that speaks an official version of A2A. */
+export class NativeError extends JsonRpcError {
+  /** The headers of the answer. */
+  readonly headers: OutgoingHttpHeaders
+
+  /** @param reason Names the condition; clients decide by it */
+  constructor(
+    code: number,
+    reason: string,
+    message: string,
+    { metadata, retryAfterSeconds, ...options }: ErrorDetails & Omit<JsonRpcErrorOptions, 'data'> = {},
+  ) {
+    super(code, message, {
+      ...options,
+      data: errorDetails(reason, { retryAfterSeconds, ...(metadata === undefined ? {} : { metadata }) }),
+    })
+    this.headers = {
+      ...(retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) }),
+      ...(options.status === 401 ? { 'WWW-Authenticate': 'Bearer realm="signalbox"' } : {}),
+    }
+  }
+}
