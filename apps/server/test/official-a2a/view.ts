@@ -28,7 +28,7 @@ interface SdkError extends Error {
 }
 
 /** What the user of an SDK learns of an error. */
-export function viewError(error: unknown): unknown {
+function viewError(error: unknown): unknown {
   const { name, message, cause, reason, envelopeCode, errorResponse } = error as SdkError
   return {
     name,
