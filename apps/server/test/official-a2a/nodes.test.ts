@@ -4,7 +4,7 @@ import { NATS_SERVER, NatsServer, RequestFront } from '@signalbox/engine-nats/te
 import { until } from '@signalbox/testkit/until'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
-import { listed } from '../support/agent.ts'
+import { listed, register, startAgent } from '../support/agent.ts'
 import { PATIENT } from '../support/nodes.ts'
 import { inFlight } from '../support/streams-across.ts'
 import type { AgentName, OfficialAgents } from './agents/process.ts'
@@ -98,6 +98,29 @@ describe.skipIf(NATS_SERVER === undefined)('official clients across nodes', () =
       expect(JSON.stringify(rest[0])).toMatch(/completed/i)
     },
   )
+
+  test('official clients - events of a megabyte from an agent that another node serves', async () => {
+    const text = 'ä'.repeat(500_000)
+    const count = 3
+    const agent = await startAgent(({ body }, response) => {
+      const { id } = JSON.parse(body) as { id: unknown }
+      const status = { state: 'TASK_STATE_WORKING' }
+      const result = { statusUpdate: { taskId: 't', contextId: 'c', status, metadata: { text } } }
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`.repeat(count))
+    })
+    const card = { agent_id: 'large', name: 'large', url: agent.url, capabilities: { streaming: true } }
+    await register(two.http, { ...card, a2a: { wire: '1.0' } })
+    await until(async () => (await listed(one.http)).includes('large'))
+    for (const { http } of [one, two]) {
+      const client = await CONNECT['1.0'](gatewayUrl(http, 'large'))
+      const views = await remaining(client.stream(HOLD)[Symbol.asyncIterator]())
+      expect(views).toHaveLength(count)
+      for (const view of views) expect(view).toMatchObject({ statusUpdate: { metadata: { text } } })
+    }
+    await fetch(`${two.http}/agents/large`, { method: 'DELETE' })
+    await until(async () => !(await listed(one.http)).includes('large'))
+  })
 
   test('official clients - a node that stops ends the streams that it serves with an error, and the task is not lost', async () => {
     const third = await node()
