@@ -15,6 +15,24 @@ export function agentCall(method: 'message/send' | 'message/stream'): string {
   })
 }
 
+/** A call as an official client makes it. */
+export interface NativeCall {
+  readonly json: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** Returns a call in A2A 1.0 or 0.3, with the header that tells it from the product's own dialect. */
+export function nativeCall(version: '1.0' | '0.3', operation: 'send' | 'stream'): NativeCall {
+  const headers = { 'A2A-Version': version }
+  if (version === '0.3') return { json: agentCall(`message/${operation}`), headers }
+  const message = { role: 'ROLE_USER', messageId: 'm', parts: [{ text: 'a'.repeat(256) }] }
+  const method = operation === 'send' ? 'SendMessage' : 'SendStreamingMessage'
+  return { json: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { message } }), headers }
+}
+
+/** The options of a registration whose agent speaks A2A 1.0. */
+export const SPEAKS_10 = { a2a: { wire: '1.0' } }
+
 /**
  * Starts an agent off the measured core and registers it at the subject's server as `bench`; resolves with both, and
  * its address at the server.
@@ -24,6 +42,7 @@ export async function startWithAgent(
   subject: Subject,
   stack: AsyncDisposableStack,
   options: Parameters<typeof startServer>[2] = {},
+  card: object = {},
 ): Promise<{ agent: MeasuredProcess; agentUrl: string; server: SignalboxServer; url: string }> {
   const { process: agent, url: agentUrl } = await startAgent()
   stack.use(agent)
@@ -32,7 +51,7 @@ export async function startWithAgent(
   const response = await fetch(`${server.http}/agents/register`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ agent_id: 'bench', name: 'Bench', url: agentUrl }),
+    body: JSON.stringify({ ...card, agent_id: 'bench', name: 'Bench', url: agentUrl }),
   })
   if (!response.ok) throw new Error(`the agent was not registered: ${response.status} ${await response.text()}`)
   return { agent, agentUrl, server, url: `${server.http}/a2a/bench` }

@@ -9,11 +9,14 @@ import { fetchDebianServer, fetchedServer } from './debian-server.ts'
 import { LocalCluster } from './local-cluster.ts'
 import { breaches, summary } from './report.ts'
 import { aloneSummary, serversAlone } from './servers-alone.ts'
+import { upgrade, upgradeFaults } from './upgrade.ts'
 
-const HELP = `npm run cluster -- [chaos | servers-alone | fetch-server] [options]
+const HELP = `npm run cluster -- [chaos | upgrade | servers-alone | fetch-server] [options]
 
 Without a command: three nats-servers, three Signalbox nodes and a balancer on loopback, until it is interrupted.
 chaos: runs mixed load while it kills and freezes nodes and servers; exits with 1 if a promise was broken.
+upgrade: replaces nodes of another commit by nodes of the working tree, with calls and streams under way; exits with 1 if a
+call failed or a stream ended without a last word.
 servers-alone: checks, without Signalbox, that nats-servers that freeze keep every message that they acknowledge; exits
 with 1 if they lose one.
 fetch-server: fetches Debian's newest nats-server and does not install it. The other commands fetch it automatically if none
@@ -27,6 +30,7 @@ is installed, or only one older than 2.10.
   --kill-servers kills nats-servers, and never freezes them
   --hasty        strikes again before the nats-servers are in step, which NATS does not promise to survive
   --logs FOLDER  keeps the output of nodes and nats-servers
+  --from COMMIT  the commit before the upgrade (default HEAD)
 `
 
 function log(line: string): void {
@@ -66,6 +70,7 @@ const { values, positionals } = parseArgs({
     'kill-servers': { type: 'boolean', default: false },
     hasty: { type: 'boolean', default: false },
     logs: { type: 'string' },
+    from: { type: 'string', default: 'HEAD' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -83,6 +88,12 @@ if (values.help) {
   const report = await serversAlone({ seed, rounds, natsServer, log })
   process.stdout.write(aloneSummary(report))
   process.exitCode = report.kept ? 0 : 1
+} else if (positionals[0] === 'upgrade') {
+  const report = await upgrade({ from: values.from, log })
+  process.stdout.write(`${JSON.stringify(report, undefined, 2)}\n`)
+  const faults = upgradeFaults(report)
+  for (const fault of faults) log(fault)
+  process.exitCode = faults.length === 0 ? 0 : 1
 } else if (positionals[0] === 'chaos') {
   const seed = positive('seed', values.seed) ?? Date.now() % 2 ** 31
   const rounds = positive('rounds', values.rounds)

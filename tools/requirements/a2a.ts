@@ -24,6 +24,8 @@ const DECIDED: Readonly<Record<string, string>> = {
   A17: 'a compressed answer is decompressed within the limit',
   A18: 'a shutdown waits for calls, ends streams with an event, and answers calls that it cuts off',
   A19: 'requests count the brokers on their way, and those over 8 are refused',
+  A20: "cards name the gateway's address and security, in the members of the A2A version that the client reads",
+  A21: 'the operator can have cards signed, for the public URL alone, and change the keys without a gap',
 }
 
 export const A2A: readonly Requirement[] = [

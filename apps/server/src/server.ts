@@ -3,6 +3,7 @@ import { createBroker } from '@signalbox/broker-core'
 import { AuditLog } from '@signalbox/management-api'
 
 import { AgentAudit } from './agents/agent-audit.ts'
+import { openSigningKeys } from './agents/card-keys.ts'
 import { managedAgents } from './agents/managed-agents.ts'
 import { openAgents } from './agents/open-agents.ts'
 import type { Config } from './config/schema.ts'
@@ -134,6 +135,7 @@ async function open(
   const policy = opened.use(
     config.authorization.enable ? await openPolicyFile(config.authorization.policyFile, notify) : undefined,
   )
+  const cardKeys = opened.use(openSigningKeys(config, notify))
   const tls = opened.use(openTls(config.security, { log, notify }))
 
   const operatorApi = createManagementApi({
@@ -208,6 +210,7 @@ async function open(
     system,
     agents,
     authenticator: authentication.shared,
+    cardKeys,
     frontDoor,
     entrance,
     requests,

@@ -105,6 +105,7 @@ test('S1 - without a valid token /agents says 401 with a challenge; cards and pr
   for (const path of [
     '/.well-known/agent-card.json',
     '/a2a/agent-1/.well-known/agent-card.json',
+    '/.well-known/jwks.json',
     '/ping',
     '/health',
     '/ready',

@@ -99,6 +99,7 @@ test("MGMT-14 - the answers of the agents' routes match the document", async () 
     ['GET /agents/{agent_id}', 200],
     ['GET /.well-known/agent-card.json', 200],
     ['GET /a2a/{agent_id}/.well-known/agent-card.json', 200],
+    ['GET /.well-known/jwks.json', 200],
     ['POST /agents/deregister', 200, { agent_id: 'probe' }],
     ['DELETE /agents/{agent_id}', 404],
     ['GET /agents/{agent_id}', 404],

@@ -85,6 +85,8 @@ test('AUDIT-2 - each event of the protection is one entry, or is counted elsewhe
   const events: readonly SecurityEvent[] = [
     { kind: 'keys.reloaded' },
     { kind: 'keys.failed', reason: 'down' },
+    { kind: 'card_keys.reloaded', kids: ['a', 'b'] },
+    { kind: 'card_keys.failed', reason: 'no keys' },
     { kind: 'policy.reloaded', file: 'p', rules: 1 },
     { kind: 'policy.refused', file: 'p', problems: ['rule 0: x', 'rule 1: y'] },
     { kind: 'certificates.reloaded', subject: 'CN=a', validTo: 'tomorrow' },
@@ -100,6 +102,8 @@ test('AUDIT-2 - each event of the protection is one entry, or is counted elsewhe
   expect(recorded).toEqual([
     { ...system, action: 'reload_keys', outcome: 'success' },
     { ...system, action: 'reload_keys', outcome: 'failure', detail: 'down' },
+    { ...system, action: 'reload_card_keys', outcome: 'success', detail: 'a, b' },
+    { ...system, action: 'reload_card_keys', outcome: 'failure', detail: 'no keys' },
     { ...system, action: 'reload_policy', outcome: 'success', detail: '1 rules of p' },
     { ...system, action: 'reload_policy', outcome: 'failure', detail: 'p: rule 0: x; rule 1: y' },
     { ...system, action: 'reload_certificates', outcome: 'success', detail: 'CN=a, until tomorrow' },

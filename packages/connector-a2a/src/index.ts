@@ -1,6 +1,6 @@
 export type { AgentLookup } from './agent-lookup.ts'
 export { readPublicUrl } from './cards/base-url.ts'
-export { openCardKeys } from './cards/card-keys.ts'
+export { NO_CARD_KEYS, openCardKeys } from './cards/card-keys.ts'
 export type { CardKey, CardKeyEvents, CardKeys } from './cards/card-keys.ts'
 export type { A2aDependencies } from './handler.ts'
 export type { A2aConnectorOptions, A2aHooks, A2aRequestEvent, Platform } from './options.ts'

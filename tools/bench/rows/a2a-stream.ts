@@ -1,39 +1,9 @@
-import { postBytes } from '../../harness/keep-alive-connection.ts'
-import type { MeasuredProcess } from '../../harness/measured-process.ts'
 import { startAgent, startForwarder } from '../processes.ts'
 import { agentCall, startWithAgent } from '../registered-agent.ts'
 import { interleave, medians, ratios } from '../rounds.ts'
-import type { BenchContext, Row } from '../row.ts'
-import { SseReaders } from '../sse-readers.ts'
-import type { Emission } from '../workers/agent.ts'
+import { PER_SECOND, relayed, STREAMS } from '../relayed-streams.ts'
+import type { Row } from '../row.ts'
 import { atMost } from './goals.ts'
-
-const STREAMS = 50
-const PER_SECOND = 100
-
-/**
- * Streams from an agent through the measured process; each run sends events on all of them and waits until all have
- * arrived.
- */
-async function relayed(context: BenchContext, between: MeasuredProcess, agent: MeasuredProcess, url: string) {
-  const request = postBytes(url, agentCall('message/stream'))
-  const readers = await SseReaders.open({ url, count: STREAMS, request, mark: 'data: {' })
-  const emission: Emission = {
-    events: Math.ceil((context.roundMs / 1000) * PER_SECOND),
-    perSecond: PER_SECOND,
-    bytes: 512,
-  }
-  const events = emission.events * STREAMS
-  const run = async () => {
-    const all = readers.receive(events)
-    const before = await between.cpuMicros()
-    await agent.call('emit', emission)
-    await all
-    return { 'CPU µs/event': ((await between.cpuMicros()) - before) / events }
-  }
-  await run()
-  return { readers, run }
-}
 
 /** The cost of relaying one event of an agent's stream, against relaying its bytes. */
 export const row: Row = {
@@ -41,16 +11,17 @@ export const row: Row = {
   title: 'stream events relayed: CPU per event vs a bare SSE relay',
   run: async (context) => {
     await using stack = new AsyncDisposableStack()
+    const call = { json: agentCall('message/stream'), headers: {} }
     const { process: agent, url: upstream } = await startAgent()
     stack.use(agent)
     const { process: relay, url } = await startForwarder(context, 'node-forwarder', upstream)
     stack.use(relay)
-    const bare = await relayed(context, relay, agent, `${url}/`)
+    const bare = await relayed(context, relay, agent, `${url}/`, call)
     stack.use(bare.readers)
     const alternatives = [{ label: 'bare relay', run: bare.run }]
     for (const subject of context.subjects) {
       const { server, agent: own, url: at } = await startWithAgent(context, subject, stack)
-      const measured = await relayed(context, server.process, own, at)
+      const measured = await relayed(context, server.process, own, at, call)
       stack.use(measured.readers)
       alternatives.push({ label: subject.label, run: measured.run })
     }

@@ -1,4 +1,6 @@
 import type { Row } from '../row.ts'
+import { row as a2aNativeSend } from './a2a-native-send.ts'
+import { row as a2aNativeStream } from './a2a-native-stream.ts'
 import { row as a2aSend } from './a2a-send.ts'
 import { row as a2aStream } from './a2a-stream.ts'
 import { row as ceSend } from './ce-send.ts'
@@ -10,6 +12,7 @@ import { row as fanOut } from './fan-out.ts'
 import { row as idleStreams } from './idle-streams.ts'
 import { row as longPoll } from './long-poll.ts'
 import { row as loopDelay } from './loop-delay.ts'
+import { row as mcpRevisions } from './mcp-revisions.ts'
 import { row as metrics } from './metrics.ts'
 import { row as monitor } from './monitor.ts'
 import { row as natsHops } from './nats-hops.ts'
@@ -21,6 +24,7 @@ import { row as toolCall } from './tool-call.ts'
 /** Every implemented goal of the performance budget, in its order. */
 export const ROWS: readonly Row[] = [
   toolCall,
+  mcpRevisions,
   queueSend,
   ceSend,
   enqueue,
@@ -32,6 +36,8 @@ export const ROWS: readonly Row[] = [
   monitor,
   a2aSend,
   a2aStream,
+  a2aNativeSend,
+  a2aNativeStream,
   idleStreams,
   fanOut,
   fanOutSse,

@@ -1,5 +1,5 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { A2aConnector } from '@signalbox/connector-a2a'
+import type { A2aConnector, CardKeys } from '@signalbox/connector-a2a'
 import { a2aConnector } from '@signalbox/connector-a2a'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { RegistryRoutes } from '@signalbox/registry'
@@ -18,6 +18,8 @@ export interface AgentRouteParts {
   readonly config: Config
   readonly broker: Broker
   readonly authenticator: Authenticator
+  /** The keys that sign agent cards. */
+  readonly cardKeys: CardKeys
   readonly frontDoor: FrontDoor
   readonly metrics: Metrics
   readonly log: Logger
@@ -26,7 +28,7 @@ export interface AgentRouteParts {
 /** Creates `/agents`, `/a2a` and the cards. From here on this node serves the registered agents. */
 export function agentRoutes(
   agents: Agents,
-  { config, broker, authenticator, frontDoor, metrics, log }: AgentRouteParts,
+  { config, broker, authenticator, cardKeys, frontDoor, metrics, log }: AgentRouteParts,
 ): { readonly gateway: A2aConnector; readonly routes: RegistryRoutes } {
   const { a2a } = config.connectors
   const { registry, requests, system, addressPolicy, metrics: agentMetrics } = agents
@@ -41,6 +43,9 @@ export function agentRoutes(
     log.warn(
       "agents' certificates are not verified: CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY is true, for development only",
     )
+  }
+  if (a2a.cardKeysFile !== '' && config.publicUrl === '') {
+    log.warn('agent cards are not signed: CONNECTORSA2_A_CARD_KEYS_FILE is set, and PUBLIC_URL is not. Set PUBLIC_URL.')
   }
   const gateway = a2aConnector(
     { broker, system, registry, requests },
@@ -57,6 +62,8 @@ export function agentRoutes(
       // As for /mcp.
       runHostHooks: false,
       platform: { version: VERSION },
+      ...(config.publicUrl === '' ? {} : { publicUrl: config.publicUrl }),
+      cardKeys,
       hooks: {
         requestFinished: (event) => agentMetrics.requestEnded(event),
         failed: (error, request) =>

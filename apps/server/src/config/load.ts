@@ -1,3 +1,4 @@
+import { readPublicUrl } from '@signalbox/connector-a2a'
 import { TrustedProxies } from '@signalbox/http-kit'
 import { Parse } from 'typebox/schema'
 
@@ -101,6 +102,11 @@ function conflicts(config: Config): string[] {
     problems.push(
       `connectors.a2a.maxTimeoutSeconds: ${a2a.maxTimeoutSeconds} is less than connectors.a2a.defaultTimeoutSeconds, which is ${a2a.defaultTimeoutSeconds}; allowed: at least that`,
     )
+  }
+  try {
+    if (config.publicUrl !== '') readPublicUrl(config.publicUrl)
+  } catch (error) {
+    problems.push(`publicUrl: ${error instanceof Error ? error.message : String(error)}`)
   }
   try {
     // oxlint-disable-next-line no-new -- its check is what is wanted

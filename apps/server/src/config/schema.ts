@@ -121,7 +121,8 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     default: '',
     pattern: '^(?:https?://[^\\s]{1,1000})?$',
     allowed: 'an http or https URL; empty is none',
-    description: 'The URL of the shared listener for clients, if they connect through a proxy.',
+    description:
+      'The URL of the shared listener for clients, such as `https://broker.example.com`, without query. Agent cards name it; without it they name the host of each request, and are not signed.',
   }),
   trustedProxies: list([], '^[0-9A-Fa-f:.]{2,45}(?:/[0-9]{1,3})?$', 'a list of addresses and CIDR ranges', {
     description:
@@ -251,6 +252,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         allowed: 'a path',
         description:
           "A PEM file of certificate authorities for agents' certificates, in addition to the well-known ones; empty is none.",
+      }),
+      cardKeysFile: path({
+        description:
+          'A PEM file or JSON Web Key Set with private keys of EC P-256 that sign agent cards. The first key signs; `/.well-known/jwks.json` has the public part of each. Cards are signed only if `PUBLIC_URL` is set. The server reads the file again when it changes.',
       }),
       agentProxyUrl: Type.String({
         default: '',

@@ -16,6 +16,12 @@ export function protocolHeaders({ mcp, a2a }: Config['connectors']): readonly st
   ]
 }
 
+/**
+ * Response headers of the agent protocol. Answers at `/a2a` expose them, in addition to the exposed
+ * headers.
+ */
+const A2A_EXPOSED = ['A2A-Extensions']
+
 /** The longest list of requested headers that is searched, in characters. */
 const MAX_ASKED = 2_048
 
@@ -32,12 +38,15 @@ export async function addCors(
   const allowHeaders = [...settings.allowHeaders, ...protocolHeaderNames]
   const usual = await corsHook(app, settings, true)
   const withProtocols = await corsHook(app, { ...settings, allowHeaders }, false)
+  const exposeHeaders = [...settings.exposeHeaders, ...A2A_EXPOSED]
+  const ofAgents = await corsHook(app, { ...settings, exposeHeaders }, false)
   app.addHook('onRequest', function browsersOnly(request, reply, done) {
     const { headers, method } = request
     if (headers.origin === undefined) done()
     else if (method === 'OPTIONS' && asksFor(asked, headers['access-control-request-headers'])) {
       withProtocols.call(this, request, reply, done)
-    } else usual.call(this, request, reply, done)
+    } else if (method !== 'OPTIONS' && request.url.startsWith('/a2a/')) ofAgents.call(this, request, reply, done)
+    else usual.call(this, request, reply, done)
   })
 }
 

@@ -32,27 +32,16 @@ interface Logged {
  * is left out: it may contain receipts and other confidential values.
  */
 export class RequestLog {
-  readonly #log: Logger
-
   readonly #proxies: TrustedProxies
+  #count = 0
+  readonly #closed: (this: ServerResponse<IncomingMessage & Logged>) => void
 
   constructor(log: Logger, proxies: TrustedProxies) {
     this.#proxies = proxies
     // These lines contain no secrets, and searching for them would be three quarters of their cost.
-    this.#log = log.child({}, { redact: [] })
-  }
-
-  /** Records the verified caller of a request. For the authenticator. */
-  readonly verified = (request: AuthenticationRequest & Logged, { clientId }: Identity): void => {
-    const entry = request[ENTRY]
-    if (entry !== undefined) entry.client = clientId
-  }
-
-  addTo(app: FastifyInstance): void {
-    const log = this.#log
-    const proxies = this.#proxies
-    /** One function for all requests; node calls it on the response. */
-    function closed(this: ServerResponse<IncomingMessage & Logged>): void {
+    const lines = log.child({}, { redact: [] })
+    // One function for all requests; node calls it on the response.
+    this.#closed = function closed() {
       const { req: request, statusCode: status } = this
       const entry = request[ENTRY]
       if (entry === undefined) return
@@ -61,20 +50,32 @@ export class RequestLog {
       const { method, socket } = request
       const path = pathOf(request)
       const trace = traceIdOf(request)
-      log.info({ id, method, path, status, ms, client, address, trace, peer: peerName(socket) }, 'request')
+      lines.info({ id, method, path, status, ms, client, address, trace, peer: peerName(socket) }, 'request')
     }
+  }
+
+  /** Records the verified caller of a request. For the authenticator. */
+  readonly verified = (request: AuthenticationRequest & Logged, { clientId }: Identity): void => {
+    const entry = request[ENTRY]
+    if (entry !== undefined) entry.client = clientId
+  }
+
+  /** Begins a request. Its line is logged when the response is closed. */
+  readonly begin = (request: IncomingMessage & Logged, response: ServerResponse): void => {
+    this.#proxies.locate(request)
+    request[ENTRY] = {
+      id: `req-${(++this.#count).toString(36)}`,
+      startedAt: performance.now(),
+      address: addressOf(request),
+      client: undefined,
+    }
+    // Not Fastify's own hook, which is not called for clients that disconnect, and so for most streams.
+    response.on('close', this.#closed)
+  }
+
+  addTo(app: FastifyInstance): void {
     app.addHook('onRequest', (request, reply, done) => {
-      const raw: IncomingMessage & Logged = request.raw
-      proxies.locate(raw)
-      raw[ENTRY] = {
-        id: request.id,
-        startedAt: performance.now(),
-        address: addressOf(raw),
-        client: undefined,
-      }
-      // Not Fastify's own hook, which is not called for clients that disconnect, and so for most
-      // streams.
-      reply.raw.on('close', closed)
+      this.begin(request.raw, reply.raw)
       done()
     })
   }

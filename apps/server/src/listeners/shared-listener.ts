@@ -1,4 +1,6 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import type { CardKeys } from '@signalbox/connector-a2a'
+import { NO_CARD_KEYS } from '@signalbox/connector-a2a'
 import { ceConnector } from '@signalbox/connector-cloudevents'
 import type { Connector } from '@signalbox/http-kit'
 import { mcpConnector } from '@signalbox/connector-mcp'
@@ -13,7 +15,7 @@ import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
 import type { Health } from '../health/health.ts'
 import { addProbes } from '../health/probes.ts'
-import { logBrokenRequests } from '../http/broken-requests.ts'
+import { brokenRequestLog, logBrokenRequests } from '../http/broken-requests.ts'
 import { addCors, protocolHeaders } from '../http/cors.ts'
 import { NO_SCHEMAS } from '../http/no-schemas.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
@@ -22,6 +24,7 @@ import { requestFields } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { VERSION } from '../version.ts'
+import { DirectRoutes } from './direct-routes.ts'
 import type { Entrance } from './entrance.ts'
 
 export interface SharedOptions {
@@ -32,6 +35,8 @@ export interface SharedOptions {
   /** Absent if agents are turned off (R10). */
   readonly agents?: Agents | undefined
   readonly authenticator: Authenticator
+  /** The keys that sign agent cards. @default none */
+  readonly cardKeys?: CardKeys
   /** @default each connector has its own */
   readonly frontDoor?: FrontDoor
   /** The server that answers once the listener is ready and {@link Entrance.open | opened}. */
@@ -48,7 +53,8 @@ export interface SharedOptions {
  * be created, the others are closed.
  */
 export async function createSharedListener(options: SharedOptions): Promise<FastifyInstance> {
-  const { config, entrance } = options
+  const { config, entrance, requests, log } = options
+  const direct = new DirectRoutes([requests?.begin, brokenRequestLog(log)].filter((before) => before !== undefined))
   const app = Fastify({
     schemaController: NO_SCHEMAS,
     // Fastify would create a child logger for each request. The connectors log failures with more
@@ -60,10 +66,10 @@ export async function createSharedListener(options: SharedOptions): Promise<Fast
     // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight;
     // `drain` has the limit.
     pluginTimeout: 0,
-    serverFactory: (handler) => entrance.prepare(handler),
+    serverFactory: (handler) => entrance.prepare(direct.listener(handler)),
   })
   try {
-    await addRoutes(app, options)
+    await addRoutes(app, direct, options)
   } catch (error) {
     await app.close()
     throw error
@@ -73,7 +79,20 @@ export async function createSharedListener(options: SharedOptions): Promise<Fast
 
 async function addRoutes(
   app: FastifyInstance,
-  { config, broker, system, agents, authenticator, frontDoor = {}, requests, health, metrics, log }: SharedOptions,
+  direct: DirectRoutes,
+  {
+    config,
+    broker,
+    system,
+    agents,
+    authenticator,
+    cardKeys = NO_CARD_KEYS,
+    frontDoor = {},
+    requests,
+    health,
+    metrics,
+    log,
+  }: SharedOptions,
 ): Promise<void> {
   requests?.addTo(app)
   logBrokenRequests(app, log)
@@ -115,6 +134,7 @@ async function addRoutes(
     })
     metrics.watchStreams('mcp', () => connector.openStreams())
     connectors.push(connector)
+    direct.add('/mcp', connector.handler)
     await app.register(connector.plugin)
   }
   if (ce.enable) {
@@ -142,11 +162,21 @@ async function addRoutes(
     })
     metrics.watchStreams('cloudevents', () => connector.openStreams())
     connectors.push(connector)
+    direct.add('/ce/', connector.handler)
     await app.register(connector.plugin)
   }
   if (agents !== undefined) {
-    const { gateway, routes } = agentRoutes(agents, { config, broker, authenticator, frontDoor, metrics, log })
+    const { gateway, routes } = agentRoutes(agents, {
+      config,
+      broker,
+      authenticator,
+      cardKeys,
+      frontDoor,
+      metrics,
+      log,
+    })
     connectors.push(gateway, routes)
+    direct.add('/a2a/', gateway.handler)
     await app.register(gateway.plugin)
     await app.register(routes.plugin)
   }

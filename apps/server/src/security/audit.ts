@@ -4,7 +4,7 @@ import type { SecurityEvent, NotifySecurity } from './events.ts'
 
 /** The fields of an entry for a reload. It has no client: files and keys are reloaded automatically. */
 interface Reload {
-  readonly action: 'reload_keys' | 'reload_policy' | 'reload_certificates'
+  readonly action: 'reload_keys' | 'reload_card_keys' | 'reload_policy' | 'reload_certificates'
   readonly outcome: 'success' | 'failure'
   readonly detail?: string
 }
@@ -17,7 +17,7 @@ const ONLY_LOGGED = ['authentication.failed', 'handshake.failed', 'connections.r
 
 type OnlyLogged = (typeof ONLY_LOGGED)[number]
 
-/** Audits reloads of keys, policies and certificates. Events without a caller are only logged. */
+/** Audits reloads of keys, card keys, policies and certificates. Events without a caller are only logged. */
 export function auditSecurity(log: Pick<AuditLog, 'record'>): NotifySecurity {
   return (event) => {
     if (isReload(event)) log.record({ client: '', ...reloadOf(event) })
@@ -36,6 +36,10 @@ function reloadOf(event: ReloadEvent): Reload {
       return { action: 'reload_keys', outcome: 'success' }
     case 'keys.failed':
       return { action: 'reload_keys', outcome: 'failure', detail: event.reason }
+    case 'card_keys.reloaded':
+      return { action: 'reload_card_keys', outcome: 'success', detail: event.kids.join(', ') }
+    case 'card_keys.failed':
+      return { action: 'reload_card_keys', outcome: 'failure', detail: event.reason }
     case 'policy.reloaded':
       return { action: 'reload_policy', outcome: 'success', detail: `${event.rules} rules of ${event.file}` }
     case 'policy.refused':

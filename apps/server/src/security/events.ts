@@ -15,6 +15,8 @@ export type SecurityEvent =
   | { readonly kind: 'connections.refused'; readonly address: string; readonly count: number; readonly reason: string }
   | { readonly kind: 'keys.reloaded' }
   | { readonly kind: 'keys.failed'; readonly reason: string }
+  | { readonly kind: 'card_keys.reloaded'; readonly kids: readonly string[] }
+  | { readonly kind: 'card_keys.failed'; readonly reason: string }
   | { readonly kind: 'policy.reloaded'; readonly file: string; readonly rules: number }
   | { readonly kind: 'policy.refused'; readonly file: string; readonly problems: readonly string[] }
   | { readonly kind: 'certificates.reloaded'; readonly subject: string; readonly validTo: string }
@@ -30,6 +32,8 @@ const LINES: Readonly<
   'connections.refused': { level: 'error', text: 'connections refused: too many are open' },
   'keys.reloaded': { level: 'info', text: 'keys reloaded' },
   'keys.failed': { level: 'error', text: 'keys not reloaded: the previous keys, if any, remain in force' },
+  'card_keys.reloaded': { level: 'info', text: 'card keys reloaded' },
+  'card_keys.failed': { level: 'error', text: 'card keys not reloaded: the previous keys remain in force' },
   'policy.reloaded': { level: 'info', text: 'policy reloaded' },
   'policy.refused': { level: 'error', text: 'policy not reloaded: the previous policy remains in force' },
   'certificates.reloaded': { level: 'info', text: 'certificates reloaded' },

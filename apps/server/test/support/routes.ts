@@ -82,6 +82,7 @@ export const PROBED_ROUTES: readonly ProbedRoute[] = [
   shared('GET /ready'),
   shared('GET /.well-known/agent-card.json'),
   shared('GET /a2a/{agent_id}/.well-known/agent-card.json', { needs: 'a registered agent' }),
+  shared('GET /.well-known/jwks.json'),
   shared('POST /mcp', { headers: JSON_BODY, body: rpc('tools/list') }),
   shared('GET /mcp', { headers: { accept: 'text/event-stream' } }),
   shared('DELETE /mcp'),

@@ -28,7 +28,9 @@ export function readPublicUrl(text: string): string {
     throw new RangeError(
       `${JSON.stringify(withoutCredentials(text))} is not allowed; allowed: an absolute http or https URL without query, fragment and credentials`,
     )
-  return url.href.replace(/\/+$/, '')
+  let base = url.href
+  while (base.endsWith('/')) base = base.slice(0, -1)
+  return base
 }
 
 /** Problems are shown and logged. */

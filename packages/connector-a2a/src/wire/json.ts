@@ -18,9 +18,9 @@ declare global {
   }
 }
 
-// A number after a separator that may not be printed as it was written: minus zero, a fraction, an exponent, or more
-// digits than a double holds. Strings match as well; the match decides only how the text is parsed.
-const UNUSUAL_NUMBER = /(?:^|[[:,\s])(?:-0|-?\d+[.eE]|-?\d{16})/
+// A number after a separator that may be printed differently: minus zero, a fraction, an exponent, or 16 digits and
+// more. Text in strings matches as well; the match decides only how the JSON is parsed.
+const UNUSUAL_NUMBER = /(?:^|[[:,\s])(-0(?![.eE])|-?\d+(?=[.eE])(?:\.\d+)?(?:[eE][+-]?\d+)?|-?\d{16,})/g
 
 /**
  * Parses JSON for translation. A number that JavaScript would print differently becomes a {@link RawNumber}, so that
@@ -28,8 +28,11 @@ const UNUSUAL_NUMBER = /(?:^|[[:,\s])(?:-0|-?\d+[.eE]|-?\d{16})/
  * @throws SyntaxError if the text is not JSON
  */
 export function parseForTranslation(text: string): unknown {
-  // A reviver makes parsing several times slower, and most texts need none.
-  return UNUSUAL_NUMBER.test(text) ? JSON.parse(text, preserveNumber) : JSON.parse(text)
+  // A reviver makes parsing six times slower, and most texts need none.
+  for (const [, number = ''] of text.matchAll(UNUSUAL_NUMBER)) {
+    if (String(Number(number)) !== number) return JSON.parse(text, preserveNumber)
+  }
+  return JSON.parse(text)
 }
 
 /** Returns `true` for a JSON object; a {@link RawNumber} is none. */

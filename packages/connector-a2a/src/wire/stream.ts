@@ -8,8 +8,9 @@ import { MemberReader } from './member-reader.ts'
 /**
  * Translates the results of one event stream.
  *
- * To 0.3: a status that waits for input or credentials is held until the next event or the end, because only the end
- * shows that it is final. To 1.0: a stream that starts with an update gets a task before it, because 1.0 requires one.
+ * To 0.3: a status that waits for input is held until the next event or the end, because only the end shows that it is
+ * final. A status that waits for credentials is not held: the caller may provide them in another way, and the agent
+ * continues on the same stream. To 1.0: a stream that starts with an update gets a task before it, because 1.0 requires one.
  */
 export class StreamTranslation {
   readonly #from: WireVersion
@@ -46,7 +47,7 @@ export class StreamTranslation {
 
   #nextOf03(event: JsonObject): unknown[] {
     const before = this.#held === undefined ? [] : [this.#held]
-    this.#held = isInterrupted(event) ? event : undefined
+    this.#held = waitsForInput(event) ? event : undefined
     return this.#held === undefined ? [...before, event] : before
   }
 
@@ -57,9 +58,8 @@ export class StreamTranslation {
   }
 }
 
-function isInterrupted({ kind, status }: JsonObject): boolean {
-  if (kind !== 'status-update' || !isObject(status)) return false
-  return status['state'] === 'input-required' || status['state'] === 'auth-required'
+function waitsForInput({ kind, status }: JsonObject): boolean {
+  return kind === 'status-update' && isObject(status) && status['state'] === 'input-required'
 }
 
 /**

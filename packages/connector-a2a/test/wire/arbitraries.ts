@@ -27,7 +27,7 @@ const part = fc.oneof(
 
 const parts = fc.array(part, { minLength: 1, maxLength: 4 })
 
-export const message = record(
+const message = record(
   { messageId: id, role: fc.constantFrom('ROLE_USER', 'ROLE_AGENT'), parts },
   { contextId: id, taskId: id, metadata: object, extensions: names, referenceTaskIds: names },
 )
@@ -52,7 +52,7 @@ const status = record({ state }, { message, timestamp })
 
 const artifact = record({ artifactId: id, parts }, { name, description: name, metadata: object, extensions: names })
 
-export const task = record(
+const task = record(
   { id, status },
   {
     contextId: id,
@@ -62,23 +62,23 @@ export const task = record(
   },
 )
 
-export const statusUpdate = record({ taskId: id, status }, { contextId: id, metadata: object })
+const statusUpdate = record({ taskId: id, status }, { contextId: id, metadata: object })
 
-export const artifactUpdate = record(
+const artifactUpdate = record(
   { taskId: id, artifact },
   { contextId: id, append: fc.constant(true), lastChunk: fc.constant(true), metadata: object },
 )
 
-export const answer = fc.oneof(record({ task }, {}), record({ message }, {}))
+const answer = fc.oneof(record({ task }, {}), record({ message }, {}))
 
-export const event = fc.oneof(answer, record({ statusUpdate }, {}), record({ artifactUpdate }, {}))
+const event = fc.oneof(answer, record({ statusUpdate }, {}), record({ artifactUpdate }, {}))
 
 const authentication = record({ scheme: name }, { credentials: name })
 const pushMembers = { id, token: name, authentication }
 
 const pushConfig = record({ url: fc.webUrl() }, pushMembers)
 
-export const taskPushConfig = record({ taskId: id, url: fc.webUrl() }, pushMembers)
+const taskPushConfig = record({ taskId: id, url: fc.webUrl() }, pushMembers)
 
 const configuration = record(
   { returnImmediately: fc.boolean() },

@@ -1,3 +1,4 @@
+import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 
 import { METHODS, parseForTranslation, translateRequest, translateResult } from '../../src/wire/index.ts'
@@ -14,6 +15,18 @@ test('A2A versions - numbers: numbers that JavaScript prints differently are pri
     a: [0, -1, 1.5, 12, 9_007_199_254_740_991],
     b: '1.0',
   })
+})
+
+test('A2A versions - numbers: any number is printed as it was written', () => {
+  const number = fc.stringMatching(/^-?(?:0|[1-9]\d{0,20})(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?$/)
+  const place = fc.constantFrom(['', ''], ['[', ']'], ['[1,', ',2]'], ['{"a":"x","b":', '}'])
+  fc.assert(
+    fc.property(number, place, (digits, [before = '', after = '']) => {
+      expect(JSON.stringify(parseForTranslation(`${before}${digits}${after}`))).toBe(`${before}${digits}${after}`)
+      expect(JSON.stringify(parseForTranslation(`\n ${digits} `))).toBe(digits)
+    }),
+    { seed: 13, numRuns: 5000 },
+  )
 })
 
 test('A2A versions - numbers: data and metadata reach the other version digit for digit', () => {

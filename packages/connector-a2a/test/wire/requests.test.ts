@@ -1,13 +1,19 @@
+import type { Message as Message03, PushNotificationConfig as PushNotificationConfig03 } from 'a2a-js-sdk-v03'
 import { expect, test } from 'vitest'
 
 import type { Operation } from '../../src/wire/index.ts'
 import { calledMethod, METHODS, translateRequest } from '../../src/wire/index.ts'
 
 const MESSAGE_10 = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hi' }] }
-const MESSAGE_03 = { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'hi' }] }
+const MESSAGE_03: Message03 = { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'hi' }] }
 
 const PUSH_10 = { id: 'p', url: 'u', token: 'x', authentication: { scheme: 'Bearer', credentials: 'c' } }
-const PUSH_03 = { id: 'p', url: 'u', token: 'x', authentication: { schemes: ['Bearer'], credentials: 'c' } }
+const PUSH_03: PushNotificationConfig03 = {
+  id: 'p',
+  url: 'u',
+  token: 'x',
+  authentication: { schemes: ['Bearer'], credentials: 'c' },
+}
 
 const REQUESTS: readonly { name: string; operation: Operation; v10: object; v03: object | undefined }[] = [
   { name: 'a message', operation: 'send', v10: { message: MESSAGE_10 }, v03: { message: MESSAGE_03 } },

@@ -1,10 +1,16 @@
+import type {
+  Message as Message03,
+  Part as Part03,
+  Task as Task03,
+  TaskPushNotificationConfig as TaskPushNotificationConfig03,
+} from 'a2a-js-sdk-v03'
 import { expect, test } from 'vitest'
 
 import type { Operation } from '../../src/wire/index.ts'
 import { METHODS, translateResult, UntranslatableError } from '../../src/wire/index.ts'
 
 const PART_10 = { text: 'x' }
-const PART_03 = { kind: 'text', text: 'x' }
+const PART_03: Part03 = { kind: 'text', text: 'x' }
 
 const MESSAGE_10 = {
   messageId: 'm1',
@@ -17,7 +23,7 @@ const MESSAGE_10 = {
   referenceTaskIds: ['t0'],
 }
 
-const MESSAGE_03 = { ...MESSAGE_10, kind: 'message', role: 'user', parts: [PART_03] }
+const MESSAGE_03: Message03 = { ...MESSAGE_10, kind: 'message', role: 'user', parts: [PART_03] }
 
 const TASK_10 = {
   id: 't1',
@@ -31,7 +37,7 @@ const TASK_10 = {
   metadata: { c: 3 },
 }
 
-const TASK_03 = {
+const TASK_03: Task03 = {
   kind: 'task',
   id: 't1',
   contextId: 'c1',
@@ -52,7 +58,7 @@ const PUSH_10 = {
   authentication: { scheme: 'Bearer', credentials: 'abc' },
 }
 
-const PUSH_03 = {
+const PUSH_03: TaskPushNotificationConfig03 = {
   taskId: 't1',
   pushNotificationConfig: {
     id: 'p1',

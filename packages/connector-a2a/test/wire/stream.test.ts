@@ -14,30 +14,33 @@ test('A2A versions - streams: the events of an agent of 1.0 reach a caller of 0.
   expect(stream.end()).toEqual([])
 })
 
-for (const [state10, state03] of [
-  ['TASK_STATE_INPUT_REQUIRED', 'input-required'],
-  ['TASK_STATE_AUTH_REQUIRED', 'auth-required'],
-] as const) {
-  test(`A2A versions - streams: ${state03} is final in 0.3 if the stream ends after it`, () => {
-    const stream = new StreamTranslation('1.0', '0.3')
-    expect(stream.next(TASK_10)).toEqual([TASK_03])
-    expect(stream.holds).toBe(false)
-    expect(stream.next(status10(state10))).toEqual([])
-    expect(stream.holds).toBe(true)
-    expect(stream.end()).toEqual([status03(state03, true)])
-    expect(stream.holds).toBe(false)
-    expect(stream.end()).toEqual([])
-  })
+test('A2A versions - streams: a status that waits for input is final in 0.3 if the stream ends after it', () => {
+  const stream = new StreamTranslation('1.0', '0.3')
+  expect(stream.next(TASK_10)).toEqual([TASK_03])
+  expect(stream.holds).toBe(false)
+  expect(stream.next(status10('TASK_STATE_INPUT_REQUIRED'))).toEqual([])
+  expect(stream.holds).toBe(true)
+  expect(stream.end()).toEqual([status03('input-required', true)])
+  expect(stream.holds).toBe(false)
+  expect(stream.end()).toEqual([])
+})
 
-  test(`A2A versions - streams: ${state03} is not final in 0.3 if the stream goes on`, () => {
-    const stream = new StreamTranslation('1.0', '0.3')
-    expect(stream.next(status10(state10))).toEqual([])
-    expect(stream.next(status10('TASK_STATE_WORKING'))).toEqual([status03(state03, false), status03('working', false)])
-    expect(stream.next(status10(state10))).toEqual([])
-    expect(stream.next(status10(state10))).toEqual([status03(state03, false)])
-    expect(stream.end()).toEqual([status03(state03, true)])
-  })
-}
+test('A2A versions - streams: a status that waits for input is not final in 0.3 if the stream goes on', () => {
+  const stream = new StreamTranslation('1.0', '0.3')
+  const waits = 'TASK_STATE_INPUT_REQUIRED'
+  expect(stream.next(status10(waits))).toEqual([])
+  expect(stream.next(artifact10())).toEqual([status03('input-required', false), artifact03()])
+  expect(stream.next(status10(waits))).toEqual([])
+  expect(stream.next(status10(waits))).toEqual([status03('input-required', false)])
+  expect(stream.end()).toEqual([status03('input-required', true)])
+})
+
+test('A2A versions - streams: a caller of 0.3 learns at once that a task waits for credentials', () => {
+  const stream = new StreamTranslation('1.0', '0.3')
+  expect(stream.next(status10('TASK_STATE_AUTH_REQUIRED'))).toEqual([status03('auth-required', false)])
+  expect(stream.next(status10('TASK_STATE_WORKING'))).toEqual([status03('working', false)])
+  expect(stream.end()).toEqual([])
+})
 
 test('A2A versions - streams: a caller of 1.0 gets the events of an agent of 0.3 without kind and final', () => {
   const stream = new StreamTranslation('0.3', '1.0')

@@ -1,0 +1,76 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+
+import type { AgentName, OfficialAgents } from './agents/process.ts'
+import { startOfficialAgents } from './agents/process.ts'
+import type { Conversation } from './conversations.ts'
+import { CONVERSATIONS } from './conversations.ts'
+import { answerProblems, recordExchanges } from './exchanges.ts'
+import type { Gateway } from './gateway.ts'
+import { counted, gatewayUrl, registerOfficial, startGateway } from './gateway.ts'
+import type { ClientName } from './clients/connect.ts'
+import { CONNECT } from './clients/connect.ts'
+import { reference } from './reference.ts'
+import { comparable } from './view.ts'
+
+// Each client holds each conversation with each agent twice: once with the agent itself, and once with the gateway, given
+// nothing but the gateway's URL of the agent. It must see the same.
+
+const AGENTS = ['v10', 'both', 'plain', 'v03'] as const satisfies readonly AgentName[]
+const CLIENTS = ['1.0', 'legacy', '0.3'] as const satisfies readonly ClientName[]
+
+let agents: OfficialAgents
+let gateway: Gateway
+beforeAll(async () => {
+  ;[agents, gateway] = await Promise.all([startOfficialAgents(), startGateway()])
+  for (const agent of AGENTS) await registerOfficial(gateway.http, agents, agent)
+})
+afterAll(async () => {
+  agents[Symbol.dispose]()
+  await gateway[Symbol.asyncDispose]()
+})
+
+const known = new Map<string, Promise<unknown>>()
+
+/** What the reference sees; computed once. */
+function direct(client: ClientName, agent: AgentName, conversation: Conversation): Promise<unknown> {
+  const [by, to] = reference(client, agent, conversation)
+  const key = `${by} ${to} ${conversation.name}`
+  const view = known.get(key) ?? hold(conversation, by, agents.url(to))
+  known.set(key, view)
+  return view
+}
+
+async function hold(conversation: Conversation, client: ClientName, url: string): Promise<unknown> {
+  return comparable(await conversation.hold(await CONNECT[client](url), agents))
+}
+
+let exchanges: ReturnType<typeof recordExchanges>
+beforeEach(() => {
+  exchanges = recordExchanges()
+})
+afterEach(() => vi.restoreAllMocks())
+
+describe.each(CLIENTS)('client %s', (client) => {
+  describe.each(AGENTS)('agent %s', (agent) => {
+    const held = CONVERSATIONS.filter(({ streams }) => agent !== 'plain' || streams !== true)
+    test.each(held)('official clients - $name', async (conversation) => {
+      const expected = await direct(client, agent, conversation)
+      await agents.takeSeen()
+      exchanges.take()
+      const before = await counted(gateway.api, 'broker_a2a_requests_total', agent)
+
+      const view = await hold(conversation, client, gatewayUrl(gateway.http, agent))
+
+      expect(view).toEqual(expected)
+      const made = exchanges.take()
+      expect(made.filter(({ url }) => url.startsWith(agents.url(agent).slice(0, -1)))).toEqual([])
+      const calls = made.filter(({ url, request }) => url.startsWith(`${gateway.http}/a2a/${agent}`) && request !== '')
+      const found = await Promise.all(calls.map(async (call) => ({ [call.request]: await answerProblems(call) })))
+      expect(found.filter((each) => Object.values(each).some(({ length }) => length > 0))).toEqual([])
+      const seen = await agents.takeSeen()
+      expect(seen.filter(({ throughGateway }) => !throughGateway)).toEqual([])
+      const counter = async () => (await counted(gateway.api, 'broker_a2a_requests_total', agent)) - before
+      await expect.poll(counter).toBe(calls.length)
+    })
+  })
+})
