@@ -14,7 +14,7 @@ import {
   refuseBody,
 } from '@signalbox/http-kit'
 import type { AgentRequests } from '@signalbox/registry'
-import { isAgentId } from '@signalbox/registry'
+import { agentOptions, isAgentId } from '@signalbox/registry'
 
 import type { AgentLookup } from './agent-lookup.ts'
 import { CARD_PATH, Cards } from './cards/cards.ts'
@@ -85,6 +85,7 @@ export class A2aEndpoint {
       keys: options.cardKeys,
       bearer: options.authenticator.anonymous !== true,
       native: options.native === 'auto',
+      v03: (agentId) => agentOptions(registry.get(agentId) ?? {}).v03,
     })
     const streamLimits: StreamLimits = { ...options.streamLimits, maxEventBytes: agentMaxResponseBytes }
     this.gateway = new Gateway({
