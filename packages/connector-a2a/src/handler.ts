@@ -84,6 +84,7 @@ export class A2aEndpoint {
       publicUrl: options.publicUrl,
       keys: options.cardKeys,
       bearer: options.authenticator.anonymous !== true,
+      native: options.native === 'auto',
     })
     const streamLimits: StreamLimits = { ...options.streamLimits, maxEventBytes: agentMaxResponseBytes }
     this.gateway = new Gateway({
@@ -140,7 +141,7 @@ export class A2aEndpoint {
       const exchange = new A2aExchange(request, response, headers, this.#onFinished, spoken)
       this.#admit('POST', exchange, (_exchange, caller) => this.#post(exchange, caller, call.agentId))
     } else if (path === CARD_PATH.slice(1)) {
-      this.cards.lostId(request, response, headers)
+      this.#contain(response, () => this.cards.lostId(request, response, headers))
     } else if (path.endsWith(CARD_PATH)) {
       this.#card(path.slice(0, -CARD_PATH.length), request, response, headers)
     } else if (path.endsWith(STREAM) && path.indexOf('/') === path.length - STREAM.length) {

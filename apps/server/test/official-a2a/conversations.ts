@@ -9,6 +9,10 @@ export interface Conversation {
   readonly name: string
   /** Needs an agent that streams. */
   readonly streams?: true
+  /** Has a stream that the agent refuses. */
+  readonly refusedStream?: true
+  /** Shows the extended card. */
+  readonly extendedCard?: true
   readonly hold: (client: OfficialClient, agents: OfficialAgents) => Promise<unknown>
 }
 
@@ -93,6 +97,7 @@ export const CONVERSATIONS: readonly Conversation[] = [
   },
   {
     name: 'send: refused for its content type',
+    refusedStream: true,
     hold: async (client) => [await view(client.send(say(UNWANTED))), await all(client.stream(say(UNWANTED)))],
   },
   {
@@ -125,6 +130,7 @@ export const CONVERSATIONS: readonly Conversation[] = [
   },
   {
     name: 'stream: a follow-up to no task',
+    refusedStream: true,
     hold: (client) => all(client.stream(say('work', { taskId: crypto.randomUUID() }))),
   },
   {
@@ -216,7 +222,7 @@ export const CONVERSATIONS: readonly Conversation[] = [
       await outcome(client.listPush(crypto.randomUUID())),
     ],
   },
-  { name: 'card: the extended one', hold: (client) => outcome(client.skills()) },
+  { name: 'card: the extended one', extendedCard: true, hold: (client) => outcome(client.skills()) },
 ]
 
 /** Gets a task until its state matches. */

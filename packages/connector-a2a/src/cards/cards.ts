@@ -38,6 +38,8 @@ export interface CardOptions {
   readonly keys: CardKeys | undefined
   /** `true` if callers must send a bearer token. */
   readonly bearer: boolean
+  /** `false` if the gateway serves its own dialect alone. */
+  readonly native: boolean
 }
 
 /** One shape of a card, and the conditions that it was made under. */
@@ -128,7 +130,8 @@ export class Cards {
   }
 
   #gatewayCard(original: JsonObject, agentId: string, shape: CardShape, { base }: BaseUrl): JsonObject {
-    return gatewayCard(original, { base, agentId, bearer: this.#options.bearer, shape })
+    const { bearer, native } = this.#options
+    return gatewayCard(original, { base, agentId, bearer, native, shape })
   }
 
   /**

@@ -10,9 +10,9 @@ import { strictProblems } from './card-members.ts'
 
 const PLACE = { base: 'https://broker.example', agentId: 'weather' }
 const pure = (original: object, more: Partial<CardContext> = {}) =>
-  gatewayCard({ ...original }, { ...PLACE, bearer: false, shape: '1.0', ...more })
+  gatewayCard({ ...original }, { ...PLACE, bearer: false, native: true, shape: '1.0', ...more })
 const both = (original: object, more: Partial<CardContext> = {}) =>
-  gatewayCard({ ...original }, { ...PLACE, bearer: false, shape: 'both', ...more })
+  gatewayCard({ ...original }, { ...PLACE, bearer: false, native: true, shape: 'both', ...more })
 
 /** The SDK's canonical text of a card as it was received. */
 function sdkCanonical(card: unknown): string {
@@ -225,6 +225,14 @@ describe('A20 - gateway card of both versions', () => {
     }
     expect(JSON.stringify(both(snake))).not.toMatch(/_interfaces|_schemes|_transport|_requirements/)
   })
+})
+
+test('A20 - gateway card: without official calls it offers the dialect at the plain address, and no streams of A2A 1.0', () => {
+  const url = 'https://broker.example/a2a/weather'
+  const dialect = both(V10, { native: false })
+  expect(dialect).toMatchObject({ url, protocolVersion: '0.3.0', capabilities: { streaming: true } })
+  expect(dialect['supportedInterfaces']).toEqual([{ url, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }])
+  expect(pure(V10, { native: false })).toMatchObject({ capabilities: { streaming: false, pushNotifications: true } })
 })
 
 test('A20 - gateway card: any JSON object gives a card that strict clients read, and never an error', () => {

@@ -183,7 +183,7 @@ test('A20 - extended card: one that an agent sends is shown as its public card i
   const keys = openCardKeys(keyFile(newPem()))
   onTestFinished(() => keys[Symbol.dispose]())
   const platform = { name: 'p', version: '1', description: 'd' }
-  const cards = new Cards({ platform, publicUrl: 'https://broker.example', keys, bearer: true })
+  const cards = new Cards({ platform, publicUrl: 'https://broker.example', keys, bearer: true, native: true })
   const request = new IncomingMessage(new Socket())
   const original = { name: 'One', url: 'http://10.0.0.7', skills: [{ id: 's', name: 'S' }], signatures: [{}] }
   const extended = cards.extended(original, 'agent-1', '1.0', request)

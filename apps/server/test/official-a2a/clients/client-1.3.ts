@@ -26,9 +26,12 @@ export async function connect10(url: string): Promise<OfficialClient> {
   return wrap(await new ClientFactory().createFromUrl(url))
 }
 
-/** Chooses the interface of A2A 0.3 where a card has both. */
+/** Asks for the card of A2A 0.3, and chooses the interface of that version where a card has both. */
 class LegacyCardResolver implements AgentCardResolver {
-  readonly #resolver = new DefaultAgentCardResolver({ legacyCompat: { enabled: true } })
+  readonly #resolver = new DefaultAgentCardResolver({
+    legacyCompat: { enabled: true },
+    fetchImpl: (url) => fetch(url, { headers: { 'A2A-Version': '0.3' } }),
+  })
 
   async resolve(url: string, path?: string): Promise<AgentCard> {
     const card = await this.#resolver.resolve(url, path)

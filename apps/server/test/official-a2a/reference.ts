@@ -1,0 +1,23 @@
+import type { AgentName } from './agents/process.ts'
+import type { ClientName } from './clients/connect.ts'
+import type { Conversation } from './conversations.ts'
+
+/**
+ * The pair whose view a client must have of an agent. A client that cannot talk to the agent itself, for it speaks another
+ * version, must see what the compatibility layer of the SDK shows: on the client's side where the client has one, else on the
+ * agent's.
+ */
+export function reference(
+  client: ClientName,
+  agent: AgentName,
+  conversation: Conversation,
+): readonly [ClientName, AgentName] {
+  if (client === '1.0') return agent === 'v03' ? ['legacy', agent] : [client, agent]
+  if (agent === 'plain') return [client, 'plain-both']
+  // Agents of the SDK for 1.0 refuse a stream of 0.3 with JSON, which the client for 0.3 cannot read. The gateway refuses as
+  // the agents for 0.3 do.
+  if (conversation.refusedStream === true) return [client, 'v03']
+  // The card that agents of the SDK for 1.0 show in 0.3 does not say that there is an extended one. The gateway's does.
+  if (conversation.extendedCard === true) return [client, 'v03']
+  return [client, agent === 'v10' ? 'both' : agent]
+}
