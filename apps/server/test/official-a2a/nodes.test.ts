@@ -59,7 +59,6 @@ describe.skipIf(NATS_SERVER === undefined)('official clients across nodes', () =
     ['1.0', 'v10'],
     ['1.0', 'v03'],
     ['0.3', 'v10'],
-    ['0.3', 'v03'],
   ] as const satisfies readonly (readonly [ClientName, AgentName])[])(
     'official clients - client %s and agent %s, each request at another node, as without a gateway',
     async (client, agent) => {
