@@ -40,7 +40,8 @@ export async function upgrade({ from, log }: UpgradeOptions): Promise<UpgradeRep
   const nats = stack.use(await NatsServer.start())
   const agent = stack.use(await UpgradeAgent.start())
   const start = async (root: string): Promise<SignalboxServer> => {
-    const env = { ENGINE: 'nats', NATS_SERVERS: nats.url }
+    // A node that stops completes the streams that it serves for clients of other nodes, if it has the time.
+    const env = { ENGINE: 'nats', NATS_SERVERS: nats.url, SHUTDOWN_SECONDS: '2' }
     return stack.use(await startSignalbox({ root, storePath: '/nonexistent', instrumented: false, env }))
   }
   const [one, two] = await Promise.all([start(old.root), start(old.root)])

@@ -19,6 +19,8 @@ export interface CardContext extends InterfacePlace {
   readonly bearer: boolean
   /** `false` if the gateway serves its own dialect alone. */
   readonly native: boolean
+  /** `false` to leave the interface of A2A 0.3 out of the card of A2A 1.0. */
+  readonly v03: boolean
   readonly shape: CardShape
 }
 
@@ -56,13 +58,17 @@ export function gatewayCard(original: JsonObject, context: CardContext): JsonObj
   return context.shape === '1.0' ? cardV10(original, context) : cardOfBoth(original, context)
 }
 
-function cardV10(original: JsonObject, { bearer, base, agentId, native }: CardContext): JsonObject {
+function cardV10(original: JsonObject, { bearer, base, agentId, native, v03 }: CardContext): JsonObject {
+  const place = { base, agentId }
   const basics = basicsOf(original, agentId)
   const { streaming, ...capabilities } = capabilitiesOf(original)
   const card = withoutEmpty({
     name: basics.name,
     description: basics.description,
-    supportedInterfaces: interfacesV10({ base, agentId }, tenantOf(original)),
+    supportedInterfaces: [
+      ...interfacesV10(place, tenantOf(original)),
+      ...(native && v03 ? [interfaceV03(place, native)] : []),
+    ],
     provider: providerOf(original['provider']),
     version: basics.version,
     documentationUrl: textOf(original['documentationUrl']),

@@ -23,7 +23,7 @@ import { userMessageId } from './client.ts'
 
 /** Connects with the SDK for A2A 1.0 as its README has it: the URL of the agent and nothing else. */
 export async function connect10(url: string): Promise<OfficialClient> {
-  return wrap(await new ClientFactory().createFromUrl(url))
+  return wrap10(await new ClientFactory().createFromUrl(url))
 }
 
 /** Asks for the card of A2A 0.3, and chooses the interface of that version where a card has both. */
@@ -48,7 +48,7 @@ export async function connectLegacy(url: string): Promise<OfficialClient> {
     transports: [new JsonRpcTransportFactory({ legacyCompat: { enabled: true } })],
     cardResolver: new LegacyCardResolver(),
   })
-  return wrap(await new ClientFactory(options).createFromUrl(url))
+  return wrap10(await new ClientFactory(options).createFromUrl(url))
 }
 
 function part(content: Content): object {
@@ -85,7 +85,8 @@ async function* events(stream: AsyncIterable<StreamResponseType>): AsyncGenerato
 
 const TENANT = { tenant: '' }
 
-function wrap(client: Client): OfficialClient {
+/** Wraps a client of the SDK. */
+export function wrap10(client: Client): OfficialClient {
   return {
     send: async (message) => sendResult(await client.sendMessage(request(message))),
     stream: (message, signal) => events(client.sendMessageStream(request(message), signal && { signal })),
