@@ -134,11 +134,12 @@ describe.each(PAIRS)('client of %s and agent of %s', (version, wire) => {
   test('wrong streams - a busy agent is not asked, and the caller may repeat', async () => {
     const agent = await startAgent((call, response) => begin(call, response, task, working))
     const client = await connect(version, wire, agent)
-    const first = client.stream(HELLO)[Symbol.asyncIterator]()
+    const leaving = new AbortController()
+    const first = client.stream(HELLO, leaving.signal)[Symbol.asyncIterator]()
     await first.next()
     expect(await read(client.stream(HELLO))).toEqual({ events: [], end: CODES.busy })
     expect(asked(agent)).toEqual([streaming])
-    await first.return?.()
+    leaving.abort()
   })
 
   test('wrong streams - an agent that is gone', async () => {
