@@ -7,13 +7,14 @@ import type { Alternative } from '../rounds.ts'
 import { interleave, medians, ratios } from '../rounds.ts'
 import type { Subject } from '../subject.ts'
 import { atMost } from './goals.ts'
+import { CHEAP_CALL, emptyQueue } from './tool-call.ts'
 
-const TOOL = 'channel_list'
+const { name, args } = CHEAP_CALL
 
 /** The same call in the form of each kind of revision. The second is compared with the first. */
 const CALLS = [
-  { label: '2025-11-25', json: toolCall(TOOL, {}), headers: { 'MCP-Protocol-Version': '2025-11-25' } },
-  { label: '2026-07-28', ...statelessCall(TOOL, {}) },
+  { label: '2025-11-25', json: toolCall(name, args), headers: { 'MCP-Protocol-Version': '2025-11-25' } },
+  { label: '2026-07-28', ...statelessCall(name, args) },
 ] as const
 
 async function calls(
@@ -22,9 +23,11 @@ async function calls(
   stack: AsyncDisposableStack,
 ): Promise<readonly Alternative<RequestFigures>[]> {
   const server = stack.use(await startServer(context, subject))
+  const url = `${server.http}/mcp`
+  await emptyQueue(url, {})
   const alternatives: Alternative<RequestFigures>[] = []
   for (const { label, json, headers } of CALLS) {
-    const load = await openLoad(context, server.process, `${server.http}/mcp`, json, headers)
+    const load = await openLoad(context, server.process, url, json, headers)
     stack.defer(() => load.close())
     alternatives.push({ label: `${subject.label} ${label}`, run: load.run })
   }
@@ -43,7 +46,7 @@ export const row: Row = {
     return context.subjects.map((subject, i): Measure => {
       const [older = [], newer = []] = measured.slice(i * CALLS.length, (i + 1) * CALLS.length)
       return {
-        name: `${TOOL} without channels, CPU of 2026-07-28 vs 2025-11-25`,
+        name: `${name} on an empty queue, CPU of 2026-07-28 vs 2025-11-25`,
         subject: subject.label,
         goal: atMost(1.05, 1.02, '×'),
         samples: ratios(newer, older, (figures) => figures['CPU µs/request']),
