@@ -57,7 +57,7 @@ export class Store<Output = unknown, Input = Output> {
   async lastSequence(options: { readonly signal?: AbortSignal } = {}): Promise<number> {
     const result = await callTool(this.#context.transport, {
       tool: 'events_store_read_latest',
-      arguments: { channel: this.#channel, max_messages: 1 },
+      arguments: { channel: this.#channel, count: 1 },
       repeatable: true,
       signal: callSignal(this.#context, options.signal),
     })
