@@ -1,8 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 
 import type { PolicyAction } from '@signalbox/broker-core'
-import type { Scope } from '@signalbox/http-kit'
-import { scopeOf } from '@signalbox/http-kit'
+import { scopeOf, SCOPES } from '@signalbox/http-kit'
 
 import type { Tool } from '../tools/tool.ts'
 
@@ -84,7 +83,7 @@ export class ProtectedResource {
 
   /** Returns the scopes of actions as the authorization server names them. */
   #named(actions: ReadonlySet<PolicyAction>): readonly string[] {
-    const scopes = new Set<Scope>([...actions].map(scopeOf))
-    return [...scopes].map((scope) => this.#prefix + scope)
+    const needed = new Set([...actions].map(scopeOf))
+    return SCOPES.filter((scope) => needed.has(scope)).map((scope) => this.#prefix + scope)
   }
 }
