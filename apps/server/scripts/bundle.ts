@@ -46,13 +46,13 @@ function packageFolder(file: string): { folder: string; name: string } {
 }
 
 /**
- * Keeps `import.meta.url` the URL of the module in its own package: worker threads, manifests and
- * dependencies that are loaded later are found from there.
+ * Keeps `import.meta.url` the URL of the module in its own package: manifests, and dependencies that
+ * are loaded later, are found from there. Worker threads are in the bundle.
  */
 const ownUrls: Plugin = {
   name: 'own-urls',
   transform(code, id) {
-    if (!code.includes('import.meta.url')) return undefined
+    if (!code.includes('import.meta.url') || code.includes('new Worker(')) return undefined
     const { folder, name } = packageFolder(id)
     const path = JSON.stringify(`./${relative(folder, id)}`)
     const manifest = JSON.stringify(`${name}/package.json`)
@@ -66,7 +66,14 @@ function isOutside(id: string): boolean {
 
 rmSync(OUTPUT, { recursive: true, force: true })
 const { output } = await build({
-  input: { main: join(PACKAGE, 'dist/main.js') },
+  input: {
+    main: join(PACKAGE, 'dist/main.js'),
+    'yaml-thread': join(PACKAGE, 'dist/files/yaml-thread.js'),
+    'writer-thread': join(
+      dirname(fileURLToPath(import.meta.resolve('@signalbox/engine-embedded'))),
+      'writer/writer-thread.js',
+    ),
+  },
   platform: 'node',
   external: isOutside,
   plugins: [ownUrls],
