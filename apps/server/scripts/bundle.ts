@@ -11,9 +11,9 @@ import { build } from 'rolldown'
  * `dist/bundle/`, which the published command runs. Of a start, most time is spent on finding and
  * reading files: without the bundle there are more than 1,200.
  *
- * Other dependencies stay outside the bundle and are installed by npm, except two without
- * dependencies of their own: TypeBox, because a server needs a part of its 540 files, and the
- * parser of event streams, of which a workspace may have two versions.
+ * Libraries stay outside the bundle and are installed by npm, except a few without native code:
+ * TypeBox, of which a server needs a part of its 540 files, the metrics library with 90 files, and
+ * the parser of event streams, of which a folder of dependencies may have two versions.
  */
 
 const PACKAGE = fileURLToPath(new URL('../', import.meta.url))
@@ -52,6 +52,8 @@ function packageFolder(file: string): { folder: string; name: string } {
 const ownUrls: Plugin = {
   name: 'own-urls',
   transform(code, id) {
+    // The bundler's own modules have names that start with a null character.
+    if (id.startsWith('\0')) return undefined
     if (!code.includes('import.meta.url') || code.includes('new Worker(')) return undefined
     const { folder, name } = packageFolder(id)
     const path = JSON.stringify(`./${relative(folder, id)}`)
@@ -60,8 +62,19 @@ const ownUrls: Plugin = {
   },
 }
 
+/** The libraries in the bundle, besides the packages of the workspace. */
+const INSIDE: ReadonlySet<string> = new Set([
+  'typebox',
+  'prom-client',
+  '@opentelemetry/api',
+  'tdigest',
+  'bintrees',
+  'eventsource-parser',
+])
+
 function isOutside(id: string): boolean {
-  return !/^(?:[./]|@signalbox\/|typebox(?:$|\/)|eventsource-parser(?:$|\/))/.test(id)
+  const [name = id] = /^(?:@[^/]+\/)?[^/]+/.exec(id) ?? []
+  return !id.startsWith('/') && !id.startsWith('.') && !name.startsWith('@signalbox/') && !INSIDE.has(name)
 }
 
 rmSync(OUTPUT, { recursive: true, force: true })
@@ -99,12 +112,12 @@ for (const chunk of output) {
   }
 }
 
-/** Returns the licence of a package: it must accompany copies of its code. */
-function licenceOf(folder: string): string {
+/** Returns the license of a package: it must accompany copies of its code. */
+function licenseOf(folder: string): string {
   const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name))
-  if (file === undefined) throw new Error(`${folder} has no licence file`)
+  if (file === undefined) throw new Error(`${folder} has no license file`)
   return readFileSync(join(folder, file), 'utf8').trim()
 }
 
-const licences = [...others].map(([name, folder]) => `${name}\n\n${licenceOf(folder)}\n`)
-writeFileSync(join(OUTPUT, 'LICENCES'), licences.join('\n---\n\n'))
+const licenses = [...others].map(([name, folder]) => `${name}\n\n${licenseOf(folder)}\n`)
+writeFileSync(join(OUTPUT, 'LICENSES'), licenses.join('\n---\n\n'))

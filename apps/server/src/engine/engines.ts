@@ -32,7 +32,7 @@ export interface StoreCopy {
 
 /** An engine that `ENGINE` selects. */
 interface EngineKind {
-  /** Starts what {@link EngineKind.open} needs and what does not depend on the configuration. */
+  /** Starts the parts of {@link EngineKind.open} that do not depend on the configuration. */
   prepare?(): Promise<void>
   /** @throws ServerError START_FAILED */
   open(config: Config, reports: EngineReports): Promise<Engine>
@@ -77,7 +77,7 @@ export function withoutPasswords(config: Config): Config {
 }
 
 /**
- * Starts what the selected engine needs to open, so that the rest of the server is loaded at the same
+ * Starts the parts of the selected engine that need no store, so that the rest of the server is loaded at the same
  * time. Opens nothing.
  */
 export async function prepareEngine({ engine }: EngineConfig): Promise<void> {

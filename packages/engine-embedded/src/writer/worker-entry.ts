@@ -19,8 +19,8 @@ const NO_WRAPPER_TIER_UP = '--wasm-wrapper-tiering-budget=2147483647'
 let prepared: Worker | undefined
 
 /**
- * Starts a writer thread, for the next store to open: its start takes as long as much of the program's own, and does
- * not need the store. The thread does not keep the process alive.
+ * Starts a writer thread for the next store to open. A thread needs about 100 ms to start, and no store. It does not
+ * keep the process alive.
  */
 export function prepareWriterThread(): void {
   if (prepared) return
