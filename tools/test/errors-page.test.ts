@@ -3,6 +3,7 @@ import { join } from 'node:path'
 
 import { BROKER_ERRORS } from '@signalbox/broker-core'
 import { CE_ERRORS } from '@signalbox/connector-cloudevents'
+import { MCP_CODES } from '@signalbox/connector-mcp'
 import { EMBEDDED_ENGINE_ERRORS } from '@signalbox/engine-embedded'
 import { NATS_ENGINE_ERRORS } from '@signalbox/engine-nats'
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
@@ -18,6 +19,7 @@ test('errors - the page lists every code there is, once, and no other', () => {
   const codes = [
     BROKER_ERRORS,
     JSON_RPC_CODES,
+    MCP_CODES,
     CE_ERRORS,
     REGISTRY_ERRORS,
     MANAGEMENT_ERRORS,

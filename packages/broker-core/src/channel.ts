@@ -8,6 +8,9 @@ export const CHANNEL_TYPES = ['queues', 'events', 'events_store', 'commands', 'q
 
 export type ChannelType = (typeof CHANNEL_TYPES)[number]
 
+/** The channel types whose messages an engine stores. */
+export type StoredType = Extract<ChannelType, 'queues' | 'events_store'>
+
 /**
  * The prefix of the broker's own channels; no call of a user reaches them.
  */

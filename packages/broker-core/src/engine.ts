@@ -241,6 +241,9 @@ export interface ReadOptions {
   readonly maxBytes?: number
 }
 
+/** A subscriber of an events store. The next event is delivered when the promise of this one resolves. */
+export type StoredEventListener = (event: StoredEvent) => void | Promise<void>
+
 export interface EventsStoreEngine {
   /** Appends an entry; resolves when it is durable. @throws BrokerError CONFLICT, CHANNEL_LIMIT */
   append(channel: string, message: EventsStoreAppend): Promise<AppendResult>
@@ -262,7 +265,7 @@ export interface EventsStoreEngine {
     channel: string,
     start: EventsStoreStart,
     options: SubscribeOptions,
-    listener: (event: StoredEvent) => void | Promise<void>,
+    listener: StoredEventListener,
   ): Promise<Subscription>
 }
 

@@ -9,10 +9,16 @@ import { contentTypeError, streamsAreOff, versionProblem } from './native/speech
 import { guessedSpeech, needsNativeStream, speechOf } from './native/speech.ts'
 import type { NativeSpeech, Spoken } from './native/speech.ts'
 
+import type { Cards } from './cards/cards.ts'
 import type { A2aRequestEvent } from './options.ts'
 
 /** The outcome of a request that the agent answers with its own JSON-RPC error. */
 export const AGENTS_OWN = 'agent'
+
+/** The parts of an exchange that official calls need. */
+export interface NativeParts extends Omit<Spoken, 'method'> {
+  readonly cards: Pick<Cards, 'extended'>
+}
 
 /** One HTTP request to an agent, and its one answer. */
 export class A2aExchange extends JsonRpcExchange {
@@ -23,6 +29,8 @@ export class A2aExchange extends JsonRpcExchange {
   speech: NativeSpeech | undefined
   /** The parts of the request's head that show how the caller speaks; undefined if only the dialect is served. */
   readonly spoken: Omit<Spoken, 'method'> | undefined
+  /** Writes the extended cards that agents send. */
+  readonly cards: Pick<Cards, 'extended'> | undefined
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
 
   constructor(
@@ -30,10 +38,11 @@ export class A2aExchange extends JsonRpcExchange {
     response: ServerResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
     onFinished: ((event: A2aRequestEvent) => void) | undefined,
-    spoken?: Omit<Spoken, 'method'>,
+    native?: NativeParts,
   ) {
     super(request, response, moreHeaders)
-    this.spoken = spoken
+    this.spoken = native
+    this.cards = native?.cards
     this.#onFinished = onFinished
   }
 

@@ -14,14 +14,14 @@ import {
   refuseBody,
 } from '@signalbox/http-kit'
 import type { AgentRequests } from '@signalbox/registry'
-import { isAgentId } from '@signalbox/registry'
+import { agentOptions, isAgentId } from '@signalbox/registry'
 
 import type { AgentLookup } from './agent-lookup.ts'
 import { CARD_PATH, Cards } from './cards/cards.ts'
 import { KEY_SET_PATH } from './cards/sign-card.ts'
 import { A2aExchange } from './a2a-exchange.ts'
 import { readCall } from './gateway/call.ts'
-import { DIALECT } from './gateway/call-form.ts'
+import { OWN_STREAM } from './gateway/call-form.ts'
 import { forbidden } from './gateway/forbidden.ts'
 import { assertAgentId, assertHops, Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'
@@ -84,6 +84,8 @@ export class A2aEndpoint {
       publicUrl: options.publicUrl,
       keys: options.cardKeys,
       bearer: options.authenticator.anonymous !== true,
+      native: options.native === 'auto',
+      v03: (agentId) => agentOptions(registry.get(agentId) ?? {}).v03,
     })
     const streamLimits: StreamLimits = { ...options.streamLimits, maxEventBytes: agentMaxResponseBytes }
     this.gateway = new Gateway({
@@ -136,11 +138,11 @@ export class A2aEndpoint {
     const call = callPath(path, isNative)
     // Only clients that send calls append a slash.
     if (call !== undefined && (request.method === 'POST' || !path.endsWith('/'))) {
-      const spoken = isNative ? { v03: call.v03, version: spokenVersion(request) } : undefined
-      const exchange = new A2aExchange(request, response, headers, this.#onFinished, spoken)
+      const native = isNative ? { v03: call.v03, version: spokenVersion(request), cards: this.cards } : undefined
+      const exchange = new A2aExchange(request, response, headers, this.#onFinished, native)
       this.#admit('POST', exchange, (_exchange, caller) => this.#post(exchange, caller, call.agentId))
     } else if (path === CARD_PATH.slice(1)) {
-      this.cards.lostId(request, response, headers)
+      this.#contain(response, () => this.cards.lostId(request, response, headers))
     } else if (path.endsWith(CARD_PATH)) {
       this.#card(path.slice(0, -CARD_PATH.length), request, response, headers)
     } else if (path.endsWith(STREAM) && path.indexOf('/') === path.length - STREAM.length) {
@@ -227,7 +229,7 @@ export class A2aEndpoint {
       this.#authorize(caller, agentId)
       const { url = '' } = exchange.request
       const mark = url.indexOf('?')
-      const call = { ...streamRequest(mark === -1 ? '' : url.slice(mark + 1)), form: DIALECT }
+      const call = { ...streamRequest(mark === -1 ? '' : url.slice(mark + 1)), form: OWN_STREAM }
       return this.gateway.stream(exchange, caller, agentId, call)
     } catch (error) {
       if (!(error instanceof JsonRpcError)) throw error

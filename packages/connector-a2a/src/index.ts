@@ -7,4 +7,5 @@ export type { A2aConnectorOptions, A2aHooks, A2aRequestEvent, Platform } from '.
 export { a2aConnector } from './plugin.ts'
 export type { A2aConnector } from './plugin.ts'
 export type { StreamLimits } from './stream/index.ts'
+export { a2aVersionOf } from './wire/index.ts'
 export { readProxyUrl } from './subscriber/agent-proxy.ts'

@@ -50,7 +50,7 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
         // Not a parameter: the host's router bounds the length of those, and answers 404 for a longer one.
         ['/a2a/*', agent],
         [CARD_PATH, platformCard],
-        // The host may have keys of its own at this path.
+        // The host may publish its own keys at this path.
         ...(resolved.cardKeys === undefined ? [] : [[KEY_SET_PATH, keySet] as const]),
       ],
       handler,

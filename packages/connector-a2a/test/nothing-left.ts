@@ -1,4 +1,4 @@
-import { agentChannel } from '@signalbox/registry'
+import { agentChannel, WIRE_CHANNEL } from '@signalbox/registry'
 import { expect, onTestFinished } from 'vitest'
 import { random } from '@signalbox/testkit/random'
 import { until } from '@signalbox/testkit/until'
@@ -10,6 +10,8 @@ import { RawConnection } from './raw-connection.ts'
 
 const STREAM = '{"jsonrpc":"2.0","id":1,"method":"message/stream"}'
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"m"}'
+const NATIVE_CALL = '{"jsonrpc":"2.0","id":1,"method":"SendMessage"}'
+const NATIVE_STREAM = '{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage"}'
 const NOTE = '{"jsonrpc":"2.0","method":"m"}'
 
 const event = 'event: task.status\ndata: {"type":"status_update","payload":{}}\n\n'
@@ -70,6 +72,9 @@ export async function leavesNothing(calls: number): Promise<void> {
     () => post('mixed', CALL),
     () => post('mixed', NOTE),
     () => post('mixed', STREAM),
+    () => post('mixed', NATIVE_CALL),
+    () => post('mixed', NATIVE_STREAM),
+    () => post('mixed', NATIVE_STREAM, AbortSignal.timeout(20)),
     () => post('dead', CALL),
     () => post('nobody', CALL),
     () => post('mixed', '{'),
@@ -102,8 +107,8 @@ export async function leavesNothing(calls: number): Promise<void> {
   const before = resources()
   await round(calls)
   // Those of agents that went linger a little.
-  await until(async () => (await subscribed('queries')).length === 2)
-  expect(await subscribed('queries')).toEqual([agentChannel('dead'), agentChannel('mixed')])
+  await until(async () => (await subscribed('queries')).length === 3)
+  expect(await subscribed('queries')).toEqual([WIRE_CHANNEL, agentChannel('dead'), agentChannel('mixed')])
   expect(await subscribed('events')).toEqual([])
   const after = resources()
   expect(after['Timeout'] ?? 0).toBeLessThanOrEqual((before['Timeout'] ?? 0) + 2)

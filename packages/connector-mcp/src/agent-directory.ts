@@ -41,6 +41,8 @@ export interface AgentRequestOptions {
    * @default the gateway's DefaultTimeoutSeconds
    */
   readonly timeoutMs?: number
+  /** The method in the envelope. The agent may get the request in the version of A2A that it speaks. */
+  readonly method: string
   /** Number of brokers that the call passed before this one. */
   readonly hops: number
   /** Headers of the caller that are forwarded to the agent. @default none */
@@ -88,8 +90,9 @@ export interface AgentDirectory {
    */
   get(agentId: string): Promise<AgentCard | undefined>
   /**
-   * Forwards one JSON-RPC request, unchanged, as a Query to `_AGENTS_.agents/<agent_id>`. The Query's timeout is
-   * GatewayTimeoutBuffer (10 s) longer than that of the agent.
+   * Forwards one JSON-RPC request as a Query to a node that serves the agent. A request of A2A 0.3 or 1.0 is written
+   * in the version that the agent speaks; the answer is not changed. The Query's timeout is GatewayTimeoutBuffer (10 s)
+   * longer than that of the agent.
    *
    * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER without an answer in time, ENGINE_UNAVAILABLE
    */

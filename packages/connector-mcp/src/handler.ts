@@ -99,16 +99,12 @@ export class McpEndpoint {
     if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
     const exchange = new McpExchange(request, response, headers, this.#exchanges)
     const { method } = request
-    if (method === 'POST') {
-      this.#endpoint.admit(exchange, this.#post)
-    } else if (exchange.revision.stateless) {
-      exchange.empty(405, 'error', { Allow: 'POST' })
-    } else if (method === 'GET' || method === 'DELETE') {
-      exchange.method = method
-      this.#endpoint.admit(exchange, this.#withoutBody)
-    } else {
-      exchange.empty(405, 'error', { Allow: 'GET, POST, DELETE' })
-    }
+    const hasNoBody = method === 'GET' || method === 'DELETE'
+    if (hasNoBody) exchange.method = method
+    if (method === 'POST') this.#endpoint.admit(exchange, this.#post)
+    else if (exchange.revision.stateless) exchange.empty(405, 'error', { Allow: 'POST' })
+    else if (hasNoBody) this.#endpoint.admit(exchange, this.#withoutBody)
+    else exchange.empty(405, 'error', { Allow: 'GET, POST, DELETE' })
   }
 
   readonly #post = (exchange: McpExchange, caller: ConnectionCaller): void => {

@@ -58,10 +58,10 @@ export interface McpConnectorOptions extends ConnectorOptions {
    * @default none
    */
   readonly agents?: AgentDirectory
-  /** The name and version in the result of `initialize`. @default `signalbox` and this package's version */
+  /** The name and version in the result of `initialize`, and in every result of 2026-07-28. @default `signalbox` and this package's version */
   readonly serverInfo?: ServerInfo
   /**
-   * A description of the server for models, in the result of `initialize`.
+   * A description of the server for models, in the results of `initialize` and `server/discover`.
    * @default a description of the broker and its channels
    */
   readonly instructions?: string

@@ -4,7 +4,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 
 const HEADERS = ['traceparent', 'tracestate'] as const
 
-/** The members of `_meta` and their formats: W3C Trace Context, with room for later versions, and W3C Baggage. */
+/** The members of `_meta` and their formats: W3C Trace Context, including later versions, and W3C Baggage. */
 const MEMBERS: readonly (readonly [string, RegExp])[] = [
   ['traceparent', /^[\da-f]{2}-[\da-f]{32}-[\da-f]{16}-[\da-f]{2}(?:-[\x21-\x7e]{0,200})?$/],
   ['tracestate', /^[\x20-\x7e]{1,512}$/],

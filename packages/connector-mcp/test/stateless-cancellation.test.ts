@@ -51,6 +51,8 @@ describe('M5 cancellation by closing the stream', () => {
       // The call is over although its subscriber still works.
       expect(await host.finished((event) => event.tool === tool)).toMatchObject({ outcome: 'disconnected' })
       expect(signal.aborted).toBe(true)
+      // A shutdown waits for calls, but not for this one.
+      await host.connector.close(3_600_000)
       work.resolve()
       await done.promise
       expect(host.failures).toEqual([])

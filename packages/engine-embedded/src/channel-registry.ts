@@ -1,7 +1,7 @@
-import type { ChannelState, ChannelType } from '@signalbox/broker-core/engine'
+import type { ChannelState, ChannelType, StoredType } from '@signalbox/broker-core/engine'
 import { BrokerError, isReservedChannel } from '@signalbox/broker-core/engine'
 
-import type { StoredChannel, StoredType } from './store/stored-channel.ts'
+import type { StoredChannel } from './store/stored-channel.ts'
 import type { ActivityOperation, ChannelActivity } from './writer/operations.ts'
 import type { GroupReply } from './writer/thread-messages.ts'
 

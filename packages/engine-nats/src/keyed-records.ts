@@ -1,3 +1,4 @@
+import { DEDUPLICATION_MS } from '@signalbox/broker-core/engine'
 import type { JetStreamManager } from '@nats-io/jetstream'
 import { DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
 
@@ -8,7 +9,6 @@ import type { Publisher } from './publisher.ts'
 import { sharedSetUp } from './shared-set-up.ts'
 import { claimOf } from './publisher.ts'
 import { millisecondsOf } from './stored-messages.ts'
-import { DEDUPLICATION_MS } from './streams.ts'
 
 export interface KeyedRecord {
   readonly text: string

@@ -1,3 +1,4 @@
+import { DEDUPLICATION_MS } from '@signalbox/broker-core/engine'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
@@ -19,8 +20,6 @@ export const MAX_DELAYED = 100_000
 const MAX_LEASED = 50_000
 
 const NANOS = 1_000_000
-/** The window of deduplication, in milliseconds. */
-export const DEDUPLICATION_MS = 120_000
 
 /**
  * The number of tries to create a stream and its consumer, and the increase of the pause between tries, in

@@ -12,6 +12,7 @@ import { row as fanOut } from './fan-out.ts'
 import { row as idleStreams } from './idle-streams.ts'
 import { row as longPoll } from './long-poll.ts'
 import { row as loopDelay } from './loop-delay.ts'
+import { row as mcpRevisions } from './mcp-revisions.ts'
 import { row as metrics } from './metrics.ts'
 import { row as monitor } from './monitor.ts'
 import { row as natsHops } from './nats-hops.ts'
@@ -23,6 +24,7 @@ import { row as toolCall } from './tool-call.ts'
 /** Every implemented goal of the performance budget, in its order. */
 export const ROWS: readonly Row[] = [
   toolCall,
+  mcpRevisions,
   queueSend,
   ceSend,
   enqueue,

@@ -5,15 +5,17 @@ import type { Row } from '../row.ts'
 import { atLeast } from './goals.ts'
 import { againstEcho } from './http-against-echo.ts'
 
-const CHANNEL = 'bench.empty'
+/** The cheapest call that reads a queue, which {@link emptyQueue} creates. */
+export const CHEAP_CALL = { name: 'queue_peek', args: { channel: 'bench.empty', max_messages: 1 } } as const
 
 /** Creates an empty queue. */
-async function emptyQueue(url: string, headers: Readonly<Record<string, string>>): Promise<void> {
+export async function emptyQueue(url: string, headers: Readonly<Record<string, string>>): Promise<void> {
+  const { channel } = CHEAP_CALL.args
   const connection = await KeepAliveConnection.open(url)
   for (const call of [
-    toolCall('queue_send', { channel: CHANNEL, body: 'x' }),
-    toolCall('queue_receive', { channel: CHANNEL, max_messages: 1 }),
-    toolCall('queue_peek', { channel: CHANNEL, max_messages: 1 }),
+    toolCall('queue_send', { channel, body: 'x' }),
+    toolCall('queue_receive', { channel, max_messages: 1 }),
+    toolCall(CHEAP_CALL.name, CHEAP_CALL.args),
   ]) {
     const { body } = await connection.request(postBytes(url, call, headers))
     const { isError, text } = toolResult(body.toString())
@@ -22,7 +24,7 @@ async function emptyQueue(url: string, headers: Readonly<Record<string, string>>
   connection.close()
 }
 
-const JSON_TEXT = toolCall('queue_peek', { channel: CHANNEL, max_messages: 1 })
+const JSON_TEXT = toolCall(CHEAP_CALL.name, CHEAP_CALL.args)
 
 /** The cost of the protocol alone: a call with almost no work, on an open server and on a guarded one. */
 export const row: Row = {

@@ -1,3 +1,4 @@
+import { a2aVersionOf } from '@signalbox/connector-a2a'
 import type { AgentDirectory } from '@signalbox/connector-mcp'
 import type { AgentRegistry, AgentRequests } from '@signalbox/registry'
 
@@ -6,6 +7,10 @@ export function agentDirectory(registry: AgentRegistry, requests: AgentRequests)
   return {
     list: async (filter) => registry.list(filter),
     get: (agentId) => registry.find(agentId),
-    request: (agentId, envelope, options) => requests.request(agentId, envelope, options),
+    request(agentId, envelope, { method, ...options }) {
+      const version = a2aVersionOf(method)
+      const wire = version === undefined ? {} : { wire: { version, answer: 'agent' } as const }
+      return requests.request(agentId, envelope, { ...options, ...wire })
+    },
   }
 }

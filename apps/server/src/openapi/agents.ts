@@ -80,7 +80,7 @@ const INTERFACES = Type.Array(
     url: Type.String(),
     protocolBinding: Type.String(),
     protocolVersion: Type.String(),
-    tenant: Type.Optional(Type.String({ description: 'The tenant that requests must name.' })),
+    tenant: Type.Optional(Type.String({ description: 'The value that requests must have as `tenant`.' })),
   }),
   { description: 'The addresses at the gateway, the preferred one first.' },
 )

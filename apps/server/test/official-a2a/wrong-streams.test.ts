@@ -91,9 +91,9 @@ interface RpcError {
 
 /** Finds the JSON-RPC error in an SDK's error: in its member, in its cause, or in its text. */
 function codeAndReason(error: unknown): unknown {
-  const { errorResponse, cause, message, code, reason } = error as Error & {
+  const { errorResponse, cause, message, envelopeCode, reason } = error as Error & {
     readonly errorResponse?: { readonly error: RpcError }
-    readonly code?: unknown
+    readonly envelopeCode?: number
     readonly reason?: string
   }
   if (errorResponse !== undefined) {
@@ -102,7 +102,7 @@ function codeAndReason(error: unknown): unknown {
   }
   if (cause !== undefined) return codeAndReason(cause)
   const [, inText, data] = /\(Code: (-\d+)\) Data: (.*)$/s.exec(message) ?? []
-  if (inText === undefined || data === undefined) return [code ?? message, reason]
+  if (inText === undefined || data === undefined) return [envelopeCode ?? message, reason]
   return [Number(inText), (JSON.parse(data) as RpcError['data'])?.[0]?.reason]
 }
 

@@ -3,7 +3,7 @@
  * `@signalbox/broker-core/testing` has the contract suite that an engine must pass.
  */
 export { CHANNEL_TYPES, isReservedChannel } from '../channel.ts'
-export type { ChannelType } from '../channel.ts'
+export type { ChannelType, StoredType } from '../channel.ts'
 export { isWildcardPattern } from '../channel-pattern.ts'
 export type {
   AppendResult,
@@ -28,6 +28,7 @@ export type {
   RequestType,
   SendResult,
   SettleResult,
+  StoredEventListener,
   SubscribeOptions,
   Subscription,
   EventEngine,
@@ -46,4 +47,5 @@ export type {
 } from '../message.ts'
 export { messageSize } from '../message-size.ts'
 export { OpenSubscription } from '../open-subscription.ts'
+export { DEDUPLICATION_MS, TOMBSTONE_MS } from '../storage-periods.ts'
 export { PatternIndex } from '../pattern-index.ts'

@@ -7,6 +7,7 @@ import { isJsonObject, readJson, watchFiles } from '@signalbox/http-kit'
 export interface CardKey {
   /** The thumbprint of the public key (RFC 7638). */
   readonly kid: string
+  /** The key that makes signatures. */
   readonly privateKey: KeyObject
   /** The public part, as the key set shows it. */
   readonly jwk: Readonly<Record<'kty' | 'crv' | 'x' | 'y' | 'kid' | 'use' | 'alg', string>>
@@ -69,7 +70,7 @@ function parseCardKeys(text: string): readonly CardKey[] {
 
 function pemKeys(text: string): readonly KeyObject[] {
   const blocks = [...text.matchAll(PEM_BLOCK)]
-    // `openssl ecparam -genkey` writes the curve in a block of its own.
+    // `openssl ecparam -genkey` writes the curve in a separate block.
     .filter(([, label]) => label !== 'EC PARAMETERS')
     .map(([block]) => block)
   return blocks.map((block, index) => privateKey(index, () => createPrivateKey(block)))

@@ -38,6 +38,10 @@ export interface CardOptions {
   readonly keys: CardKeys | undefined
   /** `true` if callers must send a bearer token. */
   readonly bearer: boolean
+  /** `false` if the gateway serves its own dialect alone. */
+  readonly native: boolean
+  /** Returns `false` for an agent whose registration asks for the card of A2A 1.0 alone. */
+  readonly v03: (agentId: string) => boolean
 }
 
 /** One shape of a card, and the conditions that it was made under. */
@@ -78,8 +82,9 @@ export class Cards {
       return
     }
     const at = this.#base(request)
-    const shape = agentOptions(card).v03 ? requestedShape(request) : '1.0'
-    const document = this.#document(card, shape, at, () => this.#gatewayCard(card, card.agent_id, shape, at))
+    const { v03 } = agentOptions(card)
+    const shape = v03 ? requestedShape(request) : '1.0'
+    const document = this.#document(card, shape, at, () => this.#gatewayCard(card, at, card.agent_id, v03, shape))
     const modified = Date.parse(card.registered_at)
     answerDocument(request, response, withVary(headers, 'A2A-Version'), document, {
       ...caching(at),
@@ -118,7 +123,7 @@ export class Cards {
    */
   extended(original: JsonObject, agentId: string, shape: CardShape, request: IncomingMessage): JsonObject {
     const at = this.#base(request)
-    const card = this.#gatewayCard(original, agentId, shape, at)
+    const card = this.#gatewayCard(original, at, agentId, this.#options.v03(agentId), shape)
     const key = this.#key(shape, at)
     return key === undefined ? card : signCard(card, key, at.base)
   }
@@ -127,8 +132,9 @@ export class Cards {
     return baseUrlOf(request, this.#options.publicUrl)
   }
 
-  #gatewayCard(original: JsonObject, agentId: string, shape: CardShape, { base }: BaseUrl): JsonObject {
-    return gatewayCard(original, { base, agentId, bearer: this.#options.bearer, shape })
+  #gatewayCard(original: JsonObject, { base }: BaseUrl, agentId: string, v03: boolean, shape: CardShape): JsonObject {
+    const { bearer, native } = this.#options
+    return gatewayCard(original, { base, agentId, bearer, native, v03, shape })
   }
 
   /**

@@ -17,6 +17,10 @@ export type CardShape = '1.0' | 'both'
 export interface CardContext extends InterfacePlace {
   /** `true` if callers must send a bearer token. */
   readonly bearer: boolean
+  /** `false` if the gateway serves its own dialect alone. */
+  readonly native: boolean
+  /** `false` to leave the interface of A2A 0.3 out of the card of A2A 1.0. */
+  readonly v03: boolean
   readonly shape: CardShape
 }
 
@@ -54,16 +58,22 @@ export function gatewayCard(original: JsonObject, context: CardContext): JsonObj
   return context.shape === '1.0' ? cardV10(original, context) : cardOfBoth(original, context)
 }
 
-function cardV10(original: JsonObject, { bearer, base, agentId }: CardContext): JsonObject {
+function cardV10(original: JsonObject, { bearer, base, agentId, native, v03 }: CardContext): JsonObject {
+  const place = { base, agentId }
   const basics = basicsOf(original, agentId)
+  const { streaming, ...capabilities } = capabilitiesOf(original)
   const card = withoutEmpty({
     name: basics.name,
     description: basics.description,
-    supportedInterfaces: interfacesV10({ base, agentId }, tenantOf(original)),
+    supportedInterfaces: [
+      ...interfacesV10(place, tenantOf(original)),
+      ...(native && v03 ? [interfaceV03(place, native)] : []),
+    ],
     provider: providerOf(original['provider']),
     version: basics.version,
     documentationUrl: textOf(original['documentationUrl']),
-    capabilities: { ...capabilitiesOf(original), ...extensionsOf(original) },
+    // The streams of the dialect are not those of A2A 1.0.
+    capabilities: { streaming: native && streaming, ...capabilities, ...extensionsOf(original) },
     ...securityV10(bearer),
     defaultInputModes: basics.defaultInputModes,
     defaultOutputModes: basics.defaultOutputModes,
@@ -73,12 +83,12 @@ function cardV10(original: JsonObject, { bearer, base, agentId }: CardContext): 
   return isJsonObject(card) ? card : {}
 }
 
-function cardOfBoth(original: JsonObject, { bearer, base, agentId }: CardContext): JsonObject {
+function cardOfBoth(original: JsonObject, { bearer, base, agentId, native }: CardContext): JsonObject {
   const place = { base, agentId }
   const basics = basicsOf(original, agentId)
   const { extendedAgentCard, ...capabilities } = capabilitiesOf(original)
   const declared = isJsonObject(original['capabilities']) ? original['capabilities'] : {}
-  const v03 = interfaceV03(place)
+  const v03 = interfaceV03(place, native)
   return {
     ...without(original, REPLACED),
     ...basics,
@@ -86,7 +96,7 @@ function cardOfBoth(original: JsonObject, { bearer, base, agentId }: CardContext
     preferredTransport: v03['protocolBinding'],
     protocolVersion: '0.3.0',
     ...(extendedAgentCard === undefined ? {} : { supportsAuthenticatedExtendedCard: extendedAgentCard }),
-    supportedInterfaces: [...interfacesV10(place, tenantOf(original)), v03],
+    supportedInterfaces: native ? [...interfacesV10(place, tenantOf(original)), v03] : [v03],
     capabilities: { ...declared, ...capabilities, ...(extendedAgentCard === undefined ? {} : { extendedAgentCard }) },
     ...securityOfBoth(bearer),
     skills: skillsOfBoth(original['skills'], { id: agentId, ...basics }),
@@ -113,8 +123,14 @@ function basicsOf(card: JsonObject, agentId: string): Basics {
   }
 }
 
+interface Capabilities {
+  readonly streaming: boolean
+  readonly pushNotifications: boolean
+  readonly extendedAgentCard?: boolean
+}
+
 /** The capabilities that the gateway passes through, as the agent declares them in either version. */
-function capabilitiesOf(card: JsonObject): JsonObject {
+function capabilitiesOf(card: JsonObject): Capabilities {
   const capabilities = isJsonObject(card['capabilities']) ? card['capabilities'] : {}
   const extended = capabilities['extendedAgentCard'] ?? card['supportsAuthenticatedExtendedCard']
   return {

@@ -5,7 +5,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 const SERVES_HTTP_JSON: boolean = false
 
 /** The path of the A2A 0.3 interface, below an agent's own path. */
-export const V03_PATH = '/v0.3'
+const V03_PATH = '/v0.3'
 
 /** The base URL, and the agent's place below it. */
 export interface InterfacePlace {
@@ -15,7 +15,7 @@ export interface InterfacePlace {
 }
 
 /** Returns the URL at which the gateway serves an agent. It has no query: clients append to it. */
-export function agentAddress({ base, agentId }: InterfacePlace): string {
+function agentAddress({ base, agentId }: InterfacePlace): string {
   return `${base}/a2a/${agentId}`
 }
 
@@ -29,13 +29,16 @@ export function interfacesV10(place: InterfacePlace, tenant: string | undefined)
   ]
 }
 
-/** Returns the interface of A2A 0.3. Requests of A2A 0.3 have no tenant. */
-export function interfaceV03(place: InterfacePlace): JsonObject {
-  return { url: `${agentAddress(place)}${V03_PATH}`, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }
+/**
+ * Returns the interface of A2A 0.3. Requests of A2A 0.3 have no `tenant`.
+ * @param native `false` without the path of official calls: the dialect has the method names of A2A 0.3
+ */
+export function interfaceV03(place: InterfacePlace, native: boolean): JsonObject {
+  return { url: `${agentAddress(place)}${native ? V03_PATH : ''}`, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }
 }
 
 /**
- * Returns the tenant that clients must name in requests to this agent: that of the interface at the
+ * Returns the `tenant` that clients must name in requests to this agent: that of the interface at the
  * agent's registered `url`, or else of its first JSON-RPC interface.
  */
 export function tenantOf(card: JsonObject): string | undefined {

@@ -21,7 +21,7 @@ export interface CallForm {
   streamForm(id: string | undefined): StreamForm | undefined
 }
 
-/** The gateway's own dialect. */
+/** The gateway's own dialect. The agent gets requests unchanged. */
 export const DIALECT: CallForm = {
   notFound: agentNotFound,
   queryFailure: (_agentId, error) => queryFailure(error),
@@ -32,3 +32,9 @@ export const DIALECT: CallForm = {
   },
   streamForm: () => undefined,
 }
+
+/**
+ * The stream that the gateway requests itself, in the gateway's own events. The agent gets the
+ * request in the version of A2A that it speaks.
+ */
+export const OWN_STREAM: CallForm = { ...DIALECT, wire: { version: '0.3', answer: 'events' } }

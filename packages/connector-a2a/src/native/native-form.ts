@@ -1,5 +1,7 @@
+import { isJsonObject, readJson } from '@signalbox/http-kit'
 import type { WireVersion } from '@signalbox/registry'
 
+import type { A2aExchange } from '../a2a-exchange.ts'
 import type { CallForm } from '../gateway/call-form.ts'
 import { nativeForm as nativeStreamForm } from '../stream/index.ts'
 import { agentNotFound, nativeAnswer, nativeQueryFailure } from './native-answer.ts'
@@ -18,9 +20,17 @@ function formOf(version: WireVersion): CallForm {
     queryFailure: nativeQueryFailure,
     answer(exchange, agentId, id = 'null', reply) {
       const said = nativeAnswer(agentId, reply)
-      if ('result' in said) exchange.succeed(id, said.result, reply.headers)
+      if ('result' in said) exchange.succeed(id, ownCard(exchange, agentId, said.result), reply.headers)
       else exchange.failAsAgent(id, said.error, reply.headers)
     },
     streamForm: (id = 'null') => nativeStreamForm(id),
   }
+}
+
+/** Returns the gateway's form of an extended card: a client uses the addresses in it. Other results are unchanged. */
+function ownCard({ speech, cards, request }: A2aExchange, agentId: string, result: string): string {
+  if (speech?.method?.operation !== 'extended-card' || cards === undefined) return result
+  const card = readJson(result)?.value
+  if (!isJsonObject(card)) return result
+  return JSON.stringify(cards.extended(card, agentId, speech.version === '1.0' ? '1.0' : 'both', request))
 }

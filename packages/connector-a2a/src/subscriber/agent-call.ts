@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { AgentQuery, AgentReply } from '@signalbox/registry'
 import type { Dispatcher } from 'undici'
 
+import type { EventConverter, UpstreamResponse } from '../stream/index.ts'
 import {
   AGENT_TIMEOUT,
   connectionFailure,
@@ -23,7 +24,9 @@ export interface CallResult {
    * The agent's response with an unread body, for mode `stream` and a 2xx status; for requests in a
    * version of A2A only if it is an event stream. The receiver must end it.
    */
-  readonly events?: AgentResponse
+  readonly events?: UpstreamResponse
+  /** Converts the events for the client. @default to the gateway's own events */
+  readonly converter?: EventConverter
 }
 
 /** A repeated header is an array. */

@@ -1,17 +1,17 @@
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { InFlight } from '@signalbox/http-kit'
-import { readRequestId } from '@signalbox/http-kit'
 import type { AgentQuery, AgentReply } from '@signalbox/registry'
 import { decodeAgentQuery, encodeAgentReply } from '@signalbox/registry'
 
-import { NativeEvents, publishStreamCancel, relayAgentStream } from '../stream/index.ts'
+import { publishStreamCancel, relayAgentStream } from '../stream/index.ts'
 import type { NodeBudget, StreamLimits } from '../stream/index.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
 import { ACCEPTED, ADDRESS_REFUSED, AGENT_BUSY, AGENT_GONE, SHUTTING_DOWN, unreachable } from './agent-failures.ts'
-import type { AgentResponse } from './agent-response.ts'
 import type { AgentTarget } from './agent-target.ts'
 import { streamCancelled, streamToCancel } from './stream-cancel.ts'
+import type { AgentWire } from './wire/agent-wire.ts'
+import { speak } from './wire/speak.ts'
 
 /** The state that all agents of a node share. */
 export interface ServingNode {
@@ -41,12 +41,15 @@ export class ServedAgent {
   #inFlight = 0
   /** The agent's URL; undefined when it is not registered any more. */
   target: AgentTarget | undefined
+  /** The versions of A2A that the agent speaks. */
+  wire: AgentWire
 
   /** @param idle Called each time the last call or stream under way has ended */
-  constructor(node: ServingNode, target: AgentTarget, idle: () => void) {
+  constructor(node: ServingNode, target: AgentTarget, wire: AgentWire, idle: () => void) {
     this.#node = node
     this.#idle = idle
     this.target = target
+    this.wire = wire
   }
 
   /** The number of calls and streams under way. */
@@ -63,8 +66,7 @@ export class ServedAgent {
   }
 
   /** Sends a request to the agent, or refuses it. */
-  answer(asked: AgentQuery, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
-    const query = inVersion(asked)
+  answer(query: AgentQuery, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
     const { target } = this
     const { stopped, maxConcurrency } = this.#node
     if (target === undefined) return AGENT_GONE
@@ -98,23 +100,28 @@ export class ServedAgent {
     requesterGone: AbortSignal,
   ): Promise<AgentReply> {
     this.#begin()
-    let relayed: AgentResponse | undefined
+    let relayed: CallResult | undefined
     try {
-      const { reply, events } = await this.#send(target, query, requesterGone)
-      relayed = events
-      if (events === undefined && requesterGone.aborted && isCancelled(query))
+      const result = await this.#send(target, query, requesterGone)
+      if (result.events !== undefined) relayed = result
+      if (relayed === undefined && requesterGone.aborted && isCancelled(query))
         await this.#notifyCancelled(target, query, streamId)
-      return reply
+      return result.reply
     } finally {
       if (relayed === undefined) this.#finish()
       else this.#relay(target, query, streamId, relayed).catch((error: unknown) => this.#node.failed(error))
     }
   }
 
-  async #relay(target: AgentTarget, query: AgentQuery, streamId: string, response: AgentResponse): Promise<void> {
+  async #relay(
+    target: AgentTarget,
+    query: AgentQuery,
+    streamId: string,
+    { events: response, converter: events }: CallResult,
+  ): Promise<void> {
     const { system, streamLimits: limits, streamBudget: budget, stopped: signal } = this.#node
     try {
-      const events = eventsFor(query)
+      if (response === undefined) return
       const { cancelled } = await relayAgentStream({
         system,
         streamId,
@@ -135,7 +142,7 @@ export class ServedAgent {
    * calls (A10).
    */
   async #notifyCancelled(target: AgentTarget, query: AgentQuery, streamId: string): Promise<void> {
-    await this.#send(target, {
+    await this.#sendOnce(target, {
       ...query,
       mode: 'accept',
       body: streamCancelled(streamId),
@@ -144,6 +151,12 @@ export class ServedAgent {
   }
 
   #send(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
+    const { wire } = query
+    if (wire === undefined) return this.#sendOnce(target, query, requesterGone)
+    return speak(query, wire, this.wire, (one) => this.#sendOnce(target, one, requesterGone))
+  }
+
+  #sendOnce(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
     const { permittedNow } = target
     if (permittedNow === undefined) return this.#exchange(target, query, requesterGone)
     return permittedNow().then((permitted) => {
@@ -186,15 +199,4 @@ export class ServedAgent {
  */
 function isCancelled({ wire }: AgentQuery): boolean {
   return wire?.answer !== 'native'
-}
-
-/** Returns the converter of a stream's events; undefined for the gateway's own events. */
-function eventsFor({ wire, body }: AgentQuery): NativeEvents | undefined {
-  return wire?.answer === 'native' ? new NativeEvents(readRequestId(body) ?? 'null') : undefined
-}
-
-/** Names the version of the request in its headers: agents take a request without it for A2A 0.3. */
-function inVersion(query: AgentQuery): AgentQuery {
-  const { wire, headers } = query
-  return wire === undefined ? query : { ...query, headers: { ...headers, 'a2a-version': wire.version } }
 }

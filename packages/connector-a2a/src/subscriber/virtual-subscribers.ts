@@ -7,6 +7,7 @@ import type { AgentConnections } from './agent-connections.ts'
 import { AGENT_GONE, SHUTTING_DOWN } from './agent-failures.ts'
 import { AgentTarget } from './agent-target.ts'
 import { KeptSubscription } from './kept-subscription.ts'
+import { AgentWire } from './wire/agent-wire.ts'
 import { awaitRegistration } from './registration-wait.ts'
 import type { ServingNode } from './served-agent.ts'
 import { ServedAgent } from './served-agent.ts'
@@ -81,8 +82,10 @@ export class VirtualSubscribers {
     this.#connections.close()
   }
 
-  #serve({ agent_id: id, url }: AgentCard): void {
+  #serve(card: AgentCard): void {
+    const { agent_id: id, url } = card
     const known = this.#byId.get(id)
+    if (known?.agent.wire.isOutdatedBy(card) === true) known.agent.wire = new AgentWire(card)
     if (known?.subscription !== undefined && known.agent.target?.url === url) return
     let target: AgentTarget
     try {
@@ -92,7 +95,7 @@ export class VirtualSubscribers {
       this.#node.failed(error)
       return
     }
-    const subscriber = known ?? this.#add(id, target)
+    const subscriber = known ?? this.#add(id, target, new AgentWire(card))
     clearTimeout(subscriber.lingering)
     subscriber.agent.target = target
     subscriber.subscription ??= new KeptSubscription(
@@ -117,8 +120,8 @@ export class VirtualSubscribers {
     return encodeAgentReply(subscriber === undefined ? AGENT_GONE : await subscriber.agent.answer(query, request))
   }
 
-  #add(id: string, target: AgentTarget): VirtualSubscriber {
-    const agent = new ServedAgent(this.#node, target, () => {
+  #add(id: string, target: AgentTarget, wire: AgentWire): VirtualSubscriber {
+    const agent = new ServedAgent(this.#node, target, wire, () => {
       if (agent.target === undefined) this.#forgetIfIdle(id)
     })
     const subscriber: VirtualSubscriber = { agent, subscription: undefined, lingering: undefined }

@@ -53,6 +53,11 @@ export function findMethod(name: string): NamedMethod | undefined {
   return BY_NAME.get(name)
 }
 
+/** Returns the version of A2A that has a method of this name; undefined if none has. */
+export function a2aVersionOf(methodName: string): WireVersion | undefined {
+  return findMethod(methodName)?.version
+}
+
 function method(operation: Operation, name10: string, name03: string | undefined, streams = false): A2aMethod {
   return { operation, names: { '1.0': name10, '0.3': name03 }, streams }
 }

@@ -16,8 +16,8 @@ export function newJwk(): object {
 }
 
 /** A file with these keys, which ends with the test. */
-export function keyFile(...pems: readonly string[]): string {
+export function keyFile(...keys: readonly string[]): string {
   const file = join(testFolder(), 'card-keys.pem')
-  writeFileSync(file, pems.join(''))
+  writeFileSync(file, keys.join(''))
   return file
 }

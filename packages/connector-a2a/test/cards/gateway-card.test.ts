@@ -10,9 +10,9 @@ import { strictProblems } from './card-members.ts'
 
 const PLACE = { base: 'https://broker.example', agentId: 'weather' }
 const pure = (original: object, more: Partial<CardContext> = {}) =>
-  gatewayCard({ ...original }, { ...PLACE, bearer: false, shape: '1.0', ...more })
+  gatewayCard({ ...original }, { ...PLACE, bearer: false, native: true, v03: true, shape: '1.0', ...more })
 const both = (original: object, more: Partial<CardContext> = {}) =>
-  gatewayCard({ ...original }, { ...PLACE, bearer: false, shape: 'both', ...more })
+  gatewayCard({ ...original }, { ...PLACE, bearer: false, native: true, v03: true, shape: 'both', ...more })
 
 /** The SDK's canonical text of a card as it was received. */
 function sdkCanonical(card: unknown): string {
@@ -101,6 +101,7 @@ describe('A20 - gateway card of A2A 1.0', () => {
           tenant: 'acme',
           protocolVersion: '1.0',
         },
+        { url: 'https://broker.example/a2a/weather/v0.3', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
       ],
       capabilities: {
         streaming: true,
@@ -139,6 +140,11 @@ describe('A20 - gateway card of A2A 1.0', () => {
     }
   })
 
+  test('lists the interface of A2A 0.3, unless the registration leaves it out', () => {
+    expect(JSON.stringify(pure(V10))).toContain('/v0.3')
+    expect(JSON.stringify(pure(V10, { v03: false }))).not.toContain('/v0.3')
+  })
+
   test('an agent without skills is a skill itself, and a provider needs both of its members', () => {
     expect(pure({ name: 'N', description: 'D', provider: { organization: 'Us', url: '' } })).toEqual({
       name: 'N',
@@ -146,6 +152,7 @@ describe('A20 - gateway card of A2A 1.0', () => {
       version: '0.0.0',
       supportedInterfaces: [
         { url: 'https://broker.example/a2a/weather', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+        { url: 'https://broker.example/a2a/weather/v0.3', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
       ],
       capabilities: { streaming: false, pushNotifications: false },
       defaultInputModes: ['text/plain'],
@@ -225,6 +232,16 @@ describe('A20 - gateway card of both versions', () => {
     }
     expect(JSON.stringify(both(snake))).not.toMatch(/_interfaces|_schemes|_transport|_requirements/)
   })
+})
+
+test('A20 - gateway card: without official calls it offers the dialect at the plain address, and no streams of A2A 1.0', () => {
+  const url = 'https://broker.example/a2a/weather'
+  const dialect = both(V10, { native: false })
+  expect(dialect).toMatchObject({ url, protocolVersion: '0.3.0', capabilities: { streaming: true } })
+  expect(dialect['supportedInterfaces']).toEqual([{ url, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }])
+  const without = pure(V10, { native: false })
+  expect(without).toMatchObject({ capabilities: { streaming: false, pushNotifications: true } })
+  expect(without['supportedInterfaces']).toMatchObject([{ url, protocolVersion: '1.0' }])
 })
 
 test('A20 - gateway card: any JSON object gives a card that strict clients read, and never an error', () => {

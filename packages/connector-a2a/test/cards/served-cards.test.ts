@@ -136,7 +136,10 @@ test('A20 - official SDKs: from the base URL with its slash both find the interf
   for (const options of [{}, AUTHENTICATED]) {
     const { base } = await opened({ capabilities: { streaming: true } }, options)
     const v10 = await new DefaultAgentCardResolver().resolve(`${base}/a2a/agent-1/`)
-    expect(v10.supportedInterfaces).toMatchObject([{ url: `${base}/a2a/agent-1`, protocolVersion: '1.0' }])
+    expect(v10.supportedInterfaces).toMatchObject([
+      { url: `${base}/a2a/agent-1`, protocolVersion: '1.0' },
+      { url: `${base}/a2a/agent-1/v0.3`, protocolVersion: '0.3' },
+    ])
     const compatible = new DefaultAgentCardResolver({ legacyCompat: { enabled: true } })
     expect((await compatible.resolve(`${base}/a2a/agent-1/`)).capabilities).toMatchObject({ streaming: true })
     const v03 = await new V03CardResolver().resolve(`${base}/a2a/agent-1/`)
@@ -183,13 +186,23 @@ test('A20 - extended card: one that an agent sends is shown as its public card i
   const keys = openCardKeys(keyFile(newPem()))
   onTestFinished(() => keys[Symbol.dispose]())
   const platform = { name: 'p', version: '1', description: 'd' }
-  const cards = new Cards({ platform, publicUrl: 'https://broker.example', keys, bearer: true })
+  const cards = new Cards({
+    platform,
+    publicUrl: 'https://broker.example',
+    keys,
+    bearer: true,
+    native: true,
+    v03: () => true,
+  })
   const request = new IncomingMessage(new Socket())
   const original = { name: 'One', url: 'http://10.0.0.7', skills: [{ id: 's', name: 'S' }], signatures: [{}] }
   const extended = cards.extended(original, 'agent-1', '1.0', request)
   expect(strictProblems(extended)).toEqual([])
   expect(extended).toMatchObject({
-    supportedInterfaces: [{ url: 'https://broker.example/a2a/agent-1' }],
+    supportedInterfaces: [
+      { url: 'https://broker.example/a2a/agent-1' },
+      { url: 'https://broker.example/a2a/agent-1/v0.3' },
+    ],
     signatures: [{ protected: expect.any(String) }],
   })
   const old = cards.extended(original, 'agent-1', 'both', request)

@@ -178,9 +178,9 @@ test('A21 - rotation: at every step, cards from before it and after it verify wi
   let changed = Promise.withResolvers<readonly string[]>()
   const cardKeys = opened(file, { changed: (kids) => changed.resolve(kids) })
   const host = await openSigning({ cardKeys })
-  const step = async (...pems: readonly string[]): Promise<readonly string[]> => {
+  const step = async (...keys: readonly string[]): Promise<readonly string[]> => {
     changed = Promise.withResolvers()
-    writeFileSync(file, pems.join(''))
+    writeFileSync(file, keys.join(''))
     return changed.promise
   }
   const first = await cardOf(host)

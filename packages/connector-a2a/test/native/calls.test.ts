@@ -36,7 +36,7 @@ test('native - a call passes byte for byte in both directions, with the version 
     ['agent-1', 'GetTask', {}, '1.0', 'tasks/get'],
     ['agent-1/', 'ListTasks', V10, '1.0', 'tasks/list'],
     ['agent-1', 'CancelTask', { 'a2a-version': '1.0.2' }, '1.0', 'tasks/cancel'],
-    ['agent-1?A2A-Version=1.0', 'GetExtendedAgentCard', {}, '1.0', 'agent/getAuthenticatedExtendedCard'],
+    ['agent-1?A2A-Version=1.0', 'GetTaskPushNotificationConfig', {}, '1.0', 'tasks/pushNotificationConfig/get'],
     ['agent-1', 'message/send', V03, '0.3', 'message/send'],
     ['agent-1', 'tasks/get', V10, '0.3', 'tasks/get'],
     ['agent-1?A2A-Version=0.3', 'tasks/get', {}, '0.3', 'tasks/get'],

@@ -14,6 +14,8 @@ import { bodiesInText, confirmation, failure } from './results.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tool.ts'
 import { cancelledOutcome, withProgress } from './waiting.ts'
 
+const SEND = 'message/send'
+
 export function agentSend(agents: AgentDirectory): Tool {
   return defineTool({
     name: 'agent_send',
@@ -73,7 +75,13 @@ export function agentSend(agents: AgentDirectory): Tool {
       }
       return forward(
         agents,
-        { agentId: agent_id, body: requestBody('message/send', params), timeoutSeconds: timeout_seconds, blocking },
+        {
+          agentId: agent_id,
+          method: SEND,
+          body: requestBody(SEND, params),
+          timeoutSeconds: timeout_seconds,
+          blocking,
+        },
         context,
       )
     },
@@ -115,7 +123,7 @@ export function agentQuery(agents: AgentDirectory): Tool {
       const timeout = timeoutOf(params)
       const timeoutSeconds = typeof timeout === 'number' ? timeout : undefined
       const body = requestBody(method, params)
-      return forward(agents, { agentId: agent_id, body, timeoutSeconds, blocking: true }, context)
+      return forward(agents, { agentId: agent_id, method, body, timeoutSeconds, blocking: true }, context)
     },
   })
 }
@@ -147,6 +155,7 @@ function requestBody(method: string, params: object | undefined): Uint8Array {
 
 interface AgentToolCall {
   readonly agentId: string
+  readonly method: string
   /** The JSON-RPC request for the agent. */
   readonly body: Uint8Array
   readonly timeoutSeconds: number | undefined
@@ -155,7 +164,7 @@ interface AgentToolCall {
 
 async function forward(
   agents: AgentDirectory,
-  { agentId, body, timeoutSeconds, blocking }: AgentToolCall,
+  { agentId, method, body, timeoutSeconds, blocking }: AgentToolCall,
   context: ToolContext,
 ): Promise<ToolOutcome> {
   context.broker.authorize('call', 'agents', agentId)
@@ -166,6 +175,7 @@ async function forward(
   try {
     const reply = await withProgress(context, awaited, () =>
       agents.request(agentId, body, {
+        method,
         caller: context.broker.caller,
         headers: context.traceContext,
         hops: context.hops,

@@ -21,7 +21,7 @@ export type CacheScope = 'public' | 'private'
 export interface Revision {
   /** The value of `MCP-Protocol-Version`. */
   readonly version: string
-  /** `true` if each request stands alone: without `initialize`, sessions, GET and DELETE. */
+  /** `true` if each request is independent: no `initialize`, sessions, GET and DELETE. */
   readonly stateless: boolean
   /** Returns the server's name in the form of this revision. */
   implementation(info: ServerInfo): ServerInfo

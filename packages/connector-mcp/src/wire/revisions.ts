@@ -7,7 +7,7 @@ import type { Revision } from './revision.ts'
 /** The revision for clients that name none. */
 export const DEFAULT_REVISION: Revision = REVISION_2025_11_25
 
-/** The revision whose requests stand alone. */
+/** The revision whose requests are independent. */
 export const STATELESS_REVISION: Revision = REVISION_2026_07_28
 
 const NEGOTIATED: ReadonlyMap<string, Revision> = new Map(

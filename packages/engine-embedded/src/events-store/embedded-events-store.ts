@@ -5,6 +5,7 @@ import type {
   EventsStoreStart,
   ReadOptions,
   StoredEvent,
+  StoredEventListener,
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core/engine'
@@ -19,7 +20,6 @@ import { EventsStoreFeed } from './events-store-feed.ts'
 import { EventsStoreGroup } from './events-store-group.ts'
 import type { EventsStoreItem } from './events-store-reader.ts'
 import { EventsStoreReader } from './events-store-reader.ts'
-import type { StoredEventListener } from './events-store-subscriber.ts'
 import { EventsStoreSubscriber } from './events-store-subscriber.ts'
 import { Turns } from './turns.ts'
 

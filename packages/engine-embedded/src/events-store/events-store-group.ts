@@ -1,10 +1,9 @@
-import type { EventsStoreStart, OpenSubscription } from '@signalbox/broker-core/engine'
+import type { EventsStoreStart, OpenSubscription, StoredEventListener } from '@signalbox/broker-core/engine'
 import { isBrokerError } from '@signalbox/broker-core/engine'
 
 import type { Follower, EventsStoreFeed } from './events-store-feed.ts'
 import { EventsStoreCursor } from './events-store-feed.ts'
 import type { EventsStoreItem } from './events-store-reader.ts'
-import type { StoredEventListener } from './events-store-subscriber.ts'
 import { toError } from './events-store-subscriber.ts'
 
 /**

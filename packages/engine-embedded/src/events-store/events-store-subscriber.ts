@@ -1,11 +1,9 @@
-import type { EventsStoreStart, OpenSubscription, StoredEvent } from '@signalbox/broker-core/engine'
+import type { EventsStoreStart, OpenSubscription, StoredEventListener } from '@signalbox/broker-core/engine'
 import { isBrokerError } from '@signalbox/broker-core/engine'
 
 import type { Follower, EventsStoreFeed } from './events-store-feed.ts'
 import { EventsStoreCursor } from './events-store-feed.ts'
 import type { EventsStoreItem } from './events-store-reader.ts'
-
-export type StoredEventListener = (event: StoredEvent) => void | Promise<void>
 
 /** The number of entries that a listener gets without a pause before other subscribers continue. */
 const BURST = 256

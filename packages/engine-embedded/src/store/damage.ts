@@ -1,9 +1,9 @@
+import type { StoredType } from '@signalbox/broker-core/engine'
 import { BrokerError } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { EmbeddedEngineProblem } from '../options.ts'
 import { sqliteCode } from './sqlite-code.ts'
-import type { StoredType } from './stored-channel.ts'
 
 /** A channel with rows that cannot be read. */
 export interface DamagedChannel {

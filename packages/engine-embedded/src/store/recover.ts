@@ -1,3 +1,4 @@
+import type { StoredType } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import Database from 'better-sqlite3'
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
@@ -13,7 +14,6 @@ import type { SalvagedRow } from './salvage.ts'
 import { channelRows, salvage } from './salvage.ts'
 import { openSource } from './source.ts'
 import { isFull } from './sqlite-code.ts'
-import type { StoredType } from './stored-channel.ts'
 import { parseTags } from './tags.ts'
 
 /** The result of a recovery. */

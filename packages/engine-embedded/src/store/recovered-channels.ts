@@ -1,10 +1,11 @@
+import type { StoredType } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import { MAX_CHANNEL_ID, KEY, LAST_SEQUENCE, CHANNEL } from './schema.ts'
 import type { RangeReader, SalvagedRow } from './salvage.ts'
 import { salvage } from './salvage.ts'
 import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'
-import type { StoredChannel, StoredType } from './stored-channel.ts'
+import type { StoredChannel } from './stored-channel.ts'
 import { newChannel } from './stored-channel.ts'
 
 /** A channel of the copy, with the number of messages that the damaged store reports for it. */

@@ -1,4 +1,4 @@
-import type { BrokerError } from '@signalbox/broker-core/engine'
+import type { BrokerError, StoredType } from '@signalbox/broker-core/engine'
 import { unavailable } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import type Database from 'better-sqlite3'
@@ -16,7 +16,6 @@ import { storeFiles } from './files.ts'
 import type { StoreLock } from './lock.ts'
 import { prepareStore } from './prepare-store.ts'
 import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'
-import type { StoredType } from './stored-channel.ts'
 
 const PROBE_MS = 1_000
 

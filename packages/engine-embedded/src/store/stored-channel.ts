@@ -1,7 +1,5 @@
+import type { StoredType } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
-
-/** The channel types that have rows on disk. */
-export type StoredType = 'queues' | 'events_store'
 
 /** A channel's row with its counters. Every change updates them, so that no scan ever counts rows. */
 export interface StoredChannel {

@@ -1,7 +1,8 @@
+import type { StoredType } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import { MAX_CHANNEL_ID } from '../store/schema.ts'
-import type { StoredChannel, StoredType } from '../store/stored-channel.ts'
+import type { StoredChannel } from '../store/stored-channel.ts'
 import { loadChannels, newChannel } from '../store/stored-channel.ts'
 import { touching } from './damaged.ts'
 

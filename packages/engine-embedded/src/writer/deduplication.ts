@@ -1,7 +1,5 @@
+import { DEDUPLICATION_MS } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
-
-/** The time for which a deduplication id is kept, in ms (C5). */
-const DEDUPLICATION_MS = 2 * 60_000
 
 export interface FirstSend {
   readonly sequence: number

@@ -1,3 +1,4 @@
+import { TOMBSTONE_MS } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
@@ -14,9 +15,6 @@ export interface EventsStoreLimits {
   readonly eventsStoreMaxAgeMs: number
   readonly eventsStoreMaxBytes: number
 }
-
-/** The time for which a tombstone remains in a compacted store for its subscribers, in ms. */
-const TOMBSTONE_MS = 60 * 60_000
 
 /** The number of rows that one step of retention checks. */
 const STEP = 256

@@ -1,5 +1,6 @@
+import type { StoredType } from '@signalbox/broker-core/engine'
+
 import type { DamagedPlace } from '../store/damage.ts'
-import type { StoredType } from '../store/stored-channel.ts'
 
 /**
  * The operations that the main thread submits to the writer. Each is atomic; a group of them shares one transaction and

@@ -1,3 +1,4 @@
+import type { StoredType } from '@signalbox/broker-core/engine'
 import { unavailable } from '@signalbox/broker-core/engine'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { KV } from '@nats-io/kv'
@@ -18,7 +19,7 @@ import { sharedSetUp } from '../shared-set-up.ts'
 import type { StoredMessages } from '../stored-messages.ts'
 import type { Subjects } from '../subjects.ts'
 import { unique } from '../subjects.ts'
-import type { StoredChannel, StoredType } from './stored-channel.ts'
+import type { StoredChannel } from './stored-channel.ts'
 import { channelFrom, contentOf, isStoredType } from './stored-channel.ts'
 
 /** An entry of the bucket that was written or removed. */

@@ -4,6 +4,7 @@ import type {
   ChannelOptions,
   ChannelState,
   ChannelType,
+  StoredType,
 } from '@signalbox/broker-core/engine'
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core/engine'
 
@@ -17,7 +18,7 @@ import type { ChannelCounts } from './counter-table.ts'
 import { Forgetting } from './forgetting.ts'
 import { liveKey } from './live-channels.ts'
 import { ChannelStatistics } from './channel-statistics.ts'
-import type { StoredChannel, StoredType } from './stored-channel.ts'
+import type { StoredChannel } from './stored-channel.ts'
 
 /** The number of channels that are read at the same time. */
 const PARALLEL = 64

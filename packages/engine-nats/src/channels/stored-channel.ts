@@ -1,11 +1,9 @@
-import type { ChannelOptions } from '@signalbox/broker-core/engine'
+import type { ChannelOptions, StoredType } from '@signalbox/broker-core/engine'
 import { channelNameProblem } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
 import { jsonOf } from '../json.ts'
 import type { Subjects } from '../subjects.ts'
-
-export type StoredType = 'queues' | 'events_store'
 
 export function isStoredType(type: unknown): type is StoredType {
   return type === 'queues' || type === 'events_store'

@@ -1,4 +1,4 @@
-import type { ChannelOptions } from '@signalbox/broker-core/engine'
+import type { ChannelOptions, StoredType } from '@signalbox/broker-core/engine'
 import { isReservedChannel, unavailable } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -11,7 +11,7 @@ import { unique } from '../subjects.ts'
 import type { Subjects } from '../subjects.ts'
 import type { ChannelBucket, ChannelNews, Following } from './channel-bucket.ts'
 import type { ChannelLimit } from './channel-limit.ts'
-import type { StoredChannel, StoredType } from './stored-channel.ts'
+import type { StoredChannel } from './stored-channel.ts'
 import { optionsFrom } from './stored-channel.ts'
 
 /** The pause before a failed read of the bucket is repeated, in milliseconds. */

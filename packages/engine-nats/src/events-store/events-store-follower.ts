@@ -1,4 +1,4 @@
-import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core/engine'
+import type { OpenSubscription, StoredEvent, StoredEventListener } from '@signalbox/broker-core/engine'
 import { messageSize, unavailable } from '@signalbox/broker-core/engine'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
@@ -9,7 +9,6 @@ import { parseAckSubject } from '../queues/ack-subject.ts'
 import { unique } from '../subjects.ts'
 import { FollowLoop } from './follow-loop.ts'
 import { decodeEntry } from './stored-entry.ts'
-import type { StoredEventListener } from './stored-event-listener.ts'
 import { EventsStoreReader } from './events-store-reader.ts'
 
 /** The maximum number of entries, and of bytes, in one request. */

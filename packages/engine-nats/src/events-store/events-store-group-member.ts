@@ -1,4 +1,4 @@
-import type { OpenSubscription, StoredEvent } from '@signalbox/broker-core/engine'
+import type { OpenSubscription, StoredEvent, StoredEventListener } from '@signalbox/broker-core/engine'
 import { isBrokerError, messageSize } from '@signalbox/broker-core/engine'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
@@ -10,7 +10,6 @@ import { ACK, NAK, parseAckSubject } from '../queues/ack-subject.ts'
 import { hash } from '../subjects.ts'
 import { FollowLoop } from './follow-loop.ts'
 import { decodeEntry } from './stored-entry.ts'
-import type { StoredEventListener } from './stored-event-listener.ts'
 
 const PULL_MS = 30_000
 const NANOS = 1_000_000

@@ -6,6 +6,7 @@ import type {
   EventsStoreStart,
   ReadOptions,
   StoredEvent,
+  StoredEventListener,
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core/engine'
@@ -21,7 +22,6 @@ import { hash } from '../subjects.ts'
 import { decodeEntry, encodeEntry } from './stored-entry.ts'
 import { EventsStoreFollower } from './events-store-follower.ts'
 import { EventsStoreGroupMember } from './events-store-group-member.ts'
-import type { StoredEventListener } from './stored-event-listener.ts'
 import { EventsStoreReader } from './events-store-reader.ts'
 import { Tombstones } from './tombstones.ts'
 

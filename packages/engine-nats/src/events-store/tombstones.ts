@@ -1,9 +1,8 @@
+import { TOMBSTONE_MS } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import type { Parts } from '../parts.ts'
 import type { StoredChannel } from '../channels/stored-channel.ts'
 
-/** The time for which a tombstone is kept, in milliseconds. */
-const TOMBSTONE_MS = 60 * 60_000
 const SWEEP_MS = 60_000
 
 /** Removes each tombstone an hour after it was written, on the first node that finds it due. */

@@ -4,7 +4,7 @@ import { JSON_UNITS, jsonText, objectText, oneOfTexts, quoted } from '../json.ts
 import { argumentsText, jsonRpc } from '../messages.ts'
 import { almost, word } from '../pieces.ts'
 import type { Shape } from './step.ts'
-import { JSON_BODY, step } from './step.ts'
+import { headerValue, JSON_BODY, step } from './step.ts'
 
 export const TOOLS: Readonly<Record<string, readonly string[]>> = {
   queue_send: [
@@ -72,6 +72,45 @@ export const mcpBody = fc.oneof(
   },
 )
 
+const meta = objectText(
+  {
+    'io.modelcontextprotocol/protocolVersion': oneOfTexts(
+      '"2026-07-28"',
+      '"2026-07-28"',
+      '"2026-07-28"',
+      '"2025-11-25"',
+      '1',
+    ),
+    'io.modelcontextprotocol/clientCapabilities': oneOfTexts('{}', '{}', '{}', '[]'),
+    progressToken: oneOfTexts('1', '"a"'),
+    traceparent: oneOfTexts('"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"', '"\\r\\n"', '0'),
+    baggage: quoted(word),
+  },
+  ['io.modelcontextprotocol/protocolVersion', 'io.modelcontextprotocol/clientCapabilities'],
+)
+
+/** A call of revision 2026-07-28, whose headers repeat parts of the body. */
+const statelessCall = fc.constantFrom(...Object.entries(TOOLS)).chain(([name, args]) => {
+  const params = objectText({ name: oneOfTexts(JSON.stringify(name)), arguments: argumentsText(args), _meta: meta }, [
+    'name',
+    'arguments',
+    '_meta',
+  ])
+  const encoded = `=?base64?${Buffer.from(name).toString('base64')}?=`
+  return fc
+    .tuple(
+      almost(jsonRpc(oneOfTexts('"tools/call"', '"server/discover"', '"subscriptions/listen"'), params), ...JSON_UNITS),
+      fc.constantFrom('tools/call', 'tools/call', 'server/discover', 'subscriptions/listen'),
+      fc.oneof({ weight: 8, arbitrary: fc.constantFrom(name, encoded) }, headerValue),
+    )
+    .map(([body, method, shownName]): Shape => ({
+      method: 'POST',
+      path: '/mcp',
+      headers: [...JSON_BODY, ['MCP-Protocol-Version', '2026-07-28'], ['Mcp-Method', method], ['Mcp-Name', shownName]],
+      body,
+    }))
+})
+
 const mcp = fc.oneof(
   {
     weight: 8,
@@ -82,6 +121,7 @@ const mcp = fc.oneof(
       body,
     })),
   },
+  { weight: 3, arbitrary: statelessCall },
   {
     weight: 1,
     arbitrary: fc

@@ -6,6 +6,7 @@ import type {
   TaskArtifactUpdateEvent,
   TaskStatusUpdateEvent,
 } from 'a2a-js-sdk-v03'
+import type { Client } from 'a2a-js-sdk-v03/client'
 import { ClientFactory } from 'a2a-js-sdk-v03/client'
 
 import type { Content } from '../agents/script.ts'
@@ -62,7 +63,11 @@ async function* events(stream: AsyncIterable<Parameters<typeof result>[0]>): Asy
 
 /** Connects with the SDK for A2A 0.3 as its README has it: the URL of the agent and nothing else. */
 export async function connect03(url: string): Promise<OfficialClient> {
-  const client = await new ClientFactory().createFromUrl(url)
+  return wrap03(await new ClientFactory().createFromUrl(url))
+}
+
+/** Wraps a client of the SDK. */
+export function wrap03(client: Client): OfficialClient {
   return {
     send: async (message) => result(await client.sendMessage(request(message))),
     stream: (message, signal) => events(client.sendMessageStream(request(message), signal && { signal })),
@@ -71,14 +76,14 @@ export async function connect03(url: string): Promise<OfficialClient> {
     list: async () => 'A2A 0.3 lists no tasks',
     cancel: async (id) => result(await client.cancelTask({ id })),
     resubscribe: (id, signal) => events(client.resubscribeTask({ id }, signal && { signal })),
-    setPush: (taskId, config) =>
+    setPush: async (taskId, config) =>
       client.setTaskPushNotificationConfig({ taskId, pushNotificationConfig: pushConfig(config) }),
-    getPush: (id, pushNotificationConfigId) => {
+    getPush: async (id, pushNotificationConfigId) => {
       // The SDK's type has no member for the configuration; its agents read one.
       const params = { id, pushNotificationConfigId }
       return client.getTaskPushNotificationConfig(params)
     },
-    listPush: (id) => client.listTaskPushNotificationConfig({ id }),
+    listPush: async (id) => client.listTaskPushNotificationConfig({ id }),
     deletePush: async (id, pushNotificationConfigId) =>
       (await client.deleteTaskPushNotificationConfig({ id, pushNotificationConfigId })) ?? 'deleted',
     skills: async () => (await client.getAgentCard()).skills.map(({ name }) => name),

@@ -23,12 +23,15 @@ import { userMessageId } from './client.ts'
 
 /** Connects with the SDK for A2A 1.0 as its README has it: the URL of the agent and nothing else. */
 export async function connect10(url: string): Promise<OfficialClient> {
-  return wrap(await new ClientFactory().createFromUrl(url))
+  return wrap10(await new ClientFactory().createFromUrl(url))
 }
 
-/** Chooses the interface of A2A 0.3 where a card has both. */
+/** Asks for the card of A2A 0.3, and chooses the interface of that version where a card has both. */
 class LegacyCardResolver implements AgentCardResolver {
-  readonly #resolver = new DefaultAgentCardResolver({ legacyCompat: { enabled: true } })
+  readonly #resolver = new DefaultAgentCardResolver({
+    legacyCompat: { enabled: true },
+    fetchImpl: (url) => fetch(url, { headers: { 'A2A-Version': '0.3' } }),
+  })
 
   async resolve(url: string, path?: string): Promise<AgentCard> {
     const card = await this.#resolver.resolve(url, path)
@@ -45,7 +48,7 @@ export async function connectLegacy(url: string): Promise<OfficialClient> {
     transports: [new JsonRpcTransportFactory({ legacyCompat: { enabled: true } })],
     cardResolver: new LegacyCardResolver(),
   })
-  return wrap(await new ClientFactory(options).createFromUrl(url))
+  return wrap10(await new ClientFactory(options).createFromUrl(url))
 }
 
 function part(content: Content): object {
@@ -82,7 +85,8 @@ async function* events(stream: AsyncIterable<StreamResponseType>): AsyncGenerato
 
 const TENANT = { tenant: '' }
 
-function wrap(client: Client): OfficialClient {
+/** Wraps a client of the SDK. */
+export function wrap10(client: Client): OfficialClient {
   return {
     send: async (message) => sendResult(await client.sendMessage(request(message))),
     stream: (message, signal) => events(client.sendMessageStream(request(message), signal && { signal })),

@@ -1,4 +1,7 @@
 import { isJsonObject, memberText } from '@signalbox/http-kit'
+import type { WireVersion } from '@signalbox/registry'
+
+import { parseForTranslation, StreamTranslation, translateError, UntranslatableError } from '../../wire/index.ts'
 
 import { parseData } from '../dialects/event-data.ts'
 import type { StreamFailure } from '../events.ts'
@@ -6,38 +9,65 @@ import type { ServerSentEvent } from '../reader/event-reader.ts'
 import type { ClientText, EventConverter } from '../relay/event-converter.ts'
 import { STREAM_FAILURES } from '../stream-failures.ts'
 import type { StreamForm } from '../stream-form.ts'
-import { asBytes, END_COMMENT, nativeForm, responseEvent } from './native-frames.ts'
+import { asBytes, END_COMMENT, fromBytes, nativeForm, responseEvent } from './native-frames.ts'
+
+/** The versions of A2A that the agent and the caller speak. */
+export interface Versions {
+  readonly from: WireVersion
+  readonly to: WireVersion
+}
 
 /**
- * Passes on the results and errors of an agent's stream, unchanged, as responses with the caller's
- * id. The stream ends when the agent ends it, and only then.
+ * The time for which a status that may be the last is held back while the agent is silent, in ms.
+ */
+const LONGEST_HOLD_MS = 1_000
+
+/**
+ * Passes on the results and errors of an agent's stream as responses with the caller's id,
+ * unchanged or translated to the caller's version of A2A. The stream ends when the agent ends it, and
+ * only then.
  */
 export class NativeEvents implements EventConverter {
   readonly #id: string
   readonly #form: StreamForm
+  readonly #versions: Versions
+  /** Set if the versions differ. */
+  readonly #translation: StreamTranslation | undefined
+  /** The time since when the translation holds a status back. */
+  #heldSince: number | undefined
   #failed = false
 
   /** @param id The source text of the id of the caller's request */
-  constructor(id: string) {
+  constructor(id: string, versions: Versions) {
     this.#id = asBytes(id)
+    this.#versions = versions
+    const { from, to } = versions
+    this.#translation = from === to ? undefined : new StreamTranslation(from, to)
     this.#form = nativeForm(this.#id)
   }
 
-  next({ data }: ServerSentEvent): ClientText {
-    return this.#response(data) ?? this.failure(STREAM_FAILURES.INVALID_RESPONSE)
+  next({ data }: ServerSentEvent): ClientText | undefined {
+    const text = this.#response(data)
+    return text === undefined ? this.failure(STREAM_FAILURES.INVALID_RESPONSE) : someText(text)
   }
 
   cutOff({ data }: ServerSentEvent): ClientText | undefined {
-    return this.#response(data)
+    return someText(this.#response(data) ?? '')
+  }
+
+  quiet(now: number): ClientText | undefined {
+    if (this.#translation?.holds !== true) this.#heldSince = undefined
+    else if (now - (this.#heldSince ??= now) >= LONGEST_HOLD_MS) return someText(this.#rest())
+    return undefined
   }
 
   /** @inheritdoc The gateway relays event streams only, so there is no other body. */
-  plainAnswer(body: string): ClientText {
-    return this.next({ event: undefined, data: body.replaceAll('\r', ' ') })
+  plainAnswer(): ClientText {
+    return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
   }
 
   ended(): ClientText {
-    return { text: END_COMMENT, end: this.#failed ? 'error' : 'done' }
+    return { text: this.#rest() + END_COMMENT, end: this.#failed ? 'error' : 'done' }
   }
 
   broken(): ClientText {
@@ -46,11 +76,14 @@ export class NativeEvents implements EventConverter {
 
   failure(failure: StreamFailure): ClientText {
     const { text, code } = this.#form.failure(failure)
-    return { text, end: code }
+    return { text: this.#rest() + text, end: code }
   }
 
-  /** Returns the caller's response for a JSON-RPC response of the agent; undefined for any other data. */
-  #response(data: string): ClientText | undefined {
+  /**
+   * Returns the caller's events for a JSON-RPC response of the agent: none if the translation holds
+   * it back. Undefined for any other data.
+   */
+  #response(data: string): string | undefined {
     const source = parseData(data)
     if (source === undefined || source === 'invalid') return undefined
     const { text, value } = source
@@ -60,6 +93,38 @@ export class NativeEvents implements EventConverter {
     const member = this.#failed ? 'error' : 'result'
     if (!this.#failed && error !== undefined && error !== null) return undefined
     const content = memberText(text, member)
-    return content === undefined ? undefined : { text: responseEvent(this.#id, member, content), end: undefined }
+    if (content === undefined) return undefined
+    if (this.#translation === undefined) return responseEvent(this.#id, member, content)
+    return member === 'error' ? this.#translatedError(content) : this.#translatedResult(this.#translation, content)
   }
+
+  #translatedError(content: string): string | undefined {
+    const error = parseForTranslation(fromBytes(content))
+    if (!isJsonObject(error)) return undefined
+    const { from, to } = this.#versions
+    return responseEvent(this.#id, 'error', asBytes(JSON.stringify(translateError(from, to, error))))
+  }
+
+  #translatedResult(translation: StreamTranslation, content: string): string | undefined {
+    this.#heldSince = undefined
+    try {
+      return this.#resultEvents(translation.next(parseForTranslation(fromBytes(content))))
+    } catch (error) {
+      if (error instanceof UntranslatableError) return undefined
+      throw error
+    }
+  }
+
+  /** Returns the events that the translation still holds back. */
+  #rest(): string {
+    return this.#resultEvents(this.#translation?.end() ?? [])
+  }
+
+  #resultEvents(results: readonly unknown[]): string {
+    return results.map((result) => responseEvent(this.#id, 'result', asBytes(JSON.stringify(result)))).join('')
+  }
+}
+
+function someText(text: string): ClientText | undefined {
+  return text === '' ? undefined : { text, end: undefined }
 }

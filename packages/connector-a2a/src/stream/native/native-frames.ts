@@ -24,6 +24,11 @@ export function nativeForm(id: string): StreamForm {
   }
 }
 
+/** Returns the text of bytes that {@link asBytes} has returned. */
+export function fromBytes(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString()
+}
+
 /** Returns a text with one character for each byte of its UTF-8 form, as streams are relayed. */
 export function asBytes(text: string): string {
   return Buffer.from(text).toString('latin1')

@@ -21,6 +21,11 @@ export interface EventConverter {
    * incomplete.
    */
   cutOff(event: ServerSentEvent): ClientText | undefined
+  /**
+   * Returns an event that was held back for too long while the agent is silent. Called from time to
+   * time. @default none
+   */
+  quiet?(now: number): ClientText | undefined
   /** Converts the body of an answer that was no event stream. */
   plainAnswer(body: string): ClientText
   /** Returns the last text for a complete response without a terminal event. */

@@ -126,9 +126,15 @@ export class Upstream {
     if (!this.#paused) this.#response.resume()
   }
 
-  /** Cuts off an agent that does not end its response. */
+  /** Cuts off an agent that does not end its response, and sends what was held back too long. */
   tick(now: number): void {
     if (now >= this.#lingerUntil) this.abort()
+    if (this.#terminated || this.#paused) return
+    const held = this.#events.quiet?.(now)
+    if (held === undefined) return
+    this.#push(held)
+    this.#sink.flush()
+    this.#pauseIfBlocked()
   }
 
   /** Aborts the response, unless it is over. Idempotent. */

@@ -1,0 +1,125 @@
+import {
+  ClientFactory as ClientFactory10,
+  ClientFactoryOptions as Options10,
+  createAuthenticatingFetchWithRetry as authenticating10,
+  DefaultAgentCardResolver as CardResolver10,
+  JsonRpcTransportFactory as JsonRpc10,
+} from '@a2a-js/sdk/client'
+import {
+  ClientFactory as ClientFactory03,
+  ClientFactoryOptions as Options03,
+  createAuthenticatingFetchWithRetry as authenticating03,
+  DefaultAgentCardResolver as CardResolver03,
+  JsonRpcTransportFactory as JsonRpc03,
+} from 'a2a-js-sdk-v03/client'
+import { expect, test } from 'vitest'
+
+import type { Answer, BareAgent } from '../support/agent.ts'
+import { postJson, startAgent } from '../support/agent.ts'
+import { serve } from '../support/server.ts'
+import { governed, issuer, trusting } from '../support/tokens.ts'
+import type { OfficialClient } from './clients/client.ts'
+import { wrap03 } from './clients/client-0.3.ts'
+import { wrap10 } from './clients/client-1.3.ts'
+import { gatewayUrl } from './gateway.ts'
+import { outcome } from './view.ts'
+
+const one = issuer()
+const HELLO = { parts: [{ text: 'hello' }] }
+
+type Fetch = typeof fetch
+
+/** The handler of the SDKs' READMEs: it fetches a new token when the old one is refused. */
+function handler(renew: () => Promise<string>) {
+  let authorization = 'Bearer stale'
+  return {
+    headers: async () => ({ Authorization: authorization }),
+    shouldRetryWithHeaders: async (_: RequestInit, { status }: Response) => {
+      if (status !== 401) return undefined
+      authorization = await renew()
+      return { Authorization: authorization }
+    },
+  }
+}
+
+/** Connects a client whose calls and card requests are made with this `fetch`. */
+const CONNECT = {
+  '1.0': async (url: string, renew: () => Promise<string>): Promise<OfficialClient> => {
+    const fetchImpl: Fetch = authenticating10(fetch, handler(renew))
+    const options = Options10.createFrom(Options10.default, {
+      transports: [new JsonRpc10({ fetchImpl })],
+      cardResolver: new CardResolver10({ fetchImpl }),
+    })
+    return wrap10(await new ClientFactory10(options).createFromUrl(url))
+  },
+  '0.3': async (url: string, renew: () => Promise<string>): Promise<OfficialClient> => {
+    const fetchImpl: Fetch = authenticating03(fetch, handler(renew))
+    const options = Options03.createFrom(Options03.default, {
+      transports: [new JsonRpc03({ fetchImpl })],
+      cardResolver: new CardResolver03({ fetchImpl }),
+    })
+    return wrap03(await new ClientFactory03(options).createFromUrl(url))
+  },
+}
+
+const TASKS = {
+  '1.0': { task: { id: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' } } },
+  '0.3': { kind: 'task', id: 't', contextId: 'c', status: { state: 'completed' } },
+}
+
+function answering(version: keyof typeof TASKS): Answer {
+  return ({ method, body }, response) => {
+    const { id } = JSON.parse(body) as { id: unknown }
+    const text = JSON.stringify({ jsonrpc: '2.0', id, result: TASKS[version] })
+    const streams = /stream/i.test(method)
+    response.setHeader('content-type', streams ? 'text/event-stream' : 'application/json')
+    response.end(streams ? `data: ${text}\n\n` : text)
+  }
+}
+
+async function registered(base: string, version: keyof typeof TASKS): Promise<BareAgent> {
+  const agent = await startAgent(answering(version))
+  const capabilities = { streaming: true }
+  const card = { agent_id: 'guarded', name: 'guarded', url: agent.url, capabilities, a2a: { wire: version } }
+  const authorization = await one.bearer('owner')
+  expect((await postJson(`${base}/agents/register`, card, { authorization })).status).toBe(200)
+  return agent
+}
+
+test.each(['1.0', '0.3'] as const)(
+  'official clients - a client of %s renews a token that is refused, as its README has it, for calls and streams',
+  async (version) => {
+    const { http } = await serve(trusting(one))
+    const agent = await registered(http.url, version)
+    let renewed = 0
+    const connect = () =>
+      CONNECT[version](gatewayUrl(http.url, 'guarded'), () => {
+        renewed++
+        return one.bearer('alice')
+      })
+    expect(await (await connect()).send(HELLO)).toMatchObject({ taskId: 't' })
+    const events: unknown[] = []
+    for await (const { view } of (await connect()).stream(HELLO)) events.push(view)
+    expect(events).toEqual([TASKS[version]])
+    expect(renewed).toBe(2)
+    expect(agent.asked.map(({ headers }) => [headers['x-broker-caller-id'], headers.authorization])).toEqual([
+      ['alice', undefined],
+      ['alice', undefined],
+    ])
+  },
+)
+
+test.each(['1.0', '0.3'] as const)(
+  'official clients - a client of %s whose caller may not call the agent learns that, and no agent is asked',
+  async (version) => {
+    const rules = [{ clients: 'alice', patterns: 'agents', actions: 'call', effect: 'deny' }, {}]
+    const { http } = await serve({ ...trusting(one), ...governed(...rules) })
+    const agent = await registered(http.url, version)
+    const client = await CONNECT[version](gatewayUrl(http.url, 'guarded'), () => one.bearer('alice'))
+    const forbidden = /-32011|forbidden/i
+    expect(JSON.stringify(await outcome(client.send(HELLO)))).toMatch(forbidden)
+    const streamed = outcome(client.stream(HELLO)[Symbol.asyncIterator]().next())
+    expect(JSON.stringify(await streamed)).toMatch(forbidden)
+    expect(agent.asked).toEqual([])
+  },
+)

@@ -1,0 +1,81 @@
+import { isJsonObject } from '@signalbox/http-kit'
+import type { AgentCard, WireVersion } from '@signalbox/registry'
+import { agentOptions } from '@signalbox/registry'
+
+import { tenantOf } from '../../cards/interfaces.ts'
+
+const VERSIONS: readonly WireVersion[] = ['1.0', '0.3']
+
+/** The versions of A2A that an agent speaks: as its card declares them, or as its answers show. */
+export class AgentWire {
+  /** The tenant that requests of A2A 1.0 name. */
+  readonly tenant: string | undefined
+  /** Empty if the card does not tell. */
+  readonly #declared: ReadonlySet<WireVersion>
+  /** The version that the agent has refused last, while it understood the other. */
+  #refused: WireVersion | undefined
+  readonly #card: string
+
+  constructor(card: AgentCard) {
+    this.tenant = tenantOf(card)
+    this.#declared = declaredVersions(card)
+    this.#card = textOf(card)
+  }
+
+  /** True if the answers of the agent decide which version it speaks. */
+  get isOpen(): boolean {
+    return this.#declared.size === 0
+  }
+
+  /** Returns the version in which the agent is asked for a caller of this version. */
+  versionFor(caller: WireVersion): WireVersion {
+    const understood = this.isOpen ? this.#refused !== caller : this.#declared.has(caller)
+    return understood ? caller : otherVersion(caller)
+  }
+
+  /** Records that the agent refused this version and understood the other. */
+  remember(refused: WireVersion): void {
+    this.#refused = refused
+  }
+
+  /** Returns true if a card differs from the one that this was read from. Heartbeats change no card. */
+  isOutdatedBy(card: AgentCard): boolean {
+    return textOf(card) !== this.#card
+  }
+}
+
+export function otherVersion(version: WireVersion): WireVersion {
+  return version === '1.0' ? '0.3' : '1.0'
+}
+
+function textOf(card: AgentCard): string {
+  return JSON.stringify({ ...card, last_seen: '' })
+}
+
+/**
+ * Returns the versions that a card declares: by its registration, its JSON-RPC interfaces, or its `protocolVersion`.
+ * Its `protocolVersions` prove nothing, because the registry adds a default.
+ */
+function declaredVersions(card: AgentCard): ReadonlySet<WireVersion> {
+  const { wire } = agentOptions(card)
+  if (wire !== 'auto') return new Set([wire])
+  const offered = interfacesOf(card)
+  if (offered.size > 0) return offered
+  const version = versionOf(card['protocolVersion'])
+  return new Set(version === undefined ? [] : [version])
+}
+
+/** Returns the versions of the JSON-RPC interfaces at the registered URL; of all if none has this URL. */
+function interfacesOf({ supportedInterfaces, url }: AgentCard): ReadonlySet<WireVersion> {
+  if (!Array.isArray(supportedInterfaces)) return new Set()
+  const offered = supportedInterfaces.filter(isJsonObject).filter((one) => one['protocolBinding'] === 'JSONRPC')
+  const here = offered.filter((one) => one['url'] === url)
+  const versions = (here.length > 0 ? here : offered).map((one) => versionOf(one['protocolVersion']))
+  return new Set(versions.filter((version) => version !== undefined))
+}
+
+/** Reads a version with or without a patch number. */
+function versionOf(text: unknown): WireVersion | undefined {
+  if (typeof text !== 'string') return undefined
+  return VERSIONS.find((version) => text === version || text.startsWith(`${version}.`))
+}

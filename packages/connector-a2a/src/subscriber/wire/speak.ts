@@ -1,0 +1,101 @@
+import { JsonRpcError, readRequestId } from '@signalbox/http-kit'
+import type { AgentQuery, AgentReply, WireRequest, WireVersion } from '@signalbox/registry'
+
+import { isSuccess } from '../../gateway/rpc-response.ts'
+import { NativeEvents } from '../../stream/index.ts'
+import type { A2aMethod } from '../../wire/index.ts'
+import type { CallResult } from '../agent-call.ts'
+import type { AgentWire } from './agent-wire.ts'
+import { otherVersion } from './agent-wire.ts'
+import { inOwnVersion, translateQuery } from './translate-query.ts'
+import { refusedTranslation, relayedHeaders, translateReply } from './translate-reply.ts'
+import { refusesVersion } from './version-refusal.ts'
+import { WholeResponse } from './whole-response.ts'
+
+/** Sends a request to the agent once. */
+export type SendOnce = (query: AgentQuery) => Promise<CallResult>
+
+/** A result, and the version of A2A that it is in. */
+interface Spoken {
+  readonly result: CallResult
+  readonly version: WireVersion
+  /** The method, if the request was translated. */
+  readonly method?: A2aMethod | undefined
+}
+
+const NO_BODY = new Uint8Array(0)
+
+/**
+ * Sends a request to an agent in the version of A2A that the agent speaks, and returns its answer in the form that the
+ * caller gets.
+ */
+export async function speak(
+  query: AgentQuery,
+  wire: WireRequest,
+  agent: AgentWire,
+  send: SendOnce,
+): Promise<CallResult> {
+  return presented(query, wire, await converse(query, wire, agent, send))
+}
+
+/**
+ * Asks in the version that the agent is known to speak. If that is not certain and the agent refuses the version, asks
+ * once more in the other. A refusal means that the agent has done nothing.
+ */
+async function converse(query: AgentQuery, wire: WireRequest, agent: AgentWire, send: SendOnce): Promise<Spoken> {
+  const begin = performance.now()
+  const version = agent.versionFor(wire.version)
+  const first = await askIn(version, query, wire, agent, send)
+  if (first instanceof JsonRpcError) return { result: { reply: refusedTranslation(first) }, version: wire.version }
+  if (!agent.isOpen || !isRefused(first)) return first
+  const timeoutMs = Math.max(1, query.timeoutMs - Math.ceil(performance.now() - begin))
+  const second = await askIn(otherVersion(version), { ...query, timeoutMs }, wire, agent, send)
+  if (second instanceof JsonRpcError || isRefused(second)) return first
+  agent.remember(version)
+  return second
+}
+
+function isRefused({ result: { reply, events } }: Spoken): boolean {
+  return events === undefined && refusesVersion(reply)
+}
+
+/** Returns the error if the request has no translation; the agent was not asked then. */
+async function askIn(
+  version: WireVersion,
+  query: AgentQuery,
+  wire: WireRequest,
+  { tenant }: AgentWire,
+  send: SendOnce,
+): Promise<Spoken | JsonRpcError> {
+  if (version === wire.version) return { result: await send(inOwnVersion(query, version)), version }
+  let translated: ReturnType<typeof translateQuery>
+  try {
+    translated = translateQuery(query, wire.version, version, tenant)
+  } catch (error) {
+    if (error instanceof JsonRpcError) return error
+    throw error
+  }
+  return { result: await send(translated.query), version, method: translated.method }
+}
+
+/** Returns a result in the form that the caller gets. */
+function presented(query: AgentQuery, { version: to, answer }: WireRequest, spoken: Spoken): CallResult {
+  const { result, version: from, method } = spoken
+  const { reply, events } = result
+  if (answer === 'agent') return result
+  if (answer === 'events') return events === undefined && isPlainSuccess(reply) ? asStream(reply) : result
+  if (events !== undefined) {
+    const converter = new NativeEvents(readRequestId(query.body) ?? 'null', { from, to })
+    return { reply: from === to ? reply : { ...reply, headers: relayedHeaders(reply, from, to) }, events, converter }
+  }
+  return from === to || method === undefined ? result : { reply: translateReply(reply, method, from, to) }
+}
+
+function isPlainSuccess(reply: AgentReply): boolean {
+  return reply.whole === true && reply.failure === undefined && isSuccess(reply)
+}
+
+/** Returns a plain response as a stream with one event. */
+function asStream(reply: AgentReply): CallResult {
+  return { reply: { ...reply, body: NO_BODY, whole: false }, events: new WholeResponse(reply.body) }
+}

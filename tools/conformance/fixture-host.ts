@@ -1,0 +1,34 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+
+import { createBroker } from '@signalbox/broker-core'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+
+import { McpEndpoint } from '../../packages/connector-mcp/src/handler.ts'
+import { resolveMcpOptions } from '../../packages/connector-mcp/src/options.ts'
+import { FIXTURE_TOOLS } from './fixture-tools.ts'
+
+/** An endpoint at `url`, until it is disposed of. */
+export interface Host extends AsyncDisposable {
+  readonly url: string
+}
+
+/** Starts the handler of the connector with the suite's tools instead of the broker's. */
+export async function startFixtureHost(): Promise<Host> {
+  await using opened = new AsyncDisposableStack()
+  const folder = opened.use(await TemporaryFolder.create('conformance-store'))
+  const engine = opened.adopt(await openEmbeddedEngine({ path: folder.path }), (open) => open.close())
+  const endpoint = new McpEndpoint(createBroker(engine).broker, resolveMcpOptions({}), FIXTURE_TOOLS)
+  opened.defer(() => endpoint.close(0))
+  const server = createServer((request, response) => endpoint.handle(request, response, undefined))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  opened.defer(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const address = server.address()
+  if (typeof address !== 'object' || address === null) throw new Error('the fixture host has no port')
+  const resources = opened.move()
+  return { url: `http://127.0.0.1:${address.port}/mcp`, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+}
