@@ -1,3 +1,4 @@
+// cspell:ignore tdigest bintrees
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, join, relative } from 'node:path'
@@ -93,6 +94,7 @@ const { output } = await build({
   output: {
     dir: OUTPUT,
     format: 'esm',
+    comments: false,
     entryFileNames: '[name].js',
     chunkFileNames: '[name]-[hash].js',
   },
@@ -114,7 +116,7 @@ for (const chunk of output) {
 
 /** Returns the license of a package: it must accompany copies of its code. */
 function licenseOf(folder: string): string {
-  const file = readdirSync(folder).find((name) => /^licen[cs]e/i.test(name))
+  const file = readdirSync(folder).find((name) => /^license/i.test(name))
   if (file === undefined) throw new Error(`${folder} has no license file`)
   return readFileSync(join(folder, file), 'utf8').trim()
 }
