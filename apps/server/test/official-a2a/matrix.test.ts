@@ -4,13 +4,14 @@ import type { AgentName, OfficialAgents } from './agents/process.ts'
 import { startOfficialAgents } from './agents/process.ts'
 import type { Conversation } from './conversations.ts'
 import { CONVERSATIONS } from './conversations.ts'
+import { DIRECT_ERRORS } from './direct-errors.ts'
 import { answerProblems, recordExchanges } from './exchanges.ts'
 import type { Gateway } from './gateway.ts'
 import { counted, gatewayUrl, registerOfficial, startGateway } from './gateway.ts'
 import type { ClientName } from './clients/connect.ts'
 import { CONNECT } from './clients/connect.ts'
 import { hasReference, improved, reference } from './reference.ts'
-import { comparable } from './view.ts'
+import { comparable, errorCodes } from './view.ts'
 
 // Each client holds each conversation with each agent twice: once with the agent itself, and once with the gateway, given
 // nothing but the gateway's URL of the agent. It must see the same.
@@ -31,11 +32,10 @@ afterAll(async () => {
 
 const known = new Map<string, Promise<unknown>>()
 
-/** What the reference sees; computed once. */
+/** What a client sees of an agent without a gateway; computed once. */
 function direct(client: ClientName, agent: AgentName, conversation: Conversation): Promise<unknown> {
-  const [by, to] = reference(client, agent, conversation)
-  const key = `${by} ${to} ${conversation.name}`
-  const view = known.get(key) ?? hold(conversation, by, agents.url(to))
+  const key = `${client} ${agent} ${conversation.name}`
+  const view = known.get(key) ?? hold(conversation, client, agents.url(agent))
   known.set(key, view)
   return view
 }
@@ -43,6 +43,18 @@ function direct(client: ClientName, agent: AgentName, conversation: Conversation
 async function hold(conversation: Conversation, client: ClientName, url: string): Promise<unknown> {
   return comparable(await conversation.hold(await CONNECT[client](url), agents))
 }
+
+test.each(DIRECT_ERRORS)(
+  'official clients - client %s and agent %s understand each other without a gateway',
+  async (client, agent, expected) => {
+    const errors: Record<string, unknown> = {}
+    for (const conversation of CONVERSATIONS) {
+      const codes = errorCodes(await direct(client, agent, conversation))
+      if (codes.length > 0) errors[conversation.name] = codes
+    }
+    expect(errors).toEqual(expected)
+  },
+)
 
 let exchanges: ReturnType<typeof recordExchanges>
 beforeEach(() => {
@@ -59,7 +71,8 @@ describe.each(CLIENTS)('client %s', (client) => {
 
     const held = CONVERSATIONS.filter((conversation) => hasReference(client, agent, conversation))
     test.each(held)('official clients - $name', async (conversation) => {
-      const expected = improved(client, agent, conversation, await direct(client, agent, conversation))
+      const [byClient, ofAgent] = reference(client, agent, conversation)
+      const expected = improved(client, agent, conversation, await direct(byClient, ofAgent, conversation))
       await agents.takeSeen()
       exchanges.take()
 
