@@ -3,7 +3,7 @@ import { ANSWER_LEASE_MS, argument, leaseForAnswer, messageShape, settlementOf }
 import { Type } from 'typebox'
 
 import { REMOVES } from './annotations.ts'
-import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
+import { MAX_ANSWER_BYTES } from './answer-size.ts'
 import { defineTool } from './define-tool.ts'
 import { messagesOutcome, messagesOutput } from './results.ts'
 import type { ToolContext } from './tool.ts'
@@ -11,20 +11,17 @@ import { withProgress } from './waiting.ts'
 
 export const queueReceive = defineTool({
   name: 'queue_receive',
-  title: 'Receive messages from a queue',
+  title: 'Receive from a queue',
   description:
-    'Receives messages from a queue, oldest first, and removes them permanently. Returns as soon as at least one message is available, or an empty array if none arrives ' +
-    `within wait_timeout_seconds or the queue does not exist. Use it to process messages; to read without removing, use queue_peek. ${MAX_ANSWER_TEXT} ` +
-    'The result is a JSON array of {body, metadata, tags}.',
+    'Receives messages from a queue, oldest first, and removes them permanently. To look without removing, use queue_peek. ' +
+    'Returns a JSON array of {body, metadata, tags} as soon as there is a message, or [] after wait_timeout_seconds.',
   input: Type.Object(
     {
-      channel: argument.channel('The queue to receive from.'),
-      max_messages: argument.maxMessages(
-        'The most messages to receive, 1 to 100; use 1 unless you can process several. The call does not wait for this many.',
-      ),
+      channel: argument.channel('The queue.'),
+      max_messages: argument.maxMessages('The most messages to receive; use 1 unless you can process several.'),
       wait_timeout_seconds: Type.Optional(
         Type.Integer({
-          description: 'Time to wait for the first message, in seconds, 1 to 60.',
+          description: 'Seconds to wait for a first message.',
           minimum: 1,
           maximum: 60,
           default: 5,
