@@ -58,6 +58,11 @@ export interface McpConnectorOptions extends ConnectorOptions {
    * @default none
    */
   readonly agents?: AgentDirectory
+  /**
+   * `true` adds `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.
+   * @default false
+   */
+  readonly leases?: boolean
   /** The name and version in the result of `initialize`, and in every result of 2026-07-28. @default `signalbox` and this package's version */
   readonly serverInfo?: ServerInfo
   /**
@@ -94,6 +99,7 @@ export function resolveMcpOptions(options: McpConnectorOptions): ResolvedMcpOpti
     toolTimeoutSeconds: options.toolTimeoutSeconds ?? 60,
     settleGraceMs: options.settleGraceMs ?? 250,
     keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
+    leases: options.leases ?? false,
     serverInfo: options.serverInfo ?? { name: 'signalbox', version: packageVersion(), title: 'Signalbox' },
     instructions: options.instructions ?? INSTRUCTIONS,
     hooks: options.hooks ?? {},

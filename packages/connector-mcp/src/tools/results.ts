@@ -118,6 +118,14 @@ export const messagesOutput = Type.Object({
   bodies: bodiesInText,
 })
 
+/** Messages that may be leased. */
+export const leasedMessagesOutput = Type.Object({
+  messages: Type.Array(
+    Type.Partial(Type.Object({ ...messageFields, receipt: Type.String(), receive_count: Type.Integer() })),
+  ),
+  bodies: bodiesInText,
+})
+
 export const eventsOutput = Type.Object({
   events: Type.Array(
     Type.Partial(Type.Object({ ...messageFields, sequence: Type.Integer(), timestamp: Type.String() })),
