@@ -214,6 +214,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description: 'Time-out of tools without an argument for it, in seconds.',
       }),
       maxStreams: count(1_000, { description: 'Maximum number of open `GET /mcp` streams; 0 is no limit.' }),
+      leases: flag(false, {
+        description:
+          'Adds the argument `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.',
+      }),
     }),
     a2a: group('Agents (/agents, /a2a)', {
       enable: flag(true, {
