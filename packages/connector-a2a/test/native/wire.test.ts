@@ -193,7 +193,7 @@ test('wire - events of a 1.0 stream reach a client of 0.3, and the last interrup
 test('wire - an interruption is not held back while the agent is silent', async () => {
   const { host } = await openWithAgent(
     (_asked, response) => {
-      const status = { state: 'TASK_STATE_AUTH_REQUIRED' }
+      const status = { state: 'TASK_STATE_INPUT_REQUIRED' }
       sse(response).write(event({ statusUpdate: { taskId: 't', contextId: 'c', status } }))
     },
     { a2a: { wire: '1.0' } },
@@ -208,7 +208,7 @@ test('wire - an interruption is not held back while the agent is silent', async 
     text += Buffer.from(chunk).toString()
     if (text.includes('"final":true')) break
   }
-  expect(text).toContain('"auth-required"')
+  expect(text).toContain('"input-required"')
   await until(() => host.connector.inFlight('agent-1') === 0)
 })
 
@@ -299,7 +299,14 @@ test('wire - an extended card has the addresses of the gateway, in the version o
   const at10 = await ask('agent-1', 'GetExtendedAgentCard', {})
   const at03 = await ask('agent-1/v0.3', 'agent/getAuthenticatedExtendedCard', {})
   expect(at10).toMatchObject({
-    result: { name: 'Extended', supportedInterfaces: [{ url: `${host.base}/a2a/agent-1` }] },
+    result: {
+      name: 'Extended',
+      supportedInterfaces: [
+        { url: `${host.base}/a2a/agent-1`, protocolBinding: 'JSONRPC' },
+        { url: `${host.base}/a2a/agent-1`, protocolBinding: 'HTTP+JSON' },
+        { url: `${host.base}/a2a/agent-1/v0.3` },
+      ],
+    },
   })
   expect(at03).toMatchObject({ result: { name: 'Extended', url: `${host.base}/a2a/agent-1/v0.3` } })
   expect(JSON.stringify([at10, at03])).not.toContain('secret.internal')
