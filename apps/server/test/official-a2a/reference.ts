@@ -12,7 +12,7 @@ export function reference(
   agent: AgentName,
   conversation: Conversation,
 ): readonly [ClientName, AgentName] {
-  if (client === '1.0') return agent === 'v03' ? ['legacy', agent] : [client, agent]
+  if (client === '1.0' || client === 'rest') return agent === 'v03' ? ['legacy', agent] : [client, agent]
   if (agent === 'plain') return [client, 'plain-both']
   // Agents of the SDK for 1.0 refuse a stream of 0.3 with JSON, which the client for 0.3 cannot read. The gateway refuses as
   // the agents for 0.3 do.
