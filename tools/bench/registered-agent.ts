@@ -21,7 +21,7 @@ export interface NativeCall {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Returns a call in A2A 1.0 or 0.3, with the header that tells it from the product's own dialect. */
+/** Returns a call in A2A 1.0 or 0.3, with the header that the product's own dialect does not have. */
 export function nativeCall(version: '1.0' | '0.3', operation: 'send' | 'stream'): NativeCall {
   const headers = { 'A2A-Version': version }
   if (version === '0.3') return { json: agentCall(`message/${operation}`), headers }

@@ -11,7 +11,7 @@ interface Body {
   readonly params?: { readonly message?: { readonly messageId?: string } }
 }
 
-/** What the agent says, in A2A 0.3 and in 1.0. */
+/** The statuses of the agent's task, in A2A 0.3 and in 1.0. */
 const SAYS = {
   dialect: {
     working: { kind: 'status-update', taskId: 't', contextId: 'c', status: { state: 'working' }, final: false },

@@ -17,12 +17,12 @@ export interface UpgradeOptions {
   readonly log: (line: string) => void
 }
 
-/** What the clients of a cluster saw while its nodes were replaced one after the other. */
+/** The view of a cluster's clients while its nodes were replaced one after the other. */
 export interface UpgradeReport {
   readonly calls: Readonly<Record<string, Calls>>
-  /** How each stream ended that was open at a node, or served by one, when it stopped. */
+  /** The end of each stream that was open at a node, or served by one, when it stopped. */
   readonly streamEnds: Readonly<Record<string, string>>
-  /** Requests that the agent executed although their caller was told that they were refused. */
+  /** The message ids of requests that the agent executed, and that were refused as not executed. */
   readonly executedRefused: readonly string[]
 }
 
@@ -131,7 +131,7 @@ function known(base: string): Promise<void> {
 
 /** Returns what must not happen in an upgrade. */
 export function upgradeFaults({ calls, streamEnds, executedRefused }: UpgradeReport): readonly string[] {
-  const faults = executedRefused.map((id) => `${id} was executed, and its caller was told that it was not`)
+  const faults = executedRefused.map((id) => `${id} was executed, and it was refused as not executed`)
   for (const [name, { answered, refused, failed }] of Object.entries(calls)) {
     if (answered === 0) faults.push(`${name}: no call was answered`)
     if (refused.length > 0 || failed.length > 0) faults.push(`${name}: ${[...new Set(failed)].join('; ')}`)

@@ -206,7 +206,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       native: Type.Enum(['auto', 'off'], {
         default: 'auto',
         description:
-          "`auto`: serves the calls of the official A2A clients, of A2A 1.0 and 0.3, besides the gateway's own dialect; `off`: only the dialect.",
+          "`auto`: serves the calls of the official A2A clients, of A2A 1.0 and 0.3, and the gateway's own dialect; `off`: only the dialect.",
       }),
       agentTtlSeconds: integer(300, 0, 2_000_000, {
         description:

@@ -11,6 +11,14 @@ export interface Conversation {
   readonly streams?: true
   /** Has a stream that the agent refuses. */
   readonly refusedStream?: true
+  /** Has a stream that ends because the agent asks for input. */
+  readonly asksInStream?: true
+  /** Subscribes to tasks that have no news. */
+  readonly subscribes?: true
+  /** Lists tasks. */
+  readonly lists?: true
+  /** Has a stream of an agent that fails before its first event. */
+  readonly failsInStream?: true
   /** Shows the extended card. */
   readonly extendedCard?: true
   readonly hold: (client: OfficialClient, agents: OfficialAgents) => Promise<unknown>
@@ -115,9 +123,10 @@ export const CONVERSATIONS: readonly Conversation[] = [
   { name: 'stream: files and data', hold: (client) => all(client.stream(say('files'))) },
   { name: 'stream: many chunks', hold: (client) => all(client.stream(say('many'))) },
   { name: 'stream: a task that is rejected', hold: (client) => all(client.stream(say('reject'))) },
-  { name: 'stream: an agent that fails', hold: (client) => all(client.stream(say('fail'))) },
+  { name: 'stream: an agent that fails', failsInStream: true, hold: (client) => all(client.stream(say('fail'))) },
   {
     name: 'stream: a follow-up to a task that asks for input',
+    asksInStream: true,
     hold: async (client) => {
       let taskId = ''
       const first: unknown[] = []
@@ -143,6 +152,7 @@ export const CONVERSATIONS: readonly Conversation[] = [
   { name: 'get: no such task', hold: (client) => view(client.get(crypto.randomUUID())) },
   {
     name: 'list: the tasks of a context',
+    lists: true,
     hold: async (client) => {
       const contextId = crypto.randomUUID()
       await client.send(say('work', { contextId }))
@@ -195,6 +205,7 @@ export const CONVERSATIONS: readonly Conversation[] = [
   },
   {
     name: 'resubscribe: to a finished task and to no task',
+    subscribes: true,
     hold: async (client) => {
       const { taskId } = await client.send(say('work'))
       return [await all(client.resubscribe(taskId)), await all(client.resubscribe(crypto.randomUUID()))]

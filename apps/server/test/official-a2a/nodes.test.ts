@@ -1,10 +1,8 @@
-import { isDeepStrictEqual } from 'node:util'
-
 import { NATS_SERVER, NatsServer, RequestFront } from '@signalbox/engine-nats/testing'
 import { until } from '@signalbox/testkit/until'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
-import { listed } from '../support/agent.ts'
+import { listed, register, startAgent } from '../support/agent.ts'
 import { PATIENT } from '../support/nodes.ts'
 import { inFlight } from '../support/streams-across.ts'
 import type { AgentName, OfficialAgents } from './agents/process.ts'
@@ -15,7 +13,7 @@ import { CONNECT } from './clients/connect.ts'
 import { CONVERSATIONS } from './conversations.ts'
 import type { Gateway } from './gateway.ts'
 import { gatewayUrl, registerOfficial, startGateway } from './gateway.ts'
-import { reference } from './reference.ts'
+import { improved, reference } from './reference.ts'
 import { comparable, outcome } from './view.ts'
 
 const HOLD = { parts: [{ text: 'hold' }] }
@@ -23,12 +21,14 @@ const HOLD = { parts: [{ text: 'hold' }] }
 /** Opens a stream at one node that another one serves, and reads until its task works. */
 async function openAcross(client: OfficialClient, at: Gateway, serving: Gateway, agent: AgentName) {
   for (;;) {
-    const stream = client.stream(HOLD)[Symbol.asyncIterator]()
+    const leave = new AbortController()
+    const stream = client.stream(HOLD, leave.signal)[Symbol.asyncIterator]()
     const first = await stream.next()
     await stream.next()
     const { taskId } = first.value as Result
     if ((await inFlight(serving.api, agent)) > 0) return { taskId, stream }
-    await stream.return?.()
+    // The SDKs release the connection of a stream that is only returned when its memory is collected.
+    leave.abort()
     await expect.poll(() => inFlight(at.api, agent), PATIENT).toBe(0)
   }
 }
@@ -61,22 +61,22 @@ describe.skipIf(NATS_SERVER === undefined)('official clients across nodes', () =
     ['1.0', 'v10'],
     ['1.0', 'v03'],
     ['0.3', 'v10'],
-    ['0.3', 'v03'],
   ] as const satisfies readonly (readonly [ClientName, AgentName])[])(
     'official clients - client %s and agent %s, each request at another node, as without a gateway',
     async (client, agent) => {
-      const differing: string[] = []
+      const expected: Record<string, unknown> = {}
+      const seen: Record<string, unknown> = {}
       for (const conversation of CONVERSATIONS) {
         const [byClient, ofAgent] = reference(client, agent, conversation)
         const [direct, through] = await Promise.all([
           CONNECT[byClient](agents.url(ofAgent)),
           CONNECT[client](gatewayUrl(front.url, agent)),
         ])
-        const expected = comparable(await conversation.hold(direct, agents))
-        const seen = comparable(await outcome(conversation.hold(through, agents)))
-        if (!isDeepStrictEqual(seen, expected)) differing.push(conversation.name)
+        const view = comparable(await conversation.hold(direct, agents))
+        expected[conversation.name] = improved(client, agent, conversation, view)
+        seen[conversation.name] = comparable(await outcome(conversation.hold(through, agents)))
       }
-      expect(differing).toEqual([])
+      expect(seen).toEqual(expected)
     },
   )
 
@@ -98,6 +98,29 @@ describe.skipIf(NATS_SERVER === undefined)('official clients across nodes', () =
       expect(JSON.stringify(rest[0])).toMatch(/completed/i)
     },
   )
+
+  test('official clients - events of a megabyte from an agent that another node serves', async () => {
+    const text = 'ä'.repeat(500_000)
+    const count = 3
+    const agent = await startAgent(({ body }, response) => {
+      const { id } = JSON.parse(body) as { id: unknown }
+      const status = { state: 'TASK_STATE_WORKING' }
+      const result = { statusUpdate: { taskId: 't', contextId: 'c', status, metadata: { text } } }
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`.repeat(count))
+    })
+    const card = { agent_id: 'large', name: 'large', url: agent.url, capabilities: { streaming: true } }
+    await register(two.http, { ...card, a2a: { wire: '1.0' } })
+    await until(async () => (await listed(one.http)).includes('large'))
+    for (const { http } of [one, two]) {
+      const client = await CONNECT['1.0'](gatewayUrl(http, 'large'))
+      const views = await remaining(client.stream(HOLD)[Symbol.asyncIterator]())
+      expect(views).toHaveLength(count)
+      for (const view of views) expect(view).toMatchObject({ statusUpdate: { metadata: { text } } })
+    }
+    await fetch(`${two.http}/agents/large`, { method: 'DELETE' })
+    await until(async () => !(await listed(one.http)).includes('large'))
+  })
 
   test('official clients - a node that stops ends the streams that it serves with an error, and the task is not lost', async () => {
     const third = await node()

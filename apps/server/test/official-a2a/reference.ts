@@ -1,3 +1,5 @@
+import { expect } from 'vitest'
+
 import type { AgentName } from './agents/process.ts'
 import type { ClientName } from './clients/connect.ts'
 import type { Conversation } from './conversations.ts'
@@ -17,7 +19,29 @@ export function reference(
   // Agents of the SDK for 1.0 refuse a stream of 0.3 with JSON, which the client for 0.3 cannot read. The gateway refuses as
   // the agents for 0.3 do.
   if (conversation.refusedStream === true) return [client, 'v03']
+  // An agent of 1.0 has no way to say that the stream ends. The gateway says it as agents for 0.3 do.
+  if (agent === 'v10' && conversation.asksInStream === true) return [client, 'v03']
   // The card that agents of the SDK for 1.0 show in 0.3 does not say that there is an extended one. The gateway's does.
   if (conversation.extendedCard === true) return [client, 'v03']
   return [client, agent === 'v10' ? 'both' : agent]
+}
+
+/** Returns false for a conversation that the reference cannot hold. */
+export function hasReference(client: ClientName, agent: AgentName, { streams, subscribes }: Conversation): boolean {
+  if (agent !== 'plain') return true
+  return streams !== true && (client === '1.0' || client === 'rest' || subscribes !== true)
+}
+
+/** Returns what a client must see of an agent through the gateway where the gateway does better than the reference. */
+export function improved(client: ClientName, agent: AgentName, conversation: Conversation, view: unknown): unknown {
+  if (client !== '1.0' || agent !== 'v03') return view
+  if (conversation.lists === true) {
+    const message = expect.stringContaining('ListTasks has no equivalent in A2A 0.3')
+    return { error: { name: 'UnsupportedOperationError', message, reason: 'UNSUPPORTED_OPERATION', code: -32004 } }
+  }
+  // A stream of 1.0 begins with its task.
+  if (conversation.failsInStream === true && Array.isArray(view)) {
+    return [{ task: { id: '#1', contextId: '#2', status: { state: 'TASK_STATE_WORKING' } } }, ...(view as unknown[])]
+  }
+  return view
 }

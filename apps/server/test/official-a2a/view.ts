@@ -14,6 +14,8 @@ export function comparable(view: unknown): unknown {
     return known
   }
   const text = JSON.stringify(view, (member, value: unknown) => {
+    // The same as their absence.
+    if ((member === 'append' || member === 'lastChunk') && value === false) return undefined
     if (typeof value !== 'string') return value
     if (member === 'timestamp' && TIMESTAMP.test(value)) return 'a time'
     return ID_MEMBERS.has(member) || RANDOM_ID.test(value) ? value.replaceAll(RANDOM_ID, name) : value
@@ -28,7 +30,7 @@ interface SdkError extends Error {
 }
 
 /** What the user of an SDK learns of an error. */
-export function viewError(error: unknown): unknown {
+function viewError(error: unknown): unknown {
   const { name, message, cause, reason, envelopeCode, errorResponse } = error as SdkError
   return {
     name,

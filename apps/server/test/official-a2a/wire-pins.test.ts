@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { Answer } from '../support/agent.ts'
-import { register, silent, startAgent } from '../support/agent.ts'
+import { postJson, register, silent, startAgent } from '../support/agent.ts'
+import { serve } from '../support/server.ts'
 import type { Gateway } from './gateway.ts'
 import { startGateway } from './gateway.ts'
 import { SCHEMA_03 } from './strict/schema-0.3.ts'
@@ -77,7 +78,7 @@ describe.each([
   ['1.0', V10, 'SendMessage', 'SendStreamingMessage', 'SubscribeToTask'],
   ['0.3', V03, 'message/send', 'message/stream', 'tasks/resubscribe'],
 ] as const)('A2A %s', (wire, version, send, stream, subscribe) => {
-  test.each(['1', '"a string"', '9007199254740993', '-3'])(
+  test.each(['1', '"a string"', '"ü☃\\u2028"', '9007199254740993', '-3'])(
     'wire - a result is the bytes of the agent, with the id %s of the caller',
     async (id) => {
       const agent = await agentWith(odd, { a2a: { wire } })
@@ -92,10 +93,31 @@ describe.each([
 
   test.each([stream, subscribe])('wire - %s answers with lines of data and comments only', async (method) => {
     const agent = await agentWith(odd, { a2a: { wire } })
-    const { status, contentType, text } = await post(agent, call(method, '"s"'), version)
+    const { status, contentType, text } = await post(agent, call(method, '"ü☃"'), version)
     expect([status, contentType]).toEqual([200, expect.stringMatching(/^text\/event-stream\b/)])
     const frames = text.split('\n\n').filter((frame) => frame !== '' && !frame.startsWith(':'))
-    expect(frames).toEqual([`data: {"jsonrpc":"2.0","id":"s","result":${ODD}}`])
+    expect(frames).toEqual([`data: {"jsonrpc":"2.0","id":"ü☃","result":${ODD}}`])
+  })
+
+  test('wire - extensions are asked for and confirmed with the headers of the version', async () => {
+    const name = wire === '1.0' ? 'a2a-extensions' : 'x-a2a-extensions'
+    const agent = await startAgent((call, response) => {
+      response.setHeader(name, 'https://ext.example/a')
+      response.setHeader('x-secret', 'of the agent')
+      return odd(call, response)
+    })
+    const id = await agentAt(agent.url, { a2a: { wire } })
+    for (const method of [send, stream]) {
+      const response = await fetch(`${gateway.http}/a2a/${id}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...version, [name]: 'https://ext.example/a, b' },
+        body: call(method),
+      })
+      await response.text()
+      expect(response.headers.get(name)).toBe('https://ext.example/a')
+      expect(response.headers.get('x-secret')).toBeNull()
+    }
+    expect(agent.asked.map(({ headers }) => headers[name])).toEqual(Array(2).fill('https://ext.example/a, b'))
   })
 
   test('wire - one slash after the agent is accepted, as clients append it', async () => {
@@ -225,6 +247,24 @@ describe('errors of the gateway', () => {
       expect(errorOf(text)).toMatchObject({ code })
     }
   })
+})
+
+test('wire - a stream of 0.3 can be resumed without a version in the request', async () => {
+  const agent = await agentWith(odd, { a2a: { wire: '0.3' } })
+  const { contentType, text } = await post(agent, call('tasks/resubscribe'))
+  expect(contentType).toMatch(/^text\/event-stream\b/)
+  expect(text).toContain(`data: {"jsonrpc":"2.0","id":1,"result":${ODD}}\n\n`)
+})
+
+test('wire - without official calls no agent executes a stream whose answer could not be delivered', async () => {
+  const off = await serve({ connectors: { a2a: { native: 'off' } } })
+  const agent = await startAgent(odd)
+  await register(off.http.url, { agent_id: 'no-streams', name: 'no-streams', url: agent.url })
+  for (const method of ['SendStreamingMessage', 'SubscribeToTask', 'tasks/resubscribe']) {
+    const response = await postJson(`${off.http.url}/a2a/no-streams`, JSON.parse(call(method)), V10)
+    expect(await response.json()).toMatchObject({ id: 1, error: { code: -32601 } })
+  }
+  expect(agent.asked).toEqual([])
 })
 
 describe('cards', () => {

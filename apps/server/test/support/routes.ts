@@ -87,6 +87,7 @@ export const PROBED_ROUTES: readonly ProbedRoute[] = [
   shared('GET /mcp', { headers: { accept: 'text/event-stream' } }),
   shared('DELETE /mcp'),
   shared('POST /a2a/{agent_id}', { headers: JSON_BODY, body: rpc('message/send'), needs: 'a registered agent' }),
+  shared('POST /a2a/{agent_id}/v0.3', { headers: JSON_BODY, body: rpc('message/send'), needs: 'a registered agent' }),
   shared('GET /a2a/{agent_id}'),
   shared('GET /a2a/{agent_id}/stream', { needs: 'a registered agent' }),
   shared('GET /agents'),

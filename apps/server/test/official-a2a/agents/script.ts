@@ -69,7 +69,7 @@ const SCRIPTS: Readonly<Record<string, readonly Step[]>> = {
   ],
   many: [
     ...STARTED,
-    ...Array.from({ length: 150 }, (_, i) => chunk(`${i} `, { append: i > 0, last: i === 149 })),
+    ...Array.from({ length: 60 }, (_, i) => chunk(`${i} `, { append: i > 0, last: i === 59 })),
     COMPLETED,
   ],
 }

@@ -76,14 +76,14 @@ export function wrap03(client: Client): OfficialClient {
     list: async () => 'A2A 0.3 lists no tasks',
     cancel: async (id) => result(await client.cancelTask({ id })),
     resubscribe: (id, signal) => events(client.resubscribeTask({ id }, signal && { signal })),
-    setPush: (taskId, config) =>
+    setPush: async (taskId, config) =>
       client.setTaskPushNotificationConfig({ taskId, pushNotificationConfig: pushConfig(config) }),
-    getPush: (id, pushNotificationConfigId) => {
+    getPush: async (id, pushNotificationConfigId) => {
       // The SDK's type has no member for the configuration; its agents read one.
       const params = { id, pushNotificationConfigId }
       return client.getTaskPushNotificationConfig(params)
     },
-    listPush: (id) => client.listTaskPushNotificationConfig({ id }),
+    listPush: async (id) => client.listTaskPushNotificationConfig({ id }),
     deletePush: async (id, pushNotificationConfigId) =>
       (await client.deleteTaskPushNotificationConfig({ id, pushNotificationConfigId })) ?? 'deleted',
     skills: async () => (await client.getAgentCard()).skills.map(({ name }) => name),

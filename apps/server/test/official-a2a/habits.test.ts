@@ -1,0 +1,137 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import type { Asked, BareAgent } from '../support/agent.ts'
+import { register, startAgent } from '../support/agent.ts'
+import { CONNECT } from './clients/connect.ts'
+import type { Gateway } from './gateway.ts'
+import { gatewayUrl, startGateway } from './gateway.ts'
+import { SCHEMA_03 } from './strict/schema-0.3.ts'
+import { SCHEMA_10 } from './strict/schema-1.0.ts'
+import { problems } from './strict/validate.ts'
+
+// What agents and clients in other languages send, as far as it differs from the SDK for JavaScript.
+
+let gateway: Gateway
+beforeAll(async () => {
+  gateway = await startGateway()
+})
+afterAll(() => gateway[Symbol.asyncDispose]())
+
+let registered = 0
+
+/** Starts an agent that answers with this text as result, also to requests for a stream. */
+async function agentOf(result: string, card: object): Promise<{ readonly id: string; readonly agent: BareAgent }> {
+  const agent = await startAgent(({ method }, response) => {
+    const streams = /stream/i.test(method)
+    response.setHeader('content-type', streams ? 'text/event-stream' : 'application/json')
+    const text = `{"jsonrpc":"2.0","id":1,"result":${result}}`
+    response.end(streams ? `data: ${text}\n\n` : text)
+  })
+  const id = `habit-${++registered}`
+  await register(gateway.http, { name: id, url: agent.url, capabilities: { streaming: true }, ...card, agent_id: id })
+  return { id, agent }
+}
+
+async function post(path: string, body: string, version: string): Promise<string> {
+  const response = await fetch(`${gateway.http}/a2a/${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'a2a-version': version },
+    body,
+  })
+  return response.text()
+}
+
+function resultOf(text: string): unknown {
+  const [, data = text] = /^data: (.*)$/m.exec(text) ?? []
+  const { result } = JSON.parse(data) as { result: unknown }
+  return result
+}
+
+function call(method: string, params: string): string {
+  return `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`
+}
+
+/** A task as Python agents of A2A 0.3 print it: an offset instead of Z, microseconds, members that are null. */
+const PYTHON_TASK =
+  `{"artifacts":[{"artifactId":"a","description":null,"extensions":null,"metadata":null,"name":null,"parts":[
+  {"kind":"data","data":{"n":12345678901234567890},"metadata":null},{"kind":"text","metadata":null,"text":"é"}]}],
+  "contextId":"c","history":null,"id":"t","kind":"task","metadata":null,
+  "status":{"message":null,"state":"completed","timestamp":"2026-01-02T03:04:05.678901+00:00"}}`.replaceAll(
+    /\n\s*/g,
+    '',
+  )
+
+/** A task as an agent of A2A 1.0 with another printer of protocol buffers has it: numbers that a double cannot hold. */
+const TASK_10 =
+  `{"task":{"id":"t","contextId":"c","status":{"state":"TASK_STATE_COMPLETED","timestamp":"2026-01-02T03:04:05.678901234Z"},
+  "artifacts":[{"artifactId":"a","parts":[{"data":{"n":12345678901234567890}},{"data":[1,2]},{"text":"é"}]}]}}`.replaceAll(
+    /\n\s*/g,
+    '',
+  )
+
+test.each(['SendMessage', 'SendStreamingMessage'])(
+  'habits - %s of a Python agent of 0.3: a strict reader of 1.0 can read the task, and no digit is lost',
+  async (method) => {
+    const { id } = await agentOf(PYTHON_TASK, { a2a: { wire: '0.3' } })
+    const message = '{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}'
+    const text = await post(id, call(method, `{"message":${message}}`), '1.0')
+    const type = method === 'SendMessage' ? 'SendMessageResponse' : 'StreamResponse'
+    expect(problems(SCHEMA_10, type, resultOf(text))).toEqual([])
+    expect(text).toContain('{"n":12345678901234567890}')
+    expect(text).toContain('2026-01-02T03:04:05.678901Z')
+  },
+)
+
+test.each(['message/send', 'message/stream'])(
+  'habits - %s of an agent of 1.0: a strict reader of 0.3 can read the task, and no digit is lost',
+  async (method) => {
+    const { id } = await agentOf(TASK_10, { a2a: { wire: '1.0' } })
+    const message = '{"messageId":"m","role":"user","parts":[{"kind":"text","text":"x"}]}'
+    const text = await post(id, call(method, `{"message":${message}}`), '0.3')
+    expect(problems(SCHEMA_03, 'Event', resultOf(text))).toEqual([])
+    expect(text).toContain('{"n":12345678901234567890}')
+  },
+)
+
+test('habits - numbers and unknown members of a request: digits stay, members that 1.0 does not know do not', async () => {
+  const { id, agent } = await agentOf(TASK_10, { a2a: { wire: '1.0' } })
+  const params = `{"message":{"kind":"message","messageId":"m","role":"user","parts":[
+    {"kind":"data","data":{"n":12345678901234567890}}],"contextId":null,"odd":1},"configuration":{"blocking":false,
+    "timeout":5,"acceptedOutputModes":null},"metadata":{"big":98765432109876543210}}`
+  await post(id, call('message/send', params), '0.3')
+  const [{ method, body }] = agent.asked as [Asked]
+  expect(method).toBe('SendMessage')
+  expect(body).toContain('{"n":12345678901234567890}')
+  expect(body).toContain('{"big":98765432109876543210}')
+  expect(JSON.parse(body)).toMatchObject({
+    params: { message: { role: 'ROLE_USER' }, configuration: { returnImmediately: true } },
+  })
+  expect(body).not.toMatch(/odd|timeout|blocking|kind|null/)
+})
+
+test('habits - the extended card is asked for without params, as the SDK for Python of 0.3 does', async () => {
+  const card = { name: 'secret', version: '1', description: 'd', skills: [], url: 'http://127.0.0.1:1/' }
+  const { id, agent } = await agentOf(JSON.stringify(card), { a2a: { wire: '0.3' } })
+  for (const [method, version] of [
+    ['agent/getAuthenticatedExtendedCard', '0.3'],
+    ['GetExtendedAgentCard', '1.0'],
+  ] as const) {
+    const text = await post(id, `{"jsonrpc":"2.0","id":1,"method":"${method}"}`, version)
+    expect(resultOf(text)).toMatchObject({ name: 'secret' })
+    expect(text).not.toContain('127.0.0.1:1/')
+  }
+  expect(agent.asked.map(({ method }) => method)).toEqual(Array(2).fill('agent/getAuthenticatedExtendedCard'))
+})
+
+test('habits - the tenant of the card reaches the agent, also from clients of 0.3 that know no tenants', async () => {
+  const face = { url: 'http://127.0.0.1:1/', protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant: 'acme' }
+  const { id, agent } = await agentOf(TASK_10, { supportedInterfaces: [face] })
+  for (const version of ['1.0', '0.3'] as const) {
+    const client = await CONNECT[version](gatewayUrl(gateway.http, id))
+    await client.send({ parts: [{ text: 'x' }] })
+  }
+  expect(agent.asked.map(({ method, params }) => [method, params['tenant']])).toEqual([
+    ['SendMessage', 'acme'],
+    ['SendMessage', 'acme'],
+  ])
+})

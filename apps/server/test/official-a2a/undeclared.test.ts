@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, expect, test } from 'vitest'
+
+import { register } from '../support/agent.ts'
+import type { AgentName, OfficialAgents } from './agents/process.ts'
+import { startOfficialAgents } from './agents/process.ts'
+import type { ClientName } from './clients/connect.ts'
+import { CONNECT } from './clients/connect.ts'
+import { CONVERSATIONS } from './conversations.ts'
+import type { Gateway } from './gateway.ts'
+import { gatewayUrl, startGateway } from './gateway.ts'
+import { improved, reference } from './reference.ts'
+import { comparable, outcome } from './view.ts'
+
+// Agents whose registration does not say which version they speak: the gateway finds out with the first call.
+
+let agents: OfficialAgents
+let gateway: Gateway
+beforeAll(async () => {
+  ;[agents, gateway] = await Promise.all([startOfficialAgents(), startGateway()])
+})
+afterAll(async () => {
+  agents[Symbol.dispose]()
+  await gateway[Symbol.asyncDispose]()
+})
+
+let registered = 0
+
+async function undeclared(agent: AgentName): Promise<string> {
+  const id = `undeclared-${++registered}`
+  const capabilities = { streaming: true, pushNotifications: true, extendedAgentCard: true }
+  await register(gateway.http, { agent_id: id, name: id, url: agents.url(agent), capabilities })
+  return gatewayUrl(gateway.http, id)
+}
+
+const PAIRS = [
+  ['1.0', 'v03'],
+  ['0.3', 'v10'],
+] as const satisfies readonly (readonly [ClientName, AgentName])[]
+
+test.each(PAIRS)(
+  'official clients - client %s and agent %s, which does not declare its version',
+  async (client, agent) => {
+    const url = await undeclared(agent)
+    const expected: Record<string, unknown> = {}
+    const seen: Record<string, unknown> = {}
+    for (const conversation of CONVERSATIONS) {
+      const [byClient, ofAgent] = reference(client, agent, conversation)
+      const direct = await CONNECT[byClient](agents.url(ofAgent))
+      const view = comparable(await conversation.hold(direct, agents))
+      expected[conversation.name] = improved(client, agent, conversation, view)
+      const through = await CONNECT[client](url)
+      seen[conversation.name] = comparable(await outcome(conversation.hold(through, agents)))
+    }
+    expect(seen).toEqual(expected)
+  },
+)
+
+test.each([
+  ['1.0', 'v03', 'SendStreamingMessage', 'message/stream'],
+  ['0.3', 'v10', 'message/stream', 'SendStreamingMessage'],
+] as const)(
+  'official clients - the version of an agent is found out once: client %s, agent %s',
+  async (client, agent, tried, spoken) => {
+    const connected = await CONNECT[client](await undeclared(agent))
+    await agents.takeSeen()
+    for (let i = 0; i < 3; i++) {
+      for await (const event of connected.stream({ parts: [{ text: 'message' }] })) expect(event.view).toBeDefined()
+    }
+    expect((await agents.takeSeen()).map(({ method }) => method)).toEqual([tried, spoken, spoken, spoken])
+  },
+)
