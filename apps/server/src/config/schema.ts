@@ -214,6 +214,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description: 'Time-out of tools without an argument for it, in seconds.',
       }),
       maxStreams: count(1_000, { description: 'Maximum number of open `GET /mcp` streams; 0 is no limit.' }),
+      leases: flag(false, {
+        description:
+          'Adds the argument `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.',
+      }),
     }),
     a2a: group('Agents (/agents, /a2a)', {
       enable: flag(true, {
@@ -222,7 +226,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       native: Type.Enum(['auto', 'off'], {
         default: 'auto',
         description:
-          "`auto`: serves the calls of the official A2A clients, of A2A 1.0 and 0.3, besides the gateway's own dialect; `off`: only the dialect.",
+          "`auto`: serves the calls of the official A2A clients, of A2A 1.0 and 0.3, and the gateway's own dialect; `off`: only the dialect.",
       }),
       agentTtlSeconds: integer(300, 0, 2_000_000, {
         description:

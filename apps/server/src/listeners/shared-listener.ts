@@ -123,6 +123,7 @@ async function addRoutes(
       maxStreams: mcp.maxStreams,
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
       settleGraceMs: config.settleGraceMs,
+      leases: mcp.leases,
       // This listener has no such hooks, and a cheap call costs a tenth less without searching for
       // them.
       runHostHooks: false,
