@@ -67,6 +67,8 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     logLibraryOutput(log)
     const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
     // Loaded after the settings, so that a wrong setting is reported at once.
+    const { prepareEngine } = await import('./engine/engines.ts')
+    await prepareEngine(loaded.config)
     const { startServer } = await import('./server.ts')
     const { unhandledRejections } = await import('./metrics/process.ts')
     unhandled.reportRejections((error) => {

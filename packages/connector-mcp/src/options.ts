@@ -6,6 +6,7 @@ import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
+import type { McpOAuthOptions } from './oauth/protected-resource.ts'
 import type { ServerInfo } from './wire/revision.ts'
 
 /** The outcome of one HTTP request. */
@@ -59,6 +60,13 @@ export interface McpConnectorOptions extends ConnectorOptions {
    */
   readonly agents?: AgentDirectory
   /**
+   * Makes the endpoint a protected resource of OAuth 2.1: requests without a valid token get HTTP 401, tokens without
+   * the scope for a tool 403, and both name the metadata, which the plugin serves too. The authenticator must be one
+   * with the option `oauth`.
+   * @default none
+   */
+  readonly oauth?: McpOAuthOptions
+  /**
    * `true` adds `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.
    * @default false
    */
@@ -83,15 +91,16 @@ const INSTRUCTIONS =
   'One result has at most about 16 MiB of messages, or 4 MiB of a list, so it may have fewer than requested; next_cursor leads to the rest of a list.'
 
 /** Options of the Fastify plugin, and options without a default. */
-type Unresolved = 'path' | 'drainMs' | 'runHostHooks' | 'agents' | 'bindHost' | 'frontDoor'
+type Unresolved = 'drainMs' | 'runHostHooks' | 'agents' | 'bindHost' | 'frontDoor' | 'oauth'
 
 export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
-  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor'>
+  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor' | 'oauth'>
 
 /** @throws RangeError for a number that is out of range */
 export function resolveMcpOptions(options: McpConnectorOptions): ResolvedMcpOptions {
   const resolved: ResolvedMcpOptions = {
     ...options,
+    path: options.path ?? '/mcp',
     authenticator: options.authenticator ?? anonymousAuthenticator,
     trustedOrigins: options.trustedOrigins ?? 'auto',
     maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,

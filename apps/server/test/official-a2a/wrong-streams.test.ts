@@ -42,11 +42,11 @@ const HELLO: Outgoing = { parts: [{ text: 'hello' }] }
 
 let registered = 0
 
-/** Registers an agent that speaks a version; resolves with a client of it. */
-async function connect(version: Version, { url }: { readonly url: string }): Promise<OfficialClient> {
+/** Registers an agent that speaks the version `wire`; resolves with a client of it. */
+async function connect(version: Version, wire: Version, { url }: { readonly url: string }): Promise<OfficialClient> {
   const id = `agent-${++registered}`
   const capabilities = { streaming: true }
-  await register(gateway.http, { agent_id: id, name: id, url, capabilities, a2a: { wire: version } })
+  await register(gateway.http, { agent_id: id, name: id, url, capabilities, a2a: { wire } })
   return CONNECT[version](gatewayUrl(gateway.http, id))
 }
 
@@ -120,34 +120,43 @@ const CODES = {
   large: [-32603, 'RESPONSE_TOO_LARGE'],
 } as const
 
-describe.each(['1.0', '0.3'] as const)('client and agent of %s', (version) => {
-  const { task, working, completed, streaming } = VERSIONS[version]
+const PAIRS = [
+  ['1.0', '1.0'],
+  ['0.3', '0.3'],
+  ['1.0', '0.3'],
+  ['0.3', '1.0'],
+] as const satisfies readonly (readonly [Version, Version])[]
+
+describe.each(PAIRS)('client of %s and agent of %s', (version, wire) => {
+  const { task, working, completed, streaming } = VERSIONS[wire]
+  const sees = VERSIONS[version]
 
   test('wrong streams - a busy agent is not asked, and the caller may repeat', async () => {
     const agent = await startAgent((call, response) => begin(call, response, task, working))
-    const client = await connect(version, agent)
-    const first = client.stream(HELLO)[Symbol.asyncIterator]()
+    const client = await connect(version, wire, agent)
+    const leaving = new AbortController()
+    const first = client.stream(HELLO, leaving.signal)[Symbol.asyncIterator]()
     await first.next()
     expect(await read(client.stream(HELLO))).toEqual({ events: [], end: CODES.busy })
     expect(asked(agent)).toEqual([streaming])
-    await first.return?.()
+    leaving.abort()
   })
 
   test('wrong streams - an agent that is gone', async () => {
-    const client = await connect(version, { url: 'http://127.0.0.1:1/' })
+    const client = await connect(version, wire, { url: 'http://127.0.0.1:1/' })
     expect(await read(client.stream(HELLO))).toEqual({ events: [], end: CODES.gone })
   })
 
   test('wrong streams - an agent that does not begin in time, asked once', async () => {
     const agent = await startAgent(silent)
-    const client = await connect(version, agent)
+    const client = await connect(version, wire, agent)
     expect(await read(client.stream(HELLO))).toEqual({ events: [], end: CODES.timeout })
     expect(asked(agent)).toEqual([streaming])
   })
 
   test('wrong streams - an agent that refuses with JSON', async () => {
     const agent = await startAgent(json({ error: { code: -32001, message: 'no such task' } }))
-    const client = await connect(version, agent)
+    const client = await connect(version, wire, agent)
     const { events, end } = await read(client.stream(HELLO))
     expect(events).toEqual([])
     expect(end).toEqual([-32001, version === '1.0' ? 'TASK_NOT_FOUND' : undefined])
@@ -156,13 +165,13 @@ describe.each(['1.0', '0.3'] as const)('client and agent of %s', (version) => {
 
   test('wrong streams - an agent that answers at once with JSON: a stream of one event', async () => {
     const agent = await startAgent(json({ result: task }))
-    const client = await connect(version, agent)
-    expect(await read(client.stream(HELLO))).toEqual({ events: [task], end: 'end' })
+    const client = await connect(version, wire, agent)
+    expect(await read(client.stream(HELLO))).toEqual({ events: [sees.task], end: 'end' })
   })
 
   test('wrong streams - an agent that answers with a page', async () => {
     const agent = await startAgent((_, response) => void response.writeHead(404).end('<h1>no</h1>'))
-    const client = await connect(version, agent)
+    const client = await connect(version, wire, agent)
     expect(await read(client.stream(HELLO))).toEqual({ events: [], end: CODES.invalid })
     expect(asked(agent)).toEqual([streaming])
   })
@@ -172,14 +181,14 @@ describe.each(['1.0', '0.3'] as const)('client and agent of %s', (version) => {
       begin(call, response, task, working)
       response.write('data: {"jsonrpc"', () => response.destroy())
     })
-    const client = await connect(version, agent)
-    expect(await read(client.stream(HELLO))).toEqual({ events: [task, working], end: CODES.interrupted })
+    const client = await connect(version, wire, agent)
+    expect(await read(client.stream(HELLO))).toEqual({ events: [sees.task, sees.working], end: CODES.interrupted })
   })
 
   test('wrong streams - an agent that falls silent in the middle', async () => {
     const agent = await startAgent((call, response) => begin(call, response, task, working))
-    const client = await connect(version, agent)
-    expect(await read(client.stream(HELLO))).toEqual({ events: [task, working], end: CODES.idle })
+    const client = await connect(version, wire, agent)
+    expect(await read(client.stream(HELLO))).toEqual({ events: [sees.task, sees.working], end: CODES.idle })
     await expect.poll(() => agent.gone.length).toBe(1)
   })
 
@@ -188,8 +197,8 @@ describe.each(['1.0', '0.3'] as const)('client and agent of %s', (version) => {
       begin(call, response, task)
       response.end(`data: ${rpc(call, { error: { code: -32603, message: 'out of coal' } })}\n\n`)
     })
-    const client = await connect(version, agent)
-    expect(await read(client.stream(HELLO))).toEqual({ events: [task], end: [-32603, undefined] })
+    const client = await connect(version, wire, agent)
+    expect(await read(client.stream(HELLO))).toEqual({ events: [sees.task], end: [-32603, undefined] })
   })
 
   test('wrong streams - an event of 11 MB', async () => {
@@ -197,13 +206,13 @@ describe.each(['1.0', '0.3'] as const)('client and agent of %s', (version) => {
       begin(call, response, task, { ...working, metadata: { text: 'x'.repeat(11_534_336) } })
       response.end()
     })
-    const client = await connect(version, agent)
-    expect(await read(client.stream(HELLO))).toEqual({ events: [task], end: CODES.large })
+    const client = await connect(version, wire, agent)
+    expect(await read(client.stream(HELLO))).toEqual({ events: [sees.task], end: CODES.large })
   })
 
   test('wrong streams - a result of 11 MB', async () => {
     const agent = await startAgent(json({ result: { ...task, metadata: { text: 'x'.repeat(11_534_336) } } }))
-    const client = await connect(version, agent)
+    const client = await connect(version, wire, agent)
     await expect(client.send(HELLO).catch(codeAndReason)).resolves.toEqual(CODES.large)
     expect(asked(agent)).toHaveLength(1)
   })
@@ -213,8 +222,8 @@ describe.each(['1.0', '0.3'] as const)('client and agent of %s', (version) => {
       begin(call, response, task, working)
       response.end()
     })
-    const client = await connect(version, agent)
-    expect(await read(client.stream(HELLO))).toEqual({ events: [task, working], end: 'end' })
+    const client = await connect(version, wire, agent)
+    expect(await read(client.stream(HELLO))).toEqual({ events: [sees.task, sees.working], end: 'end' })
   })
 
   test('wrong streams - a client that leaves closes the connection to the agent, and cancels nothing', async () => {
@@ -222,7 +231,7 @@ describe.each(['1.0', '0.3'] as const)('client and agent of %s', (version) => {
       if (call.method !== streaming) return json({ result: task })(call, response)
       return begin(call, response, task, working)
     })
-    const client = await connect(version, agent)
+    const client = await connect(version, wire, agent)
     const leaving = new AbortController()
     const stream = client.stream(HELLO, leaving.signal)[Symbol.asyncIterator]()
     await stream.next()
@@ -230,7 +239,7 @@ describe.each(['1.0', '0.3'] as const)('client and agent of %s', (version) => {
     await expect.poll(() => agent.gone.length).toBe(1)
     // A notification would have been sent before the agent is asked for something else.
     await client.get('t').catch(() => {})
-    expect(asked(agent)).toEqual([streaming, version === '1.0' ? 'GetTask' : 'tasks/get'])
+    expect(asked(agent)).toEqual([streaming, wire === '1.0' ? 'GetTask' : 'tasks/get'])
   })
 
   test('wrong streams - an agent that goes on after the last state is read to its end', async () => {
@@ -239,7 +248,7 @@ describe.each(['1.0', '0.3'] as const)('client and agent of %s', (version) => {
       response.end(`: bye\n\ndata: ${rpc(call, { result: completed })}\n\n`)
       await once(response, 'close')
     })
-    const client = await connect(version, agent)
+    const client = await connect(version, wire, agent)
     const { end } = await read(client.stream(HELLO))
     expect(end).toBe('end')
   })

@@ -65,6 +65,7 @@ export function agentList(agents: AgentDirectory): Tool {
         ? { argument: 'skill_tags', given: shownValue(skill_tags), allowed: `an array of at most ${MAX_TAGS} strings` }
         : undefined,
     async run({ skill_tags: skillTags = [], limit = Infinity, cursor }, context) {
+      context.broker.requireCredentials('list', 'agents')
       const tags = skillTags.length > 0 ? { skillTags: [...new Set(skillTags)] } : {}
       const { summaries, next } = await listPage(agents, { ...tags, limit: AT_ONCE }, limit, cursor, context)
       const text = `[${summaries.join(',')}]`
