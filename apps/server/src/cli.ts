@@ -37,6 +37,11 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
       await backupCommand(rest, env)
       return
     }
+    if (command === 'mcp') {
+      const { mcpCommand } = await import('./commands/mcp.ts')
+      await mcpCommand(rest)
+      return
+    }
     if (command === 'recover') {
       const { recoverCommand } = await import('./commands/recover.ts')
       await recoverCommand(rest)
