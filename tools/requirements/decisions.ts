@@ -30,6 +30,9 @@ export const DECISIONS: readonly Requirement[] = [
     M16: 'a request of 2026-07-28 names its revision in _meta; its headers repeat parts of the body; its trace context goes to agents',
     M17: 'results of 2026-07-28 carry resultType, the server and cache hints; server/discover and subscriptions/listen',
     M18: 'each error of 2026-07-28 has its code and HTTP status; GET and DELETE are 405',
+    M24: 'tools/list with all fifteen tools has at most 16 KiB',
+    M25: 'with leases, queue_receive can lease messages, and three tools acknowledge, reject and extend them',
+    M26: 'signalbox mcp connects a host over standard streams to the server, in both kinds of revision',
   }),
   ...record('0003-channels.md', {
     C1: 'the rules of channel names; created on first use; five separate name spaces',
@@ -48,5 +51,8 @@ export const DECISIONS: readonly Requirement[] = [
     S7: 'the listeners bind to loopback by default, and a wider bind without authentication warns',
     S8: 'TLS 1.2 or newer, mutual TLS, certificates reloaded on change, slow clients bounded',
     S9: 'event streams end when the token that opened them expires',
+    S10: 'the OAuth mode: its settings, the metadata of the resource, and 401 with a challenge for every request without a valid token',
+    S11: 'scopes restrict callers in addition to the policy; 403 names the missing ones, only if they would help',
+    S12: 'in the OAuth mode the user names the caller before the program, and roles need signalbox:manage',
   }),
 ]

@@ -97,6 +97,22 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     audience: list([], '^.{1,1024}$', 'a list; empty is anything', {
       description: 'The claim `aud` of a token must contain one of these.',
     }),
+    oauth: group('OAuth on /mcp', {
+      enable: flag(false, {
+        description:
+          'Makes `/mcp` a protected resource of OAuth 2.1: clients find the authorization server automatically, and the scopes of tokens restrict callers. Needs `AUTHENTICATION_ENABLE`, `AUTHENTICATION_ISSUER`, `PUBLIC_URL`, and in `AUTHENTICATION_AUDIENCE` the URL of `/mcp`.',
+      }),
+      authorizationServers: list([], '^https?://[^\\s"]{1,1000}$', 'a list of http or https URLs', {
+        description: 'The issuer URLs that clients get tokens from. Empty: `AUTHENTICATION_ISSUER`.',
+      }),
+      scopePrefix: Type.String({
+        default: '',
+        pattern: '^[!#-\\[\\]-~]{0,200}$',
+        allowed: 'up to 200 visible ASCII characters without quotation mark and backslash',
+        description:
+          'A text before each scope that clients ask for, such as `api://signalbox/`. Some authorization servers require one. Tokens may have it or not.',
+      }),
+    }),
   }),
   authorization: group('Authorization', {
     enable: flag(false, {
@@ -198,6 +214,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description: 'Time-out of tools without an argument for it, in seconds.',
       }),
       maxStreams: count(1_000, { description: 'Maximum number of open `GET /mcp` streams; 0 is no limit.' }),
+      leases: flag(false, {
+        description:
+          'Adds the argument `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.',
+      }),
     }),
     a2a: group('Agents (/agents, /a2a)', {
       enable: flag(true, {
