@@ -30,6 +30,10 @@ interface Rpc {
   readonly params: { readonly message: { readonly parts: readonly { readonly text?: string }[] } }
 }
 
+function status(state: string): object {
+  return { statusUpdate: { taskId: 't1', contextId: 'c1', status: { state } } }
+}
+
 /** An agent of A2A 1.0 that repeats texts; returns its URL. */
 async function startEcho(): Promise<string> {
   const http = createServer((incoming, response) => {
@@ -44,7 +48,6 @@ async function startEcho(): Promise<string> {
         response.setHeader('content-type', 'application/json').end(rpc({ result: { message } }))
       } else if (method === 'SendStreamingMessage') {
         response.setHeader('content-type', 'text/event-stream')
-        const status = (state: string) => ({ statusUpdate: { taskId: 't1', contextId: 'c1', status: { state } } })
         const artifact = { artifactId: 'a1', parts: [{ text: said }, { data: { length: said.length } }] }
         const events = [
           status('TASK_STATE_WORKING'),
@@ -61,7 +64,10 @@ async function startEcho(): Promise<string> {
     answer().catch(() => response.writeHead(500).end())
   })
   await once(http.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => void http.close().closeAllConnections())
+  onTestFinished(() => {
+    http.close()
+    http.closeAllConnections()
+  })
   return `http://127.0.0.1:${(http.address() as AddressInfo).port}/`
 }
 

@@ -63,9 +63,9 @@ test('queues - messages that the loop did not reach return to the queue', async 
     break
   }
   const again = []
-  for await (const { data, ack } of queue.receive({ max: 3 })) {
-    again.push(data)
-    await ack()
+  for await (const message of queue.receive({ max: 3 })) {
+    again.push(message.data)
+    await message.ack()
   }
   expect(again).toEqual([1, 2])
 })

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 
 import type { ConnectOptions, Signalbox } from '../src/index.ts'
 import { connect, Reject } from '../src/index.ts'
+import { Gate } from './gate.ts'
 import { TestServer } from './server.ts'
 
 let server: TestServer
@@ -161,29 +162,27 @@ test('requests - a query gets the reply of its responder, and a rejection its re
 
 test('requests - a command is executed or rejected, and several run at the same time', async () => {
   const sb = client()
-  let open = () => {}
-  const opened = new Promise<void>((resolve) => (open = resolve))
-  const seen: unknown[] = []
-  await sb.answer('commands', 'doors', async (data) => {
+  const gate = new Gate()
+  const seen: string[] = []
+  await sb.answer<string>('commands', 'doors', async (data) => {
     seen.push(data)
-    if (seen.length === 2) open()
-    await opened
+    if (seen.length === 2) gate.open()
+    await gate.opened
   }).ready
   await Promise.all([sb.command('doors', 'left'), sb.command('doors', 'right')])
-  expect(seen.toSorted()).toEqual(['left', 'right'])
+  expect(new Set(seen)).toEqual(new Set(['left', 'right']))
 })
 
 test('requests - a closing client sends the answers under way', async () => {
   const responder = connect(server.url)
-  let begun = () => {}
-  const running = new Promise<void>((resolve) => (begun = resolve))
+  const begun = new Gate()
   await responder.answer('queries', 'slow', async (_data, { signal }) => {
-    begun()
+    begun.open()
     await new Promise((resolve) => signal.addEventListener('abort', resolve))
     return 'answered'
   }).ready
   const asked = client().query('slow', null, { timeout: '10s' })
-  await running
+  await begun.opened
   await responder.close()
   expect(await asked).toBe('answered')
 })

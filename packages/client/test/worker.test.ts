@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 
 import type { ConnectOptions, Signalbox } from '../src/index.ts'
 import { connect } from '../src/index.ts'
+import { Gate } from './gate.ts'
 import { TestServer } from './server.ts'
 
 let server: TestServer
@@ -19,33 +20,24 @@ function client(options: ConnectOptions = {}): Signalbox {
   return sb
 }
 
-/** A promise, and the function that resolves it. */
-function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
-  let open = (): void => {}
-  const opened = new Promise<void>((resolve) => {
-    open = resolve
-  })
-  return { opened, open }
-}
-
 test('worker - several messages are worked on at the same time, and acknowledged', async () => {
   const sb = client()
   const queue = sb.queue<number>('parallel')
   for (let n = 0; n < 6; n++) await queue.send(n)
-  const { opened, open } = gate()
+  const gate = new Gate()
   const seen: number[] = []
   let most = 0
   const pool = queue.work({ concurrency: 3 }, async (n, { receives, channel }) => {
     expect([receives, channel]).toEqual([1, 'parallel'])
     seen.push(n)
     most = Math.max(most, pool.active)
-    if (seen.length === 3) open()
-    await opened
+    if (seen.length === 3) gate.open()
+    await gate.opened
   })
   await until(() => seen.length === 6)
   expect(await pool.drain()).toBe(0)
   await pool.closed
-  expect(seen.toSorted()).toEqual([0, 1, 2, 3, 4, 5])
+  expect(seen.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4, 5])
   expect(most).toBe(3)
   expect(await queue.receive({ wait: 0 }).next()).toMatchObject({ done: true })
 })
@@ -54,18 +46,18 @@ test('worker - the lease is renewed while the handler runs', async () => {
   const sb = client()
   const queue = sb.queue('long')
   await queue.send('work')
-  const { opened, open } = gate()
+  const gate = new Gate()
   let aborted = false
   let runs = 0
   const pool = queue.work({ lease: '1s' }, async (_data, { signal }) => {
     runs++
-    await opened
+    await gate.opened
     aborted = signal.aborted
   })
   await until(() => runs === 1)
   // Another receiver waits for longer than the lease.
   expect(await queue.receive({ wait: '3s' }).next()).toMatchObject({ done: true })
-  open()
+  gate.open()
   await pool.drain()
   expect([runs, aborted]).toEqual([1, false])
   expect(await queue.peek()).toEqual([])
@@ -98,7 +90,7 @@ test('worker - a message that no handler can process moves to the dead-letter qu
   const pool = sb.queue('doomed').work({ backoff: () => 0 }, () => {
     throw new Error('never')
   })
-  await until(async () => (await sb.queue('doomed.dead').peek()).length === 1)
+  await expect.poll(() => sb.queue('doomed.dead').peek()).toMatchObject([{ tags: { dlq_receive_count: '2' } }])
   await pool.drain()
 })
 
@@ -106,15 +98,15 @@ test('worker - an aborted signal lets the handlers finish', async () => {
   const abort = new AbortController()
   const queue = client().queue('draining')
   for (let n = 0; n < 2; n++) await queue.send(n)
-  const { opened, open } = gate()
+  const gate = new Gate()
   const seen: unknown[] = []
   const pool = queue.work({ signal: abort.signal }, async (n) => {
     seen.push(n)
-    await opened
+    await gate.opened
   })
   await until(() => seen.length === 1)
   abort.abort()
-  open()
+  gate.open()
   await pool.closed
   expect(seen).toEqual([0])
   expect(await queue.peek({ max: 9 })).toMatchObject([{ data: 1, receives: 0 }])
@@ -124,15 +116,15 @@ test('worker - a drain that runs out of time aborts the handlers and returns the
   const queue = client().queue('stuck')
   await queue.send('work')
   let reason: unknown
-  const { opened, open } = gate()
+  const gate = new Gate()
   const pool = queue.work({ lease: '1h' }, async (_data, { signal }) => {
     signal.addEventListener('abort', () => {
       reason = signal.reason
     })
-    open()
+    gate.open()
     await new Promise((resolve) => signal.addEventListener('abort', resolve))
   })
-  await opened
+  await gate.opened
   expect(await pool.drain('10ms')).toBe(1)
   expect(reason).toMatchObject({ code: 'CLOSED' })
   for await (const message of queue.receive()) {
@@ -177,14 +169,14 @@ test('worker - an error that no attempt cures ends the pool', async () => {
 test('worker - a closing client drains its workers', async () => {
   const sb = connect(server.url)
   await sb.queue('closing').send('work')
-  const { opened, open } = gate()
+  const gate = new Gate()
   let done = false
   sb.queue('closing').work(async () => {
-    open()
+    gate.open()
     await new Promise((resolve) => setTimeout(resolve, 100))
     done = true
   })
-  await opened
+  await gate.opened
   await sb.close()
   expect(done).toBe(true)
   expect(await client().queue('closing').peek()).toEqual([])
