@@ -53,5 +53,8 @@ export const DECISIONS: readonly Requirement[] = [
     S7: 'the listeners bind to loopback by default, and a wider bind without authentication warns',
     S8: 'TLS 1.2 or newer, mutual TLS, certificates reloaded on change, slow clients bounded',
     S9: 'event streams end when the token that opened them expires',
+    S10: 'the OAuth mode: its settings, the metadata of the resource, and 401 with a challenge for every request without a valid token',
+    S11: 'scopes restrict callers in addition to the policy; 403 names the missing ones, only if they would help',
+    S12: 'in the OAuth mode the user names the caller before the program, and roles need signalbox:manage',
   }),
 ]

@@ -1,7 +1,14 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { POLICY_ACTIONS } from '@signalbox/broker-core'
+import { scopeOf, SCOPES } from '@signalbox/http-kit'
 import { describe, expect, test } from 'vitest'
 
+import { fromFlags } from '../src/config/flags.ts'
+
 import type { PartialConfig } from '../src/config/load.ts'
-import { createConfig } from '../src/config/load.ts'
+import { createConfig, loadConfig } from '../src/config/load.ts'
 import { startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
@@ -446,5 +453,28 @@ describe('callers', () => {
     }
     expect(await status(ALL)).toBe(403)
     expect(await status('signalbox:manage')).toBe(200)
+  })
+})
+
+describe('docs/guides/oauth.md', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/guides/oauth.md'), 'utf8')
+
+  test('S10 - its configurations are complete', async () => {
+    const files = [...page.matchAll(/```yaml\n([^]*?)```/g)].map(([, yaml = '']) => yaml)
+    expect(files).toHaveLength(3)
+    for (const yaml of files) {
+      const { config } = await loadConfig({ flags: fromFlags(['--config', file(yaml)]), env: {} })
+      expect(config.authentication.oauth.enable).toBe(true)
+    }
+  })
+
+  test('S11 - its table has the actions of each scope', () => {
+    const [, table = ''] = /<!-- scopes -->([^]*?)<!-- \/scopes -->/.exec(page) ?? []
+    const rows = [...table.matchAll(/^\| `(signalbox:\w+)` +\| ([^|]+)\|/gm)].map(([, scope, actions = '']) => [
+      scope,
+      new Set([...actions.matchAll(/`(\w+)`/g)].map(([, action]) => action)),
+    ])
+    const expected = SCOPES.map((scope) => [scope, new Set(POLICY_ACTIONS.filter((one) => scopeOf(one) === scope))])
+    expect(rows).toEqual(expected)
   })
 })

@@ -106,7 +106,7 @@ export class McpEndpoint {
     const { method } = request
     if (method === 'GET' || method === 'DELETE') exchange.method = method
     if (method === 'POST') this.#endpoint.admit(exchange, this.#post)
-    // The OAuth mode challenges every request without a valid token, whatever its method.
+    // The OAuth mode challenges every request without a valid token, with any method.
     else if (this.protectedResource !== undefined || allowedMethods(exchange) === undefined) {
       this.#endpoint.admit(exchange, this.#withoutBody)
     } else refuseMethod(exchange)
@@ -294,7 +294,7 @@ export class McpEndpoint {
   }
 }
 
-/** Returns the methods that the request's revision has, if the request's method is none of them. */
+/** Returns the methods of the request's revision for the header `Allow`; `undefined` if the request has one of them. */
 function allowedMethods({ request: { method }, revision }: McpExchange): string | undefined {
   if (revision.stateless) return 'POST'
   return method === 'GET' || method === 'DELETE' ? undefined : 'GET, POST, DELETE'

@@ -100,7 +100,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     oauth: group('OAuth on /mcp', {
       enable: flag(false, {
         description:
-          'Makes `/mcp` a protected resource of OAuth 2.1: clients find the authorization server by themselves, and the scopes of tokens restrict callers. Needs `AUTHENTICATION_ENABLE`, `AUTHENTICATION_ISSUER`, `PUBLIC_URL`, and in `AUTHENTICATION_AUDIENCE` the URL of `/mcp`.',
+          'Makes `/mcp` a protected resource of OAuth 2.1: clients find the authorization server automatically, and the scopes of tokens restrict callers. Needs `AUTHENTICATION_ENABLE`, `AUTHENTICATION_ISSUER`, `PUBLIC_URL`, and in `AUTHENTICATION_AUDIENCE` the URL of `/mcp`.',
       }),
       authorizationServers: list([], '^https?://[^\\s"]{1,1000}$', 'a list of http or https URLs', {
         description: 'The issuer URLs that clients get tokens from. Empty: `AUTHENTICATION_ISSUER`.',

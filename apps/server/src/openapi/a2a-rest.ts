@@ -35,7 +35,9 @@ const PARAMETERS = {
   config_id: Type.String({ description: 'The id of the configuration.' }),
 }
 
-const TENANT = { tenant: Type.Optional(Type.String({ description: 'The tenant that the card of the agent names.' })) }
+const TENANT = {
+  tenant: Type.Optional(Type.String({ description: 'The value of `tenant` in the card of the agent.' })),
+}
 const PAGE = { pageSize: Type.Optional(Type.Integer()), pageToken: Type.Optional(Type.String()) }
 const HISTORY = { historyLength: Type.Optional(Type.Integer({ description: 'The most messages of the history.' })) }
 
@@ -80,7 +82,7 @@ const LIST = Type.Object({
 
 const CONFIGS = '/tasks/{task_id}/pushNotificationConfigs'
 
-/** The HTTP+JSON binding of A2A 1.0. Each path may have a segment with the tenant after the agent's id. */
+/** The HTTP+JSON binding of A2A 1.0. Each path may have a segment with the `tenant` after the agent's id. */
 export const A2A_REST_ROUTES: readonly DocumentedRoute[] = [
   route('POST /message:send', 'Sends a message to an agent.', 'SendMessageResponse', body('A SendMessageRequest.')),
   route(

@@ -59,6 +59,7 @@ describe.skipIf(NATS_SERVER === undefined)('official clients across nodes', () =
 
   test.each([
     ['1.0', 'v10'],
+    ['rest', 'v10'],
     ['1.0', 'v03'],
     ['0.3', 'v10'],
   ] as const satisfies readonly (readonly [ClientName, AgentName])[])(
@@ -82,6 +83,7 @@ describe.skipIf(NATS_SERVER === undefined)('official clients across nodes', () =
 
   test.each([
     ['1.0', 'v10'],
+    ['rest', 'v10'],
     ['0.3', 'v10'],
   ] as const)(
     'official clients - client %s: a stream that another node serves, and a second one through that node',

@@ -10,7 +10,7 @@ import { isAgentId } from '@signalbox/registry'
 import { forbidden } from './forbidden.ts'
 
 /**
- * Checks a call before its agent is looked up: a refusal must not reveal whether the agent exists (S4).
+ * Checks a call before its agent is looked up: a refusal must not reveal whether the agent exists.
  * @throws JsonRpcError -32600 for an invalid agent id or too many hops, -32011 if the policy forbids the call
  */
 export function assertCallable(

@@ -7,8 +7,7 @@ export const A2A_CODES = {
 } as const
 
 /**
- * The reasons of A2A 1.0, by JSON-RPC code. The specification names those of its own codes; the others are those of the
- * official SDKs.
+ * The reasons of A2A 1.0, by JSON-RPC code. The specification defines most; the others are those of the official SDKs.
  */
 export const A2A_REASONS: ReadonlyMap<number, string> = new Map([
   [-32700, 'PARSE_ERROR'],

@@ -50,7 +50,7 @@ export class RestBinding {
     this.#parts = parts
   }
 
-  /** Answers a request for a resource. Checks the method before the caller (A1). */
+  /** Answers a request for a resource. Checks the method before the caller. */
   serve(
     resource: RestResource,
     request: IncomingMessage,

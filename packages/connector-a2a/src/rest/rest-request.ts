@@ -18,7 +18,7 @@ export interface RestRequest {
 /** The envelope is one level of the request. */
 const LIMITS = { ...ANY_KEYS, maxDepth: MAX_JSON_DEPTH - 1 }
 
-/** Operations without members of their own. Some clients send no body for them, others `null`. */
+/** Operations that need no member in the body. Some clients send no body for them, others `null`. */
 const BODY_IS_OPTIONAL: ReadonlySet<Operation> = new Set<Operation>(['cancel', 'resubscribe'])
 
 /**

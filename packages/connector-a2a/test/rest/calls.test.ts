@@ -1,4 +1,9 @@
-import { expect, test } from 'vitest'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import Fastify from 'fastify'
+import { expect, onTestFinished, test } from 'vitest'
 
 import { always, json } from '../agents.ts'
 import type { Script } from '../agents.ts'
@@ -163,4 +168,24 @@ test('rest - Prefer: wait bounds the time of the agent, as for other official ca
   const { status, text } = await ask('GET /tasks/t', { headers: { prefer: 'wait=1' } })
   expect([status, text]).toEqual([504, expect.stringContaining('AGENT_TIMEOUT')])
   expect(host.finished.pop()?.seconds).toBeLessThan(3)
+})
+
+test('rest - below a prefix of the host, and on the HTTP server of node', async () => {
+  const { host, agent } = await openRest(verbatim)
+  const app = Fastify()
+  await app.register(host.connector.plugin, { prefix: '/hub/a2a' })
+  const server = createServer(host.connector.handler)
+  onTestFinished(() => {
+    server.close()
+    return app.close()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const bases = [`${await app.listen({ port: 0, host: '127.0.0.1' })}/hub/a2a`, `http://127.0.0.1:${port}`]
+  for (const base of bases) {
+    const response = await fetch(`${base}/a2a/agent-1/tasks/${encodeURIComponent('a/b:c')}`)
+    expect([response.status, await response.text()]).toEqual([200, RESULT])
+    expect(called(agent)).toMatchObject({ method: 'GetTask', params: { id: 'a/b:c' } })
+  }
 })
