@@ -6,6 +6,8 @@ import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
+import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
+import { resolveTaskOptions } from './tasks/options.ts'
 import type { ServerInfo } from './wire/revision.ts'
 
 /** The outcome of one HTTP request. */
@@ -58,6 +60,12 @@ export interface McpConnectorOptions extends ConnectorOptions {
    * @default none
    */
   readonly agents?: AgentDirectory
+  /**
+   * The tasks of revision 2026-07-28: calls that wait for long continue in the background. Without this option calls
+   * never become tasks.
+   * @default none
+   */
+  readonly tasks?: TaskOptions
   /** The name and version in the result of `initialize`, and in every result of 2026-07-28. @default `signalbox` and this package's version */
   readonly serverInfo?: ServerInfo
   /**
@@ -76,15 +84,16 @@ const INSTRUCTIONS =
   'Use channel_list to see the existing channels. Channel names that begin with _AGENTS_. belong to the broker.'
 
 /** Options of the Fastify plugin, and options without a default. */
-type Unresolved = 'path' | 'drainMs' | 'runHostHooks' | 'agents' | 'bindHost' | 'frontDoor'
+type Unresolved = 'path' | 'drainMs' | 'runHostHooks' | 'agents' | 'tasks' | 'bindHost' | 'frontDoor'
 
 export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
-  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor'>
+  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor'> & { readonly tasks?: ResolvedTaskOptions }
 
 /** @throws RangeError for a number that is out of range */
-export function resolveMcpOptions(options: McpConnectorOptions): ResolvedMcpOptions {
+export function resolveMcpOptions({ tasks, ...options }: McpConnectorOptions): ResolvedMcpOptions {
   const resolved: ResolvedMcpOptions = {
     ...options,
+    ...(tasks === undefined ? {} : { tasks: resolveTaskOptions(tasks) }),
     authenticator: options.authenticator ?? anonymousAuthenticator,
     trustedOrigins: options.trustedOrigins ?? 'auto',
     maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
@@ -101,6 +110,7 @@ export function resolveMcpOptions(options: McpConnectorOptions): ResolvedMcpOpti
   atLeast('toolTimeoutSeconds', resolved.toolTimeoutSeconds, 0.001)
   atLeast('settleGraceMs', resolved.settleGraceMs, 0)
   atLeast('keepAliveMs', resolved.keepAliveMs, 0)
+  if (resolved.tasks !== undefined) checkTaskOptions(resolved.tasks)
   return resolved
 }
 
@@ -109,6 +119,22 @@ const MAX_TIMER_MS = 2_147_483_647
 function atLeast(option: string, value: number, min: number): void {
   if (value >= min && value <= MAX_TIMER_MS) return
   throw new RangeError(`${option}: ${value}; allowed is a number from ${min} to ${MAX_TIMER_MS}`)
+}
+
+function checkTaskOptions({
+  afterMs,
+  ttlMs,
+  maxTasks,
+  maxResultBytes,
+  pollIntervalMs,
+  leaseMs,
+}: ResolvedTaskOptions): void {
+  atLeast('tasks.afterMs', afterMs, 0)
+  atLeast('tasks.ttlMs', ttlMs, 1)
+  atLeast('tasks.maxTasks', maxTasks, 0)
+  atLeast('tasks.maxResultBytes', maxResultBytes, 1024)
+  atLeast('tasks.pollIntervalMs', pollIntervalMs, 1)
+  atLeast('tasks.leaseMs', leaseMs, 1)
 }
 
 function packageVersion(): string {
