@@ -197,7 +197,7 @@ describe('M20 cancel', () => {
     expect(host.asked).toHaveLength(2)
   })
 
-  test('M20 - a call whose agent has not answered yet ends: the agent sees the end of its request', async () => {
+  test('M20 - the wait for an agent that has not answered yet ends', async () => {
     const seen = Promise.withResolvers<AbortSignal>()
     const never = Promise.withResolvers<AgentAnswer>()
     const host = await startClerk(({ signal }) => {

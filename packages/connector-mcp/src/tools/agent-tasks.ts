@@ -135,7 +135,7 @@ export function agentTaskHandling(agents: AgentDirectory): TaskHandling {
     },
     async cancel(state, context) {
       const { agentId, taskId } = readState(state)
-      // An agent that has not answered yet sees its connection close.
+      // An agent that has not answered yet works on: nothing names its task.
       if (taskId === undefined) return
       const body = requestBody(CANCEL, { id: taskId })
       await forward(agents, { agentId, method: CANCEL, body, timeoutSeconds: CANCEL_SECONDS, blocking: true }, context)
