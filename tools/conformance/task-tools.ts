@@ -29,7 +29,7 @@ function asking(name: string, questions: readonly string[]): Tool {
   )
   const call = (context: ToolContext): ToolOutcome => {
     needTask(context)
-    return context.mayAsk ? { ...text('asked'), input: { requests, state: {} } } : text('nobody to ask')
+    return context.mayAsk ? { ...text('asked'), input: { requests, state: {} } } : text('the client has no user to ask')
   }
   return fixture(name, call, ANY_ARGUMENTS, {
     resume: async (_state, answers) => text(`answered: ${Object.keys(answers).join(', ')}`),

@@ -44,7 +44,7 @@ export interface TaskStore {
   write(key: string, entry: NewTaskEntry, expected: number): Promise<number>
   /** Returns the last entry of a key, as any node wrote it. @throws BrokerError ENGINE_UNAVAILABLE */
   last(key: string): Promise<TaskEntry | undefined>
-  /** Tells all nodes that follow the store that a node is alive. The message may be lost. */
+  /** Announces to all nodes that follow the store that a node is alive. The message may be lost. */
   announce(node: string): Promise<void>
   /** Delivers the last entries of all keys, and then each new entry, until the signal is aborted. Never rejects. */
   follow(sink: TaskSink, signal: AbortSignal): Promise<void>
