@@ -9,6 +9,8 @@ import type { LoopDelay } from './instrument.ts'
 export interface ProcessOptions {
   readonly script: string
   readonly args?: readonly string[]
+  /** True for a script that needs no source of the workspace's packages. @default false */
+  readonly built?: boolean
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
   /** The core to which it is pinned; `undefined` leaves the choice to the scheduler. */
@@ -29,7 +31,7 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** A Node process that the harness started from source, and that reports its use of resources. */
+/** A Node process that the harness started, and that reports its use of resources. */
 export class MeasuredProcess implements AsyncDisposable {
   readonly child: ChildProcess
   readonly #waiting = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>()
@@ -42,7 +44,7 @@ export class MeasuredProcess implements AsyncDisposable {
   constructor(options: ProcessOptions) {
     const node = [
       process.execPath,
-      '--conditions=@signalbox/source',
+      ...(options.built === true ? [] : ['--conditions=@signalbox/source']),
       ...(options.instrumented === false ? [] : [`--import=${INSTRUMENT}`]),
       ...(options.nodeArgs ?? []),
       options.script,

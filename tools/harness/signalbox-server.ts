@@ -17,9 +17,11 @@ export interface ServerOptions {
   /** @default true */
   readonly instrumented?: boolean
   readonly wrapper?: readonly string[]
+  /** Starts the built package, with built dependencies, instead of the source. @default false */
+  readonly built?: boolean
 }
 
-/** The real server as its own process, from source, on free ports. */
+/** The real server as its own process, on free ports. */
 export interface SignalboxServer extends AsyncDisposable {
   readonly process: MeasuredProcess
   /** `http://host:port` of the shared listener. */
@@ -44,11 +46,17 @@ function readyLine(line: string): ReadyLine | undefined {
   }
 }
 
+/** Returns the server's main file in a workspace. */
+export function serverScript(root: string, built: boolean): string {
+  return join(root, built ? 'apps/server/dist/bundle/main.js' : 'apps/server/src/main.ts')
+}
+
 /** Starts the process without waiting for it to be ready. */
 export function spawnSignalbox(options: ServerOptions): MeasuredProcess {
   const root = options.root ?? WORKSPACE
   return new MeasuredProcess({
-    script: join(root, 'apps/server/src/main.ts'),
+    script: serverScript(root, options.built ?? false),
+    built: options.built ?? false,
     cwd: root,
     core: options.core,
     env: { HTTP_PORT: '0', API_PORT: '0', LOG_LEVEL: 'warn', STORE_PATH: options.storePath, ...options.env },

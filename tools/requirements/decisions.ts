@@ -32,6 +32,9 @@ export const DECISIONS: readonly Requirement[] = [
     M18: 'each error of 2026-07-28 has its code and HTTP status; GET and DELETE are 405',
     M19: 'a call that waits for long becomes a task that its caller can read, watch and cancel on every node, until it expires',
     M20: 'an agent that asks for input asks the user of the client; a cancelled task is cancelled at the agent',
+    M24: 'tools/list with all fifteen tools has at most 16 KiB',
+    M25: 'with leases, queue_receive can lease messages, and three tools acknowledge, reject and extend them',
+    M26: 'signalbox mcp connects a host over standard streams to the server, in both kinds of revision',
   }),
   ...record('0003-channels.md', {
     C1: 'the rules of channel names; created on first use; five separate name spaces',
@@ -50,5 +53,8 @@ export const DECISIONS: readonly Requirement[] = [
     S7: 'the listeners bind to loopback by default, and a wider bind without authentication warns',
     S8: 'TLS 1.2 or newer, mutual TLS, certificates reloaded on change, slow clients bounded',
     S9: 'event streams end when the token that opened them expires',
+    S10: 'the OAuth mode: its settings, the metadata of the resource, and 401 with a challenge for every request without a valid token',
+    S11: 'scopes restrict callers in addition to the policy; 403 names the missing ones, only if they would help',
+    S12: 'in the OAuth mode the user names the caller before the program, and roles need signalbox:manage',
   }),
 ]

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { BROKER_ERRORS } from '@signalbox/broker-core'
@@ -13,7 +13,10 @@ import { SERVER_ERRORS } from 'signalbox'
 import { expect, test } from 'vitest'
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/reference/errors.md'), 'utf8')
-const listed = [...page.matchAll(/^\|.*?`([A-Z_]+)`/gm)].map(([, code]) => code)
+/** Reasons, not codes: a reason can share its name with a code of another surface. */
+const OFFICIAL = /^## Errors of official A2A calls$.*?(?=^## )/ms
+const official = OFFICIAL.exec(page)?.[0] ?? ''
+const listed = [...page.replace(OFFICIAL, '').matchAll(/^\|.*?`([A-Z_]+)`/gm)].map(([, code]) => code)
 
 test('errors - the page lists every code there is, once, and no other', () => {
   const codes = [
@@ -34,4 +37,14 @@ test('errors - the page lists every code there is, once, and no other', () => {
 test('errors - the page gives each JSON-RPC code its number', () => {
   for (const [name, code] of Object.entries(JSON_RPC_CODES))
     expect(page).toMatch(new RegExp(`\\| ${code} +\\| \`${name}\` `))
+})
+
+test('errors - the page has the reason of every error of official A2A calls', () => {
+  const folder = join(import.meta.dirname, '../../packages/connector-a2a/src')
+  const sources = globSync('**/*.ts', { cwd: folder }).map((file) => readFileSync(join(folder, file), 'utf8'))
+  const raised = sources.flatMap((source) =>
+    [...source.matchAll(/(?:NativeError\([^,]+,\s*|errorDetails\(|reason: )'([A-Z_]+)'/g)].map(([, reason]) => reason),
+  )
+  expect(raised.length).toBeGreaterThan(15)
+  expect(new Set(raised.filter((reason) => !official.includes(`\`${reason}\``)))).toEqual(new Set())
 })

@@ -37,6 +37,11 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
       await backupCommand(rest, env)
       return
     }
+    if (command === 'mcp') {
+      const { mcpCommand } = await import('./commands/mcp.ts')
+      await mcpCommand(rest)
+      return
+    }
     if (command === 'recover') {
       const { recoverCommand } = await import('./commands/recover.ts')
       await recoverCommand(rest)
@@ -62,6 +67,8 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     logLibraryOutput(log)
     const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
     // Loaded after the settings, so that a wrong setting is reported at once.
+    const { prepareEngine } = await import('./engine/engines.ts')
+    await prepareEngine(loaded.config)
     const { startServer } = await import('./server.ts')
     const { unhandledRejections } = await import('./metrics/process.ts')
     unhandled.reportRejections((error) => {

@@ -178,7 +178,7 @@ async function open(
       metrics.observer,
       ...operatorApi.observers,
       ...(routes ? [metrics.routingObserver, routes.observer] : []),
-      ...(policy ? [metrics.authorizationObserver] : []),
+      ...(policy || config.authentication.oauth.enable ? [metrics.authorizationObserver] : []),
     ],
     limitsOf: frontDoor.limitsOf,
     onLimit: (name, { account, clientId }) => frontDoor.refused(name, account ?? clientId),

@@ -91,3 +91,14 @@ test.each([
   const found = await warnings({ authentication: { enable: true, jwksUrl } })
   expect(found.some((text) => text.startsWith('keys are fetched without TLS'))).toBe(told)
 })
+
+test.each([
+  ['http://broker.example', true],
+  ['http://127.0.0.1:9090', false],
+  ['https://broker.example', false],
+])('S10 - OAuth with a public URL without TLS is reported: %s', async (publicUrl, reported) => {
+  const keys = { enable: true, keyFile: file(issuer().pem), issuer: 'https://id.example' }
+  const oauth = { ...keys, audience: [`${publicUrl}/mcp`], oauth: { enable: true } }
+  const found = await warnings({ publicUrl, authentication: oauth })
+  expect(found.some((text) => text.startsWith('PUBLIC_URL is http'))).toBe(reported)
+})

@@ -42,14 +42,17 @@ export class BrokerHandle {
     return this.#access.caller
   }
 
-  /** Returns whether the policy allows the caller the action on a channel. For agents, `channel` is the agent_id. */
+  /**
+   * Returns whether the policy and the credentials allow the caller the action on a channel. For agents, `channel` is
+   * the agent_id.
+   */
   permits(action: PolicyAction, type: ResourceType, channel: string): boolean {
     return this.#access.permits(action, type, channel)
   }
 
   /**
-   * Returns whether any channel can exist on which the policy allows the caller the action. False only if there can be
-   * none.
+   * Returns whether any channel can exist on which the policy and the credentials allow the caller the action. False
+   * only if there can be none.
    */
   mayPermit(action: PolicyAction, type: ResourceType): boolean {
     return this.#access.mayPermit(action, type)
@@ -62,6 +65,15 @@ export class BrokerHandle {
    */
   authorize(action: PolicyAction, type: ResourceType, channel: string): void {
     this.#access.authorize(action, type, channel)
+  }
+
+  /**
+   * Checks that the caller's credentials allow an action whose result {@link permits} filters, such as a list of
+   * agents, and reports a denial to the observers.
+   * @throws BrokerError FORBIDDEN
+   */
+  requireCredentials(action: PolicyAction, type: ResourceType): void {
+    this.#access.requireCredentials(action, [type])
   }
 
   /**

@@ -1,3 +1,5 @@
+import type { PolicyAction } from './authorization/vocabulary.ts'
+
 /** The identity of a call's sender, verified by the connector. Every action of the Broker has a caller. */
 export interface Caller {
   /** The verified id: 1 to 256 visible ASCII characters. */
@@ -9,6 +11,12 @@ export interface Caller {
    * @default clientId
    */
   readonly account?: string
+  /**
+   * The actions that the caller's credentials allow, such as those of an access token's scopes. They restrict the
+   * caller in addition to the policy.
+   * @default all
+   */
+  readonly actions?: ReadonlySet<PolicyAction>
 }
 
 /** The caller of every request while authentication is off. */

@@ -15,8 +15,11 @@ export const BROKER_ERRORS = {
   CHANNEL_INVALID: 'the channel name breaks the naming rules',
   /** The channel name begins with `_AGENTS_.`, the prefix of the broker's channels. `details.channel`. */
   CHANNEL_RESERVED: 'the channel name begins with the reserved prefix',
-  /** The policy denies the action. `details.action`, `details.pattern`, `details.channel`. */
-  FORBIDDEN: 'the policy does not let the caller do this',
+  /**
+   * The policy denies the action, or the caller's credentials do not allow it. `details.action`, `details.pattern`,
+   * `details.channel`; `details.reason` is `credentials` if the policy allows the action.
+   */
+  FORBIDDEN: 'the policy or the credentials do not let the caller do this',
   /**
    * The channel does not exist, and the call does not create it. `details.channel`, `details.type`; `details.types` if
    * the name exists with other types.

@@ -1,6 +1,13 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import { JSON_RPC_CODES, JsonRpcError, jsonRpcErrorText, JsonRpcExchange, SSE_HEADERS } from '@signalbox/http-kit'
+import {
+  JSON_RPC_CODES,
+  JsonRpcError,
+  jsonRpcErrorText,
+  JsonRpcExchange,
+  SSE_HEADERS,
+  successText,
+} from '@signalbox/http-kit'
 import type { Refusal, RefusedOutcome, RequestHead } from '@signalbox/http-kit'
 
 import { asNative } from './native/as-native.ts'
@@ -18,6 +25,13 @@ export const AGENTS_OWN = 'agent'
 /** The parts of an exchange that official calls need. */
 export interface NativeParts extends Omit<Spoken, 'method'> {
   readonly cards: Pick<Cards, 'extended'>
+}
+
+/** An error as the caller gets it. */
+export interface ErrorAnswer {
+  /** The HTTP status. */
+  readonly status: number
+  readonly text: string
 }
 
 /** One HTTP request to an agent, and its one answer. */
@@ -51,7 +65,7 @@ export class A2aExchange extends JsonRpcExchange {
    * @param headers Headers of the agent's answer
    */
   succeed(id: string, result: string, headers?: OutgoingHttpHeaders): void {
-    const text = `{"jsonrpc":"2.0","id":${id},"result":${result}}`
+    const text = this.resultText(id, result)
     if (this.speech?.streams === true) this.#event(text, headers)
     else this.#json(200, text, headers)
     this.finished('success')
@@ -59,9 +73,9 @@ export class A2aExchange extends JsonRpcExchange {
 
   /** Answers with the agent's own error, JSON source text that is sent unchanged. */
   failAsAgent(id: string, error: string, headers?: OutgoingHttpHeaders): void {
-    const text = `{"jsonrpc":"2.0","id":${id},"error":${error}}`
+    const { status, text } = this.agentErrorAnswer(id, error)
     if (this.#errorsAreEvents) this.#event(text, headers)
-    else this.#json(200, text, headers)
+    else this.#json(status, text, headers)
     this.finished('error', AGENTS_OWN)
   }
 
@@ -99,6 +113,26 @@ export class A2aExchange extends JsonRpcExchange {
     if (problem !== undefined) throw problem
   }
 
+  /** Returns a result in the caller's binding of A2A. `id` and `result` are JSON source text. */
+  protected resultText(id: string, result: string): string {
+    return successText(id, result)
+  }
+
+  /** Returns the agent's own error, JSON source text, in the caller's binding of A2A. */
+  protected agentErrorAnswer(id: string, error: string): ErrorAnswer {
+    return { status: 200, text: `{"jsonrpc":"2.0","id":${id},"error":${error}}` }
+  }
+
+  /** Returns an error of the gateway in the caller's binding of A2A. */
+  protected gatewayErrorAnswer(error: JsonRpcError, id: string | undefined): ErrorAnswer {
+    return { status: error.status ?? 200, text: jsonRpcErrorText(error, id) }
+  }
+
+  /** Returns the headers that describe every JSON answer. */
+  protected contentHeaders(): OutgoingHttpHeaders {
+    return { 'Content-Type': 'application/json' }
+  }
+
   #guess(method: string | undefined): void {
     if (this.spoken !== undefined) this.speech ??= guessedSpeech({ ...this.spoken, method })
   }
@@ -124,8 +158,7 @@ export class A2aExchange extends JsonRpcExchange {
   #fail(given: JsonRpcError, id: string | undefined, givenHeaders?: OutgoingHttpHeaders): void {
     const error = this.speech === undefined ? given : asNative(given)
     const moreHeaders = error instanceof NativeError ? { ...givenHeaders, ...error.headers } : givenHeaders
-    const text = jsonRpcErrorText(error, id)
-    const status = error.status ?? 200
+    const { status, text } = this.gatewayErrorAnswer(error, id)
     if (!this.request.readableEnded) {
       if (this.begin()) this.sendRefusal(status, this.#headers(moreHeaders), text)
     } else if (status === 200 && this.#errorsAreEvents) this.#event(text, moreHeaders)
@@ -180,6 +213,6 @@ export class A2aExchange extends JsonRpcExchange {
   }
 
   #headers(moreHeaders?: OutgoingHttpHeaders): OutgoingHttpHeaders {
-    return { ...this.moreHeaders, ...moreHeaders, 'Content-Type': 'application/json' }
+    return { ...this.moreHeaders, ...moreHeaders, ...this.contentHeaders() }
   }
 }

@@ -2,7 +2,6 @@ import type { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import { isBrokerError } from '@signalbox/broker-core'
 import type { Admitted, ConnectionCaller, JsonRpcMessage } from '@signalbox/http-kit'
 import {
   Endpoint,
@@ -22,13 +21,16 @@ import { KEY_SET_PATH } from './cards/sign-card.ts'
 import { A2aExchange } from './a2a-exchange.ts'
 import { readCall } from './gateway/call.ts'
 import { OWN_STREAM } from './gateway/call-form.ts'
-import { forbidden } from './gateway/forbidden.ts'
-import { assertAgentId, assertHops, Gateway } from './gateway/gateway.ts'
+import { assertCallable } from './gateway/assert-callable.ts'
+import { Gateway } from './gateway/gateway.ts'
 import { methodLabel } from './gateway/method-label.ts'
 import { streamRequest } from './gateway/stream-request.ts'
 import { callPath } from './native/call-path.ts'
 import { spokenVersion } from './native/spoken-version.ts'
 import type { A2aRequestEvent, ResolvedA2aOptions } from './options.ts'
+import { encodedTail, pathOf } from './request-path.ts'
+import { RestBinding } from './rest/rest-binding.ts'
+import { restResource } from './rest/rest-resource.ts'
 import type { StreamLimits } from './stream/index.ts'
 import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
@@ -44,6 +46,7 @@ export interface A2aDependencies {
 }
 
 const BASE = '/a2a'
+const BASE_SEGMENTS = 1
 const STREAM = '/stream'
 
 /** The endpoint of the agent gateway. It serves every registered agent from its creation on. */
@@ -55,6 +58,7 @@ export class A2aEndpoint {
   readonly #broker: Broker
   readonly #registry: AgentLookup
   readonly #endpoint: Endpoint
+  readonly #rest: RestBinding
   readonly #stop = new AbortController()
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined = undefined
   #closed: Promise<void> | undefined
@@ -97,6 +101,14 @@ export class A2aEndpoint {
       pipe: { idleMs: options.maxSseIdleSeconds * 1000, keepAliveMs: options.keepAliveMs },
       failed,
     })
+    this.#rest = new RestBinding({
+      endpoint: this.#endpoint,
+      broker,
+      gateway: this.gateway,
+      cards: this.cards,
+      maxBodyBytes: options.maxBodyBytes,
+      onFinished: this.#onFinished,
+    })
     this.subscribers = new VirtualSubscribers(
       registry,
       {
@@ -123,24 +135,35 @@ export class A2aEndpoint {
     const path = pathOf(request)
     if (path === CARD_PATH) this.platformCard(request, response, headers)
     else if (path === KEY_SET_PATH && this.#options.cardKeys !== undefined) this.keySet(request, response, headers)
-    else if (path === BASE) this.handlePath('', request, response, headers)
-    else if (path.startsWith(`${BASE}/`)) this.handlePath(path.slice(BASE.length + 1), request, response, headers)
-    else notFound(request, response, headers)
+    else if (path === BASE) this.handlePath('', '', request, response, headers)
+    else if (path.startsWith(`${BASE}/`)) {
+      const encoded = encodedTail(request, BASE_SEGMENTS)
+      this.handlePath(path.slice(BASE.length + 1), encoded, request, response, headers)
+    } else notFound(request, response, headers)
   }
 
+  /**
+   * Answers a request below `/a2a/`.
+   * @param path The path below `/a2a/`, decoded
+   * @param encoded The same path as the client sent it
+   */
   handlePath(
     path: string,
+    encoded: string,
     request: IncomingMessage,
     response: ServerResponse,
     headers: OutgoingHttpHeaders | undefined,
   ): void {
     const isNative = this.#options.native === 'auto'
     const call = callPath(path, isNative)
+    const resource = isNative && call === undefined ? restResource(encoded) : undefined
     // Only clients that send calls append a slash.
     if (call !== undefined && (request.method === 'POST' || !path.endsWith('/'))) {
       const native = isNative ? { v03: call.v03, version: spokenVersion(request), cards: this.cards } : undefined
       const exchange = new A2aExchange(request, response, headers, this.#onFinished, native)
       this.#admit('POST', exchange, (_exchange, caller) => this.#post(exchange, caller, call.agentId))
+    } else if (resource !== undefined) {
+      this.#rest.serve(resource, request, response, headers)
     } else if (path === CARD_PATH.slice(1)) {
       this.#contain(response, () => this.cards.lostId(request, response, headers))
     } else if (path.endsWith(CARD_PATH)) {
@@ -196,9 +219,7 @@ export class A2aEndpoint {
     if (message.kind === 'request') exchange.speak(message.method)
     const { speech } = exchange
     exchange.method = methodLabel(message.method, speech)
-    assertAgentId(agentId)
-    assertHops(exchange.request.headers)
-    this.#authorize(caller, agentId)
+    assertCallable(this.#broker, caller, agentId, exchange.request.headers)
     const { gateway } = this
     if (message.kind === 'notification') return gateway.notify(exchange, caller, agentId, body, message)
     const call = readCall(exchange.request.headers, body, message, speech)
@@ -207,26 +228,10 @@ export class A2aEndpoint {
       : gateway.call(exchange, caller, agentId, call)
   }
 
-  /**
-   * Authorizes the call before the agent is looked up: a refusal must not reveal whether the agent
-   * exists (S4).
-   * @throws JsonRpcError -32011
-   */
-  #authorize(caller: ConnectionCaller, agentId: string): void {
-    try {
-      caller.handle(this.#broker).authorize('call', 'agents', agentId)
-    } catch (error) {
-      if (!isBrokerError(error, 'FORBIDDEN')) throw error
-      throw forbidden(error)
-    }
-  }
-
   #getStream(exchange: A2aExchange, caller: ConnectionCaller, agentId: string): void | Promise<void> {
     exchange.method = 'message/stream'
     try {
-      assertAgentId(agentId)
-      assertHops(exchange.request.headers)
-      this.#authorize(caller, agentId)
+      assertCallable(this.#broker, caller, agentId, exchange.request.headers)
       const { url = '' } = exchange.request
       const mark = url.indexOf('?')
       const call = { ...streamRequest(mark === -1 ? '' : url.slice(mark + 1)), form: OWN_STREAM }
@@ -292,19 +297,4 @@ const TEXT = 'text/plain; charset=utf-8'
 
 function notFound(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
   refuseBody(request, response, 404, { ...headers, 'Content-Type': TEXT }, '404 page not found\n')
-}
-
-/**
- * Returns the decoded path of a request. A path that cannot be decoded is returned unchanged and
- * matches no route.
- */
-function pathOf({ url = '/' }: IncomingMessage): string {
-  const mark = url.indexOf('?')
-  const path = mark === -1 ? url : url.slice(0, mark)
-  if (!path.includes('%')) return path
-  try {
-    return decodeURIComponent(path)
-  } catch {
-    return path
-  }
 }

@@ -8,6 +8,7 @@ import type { A2aDependencies } from './handler.ts'
 import { A2aEndpoint } from './handler.ts'
 import type { A2aConnectorOptions } from './options.ts'
 import { resolveA2aOptions } from './options.ts'
+import { encodedTail } from './request-path.ts'
 
 /** The agent gateway: `/a2a/*` and the platform's card. */
 export interface A2aConnector extends Connector {
@@ -37,7 +38,8 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
   const handler: NodeHandler = (request, response, headers) => endpoint.handle(request, response, headers)
   const agent = (request: FastifyRequest, reply: FastifyReply): void => {
     const { '*': path = '' }: AnyPath = Object(request.params)
-    endpoint.handlePath(path, request.raw, reply.raw, takeOver(reply))
+    const encoded = encodedTail(request.raw, segmentsOf(request.routeOptions.url))
+    endpoint.handlePath(path, encoded, request.raw, reply.raw, takeOver(reply))
   }
   const platformCard = (request: FastifyRequest, reply: FastifyReply): void =>
     endpoint.platformCard(request.raw, reply.raw, takeOver(reply))
@@ -63,4 +65,9 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
     inFlight: (agentId) => endpoint.subscribers.inFlight(agentId),
     openStreams: () => endpoint.gateway.activeStreams,
   }
+}
+
+/** Returns the number of segments of a route's URL before its `*`: the host may have a prefix. */
+function segmentsOf(url = ''): number {
+  return url.split('/').length - 2
 }

@@ -2,7 +2,7 @@ import type { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import type { ConnectionCaller, JsonRpcMessage, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
+import type { ConnectionCaller, Identity, JsonRpcMessage, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
 import {
   BodyRefused,
   Endpoint,
@@ -29,6 +29,7 @@ import {
   readWatchedTasks,
   refuseCursor,
 } from './methods.ts'
+import { ProtectedResource } from './oauth/protected-resource.ts'
 import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
 import { TaskMethods } from './tasks/task-methods.ts'
 import { TaskRequests } from './tasks/task-requests.ts'
@@ -48,6 +49,8 @@ import { acknowledgement, subscriptionMeta } from './wire/subscriptions.ts'
 /** The endpoint for `POST`, `GET` and `DELETE /mcp` over a broker. */
 export class McpEndpoint {
   readonly streams: OpenStreams
+  /** Present in the OAuth mode. */
+  readonly protectedResource: ProtectedResource | undefined
   readonly #broker: Broker
   readonly #options: ResolvedMcpOptions
   readonly #endpoint: Endpoint
@@ -69,6 +72,7 @@ export class McpEndpoint {
     this.streams = new OpenStreams(options.maxStreams)
     this.#tools = tools
     this.#toolList = new ToolList(tools.values())
+    this.protectedResource = options.oauth && new ProtectedResource(options.oauth, options.path, [...tools.values()])
     this.#endpoint = new Endpoint({
       authenticator: options.authenticator,
       trustedOrigins: options.trustedOrigins,
@@ -106,6 +110,7 @@ export class McpEndpoint {
     }
     this.#exchanges = {
       serverInfo: JSON.stringify(STATELESS_REVISION.implementation(serverInfo)),
+      protectedResource: this.protectedResource,
       onFinished: hooks.requestFinished === undefined ? undefined : onFinished,
     }
     this.#discovery = discovery(instructions, tasks !== undefined)
@@ -116,12 +121,12 @@ export class McpEndpoint {
     if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
     const exchange = new McpExchange(request, response, headers, this.#exchanges)
     const { method } = request
-    const hasNoBody = method === 'GET' || method === 'DELETE'
-    if (hasNoBody) exchange.method = method
+    if (method === 'GET' || method === 'DELETE') exchange.method = method
     if (method === 'POST') this.#endpoint.admit(exchange, this.#post)
-    else if (exchange.revision.stateless) exchange.empty(405, 'error', { Allow: 'POST' })
-    else if (hasNoBody) this.#endpoint.admit(exchange, this.#withoutBody)
-    else exchange.empty(405, 'error', { Allow: 'GET, POST, DELETE' })
+    // The OAuth mode challenges every request without a valid token, with any method.
+    else if (this.protectedResource !== undefined || allowedMethods(exchange) === undefined) {
+      this.#endpoint.admit(exchange, this.#withoutBody)
+    } else refuseMethod(exchange)
   }
 
   readonly #post = (exchange: McpExchange, caller: ConnectionCaller): void => {
@@ -154,6 +159,7 @@ export class McpEndpoint {
 
   #dispatch(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcMessage): void {
     exchange.recognize(message)
+    if (this.#refuseScopes(exchange, caller.identity)) return
     if (message.kind === 'request') {
       if (SERVED_METHODS.has(message.method)) exchange.method = message.method
       this.#request(exchange, caller, message)
@@ -268,6 +274,11 @@ export class McpEndpoint {
 
   readonly #withoutBody = (exchange: McpExchange, caller: ConnectionCaller): void => {
     const { request } = exchange
+    if (allowedMethods(exchange) !== undefined) {
+      refuseMethod(exchange)
+      return
+    }
+    if (this.#refuseScopes(exchange, caller.identity)) return
     try {
       exchange.checkHeaders()
     } catch (error) {
@@ -282,6 +293,12 @@ export class McpEndpoint {
     } else if (this.#openStream(exchange, caller) !== undefined) {
       this.#exchanges.onFinished?.(exchange, 'success')
     }
+  }
+
+  /** Refuses a token whose scopes are of no use here: the client asks for others at once, instead of seeing no tool. */
+  #refuseScopes(exchange: McpExchange, { actions }: Identity): boolean {
+    if (actions === undefined || this.protectedResource?.usefulFor(actions) !== false) return false
+    return exchange.refuseScope(exchange.id, undefined)
   }
 
   /** Opens a stream as the answer, and counts it. Refuses it, and returns `undefined`, if a limit is reached. */
@@ -312,6 +329,16 @@ export class McpEndpoint {
     })()
     return this.#closed
   }
+}
+
+/** Returns the methods of the request's revision for the header `Allow`; `undefined` if the request has one of them. */
+function allowedMethods({ request: { method }, revision }: McpExchange): string | undefined {
+  if (revision.stateless) return 'POST'
+  return method === 'GET' || method === 'DELETE' ? undefined : 'GET, POST, DELETE'
+}
+
+function refuseMethod(exchange: McpExchange): void {
+  exchange.empty(405, 'error', { Allow: allowedMethods(exchange) })
 }
 
 /** Returns the members of an object as JSON text without the braces. */

@@ -8,6 +8,8 @@ export type {
 } from './agent-directory.ts'
 export { CallEnded } from './errors.ts'
 export type { CallEndReason } from './errors.ts'
+export { METADATA_PATH } from './oauth/protected-resource.ts'
+export type { McpOAuthOptions } from './oauth/protected-resource.ts'
 export type { McpConnectorOptions, McpHooks, McpOutcome, McpRequestEvent } from './options.ts'
 export { mcpConnector } from './plugin.ts'
 export type { McpConnector } from './plugin.ts'

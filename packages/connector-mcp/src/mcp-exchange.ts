@@ -1,18 +1,23 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
+import type { PolicyAction } from '@signalbox/broker-core'
 import {
+  authenticationFailed,
   errorText,
   eventText,
+  JSON_RPC_CODES,
+  JsonRpcError,
   JsonRpcExchange,
   jsonRpcErrorText,
   SSE_HEADERS,
   SseStream,
   successText,
 } from '@signalbox/http-kit'
-import type { JsonObject, JsonRpcError, JsonRpcMessage, Unsettled } from '@signalbox/http-kit'
+import type { JsonObject, JsonRpcMessage, RequestHead, Unsettled } from '@signalbox/http-kit'
 
 import type { AcceptedMediaTypes } from './accept.ts'
 import { acceptedBy } from './accept.ts'
+import type { ProtectedResource } from './oauth/protected-resource.ts'
 import type { McpOutcome } from './options.ts'
 import type { ClientCapabilities } from './wire/client-capabilities.ts'
 import { capabilitiesIn, checkStateless, namesRevision } from './wire/request-meta.ts'
@@ -25,6 +30,8 @@ import { checkProtocolHeaders, readProtocolHeaders } from './wire/session.ts'
 export interface ExchangeEnvironment {
   /** The server's name, in the results of stateless revisions: JSON text. */
   readonly serverInfo: string
+  /** Present in the OAuth mode. */
+  readonly protectedResource: ProtectedResource | undefined
   readonly onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined
 }
 
@@ -118,6 +125,34 @@ export class McpExchange extends JsonRpcExchange {
     this.#answer(status, jsonRpcErrorText(error), 'error')
   }
 
+  /** In the OAuth mode every revision answers with HTTP 401. */
+  protected override answerUnauthenticated(head: RequestHead): void {
+    const challenge = this.#environment.protectedResource?.challenge(this.request)
+    if (challenge === undefined) {
+      super.answerUnauthenticated(head)
+      return
+    }
+    const { code, message, id } = authenticationFailed(head.id)
+    this.#fail(new JsonRpcError(code, message, { id, status: 401 }), id, 'unauthenticated', challenge)
+  }
+
+  /**
+   * Answers a call that the token's scopes do not allow, in the OAuth mode. Returns `false` in other modes.
+   * @param action The action that needs another scope; `undefined`: no scope of the token is of use here
+   */
+  refuseScope(id: string | undefined, action: PolicyAction | undefined): boolean {
+    const resource = this.#environment.protectedResource
+    if (resource === undefined) return false
+    const challenge = action === undefined ? resource.insufficientForAll() : resource.insufficient(action)
+    this.#fail(
+      new JsonRpcError(JSON_RPC_CODES.AUTHENTICATION_FAILED, INSUFFICIENT, { status: 403 }),
+      id,
+      'error',
+      challenge,
+    )
+    return true
+  }
+
   protected override answerError(error: JsonRpcError, outcome: McpOutcome, headers?: OutgoingHttpHeaders): void {
     this.#fail(error, error.id, outcome, headers)
   }
@@ -129,7 +164,7 @@ export class McpExchange extends JsonRpcExchange {
       this.#answer(status, text, outcome, undefined, headers)
     } else if (this.begin()) {
       const refused = { ...this.#headers(), ...headers, 'Content-Type': 'application/json' }
-      this.sendRefusal(status, status === 401 ? { ...refused, ...CHALLENGE } : refused, text)
+      this.sendRefusal(status, status === 401 ? { ...refused, ...CHALLENGE, ...headers } : refused, text)
       this.#finished(outcome)
     }
   }
@@ -200,5 +235,7 @@ export class McpExchange extends JsonRpcExchange {
   }
 }
 
-/** The header of every answer with status 401 (RFC 6750). */
+const INSUFFICIENT = "the token's scopes do not allow this; get a token with the scopes in WWW-Authenticate"
+
+/** The header of every answer with status 401 (RFC 6750), without the OAuth mode. */
 const CHALLENGE = { 'WWW-Authenticate': 'Bearer realm="signalbox"' }

@@ -8,6 +8,7 @@ import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from
 import type { AgentDirectory } from './agent-directory.ts'
 import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
 import { resolveTaskOptions } from './tasks/options.ts'
+import type { McpOAuthOptions } from './oauth/protected-resource.ts'
 import type { ServerInfo } from './wire/revision.ts'
 
 /** The outcome of one HTTP request. */
@@ -66,6 +67,18 @@ export interface McpConnectorOptions extends ConnectorOptions {
    * @default none
    */
   readonly tasks?: TaskOptions
+  /**
+   * Makes the endpoint a protected resource of OAuth 2.1: requests without a valid token get HTTP 401, tokens without
+   * the scope for a tool 403, and both name the metadata, which the plugin serves too. The authenticator must be one
+   * with the option `oauth`.
+   * @default none
+   */
+  readonly oauth?: McpOAuthOptions
+  /**
+   * `true` adds `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.
+   * @default false
+   */
+  readonly leases?: boolean
   /** The name and version in the result of `initialize`, and in every result of 2026-07-28. @default `signalbox` and this package's version */
   readonly serverInfo?: ServerInfo
   /**
@@ -80,20 +93,23 @@ export interface McpConnectorOptions extends ConnectorOptions {
 const INSTRUCTIONS =
   'Signalbox is a message broker. A queue stores each message until one consumer receives it; events reach the current subscribers; ' +
   'an events store keeps its events in order, for repeated reads; commands and queries wait for the answer of one subscriber. ' +
-  'A channel is created by its first use, and the same name may be used in each of the five types. ' +
-  'Use channel_list to see the existing channels. Channel names that begin with _AGENTS_. belong to the broker.'
+  'A channel is created by its first use, and the same name may be used in each of the five types. A name has 1 to 255 bytes, usually words with dots such as orders.eu, ' +
+  'and no wildcards. Use channel_list to see the existing channels; a read of another one returns nothing. Names that begin with _AGENTS_. belong to the broker. ' +
+  'A message has a body, and optional metadata and tags. A body that is not UTF-8 text is returned as base64, with body_encoding. Large bodies are only in the text of a result. ' +
+  'One result has at most about 16 MiB of messages, or 4 MiB of a list, so it may have fewer than requested; next_cursor leads to the rest of a list.'
 
 /** Options of the Fastify plugin, and options without a default. */
-type Unresolved = 'path' | 'drainMs' | 'runHostHooks' | 'agents' | 'tasks' | 'bindHost' | 'frontDoor'
+type Unresolved = 'drainMs' | 'runHostHooks' | 'agents' | 'tasks' | 'bindHost' | 'frontDoor' | 'oauth'
 
 export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
-  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor'> & { readonly tasks?: ResolvedTaskOptions }
+  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor' | 'oauth'> & { readonly tasks?: ResolvedTaskOptions }
 
 /** @throws RangeError for a number that is out of range */
 export function resolveMcpOptions({ tasks, ...options }: McpConnectorOptions): ResolvedMcpOptions {
   const resolved: ResolvedMcpOptions = {
     ...options,
     ...(tasks === undefined ? {} : { tasks: resolveTaskOptions(tasks) }),
+    path: options.path ?? '/mcp',
     authenticator: options.authenticator ?? anonymousAuthenticator,
     trustedOrigins: options.trustedOrigins ?? 'auto',
     maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
@@ -101,6 +117,7 @@ export function resolveMcpOptions({ tasks, ...options }: McpConnectorOptions): R
     toolTimeoutSeconds: options.toolTimeoutSeconds ?? 60,
     settleGraceMs: options.settleGraceMs ?? 250,
     keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
+    leases: options.leases ?? false,
     serverInfo: options.serverInfo ?? { name: 'signalbox', version: packageVersion(), title: 'Signalbox' },
     instructions: options.instructions ?? INSTRUCTIONS,
     hooks: options.hooks ?? {},

@@ -1,8 +1,9 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { Connector, NodeHandler } from '@signalbox/http-kit'
+import type { Connector, NodeHandler, ServeUnread } from '@signalbox/http-kit'
 import { createConnector, takeOver } from '@signalbox/http-kit'
 
 import { McpEndpoint } from './handler.ts'
+import { answerMetadata } from './oauth/answer-metadata.ts'
 import type { McpConnectorOptions } from './options.ts'
 import { resolveMcpOptions } from './options.ts'
 
@@ -20,11 +21,24 @@ export interface McpConnector extends Connector {
  * @throws RangeError for an option out of range
  */
 export function mcpConnector(broker: Broker, options: McpConnectorOptions = {}): McpConnector {
-  const endpoint = new McpEndpoint(broker, resolveMcpOptions(options))
-  const handler: NodeHandler = (request, response, headers) => endpoint.handle(request, response, headers)
+  const resolved = resolveMcpOptions(options)
+  const endpoint = new McpEndpoint(broker, resolved)
+  const { protectedResource: resource } = endpoint
+  const handler: NodeHandler = (request, response, headers) => {
+    if (resource?.metadataPaths.has(request.url ?? '')) answerMetadata(request, response, resource.metadata, headers)
+    else endpoint.handle(request, response, headers)
+  }
+  const serve: ServeUnread = (request, reply) => handler(request.raw, reply.raw, takeOver(reply))
+  const serveMetadata: ServeUnread = (request, reply) => {
+    const headers = takeOver(reply)
+    answerMetadata(request.raw, reply.raw, resource?.metadata ?? '', headers)
+  }
   const connector = createConnector(
     {
-      routes: [[options.path ?? '/mcp', (request, reply) => handler(request.raw, reply.raw, takeOver(reply))]],
+      routes: [
+        [resolved.path, serve],
+        ...[...(resource?.metadataPaths ?? [])].map((path) => [path, serveMetadata] as const),
+      ],
       handler,
       close: (graceMs) => endpoint.close(graceMs),
     },

@@ -272,7 +272,7 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 
   #succeed(outcome: ToolOutcome): void {
-    const { settlement, isError } = outcome
+    const { settlement, isError, missing } = outcome
     const { settlements } = this.#environment
     const nobodyWaits = this.#over || this.#exchange.abandoned
     if (nobodyWaits) {
@@ -280,6 +280,11 @@ export class ToolCall implements ToolContext, RunningCall {
       this.#finish()
       if (settlement !== undefined) settlements.settle(settlement, 'rollback')
       this.#exchange.finish('disconnected')
+      return
+    }
+    if (missing !== undefined && this.#exchange.refuseScope(this.#id, missing)) {
+      this.#release()
+      this.#finish()
       return
     }
     let members: string

@@ -42,13 +42,14 @@ const NEVER = new AbortController().signal
 export async function openToolBench(
   agents?: (system: BrokerHandle) => Promise<AgentDirectory>,
   limits: Omit<EmbeddedEngineOptions, 'path'> = {},
+  { leases = false }: { leases?: boolean } = {},
 ): Promise<ToolBench> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-tools-'))
   const engine = await openEmbeddedEngine({ path: folder, maxMessageBytes: MAX_MESSAGE_BYTES, ...limits })
   const { broker, system } = createBroker(engine)
   const user = broker.as(ANONYMOUS)
   const directory = await agents?.(system)
-  const tools = createTools(directory ? { agents: directory } : {})
+  const tools = createTools({ agents: directory, leases })
   const progress: string[] = []
 
   async function call(name: string, args: unknown, signal: AbortSignal = NEVER): Promise<ParsedOutcome> {

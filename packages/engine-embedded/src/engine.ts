@@ -15,6 +15,7 @@ import { loadChannels } from './store/stored-channel.ts'
 import { EmbeddedEvents } from './events.ts'
 import type { ActivityOperation } from './writer/operations.ts'
 import type { GroupReply } from './writer/thread-messages.ts'
+import { prepareWriterThread } from './writer/worker-entry.ts'
 
 /** The longest time until delivery counts are stored, in ms. They are also stored with each write. */
 const ACTIVITY_MS = 1_000
@@ -27,6 +28,13 @@ export interface EmbeddedEngine extends Engine, AsyncDisposable {
   readonly name: 'embedded'
   /** The folder of the store. */
   readonly path: string
+}
+
+/**
+ * Starts the parts of the next {@link openEmbeddedEngine} that do not depend on its options; the store is not touched. Call it early in a start that has other work, which then runs at the same time.
+ */
+export function prepareEmbeddedEngine(): void {
+  prepareWriterThread()
 }
 
 /**

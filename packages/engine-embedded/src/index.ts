@@ -1,4 +1,4 @@
-export { openEmbeddedEngine } from './engine.ts'
+export { openEmbeddedEngine, prepareEmbeddedEngine } from './engine.ts'
 export type { EmbeddedEngine } from './engine.ts'
 export { EMBEDDED_ENGINE_ERRORS, EmbeddedEngineError } from './errors.ts'
 export type { EmbeddedEngineErrorCode } from './errors.ts'

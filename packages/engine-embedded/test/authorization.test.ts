@@ -1,5 +1,12 @@
-import type { BrokerHandle, BrokerObserver, Engine, Policy } from '@signalbox/broker-core'
-import { Authorization, createBroker, parsePolicy, Routing, parseRoutingTable } from '@signalbox/broker-core'
+import type { BrokerHandle, BrokerObserver, Caller, Engine, Policy, PolicyAction } from '@signalbox/broker-core'
+import {
+  Authorization,
+  createBroker,
+  parsePolicy,
+  POLICY_ACTIONS,
+  Routing,
+  parseRoutingTable,
+} from '@signalbox/broker-core'
 import { afterAll, expect, onTestFinished, test } from 'vitest'
 
 import { ALICE, BOB, failure, text } from './broker-fixture.ts'
@@ -30,7 +37,7 @@ async function openGuarded(first: Policy, observer: BrokerObserver = {}, routes:
 const NOBODY = new AbortController().signal
 
 /** Every way through a handle to a channel, with the action that the policy must allow for it. */
-const CALLS: readonly [string, string, (handle: BrokerHandle, channel: string) => Promise<unknown>][] = [
+const CALLS: readonly [PolicyAction, string, (handle: BrokerHandle, channel: string) => Promise<unknown>][] = [
   ['send', 'queues', (handle, channel) => handle.queues.send(channel, text('x'))],
   ['send', 'queues', (handle, channel) => handle.queues.sendBatch(channel, [text('x')])],
   ['receive', 'queues', (handle, channel) => handle.queues.receive(channel)],
@@ -223,4 +230,69 @@ test('S4 - a permission query performs no action, and only a refusal is reported
   handle.authorize('call', 'agents', 'planner')
   expect(() => handle.authorize('call', 'agents', 'other')).toThrow('the policy does not let "alice" call')
   expect(told).toEqual([['call', 'agents', 'other', 'alice']])
+})
+
+/** A caller whose credentials allow these actions. */
+function limited(...actions: readonly PolicyAction[]): Caller {
+  return { ...ALICE, actions: new Set(actions) }
+}
+
+test.each(CALLS)(
+  'S11 - without %s in its credentials a call on %s is FORBIDDEN, and reported',
+  async (action, pattern, call) => {
+    const told: unknown[] = []
+    const guarded = await openGuarded(policy({}), { denied: (...what) => void told.push(what) })
+    const caller = limited(...POLICY_ACTIONS.filter((one) => one !== action))
+    const error = await failure(call(guarded.broker.as(caller), 'orders'))
+    expect(error).toMatchObject({
+      code: 'FORBIDDEN',
+      details: { action, pattern, channel: 'orders', reason: 'credentials' },
+    })
+    expect(error.message).toBe(`the credentials of "alice" do not allow ${action}; use a token with the scope for it`)
+    expect(told).toEqual([[action, pattern, 'orders', caller]])
+    expect(await guarded.system.channels.list()).toEqual([])
+  },
+)
+
+test.each(CALLS)(
+  'S11 - %s in the credentials is enough on %s, with a policy and without',
+  async (action, _pattern, call) => {
+    const { engine } = await (shared ??= harness.open())
+    const { broker } = await openGuarded(policy({}))
+    for (const each of [broker, createBroker(engine).broker]) {
+      const outcome = await call(each.as(limited(action)), 'orders').catch((error: unknown) => error)
+      expect(outcome).not.toMatchObject({ code: 'FORBIDDEN' })
+    }
+  },
+)
+
+test.each(CALLS)(
+  'S11 - a denial by the policy of %s on %s is not one by the credentials',
+  async (_action, _pattern, call) => {
+    const { broker } = await openGuarded(policy())
+    const error = await failure(call(broker.as(limited()), 'orders'))
+    expect(error.code).toBe('FORBIDDEN')
+    expect(error.details).not.toHaveProperty('reason')
+  },
+)
+
+test('S11 - a list needs credentials for it, unless the policy lets the caller list nothing', async () => {
+  const { broker, authorization } = await openGuarded(policy({ patterns: 'queues' }))
+  const { channels } = broker.as(limited('send'))
+  const refused = { code: 'FORBIDDEN', details: { action: 'list', pattern: 'queues', reason: 'credentials' } }
+  expect(await failure(channels.list())).toMatchObject(refused)
+  expect(await failure(channels.page({ type: 'queues' }))).toMatchObject(refused)
+  expect(await channels.list({ type: 'events' })).toEqual([])
+  authorization.replace(policy())
+  expect(await channels.list()).toEqual([])
+})
+
+test('S11 - credentials are part of each question about permissions, and of subscriptions with wildcards', async () => {
+  const { broker } = await openGuarded(policy({}))
+  const handle = broker.as(limited('send'))
+  expect(handle.permits('subscribe', 'events', 'a')).toBe(false)
+  expect(handle.mayPermit('subscribe', 'events')).toBe(false)
+  expect(handle.mayPermit('send', 'events')).toBe(true)
+  const error = await failure(handle.events.subscribe('a.*', {}, () => {}))
+  expect(error).toMatchObject({ code: 'FORBIDDEN', details: { reason: 'credentials', channel: 'a.*' } })
 })

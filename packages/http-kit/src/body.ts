@@ -11,12 +11,17 @@ export const DEFAULT_MAX_BODY_BYTES = 10_485_760
 /** Bytes that are read from the body of a refused request, only to echo its id. */
 export const REFUSED_BODY_BYTES = 65_536
 
+const JSON_TYPES = ['application/json']
+
 /**
- * Checks the headers of a request that carries a JSON-RPC message: no Content-Encoding, and `application/json` in
- * UTF-8.
+ * Checks the headers of a request with a JSON body: no Content-Encoding, and one of the types in UTF-8.
+ * @param types The allowed media types, in lower case. @default only `application/json`
  * @returns the error to answer with: -32600 with status 415, or -32700
  */
-export function jsonHeadersProblem(headers: IncomingMessage['headers']): JsonRpcError | undefined {
+export function jsonHeadersProblem(
+  headers: IncomingMessage['headers'],
+  types: readonly string[] = JSON_TYPES,
+): JsonRpcError | undefined {
   const encoding = headers['content-encoding']
   if (encoding !== undefined) {
     return new JsonRpcError(
@@ -26,24 +31,24 @@ export function jsonHeadersProblem(headers: IncomingMessage['headers']): JsonRpc
     )
   }
   const type = headers['content-type']
-  if (type === 'application/json' || (type !== undefined && isJsonType(type))) return undefined
+  if (type === 'application/json' || (type !== undefined && isOneOf(types, type))) return undefined
   return new JsonRpcError(
     JSON_RPC_CODES.PARSE_ERROR,
-    'parse error: Content-Type must be application/json (charset utf-8)',
+    `parse error: Content-Type must be ${types.join(' or ')} (charset utf-8)`,
   )
 }
 
-/** A longer Content-Type is not `application/json`, in characters. */
+/** The most characters of a Content-Type. */
 const MAX_CONTENT_TYPE = 256
 
 const UTF8: ReadonlySet<string> = new Set(['utf-8', 'utf8', '"utf-8"', '"utf8"'])
 
-/** Returns `true` for the Content-Type `application/json` without parameters, or with `charset=utf-8` only. */
-function isJsonType(text: string): boolean {
+/** Returns `true` for one of the types without parameters, or with `charset=utf-8` only. */
+function isOneOf(types: readonly string[], text: string): boolean {
   if (text.length > MAX_CONTENT_TYPE) return false
   const parts = text.split(';').map((part) => part.trim().toLowerCase())
-  const [type, parameter = '', rest = ''] = parts
-  if (type !== 'application/json' || rest !== '' || parts.length > (parameter === '' ? 2 : 3)) return false
+  const [type = '', parameter = '', rest = ''] = parts
+  if (!types.includes(type) || rest !== '' || parts.length > (parameter === '' ? 2 : 3)) return false
   if (parameter === '') return true
   const equals = parameter.indexOf('=')
   return parameter.slice(0, equals).trimEnd() === 'charset' && UTF8.has(parameter.slice(equals + 1).trimStart())

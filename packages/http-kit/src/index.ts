@@ -19,10 +19,13 @@ export type {
   BearerAuthenticatorOptions,
   KeyOptions,
 } from './authentication/bearer-authenticator.ts'
+export type { OAuthTokenOptions } from './authentication/identity.ts'
 export type { KeyEvents } from './authentication/key-source.ts'
 export type { KeyUrlTimes } from './authentication/key-url.ts'
 export { hasRole, isRole, ROLES } from './authentication/roles.ts'
 export type { Role } from './authentication/roles.ts'
+export { scopeOf, SCOPES } from './authentication/scopes.ts'
+export type { Scope } from './authentication/scopes.ts'
 export { anonymousAuthenticator, anonymousOperator } from './authenticator.ts'
 export type { AuthenticationRequest, Authenticator, Identity } from './authenticator.ts'
 export { DEFAULT_MAX_BODY_BYTES, jsonHeadersProblem, readBody, REFUSED_BODY_BYTES, refuseBody } from './body.ts'

@@ -11,9 +11,15 @@ import { CHEAP_CALL, emptyQueue } from './tool-call.ts'
 
 const { name, args } = CHEAP_CALL
 
-/** The same call in the form of each kind of revision. The second is compared with the first. */
+/** The headers that clients send after the handshake, which gives them a session id. */
+const AFTER_HANDSHAKE = {
+  'MCP-Protocol-Version': '2025-11-25',
+  'MCP-Session-Id': '6f9619ff-8b86-4011-b42d-00c04fc964ff',
+}
+
+/** The same call as clients of each kind of revision send it. The second is compared with the first. */
 const CALLS = [
-  { label: '2025-11-25', json: toolCall(name, args), headers: { 'MCP-Protocol-Version': '2025-11-25' } },
+  { label: '2025-11-25', json: toolCall(name, args), headers: AFTER_HANDSHAKE },
   { label: '2026-07-28', ...statelessCall(name, args) },
 ] as const
 

@@ -10,7 +10,7 @@ export const row: Row = {
   run: (context) =>
     againstEcho(context, {
       name: 'queue_send 1 KiB, CPU vs Fastify echo',
-      goal: atLeast(0.4, 0.55),
+      goal: atLeast(0.5, 0.75),
       json: toolCall('queue_send', { channel: 'bench.send', body: 'a'.repeat(1024) }),
     }),
 }

@@ -33,7 +33,7 @@ export const row: Row = {
   run: async (context) => [
     ...(await againstEcho(context, {
       name: 'queue_peek on an empty queue, CPU vs Fastify echo; request log and authentication off',
-      goal: atLeast(0.6, 0.75),
+      goal: atLeast(0.65, 0.85),
       json: JSON_TEXT,
       prepare: emptyQueue,
     })),

@@ -97,6 +97,22 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     audience: list([], '^.{1,1024}$', 'a list; empty is anything', {
       description: 'The claim `aud` of a token must contain one of these.',
     }),
+    oauth: group('OAuth on /mcp', {
+      enable: flag(false, {
+        description:
+          'Makes `/mcp` a protected resource of OAuth 2.1: clients find the authorization server automatically, and the scopes of tokens restrict callers. Needs `AUTHENTICATION_ENABLE`, `AUTHENTICATION_ISSUER`, `PUBLIC_URL`, and in `AUTHENTICATION_AUDIENCE` the URL of `/mcp`.',
+      }),
+      authorizationServers: list([], '^https?://[^\\s"]{1,1000}$', 'a list of http or https URLs', {
+        description: 'The issuer URLs that clients get tokens from. Empty: `AUTHENTICATION_ISSUER`.',
+      }),
+      scopePrefix: Type.String({
+        default: '',
+        pattern: '^[!#-\\[\\]-~]{0,200}$',
+        allowed: 'up to 200 visible ASCII characters without quotation mark and backslash',
+        description:
+          'A text before each scope that clients ask for, such as `api://signalbox/`. Some authorization servers require one. Tokens may have it or not.',
+      }),
+    }),
   }),
   authorization: group('Authorization', {
     enable: flag(false, {
@@ -215,6 +231,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
           description: 'Maximum size of the result of a task, in bytes; an error replaces a larger one.',
         }),
       }),
+      leases: flag(false, {
+        description:
+          'Adds the argument `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.',
+      }),
     }),
     a2a: group('Agents (/agents, /a2a)', {
       enable: flag(true, {
@@ -223,7 +243,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       native: Type.Enum(['auto', 'off'], {
         default: 'auto',
         description:
-          "`auto`: serves the calls of the official A2A clients, of A2A 1.0 and 0.3, besides the gateway's own dialect; `off`: only the dialect.",
+          "`auto`: serves the calls of the official A2A clients, of A2A 1.0 and 0.3, and the gateway's own dialect; `off`: only the dialect.",
       }),
       agentTtlSeconds: integer(300, 0, 2_000_000, {
         description:

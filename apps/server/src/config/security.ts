@@ -1,3 +1,4 @@
+import { resourceOf } from '../security/oauth.ts'
 import type { Config } from './schema.ts'
 
 const KEY_SOURCES = ['jwksUrl', 'jwksFile', 'keyFile', 'secret'] as const
@@ -6,8 +7,9 @@ const KEY_SOURCES = ['jwksUrl', 'jwksFile', 'keyFile', 'secret'] as const
  * Returns the problems of settings of authentication, authorization and TLS that exclude or require
  * each other.
  */
-export function securityConflicts({ authentication, api, authorization, security }: Config): string[] {
-  const problems: string[] = []
+export function securityConflicts(config: Config): string[] {
+  const { authentication, api, authorization, security } = config
+  const problems = authentication.oauth.enable ? oauthConflicts(config) : []
   if (authentication.enable || api.authentication.enable) {
     const given = KEY_SOURCES.filter((name) => authentication[name] !== '')
     const allowed = `allowed: exactly one of ${KEY_SOURCES.map((name) => `authentication.${name}`).join(', ')}`
@@ -27,4 +29,39 @@ export function securityConflicts({ authentication, api, authorization, security
     )
   }
   return problems
+}
+
+/** Returns the problems of settings that the OAuth mode needs. `publicUrl` itself is checked with the other URLs. */
+function oauthConflicts({ authentication, publicUrl }: Config): string[] {
+  const { audience, enable, issuer, oauth } = authentication
+  const problems: string[] = []
+  if (!enable) problems.push('authentication.oauth.enable: authentication is off; allowed: with authentication.enable')
+  if (issuer === '') {
+    problems.push('authentication.issuer: OAuth is on and has no issuer; allowed: the claim iss of the tokens')
+  } else if (oauth.authorizationServers.length === 0 && !/^https?:\/\/[^\s"]+$/.test(issuer)) {
+    problems.push(
+      `authentication.oauth.authorizationServers: OAuth is on and has no authorization server, and authentication.issuer is ${JSON.stringify(issuer)}, which is not a URL; allowed: a list of URLs`,
+    )
+  }
+  if (publicUrl === '') {
+    problems.push(
+      'publicUrl: OAuth is on and has no public URL; allowed: the URL of the server for clients, such as https://broker.example.com',
+    )
+    return problems
+  }
+  const resource = resourceIn(publicUrl)
+  if (resource !== undefined && !audience.includes(resource)) {
+    problems.push(
+      `authentication.audience: OAuth is on and it does not contain ${JSON.stringify(resource)}, which tokens for /mcp are issued for; allowed: a list with it`,
+    )
+  }
+  return problems
+}
+
+function resourceIn(publicUrl: string): string | undefined {
+  try {
+    return resourceOf(publicUrl)
+  } catch {
+    return undefined
+  }
 }

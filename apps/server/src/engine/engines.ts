@@ -32,6 +32,8 @@ export interface StoreCopy {
 
 /** An engine that `ENGINE` selects. */
 interface EngineKind {
+  /** Starts the parts of {@link EngineKind.open} that do not depend on the configuration. */
+  prepare?(): Promise<void>
   /** @throws ServerError START_FAILED */
   open(config: Config, reports: EngineReports): Promise<Engine>
   /**
@@ -45,6 +47,10 @@ interface EngineKind {
 
 const ENGINES: Readonly<Record<EngineName, EngineKind>> = {
   embedded: {
+    async prepare() {
+      const { prepareEmbeddedEngine } = await import('@signalbox/engine-embedded')
+      prepareEmbeddedEngine()
+    },
     open: openEmbedded,
     async backUp({ store }, file) {
       const { backupStore, EmbeddedEngineError } = await import('@signalbox/engine-embedded')
@@ -68,6 +74,14 @@ type EngineConfig = Pick<Config, 'engine' | 'nats'>
  */
 export function withoutPasswords(config: Config): Config {
   return { ...config, nats: natsSettings.withoutPasswords(config.nats) }
+}
+
+/**
+ * Starts the parts of the selected engine that need no store, so that the rest of the server is loaded at the same
+ * time. Opens nothing.
+ */
+export async function prepareEngine({ engine }: EngineConfig): Promise<void> {
+  await ENGINES[engine].prepare?.()
 }
 
 /**

@@ -1,4 +1,5 @@
 import cors from '@fastify/cors'
+import { METADATA_PATH } from '@signalbox/connector-mcp'
 import type { CorsSettings } from '@signalbox/http-kit'
 import { fastifyCorsOptions } from '@signalbox/http-kit'
 import type { FastifyInstance, onRequestHookHandler } from 'fastify'
@@ -22,18 +23,24 @@ export function protocolHeaders({ mcp, a2a }: Config['connectors']): readonly st
  */
 const A2A_EXPOSED = ['A2A-Extensions']
 
+/** Response headers that clients in browsers need in the OAuth mode, in addition to the exposed headers. */
+const OAUTH_EXPOSED = ['WWW-Authenticate']
+
 /** The longest list of requested headers that is searched, in characters. */
 const MAX_ASKED = 2_048
 
 /**
  * Adds CORS to every route, only for requests with an Origin header. Tools
  * and agents send none, so they do not pay for headers that they would ignore.
+ * @param oauth `true` if `/mcp` is a protected resource of OAuth, whose metadata has its own CORS
  */
 export async function addCors(
   app: FastifyInstance,
-  settings: CorsSettings,
+  given: CorsSettings,
   protocolHeaderNames: readonly string[],
+  oauth: boolean,
 ): Promise<void> {
+  const settings = oauth ? { ...given, exposeHeaders: [...given.exposeHeaders, ...OAUTH_EXPOSED] } : given
   const asked = new Set(protocolHeaderNames.map((name) => name.toLowerCase()))
   const allowHeaders = [...settings.allowHeaders, ...protocolHeaderNames]
   const usual = await corsHook(app, settings, true)
@@ -42,7 +49,7 @@ export async function addCors(
   const ofAgents = await corsHook(app, { ...settings, exposeHeaders }, false)
   app.addHook('onRequest', function browsersOnly(request, reply, done) {
     const { headers, method } = request
-    if (headers.origin === undefined) done()
+    if (headers.origin === undefined || (oauth && request.url.startsWith(METADATA_PATH))) done()
     else if (method === 'OPTIONS' && asksFor(asked, headers['access-control-request-headers'])) {
       withProtocols.call(this, request, reply, done)
     } else if (method !== 'OPTIONS' && request.url.startsWith('/a2a/')) ofAgents.call(this, request, reply, done)

@@ -24,6 +24,7 @@ import type { RequestLog } from '../http/request-log.ts'
 import { requestFields } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { oauthOptions } from '../security/oauth.ts'
 import { VERSION } from '../version.ts'
 import { DirectRoutes } from './direct-routes.ts'
 import type { Entrance } from './entrance.ts'
@@ -98,9 +99,10 @@ async function addRoutes(
     log,
   }: SharedOptions,
 ): Promise<void> {
+  const oauth = oauthOptions(config)
   requests?.addTo(app)
   logBrokenRequests(app, log)
-  await addCors(app, config.cors, protocolHeaders(config.connectors))
+  await addCors(app, config.cors, protocolHeaders(config.connectors), oauth !== undefined)
   addPlainNotFound(app)
   addPlainErrors(app, log)
   addProbes(app, health)
@@ -125,9 +127,11 @@ async function addRoutes(
       maxStreams: mcp.maxStreams,
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
       settleGraceMs: config.settleGraceMs,
+      leases: mcp.leases,
       // This listener has no such hooks, and a cheap call costs a tenth less without searching for
       // them.
       runHostHooks: false,
+      ...(oauth === undefined ? {} : { oauth }),
       ...(agents === undefined ? {} : { agents: agentDirectory(agents.registry, agents.requests) }),
       ...(tasks === undefined ? {} : { tasks }),
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },

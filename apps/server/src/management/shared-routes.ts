@@ -1,6 +1,7 @@
 import type { DocumentedRoute } from '@signalbox/management-api'
 
 import type { Config } from '../config/schema.ts'
+import { A2A_REST_ROUTES } from '../openapi/a2a-rest.ts'
 import { AGENT_ROUTES } from '../openapi/agents.ts'
 import { CLOUD_EVENTS_ROUTES } from '../openapi/cloud-events.ts'
 
@@ -9,5 +10,10 @@ import { CLOUD_EVENTS_ROUTES } from '../openapi/cloud-events.ts'
  * JSON-RPC endpoints.
  */
 export function sharedRoutes({ connectors }: Config): readonly DocumentedRoute[] {
-  return [...(connectors.a2a.enable ? AGENT_ROUTES : []), ...(connectors.ce.enable ? CLOUD_EVENTS_ROUTES : [])]
+  const { a2a, ce } = connectors
+  return [
+    ...(a2a.enable ? AGENT_ROUTES : []),
+    ...(a2a.enable && a2a.native === 'auto' ? A2A_REST_ROUTES : []),
+    ...(ce.enable ? CLOUD_EVENTS_ROUTES : []),
+  ]
 }

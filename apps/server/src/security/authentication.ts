@@ -66,13 +66,14 @@ export function openAuthentication(
 }
 
 function openBearer(settings: Config['authentication'], notify: NotifySecurity): Authenticator & Disposable {
-  const { algorithms, issuer, audience } = settings
+  const { algorithms, issuer, audience, oauth } = settings
   try {
     return bearerAuthenticator({
       keys: keysOf(settings),
       algorithms,
       ...(issuer === '' ? {} : { issuer }),
       ...(audience.length === 0 ? {} : { audience }),
+      ...(oauth.enable ? { oauth: { scopePrefix: oauth.scopePrefix } } : {}),
       hooks: {
         changed: () => notify({ kind: 'keys.reloaded' }),
         failed: (reason) => notify({ kind: 'keys.failed', reason }),

@@ -13,7 +13,7 @@ export interface Opened {
 
 /** Logs warnings about insecure settings, at each start (S7). */
 export function warnOfOpenDoors(log: Logger, config: Config, shared: Opened, management: Opened): void {
-  const { authentication, api, authorization, security } = config
+  const { authentication, api, authorization, security, publicUrl } = config
   warnWhenOpen(log, shared, {
     host: 'HTTP_HOST',
     authentication: authentication.enable ? undefined : 'Set AUTHENTICATION_ENABLE=true',
@@ -32,12 +32,20 @@ export function warnOfOpenDoors(log: Logger, config: Config, shared: Opened, man
   if (!authorization.enable && authorization.policyFile !== '') {
     log.warn('a policy is set, but authorization is off: the policy is ignored. Set AUTHORIZATION_ENABLE=true.')
   }
-  if (jwksUrl.startsWith('http:') && !/^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)/.test(jwksUrl)) {
+  if (authentication.oauth.enable && isOpenUrl(publicUrl)) {
+    log.warn({ url: publicUrl }, 'PUBLIC_URL is http: OAuth clients refuse it, or send tokens without TLS. Use https.')
+  }
+  if (isOpenUrl(jwksUrl)) {
     log.warn(
       { url: jwksUrl },
       'keys are fetched without TLS: an attacker who can change the response can create valid tokens. Use https.',
     )
   }
+}
+
+/** Returns true for a URL of another machine without TLS. */
+function isOpenUrl(url: string): boolean {
+  return url.startsWith('http:') && !/^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)/.test(url)
 }
 
 /** The remedies for a listener without authentication or TLS. */

@@ -4,6 +4,7 @@ import {
   createAuthenticatingFetchWithRetry as authenticating10,
   DefaultAgentCardResolver as CardResolver10,
   JsonRpcTransportFactory as JsonRpc10,
+  RestTransportFactory as Rest10,
 } from '@a2a-js/sdk/client'
 import {
   ClientFactory as ClientFactory03,
@@ -52,6 +53,13 @@ const CONNECT = {
     })
     return wrap10(await new ClientFactory10(options).createFromUrl(url))
   },
+  '1.0 over HTTP+JSON': async (url: string, renew: () => Promise<string>): Promise<OfficialClient> => {
+    const fetchImpl: Fetch = authenticating10(fetch, handler(renew))
+    const cardResolver = new CardResolver10({ fetchImpl })
+    return wrap10(
+      await new ClientFactory10({ transports: [new Rest10({ fetchImpl })], cardResolver }).createFromUrl(url),
+    )
+  },
   '0.3': async (url: string, renew: () => Promise<string>): Promise<OfficialClient> => {
     const fetchImpl: Fetch = authenticating03(fetch, handler(renew))
     const options = Options03.createFrom(Options03.default, {
@@ -86,14 +94,18 @@ async function registered(base: string, version: keyof typeof TASKS): Promise<Ba
   return agent
 }
 
-test.each(['1.0', '0.3'] as const)(
+test.each([
+  ['1.0', '1.0'],
+  ['1.0 over HTTP+JSON', '1.0'],
+  ['0.3', '0.3'],
+] as const)(
   'official clients - a client of %s renews a token that is refused, as its README has it, for calls and streams',
-  async (version) => {
+  async (kind, version) => {
     const { http } = await serve(trusting(one))
     const agent = await registered(http.url, version)
     let renewed = 0
     const connect = () =>
-      CONNECT[version](gatewayUrl(http.url, 'guarded'), () => {
+      CONNECT[kind](gatewayUrl(http.url, 'guarded'), () => {
         renewed++
         return one.bearer('alice')
       })
@@ -109,13 +121,17 @@ test.each(['1.0', '0.3'] as const)(
   },
 )
 
-test.each(['1.0', '0.3'] as const)(
+test.each([
+  ['1.0', '1.0'],
+  ['1.0 over HTTP+JSON', '1.0'],
+  ['0.3', '0.3'],
+] as const)(
   'official clients - a client of %s whose caller may not call the agent learns that, and no agent is asked',
-  async (version) => {
+  async (kind, version) => {
     const rules = [{ clients: 'alice', patterns: 'agents', actions: 'call', effect: 'deny' }, {}]
     const { http } = await serve({ ...trusting(one), ...governed(...rules) })
     const agent = await registered(http.url, version)
-    const client = await CONNECT[version](gatewayUrl(http.url, 'guarded'), () => one.bearer('alice'))
+    const client = await CONNECT[kind](gatewayUrl(http.url, 'guarded'), () => one.bearer('alice'))
     const forbidden = /-32011|forbidden/i
     expect(JSON.stringify(await outcome(client.send(HELLO)))).toMatch(forbidden)
     const streamed = outcome(client.stream(HELLO)[Symbol.asyncIterator]().next())

@@ -1,19 +1,10 @@
 import { vi } from 'vitest'
 
+import type { Exchange } from './exchange.ts'
+import { restMethod, restProblems } from './rest-exchanges.ts'
 import { RESULTS_03, SCHEMA_03 } from './strict/schema-0.3.ts'
 import { RESULTS_10, SCHEMA_10 } from './strict/schema-1.0.ts'
 import { problems } from './strict/validate.ts'
-
-/** One call of a client in this process, and all bytes of its answer as text. */
-export interface Exchange {
-  readonly url: string
-  /** Empty for a GET. */
-  readonly request: string
-  readonly status: number
-  readonly contentType: string
-  /** Rejects if the client left before the end. */
-  readonly answer: Promise<string>
-}
 
 /** Notes every call of this process's `fetch` until the mocks are restored. */
 export function recordExchanges(): { take: () => Exchange[] } {
@@ -25,6 +16,7 @@ export function recordExchanges(): { take: () => Exchange[] } {
     answer.catch(() => {})
     exchanges.push({
       url: input instanceof Request ? input.url : String(input),
+      method: init?.method ?? 'GET',
       request: typeof init?.body === 'string' ? init.body : '',
       status: response.status,
       contentType: response.headers.get('content-type') ?? '',
@@ -47,7 +39,10 @@ interface Envelope {
 }
 
 /** Returns what readers that are stricter than the SDK for JavaScript would refuse in an answer. */
-export async function answerProblems({ request, status, contentType, answer }: Exchange): Promise<readonly string[]> {
+export async function answerProblems(exchange: Exchange): Promise<readonly string[]> {
+  const { request, status, contentType, answer } = exchange
+  const operation = restMethod(exchange)
+  if (operation !== undefined) return restProblems(operation, exchange)
   let text: string
   try {
     text = await answer

@@ -14,7 +14,7 @@ export function reference(
   agent: AgentName,
   conversation: Conversation,
 ): readonly [ClientName, AgentName] {
-  if (client === '1.0') return agent === 'v03' ? ['legacy', agent] : [client, agent]
+  if (client === '1.0' || client === 'rest') return agent === 'v03' ? ['legacy', agent] : [client, agent]
   if (agent === 'plain') return [client, 'plain-both']
   // Agents of the SDK for 1.0 refuse a stream of 0.3 with JSON, which the client for 0.3 cannot read. The gateway refuses as
   // the agents for 0.3 do.
@@ -29,7 +29,7 @@ export function reference(
 /** Returns false for a conversation that the reference cannot hold. */
 export function hasReference(client: ClientName, agent: AgentName, { streams, subscribes }: Conversation): boolean {
   if (agent !== 'plain') return true
-  return streams !== true && (client === '1.0' || subscribes !== true)
+  return streams !== true && (client === '1.0' || client === 'rest' || subscribes !== true)
 }
 
 /** Returns what a client must see of an agent through the gateway where the gateway does better than the reference. */

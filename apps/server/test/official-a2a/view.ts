@@ -68,3 +68,18 @@ export function errorCodes(view: unknown): readonly (number | 'hidden')[] {
   })
   return codes
 }
+
+interface ViewedError {
+  readonly message: string
+  readonly cause?: ViewedError
+}
+
+/** Returns a view in which an error is only the message that the agent gave it. */
+export function errorMessages(view: unknown): unknown {
+  const text = JSON.stringify(view, (member, value: unknown) => {
+    if (member !== 'error') return value
+    const { cause, message } = value as ViewedError
+    return (cause ?? { message }).message
+  })
+  return text === undefined ? undefined : JSON.parse(text)
+}

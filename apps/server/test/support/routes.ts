@@ -2,6 +2,8 @@ import { CE_ROUTES } from '@signalbox/connector-cloudevents'
 import { MANAGEMENT_ROUTES } from '@signalbox/management-api'
 import type { DocumentedRoute } from '@signalbox/management-api'
 
+import { A2A_REST_ROUTES } from '../../src/openapi/a2a-rest.ts'
+
 /** One of the product's routes, with a request to it that succeeds when its caller is let in. */
 export interface ProbedRoute {
   /** `POST /mcp` */
@@ -73,6 +75,13 @@ function operatorRoute({ method, path }: DocumentedRoute): ProbedRoute {
   return management(name, { headers: JSON_BODY, body: JSON.stringify(actionBody(path.replace('/api/actions/', ''))) })
 }
 
+/** The HTTP+JSON binding of A2A, from the list that the OpenAPI document is made of. */
+function restRoute({ method, path }: DocumentedRoute): ProbedRoute {
+  const probed = shared(`${method} ${path}`, { needs: 'a registered agent' })
+  const named = { ...probed, path: probed.path.replaceAll(/\{\w+\}/g, 'probe') }
+  return method === 'POST' ? { ...named, headers: JSON_BODY, body: '{}' } : named
+}
+
 const OPERATOR_ROUTES = MANAGEMENT_ROUTES.filter(({ listener }) => listener === 'management').map(operatorRoute)
 
 /** Every route of both listeners. Whoever adds one to the product adds it here, and to the table in docs/reference/http.md. */
@@ -90,6 +99,7 @@ export const PROBED_ROUTES: readonly ProbedRoute[] = [
   shared('POST /a2a/{agent_id}/v0.3', { headers: JSON_BODY, body: rpc('message/send'), needs: 'a registered agent' }),
   shared('GET /a2a/{agent_id}'),
   shared('GET /a2a/{agent_id}/stream', { needs: 'a registered agent' }),
+  ...A2A_REST_ROUTES.map(restRoute),
   shared('GET /agents'),
   shared('GET /agents/{agent_id}', { needs: 'a registered agent' }),
   shared('POST /agents/register', { headers: JSON_BODY, body: CARD, needs: 'a registered agent' }),

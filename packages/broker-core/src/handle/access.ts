@@ -128,23 +128,36 @@ export class Access {
     throw this.#denied(action, type, pattern, refusal)
   }
 
-  /** Returns whether the policy allows the caller the action. */
+  /** Returns whether the policy and the credentials allow the caller the action. */
   permits(action: PolicyAction, type: ResourceType, channel: string): boolean {
-    return this.#authorization?.permits(this.caller, action, type, channel) ?? true
+    return this.#inCredentials(action) && this.#inPolicy(action, type, channel)
   }
 
   /**
-   * Returns whether any channel can exist on which the policy allows the caller the action. False only if there can be
-   * none.
+   * Returns whether any channel can exist on which the policy and the credentials allow the caller the action. False
+   * only if there can be none.
    */
   mayPermit(action: PolicyAction, type: ResourceType): boolean {
-    return this.#authorization?.mayPermit(this.caller, action, type) ?? true
+    return this.#inCredentials(action) && this.#mayBeInPolicy(action, type)
   }
 
   /** Checks like {@link permits}, and reports a denial to the observers. @throws BrokerError FORBIDDEN */
   authorize(action: PolicyAction, type: ResourceType, channel: string): void {
     if (this.permits(action, type, channel)) return
-    throw this.#denied(action, type, channel, forbidden(this.caller, action, type, channel))
+    const refused = this.#inPolicy(action, type, channel) ? outsideCredentials : forbidden
+    throw this.#denied(action, type, channel, refused(this.caller, action, type, channel))
+  }
+
+  /**
+   * Checks that the credentials allow an action whose result the policy filters, such as a list. Other credentials
+   * cannot help a caller whom the policy allows nothing, so that caller passes.
+   * @throws BrokerError FORBIDDEN
+   */
+  requireCredentials(action: PolicyAction, types: readonly ResourceType[], channel = ''): void {
+    if (this.#inCredentials(action)) return
+    const type = types.find((each) => this.#mayBeInPolicy(action, each))
+    if (type === undefined) return
+    throw this.#denied(action, type, channel, outsideCredentials(this.caller, action, type, channel))
   }
 
   /**
@@ -173,8 +186,22 @@ export class Access {
   }
 
   #refusal(action: PolicyAction, type: ChannelType, pattern: string): BrokerError | undefined {
-    if (this.#authorization?.permitsAll(this.caller, action, type, pattern) ?? true) return undefined
-    return forbidden(this.caller, action, type, pattern)
+    if (this.#authorization?.permitsAll(this.caller, action, type, pattern) === false) {
+      return forbidden(this.caller, action, type, pattern)
+    }
+    return this.#inCredentials(action) ? undefined : outsideCredentials(this.caller, action, type, pattern)
+  }
+
+  #inPolicy(action: PolicyAction, type: ResourceType, channel: string): boolean {
+    return this.#authorization?.permits(this.caller, action, type, channel) ?? true
+  }
+
+  #mayBeInPolicy(action: PolicyAction, type: ResourceType): boolean {
+    return this.#authorization?.mayPermit(this.caller, action, type) ?? true
+  }
+
+  #inCredentials(action: PolicyAction): boolean {
+    return this.caller.actions?.has(action) ?? true
   }
 
   #denied(action: PolicyAction, type: ResourceType, channel: string, refusal: BrokerError): BrokerError {
@@ -237,6 +264,19 @@ function forbidden({ clientId }: Caller, action: PolicyAction, type: ResourceTyp
     'FORBIDDEN',
     `the policy does not let ${JSON.stringify(clientId)} ${action} on ${type} ${JSON.stringify(channel)}`,
     { action, pattern: type, channel },
+  )
+}
+
+function outsideCredentials(
+  { clientId }: Caller,
+  action: PolicyAction,
+  type: ResourceType,
+  channel: string,
+): BrokerError {
+  return new BrokerError(
+    'FORBIDDEN',
+    `the credentials of ${JSON.stringify(clientId)} do not allow ${action}; use a token with the scope for it`,
+    { action, pattern: type, channel, reason: 'credentials' },
   )
 }
 

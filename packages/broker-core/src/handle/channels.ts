@@ -82,9 +82,10 @@ export class Channels {
     })
   }
 
-  /** Returns the matching channels that the caller may see. */
+  /** Returns the matching channels that the caller may see. @throws BrokerError FORBIDDEN */
   async #names({ type, pattern = '' }: ChannelFilter): Promise<readonly ChannelName[]> {
     const access = this.#access
+    access.requireCredentials('list', type === undefined ? CHANNEL_TYPES : [type], pattern)
     const matches = channelListMatcher(pattern)
     const names = await access.engine.channels.names(type)
     return names.filter((each) => matches(each.name) && access.sees(each.type, each.name))

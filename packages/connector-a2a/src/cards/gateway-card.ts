@@ -66,7 +66,7 @@ function cardV10(original: JsonObject, { bearer, base, agentId, native, v03 }: C
     name: basics.name,
     description: basics.description,
     supportedInterfaces: [
-      ...interfacesV10(place, tenantOf(original)),
+      ...interfacesV10(place, tenantOf(original), native),
       ...(native && v03 ? [interfaceV03(place, native)] : []),
     ],
     provider: providerOf(original['provider']),
@@ -96,7 +96,7 @@ function cardOfBoth(original: JsonObject, { bearer, base, agentId, native }: Car
     preferredTransport: v03['protocolBinding'],
     protocolVersion: '0.3.0',
     ...(extendedAgentCard === undefined ? {} : { supportsAuthenticatedExtendedCard: extendedAgentCard }),
-    supportedInterfaces: native ? [...interfacesV10(place, tenantOf(original)), v03] : [v03],
+    supportedInterfaces: native ? [...interfacesV10(place, tenantOf(original), native), v03] : [v03],
     capabilities: { ...declared, ...capabilities, ...(extendedAgentCard === undefined ? {} : { extendedAgentCard }) },
     ...securityOfBoth(bearer),
     skills: skillsOfBoth(original['skills'], { id: agentId, ...basics }),

@@ -1,9 +1,6 @@
 import { isJsonObject } from '@signalbox/http-kit'
 import type { JsonObject } from '@signalbox/http-kit'
 
-/** `true` if the gateway serves the HTTP+JSON binding at `/a2a/{agent_id}`, so that cards list it. */
-const SERVES_HTTP_JSON: boolean = false
-
 /** The path of the A2A 0.3 interface, below an agent's own path. */
 const V03_PATH = '/v0.3'
 
@@ -19,13 +16,20 @@ function agentAddress({ base, agentId }: InterfacePlace): string {
   return `${base}/a2a/${agentId}`
 }
 
-/** Returns the interfaces of A2A 1.0 at which the gateway serves an agent, the preferred one first. */
-export function interfacesV10(place: InterfacePlace, tenant: string | undefined): readonly JsonObject[] {
+/**
+ * Returns the interfaces of A2A 1.0 at which the gateway serves an agent, the preferred one first.
+ * @param native `false` without official calls: the dialect has no HTTP+JSON binding
+ */
+export function interfacesV10(
+  place: InterfacePlace,
+  tenant: string | undefined,
+  native: boolean,
+): readonly JsonObject[] {
   const url = agentAddress(place)
   const shared = { ...(tenant === undefined ? {} : { tenant }), protocolVersion: '1.0' }
   return [
     { url, protocolBinding: 'JSONRPC', ...shared },
-    ...(SERVES_HTTP_JSON ? [{ url, protocolBinding: 'HTTP+JSON', ...shared }] : []),
+    ...(native ? [{ url, protocolBinding: 'HTTP+JSON', ...shared }] : []),
   ]
 }
 

@@ -10,7 +10,7 @@ import type { AgentAnswer } from './rpc-response.ts'
 /** The most bytes of a refusal's body that the caller gets. */
 const MAX_SHOWN_BYTES = 65_536
 
-/** Bounds the depth of an answer (J4), but not its keys: many and repeated keys pass unchanged (A4). */
+/** Bounds the depth of an answer, but not its keys: many and repeated keys pass unchanged. */
 export const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
 
 const NO_TEXT = { problem: 'not valid UTF-8' }

@@ -42,7 +42,10 @@ export function readCall(
   return { body, id, timeoutMs: nativeTimeoutMs(headers, params), form: nativeForm(speech.version) }
 }
 
-/** A2A has no time-out of requests, so `configuration.timeout` counts only where it is valid. */
-function nativeTimeoutMs(headers: IncomingHttpHeaders, params: JsonObject | undefined): number | undefined {
+/**
+ * Returns the time-out of an official call, in ms; undefined if the caller set none. A2A has no time-out of requests, so
+ * `configuration.timeout` counts only where it is valid.
+ */
+export function nativeTimeoutMs(headers: IncomingHttpHeaders, params: JsonObject | undefined): number | undefined {
   return preferredWaitMs(headers.prefer) ?? lenientTimeoutMs(params)
 }

@@ -1,11 +1,9 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import { shownText } from '@signalbox/broker-core/internal'
 import type { ConnectionCaller, JsonRpcNotification } from '@signalbox/http-kit'
-import { hopsOf, hopsProblem, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { hopsOf, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { AgentRequestOptions, AgentRequests } from '@signalbox/registry'
-import { isAgentId } from '@signalbox/registry'
 
 import type { AgentLookup } from '../agent-lookup.ts'
 import { AGENTS_OWN } from '../a2a-exchange.ts'
@@ -228,22 +226,6 @@ export class Gateway {
     if (known === undefined) this.#options.failed(error, exchange.request)
     exchange.fail(known ?? internalError(error), id)
   }
-}
-
-/** @throws JsonRpcError -32600 if the value is not a valid agent id */
-export function assertAgentId(agentId: string): void {
-  if (isAgentId(agentId)) return
-  const given = shownText(agentId, 140)
-  throw new JsonRpcError(
-    JSON_RPC_CODES.INVALID_REQUEST,
-    `invalid request: the agent_id ${given} in the path is invalid; it must be 2 to 128 characters of a-z, 0-9 and -, and must not begin or end with -`,
-  )
-}
-
-/** @throws JsonRpcError -32600 for a request that has passed through too many brokers */
-export function assertHops(headers: IncomingHttpHeaders): void {
-  const problem = hopsProblem(hopsOf(headers))
-  if (problem !== undefined) throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, `invalid request: ${problem}`)
 }
 
 function requestOptions(

@@ -6,15 +6,33 @@ export const A2A_CODES = {
   VERSION_NOT_SUPPORTED: -32009,
 } as const
 
-/** The reasons that A2A 1.0 defines. All other reasons are the gateway's own. */
-const OF_A2A: ReadonlySet<string> = new Set<keyof typeof A2A_CODES>([
-  'UNSUPPORTED_OPERATION',
-  'CONTENT_TYPE_NOT_SUPPORTED',
-  'INVALID_AGENT_RESPONSE',
-  'VERSION_NOT_SUPPORTED',
+/**
+ * The reasons of A2A 1.0, by JSON-RPC code. The specification defines most; the others are those of the official SDKs.
+ */
+export const A2A_REASONS: ReadonlyMap<number, string> = new Map([
+  [-32700, 'PARSE_ERROR'],
+  [-32600, 'INVALID_REQUEST'],
+  [-32601, 'METHOD_NOT_FOUND'],
+  [-32602, 'INVALID_PARAMS'],
+  [-32603, 'INTERNAL_ERROR'],
+  [-32001, 'TASK_NOT_FOUND'],
+  [-32002, 'TASK_NOT_CANCELABLE'],
+  [-32003, 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
+  [A2A_CODES.UNSUPPORTED_OPERATION, 'UNSUPPORTED_OPERATION'],
+  [A2A_CODES.CONTENT_TYPE_NOT_SUPPORTED, 'CONTENT_TYPE_NOT_SUPPORTED'],
+  [A2A_CODES.INVALID_AGENT_RESPONSE, 'INVALID_AGENT_RESPONSE'],
+  [-32007, 'EXTENDED_AGENT_CARD_NOT_CONFIGURED'],
+  [-32008, 'EXTENSION_SUPPORT_REQUIRED'],
+  [A2A_CODES.VERSION_NOT_SUPPORTED, 'VERSION_NOT_SUPPORTED'],
 ])
 
+/** All other reasons are the gateway's own. */
+const OF_A2A: ReadonlySet<string> = new Set(A2A_REASONS.values())
+
 const TYPES = 'type.googleapis.com/google.rpc.'
+
+/** The type of the detail that names the reason. */
+export const ERROR_INFO = `${TYPES}ErrorInfo`
 
 /** Optional parts of {@link errorDetails}. */
 export interface ErrorDetails {
@@ -29,7 +47,7 @@ export interface ErrorDetails {
  */
 export function errorDetails(reason: string, { metadata, retryAfterSeconds }: ErrorDetails = {}): readonly object[] {
   const info = {
-    '@type': `${TYPES}ErrorInfo`,
+    '@type': ERROR_INFO,
     reason,
     domain: OF_A2A.has(reason) ? 'a2a-protocol.org' : 'signalbox',
     ...(metadata === undefined ? {} : { metadata }),

@@ -8,10 +8,11 @@ import type { ErrorDetails } from './error-info.ts'
 
 /** An error of the gateway for a client that speaks an official version of A2A. */
 export class NativeError extends JsonRpcError {
+  /** The condition; clients decide by it. */
+  readonly reason: string
   /** The headers of the answer. */
   readonly headers: OutgoingHttpHeaders
 
-  /** @param reason Names the condition; clients decide by it */
   constructor(
     code: number,
     reason: string,
@@ -22,6 +23,7 @@ export class NativeError extends JsonRpcError {
       ...options,
       data: errorDetails(reason, { retryAfterSeconds, ...(metadata === undefined ? {} : { metadata }) }),
     })
+    this.reason = reason
     this.headers = {
       ...(retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) }),
       ...(options.status === 401 ? { 'WWW-Authenticate': 'Bearer realm="signalbox"' } : {}),

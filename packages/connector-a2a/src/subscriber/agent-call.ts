@@ -168,7 +168,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     this.#done(this.#query.wire === undefined ? result : this.#described(result))
   }
 
-  /** Adds to the reply what a request in a version of A2A needs besides the body. */
+  /** Adds to the reply the headers and the kind of body that a request in a version of A2A needs. */
   #described({ reply, events }: CallResult): CallResult {
     const headers = this.#relayed === undefined ? {} : { headers: this.#relayed }
     if (events !== undefined) return { reply: { ...reply, ...headers }, events }

@@ -198,5 +198,5 @@ export class ServedAgent {
  * A2A may come back for the task, and has a method to cancel it.
  */
 function isCancelled({ wire }: AgentQuery): boolean {
-  return wire?.answer !== 'native'
+  return wire?.answer !== 'native' && wire?.answer !== 'rest'
 }

@@ -101,6 +101,12 @@ describe('A20 - gateway card of A2A 1.0', () => {
           tenant: 'acme',
           protocolVersion: '1.0',
         },
+        {
+          url: 'https://broker.example/a2a/weather',
+          protocolBinding: 'HTTP+JSON',
+          tenant: 'acme',
+          protocolVersion: '1.0',
+        },
         { url: 'https://broker.example/a2a/weather/v0.3', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
       ],
       capabilities: {
@@ -152,6 +158,7 @@ describe('A20 - gateway card of A2A 1.0', () => {
       version: '0.0.0',
       supportedInterfaces: [
         { url: 'https://broker.example/a2a/weather', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+        { url: 'https://broker.example/a2a/weather', protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
         { url: 'https://broker.example/a2a/weather/v0.3', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
       ],
       capabilities: { streaming: false, pushNotifications: false },
@@ -182,6 +189,12 @@ describe('A20 - gateway card of both versions', () => {
         {
           url: 'https://broker.example/a2a/weather',
           protocolBinding: 'JSONRPC',
+          tenant: 'acme',
+          protocolVersion: '1.0',
+        },
+        {
+          url: 'https://broker.example/a2a/weather',
+          protocolBinding: 'HTTP+JSON',
           tenant: 'acme',
           protocolVersion: '1.0',
         },

@@ -60,6 +60,7 @@ test('A20 - card: a2a.v03 false shows the card of A2A 1.0 to everyone', async ()
     expect(strictProblems(card)).toEqual([])
     expect(card['supportedInterfaces']).toEqual([
       { url: `${base}/a2a/agent-1`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+      { url: `${base}/a2a/agent-1`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
     ])
   }
 })
@@ -137,7 +138,8 @@ test('A20 - official SDKs: from the base URL with its slash both find the interf
     const { base } = await opened({ capabilities: { streaming: true } }, options)
     const v10 = await new DefaultAgentCardResolver().resolve(`${base}/a2a/agent-1/`)
     expect(v10.supportedInterfaces).toMatchObject([
-      { url: `${base}/a2a/agent-1`, protocolVersion: '1.0' },
+      { url: `${base}/a2a/agent-1`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+      { url: `${base}/a2a/agent-1`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
       { url: `${base}/a2a/agent-1/v0.3`, protocolVersion: '0.3' },
     ])
     const compatible = new DefaultAgentCardResolver({ legacyCompat: { enabled: true } })
@@ -200,7 +202,8 @@ test('A20 - extended card: one that an agent sends is shown as its public card i
   expect(strictProblems(extended)).toEqual([])
   expect(extended).toMatchObject({
     supportedInterfaces: [
-      { url: 'https://broker.example/a2a/agent-1' },
+      { url: 'https://broker.example/a2a/agent-1', protocolBinding: 'JSONRPC' },
+      { url: 'https://broker.example/a2a/agent-1', protocolBinding: 'HTTP+JSON' },
       { url: 'https://broker.example/a2a/agent-1/v0.3' },
     ],
     signatures: [{ protected: expect.any(String) }],

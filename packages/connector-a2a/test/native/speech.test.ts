@@ -65,7 +65,7 @@ test('native - the name of the method, the path and the version decide how a cal
     for (const version of ['', '0.3', '1.0']) expect([name, of(name, version, true)]).toEqual([name, native])
   }
   expect([of('tasks/resubscribe'), of('tasks/resubscribe', '0.3')]).toEqual(['0.3 stream', '0.3 stream'])
-  for (const other of ['tasks/send', 'stream_cancel', 'sendmessage', 'x', '__proto__', 'constructor']) {
+  for (const other of ['tasks/send', 'stream_cancel', 'sendMessage', 'x', '__proto__', 'constructor']) {
     expect([other, of(other), of(other, '1.0'), of(other, '', true)]).toEqual([other, 'dialect', 'dialect', '0.3'])
   }
 })
@@ -110,7 +110,7 @@ test('native - paths of calls: the id, /v0.3, and one slash more', () => {
   expect([at('a1', false), at('a1/', false), at('a1/v0.3', false)]).toEqual(['a1', 'a1', '404'])
 })
 
-test('native - a stream that only official calls have is recognised while they are off', () => {
+test('native - a stream that only official calls have is recognized while they are off', () => {
   const names = [...NAMES_10, ...NAMES_03, 'tasks/resubscribe', 'tasks/send']
   expect(names.filter(needsNativeStream)).toEqual(['SendStreamingMessage', 'SubscribeToTask', 'tasks/resubscribe'])
 })

@@ -298,9 +298,8 @@ test('wire - an extended card has the addresses of the gateway, in the version o
   )
   const at10 = await ask('agent-1', 'GetExtendedAgentCard', {})
   const at03 = await ask('agent-1/v0.3', 'agent/getAuthenticatedExtendedCard', {})
-  expect(at10).toMatchObject({
-    result: { name: 'Extended', supportedInterfaces: [{ url: `${host.base}/a2a/agent-1` }] },
-  })
+  expect(at10).toMatchObject({ result: { name: 'Extended' } })
+  expect(JSON.stringify(at10)).toContain(`"url":"${host.base}/a2a/agent-1"`)
   expect(at03).toMatchObject({ result: { name: 'Extended', url: `${host.base}/a2a/agent-1/v0.3` } })
   expect(JSON.stringify([at10, at03])).not.toContain('secret.internal')
 })

@@ -20,28 +20,22 @@ export function agentSend(agents: AgentDirectory): Tool {
     name: 'agent_send',
     title: 'Send a message to an agent',
     description:
-      'Sends a text message to an agent (A2A message/send) and, unless blocking is false, returns its reply. Use it to ask an agent in words; agent_list shows the agents. ' +
-      'To follow up a task that the agent has started, use agent_query. Returns the reply as JSON text, or an error if no agent has this id, or the agent cannot be reached, rejects the request, or does not answer in time.',
+      'Sends a text to an agent (A2A message/send) and returns its reply, usually a message or a task, as JSON text. ' +
+      'To follow up a task, use agent_query.',
     input: Type.Object(
       {
         agent_id: agentId(),
         message: argument.text('The text for the agent.'),
         blocking: Type.Optional(
           Type.Boolean({
-            description:
-              'If true, waits for the reply. If false, returns after the request is accepted; the reply is not available.',
+            description: 'If false, does not wait for the reply, which is lost.',
             default: true,
           }),
         ),
-        context_id: Type.Optional(
-          argument.text(
-            'The id of a conversation to continue (contextId in an earlier reply). Starts a new one if omitted.',
-          ),
-        ),
+        context_id: Type.Optional(argument.text('contextId of a reply, to continue its conversation.')),
         timeout_seconds: Type.Optional(
           Type.Integer({
-            description:
-              "Time for the agent to answer, in seconds, 1 or more. If omitted or too large, the server's own limit applies.",
+            description: 'Seconds to wait for the reply; the server has a limit.',
             minimum: 1,
           }),
         ),
@@ -49,12 +43,10 @@ export function agentSend(agents: AgentDirectory): Tool {
       { additionalProperties: false },
     ),
     output: Type.Object({
-      reply: Type.Optional(Type.Unknown({ description: "The agent's reply: usually a message or a task." })),
+      reply: Type.Optional(Type.Unknown()),
       bodies: bodiesInText,
-      agent_id: Type.Optional(Type.String({ description: 'The agent; present if blocking is false.' })),
-      accepted: Type.Optional(
-        Type.Boolean({ description: 'True if the request was accepted; present if blocking is false.' }),
-      ),
+      agent_id: Type.Optional(Type.String()),
+      accepted: Type.Optional(Type.Boolean({ description: 'Present if blocking is false.' })),
     }),
     annotations: ACTS,
     needs: { action: 'call', patterns: ['agents'] },
@@ -87,26 +79,24 @@ export function agentQuery(agents: AgentDirectory): Tool {
     name: 'agent_query',
     title: 'Call a method of an agent',
     description:
-      'Calls a JSON-RPC method of an agent and returns its reply: "tasks/get" to see the state of a task, "tasks/cancel" to stop it (both with params {"id": "<task id>"}), or another method of the agent. ' +
-      'To send a message in words, use agent_send. Returns the reply as JSON text, or an error if no agent has this id, or the agent cannot be reached, rejects the request, or does not answer in time.',
+      'Calls a JSON-RPC method of an agent, and returns as agent_send: "tasks/get" shows a task, "tasks/cancel" stops it, both with params {"id": "<task id>"}.',
     input: Type.Object(
       {
         agent_id: agentId(),
-        method: argument.text('The method: "tasks/get", "tasks/cancel", or another method of the agent.', {
+        method: argument.text('"tasks/get", "tasks/cancel", or another method of the agent.', {
           minLength: 1,
         }),
         params: Type.Optional(
           Type.Unsafe<Readonly<Record<string, unknown>>>({
             type: 'object',
-            description:
-              'The parameters of the method, such as {"id": "<task id>"}. configuration.timeout is the time for the agent to answer, in seconds.',
+            description: 'configuration.timeout is the seconds to wait for the reply.',
           }),
         ),
       },
       { additionalProperties: false },
     ),
     output: Type.Object({
-      reply: Type.Optional(Type.Unknown({ description: "The agent's reply." })),
+      reply: Type.Optional(Type.Unknown()),
       bodies: bodiesInText,
     }),
     annotations: ACTS,

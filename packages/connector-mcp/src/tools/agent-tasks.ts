@@ -5,6 +5,7 @@ import { isJsonObject, parseJson } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 import { forward, requestBody } from './agent-call.ts'
+import { brokerFailure } from './broker-failures.ts'
 import { failure } from './results.ts'
 import type { TaskHandling, ToolContext, ToolOutcome } from './tool.ts'
 
@@ -131,14 +132,17 @@ export function agentTaskHandling(agents: AgentDirectory): TaskHandling {
       }
       const body = requestBody(SEND, { message, contextId, configuration: { blocking: true, timeout: timeoutSeconds } })
       const call = { agentId, method: SEND, body, timeoutSeconds, blocking: true }
-      return askedBy(forward(agents, call, context), state, context)
+      const outcome = forward(agents, call, context).catch((error: unknown) => brokerFailure('agent_send', error))
+      return askedBy(outcome, state, context)
     },
     async cancel(state, context) {
       const { agentId, taskId } = readState(state)
       // An agent that has not answered yet works on: nothing names its task.
       if (taskId === undefined) return
       const body = requestBody(CANCEL, { id: taskId })
-      await forward(agents, { agentId, method: CANCEL, body, timeoutSeconds: CANCEL_SECONDS, blocking: true }, context)
+      const call = { agentId, method: CANCEL, body, timeoutSeconds: CANCEL_SECONDS, blocking: true }
+      // No client waits for the outcome.
+      await forward(agents, call, context).catch((error: unknown) => brokerFailure('agent_query', error))
     },
   }
 }

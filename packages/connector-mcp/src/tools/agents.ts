@@ -8,17 +8,18 @@ import { Type } from 'typebox'
 import type { AgentCard, AgentDirectory, AgentFilter } from '../agent-directory.ts'
 import { READS } from './annotations.ts'
 import { defineTool } from './define-tool.ts'
-import { confirmation, failure, objectOutcome } from './results.ts'
+import { confirmation, failure, nextCursorOutput, objectOutcome } from './results.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tool.ts'
 
+const skillSummary = Type.Object({ id: Type.String(), name: Type.String(), tags: Type.Array(Type.String()) })
 const agentSummary = Type.Object({
   agent_id: Type.String(),
   name: Type.String(),
-  skills: Type.Array(Type.Object({ id: Type.String(), name: Type.String(), tags: Type.Array(Type.String()) })),
+  skills: Type.Array(Type.Partial(skillSummary)),
 })
 
 export function agentId() {
-  return argument.text('The id of a registered agent, from agent_list.')
+  return argument.text('An agent_id from agent_list.')
 }
 
 /** Returns the outcome for an unknown id, which a model may have misspelled or found elsewhere. */
@@ -33,37 +34,29 @@ export function agentList(agents: AgentDirectory): Tool {
     name: 'agent_list',
     title: 'List agents',
     description:
-      'Lists the registered agents and their skills: all agents, or those with a skill that has any of the given tags. Use it to find an agent for a task; agent_info shows one agent in full, agent_send sends it a message. ' +
-      'Returns a JSON array of {agent_id, name, skills: [{id, name, tags}]}, in the order of agent_id; an empty array if no agent matches. ' +
-      'One answer contains at most about 4 MiB. For more agents, call again with cursor set to the last agent_id.',
+      'Lists the agents that agent_send can reach. Use it to find an agent for a task; agent_info shows one in full. ' +
+      'Returns a JSON array of {agent_id, name, skills: [{id, name, tags}]}.',
     input: Type.Object(
       {
         skill_tags: Type.Optional(
           Type.Array(Type.String(), {
-            description:
-              'Skill tags: lists agents with a skill that has at least one of them. All agents if omitted or empty.',
+            description: 'Only agents with a skill that has one of these tags.',
           }),
         ),
         limit: Type.Optional(
           Type.Integer({
-            description: 'The most agents to return, 1 or more. If omitted, the size of an answer is the only limit.',
+            description: 'The most agents of one page.',
             minimum: 1,
             maximum: Number.MAX_SAFE_INTEGER,
           }),
         ),
-        cursor: Type.Optional(
-          argument.text('The last agent_id of the previous answer: lists the agents after it.', {
-            minLength: 1,
-          }),
-        ),
+        cursor: Type.Optional(argument.text('next_cursor of the previous page.', { minLength: 1 })),
       },
       { additionalProperties: false },
     ),
     output: Type.Object({
-      agents: Type.Array(agentSummary),
-      next_cursor: Type.Optional(
-        Type.String({ description: 'Present if there are more agents: pass it as cursor to list them.' }),
-      ),
+      agents: Type.Array(Type.Partial(agentSummary)),
+      next_cursor: nextCursorOutput,
     }),
     annotations: READS,
     needs: { action: 'list', patterns: ['agents'] },
@@ -72,6 +65,7 @@ export function agentList(agents: AgentDirectory): Tool {
         ? { argument: 'skill_tags', given: shownValue(skill_tags), allowed: `an array of at most ${MAX_TAGS} strings` }
         : undefined,
     async run({ skill_tags: skillTags = [], limit = Infinity, cursor }, context) {
+      context.broker.requireCredentials('list', 'agents')
       const tags = skillTags.length > 0 ? { skillTags: [...new Set(skillTags)] } : {}
       const { summaries, next } = await listPage(agents, { ...tags, limit: AT_ONCE }, limit, cursor, context)
       const text = `[${summaries.join(',')}]`
@@ -134,8 +128,7 @@ export function agentInfo(agents: AgentDirectory): Tool {
     name: 'agent_info',
     title: 'Show an agent card',
     description:
-      'Shows the card of one agent: its description, version, address and skills in detail. Use it before the first agent_send, to learn which requests the agent expects. ' +
-      'Returns the card as a JSON object, or an error if no agent has this id.',
+      'Returns the card of an agent as a JSON object. Read it before the first agent_send, to learn which requests the agent expects.',
     input: Type.Object({ agent_id: agentId() }, { additionalProperties: false }),
     output: Type.Object({ agent_id: Type.String(), name: Type.String() }),
     annotations: READS,

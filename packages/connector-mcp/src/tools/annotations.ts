@@ -19,6 +19,9 @@ export const ADDS: ToolAnnotations = {
 /** Removes the messages that it returns. */
 export const REMOVES: ToolAnnotations = { ...ADDS, destructiveHint: true }
 
+/** Changes the state of messages without removing any; a repeated call has no further effect. */
+export const CHANGES: ToolAnnotations = { ...ADDS, idempotentHint: true }
+
 /** Asks a subscriber or an agent for an answer. */
 export const ASKS: ToolAnnotations = { ...ADDS, openWorldHint: true }
 

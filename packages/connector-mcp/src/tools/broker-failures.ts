@@ -1,5 +1,5 @@
-import { isBrokerError } from '@signalbox/broker-core'
-import type { BrokerError, BrokerErrorCode } from '@signalbox/broker-core'
+import { isBrokerError, POLICY_ACTIONS } from '@signalbox/broker-core'
+import type { BrokerError, BrokerErrorCode, PolicyAction } from '@signalbox/broker-core'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 import { failure } from './results.ts'
@@ -51,7 +51,16 @@ export function brokerFailure(tool: string, error: unknown): ToolOutcome {
   const answer = FAILURES[error.code]
   if (answer === 'internal') throw error
   if (answer === 'argument') throw refused(tool, error)
-  return failure(`${error.code}: ${sentence(error.message)} ${answer.advice}`)
+  const missing = missingAction(error)
+  const advice = missing === undefined ? answer.advice : 'Ask the user to grant it.'
+  const outcome = failure(`${error.code}: ${sentence(error.message)} ${advice}`)
+  return missing === undefined ? outcome : { ...outcome, missing }
+}
+
+/** Returns the action that only the caller's credentials do not allow. */
+function missingAction({ code, details }: BrokerError): PolicyAction | undefined {
+  if (code !== 'FORBIDDEN' || details['reason'] !== 'credentials') return undefined
+  return POLICY_ACTIONS.find((action) => action === details['action'])
 }
 
 function refused(tool: string, { message, details }: BrokerError): JsonRpcError {

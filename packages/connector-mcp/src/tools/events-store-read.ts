@@ -2,33 +2,31 @@ import { argument, parseTimestamp, shownValue, storedEventShape } from '@signalb
 import { Type } from 'typebox'
 
 import { READS } from './annotations.ts'
-import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
+import { MAX_ANSWER_BYTES } from './answer-size.ts'
 import { defineTool } from './define-tool.ts'
 import { eventsOutput, messagesOutcome } from './results.ts'
 
 export const eventsStoreRead = defineTool({
   name: 'events_store_read',
-  title: 'Read events from an events store',
+  title: 'Read stored events',
   description:
-    'Reads stored events, oldest first: from a sequence number, from a point in time, or, with neither, from the first event. Reading removes nothing. ' +
+    'Reads stored events, oldest first, from a sequence, a time, or the first event, and removes nothing. ' +
     'To continue, set from_sequence to the last sequence plus 1. For the newest events, use events_store_read_latest. ' +
-    `Returns an empty array if there are no events or no such channel. ${MAX_ANSWER_TEXT} The result is a JSON array of {body, metadata, tags, sequence, timestamp}.`,
+    'Returns a JSON array of {body, metadata, tags, sequence, timestamp}.',
   input: Type.Object(
     {
-      channel: argument.channel('The events-store channel to read.'),
+      channel: argument.channel('The events store.'),
       from_sequence: Type.Optional(
         Type.Integer({
-          description: 'The first sequence number to return, 1 or more. Cannot be combined with from_time.',
+          description: 'The first sequence to return. Not with from_time.',
           minimum: 1,
           maximum: Number.MAX_SAFE_INTEGER,
         }),
       ),
       from_time: Type.Optional(
-        argument.timestamp(
-          'The earliest time of the events: ISO 8601 with time zone, such as "2026-01-31T09:30:00Z". Cannot be combined with from_sequence.',
-        ),
+        argument.timestamp('ISO 8601 with zone: "2026-01-31T09:30:00Z". Not with from_sequence.'),
       ),
-      max_messages: argument.maxMessages('The most events to return, 1 to 100.'),
+      max_messages: argument.maxMessages('The most events to return.'),
     },
     { additionalProperties: false },
   ),
@@ -57,16 +55,15 @@ export const eventsStoreRead = defineTool({
 
 export const eventsStoreReadLatest = defineTool({
   name: 'events_store_read_latest',
-  title: 'Read the newest events of an events store',
+  title: 'Read the newest stored events',
   description:
-    'Reads the most recent stored events, newest first. Reading removes nothing. Use it for "what happened last"; to read a history in order, use events_store_read. ' +
-    `Returns an empty array if there are no events or no such channel. ${MAX_ANSWER_TEXT} The result is a JSON array of {body, metadata, tags, sequence, timestamp}.`,
+    'Reads the newest stored events, newest first, and removes nothing. Returns a JSON array as events_store_read, which reads a history in order.',
   input: Type.Object(
     {
-      channel: argument.channel('The events-store channel to read.'),
+      channel: argument.channel('The events store.'),
       count: Type.Optional(
         Type.Integer({
-          description: 'The most events to return, 1 to 100.',
+          description: 'The most events to return.',
           minimum: 1,
           maximum: 100,
           default: 1,

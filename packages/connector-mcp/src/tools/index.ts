@@ -5,15 +5,13 @@ import { channelInfo, channelList } from './channels.ts'
 import { eventsPublish, eventsStorePublish } from './events-publish.ts'
 import { eventsStoreRead, eventsStoreReadLatest } from './events-store-read.ts'
 import { queuePeek } from './queue-peek.ts'
-import { queueReceive } from './queue-receive.ts'
+import { queueLease, queueReceive } from './queue-receive.ts'
 import { queueSend } from './queue-send.ts'
+import { SETTLE_TOOLS } from './queue-settle.ts'
 import { commandSend, querySend } from './requests.ts'
 import type { Tool } from './tool.ts'
 
-const CORE_TOOLS: readonly Tool[] = [
-  queueSend,
-  queueReceive,
-  queuePeek,
+const OTHER_TOOLS: readonly Tool[] = [
   eventsPublish,
   eventsStorePublish,
   eventsStoreRead,
@@ -24,14 +22,21 @@ const CORE_TOOLS: readonly Tool[] = [
   channelInfo,
 ]
 
+/** The parts of the server that decide which tools there are. */
+export interface ToolSet {
+  /** @default none */
+  readonly agents?: AgentDirectory | undefined
+  /** @default false */
+  readonly leases?: boolean
+}
+
 /**
  * Returns the tools by name, in the order of the specification: the 11 core tools, and with an agent directory the 4
- * agent tools.
+ * agent tools. With leases, `queue_receive` can lease messages, and the tools that settle them follow the other tools
+ * for queues.
  */
-export function createTools({ agents }: { readonly agents?: AgentDirectory | undefined } = {}): ReadonlyMap<
-  string,
-  Tool
-> {
+export function createTools({ agents, leases = false }: ToolSet = {}): ReadonlyMap<string, Tool> {
+  const queueTools = leases ? [queueSend, queueLease, queuePeek, ...SETTLE_TOOLS] : [queueSend, queueReceive, queuePeek]
   const agentTools = agents ? [agentList(agents), agentInfo(agents), agentSend(agents), agentQuery(agents)] : []
-  return new Map([...CORE_TOOLS, ...agentTools].map((tool) => [tool.definition.name, tool]))
+  return new Map([...queueTools, ...OTHER_TOOLS, ...agentTools].map((tool) => [tool.definition.name, tool]))
 }

@@ -3,73 +3,117 @@ import { ANSWER_LEASE_MS, argument, leaseForAnswer, messageShape, settlementOf }
 import { Type } from 'typebox'
 
 import { REMOVES } from './annotations.ts'
-import { MAX_ANSWER_BYTES, MAX_ANSWER_TEXT } from './answer-size.ts'
+import { MAX_ANSWER_BYTES } from './answer-size.ts'
 import { defineTool } from './define-tool.ts'
-import { messagesOutcome, messagesOutput } from './results.ts'
-import type { ToolContext } from './tool.ts'
+import { MAX_LEASE_SECONDS } from './queue-settle.ts'
+import { leasedMessagesOutput, messagesOutcome, messagesOutput } from './results.ts'
+import type { ToolContext, ToolNeed, ToolOutcome } from './tool.ts'
 import { withProgress } from './waiting.ts'
+
+const receiveArguments = {
+  channel: argument.channel('The queue.'),
+  max_messages: argument.maxMessages('The most messages to receive; use 1 unless you can process several.'),
+  wait_timeout_seconds: Type.Optional(
+    Type.Integer({
+      description: 'Seconds to wait for a first message.',
+      minimum: 1,
+      maximum: 60,
+      default: 5,
+    }),
+  ),
+}
+
+interface ReceiveArguments {
+  readonly channel: string
+  readonly max_messages: number
+  readonly wait_timeout_seconds?: number
+}
+
+const needs: ToolNeed = { action: 'receive', patterns: ['queues'] }
 
 export const queueReceive = defineTool({
   name: 'queue_receive',
-  title: 'Receive messages from a queue',
+  title: 'Receive from a queue',
   description:
-    'Receives messages from a queue, oldest first, and removes them permanently. Returns as soon as at least one message is available, or an empty array if none arrives ' +
-    `within wait_timeout_seconds or the queue does not exist. Use it to process messages; to read without removing, use queue_peek. ${MAX_ANSWER_TEXT} ` +
-    'The result is a JSON array of {body, metadata, tags}.',
+    'Receives messages from a queue, oldest first, and removes them permanently. To look without removing, use queue_peek. ' +
+    'Returns a JSON array of {body, metadata, tags} as soon as there is a message, or [] after wait_timeout_seconds.',
+  input: Type.Object(receiveArguments, { additionalProperties: false }),
+  output: messagesOutput,
+  annotations: REMOVES,
+  needs,
+  ownTimeout: true,
+  onDisconnect: 'cancel',
+  run: receiveAndRemove,
+})
+
+/** `queue_receive` for a server with leases. */
+export const queueLease = defineTool({
+  name: 'queue_receive',
+  title: 'Receive from a queue',
+  description:
+    'Receives messages from a queue, oldest first. Removes them permanently, or with lease_seconds hides them for that time: then call queue_ack when the work is done, or they are delivered again. ' +
+    'To look without removing, use queue_peek. Returns a JSON array of {body, metadata, tags, receipt, receive_count} as soon as there is a message, or [] after wait_timeout_seconds.',
   input: Type.Object(
     {
-      channel: argument.channel('The queue to receive from.'),
-      max_messages: argument.maxMessages(
-        'The most messages to receive, 1 to 100; use 1 unless you can process several. The call does not wait for this many.',
-      ),
-      wait_timeout_seconds: Type.Optional(
+      ...receiveArguments,
+      lease_seconds: Type.Optional(
         Type.Integer({
-          description: 'Time to wait for the first message, in seconds, 1 to 60.',
-          minimum: 1,
-          maximum: 60,
-          default: 5,
+          description: 'Seconds for the work on these messages; 0 removes them at once.',
+          minimum: 0,
+          maximum: MAX_LEASE_SECONDS,
+          default: 0,
         }),
       ),
     },
     { additionalProperties: false },
   ),
-  output: messagesOutput,
+  output: leasedMessagesOutput,
   annotations: REMOVES,
-  needs: { action: 'receive', patterns: ['queues'] },
+  needs,
   ownTimeout: true,
   onDisconnect: 'cancel',
-  async run({ channel, max_messages, wait_timeout_seconds = 5 }, context) {
-    const deliveries = await withProgress(context, `a message in queue ${JSON.stringify(channel)}`, () =>
-      receive(channel, max_messages, wait_timeout_seconds, context),
-    )
-    const outcome = messagesOutcome(
-      'messages',
-      deliveries.map(({ message }) => messageShape(message)),
-    )
-    const settlement = settlementOf(context.broker.queues, deliveries)
-    return settlement === undefined ? outcome : { ...outcome, settlement }
+  async run({ lease_seconds = 0, ...args }, context) {
+    if (lease_seconds === 0) return receiveAndRemove(args, context)
+    const deliveries = await receive(args, lease_seconds * 1000, context)
+    return messagesOutcome('messages', deliveries.map(leasedShape))
   },
 })
 
+function leasedShape({ message, receipt }: QueueDelivery) {
+  return { ...messageShape(message), receipt, receive_count: message.receiveCount }
+}
+
+async function receiveAndRemove(args: ReceiveArguments, context: ToolContext): Promise<ToolOutcome> {
+  const deliveries = await receive(args, ANSWER_LEASE_MS, context)
+  const outcome = messagesOutcome(
+    'messages',
+    deliveries.map(({ message }) => messageShape(message)),
+  )
+  const settlement = settlementOf(context.broker.queues, deliveries)
+  return settlement === undefined ? outcome : { ...outcome, settlement }
+}
+
 /** Receives messages; none if the call was ended. */
-async function receive(
-  channel: string,
-  maxMessages: number,
-  waitSeconds: number,
-  { broker, signal }: ToolContext,
+function receive(
+  { channel, max_messages, wait_timeout_seconds = 5 }: ReceiveArguments,
+  leaseMs: number,
+  context: ToolContext,
 ): Promise<readonly QueueDelivery[]> {
-  if (signal.aborted) return []
-  const input = {
-    maxMessages,
-    maxBytes: MAX_ANSWER_BYTES,
-    waitMs: waitSeconds * 1000,
-    leaseMs: ANSWER_LEASE_MS,
-    signal,
-  }
-  try {
-    return await leaseForAnswer(broker.queues, channel, input)
-  } catch (error) {
-    if (signal.aborted && error === signal.reason) return []
-    throw error
-  }
+  return withProgress(context, `a message in queue ${JSON.stringify(channel)}`, async () => {
+    const { broker, signal } = context
+    if (signal.aborted) return []
+    const input = {
+      maxMessages: max_messages,
+      maxBytes: MAX_ANSWER_BYTES,
+      waitMs: wait_timeout_seconds * 1000,
+      leaseMs,
+      signal,
+    }
+    try {
+      return await leaseForAnswer(broker.queues, channel, input)
+    } catch (error) {
+      if (signal.aborted && error === signal.reason) return []
+      throw error
+    }
+  })
 }

@@ -8,44 +8,37 @@ import { confirmation } from './results.ts'
 
 export const queueSend = defineTool({
   name: 'queue_send',
-  title: 'Send a message to a queue',
+  title: 'Send to a queue',
   description:
-    'Stores a message durably in a queue, where exactly one consumer will receive it, now or later. The queue is created if it does not exist. ' +
-    'Use it to delegate work. To notify every current subscriber, use events_publish; to keep a history that can be read again, events_store_publish; ' +
-    'to wait for the outcome, command_send or query_send. Returns a confirmation after the message is stored.',
+    'Stores a message until one consumer receives it. Use it to delegate work. To notify all current subscribers, use events_publish; ' +
+    'for a history that can be read again, events_store_publish; to wait for the outcome, command_send or query_send.',
   input: Type.Object(
     {
-      channel: argument.channel('The queue to send to.'),
-      body: argument.text('The message itself: plain text or JSON as text.'),
+      channel: argument.channel('The queue; created if it does not exist.'),
+      body: argument.text('Text, or JSON as text.'),
       metadata: argument.metadata(),
       tags: argument.tags(argument.DEDUPLICATION_HINT),
-      delay_seconds: argument.seconds('Time until consumers can receive the message, in seconds; 0 means at once.'),
-      expiration_seconds: argument.seconds(
-        'Time after which an unreceived message is dropped, in seconds; 0 means never.',
-      ),
+      delay_seconds: argument.seconds('Seconds until the message can be received.'),
+      expiration_seconds: argument.seconds('Seconds until an unreceived message is dropped; 0 is never.'),
       max_receive_count: Type.Optional(
         Type.Integer({
           description:
-            'Number of receives without acknowledgment after which the message moves to dead_letter_queue; 0 means unlimited. Requires dead_letter_queue.',
+            'Receives without acknowledgment before the message moves to dead_letter_queue, which is required too.',
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,
           default: 0,
         }),
       ),
-      dead_letter_queue: argument.optionalChannel(
-        'Another queue, to which the message moves after max_receive_count receives; empty means none. Requires max_receive_count.',
-      ),
+      dead_letter_queue: argument.optionalChannel('Another queue, for messages that fail max_receive_count times.'),
     },
     { additionalProperties: false },
   ),
   output: Type.Object({
-    channel: Type.String({ description: 'The queue.' }),
-    id: Type.String({ description: 'The id of the stored message.' }),
-    sequence: Type.Integer({ minimum: 1, description: 'The sequence number of the message in the queue.' }),
-    duplicate: Type.Boolean({
-      description: 'True if a message with this message_id was stored before, and this one was not.',
-    }),
-    warning: Type.Optional(Type.String({ description: 'Present if an argument had no effect.' })),
+    channel: Type.String(),
+    id: Type.String(),
+    sequence: Type.Integer(),
+    duplicate: Type.Boolean(),
+    warning: Type.Optional(Type.String()),
   }),
   annotations: ADDS,
   needs: { action: 'send', patterns: ['queues'] },

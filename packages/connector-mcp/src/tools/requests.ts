@@ -18,15 +18,14 @@ interface RequestArguments {
 
 export const commandSend = defineTool({
   name: 'command_send',
-  title: 'Send a command and wait for its acknowledgement',
+  title: 'Send a command',
   description:
-    'Sends a command to a subscriber and waits until the subscriber has executed or rejected it. Use it for an action that must happen now and whose outcome you need. ' +
-    'To get data back, use query_send; for work that may be done later, queue_send. If there is no subscriber yet, the call waits for one. ' +
-    'Returns a confirmation, or an error if the subscriber rejects the command or does not answer in time, or if no subscriber appears in time.',
+    'Sends a command to a subscriber and waits until it is executed. To get data back, use query_send; for work that may be done later, queue_send. ' +
+    'Fails if no subscriber answers in time.',
   input: Type.Object(
     {
       channel: argument.channel('The commands channel.'),
-      body: argument.text('The command itself: plain text or JSON as text.'),
+      body: argument.text('Text, or JSON as text.'),
       timeout_seconds: argument.timeoutSeconds('the acknowledgement', 10),
       metadata: argument.metadata(),
       tags: argument.tags(),
@@ -34,8 +33,8 @@ export const commandSend = defineTool({
     { additionalProperties: false },
   ),
   output: Type.Object({
-    channel: Type.String({ description: 'The commands channel.' }),
-    executed: Type.Boolean({ description: 'Always true: the subscriber has executed the command.' }),
+    channel: Type.String(),
+    executed: Type.Boolean(),
   }),
   annotations: ACTS,
   needs: { action: 'send', patterns: ['commands'] },
@@ -53,15 +52,14 @@ export const commandSend = defineTool({
 
 export const querySend = defineTool({
   name: 'query_send',
-  title: 'Send a query and return the reply',
+  title: 'Send a query',
   description:
-    'Sends a query to a subscriber and returns its reply. Use it to ask a service for data or a computed answer. For an action without a reply, use command_send. ' +
-    'If there is no subscriber yet, the call waits for one. ' +
-    'Returns the payload of the reply as text, or an error if the subscriber rejects the query or does not answer in time, or if no subscriber appears in time.',
+    'Asks a subscriber for data and returns the body of its reply. For an action without a reply, use command_send. ' +
+    'Fails if no subscriber answers in time.',
   input: Type.Object(
     {
       channel: argument.channel('The queries channel.'),
-      body: argument.text('The query itself: plain text or JSON as text.'),
+      body: argument.text('Text, or JSON as text.'),
       timeout_seconds: argument.timeoutSeconds('the reply', 30),
       metadata: argument.metadata(),
       tags: argument.tags(),

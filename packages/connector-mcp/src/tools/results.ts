@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer'
 
 import type { ChannelInfo, Tags } from '@signalbox/broker-core'
-import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import type { ToolOutcome } from './tool.ts'
@@ -95,17 +94,17 @@ export function failure(text: string): ToolOutcome {
 
 // ── Output schemas ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-const bodyEncoding = Type.Optional(
-  Type.Literal('base64', { description: 'Present if the body is not UTF-8 text; body is then base64.' }),
-)
+const bodyEncoding = Type.Optional(constant('base64'))
 
-const tagsOutput = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
+/** A text that is always the same. `Type.Literal` would repeat its type. */
+function constant<Value extends string>(value: Value) {
+  return Type.Unsafe<Value>({ const: value })
+}
 
-export const bodiesInText = Type.Optional(
-  Type.Literal('in text', {
-    description: 'Present if bodies are too large to be repeated here; the text contains them.',
-  }),
-)
+const tagsOutput = Type.Unsafe<Tags>({ type: 'object' })
+
+/** Present if bodies are too large to be repeated in the structured content. */
+export const bodiesInText = Type.Optional(constant('in text'))
 
 const messageFields = {
   body: Type.Optional(Type.String()),
@@ -114,54 +113,54 @@ const messageFields = {
   tags: tagsOutput,
 }
 
-export const messagesOutput = Type.Object({ messages: Type.Array(Type.Object(messageFields)), bodies: bodiesInText })
+export const messagesOutput = Type.Object({
+  messages: Type.Array(Type.Partial(Type.Object(messageFields))),
+  bodies: bodiesInText,
+})
+
+/** Messages that may be leased. */
+export const leasedMessagesOutput = Type.Object({
+  messages: Type.Array(
+    Type.Partial(Type.Object({ ...messageFields, receipt: Type.String(), receive_count: Type.Integer() })),
+  ),
+  bodies: bodiesInText,
+})
 
 export const eventsOutput = Type.Object({
   events: Type.Array(
-    Type.Object({
-      ...messageFields,
-      sequence: Type.Integer({ minimum: 1, description: 'The sequence number in the channel: 1, 2, 3 …' }),
-      timestamp: Type.String({ description: 'The time at which the event was stored, ISO 8601.' }),
-    }),
+    Type.Partial(Type.Object({ ...messageFields, sequence: Type.Integer(), timestamp: Type.String() })),
   ),
   bodies: bodiesInText,
 })
 
 const descriptorFields = {
   name: Type.String(),
-  type: argument.channelType('The channel type.'),
-  is_active: Type.Boolean({
-    description: 'True if the channel had messages or a subscriber within the last 5 minutes.',
-  }),
+  type: Type.String(),
+  is_active: Type.Boolean(),
 }
 
-const nextCursorOutput = Type.Optional(
-  Type.String({ description: 'The cursor of the next page; absent on the last page.' }),
-)
+/** The cursor of a list; absent on the last page. */
+export const nextCursorOutput = Type.Optional(Type.String())
 
 export const channelsOutput = Type.Object({
-  channels: Type.Array(Type.Object(descriptorFields)),
+  channels: Type.Array(Type.Partial(Type.Object(descriptorFields))),
   next_cursor: nextCursorOutput,
 })
 
 export const channelInfoOutput = Type.Object({
   ...descriptorFields,
-  incoming: Type.Integer({ minimum: 0, description: 'Messages accepted.' }),
-  outgoing: Type.Integer({ minimum: 0, description: 'Messages delivered.' }),
-  waiting: count('Messages that a receive would return now. For queues.'),
-  delayed: count('Messages that are not visible yet. For queues.'),
-  in_flight: count('Messages that are leased. For queues.'),
-  dead_lettered: count('Messages that have moved to a dead-letter queue. For queues.'),
-  first_sequence: count('The sequence of the oldest event; 0 if there is none. For events stores.'),
-  last_sequence: count('The sequence of the newest event; 0 if there is none. For events stores.'),
+  incoming: Type.Integer(),
+  outgoing: Type.Integer(),
+  waiting: Type.Optional(Type.Integer()),
+  delayed: Type.Optional(Type.Integer()),
+  in_flight: Type.Optional(Type.Integer()),
+  dead_lettered: Type.Optional(Type.Integer()),
+  first_sequence: Type.Optional(Type.Integer()),
+  last_sequence: Type.Optional(Type.Integer()),
 })
 
-function count(description: string) {
-  return Type.Optional(Type.Integer({ minimum: 0, description }))
-}
-
 export const replyOutput = Type.Object({
-  reply: Type.Optional(Type.String({ description: 'The payload of the reply.' })),
+  reply: Type.Optional(Type.String()),
   bodies: bodiesInText,
   body_encoding: bodyEncoding,
   metadata: Type.String(),

@@ -39,6 +39,8 @@ export interface ToolOutcome {
   readonly isError: boolean
   /** Content that matches the tool's `outputSchema`, unless `isError`. A string is JSON text, sent unchanged. */
   readonly structuredContent?: object | string
+  /** The action that the policy allows and the caller's credentials do not. The tool had no effect. */
+  readonly missing?: PolicyAction
   /** The settlement of leased messages: `commit` after the answer reached the client, `rollback` if it did not. */
   readonly settlement?: {
     commit(): Promise<void>

@@ -20,6 +20,12 @@ export interface WriterSettings {
   readonly faults: Int32Array | undefined
 }
 
+/** The data of a new thread. Its first message is the {@link WriterSettings}. */
+export interface WriterThreadData {
+  /** The folder for compiled code; `undefined` if the process has none. */
+  readonly compileCache: string | undefined
+}
+
 export type WriterRequest = Post | { readonly close: true }
 
 export type WriterReply = ReadyReply | GroupReply | DamagedReply | FailedReply | { readonly kind: 'closed' }

@@ -24,15 +24,12 @@ export function text(description: string, options: { default?: string; minLength
   )
 }
 
+/** The rules for channel names, for descriptions. */
+export const CHANNEL_RULES = `1–${MAX_CHANNEL_BYTES} bytes, usually dot-separated words such as "orders.eu"; no wildcards.`
+
 /** A channel name. Reserved names pass here in any form, because the Broker rejects them (CHANNEL_RESERVED). */
 export function channel(description: string) {
-  return Type.Refine(
-    Type.String({
-      description: `${description} 1–${MAX_CHANNEL_BYTES} bytes, usually dot-separated words such as "orders.eu"; no wildcards.`,
-    }),
-    isChannel,
-    notChannel,
-  )
+  return Type.Refine(Type.String({ description }), isChannel, notChannel)
 }
 
 /** A channel name as in {@link channel}, or empty for none. */
@@ -52,9 +49,7 @@ function notChannel(name: string): string {
 
 /** The argument `metadata` of a message. */
 export function metadata() {
-  return Type.Optional(
-    text('Free text that travels with the message, such as the content type of its body.', { default: '' }),
-  )
+  return Type.Optional(text('Free text.', { default: '' }))
 }
 
 /**
@@ -67,7 +62,7 @@ export function tags(more = '') {
         type: 'object',
         additionalProperties: { type: 'string' },
         default: {},
-        description: `Key-value pairs of strings that travel with the message, such as {"priority": "high"}.${more}`,
+        description: `Pairs of strings.${more}`,
       }),
       (pairs: Tags) => Object.keys(pairs).every((key) => key.isWellFormed() && pairs[key]?.isWellFormed() !== false),
       () => WELL_FORMED,
@@ -76,8 +71,7 @@ export function tags(more = '') {
 }
 
 /** A hint for queues and events stores, whose sends can be repeated safely. */
-export const DEDUPLICATION_HINT =
-  ' With a tag "message_id" the call is safe to repeat: the same id from the same client on the same channel within two minutes is stored once.'
+export const DEDUPLICATION_HINT = ' With the key "message_id", a repeated call within two minutes stores nothing.'
 
 /**
  * A required argument. The specification shows a default for some tools, but requires the argument everywhere, so the
@@ -96,7 +90,7 @@ export function seconds(description: string) {
 export function timeoutSeconds(what: string, standard: number) {
   return Type.Optional(
     Type.Integer({
-      description: `Time to wait for ${what}, in seconds, 1 to 3600.`,
+      description: `Seconds to wait for ${what}.`,
       minimum: 1,
       maximum: 3600,
       default: standard,

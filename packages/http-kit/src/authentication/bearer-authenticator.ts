@@ -6,6 +6,7 @@ import type { AuthenticationRequest, Authenticator, Identity } from '../authenti
 import { AuthenticationError } from '../errors.ts'
 import { secretAlgorithms } from './algorithms.ts'
 import { authorizationHeader, bearerToken } from './bearer-token.ts'
+import type { OAuthTokenOptions } from './identity.ts'
 import { identityOf } from './identity.ts'
 import { jose } from './jose.ts'
 import { keySetFile, publicKeyFile } from './key-files.ts'
@@ -43,6 +44,11 @@ export interface BearerAuthenticatorOptions {
   readonly issuer?: string
   /** The allowed values of the claim `aud`; one is enough. @default any value */
   readonly audience?: readonly string[]
+  /**
+   * Makes the scopes of tokens restrict their callers, and `sub` name the caller before `client_id`.
+   * @default scopes have no effect
+   */
+  readonly oauth?: OAuthTokenOptions
   /** The most verified tokens that are cached. @default 10000 */
   readonly maxCachedTokens?: number
   readonly hooks?: Partial<KeyEvents>
@@ -63,6 +69,7 @@ export function bearerAuthenticator(options: BearerAuthenticatorOptions): Bearer
 class TokenVerifier implements BearerAuthenticator {
   readonly #keys: KeySource
   readonly #checks: JWTVerifyOptions
+  readonly #oauth: OAuthTokenOptions | undefined
   readonly #verified: VerifiedTokens
   /**
    * For each connection, the last accepted header and the hash of its token. Clients send the same header with each
@@ -73,12 +80,14 @@ class TokenVerifier implements BearerAuthenticator {
   readonly #pending = new Map<string, Promise<Identity>>()
   #version: number
 
-  constructor({ keys, algorithms = [], issuer, audience, maxCachedTokens, hooks = {} }: BearerAuthenticatorOptions) {
+  constructor(options: BearerAuthenticatorOptions) {
+    const { keys, algorithms = [], issuer, audience, oauth, maxCachedTokens, hooks = {} } = options
     this.#keys = openKeys(keys, algorithms, {
       changed: () => hooks.changed?.(),
       failed: (reason) => hooks.failed?.(reason),
     })
     this.#version = this.#keys.version
+    this.#oauth = oauth
     this.#verified = new VerifiedTokens(maxCachedTokens)
     this.#checks = {
       requiredClaims: ['exp'],
@@ -120,7 +129,7 @@ class TokenVerifier implements BearerAuthenticator {
     const verification = this.#claimsOf(token)
       .then(
         (claims) => {
-          const identity = identityOf(claims)
+          const identity = identityOf(claims, this.#oauth)
           if (version === this.#keys.version) this.#verified.add(key, identity)
           return identity
         },

@@ -4,28 +4,43 @@ import type { Identity } from '../authenticator.ts'
 import { AuthenticationError } from '../errors.ts'
 import type { Role } from './roles.ts'
 import { isRole } from './roles.ts'
+import { actionsOf, scopesOf } from './scopes.ts'
 
 /** The claims that may name the caller; the first that is present is used. */
 const CLIENT_CLAIMS = ['ClientID', 'client_id', 'sub'] as const
+
+/** The same for access tokens of OAuth: all users of one program have its `client_id`. */
+const USER_CLAIMS = ['ClientID', 'sub', 'client_id'] as const
+
+/** Options for the access tokens of an authorization server (OAuth 2.1). */
+export interface OAuthTokenOptions {
+  /** A text that the authorization server puts before each scope. A scope without it is accepted too. @default '' */
+  readonly scopePrefix?: string
+}
 
 const CLIENT_ID = /^[\x21-\x7e]{1,256}$/
 
 /**
  * Returns the caller that verified claims name.
+ * @param oauth Makes scopes restrict the caller
  * @throws AuthenticationError without a ClientID of 1 to 256 visible ASCII characters
  */
-export function identityOf(claims: JWTPayload): Identity {
-  const claim = CLIENT_CLAIMS.find((name) => claims[name] !== undefined)
-  if (claim === undefined) throw new AuthenticationError(`the token has none of the claims ${CLIENT_CLAIMS.join(', ')}`)
+export function identityOf(claims: JWTPayload, oauth?: OAuthTokenOptions): Identity {
+  const names = oauth === undefined ? CLIENT_CLAIMS : USER_CLAIMS
+  const claim = names.find((name) => claims[name] !== undefined)
+  if (claim === undefined) throw new AuthenticationError(`the token has none of the claims ${names.join(', ')}`)
   const clientId = claims[claim]
   if (typeof clientId !== 'string' || !CLIENT_ID.test(clientId)) {
     throw new AuthenticationError(`the claim ${claim} is not 1 to 256 visible ASCII characters`)
   }
-  const roles = rolesOf(claims['roles'])
+  const actions = oauth && actionsOf(scopesOf(claims, oauth.scopePrefix ?? ''))
+  // The user's roles must not reach a program that the user has allowed less.
+  const roles = actions === undefined || actions.has('manage') ? rolesOf(claims['roles']) : []
   return {
     clientId,
     ...(claims.exp === undefined ? {} : { expiresAt: claims.exp * 1000 }),
     ...(roles.length > 0 ? { roles } : {}),
+    ...(actions === undefined ? {} : { actions }),
   }
 }
 

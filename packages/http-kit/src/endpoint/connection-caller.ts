@@ -53,9 +53,14 @@ export class ConnectionCaller {
   /** Returns the Broker handle of this caller. */
   handle(broker: Broker): BrokerHandle {
     if (this.#handle !== undefined && this.#broker === broker) return this.#handle
-    const { clientId } = this.identity
+    const { clientId, actions } = this.identity
     const { account, address } = this
-    const caller: Caller = address === undefined ? { clientId, account } : { clientId, account, address }
+    const caller: Caller = {
+      clientId,
+      account,
+      ...(address === undefined ? {} : { address }),
+      ...(actions === undefined ? {} : { actions }),
+    }
     this.#broker = broker
     this.#handle = broker.as(caller)
     return this.#handle

@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { defineAction, ofType, STRICT } from './action.ts'
 
 const channelArguments = {
-  channel: argument.channel('The channel.'),
+  channel: argument.channel(`The channel. ${argument.CHANNEL_RULES}`),
   type: argument.channelType('The type of the channel. Each type has its own names.'),
 }
 
@@ -41,7 +41,7 @@ export const deleteChannel = defineAction({
 export const purgeQueue = defineAction({
   name: 'purge_queue',
   summary: 'Removes every message of a queue, including delayed ones, except leased messages.',
-  input: Type.Object({ channel: argument.channel('The queue.') }, STRICT),
+  input: Type.Object({ channel: argument.channel(`The queue. ${argument.CHANNEL_RULES}`) }, STRICT),
   data: Type.Object({
     channel: Type.String(),
     purged: Type.Integer({ minimum: 0, description: 'The number of messages removed.' }),

@@ -9,7 +9,7 @@ export const publishEvent = defineAction({
   summary: 'Publishes an event to the current subscribers, as events_publish does.',
   input: Type.Object(
     {
-      channel: argument.channel('The events channel.'),
+      channel: argument.channel(`The events channel. ${argument.CHANNEL_RULES}`),
       body: argument.text('The payload of the event: plain text or JSON as text.'),
       metadata: argument.metadata(),
       tags: argument.tags(),
@@ -30,7 +30,7 @@ export const publishEventStore = defineAction({
   summary: 'Appends an event to an events store, as events_store_publish does.',
   input: Type.Object(
     {
-      channel: argument.channel('The events-store channel.'),
+      channel: argument.channel(`The events-store channel. ${argument.CHANNEL_RULES}`),
       body: argument.text('The payload of the event: plain text or JSON as text.'),
       metadata: argument.metadata(),
       tags: argument.tags(argument.DEDUPLICATION_HINT),

@@ -12,7 +12,7 @@ export const sendQueueMessage = defineAction({
   summary: 'Stores a message in a queue, as queue_send does.',
   input: Type.Object(
     {
-      channel: argument.channel('The queue.'),
+      channel: argument.channel(`The queue. ${argument.CHANNEL_RULES}`),
       body: argument.text('The payload of the message: plain text or JSON as text.'),
       metadata: argument.metadata(),
       tags: argument.tags(argument.DEDUPLICATION_HINT),
@@ -70,7 +70,7 @@ export const receiveQueueMessages = defineAction({
   summary: 'Receives messages and removes them from the queue, as queue_receive does.',
   input: Type.Object(
     {
-      channel: argument.channel('The queue.'),
+      channel: argument.channel(`The queue. ${argument.CHANNEL_RULES}`),
       max_messages: argument.maxMessages('The most messages to receive, 1 to 100.'),
       wait_timeout_seconds: Type.Optional(
         Type.Integer({
@@ -114,7 +114,7 @@ export const peekQueueMessages = defineAction({
   summary: 'Shows the next messages of a queue without removing them, as queue_peek does.',
   input: Type.Object(
     {
-      channel: argument.channel('The queue.'),
+      channel: argument.channel(`The queue. ${argument.CHANNEL_RULES}`),
       max_messages: argument.maxMessages('The most messages to show, 1 to 100.'),
     },
     STRICT,

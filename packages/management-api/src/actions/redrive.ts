@@ -21,7 +21,7 @@ export const redriveDeadLetters = defineAction({
     'Sends dead letters to the queues they came from, then removes them from the dead-letter queue. A crash in between may duplicate a message; no message is lost.',
   input: Type.Object(
     {
-      channel: argument.channel('The dead-letter queue.'),
+      channel: argument.channel(`The dead-letter queue. ${argument.CHANNEL_RULES}`),
       max_messages: Type.Optional(
         Type.Integer({ description: 'The most messages to send back.', minimum: 1, maximum: 1000, default: 100 }),
       ),

@@ -13,7 +13,7 @@ export const sendCommand = defineAction({
   summary: 'Sends a command and waits until a responder has executed it, as command_send does.',
   input: Type.Object(
     {
-      channel: argument.channel('The commands channel.'),
+      channel: argument.channel(`The commands channel. ${argument.CHANNEL_RULES}`),
       body: argument.text('The payload of the command: plain text or JSON as text.'),
       timeout_seconds: argument.timeoutSeconds('the acknowledgement', 10),
       metadata: argument.metadata(),
@@ -37,7 +37,7 @@ export const sendQuery = defineAction({
   summary: 'Sends a query and returns the reply of a responder, as query_send does.',
   input: Type.Object(
     {
-      channel: argument.channel('The queries channel.'),
+      channel: argument.channel(`The queries channel. ${argument.CHANNEL_RULES}`),
       body: argument.text('The payload of the query: plain text or JSON as text.'),
       timeout_seconds: argument.timeoutSeconds('the reply', 30),
       metadata: argument.metadata(),

@@ -22,8 +22,8 @@ export interface RegistryRouteCall {
   readonly identity: Identity
   /** The account that the caller's agents count against. */
   readonly account: string
-  /** The caller's permissions for agents by the policy; undefined without a policy. */
-  readonly rights: Pick<BrokerHandle, 'permits' | 'authorize'> | undefined
+  /** The caller's permissions for agents; undefined: all. */
+  readonly rights: Pick<BrokerHandle, 'permits' | 'authorize' | 'requireCredentials'> | undefined
   /** The last segment of the path `/agents/{agent_id}`; otherwise empty. */
   readonly agentId: string
   /** The query string without its question mark. */
@@ -54,6 +54,7 @@ const list: RegistryRoute = {
   name: 'list',
   method: 'GET',
   async run({ registry, query, rights }) {
+    rights?.requireCredentials('list', 'agents')
     const visible = (agentId: string): boolean => rights === undefined || rights.permits('list', 'agents', agentId)
     const { text, next } = await listPage(registry, readListQuery(query), visible)
     return new JsonAnswer(text, next === undefined ? {} : { Link: nextLink(query, next) })

@@ -29,6 +29,8 @@ export type AgentQueryMode =
 export type AnswerForm =
   /** In the caller's version of A2A; an event is a JSON-RPC response with the caller's id. */
   | 'native'
+  /** As `native`, but an event is the result itself, as the HTTP+JSON binding of A2A 1.0 has it. */
+  | 'rest'
   /** A stream in the gateway's own events. */
   | 'events'
   /** As the agent gave it, in the agent's version. */
@@ -66,7 +68,7 @@ export interface AgentQuery {
 /** The prefix of the tags that carry HTTP headers. */
 export const HEADER_TAG = 'a2a_hdr_'
 const MODES: ReadonlySet<string> = new Set<AgentQueryMode>(['call', 'accept', 'stream'])
-const ANSWERS: ReadonlySet<string> = new Set<AnswerForm>(['native', 'events', 'agent'])
+const ANSWERS: ReadonlySet<string> = new Set<AnswerForm>(['native', 'rest', 'events', 'agent'])
 const VERSIONS: ReadonlySet<string> = new Set<WireVersion>(['1.0', '0.3'])
 
 /** Encodes a request as the message of a Query: its body is the envelope, all other values are tags. */

@@ -5,7 +5,7 @@ import { Message, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '@
 import { ContentTypeNotSupportedError } from '@a2a-js/sdk/errors'
 import type { AgentExecutor, ExecutionEventBus, RequestContext, ServerCallContext } from '@a2a-js/sdk/server'
 import { AgentEvent, DefaultRequestHandler, InMemoryTaskStore } from '@a2a-js/sdk/server'
-import { agentCardHandler, jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express'
+import { agentCardHandler, jsonRpcHandler, restHandler, UserBuilder } from '@a2a-js/sdk/server/express'
 
 import type { Application } from './express.ts'
 import { Holds } from './holds.ts'
@@ -141,6 +141,7 @@ export function addAgent10(
     description: 'Follows scripts',
     supportedInterfaces: [
       { ...face, protocolVersion: '1.0' },
+      { ...face, url: `${face.url}/rest`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
       ...(speaks03 ? [{ ...face, protocolVersion: '0.3' }] : []),
     ],
     provider: undefined,
@@ -166,7 +167,9 @@ export function addAgent10(
   )
   const legacyCompat = { enabled: speaks03 }
   app.use(`${path}/.well-known/agent-card.json`, agentCardHandler({ agentCardProvider: requestHandler, legacyCompat }))
-  app.use(path, jsonRpcHandler({ requestHandler, userBuilder: UserBuilder.noAuthentication, legacyCompat }))
+  const userBuilder = UserBuilder.noAuthentication
+  app.use(`${path}/rest`, restHandler({ requestHandler, userBuilder }))
+  app.use(path, jsonRpcHandler({ requestHandler, userBuilder, legacyCompat }))
   return executor.holds
 }
 

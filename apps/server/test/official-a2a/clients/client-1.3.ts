@@ -15,6 +15,7 @@ import {
   ClientFactoryOptions,
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
+  RestTransportFactory,
 } from '@a2a-js/sdk/client'
 
 import type { Content } from '../agents/script.ts'
@@ -24,6 +25,11 @@ import { userMessageId } from './client.ts'
 /** Connects with the SDK for A2A 1.0 as its README has it: the URL of the agent and nothing else. */
 export async function connect10(url: string): Promise<OfficialClient> {
   return wrap10(await new ClientFactory().createFromUrl(url))
+}
+
+/** Connects with the SDK for A2A 1.0 to the HTTP+JSON interface of an agent. */
+export async function connectRest(url: string): Promise<OfficialClient> {
+  return wrap10(await new ClientFactory({ transports: [new RestTransportFactory()] }).createFromUrl(url))
 }
 
 /** Asks for the card of A2A 0.3, and chooses the interface of that version where a card has both. */

@@ -8,8 +8,8 @@ import type { StreamFailure } from '../events.ts'
 import type { ServerSentEvent } from '../reader/event-reader.ts'
 import type { ClientText, EventConverter } from '../relay/event-converter.ts'
 import { STREAM_FAILURES } from '../stream-failures.ts'
-import type { StreamForm } from '../stream-form.ts'
-import { asBytes, END_COMMENT, fromBytes, nativeForm, responseEvent } from './native-frames.ts'
+import type { NativeFrames } from './native-frames.ts'
+import { asBytes, END_COMMENT, fromBytes } from './native-frames.ts'
 
 /** The versions of A2A that the agent and the caller speak. */
 export interface Versions {
@@ -23,13 +23,11 @@ export interface Versions {
 const LONGEST_HOLD_MS = 1_000
 
 /**
- * Passes on the results and errors of an agent's stream as responses with the caller's id,
- * unchanged or translated to the caller's version of A2A. The stream ends when the agent ends it, and
- * only then.
+ * Passes on the results and errors of an agent's stream in the frames of the caller, unchanged or
+ * translated to the caller's version of A2A. The stream ends when the agent ends it, and only then.
  */
 export class NativeEvents implements EventConverter {
-  readonly #id: string
-  readonly #form: StreamForm
+  readonly #frames: NativeFrames
   readonly #versions: Versions
   /** Set if the versions differ. */
   readonly #translation: StreamTranslation | undefined
@@ -37,13 +35,11 @@ export class NativeEvents implements EventConverter {
   #heldSince: number | undefined
   #failed = false
 
-  /** @param id The source text of the id of the caller's request */
-  constructor(id: string, versions: Versions) {
-    this.#id = asBytes(id)
+  constructor(frames: NativeFrames, versions: Versions) {
+    this.#frames = frames
     this.#versions = versions
     const { from, to } = versions
     this.#translation = from === to ? undefined : new StreamTranslation(from, to)
-    this.#form = nativeForm(this.#id)
   }
 
   next({ data }: ServerSentEvent): ClientText | undefined {
@@ -75,7 +71,7 @@ export class NativeEvents implements EventConverter {
   }
 
   failure(failure: StreamFailure): ClientText {
-    const { text, code } = this.#form.failure(failure)
+    const { text, code } = this.#frames.failure(failure)
     return { text: this.#rest() + text, end: code }
   }
 
@@ -94,7 +90,7 @@ export class NativeEvents implements EventConverter {
     if (!this.#failed && error !== undefined && error !== null) return undefined
     const content = memberText(text, member)
     if (content === undefined) return undefined
-    if (this.#translation === undefined) return responseEvent(this.#id, member, content)
+    if (this.#translation === undefined) return this.#frames[member](content)
     return member === 'error' ? this.#translatedError(content) : this.#translatedResult(this.#translation, content)
   }
 
@@ -102,7 +98,7 @@ export class NativeEvents implements EventConverter {
     const error = parseForTranslation(fromBytes(content))
     if (!isJsonObject(error)) return undefined
     const { from, to } = this.#versions
-    return responseEvent(this.#id, 'error', asBytes(JSON.stringify(translateError(from, to, error))))
+    return this.#frames.error(asBytes(JSON.stringify(translateError(from, to, error))))
   }
 
   #translatedResult(translation: StreamTranslation, content: string): string | undefined {
@@ -121,7 +117,7 @@ export class NativeEvents implements EventConverter {
   }
 
   #resultEvents(results: readonly unknown[]): string {
-    return results.map((result) => responseEvent(this.#id, 'result', asBytes(JSON.stringify(result)))).join('')
+    return results.map((result) => this.#frames.result(asBytes(JSON.stringify(result)))).join('')
   }
 }
 

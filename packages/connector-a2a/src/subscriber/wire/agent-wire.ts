@@ -8,9 +8,9 @@ const VERSIONS: readonly WireVersion[] = ['1.0', '0.3']
 
 /** The versions of A2A that an agent speaks: as its card declares them, or as its answers show. */
 export class AgentWire {
-  /** The tenant that requests of A2A 1.0 name. */
+  /** The `tenant` that requests of A2A 1.0 name. */
   readonly tenant: string | undefined
-  /** Empty if the card does not tell. */
+  /** Empty if the card does not show it. */
   readonly #declared: ReadonlySet<WireVersion>
   /** The version that the agent has refused last, while it understood the other. */
   #refused: WireVersion | undefined

@@ -2,7 +2,7 @@ import { JsonRpcError, readRequestId } from '@signalbox/http-kit'
 import type { AgentQuery, AgentReply, WireRequest, WireVersion } from '@signalbox/registry'
 
 import { isSuccess } from '../../gateway/rpc-response.ts'
-import { NativeEvents } from '../../stream/index.ts'
+import { NativeEvents, REST_FRAMES, rpcFrames } from '../../stream/index.ts'
 import type { A2aMethod } from '../../wire/index.ts'
 import type { CallResult } from '../agent-call.ts'
 import type { AgentWire } from './agent-wire.ts'
@@ -85,7 +85,8 @@ function presented(query: AgentQuery, { version: to, answer }: WireRequest, spok
   if (answer === 'agent') return result
   if (answer === 'events') return events === undefined && isPlainSuccess(reply) ? asStream(reply) : result
   if (events !== undefined) {
-    const converter = new NativeEvents(readRequestId(query.body) ?? 'null', { from, to })
+    const frames = answer === 'rest' ? REST_FRAMES : rpcFrames(readRequestId(query.body) ?? 'null')
+    const converter = new NativeEvents(frames, { from, to })
     return { reply: from === to ? reply : { ...reply, headers: relayedHeaders(reply, from, to) }, events, converter }
   }
   return from === to || method === undefined ? result : { reply: translateReply(reply, method, from, to) }

@@ -19,7 +19,6 @@ export function inOwnVersion(query: AgentQuery, version: WireVersion): AgentQuer
 
 /**
  * Translates a request.
- * @param tenant The tenant of the agent's interface of A2A 1.0
  * @throws JsonRpcError -32602 if a member has an invalid value, -32004 if the target has no such method
  */
 export function translateQuery(

@@ -1,17 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-
-import type { AgentName, OfficialAgents } from './agents/process.ts'
-import { startOfficialAgents } from './agents/process.ts'
+import type { AgentName } from './agents/process.ts'
 import type { ClientName } from './clients/connect.ts'
-import { CONNECT } from './clients/connect.ts'
-import { CONVERSATIONS } from './conversations.ts'
-import { errorCodes } from './view.ts'
-
-let agents: OfficialAgents
-beforeAll(async () => {
-  agents = await startOfficialAgents()
-})
-afterAll(() => agents[Symbol.dispose]())
 
 /** The codes of all errors that clients see of an agent in the conversations that have errors. */
 const ERRORS_OF_10 = {
@@ -37,21 +25,12 @@ const HIDDEN = {
 }
 const NO_LIST = { 'list: the tasks of a context': [-32601] }
 
-test.each([
+/** The errors of each client with each agent that it can talk to without a gateway. */
+export const DIRECT_ERRORS = [
   ['1.0', 'v10', ERRORS_OF_10],
   ['1.0', 'both', ERRORS_OF_10],
   ['legacy', 'both', { ...ERRORS_OF_10, ...NO_LIST }],
   ['legacy', 'v03', { ...ERRORS_OF_03, ...NO_LIST }],
   ['0.3', 'both', { ...ERRORS_OF_10, ...HIDDEN }],
   ['0.3', 'v03', ERRORS_OF_03],
-] as const satisfies readonly (readonly [ClientName, AgentName, object])[])(
-  'official clients - client %s and agent %s understand each other without a gateway',
-  async (client, agent, expected) => {
-    const errors: Record<string, unknown> = {}
-    for (const { name, hold } of CONVERSATIONS) {
-      const codes = errorCodes(await hold(await CONNECT[client](agents.url(agent)), agents))
-      if (codes.length > 0) errors[name] = codes
-    }
-    expect(errors).toEqual(expected)
-  },
-)
+] as const satisfies readonly (readonly [ClientName, AgentName, object])[]

@@ -1,0 +1,125 @@
+// cspell:ignore tdigest bintrees
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+import type { Plugin } from 'rolldown'
+import { build } from 'rolldown'
+
+/**
+ * Bundles the built server and the built packages of the workspace into a few files,
+ * `dist/bundle/`, which the published command runs. Of a start, most time is spent on finding and
+ * reading files: without the bundle there are more than 1,200.
+ *
+ * Libraries stay outside the bundle and are installed by npm, except a few without native code:
+ * TypeBox, of which a server needs a part of its 540 files, the metrics library with 90 files, and
+ * the parser of event streams, of which a folder of dependencies may have two versions.
+ */
+
+const PACKAGE = fileURLToPath(new URL('../', import.meta.url))
+const OUTPUT = join(PACKAGE, 'dist/bundle')
+
+interface Manifest {
+  readonly name: string
+  readonly dependencies: Readonly<Record<string, string>>
+}
+
+function readManifest(folder: string): Manifest | undefined {
+  try {
+    const manifest: Manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    return manifest
+  } catch {
+    return undefined
+  }
+}
+
+const server = readManifest(PACKAGE)
+if (server === undefined) throw new Error(`${PACKAGE} has no package.json`)
+
+/** Returns the folder of the package that contains a file. */
+function packageFolder(file: string): { folder: string; name: string } {
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    const manifest = readManifest(folder)
+    if (manifest) return { folder, name: manifest.name }
+    if (folder === dirname(folder)) throw new Error(`${file} is in no package`)
+  }
+}
+
+/**
+ * Keeps `import.meta.url` the URL of the module in its own package: manifests, and dependencies that
+ * are loaded later, are found from there. Worker threads are in the bundle.
+ */
+const ownUrls: Plugin = {
+  name: 'own-urls',
+  transform(code, id) {
+    // The bundler's own modules have names that start with a null character.
+    if (id.startsWith('\0')) return undefined
+    if (!code.includes('import.meta.url') || code.includes('new Worker(')) return undefined
+    const { folder, name } = packageFolder(id)
+    const path = JSON.stringify(`./${relative(folder, id)}`)
+    const manifest = JSON.stringify(`${name}/package.json`)
+    return { code: code.replaceAll('import.meta.url', `new URL(${path}, import.meta.resolve(${manifest})).href`) }
+  },
+}
+
+/** The libraries in the bundle, besides the packages of the workspace. */
+const INSIDE: ReadonlySet<string> = new Set([
+  'typebox',
+  'prom-client',
+  '@opentelemetry/api',
+  'tdigest',
+  'bintrees',
+  'eventsource-parser',
+])
+
+function isOutside(id: string): boolean {
+  const [name = id] = /^(?:@[^/]+\/)?[^/]+/.exec(id) ?? []
+  return !id.startsWith('/') && !id.startsWith('.') && !name.startsWith('@signalbox/') && !INSIDE.has(name)
+}
+
+rmSync(OUTPUT, { recursive: true, force: true })
+const { output } = await build({
+  input: {
+    main: join(PACKAGE, 'dist/main.js'),
+    'yaml-thread': join(PACKAGE, 'dist/files/yaml-thread.js'),
+    'writer-thread': join(
+      dirname(fileURLToPath(import.meta.resolve('@signalbox/engine-embedded'))),
+      'writer/writer-thread.js',
+    ),
+  },
+  platform: 'node',
+  external: isOutside,
+  plugins: [ownUrls],
+  output: {
+    dir: OUTPUT,
+    format: 'esm',
+    comments: false,
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name]-[hash].js',
+  },
+})
+
+const others = new Map<string, string>()
+for (const chunk of output) {
+  if (chunk.type !== 'chunk') continue
+  for (const id of chunk.moduleIds.filter((file) => file.includes('/node_modules/'))) {
+    const { folder, name } = packageFolder(id)
+    others.set(name, folder)
+  }
+  for (const id of [...chunk.imports, ...chunk.dynamicImports]) {
+    const [, name = id] = /^((?:@[^/]+\/)?[^/]+)/.exec(id) ?? []
+    if (isBuiltin(id) || name.endsWith('.js') || name in server.dependencies) continue
+    throw new Error(`the bundle imports ${name}; add it to the dependencies of ${server.name}`)
+  }
+}
+
+/** Returns the license of a package: it must accompany copies of its code. */
+function licenseOf(folder: string): string {
+  const file = readdirSync(folder).find((name) => /^license/i.test(name))
+  if (file === undefined) throw new Error(`${folder} has no license file`)
+  return readFileSync(join(folder, file), 'utf8').trim()
+}
+
+const licenses = [...others].map(([name, folder]) => `${name}\n\n${licenseOf(folder)}\n`)
+writeFileSync(join(OUTPUT, 'LICENSES'), licenses.join('\n---\n\n'))

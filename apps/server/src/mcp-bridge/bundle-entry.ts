@@ -1,0 +1,12 @@
+import process from 'node:process'
+
+import { bridgeStandardStreams, endpointUrl } from './standard-streams.ts'
+
+/** The program of the MCP bundle. Its host asks the user for the URL and the token, and sets them in the environment. */
+const url = endpointUrl(process.env['SIGNALBOX_URL'] || 'http://127.0.0.1:9090/mcp')
+if (typeof url === 'string') {
+  process.stderr.write(`signalbox mcp: SIGNALBOX_URL: ${url}\n`)
+  process.exitCode = 2
+} else {
+  await bridgeStandardStreams(url)
+}

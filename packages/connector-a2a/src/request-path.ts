@@ -1,0 +1,28 @@
+import type { IncomingMessage } from 'node:http'
+
+function encodedPathOf({ url = '/' }: IncomingMessage): string {
+  const mark = url.indexOf('?')
+  return mark === -1 ? url : url.slice(0, mark)
+}
+
+/** Returns the path of a request without its first segments, as the client sent it. */
+export function encodedTail(request: IncomingMessage, segments: number): string {
+  return encodedPathOf(request)
+    .split('/')
+    .slice(segments + 1)
+    .join('/')
+}
+
+/**
+ * Returns the decoded path of a request. A path that cannot be decoded is returned unchanged and
+ * matches no route.
+ */
+export function pathOf(request: IncomingMessage): string {
+  const path = encodedPathOf(request)
+  if (!path.includes('%')) return path
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
+}

@@ -1,0 +1,89 @@
+import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+
+import type { PolicyAction } from '@signalbox/broker-core'
+import { scopeOf, SCOPES } from '@signalbox/http-kit'
+
+import type { Tool } from '../tools/tool.ts'
+
+/** The endpoint as a protected resource of OAuth 2.1 (MCP, "Authorization"). */
+export interface McpOAuthOptions {
+  /** The URL of the endpoint for clients, such as `https://broker.example.com/mcp`. Tokens are issued for it. */
+  readonly resource: string
+  /** The issuer URLs of the authorization servers, where clients get tokens. */
+  readonly authorizationServers: readonly string[]
+  /** A text before each scope, for authorization servers that require one. @default '' */
+  readonly scopePrefix?: string
+}
+
+/** The path of the metadata (RFC 9728, section 3). The path of the resource follows. */
+export const METADATA_PATH = '/.well-known/oauth-protected-resource'
+
+/** The metadata of a protected resource, and the challenges that lead clients to it. */
+export class ProtectedResource {
+  /** The metadata as JSON text. */
+  readonly metadata: string
+  /** The paths that serve the metadata. A proxy may have removed the first part of the resource's path. */
+  readonly metadataPaths: ReadonlySet<string>
+  readonly #metadataUrl: string
+  readonly #prefix: string
+  readonly #actions: ReadonlySet<PolicyAction>
+  /** All scopes that the tools need, in the form of a challenge. */
+  readonly #scope: string
+
+  /**
+   * @param path The path of the endpoint on this server
+   * @throws RangeError for a resource that is not a URL
+   */
+  constructor(
+    { resource, authorizationServers, scopePrefix = '' }: McpOAuthOptions,
+    path: string,
+    tools: readonly Tool[],
+  ) {
+    const url = URL.parse(resource)
+    if (url === null) throw new RangeError(`oauth.resource: ${JSON.stringify(resource)}; allowed is an absolute URL`)
+    const metadataPath = METADATA_PATH + url.pathname
+    this.metadataPaths = new Set([METADATA_PATH, METADATA_PATH + path, metadataPath])
+    this.#metadataUrl = url.origin + metadataPath
+    this.#prefix = scopePrefix
+    this.#actions = new Set(tools.map(({ needs }) => needs.action))
+    const scopes = this.#named(this.#actions)
+    this.#scope = scopes.join(' ')
+    this.metadata = JSON.stringify({
+      resource,
+      authorization_servers: authorizationServers,
+      scopes_supported: scopes,
+      bearer_methods_supported: ['header'],
+    })
+  }
+
+  /** Returns the headers of the answer to a request without a valid token. The error is absent if no token was sent. */
+  challenge({ headers }: IncomingMessage): OutgoingHttpHeaders {
+    return this.#headers(headers.authorization === undefined ? undefined : 'invalid_token', this.#scope)
+  }
+
+  /** Returns the headers of the answer to a valid token without the scope for an action. */
+  insufficient(action: PolicyAction): OutgoingHttpHeaders {
+    return this.#headers('insufficient_scope', this.#named(new Set([action])).join(' '))
+  }
+
+  /** Returns the headers of the answer to a valid token without any scope for this endpoint. */
+  insufficientForAll(): OutgoingHttpHeaders {
+    return this.#headers('insufficient_scope', this.#scope)
+  }
+
+  /** Returns `true` if credentials with these actions are of use here. */
+  usefulFor(actions: ReadonlySet<PolicyAction>): boolean {
+    return [...actions].some((action) => this.#actions.has(action))
+  }
+
+  #headers(error: string | undefined, scope: string): OutgoingHttpHeaders {
+    const reason = error === undefined ? '' : `error="${error}", `
+    return { 'WWW-Authenticate': `Bearer ${reason}resource_metadata="${this.#metadataUrl}", scope="${scope}"` }
+  }
+
+  /** Returns the scopes of actions as the authorization server names them. */
+  #named(actions: ReadonlySet<PolicyAction>): readonly string[] {
+    const needed = new Set([...actions].map(scopeOf))
+    return SCOPES.filter((scope) => needed.has(scope)).map((scope) => this.#prefix + scope)
+  }
+}

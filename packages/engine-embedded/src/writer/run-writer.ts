@@ -1,0 +1,120 @@
+import Database from 'better-sqlite3'
+import { isMainThread, parentPort, receiveMessageOnPort } from 'node:worker_threads'
+
+import { openWriteConnection } from '../store/connections.ts'
+import { damageReason, FREE_SPACE } from '../store/damage.ts'
+import { isFull, sqliteCode } from '../store/sqlite-code.ts'
+import { ChannelTable } from './channel-table.ts'
+import { Checkpointer } from './checkpointer.ts'
+import { LeftAlone } from './damaged.ts'
+import { GroupCommit } from './group-commit.ts'
+import { OperationRunner } from './operation-runner.ts'
+import type { Operation } from './operations.ts'
+import type { WriterReply, WriterRequest, WriterSettings } from './thread-messages.ts'
+import { unpackOperations } from './post.ts'
+import { Reserve } from './reserve.ts'
+import { Space } from './space.ts'
+import { WalFile } from './wal-file.ts'
+
+/**
+ * The maximum number of operations in one commit. Further ones wait for the next commit, so that the first operation of
+ * a group does not wait long.
+ */
+const MAX_GROUP = 4_096
+
+/**
+ * Runs the writer thread: receives operations from the main thread, commits them in groups, and posts their results.
+ */
+export function runWriter(settings: WriterSettings): void {
+  const port = parentPort
+  if (isMainThread || !port) throw new Error('the writer runs in a worker thread')
+  const reply = (message: WriterReply): void => port.postMessage(message)
+
+  let database: Database.Database | undefined
+  let wal: WalFile | undefined
+  const closeFiles = (): void => {
+    database?.close()
+    wal?.close()
+  }
+  /** Closes the connection. The main thread's reader is still open, so closing does not copy the WAL back. */
+  const fail = (error: unknown): void => {
+    const message = error instanceof Error ? error.message : String(error)
+    try {
+      closeFiles()
+    } catch {}
+    reply({ kind: 'failed', code: sqliteCode(error) || 'ERROR', message })
+    port.close()
+  }
+
+  try {
+    database = openWriteConnection(settings.file)
+    const checkpointer = new Checkpointer(
+      database,
+      settings.wal,
+      (error) => {
+        if (isFull(error)) space.met()
+        else fail(error)
+      },
+      (error) => reply({ kind: 'damaged', place: { part: FREE_SPACE }, reason: damageReason(error) }),
+    )
+    if (settings.recover) checkpointer.truncate()
+    const channels = new ChannelTable(database)
+    const space = new Space(new Reserve(settings.reserve), checkpointer)
+    const leftAlone = new LeftAlone()
+    const runner = new OperationRunner(database, channels, settings, leftAlone)
+    wal = new WalFile(settings.wal)
+    const groups = new GroupCommit(database, channels, runner, wal, leftAlone, space, (when) =>
+      injectFault(settings.faults, when),
+    )
+
+    const close = (): void => {
+      checkpointer.close()
+      space.close()
+      try {
+        checkpointer.truncate()
+      } catch {
+        // The rest stays in the WAL, and the next start copies it back.
+      }
+      closeFiles()
+      reply({ kind: 'closed' })
+      port.close()
+    }
+
+    port.on('message', (first: WriterRequest) => {
+      try {
+        const operations: Operation[] = []
+        let closing = false
+        for (let request: WriterRequest | undefined = first; request; request = next()) {
+          if ('close' in request) closing = true
+          else operations.push(...unpackOperations(request))
+          if (operations.length >= MAX_GROUP) break
+        }
+        if (operations.length > 0) {
+          if (operations.some(({ kind }) => kind === 'probe')) space.probe()
+          const group = groups.run(operations)
+          reply(group)
+          if (group.wrote) space.afterCommit()
+        }
+        if (closing) close()
+      } catch (error) {
+        fail(error)
+      }
+    })
+    reply({ kind: 'ready' })
+
+    function next(): WriterRequest | undefined {
+      const received: { message: WriterRequest } | undefined = port ? receiveMessageOnPort(port) : undefined
+      return received?.message
+    }
+  } catch (error) {
+    fail(error)
+  }
+}
+
+/** Makes a commit fail like the disk would. Only tests pass the shared number that requests it. */
+function injectFault(faults: Int32Array | undefined, when: 'before' | 'after'): void {
+  const fault = faults ? Atomics.load(faults, 0) : 0
+  if (when === 'before' && fault === 1) throw new Database.SqliteError('database or disk is full', 'SQLITE_FULL')
+  const failsSync = (when === 'before' && fault === 2) || (when === 'after' && fault === 3)
+  if (failsSync) throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_FSYNC')
+}
