@@ -41,8 +41,6 @@ const TaskRecordSchema = Type.Object({
 /** A task as the store keeps it, without its result. */
 export type TaskRecord = Readonly<Static<typeof TaskRecordSchema>>
 
-export type TaskStatus = TaskRecord['status']
-
 /** A stored task. */
 export interface StoredTask {
   readonly id: string
