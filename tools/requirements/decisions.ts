@@ -35,6 +35,8 @@ export const DECISIONS: readonly Requirement[] = [
     M24: 'tools/list with all fifteen tools has at most 16 KiB',
     M25: 'with leases, queue_receive can lease messages, and three tools acknowledge, reject and extend them',
     M26: 'signalbox mcp connects a host over standard streams to the server, in both kinds of revision',
+    M27: 'the MCP bundle runs the bridge without dependencies; server.json names it and the package',
+    M28: 'the server card and the catalog are public, name the endpoint, and can be revalidated',
   }),
   ...record('0003-channels.md', {
     C1: 'the rules of channel names; created on first use; five separate name spaces',

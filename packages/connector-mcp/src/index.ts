@@ -6,6 +6,7 @@ export type {
   AgentRequestOptions,
   AgentSkill,
 } from './agent-directory.ts'
+export type { McpCardOptions } from './card/server-card.ts'
 export { CallEnded } from './errors.ts'
 export type { CallEndReason } from './errors.ts'
 export { METADATA_PATH } from './oauth/protected-resource.ts'

@@ -6,6 +6,7 @@ import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
+import type { McpCardOptions } from './card/server-card.ts'
 import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
 import { resolveTaskOptions } from './tasks/options.ts'
 import type { McpOAuthOptions } from './oauth/protected-resource.ts'
@@ -75,6 +76,12 @@ export interface McpConnectorOptions extends ConnectorOptions {
    */
   readonly oauth?: McpOAuthOptions
   /**
+   * Serves the server card at the path of the endpoint and `/server-card`, and the catalog of the host at
+   * `/.well-known/ai-catalog.json`.
+   * @default none
+   */
+  readonly card?: McpCardOptions
+  /**
    * `true` adds `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.
    * @default false
    */
@@ -99,10 +106,12 @@ const INSTRUCTIONS =
   'One result has at most about 16 MiB of messages, or 4 MiB of a list, so it may have fewer than requested; next_cursor leads to the rest of a list.'
 
 /** Options of the Fastify plugin, and options without a default. */
-type Unresolved = 'drainMs' | 'runHostHooks' | 'agents' | 'tasks' | 'bindHost' | 'frontDoor' | 'oauth'
+type Unresolved = 'drainMs' | 'runHostHooks' | 'agents' | 'tasks' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'
 
 export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
-  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor' | 'oauth'> & { readonly tasks?: ResolvedTaskOptions }
+  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'> & {
+    readonly tasks?: ResolvedTaskOptions
+  }
 
 /** @throws RangeError for a number that is out of range */
 export function resolveMcpOptions({ tasks, ...options }: McpConnectorOptions): ResolvedMcpOptions {

@@ -26,6 +26,7 @@ import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { oauthOptions } from '../security/oauth.ts'
 import { VERSION } from '../version.ts'
+import { serverCard } from './server-card.ts'
 import { DirectRoutes } from './direct-routes.ts'
 import type { Entrance } from './entrance.ts'
 
@@ -131,6 +132,7 @@ async function addRoutes(
       // This listener has no such hooks, and a cheap call costs a tenth less without searching for
       // them.
       runHostHooks: false,
+      card: serverCard(config.publicUrl),
       ...(oauth === undefined ? {} : { oauth }),
       ...(agents === undefined ? {} : { agents: agentDirectory(agents.registry, agents.requests) }),
       ...(tasks === undefined ? {} : { tasks }),
