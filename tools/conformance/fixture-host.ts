@@ -2,12 +2,14 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 
 import { createBroker } from '@signalbox/broker-core'
+import { brokerTaskStore } from '@signalbox/connector-mcp'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { McpEndpoint } from '../../packages/connector-mcp/src/handler.ts'
 import { resolveMcpOptions } from '../../packages/connector-mcp/src/options.ts'
 import { FIXTURE_TOOLS } from './fixture-tools.ts'
+import { TASK_TOOLS } from './task-tools.ts'
 
 /** An endpoint at `url`, until it is disposed of. */
 export interface Host extends AsyncDisposable {
@@ -19,7 +21,10 @@ export async function startFixtureHost(): Promise<Host> {
   await using opened = new AsyncDisposableStack()
   const folder = opened.use(await TemporaryFolder.create('conformance-store'))
   const engine = opened.adopt(await openEmbeddedEngine({ path: folder.path }), (open) => open.close())
-  const endpoint = new McpEndpoint(createBroker(engine).broker, resolveMcpOptions({}), FIXTURE_TOOLS)
+  const { broker, system } = createBroker(engine)
+  const tools = new Map([...FIXTURE_TOOLS, ...TASK_TOOLS].map((tool) => [tool.definition.name, tool]))
+  const tasks = { store: brokerTaskStore(system, { shared: false }), afterMs: 50 }
+  const endpoint = new McpEndpoint(broker, resolveMcpOptions({ tasks }), tools)
   opened.defer(() => endpoint.close(0))
   const server = createServer((request, response) => endpoint.handle(request, response, undefined))
   await once(server.listen(0, '127.0.0.1'), 'listening')

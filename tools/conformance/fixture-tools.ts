@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 import { JsonRpcError } from '@signalbox/http-kit'
 
-import type { Tool, ToolContext, ToolOutcome } from '../../packages/connector-mcp/src/tools/tool.ts'
+import type { TaskHandling, Tool, ToolContext, ToolOutcome } from '../../packages/connector-mcp/src/tools/tool.ts'
 import { MCP_CODES } from '../../packages/connector-mcp/src/wire/codes.ts'
 
 /** The schema of the scenario `json-schema-2020-12`: its keywords have to reach clients unchanged. */
@@ -33,9 +33,15 @@ const SCHEMA = {
 
 const NO_ARGUMENTS = { type: 'object', properties: {}, additionalProperties: false } as const
 
-type Call = (context: ToolContext) => ToolOutcome | Promise<ToolOutcome>
+type Call = (context: ToolContext, args: unknown) => ToolOutcome | Promise<ToolOutcome>
 
-function fixture(name: string, call: Call, inputSchema: Tool['definition']['inputSchema'] = NO_ARGUMENTS): Tool {
+/** Returns a tool with the name and the effect that scenarios of the suite require. */
+export function fixture(
+  name: string,
+  call: Call,
+  inputSchema: Tool['definition']['inputSchema'] = NO_ARGUMENTS,
+  onTask?: TaskHandling,
+): Tool {
   return {
     definition: {
       name,
@@ -46,38 +52,37 @@ function fixture(name: string, call: Call, inputSchema: Tool['definition']['inpu
       annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
     },
     needs: { action: 'list', patterns: ['queues'] },
-    ownTimeout: false,
+    ownTimeout: true,
     onDisconnect: 'run-on',
-    call: async (_args, context) => call(context),
+    ...(onTask === undefined ? {} : { onTask }),
+    call: async (args, context) => call(context, args),
   }
 }
 
-function text(said: string): ToolOutcome {
+export function text(said: string): ToolOutcome {
   return { text: said, isError: false, structuredContent: {} }
 }
 
-/** Tools with the names and effects that scenarios of the suite require. */
-export const FIXTURE_TOOLS: ReadonlyMap<string, Tool> = new Map(
-  [
-    fixture('test_simple_text', () => text('This is a simple text response for testing.')),
-    fixture('test_error_handling', () => ({
-      text: 'This tool intentionally returns an error for testing',
-      isError: true,
-    })),
-    fixture('test_tool_with_progress', async (context) => {
-      for (const step of [0, 50, 100]) {
-        context.progress(`${step} of 100`)
-        await pause(50)
-      }
-      return text('done')
-    }),
-    // The connector sends no log messages, so that none appears without a log level.
-    fixture('test_logging_tool', () => text('nothing was logged')),
-    fixture('test_missing_capability', () => {
-      throw new JsonRpcError(MCP_CODES.MISSING_CLIENT_CAPABILITY, 'this tool needs the client capability sampling', {
-        data: { requiredCapabilities: { sampling: {} } },
-      })
-    }),
-    fixture('json_schema_2020_12_tool', () => text('done'), SCHEMA),
-  ].map((tool) => [tool.definition.name, tool]),
-)
+/** The tools of the scenarios without tasks. */
+export const FIXTURE_TOOLS: readonly Tool[] = [
+  fixture('test_simple_text', () => text('This is a simple text response for testing.')),
+  fixture('test_error_handling', () => ({
+    text: 'This tool intentionally returns an error for testing',
+    isError: true,
+  })),
+  fixture('test_tool_with_progress', async (context) => {
+    for (const step of [0, 50, 100]) {
+      context.progress(`${step} of 100`)
+      await pause(50)
+    }
+    return text('done')
+  }),
+  // The connector sends no log messages, so that none appears without a log level.
+  fixture('test_logging_tool', () => text('nothing was logged')),
+  fixture('test_missing_capability', () => {
+    throw new JsonRpcError(MCP_CODES.MISSING_CLIENT_CAPABILITY, 'this tool needs the client capability sampling', {
+      data: { requiredCapabilities: { sampling: {} } },
+    })
+  }),
+  fixture('json_schema_2020_12_tool', () => text('done'), SCHEMA),
+]

@@ -30,7 +30,10 @@ const KNOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'sep-2575-server-no-log-without-loglevel': NEEDS_FIXTURE,
   },
   'connector + fixtures server-stateless': {
-    'sep-2575-http-server-no-independent-requests-on-stream': 'no fixture asks for input yet',
+    'sep-2575-http-server-no-independent-requests-on-stream': 'no fixture asks for input before it has a task',
+  },
+  'connector + fixtures tasks-mrtr-composition': {
+    'sep-2663-mrtr-synchronous-before-task-creation': 'no fixture asks for input before it has a task',
   },
 }
 
@@ -38,11 +41,24 @@ function scenarios(subject: Subject, suite: SuiteName, version: string, names: r
   return names.map((name) => ({ subject, suite, version, name, known: KNOWN[`${subject} ${name}`] ?? {} }))
 }
 
+/** The scenarios of the extension for tasks. Its notifications have no scenario yet. */
+const TASKS = [
+  'tasks-lifecycle',
+  'tasks-capability-negotiation',
+  'tasks-wire-fields',
+  'tasks-request-state-removal',
+  'tasks-mrtr-input',
+  'tasks-mrtr-composition',
+  'tasks-request-headers',
+  'tasks-dispatch-and-envelope',
+  'tasks-required-task-error',
+]
+
 const FIXTURE_TOOLS = ['tools-call-simple-text', 'tools-call-error', 'tools-call-with-progress', 'json-schema-2020-12']
 
 /**
- * The scenarios for a server that has only tools. Absent are those for resources, prompts, sampling, elicitation,
- * logging and tasks, and those for images, audio and embedded resources: the tools return text.
+ * The scenarios for a server that has only tools. Absent are those for resources, prompts, sampling, elicitation
+ * and logging, and those for images, audio and embedded resources: the tools return text.
  */
 export const SCENARIOS: readonly Scenario[] = [
   ...scenarios('connector', '0.1', OLDER, [
@@ -74,5 +90,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ]),
   ...scenarios('connector + fixtures', '0.1', OLDER, FIXTURE_TOOLS),
   ...scenarios('connector + fixtures', '0.2', OLDER, FIXTURE_TOOLS),
-  ...scenarios('connector + fixtures', '0.2', STATELESS, [...FIXTURE_TOOLS, 'server-stateless']),
+  ...scenarios('connector + fixtures', '0.2', STATELESS, [...FIXTURE_TOOLS, 'server-stateless', ...TASKS]),
 ]

@@ -30,9 +30,13 @@ export const DECISIONS: readonly Requirement[] = [
     M16: 'a request of 2026-07-28 names its revision in _meta; its headers repeat parts of the body; its trace context goes to agents',
     M17: 'results of 2026-07-28 carry resultType, the server and cache hints; server/discover and subscriptions/listen',
     M18: 'each error of 2026-07-28 has its code and HTTP status; GET and DELETE are 405',
+    M19: 'a call that waits for long becomes a task that its caller can read, watch and cancel on every node, until it expires',
+    M20: 'an agent that asks for input asks the user of the client; a cancelled task is cancelled at the agent',
     M24: 'tools/list with all fifteen tools has at most 16 KiB',
     M25: 'with leases, queue_receive can lease messages, and three tools acknowledge, reject and extend them',
     M26: 'signalbox mcp connects a host over standard streams to the server, in both kinds of revision',
+    M27: 'the MCP bundle runs the bridge without dependencies; server.json names it and the package',
+    M28: 'the server card and the catalog are public, name the endpoint, and can be revalidated',
   }),
   ...record('0003-channels.md', {
     C1: 'the rules of channel names; created on first use; five separate name spaces',

@@ -10,9 +10,10 @@ test('conformance - the tool runs both suites against a server and the fixture h
     ({ name, suite, version, subject }) =>
       (suite === '0.1' && name === 'ping') ||
       (version === '2026-07-28' && subject === 'connector + fixtures' && name === 'tools-call-simple-text') ||
+      name === 'tasks-mrtr-input' ||
       (version === '2026-07-28' && subject === 'connector' && name === 'server-stateless'),
   )
-  expect(chosen).toHaveLength(3)
+  expect(chosen).toHaveLength(4)
   const reports = await conform(chosen, () => {})
   expect(reports.flatMap(({ problems }) => problems)).toEqual([])
   expect(summary(reports)).toContain('| 2026-07-28 | server-stateless | 24/28 | 0 | known failures |')

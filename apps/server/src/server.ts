@@ -37,6 +37,7 @@ import { logSecurity } from './security/events.ts'
 import { openPolicyFile } from './security/policy-file.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
+import { mcpTasks } from './tasks/mcp-tasks.ts'
 import { VERSION } from './version.ts'
 
 export interface ServerOptions {
@@ -209,6 +210,7 @@ async function open(
     broker,
     system,
     agents,
+    tasks: mcpTasks(config, { system, engine, frontDoor, metrics: metrics.limits }),
     authenticator: authentication.shared,
     cardKeys,
     frontDoor,

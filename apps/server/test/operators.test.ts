@@ -82,11 +82,12 @@ test('MGMT-14 - the document has the REST routes of both listeners', async () =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
   )
   expect(documented.toSorted()).toEqual([...new Set(rest.map(({ name }) => name))].toSorted())
-  const without = await serve({ connectors: { ce: { enable: false }, a2a: { enable: false } } })
+  const off = { enable: false }
+  const without = await serve({ connectors: { ce: off, a2a: off, mcp: off } })
   const { paths: fewer } = (await (await fetch(`${without.api.url}/openapi.json`)).json()) as {
     paths: Record<string, object>
   }
-  expect(Object.keys(fewer).filter((path) => /^\/(?:ce|agents|a2a|\.well-known)/.test(path))).toEqual([])
+  expect(Object.keys(fewer).filter((path) => /^\/(?:ce|agents|a2a|mcp|\.well-known)/.test(path))).toEqual([])
 })
 
 test("MGMT-14 - the answers of the agents' routes match the document", async () => {

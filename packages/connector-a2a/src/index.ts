@@ -1,5 +1,4 @@
 export type { AgentLookup } from './agent-lookup.ts'
-export { readPublicUrl } from './cards/base-url.ts'
 export { NO_CARD_KEYS, openCardKeys } from './cards/card-keys.ts'
 export type { CardKey, CardKeyEvents, CardKeys } from './cards/card-keys.ts'
 export type { A2aDependencies } from './handler.ts'

@@ -3,10 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import { readFileSync } from 'node:fs'
 
 import type { ConnectorOptions } from '@signalbox/http-kit'
-import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, readPublicUrl, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 import { AgentAddressPolicy } from '@signalbox/registry'
 
-import { readPublicUrl } from './cards/base-url.ts'
 import type { CardKeys } from './cards/card-keys.ts'
 import type { StreamLimits } from './stream/index.ts'
 

@@ -2,7 +2,7 @@ import type { Buffer } from 'node:buffer'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import type { ConnectionCaller, Identity, JsonRpcMessage, JsonRpcRequest } from '@signalbox/http-kit'
+import type { ConnectionCaller, Identity, JsonRpcMessage, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
 import {
   BodyRefused,
   Endpoint,
@@ -26,11 +26,14 @@ import {
   readProgressToken,
   readProtocolVersion,
   readTool,
+  readWatchedTasks,
   refuseCursor,
-  refuseFilter,
 } from './methods.ts'
 import { ProtectedResource } from './oauth/protected-resource.ts'
 import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
+import { TaskMethods } from './tasks/task-methods.ts'
+import { TaskRequests } from './tasks/task-requests.ts'
+import { Tasks } from './tasks/tasks.ts'
 import type { CallEnvironment } from './tool-call.ts'
 import { ToolCall } from './tool-call.ts'
 import { createTools } from './tools/index.ts'
@@ -58,6 +61,8 @@ export class McpEndpoint {
   readonly #environment: CallEnvironment
   readonly #exchanges: ExchangeEnvironment
   readonly #discovery: string
+  readonly #tasks: Tasks | undefined
+  readonly #taskMethods: TaskMethods | undefined
   #closed: Promise<void> | undefined
 
   /** @param tools The tools by name. @default the tools of the broker, and those for agents if there is a directory */
@@ -79,7 +84,18 @@ export class McpEndpoint {
     const failed = (error: unknown, request?: IncomingMessage): void => this.#endpoint.report(error, request)
     this.#calls = new Calls(options.toolTimeoutSeconds * 1000)
     this.#settlements = new Settlements(options.settleGraceMs, failed)
+    const tasks = options.tasks && new Tasks(options.tasks, failed)
+    this.#tasks = tasks
+    this.#taskMethods =
+      tasks &&
+      new TaskMethods(tasks, new TaskRequests(tasks, this.#tools, this.#calls), {
+        broker,
+        agents: options.agents,
+        openStream: (exchange, caller) => this.#openStream(exchange, caller),
+        failed,
+      })
     this.#environment = {
+      tasks,
       calls: this.#calls,
       settlements: this.#settlements,
       agents: options.agents,
@@ -97,7 +113,8 @@ export class McpEndpoint {
       protectedResource: this.protectedResource,
       onFinished: hooks.requestFinished === undefined ? undefined : onFinished,
     }
-    this.#discovery = discovery(instructions)
+    this.#discovery = discovery(instructions, tasks !== undefined)
+    tasks?.open()
   }
 
   handle(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
@@ -168,8 +185,7 @@ export class McpEndpoint {
 
   #request(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcRequest): void {
     const { id, method, params } = message
-    const { methods } = exchange.revision
-    switch (methods.has(method) ? method : undefined) {
+    switch (this.#serves(exchange.revision, method) ? method : undefined) {
       case 'tools/call':
         this.#callTool(exchange, caller, message)
         break
@@ -187,14 +203,26 @@ export class McpEndpoint {
         exchange.succeed(id, this.#discovery)
         break
       case 'subscriptions/listen':
-        this.#listen(exchange, message)
+        this.#listen(exchange, caller, message)
         break
-      default:
+      case 'tasks/get':
+      case 'tasks/update':
+      case 'tasks/cancel':
+        this.#taskMethods?.handle(exchange, caller, message)
+        break
+      default: {
+        const methods = [...exchange.revision.methods].filter((each) => this.#serves(exchange.revision, each))
         throw new JsonRpcError(
           JSON_RPC_CODES.METHOD_NOT_FOUND,
-          `method not found; this server supports ${listText([...methods])}`,
+          `method not found; this server supports ${listText(methods)}`,
         )
+      }
     }
+  }
+
+  /** Returns `true` if the server has a method of a revision: those of tasks need a store. */
+  #serves({ methods }: Revision, method: string): boolean {
+    return methods.has(method) && (this.#tasks !== undefined || !method.startsWith('tasks/'))
   }
 
   #initialize(exchange: McpExchange, { id, params }: JsonRpcRequest): void {
@@ -206,12 +234,16 @@ export class McpEndpoint {
     exchange.succeed(id, membersText(initializeResult(revision, serverInfo, instructions, sessionId)))
   }
 
-  /** Answers with a stream that ends at once: the server has no notifications to send. */
-  #listen(exchange: McpExchange, { id, params }: JsonRpcRequest): void {
-    refuseFilter(params, id)
+  /** Answers with a stream of notifications about tasks. It ends at once without them: the tools never change. */
+  #listen(exchange: McpExchange, caller: ConnectionCaller, { id, params }: JsonRpcRequest): void {
+    const taskIds = readWatchedTasks(params, id)
     if (!exchange.accepted.events) {
       const text = 'invalid request: the answer is an event stream; add text/event-stream to the Accept header'
       throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, text, { status: 406 })
+    }
+    if (taskIds !== undefined && this.#taskMethods !== undefined) {
+      this.#taskMethods.listen(exchange, caller, id, taskIds)
+      return
     }
     exchange.openStream(this.#options.keepAliveMs).write({ event: 'message', data: acknowledgement(id) })
     exchange.succeed(id, '', 'success', { meta: subscriptionMeta(id) })
@@ -240,13 +272,13 @@ export class McpEndpoint {
     call.run(args)
   }
 
-  readonly #withoutBody = (exchange: McpExchange, { account, identity }: ConnectionCaller): void => {
+  readonly #withoutBody = (exchange: McpExchange, caller: ConnectionCaller): void => {
     const { request } = exchange
     if (allowedMethods(exchange) !== undefined) {
       refuseMethod(exchange)
       return
     }
-    if (this.#refuseScopes(exchange, identity)) return
+    if (this.#refuseScopes(exchange, caller.identity)) return
     try {
       exchange.checkHeaders()
     } catch (error) {
@@ -258,8 +290,8 @@ export class McpEndpoint {
     } else if (!exchange.accepted.events) {
       const text = 'invalid request: GET opens an event stream; add text/event-stream to the Accept header'
       exchange.fail(new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, text, { status: 406 }))
-    } else {
-      this.#openStream(exchange, account, identity.expiresAt)
+    } else if (this.#openStream(exchange, caller) !== undefined) {
+      this.#exchanges.onFinished?.(exchange, 'success')
     }
   }
 
@@ -269,25 +301,30 @@ export class McpEndpoint {
     return exchange.refuseScope(exchange.id, undefined)
   }
 
-  #openStream(exchange: McpExchange, account: string, endsAt: number | undefined): void {
-    const { keepAliveMs } = this.#options
+  /** Opens a stream as the answer, and counts it. Refuses it, and returns `undefined`, if a limit is reached. */
+  #openStream(exchange: McpExchange, { account, identity }: ConnectionCaller): SseStream | undefined {
     if (!this.streams.hasRoomFor(account)) {
       const text = `this endpoint allows ${this.streams.limit} open streams, and one caller half of them; close one, or try again later`
-      exchange.fail(new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text, { status: 503 }))
-      return
+      exchange.fail(new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text, { status: 503 }), exchange.id)
+      return undefined
     }
     const refusal = exchange.hold?.toStream()
-    if (refusal === undefined) {
-      this.streams.add(exchange.openStream(keepAliveMs, endsAt), account)
-      this.#exchanges.onFinished?.(exchange, 'success')
-    } else exchange.refuse(refusal)
+    if (refusal !== undefined) {
+      exchange.refuse(refusal)
+      return undefined
+    }
+    const stream = exchange.openStream(this.#options.keepAliveMs, identity.expiresAt)
+    this.streams.add(stream, account)
+    return stream
   }
 
   close(graceMs: number): Promise<void> {
     this.#endpoint.close()
     this.#closed ??= (async () => {
+      this.#taskMethods?.close()
       this.streams.closeAll()
       await this.#calls.close(graceMs)
+      await this.#tasks?.close()
       await this.#settlements.close(1000)
     })()
     return this.#closed

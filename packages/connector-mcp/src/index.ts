@@ -6,6 +6,7 @@ export type {
   AgentRequestOptions,
   AgentSkill,
 } from './agent-directory.ts'
+export type { McpCardOptions } from './card/server-card.ts'
 export { CallEnded } from './errors.ts'
 export type { CallEndReason } from './errors.ts'
 export { METADATA_PATH } from './oauth/protected-resource.ts'
@@ -13,6 +14,9 @@ export type { McpOAuthOptions } from './oauth/protected-resource.ts'
 export type { McpConnectorOptions, McpHooks, McpOutcome, McpRequestEvent } from './options.ts'
 export { mcpConnector } from './plugin.ts'
 export type { McpConnector } from './plugin.ts'
+export { brokerTaskStore } from './tasks/broker-task-store.ts'
+export type { TaskOptions } from './tasks/options.ts'
+export type { NewTaskEntry, TaskEntry, TaskSink, TaskStore } from './tasks/task-store.ts'
 export { MCP_CODES } from './wire/codes.ts'
 export { PROTOCOL_VERSIONS, SUPPORTED_VERSIONS } from './wire/revisions.ts'
 export type { ServerInfo } from './wire/revision.ts'

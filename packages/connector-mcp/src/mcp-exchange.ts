@@ -19,8 +19,9 @@ import type { AcceptedMediaTypes } from './accept.ts'
 import { acceptedBy } from './accept.ts'
 import type { ProtectedResource } from './oauth/protected-resource.ts'
 import type { McpOutcome } from './options.ts'
-import { checkStateless, namesRevision } from './wire/request-meta.ts'
-import type { Revision } from './wire/revision.ts'
+import type { ClientCapabilities } from './wire/client-capabilities.ts'
+import { capabilitiesIn, checkStateless, namesRevision } from './wire/request-meta.ts'
+import type { ResultType, Revision } from './wire/revision.ts'
 import { DEFAULT_REVISION, STATELESS_REVISION } from './wire/revisions.ts'
 import type { ProtocolHeaders } from './wire/session.ts'
 import { checkProtocolHeaders, readProtocolHeaders } from './wire/session.ts'
@@ -34,11 +35,18 @@ export interface ExchangeEnvironment {
   readonly onFinished: ((exchange: McpExchange, outcome: McpOutcome) => void) | undefined
 }
 
+interface SuccessOptions {
+  readonly unsettled?: Unsettled | undefined
+  readonly meta?: string
+  readonly type?: ResultType
+}
+
 /** One HTTP request to the MCP endpoint and its answer, as JSON or as an event stream. */
 export class McpExchange extends JsonRpcExchange {
   readonly #environment: ExchangeEnvironment
   readonly #named: ProtocolHeaders
   #accepted: AcceptedMediaTypes | undefined
+  #capabilities: ClientCapabilities | undefined
   /** The protocol revision of the request: the one it names if supported, otherwise 2025-11-25. */
   revision: Revision
   /** The `_meta` of a request of a stateless revision. */
@@ -79,6 +87,12 @@ export class McpExchange extends JsonRpcExchange {
     } else this.checkHeaders(message.kind === 'request' ? message.id : undefined)
   }
 
+  /** The client's capabilities. Only requests of stateless revisions declare them. */
+  get capabilities(): ClientCapabilities {
+    this.#capabilities ??= capabilitiesIn(this.meta)
+    return this.#capabilities
+  }
+
   get accepted(): AcceptedMediaTypes {
     this.#accepted ??= acceptedBy(this.request.headers.accept)
     return this.#accepted
@@ -88,14 +102,15 @@ export class McpExchange extends JsonRpcExchange {
    * Answers with a JSON-RPC success.
    * @param members The members of the result, as JSON text without the braces
    * @param meta More members of the result's `_meta`, for revisions that have one: JSON text with a leading comma
+   * @param type The kind of the result, for revisions that name it. @default 'complete'
    */
   succeed(
     id: string,
     members: string,
     outcome: McpOutcome = 'success',
-    { unsettled, meta }: { readonly unsettled?: Unsettled | undefined; readonly meta?: string } = {},
+    { unsettled, meta, type }: SuccessOptions = {},
   ): void {
-    const result = this.revision.result(members, this.#environment.serverInfo, meta)
+    const result = this.revision.result(members, this.#environment.serverInfo, meta, type)
     this.#answer(200, successText(id, result), outcome, unsettled)
   }
 

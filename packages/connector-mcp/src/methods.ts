@@ -2,6 +2,7 @@ import { shownText } from '@signalbox/broker-core/internal'
 import type { JsonObject, JsonRpcRequest } from '@signalbox/http-kit'
 import { idKey, isIdText, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText } from '@signalbox/http-kit'
 
+import { MAX_WATCHED } from './tasks/task-stream.ts'
 import type { Tool } from './tools/tool.ts'
 
 /** Returns the `protocolVersion` of `initialize`. @throws JsonRpcError -32602 if it is not a string */
@@ -17,12 +18,41 @@ export function refuseCursor(params: JsonObject | undefined, id: string): void {
   throw invalidParams('tools/list: unknown cursor; all tools are on the first page', id)
 }
 
-/** Rejects a `subscriptions/listen` whose filter is not an object. @throws JsonRpcError -32602 */
-export function refuseFilter(params: JsonObject | undefined, id: string): void {
+/**
+ * Returns the tasks in the filter of a `subscriptions/listen`; `undefined` if it names none.
+ * @throws JsonRpcError -32602 if the filter or its `taskIds` are not valid
+ */
+export function readWatchedTasks(params: JsonObject | undefined, id: string): readonly string[] | undefined {
   const filter = params?.['notifications']
-  if (filter === undefined || isJsonObject(filter)) return
-  throw invalidParams('subscriptions/listen: notifications must be an object', id)
+  if (filter === undefined) return undefined
+  if (!isJsonObject(filter)) throw invalidParams('subscriptions/listen: notifications must be an object', id)
+  const { taskIds } = filter
+  if (taskIds === undefined) return undefined
+  if (Array.isArray(taskIds) && taskIds.length <= MAX_WATCHED && taskIds.every((each) => typeof each === 'string')) {
+    return [...new Set(taskIds)]
+  }
+  throw invalidParams(
+    `subscriptions/listen: notifications.taskIds must be an array of at most ${MAX_WATCHED} task ids`,
+    id,
+  )
 }
+
+/** Returns the id in a request about a task. @throws JsonRpcError -32602 */
+export function readTaskId({ id, method, params }: JsonRpcRequest): string {
+  const taskId = params?.['taskId']
+  if (typeof taskId === 'string' && taskId.length <= MAX_TASK_ID) return taskId
+  throw invalidParams(`${method}: taskId must be the id of a task`, id)
+}
+
+/** Returns the answers in a `tasks/update`. @throws JsonRpcError -32602 */
+export function readInputResponses({ id, method, params }: JsonRpcRequest): JsonObject {
+  const responses = params?.['inputResponses']
+  if (isJsonObject(responses)) return responses
+  throw invalidParams(`${method}: inputResponses must be an object`, id)
+}
+
+/** Characters of a task id, far more than those of this server have. */
+const MAX_TASK_ID = 256
 
 /** Returns the tool that `tools/call` names. @throws JsonRpcError -32602 for an unknown tool */
 export function readTool(tools: ReadonlyMap<string, Tool>, params: JsonObject | undefined, id: string): Tool {

@@ -6,6 +6,9 @@ import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
+import type { McpCardOptions } from './card/server-card.ts'
+import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
+import { resolveTaskOptions } from './tasks/options.ts'
 import type { McpOAuthOptions } from './oauth/protected-resource.ts'
 import type { ServerInfo } from './wire/revision.ts'
 
@@ -60,12 +63,24 @@ export interface McpConnectorOptions extends ConnectorOptions {
    */
   readonly agents?: AgentDirectory
   /**
+   * The tasks of revision 2026-07-28: calls that wait for long continue in the background. Without this option calls
+   * never become tasks.
+   * @default none
+   */
+  readonly tasks?: TaskOptions
+  /**
    * Makes the endpoint a protected resource of OAuth 2.1: requests without a valid token get HTTP 401, tokens without
    * the scope for a tool 403, and both name the metadata, which the plugin serves too. The authenticator must be one
    * with the option `oauth`.
    * @default none
    */
   readonly oauth?: McpOAuthOptions
+  /**
+   * Serves the server card at the path of the endpoint and `/server-card`, and the catalog of the host at
+   * `/.well-known/ai-catalog.json`.
+   * @default none
+   */
+  readonly card?: McpCardOptions
   /**
    * `true` adds `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.
    * @default false
@@ -91,15 +106,18 @@ const INSTRUCTIONS =
   'One result has at most about 16 MiB of messages, or 4 MiB of a list, so it may have fewer than requested; next_cursor leads to the rest of a list.'
 
 /** Options of the Fastify plugin, and options without a default. */
-type Unresolved = 'drainMs' | 'runHostHooks' | 'agents' | 'bindHost' | 'frontDoor' | 'oauth'
+type Unresolved = 'drainMs' | 'runHostHooks' | 'agents' | 'tasks' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'
 
 export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
-  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor' | 'oauth'>
+  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'> & {
+    readonly tasks?: ResolvedTaskOptions
+  }
 
 /** @throws RangeError for a number that is out of range */
-export function resolveMcpOptions(options: McpConnectorOptions): ResolvedMcpOptions {
+export function resolveMcpOptions({ tasks, ...options }: McpConnectorOptions): ResolvedMcpOptions {
   const resolved: ResolvedMcpOptions = {
     ...options,
+    ...(tasks === undefined ? {} : { tasks: resolveTaskOptions(tasks) }),
     path: options.path ?? '/mcp',
     authenticator: options.authenticator ?? anonymousAuthenticator,
     trustedOrigins: options.trustedOrigins ?? 'auto',
@@ -118,6 +136,7 @@ export function resolveMcpOptions(options: McpConnectorOptions): ResolvedMcpOpti
   atLeast('toolTimeoutSeconds', resolved.toolTimeoutSeconds, 0.001)
   atLeast('settleGraceMs', resolved.settleGraceMs, 0)
   atLeast('keepAliveMs', resolved.keepAliveMs, 0)
+  if (resolved.tasks !== undefined) checkTaskOptions(resolved.tasks)
   return resolved
 }
 
@@ -126,6 +145,22 @@ const MAX_TIMER_MS = 2_147_483_647
 function atLeast(option: string, value: number, min: number): void {
   if (value >= min && value <= MAX_TIMER_MS) return
   throw new RangeError(`${option}: ${value}; allowed is a number from ${min} to ${MAX_TIMER_MS}`)
+}
+
+function checkTaskOptions({
+  afterMs,
+  ttlMs,
+  maxTasks,
+  maxResultBytes,
+  pollIntervalMs,
+  leaseMs,
+}: ResolvedTaskOptions): void {
+  atLeast('tasks.afterMs', afterMs, 0)
+  atLeast('tasks.ttlMs', ttlMs, 1)
+  atLeast('tasks.maxTasks', maxTasks, 0)
+  atLeast('tasks.maxResultBytes', maxResultBytes, 1024)
+  atLeast('tasks.pollIntervalMs', pollIntervalMs, 1)
+  atLeast('tasks.leaseMs', leaseMs, 1)
 }
 
 function packageVersion(): string {

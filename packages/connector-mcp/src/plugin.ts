@@ -2,9 +2,10 @@ import type { Broker } from '@signalbox/broker-core'
 import type { Connector, NodeHandler, ServeUnread } from '@signalbox/http-kit'
 import { createConnector, takeOver } from '@signalbox/http-kit'
 
+import { CATALOG_PATH, ServerCard } from './card/server-card.ts'
 import { McpEndpoint } from './handler.ts'
 import { answerMetadata } from './oauth/answer-metadata.ts'
-import type { McpConnectorOptions } from './options.ts'
+import type { McpConnectorOptions, ResolvedMcpOptions } from './options.ts'
 import { resolveMcpOptions } from './options.ts'
 
 /** The MCP endpoint. Its `handler` serves any path: the host routes. */
@@ -24,11 +25,14 @@ export function mcpConnector(broker: Broker, options: McpConnectorOptions = {}):
   const resolved = resolveMcpOptions(options)
   const endpoint = new McpEndpoint(broker, resolved)
   const { protectedResource: resource } = endpoint
+  const documents = cardRoutes(resolved)
   const handler: NodeHandler = (request, response, headers) => {
-    if (resource?.metadataPaths.has(request.url ?? '')) answerMetadata(request, response, resource.metadata, headers)
+    const { url = '' } = request
+    const document = documents.get(url)
+    if (document !== undefined) document(request, response, headers)
+    else if (resource?.metadataPaths.has(url)) answerMetadata(request, response, resource.metadata, headers)
     else endpoint.handle(request, response, headers)
   }
-  const serve: ServeUnread = (request, reply) => handler(request.raw, reply.raw, takeOver(reply))
   const serveMetadata: ServeUnread = (request, reply) => {
     const headers = takeOver(reply)
     answerMetadata(request.raw, reply.raw, resource?.metadata ?? '', headers)
@@ -36,8 +40,9 @@ export function mcpConnector(broker: Broker, options: McpConnectorOptions = {}):
   const connector = createConnector(
     {
       routes: [
-        [resolved.path, serve],
+        [resolved.path, served(handler)],
         ...[...(resource?.metadataPaths ?? [])].map((path) => [path, serveMetadata] as const),
+        ...[...documents].map(([path, document]) => [path, served(document)] as const),
       ],
       handler,
       close: (graceMs) => endpoint.close(graceMs),
@@ -45,4 +50,27 @@ export function mcpConnector(broker: Broker, options: McpConnectorOptions = {}):
     options,
   )
   return { ...connector, openStreams: () => endpoint.streams.size }
+}
+
+/** Returns the handlers of the server card and of the catalog, by path; none without a card. */
+function cardRoutes({
+  card,
+  path,
+  serverInfo,
+  authenticator,
+  oauth,
+}: ResolvedMcpOptions): ReadonlyMap<string, NodeHandler> {
+  if (card === undefined) return new Map()
+  // In the OAuth mode a client gets its token from the authorization server.
+  const token = authenticator.anonymous !== true && oauth === undefined
+  const documents = new ServerCard(card, { path, serverInfo, token })
+  return new Map<string, NodeHandler>([
+    [documents.cardPath, (request, response, headers) => documents.card(request, response, headers)],
+    [CATALOG_PATH, (request, response, headers) => documents.catalog(request, response, headers)],
+  ])
+}
+
+/** Returns the Fastify handler for a handler of Node. */
+function served(handler: NodeHandler): ServeUnread {
+  return (request, reply) => handler(request.raw, reply.raw, takeOver(reply))
 }

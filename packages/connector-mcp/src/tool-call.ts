@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Entry } from '@signalbox/broker-core/internal'
 import { hopsOf, idKey, internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import type { Settlements } from '@signalbox/http-kit'
+import type { JsonObject, Settlements } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import type { Calls, RunningCall } from './calls.ts'
@@ -11,14 +11,20 @@ import { callKey } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
 import { CallEnded } from './errors.ts'
 import type { McpExchange } from './mcp-exchange.ts'
-import { traceContext } from './trace-context.ts'
+import { LongCall } from './tasks/long-call.ts'
+import type { OwnedTask } from './tasks/owned-task.ts'
+import type { Tasks } from './tasks/tasks.ts'
+import { resultMembers } from './tools/result-members.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
+import { traceContext } from './trace-context.ts'
 
 /** The parts that all calls of one connector share. */
 export interface CallEnvironment {
   readonly calls: Calls
   readonly settlements: Settlements
   readonly agents: AgentDirectory | undefined
+  /** Absent if calls cannot become tasks. */
+  readonly tasks: Tasks | undefined
   readonly keepAliveMs: number
   failed(error: unknown, request?: IncomingMessage): void
 }
@@ -42,6 +48,9 @@ export class ToolCall implements ToolContext, RunningCall {
   #progress = -1
   #over = false
   #finished = false
+  #longCall: LongCall | undefined
+  /** `true` when the client has its task instead of an answer, so that its connection does not matter any more. */
+  #isTask = false
 
   /**
    * @param id The source text of the JSON-RPC id
@@ -107,11 +116,39 @@ export class ToolCall implements ToolContext, RunningCall {
   get callerGone(): AbortSignal {
     const gone = new AbortController()
     const onClose = (): void => {
-      if (!this.#finished) gone.abort(new CallEnded('disconnected'))
+      if (!this.#finished && !this.#isTask) gone.abort(new CallEnded('disconnected'))
     }
     if (this.#exchange.abandoned) onClose()
     else this.#exchange.response.once('close', onClose)
     return gone.signal
+  }
+
+  get mayAsk(): boolean {
+    return this.#mayBecomeTask && this.#exchange.capabilities.forms
+  }
+
+  get #mayBecomeTask(): boolean {
+    return this.#environment.tasks !== undefined && this.#exchange.capabilities.tasks
+  }
+
+  allowTask(state: JsonObject = {}): boolean {
+    const { tasks } = this.#environment
+    if (tasks === undefined || !this.#mayBecomeTask || this.#over) return false
+    const task = { caller: this.broker.caller, tool: this.#tool.definition.name, asks: this.mayAsk, state }
+    const work = { abandon: () => this.end('cancelled') }
+    this.#longCall ??= new LongCall(tasks, task, work, (created) => this.#answerWithTask(created))
+    return true
+  }
+
+  /** Answers with the task that the call has become. */
+  #answerWithTask(task: OwnedTask): void {
+    if (this.#over || this.#exchange.abandoned) {
+      void task.drop()
+      this.end('disconnected')
+      return
+    }
+    this.#isTask = true
+    this.#exchange.succeed(this.#id, task.members, 'success', { type: 'task' })
   }
 
   get wantsProgress(): boolean {
@@ -120,7 +157,7 @@ export class ToolCall implements ToolContext, RunningCall {
 
   progress(message: string): void {
     const token = this.#progressToken
-    if (token === undefined || this.#over || this.#exchange.abandoned) return
+    if (token === undefined || this.#over || this.#isTask || this.#exchange.abandoned) return
     // Tools call this from timers, where an error would be uncaught.
     try {
       this.#writeProgress(token, message)
@@ -155,8 +192,8 @@ export class ToolCall implements ToolContext, RunningCall {
     }
     outcome
       .then(
-        (value) => this.#succeed(value),
-        (error: unknown) => this.#fail(error),
+        (value) => this.#settle(value),
+        (error: unknown) => this.#settleFailure(error),
       )
       .catch((error: unknown) => this.#crash(error))
   }
@@ -173,6 +210,10 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 
   #end(reason: CallEndReason): void {
+    if (this.#isTask) {
+      if (reason !== 'disconnected') this.#controller?.abort(new CallEnded(reason))
+      return
+    }
     // At shutdown the tool still answers its client itself, for example with an empty result.
     if (reason !== 'shutdown') this.#release()
     this.#controller?.abort(new CallEnded(reason))
@@ -185,6 +226,49 @@ export class ToolCall implements ToolContext, RunningCall {
       const text = `TIMEOUT: The tool did not finish within ${seconds} s. The tool may still complete its work: check that before you repeat the call.`
       this.#exchange.succeed(this.#id, resultMembers({ text, isError: true }), 'tool_error')
     }
+  }
+
+  #settle(outcome: ToolOutcome): void | Promise<void> {
+    const created = this.#longCall?.end(outcome.input !== undefined)
+    if (created === undefined) this.#succeed(outcome)
+    else
+      return this.#settleTask(
+        created,
+        (task) => task.finish(outcome),
+        () => this.#succeed(outcome),
+      )
+  }
+
+  #settleFailure(error: unknown): void | Promise<void> {
+    const created = this.#longCall?.end(false)
+    if (created === undefined) this.#fail(error)
+    else
+      return this.#settleTask(
+        created,
+        (task) => this.#failTask(task, error),
+        () => this.#fail(error),
+      )
+  }
+
+  /** Stores the end of a call that became a task; `answer` answers a call that did not become one after all. */
+  async #settleTask(
+    created: Promise<OwnedTask | undefined>,
+    store: (task: OwnedTask) => Promise<void>,
+    answer: () => void,
+  ): Promise<void> {
+    const task = await created
+    if (task !== undefined && this.#isTask) {
+      await store(task)
+      this.#release()
+      this.#finish()
+    } else answer()
+  }
+
+  #failTask(task: OwnedTask, error: unknown): Promise<void> {
+    if (!(error instanceof JsonRpcError) && !(error instanceof CallEnded)) {
+      this.#environment.failed(error, this.#exchange.request)
+    }
+    return task.fail(error)
   }
 
   #succeed(outcome: ToolOutcome): void {
@@ -276,13 +360,6 @@ export class ToolCall implements ToolContext, RunningCall {
     this.#environment.calls.finish()
     this.#exchange.hold?.release()
   }
-}
-
-/** Returns the members of an MCP tool result as JSON text. */
-export function resultMembers({ text, isError, structuredContent }: ToolOutcome): string {
-  const json = typeof structuredContent === 'string' ? structuredContent : JSON.stringify(structuredContent)
-  const structured = structuredContent === undefined ? '' : `,"structuredContent":${json}`
-  return `"content":[{"type":"text","text":${JSON.stringify(text)}}],"isError":${isError}${structured}`
 }
 
 /** Returns rejected arguments as a tool result, so that a model sees the problems and can correct them. */

@@ -59,6 +59,8 @@ export async function openToolBench(
       signal,
       callerGone: NEVER,
       wantsProgress: true,
+      allowTask: () => false,
+      mayAsk: false,
       traceContext: {},
       hops: 0,
       progress: (message) => void progress.push(message),

@@ -14,7 +14,7 @@ import type { ServerSentEvent } from '../../../packages/connector-a2a/src/stream
 import { EventReader } from '../../../packages/connector-a2a/src/stream/reader/event-reader.ts'
 import { AgentEvents } from '../../../packages/connector-a2a/src/stream/relay/agent-events.ts'
 import { agentOutcome } from '../../../packages/connector-mcp/src/tools/agent-reply.ts'
-import { resultMembers } from '../../../packages/connector-mcp/src/tool-call.ts'
+import { resultMembers } from '../../../packages/connector-mcp/src/tools/result-members.ts'
 import { agentReplyText, eventStreamText } from '../grammar/agents.ts'
 import { JSON_UNITS, jsonText } from '../grammar/json.ts'
 import { almost, MAX_HEAD, phrase, textOf, word } from '../grammar/pieces.ts'

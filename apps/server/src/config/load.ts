@@ -1,5 +1,4 @@
-import { readPublicUrl } from '@signalbox/connector-a2a'
-import { TrustedProxies } from '@signalbox/http-kit'
+import { readPublicUrl, TrustedProxies } from '@signalbox/http-kit'
 import { Parse } from 'typebox/schema'
 
 import { defaultMaxChannels } from '../engine/engine-settings.ts'

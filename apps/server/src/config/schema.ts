@@ -214,6 +214,23 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description: 'Time-out of tools without an argument for it, in seconds.',
       }),
       maxStreams: count(1_000, { description: 'Maximum number of open `GET /mcp` streams; 0 is no limit.' }),
+      tasks: group('Calls of `/mcp` that continue as tasks', {
+        enable: flag(true, {
+          description: 'Continues calls that wait for long as tasks, for clients that declare this extension.',
+        }),
+        afterMs: integer(3_000, 0, 600_000, {
+          description: 'Time without an answer after which a call becomes a task, in milliseconds.',
+        }),
+        ttlSeconds: integer(3_600, 1, 2_000_000, {
+          description: 'Time for which a task is kept after its creation and after its last change, in seconds.',
+        }),
+        max: count(10_000, {
+          description: 'Maximum number of stored tasks; 0 is no limit. At the limit, calls do not become tasks.',
+        }),
+        maxResultBytes: integer(1_048_576, 1_024, 536_870_912, {
+          description: 'Maximum size of the result of a task, in bytes; an error replaces a larger one.',
+        }),
+      }),
       leases: flag(false, {
         description:
           'Adds the argument `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.',

@@ -23,6 +23,8 @@ export interface ServerFrontDoor
   readonly limitsOf: (caller: Caller) => LimitsOfCaller
   /** Returns the most agents that a caller may own; 0 is no limit. */
   readonly maxAgentsOf: (caller: RegistryCaller) => number
+  /** Returns the most tasks that a caller may have; 0 is no limit. */
+  readonly maxTasksOf: (caller: Caller) => number
   /**
    * Counts and logs a refusal by a limit that another component checks, such as the limit of
    * channels.
@@ -56,6 +58,10 @@ export function openFrontDoor(config: Config, metrics: LimitMetrics, log: Logger
       return { channels: half(config.maxChannels), waitingRequests: half(limits.process.requestsInFlight) }
     },
     maxAgentsOf: (caller) => agentShares(maxAgents, limits.caller.agents)(caller),
+    maxTasksOf({ account }) {
+      const isAddress = account?.startsWith(ANONYMOUS_ACCOUNT) === true && limits.caller.tasks > 0
+      return isAddress ? half(config.connectors.mcp.tasks.max) : limits.caller.tasks
+    },
     get limits() {
       return limits
     },

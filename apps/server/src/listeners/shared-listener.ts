@@ -2,8 +2,9 @@ import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { CardKeys } from '@signalbox/connector-a2a'
 import { NO_CARD_KEYS } from '@signalbox/connector-a2a'
 import { ceConnector } from '@signalbox/connector-cloudevents'
-import type { Connector } from '@signalbox/http-kit'
+import type { TaskOptions } from '@signalbox/connector-mcp'
 import { mcpConnector } from '@signalbox/connector-mcp'
+import type { Connector } from '@signalbox/http-kit'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
@@ -25,6 +26,7 @@ import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { oauthOptions } from '../security/oauth.ts'
 import { VERSION } from '../version.ts'
+import { serverCard } from './server-card.ts'
 import { DirectRoutes } from './direct-routes.ts'
 import type { Entrance } from './entrance.ts'
 
@@ -35,6 +37,8 @@ export interface SharedOptions {
   readonly system: BrokerHandle
   /** Absent if agents are turned off (R10). */
   readonly agents?: Agents | undefined
+  /** Absent if calls of `/mcp` cannot become tasks. */
+  readonly tasks?: TaskOptions | undefined
   readonly authenticator: Authenticator
   /** The keys that sign agent cards. @default none */
   readonly cardKeys?: CardKeys
@@ -86,6 +90,7 @@ async function addRoutes(
     broker,
     system,
     agents,
+    tasks,
     authenticator,
     cardKeys = NO_CARD_KEYS,
     frontDoor = {},
@@ -127,8 +132,10 @@ async function addRoutes(
       // This listener has no such hooks, and a cheap call costs a tenth less without searching for
       // them.
       runHostHooks: false,
+      card: serverCard(config.publicUrl),
       ...(oauth === undefined ? {} : { oauth }),
       ...(agents === undefined ? {} : { agents: agentDirectory(agents.registry, agents.requests) }),
+      ...(tasks === undefined ? {} : { tasks }),
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),

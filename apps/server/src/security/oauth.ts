@@ -1,5 +1,5 @@
-import { readPublicUrl } from '@signalbox/connector-a2a'
 import type { McpOAuthOptions } from '@signalbox/connector-mcp'
+import { readPublicUrl } from '@signalbox/http-kit'
 
 import type { Config } from '../config/schema.ts'
 

@@ -96,6 +96,8 @@ export const PROBED_ROUTES: readonly ProbedRoute[] = [
   shared('POST /mcp', { headers: JSON_BODY, body: rpc('tools/list') }),
   shared('GET /mcp', { headers: { accept: 'text/event-stream' } }),
   shared('DELETE /mcp'),
+  shared('GET /mcp/server-card'),
+  shared('GET /.well-known/ai-catalog.json'),
   shared('POST /a2a/{agent_id}', { headers: JSON_BODY, body: rpc('message/send'), needs: 'a registered agent' }),
   shared('POST /a2a/{agent_id}/v0.3', { headers: JSON_BODY, body: rpc('message/send'), needs: 'a registered agent' }),
   shared('GET /a2a/{agent_id}'),

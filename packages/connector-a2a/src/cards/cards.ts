@@ -1,15 +1,11 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import type { JsonObject } from '@signalbox/http-kit'
-import { refuseBody } from '@signalbox/http-kit'
+import type { BaseUrl, JsonObject, PublicDocument } from '@signalbox/http-kit'
+import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, refuseBody, withVary } from '@signalbox/http-kit'
 import type { AgentCard } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
 
 import type { Platform } from '../options.ts'
-import type { PublicDocument } from './answer-document.ts'
-import { answerDocument, etagOf, withVary } from './answer-document.ts'
-import type { BaseUrl } from './base-url.ts'
-import { baseUrlOf } from './base-url.ts'
 import type { CardKey, CardKeys } from './card-keys.ts'
 import { without } from './card-members.ts'
 import type { CardShape } from './gateway-card.ts'
@@ -164,13 +160,6 @@ export class Cards {
 /** A card that shows the host of one request is for this client alone. */
 function caching({ configured }: BaseUrl): OutgoingHttpHeaders {
   return { 'Cache-Control': `${configured ? 'public' : 'private'}, max-age=${CARD_MAX_AGE_SECONDS}` }
-}
-
-function forEveryOrigin(headers: OutgoingHttpHeaders = {}): OutgoingHttpHeaders {
-  const others = Object.entries(headers).filter(
-    ([name]) => !/^access-control-allow-(?:origin|credentials)$/i.test(name),
-  )
-  return { ...Object.fromEntries(others), 'Access-Control-Allow-Origin': '*' }
 }
 
 function refuseCard(

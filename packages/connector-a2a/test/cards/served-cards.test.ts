@@ -4,10 +4,11 @@ import { text } from 'node:stream/consumers'
 
 import { DefaultAgentCardResolver } from '@a2a-js/sdk/client'
 import { DefaultAgentCardResolver as V03CardResolver } from 'a2a-js-sdk-v03/client'
+import { readPublicUrl } from '@signalbox/http-kit'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { Cards } from '../../src/cards/cards.ts'
-import { openCardKeys, readPublicUrl } from '../../src/index.ts'
+import { openCardKeys } from '../../src/index.ts'
 import type { GatewayHost } from '../gateway-host.ts'
 import { openGateway } from '../gateway-host.ts'
 import { keyFile, newPem } from './card-keys.ts'

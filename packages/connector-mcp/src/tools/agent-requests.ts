@@ -1,18 +1,17 @@
 import { randomUUID } from 'node:crypto'
 
-import { encodeText, isBrokerError } from '@signalbox/broker-core'
-import { argument, hopsProblem, shownValue } from '@signalbox/http-kit'
+import { argument, shownValue } from '@signalbox/http-kit'
 import type { ArgumentProblem } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import type { AgentDirectory } from '../agent-directory.ts'
-import { agentOutcome, agentTimeout } from './agent-reply.ts'
-import { agentId, agentNotFound } from './agents.ts'
+import { forward, requestBody } from './agent-call.ts'
+import { agentTaskHandling, askedBy, continuedTask, sendsMessage, taskState } from './agent-tasks.ts'
+import { agentId } from './agents.ts'
 import { ACTS } from './annotations.ts'
 import { defineTool } from './define-tool.ts'
-import { bodiesInText, confirmation, failure } from './results.ts'
-import type { Tool, ToolContext, ToolOutcome } from './tool.ts'
-import { cancelledOutcome, withProgress } from './waiting.ts'
+import { bodiesInText } from './results.ts'
+import type { Tool } from './tool.ts'
 
 const SEND = 'message/send'
 
@@ -52,6 +51,7 @@ export function agentSend(agents: AgentDirectory): Tool {
     annotations: ACTS,
     needs: { action: 'call', patterns: ['agents'] },
     ownTimeout: true,
+    onTask: agentTaskHandling(agents),
     run({ agent_id, message, blocking = true, context_id, timeout_seconds }, context) {
       const conversation = context_id === undefined ? {} : { contextId: context_id }
       const params = {
@@ -65,17 +65,11 @@ export function agentSend(agents: AgentDirectory): Tool {
         ...conversation,
         configuration: { blocking, ...(timeout_seconds === undefined ? {} : { timeout: timeout_seconds }) },
       }
-      return forward(
-        agents,
-        {
-          agentId: agent_id,
-          method: SEND,
-          body: requestBody(SEND, params),
-          timeoutSeconds: timeout_seconds,
-          blocking,
-        },
-        context,
-      )
+      const state = taskState({ agentId: agent_id, timeoutSeconds: timeout_seconds })
+      if (blocking) context.allowTask(state)
+      const body = requestBody(SEND, params)
+      const call = { agentId: agent_id, method: SEND, body, timeoutSeconds: timeout_seconds, blocking }
+      return askedBy(forward(agents, call, context), state, context)
     },
   })
 }
@@ -108,12 +102,16 @@ export function agentQuery(agents: AgentDirectory): Tool {
     annotations: ACTS,
     needs: { action: 'call', patterns: ['agents'] },
     ownTimeout: true,
+    onTask: agentTaskHandling(agents),
     rule: ({ params }) => timeoutProblem(timeoutOf(params)),
     run({ agent_id, method, params }, context) {
       const timeout = timeoutOf(params)
       const timeoutSeconds = typeof timeout === 'number' ? timeout : undefined
-      const body = requestBody(method, params)
-      return forward(agents, { agentId: agent_id, method, body, timeoutSeconds, blocking: true }, context)
+      const state = taskState({ agentId: agent_id, taskId: continuedTask(method, params), timeoutSeconds })
+      context.allowTask(state)
+      const call = { agentId: agent_id, method, body: requestBody(method, params), timeoutSeconds, blocking: true }
+      const outcome = forward(agents, call, context)
+      return sendsMessage(method) ? askedBy(outcome, state, context) : outcome
     },
   })
 }
@@ -133,59 +131,4 @@ function timeoutProblem(timeout: unknown): ArgumentProblem | undefined {
     given: shownValue(timeout),
     allowed: 'a number of seconds above 0',
   }
-}
-
-/**
- * Returns a JSON-RPC request as bytes. It is made before the call waits: a waiting call must not hold the values of its
- * arguments, which can take many times the memory of their text.
- */
-function requestBody(method: string, params: object | undefined): Uint8Array {
-  return encodeText(JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method, params }))
-}
-
-interface AgentToolCall {
-  readonly agentId: string
-  readonly method: string
-  /** The JSON-RPC request for the agent. */
-  readonly body: Uint8Array
-  readonly timeoutSeconds: number | undefined
-  readonly blocking: boolean
-}
-
-async function forward(
-  agents: AgentDirectory,
-  { agentId, method, body, timeoutSeconds, blocking }: AgentToolCall,
-  context: ToolContext,
-): Promise<ToolOutcome> {
-  context.broker.authorize('call', 'agents', agentId)
-  const problem = hopsProblem(context.hops)
-  if (problem !== undefined) return failure(`AGENT_LOOP: The call was refused: ${problem}.`)
-  if (!(await agents.get(agentId))) return agentNotFound(agentId)
-  const awaited = `the reply of agent ${JSON.stringify(agentId)}`
-  try {
-    const reply = await withProgress(context, awaited, () =>
-      agents.request(agentId, body, {
-        method,
-        caller: context.broker.caller,
-        headers: context.traceContext,
-        hops: context.hops,
-        signal: context.signal,
-        callerGone: context.callerGone,
-        acceptOnly: !blocking,
-        ...(timeoutSeconds === undefined ? {} : { timeoutMs: milliseconds(timeoutSeconds) }),
-      }),
-    )
-    if (blocking || !reply.executed) return agentOutcome(agentId, reply)
-    return confirmation(`Request accepted for agent ${JSON.stringify(agentId)}; its reply will not be returned.`, {
-      agent_id: agentId,
-      accepted: true,
-    })
-  } catch (error) {
-    if (isBrokerError(error, 'REQUEST_TIMEOUT') || isBrokerError(error, 'NO_SUBSCRIBER')) return agentTimeout(agentId)
-    return cancelledOutcome(error, context, awaited)
-  }
-}
-
-function milliseconds(seconds: number): number {
-  return Math.min(Math.max(1, Math.round(seconds * 1000)), Number.MAX_SAFE_INTEGER)
 }

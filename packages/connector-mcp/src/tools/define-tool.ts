@@ -3,7 +3,7 @@ import type { ArgumentProblem, ArgumentRule } from '@signalbox/http-kit'
 import type { Static, TObject } from 'typebox'
 
 import { brokerFailure } from './broker-failures.ts'
-import type { Tool, ToolAnnotations, ToolContext, ToolNeed, ToolOutcome } from './tool.ts'
+import type { TaskHandling, Tool, ToolAnnotations, ToolContext, ToolNeed, ToolOutcome } from './tool.ts'
 
 interface ToolSource<Input extends TObject> {
   readonly name: string
@@ -19,6 +19,8 @@ interface ToolSource<Input extends TObject> {
   /** @default 'run-on' */
   readonly onDisconnect?: Tool['onDisconnect']
   readonly rule?: ArgumentRule<Static<Input>>
+  /** @default none */
+  readonly onTask?: TaskHandling
   run(args: Static<Input>, context: ToolContext): Promise<ToolOutcome>
 }
 
@@ -37,6 +39,7 @@ export function defineTool<Input extends TObject>(source: ToolSource<Input>): To
     needs,
     ownTimeout = false,
     onDisconnect = 'run-on',
+    onTask,
   } = source
   const check = compileArguments({
     whose: 'tool',
@@ -49,6 +52,7 @@ export function defineTool<Input extends TObject>(source: ToolSource<Input>): To
     needs,
     ownTimeout,
     onDisconnect,
+    ...(onTask === undefined ? {} : { onTask }),
     async call(args, context) {
       // Not awaited here: the frame would keep the arguments in memory while the tool runs.
       return source

@@ -87,6 +87,7 @@ function request(
   answered: (reply: Reply) => ToolOutcome,
 ): Promise<ToolOutcome> {
   const { signal, callerGone } = context
+  context.allowTask()
   const reply = context.broker[type].send(
     channel,
     { body: encodeText(body), metadata, tags },

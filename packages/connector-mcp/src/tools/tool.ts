@@ -1,4 +1,5 @@
 import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker-core'
+import type { JsonObject } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 
@@ -22,6 +23,13 @@ export interface ToolContext {
   readonly wantsProgress: boolean
   /** Reports progress to a client that asked for it. */
   progress(message: string): void
+  /**
+   * Lets the call become a task if its answer takes long. Returns `false` if it cannot.
+   * @param state The notes with which {@link TaskHandling} can continue or cancel the call. @default none
+   */
+  allowTask(state?: JsonObject): boolean
+  /** `true` if the outcome of the call may ask the client for input ({@link ToolOutcome.input}). */
+  readonly mayAsk: boolean
 }
 
 /** The outcome of a tool call, which the connector converts to an MCP tool result. */
@@ -38,6 +46,27 @@ export interface ToolOutcome {
     commit(): Promise<void>
     rollback(): Promise<void>
   }
+  /** The input that the call needs to continue. Without it the rest of the outcome is the result. */
+  readonly input?: InputNeeded
+}
+
+/** The input that a call needs from its client. Only calls with {@link ToolContext.mayAsk} ask for input. */
+export interface InputNeeded {
+  /** Requests of MCP to the client, such as `elicitation/create`, by a name that the tool chooses. */
+  readonly requests: Readonly<Record<string, JsonObject>>
+  /** The notes with which {@link TaskHandling} continues the call. */
+  readonly state: JsonObject
+}
+
+/** The parts of a tool whose calls can become tasks and ask for input. Each node can run them. */
+export interface TaskHandling {
+  /**
+   * Continues a call.
+   * @param answers The client's answers by the names of the requests
+   */
+  resume(state: JsonObject, answers: Readonly<Record<string, JsonObject>>, context: ToolContext): Promise<ToolOutcome>
+  /** Informs the party that works on the call that its client has cancelled it. */
+  cancel(state: JsonObject, context: ToolContext): Promise<void>
 }
 
 /** A tool in the result of `tools/list`. */
@@ -84,6 +113,8 @@ export interface Tool {
   readonly ownTimeout: boolean
   /** The effect of a disconnected client on the call. */
   readonly onDisconnect: 'cancel' | 'run-on'
+  /** @default calls never ask for input, and cancelling their tasks only ends the wait */
+  readonly onTask?: TaskHandling
   /**
    * Checks the arguments and runs the tool.
    * @throws JsonRpcError -32602 for invalid arguments; other errors are internal ones

@@ -21,7 +21,15 @@ export const REVISION_2026_07_28: Revision = {
   version: '2026-07-28',
   stateless: true,
   implementation: (info) => ({ ...info }),
-  methods: new Set(['server/discover', 'tools/list', 'tools/call', 'subscriptions/listen']),
+  methods: new Set([
+    'server/discover',
+    'tools/list',
+    'tools/call',
+    'subscriptions/listen',
+    'tasks/get',
+    'tasks/update',
+    'tasks/cancel',
+  ]),
   requestMethods: new Set([
     'completion/complete',
     'prompts/get',
@@ -41,8 +49,7 @@ export const REVISION_2026_07_28: Revision = {
   closingCancels: true,
   statusOf: (code, malformed) =>
     malformed && code === JSON_RPC_CODES.INVALID_PARAMS ? 400 : (STATUS.get(code) ?? 200),
-  // A result that asks for input, or that creates a task, would have another resultType.
-  result: (members, serverInfo, meta = '') =>
-    `{"resultType":"complete",${members}${members === '' ? '' : ','}"_meta":{"io.modelcontextprotocol/serverInfo":${serverInfo}${meta}}}`,
+  result: (members, serverInfo, meta = '', type = 'complete') =>
+    `{"resultType":"${type}",${members}${members === '' ? '' : ','}"_meta":{"io.modelcontextprotocol/serverInfo":${serverInfo}${meta}}}`,
   cacheHints: (scope) => `,"ttlMs":${CACHE_MS},"cacheScope":"${scope}"`,
 }

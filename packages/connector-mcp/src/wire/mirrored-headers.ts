@@ -12,6 +12,9 @@ const NAMED_BY: ReadonlyMap<string, string> = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],
   ['resources/read', 'uri'],
+  ['tasks/cancel', 'taskId'],
+  ['tasks/get', 'taskId'],
+  ['tasks/update', 'taskId'],
 ])
 
 /**

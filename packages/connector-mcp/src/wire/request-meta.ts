@@ -4,6 +4,8 @@ import { shownText } from '@signalbox/broker-core/internal'
 import type { JsonObject, JsonRpcMessage } from '@signalbox/http-kit'
 import { isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
+import type { ClientCapabilities } from './client-capabilities.ts'
+import { readCapabilities } from './client-capabilities.ts'
 import { MCP_CODES } from './codes.ts'
 import { checkMirroredHeaders, headerMismatch } from './mirrored-headers.ts'
 import { STATELESS_REVISION, SUPPORTED_VERSIONS } from './revisions.ts'
@@ -13,6 +15,11 @@ const META = {
   protocolVersion: 'io.modelcontextprotocol/protocolVersion',
   clientCapabilities: 'io.modelcontextprotocol/clientCapabilities',
 } as const
+
+/** Returns the client's capabilities in the `_meta` of a request. */
+export function capabilitiesIn(meta: JsonObject | undefined): ClientCapabilities {
+  return readCapabilities(meta?.[META.clientCapabilities])
+}
 
 /** Returns `true` if a message names its own revision, which only messages of stateless revisions do. */
 export function namesRevision(message: JsonRpcMessage): boolean {

@@ -17,6 +17,9 @@ export interface ServerInfo {
 /** The callers that may share a cached result: all, or only those with the same credentials. */
 export type CacheScope = 'public' | 'private'
 
+/** The kind of a result: the method's own result, or a new task. */
+export type ResultType = 'complete' | 'task'
+
 /** The parts of the protocol that differ between revisions of MCP. */
 export interface Revision {
   /** The value of `MCP-Protocol-Version`. */
@@ -39,12 +42,13 @@ export interface Revision {
    */
   statusOf(code: number, malformed: boolean): number
   /**
-   * Returns a complete result as JSON text.
+   * Returns a result as JSON text.
    * @param members The members of the result, as JSON text without the braces
    * @param serverInfo The server's name as JSON text
    * @param meta More members of `_meta`, as JSON text with a leading comma
+   * @param type The value of `resultType`, for revisions that have it. @default 'complete'
    */
-  result(members: string, serverInfo: string, meta?: string): string
+  result(members: string, serverInfo: string, meta?: string, type?: ResultType): string
   /** Returns the cache hints of a result, as members with a leading comma; empty if the revision has none. */
   cacheHints(scope: CacheScope): string
 }

@@ -72,6 +72,8 @@ export const mcpBody = fc.oneof(
   },
 )
 
+const WITH_TASKS = '{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}'
+
 const meta = objectText(
   {
     'io.modelcontextprotocol/protocolVersion': oneOfTexts(
@@ -81,7 +83,7 @@ const meta = objectText(
       '"2025-11-25"',
       '1',
     ),
-    'io.modelcontextprotocol/clientCapabilities': oneOfTexts('{}', '{}', '{}', '[]'),
+    'io.modelcontextprotocol/clientCapabilities': oneOfTexts('{}', WITH_TASKS, WITH_TASKS, '[]'),
     progressToken: oneOfTexts('1', '"a"'),
     traceparent: oneOfTexts('"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01"', '"\\r\\n"', '0'),
     baggage: quoted(word),
@@ -111,6 +113,28 @@ const statelessCall = fc.constantFrom(...Object.entries(TOOLS)).chain(([name, ar
     }))
 })
 
+const taskParams = objectText(
+  {
+    taskId: oneOfTexts('"unknown"', '""', '1'),
+    inputResponses: oneOfTexts('{}', '{"question-1":{"action":"accept"}}', '[]'),
+    notifications: oneOfTexts('{"taskIds":["unknown"]}', '{"taskIds":1}', '[]'),
+    _meta: meta,
+  },
+  ['taskId', '_meta'],
+)
+
+/** A request about a task that does not exist, because no generated call lives as long as its task. */
+const taskRequest = fc
+  .constantFrom('tasks/get', 'tasks/update', 'tasks/cancel', 'subscriptions/listen')
+  .chain((method) =>
+    almost(jsonRpc(oneOfTexts(JSON.stringify(method)), taskParams), ...JSON_UNITS).map((body): Shape => ({
+      method: 'POST',
+      path: '/mcp',
+      headers: [...JSON_BODY, ['MCP-Protocol-Version', '2026-07-28'], ['Mcp-Method', method], ['Mcp-Name', 'unknown']],
+      body,
+    })),
+  )
+
 const mcp = fc.oneof(
   {
     weight: 8,
@@ -122,6 +146,7 @@ const mcp = fc.oneof(
     })),
   },
   { weight: 3, arbitrary: statelessCall },
+  { weight: 1, arbitrary: taskRequest },
   {
     weight: 1,
     arbitrary: fc

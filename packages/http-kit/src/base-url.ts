@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { TLSSocket } from 'node:tls'
 
-/** The gateway's URL as a client sees it. */
+/** A server's URL as a client sees it. */
 export interface BaseUrl {
   /** Without a slash at the end. */
   readonly base: string

@@ -1,12 +1,15 @@
+import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import { refuseBody } from '@signalbox/http-kit'
+import { refuseBody } from './body.ts'
 
 /** A public JSON document, as text. */
 export interface PublicDocument {
   readonly text: string
   readonly etag: string
+  /** @default 'application/json' */
+  readonly mediaType?: string
 }
 
 /** Returns a strong ETag for a document with this content. */
@@ -22,7 +25,7 @@ export function answerDocument(
   request: IncomingMessage,
   response: ServerResponse,
   moreHeaders: OutgoingHttpHeaders | undefined,
-  { text, etag }: PublicDocument,
+  { text, etag, mediaType = 'application/json' }: PublicDocument,
   about: OutgoingHttpHeaders,
 ): void {
   const headers = { ...moreHeaders, ...about, ETag: etag }
@@ -34,12 +37,20 @@ export function answerDocument(
   } else {
     response.writeHead(200, {
       ...headers,
-      'Content-Type': 'application/json',
+      'Content-Type': mediaType,
       'X-Content-Type-Options': 'nosniff',
       'Content-Length': Buffer.byteLength(text),
     })
     response.end(request.method === 'HEAD' ? undefined : text)
   }
+}
+
+/** Returns the headers for a document that web pages of every origin may read. Replaces those of the host's CORS settings. */
+export function forEveryOrigin(headers: OutgoingHttpHeaders = {}): OutgoingHttpHeaders {
+  const others = Object.entries(headers).filter(
+    ([name]) => !/^access-control-allow-(?:origin|credentials)$/i.test(name),
+  )
+  return { ...Object.fromEntries(others), 'Access-Control-Allow-Origin': '*' }
 }
 
 /** Returns the headers with one more name in `Vary`, which a hook of the host may have set. */

@@ -1,0 +1,54 @@
+import type { TaskRecord } from './task-record.ts'
+
+/** A task as the index keeps it: without the result, and without the requests. */
+export interface IndexedTask extends Pick<TaskRecord, 'account' | 'status' | 'expiresMs' | 'node'> {
+  readonly id: string
+  readonly sequence: number
+}
+
+/** The stored tasks that this node knows, and their number for each account. */
+export class TaskIndex {
+  readonly #tasks = new Map<string, IndexedTask>()
+  readonly #byAccount = new Map<string, number>()
+
+  get size(): number {
+    return this.#tasks.size
+  }
+
+  /** Returns the number of stored tasks of an account. */
+  countOf(account: string): number {
+    return this.#byAccount.get(account) ?? 0
+  }
+
+  get(id: string): IndexedTask | undefined {
+    return this.#tasks.get(id)
+  }
+
+  /** Returns a copy, so that tasks can be removed during an iteration. */
+  tasks(): readonly IndexedTask[] {
+    return [...this.#tasks.values()]
+  }
+
+  /** Adds or replaces a task. Returns `false` if this entry of it, or a later one, is known. */
+  set(id: string, sequence: number, { account, status, expiresMs, node }: TaskRecord): boolean {
+    const known = this.#tasks.get(id)
+    if (known !== undefined && known.sequence >= sequence) return false
+    if (known === undefined) this.#byAccount.set(account, this.countOf(account) + 1)
+    this.#tasks.set(id, { id, sequence, account, status, expiresMs, ...(node === undefined ? {} : { node }) })
+    return true
+  }
+
+  delete(id: string): void {
+    const task = this.#tasks.get(id)
+    if (task === undefined) return
+    this.#tasks.delete(id)
+    const left = this.countOf(task.account) - 1
+    if (left > 0) this.#byAccount.set(task.account, left)
+    else this.#byAccount.delete(task.account)
+  }
+
+  clear(): void {
+    this.#tasks.clear()
+    this.#byAccount.clear()
+  }
+}

@@ -1,0 +1,162 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { isBrokerError } from '@signalbox/broker-core'
+import type { JsonObject } from '@signalbox/http-kit'
+import { isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+
+import type { Calls } from '../calls.ts'
+import type { Tool } from '../tools/tool.ts'
+import { requestName } from './owned-task.ts'
+import type { TaskRequest } from './resumed-call.ts'
+import { ResumedCall, settle } from './resumed-call.ts'
+import type { StoredTask, TaskRecord } from './task-record.ts'
+import { isOver, restingRecord } from './task-record.ts'
+import type { Tasks } from './tasks.ts'
+import { detailedMembers } from './task-text.ts'
+
+/** Writes of one request that may fail because another node wrote first. */
+const TRIES = 5
+
+/** The pause after the first of these writes, in ms; each later one is longer. */
+const RETRY_MS = 20
+
+const NOTHING = new Uint8Array(0)
+
+/** The methods `tasks/get`, `tasks/update` and `tasks/cancel`. Each works on every node. */
+export class TaskRequests {
+  readonly #tasks: Tasks
+  readonly #tools: ReadonlyMap<string, Tool>
+  readonly #calls: Calls
+
+  constructor(tasks: Tasks, tools: ReadonlyMap<string, Tool>, calls: Calls) {
+    this.#tasks = tasks
+    this.#tools = tools
+    this.#calls = calls
+  }
+
+  /**
+   * Returns the members of a task as JSON text.
+   * @throws JsonRpcError -32602 for a task that is unknown, expired, or of another caller
+   */
+  async get(id: string, principal: string): Promise<string> {
+    return detailedMembers(await this.#find(id, principal), this.#tasks.options.pollIntervalMs)
+  }
+
+  /** Returns a task of a caller; `undefined` if it has no such task. @throws JsonRpcError -32603 */
+  async findOwn(id: string, principal: string): Promise<StoredTask | undefined> {
+    try {
+      const task = await this.#tasks.find(id)
+      return task?.record.principal === principal ? task : undefined
+    } catch (error) {
+      throw storeError(error)
+    }
+  }
+
+  /**
+   * Gives a task the answers to its open requests. When all are answered, the call continues on this node. Answers to
+   * other requests are ignored.
+   * @throws JsonRpcError -32602 for an invalid task or answer
+   */
+  async update(id: string, answers: JsonObject, request: TaskRequest): Promise<void> {
+    await this.#write(id, request, (task) => {
+      const { requests = {}, responses = {} } = task.record
+      const answered = Object.keys(requests).filter((key) => Object.hasOwn(answers, key))
+      if (task.record.status !== 'input_required' || answered.length === 0) return undefined
+      const given = Object.fromEntries(answered.map((key) => [key, readAnswer(key, answers[key])]))
+      const open = Object.entries(requests).filter(([key]) => !answered.includes(key))
+      const all = { ...responses, ...given }
+      if (open.length === 0) return () => this.#resume(task, all, request)
+      const change = { requests: Object.fromEntries(open), responses: all }
+      return () => this.#rest(task, change).then(() => {})
+    })
+  }
+
+  /**
+   * Ends a task. The party that works on the call is informed, and may have finished it already.
+   * @throws JsonRpcError -32602 for an invalid task
+   */
+  async cancel(id: string, request: TaskRequest): Promise<void> {
+    await this.#write(id, request, (task) => {
+      if (isOver(task.record)) return undefined
+      return async () => {
+        await this.#rest(task, { status: 'cancelled', statusMessage: 'the client cancelled the task' })
+        const { tool, state } = task.record
+        const handling = this.#tools.get(tool)?.onTask
+        if (handling === undefined) return
+        // The client does not wait for the agent.
+        const call = new ResumedCall(request, this.#calls, false)
+        void call.run((context) => handling.cancel(state, context), this.#tasks.failed)
+      }
+    })
+  }
+
+  /** Writes a change of a task, again if another node wrote first. `change` returns nothing if there is none. */
+  async #write(
+    id: string,
+    { broker }: TaskRequest,
+    change: (task: StoredTask) => (() => Promise<void>) | undefined,
+  ): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      const write = change(await this.#find(id, broker.caller.clientId))
+      try {
+        await write?.()
+        return
+      } catch (error) {
+        if (!isBrokerError(error, 'CONFLICT') || tries === TRIES) throw storeError(error)
+      }
+      // The other write may not be readable yet.
+      await delay(tries * RETRY_MS)
+    }
+  }
+
+  #rest(task: StoredTask, change: Partial<TaskRecord>): Promise<StoredTask> {
+    const record = restingRecord(task.record, change, this.#tasks.options.ttlMs)
+    return this.#tasks.write({ ...task, record, result: NOTHING })
+  }
+
+  async #resume(task: StoredTask, answers: Readonly<Record<string, JsonObject>>, request: TaskRequest): Promise<void> {
+    const { record } = task
+    const handling = this.#tools.get(record.tool)?.onTask
+    if (handling === undefined) {
+      throw new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, `this server cannot continue a call of ${record.tool}`)
+    }
+    const call = new ResumedCall(request, this.#calls, record.asks)
+    const owned = await this.#tasks.start(task, call)
+    const named = Object.entries(answers).map(([key, answer]) => [requestName(key), answer] as const)
+    const { failed } = this.#tasks
+    void call.run(
+      (context) => settle(owned, handling.resume(record.state, Object.fromEntries(named), context), failed),
+      failed,
+    )
+  }
+
+  async #find(id: string, principal: string): Promise<StoredTask> {
+    const task = await this.findOwn(id, principal)
+    if (task !== undefined) return task
+    throw new JsonRpcError(
+      JSON_RPC_CODES.INVALID_PARAMS,
+      'invalid params: taskId is unknown or expired, or the task of another caller',
+    )
+  }
+}
+
+const ACTIONS: ReadonlySet<unknown> = new Set(['accept', 'decline', 'cancel'])
+
+/** Returns an answer to a request. @throws JsonRpcError -32602 */
+function readAnswer(key: string, answer: unknown): JsonObject {
+  if (isJsonObject(answer) && ACTIONS.has(answer['action'])) return answer
+  throw new JsonRpcError(
+    JSON_RPC_CODES.INVALID_PARAMS,
+    `invalid params: inputResponses[${JSON.stringify(key)}] must be an object with the action accept, decline or cancel`,
+  )
+}
+
+/** Returns the error for a store that does not answer, or rejects an entry. */
+function storeError(error: unknown): unknown {
+  if (isBrokerError(error, 'MESSAGE_TOO_LARGE')) {
+    return new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, 'invalid params: inputResponses is too large to be stored')
+  }
+  if (!isBrokerError(error)) return error
+  const text = 'the tasks are not available at the moment; try again in some seconds'
+  return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text, { cause: error })
+}

@@ -1,0 +1,85 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { join } from 'node:path'
+
+import type { Product } from './product.ts'
+import { DESCRIPTION, ROOT, SETTINGS } from './product.ts'
+import type { ArchivedFile } from './zip.ts'
+import { zip } from './zip.ts'
+
+const BRIDGE = join(ROOT, 'apps/server/src/mcp-bridge')
+
+/** The source file of the bundle's program. */
+const ENTRY = 'bundle-entry.ts'
+
+/** The oldest Node that runs the bridge: that of the hosts, which bring their own. */
+const NODE = '>=20.0.0'
+
+/** Returns the MCP bundle: a zip archive with a manifest and the bridge, without dependencies. */
+export function bundle(product: Product): Buffer {
+  return zip([
+    json('manifest.json', manifest(product)),
+    json('server/package.json', { type: 'module' }),
+    ...program(),
+    { path: 'LICENSE', content: readFileSync(join(ROOT, 'LICENSE')) },
+  ])
+}
+
+function program(): readonly ArchivedFile[] {
+  return readdirSync(BRIDGE)
+    .toSorted()
+    .map((file) => {
+      const source = stripTypeScriptTypes(readFileSync(join(BRIDGE, file), 'utf8'))
+      const code = source.replaceAll(/(from |import )'(\.\/[^']+)\.ts'/g, "$1'$2.js'")
+      return {
+        path: `server/${file === ENTRY ? 'index.js' : file.replace(/\.ts$/, '.js')}`,
+        content: Buffer.from(code),
+      }
+    })
+}
+
+/** The manifest of the bundle, in version 0.3 of its format. */
+function manifest({ name, version, license, keywords, web }: Product): object {
+  const { url, token } = SETTINGS
+  return {
+    manifest_version: '0.3',
+    name,
+    display_name: 'Signalbox',
+    version,
+    description: DESCRIPTION,
+    author: { name: 'Signalbox', url: web },
+    repository: { type: 'git', url: web },
+    homepage: web,
+    documentation: `${web}/blob/main/docs/guides/mcp.md`,
+    support: `${web}/issues`,
+    license,
+    keywords,
+    server: {
+      type: 'node',
+      entry_point: 'server/index.js',
+      mcp_config: {
+        command: 'node',
+        args: ['${__dirname}/server/index.js'],
+        env: { SIGNALBOX_URL: '${user_config.url}', [token.variable]: '${user_config.token}' },
+      },
+    },
+    // The server has the tools; its settings decide which.
+    tools_generated: true,
+    user_config: {
+      url: { type: 'string', title: url.title, description: url.description, default: url.default, required: true },
+      token: {
+        type: 'string',
+        title: token.title,
+        description: token.description,
+        default: '',
+        sensitive: true,
+        required: false,
+      },
+    },
+    compatibility: { platforms: ['darwin', 'win32', 'linux'], runtimes: { node: NODE } },
+  }
+}
+
+function json(path: string, value: object): ArchivedFile {
+  return { path, content: Buffer.from(`${JSON.stringify(value, null, 2)}\n`) }
+}
