@@ -107,6 +107,38 @@ test('CE-12 - queues: leased messages are settled by their receipts, once', asyn
   ])
 })
 
+test('CE-12 - queues: extend keeps a lease, and a nack with a delay makes the message visible later', async () => {
+  const server = await openCe()
+  const { post } = server
+  await fill(server, 'q', 2)
+  const leased = await post('queue/receive?channel=q&max_messages=2&visibility_seconds=1')
+  const [kept, rejected] = leased.data.messages.map(({ receipt }: { receipt: string }) => encodeURIComponent(receipt))
+  expect(await post(`queue/extend?receipt=${kept}&visibility_seconds=60`)).toMatchObject({
+    status: 200,
+    is_error: false,
+    message: '1 of 1 messages leased again',
+    data: { settled: 1, lost: [] },
+  })
+  const begun = performance.now()
+  expect(await post(`queue/nack?receipt=${rejected}&delay_seconds=2`)).toMatchObject({
+    is_error: false,
+    message: '1 of 1 messages rejected',
+  })
+  // The first lease of a second is over before the delay: both calls have replaced it.
+  const again = await post('queue/receive?channel=q&max_messages=2&wait_timeout=20&visibility_seconds=60')
+  expect(again.data.messages.map((m: Loose) => [m.event.id, m.receive_count])).toEqual([['2', 2]])
+  expect(performance.now() - begun).toBeGreaterThan(1800)
+  expect(await post(`queue/extend?receipt=made-up&visibility_seconds=60`)).toMatchObject({
+    status: 200,
+    is_error: true,
+    data: { settled: 0, lost: ['made-up'] },
+  })
+  expect(await post(`queue/extend?receipt=${kept}`)).toMatchObject({
+    status: 400,
+    data: { code: 'PARAMETER_INVALID', problems: [{ parameter: 'visibility_seconds' }] },
+  })
+})
+
 test('CE-12 - queues: ack_all drains and says how many', async () => {
   const server = await openCe()
   const { post } = server

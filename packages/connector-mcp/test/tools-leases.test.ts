@@ -63,15 +63,24 @@ describe('tools - leases', () => {
     expect(await waiting('removed')).toBe(0)
   })
 
-  test('M25 - a leased message has a receipt and its count of receives, and is not settled with the answer', async () => {
+  test('M25 - a leased message has a receipt and its count of receives, and stays leased after the answer', async () => {
     await bench.call('queue_send', { channel: 'kept', body: 'work', tags: { k: 'v' } })
     const args = { channel: 'kept', max_messages: 1, lease_seconds: 60 }
     const { text, settlement, structuredContent } = await bench.call('queue_receive', args)
     const receipt: unknown = expect.stringMatching(/./)
     const message = { body: 'work', metadata: '', tags: { k: 'v' }, receipt, receive_count: 1 }
-    expect(settlement).toBeUndefined()
     expect(JSON.parse(text)).toEqual([message])
     expect(structuredContent).toEqual({ messages: [message] })
+    await settlement?.commit()
+    expect((await bench.user.channels.info('queues', 'kept')).queue).toMatchObject({ waiting: 0, inFlight: 1 })
+  })
+
+  test('M14, M25 - an answer that does not reach the client returns the messages', async () => {
+    await bench.call('queue_send', { channel: 'unread', body: 'work' })
+    const args = { channel: 'unread', max_messages: 1, lease_seconds: 60 }
+    const { settlement } = await bench.call('queue_receive', args)
+    await settlement?.rollback()
+    expect(await lease('unread', 60)).toEqual([expect.objectContaining({ body: 'work', receive_count: 2 })])
   })
 
   test('M25 - queue_ack removes the message', async () => {

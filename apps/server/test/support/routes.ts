@@ -30,6 +30,7 @@ function ceRoute({ name, method }: (typeof CE_ROUTES)[number]): ProbedRoute {
   const query = {
     'queue/ack': 'receipt=x',
     'queue/nack': 'receipt=x',
+    'queue/extend': 'receipt=x&visibility_seconds=1',
     'queue/receive': 'channel=probe&wait_timeout=0',
     'send/response': 'request_id=x',
     'send/command': 'channel=probe&timeout=1',

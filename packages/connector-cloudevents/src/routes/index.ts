@@ -1,4 +1,4 @@
-import { queueAck, queueAckAll, queueNack, queueReceive } from './queue.ts'
+import { queueAck, queueAckAll, queueExtend, queueNack, queueReceive } from './queue.ts'
 import { sendCommand, sendQuery, sendResponse } from './requests.ts'
 import type { CeRoute } from './route.ts'
 import { queueSend, sendEvent, sendEventStore } from './send.ts'
@@ -15,6 +15,7 @@ export const CE_ROUTES: readonly CeRoute[] = [
   queueReceive,
   queueAck,
   queueNack,
+  queueExtend,
   queueAckAll,
   subscribeEvents,
   subscribeEventsStore,

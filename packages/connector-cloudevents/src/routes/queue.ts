@@ -13,6 +13,9 @@ import { defineCeRoute } from './route.ts'
 /** Size of an answer after which no further message is added, in bytes. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024
 
+/** The longest lease, and the longest delay of a rejected message, in seconds: twelve hours. */
+const MAX_LEASE_SECONDS = 43_200
+
 export const queueReceive = defineCeRoute({
   name: 'queue/receive',
   method: 'POST',
@@ -39,7 +42,7 @@ export const queueReceive = defineCeRoute({
           description:
             'Lease in seconds: `ack` or `nack` each message by its receipt in that time, or it is delivered again. 0 removes the messages.',
           minimum: 0,
-          maximum: 43_200,
+          maximum: MAX_LEASE_SECONDS,
           default: 0,
         }),
       ),
@@ -115,8 +118,45 @@ export const queueNack = defineCeRoute({
   method: 'POST',
   summary: 'Rejects leased messages: each becomes visible again at its place, and the receive counts.',
   body: 'ignored',
-  query: Type.Object({ receipt: receipts('A receipt from `queue/receive`; repeat it for several.') }, STRICT),
-  run: ({ receipt }, { broker }) => settle('rejected', receipt, () => broker.queues.nack(receipt)),
+  query: Type.Object(
+    {
+      receipt: receipts('A receipt from `queue/receive`; repeat it for several.'),
+      delay_seconds: Type.Optional(
+        Type.Integer({
+          description: 'Time until the messages become visible, in seconds; 0 means at once.',
+          minimum: 0,
+          maximum: MAX_LEASE_SECONDS,
+          default: 0,
+        }),
+      ),
+    },
+    STRICT,
+  ),
+  run: ({ receipt, delay_seconds = 0 }, { broker: { queues } }) =>
+    settle('rejected', receipt, () =>
+      // The end of a lease returns the message and counts as a receive, as a nack does.
+      delay_seconds === 0 ? queues.nack(receipt) : queues.extend(receipt, delay_seconds * 1000),
+    ),
+})
+
+export const queueExtend = defineCeRoute({
+  name: 'queue/extend',
+  method: 'POST',
+  summary: 'Sets the end of leases, for work that takes longer. Call it before the leases end.',
+  body: 'ignored',
+  query: Type.Object(
+    {
+      receipt: receipts('A receipt from `queue/receive`; repeat it for several.'),
+      visibility_seconds: Type.Integer({
+        description: 'The lease from now, in seconds.',
+        minimum: 1,
+        maximum: MAX_LEASE_SECONDS,
+      }),
+    },
+    STRICT,
+  ),
+  run: ({ receipt, visibility_seconds }, { broker }) =>
+    settle('leased again', receipt, () => broker.queues.extend(receipt, visibility_seconds * 1000)),
 })
 
 async function settle(

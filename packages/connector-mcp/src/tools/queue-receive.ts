@@ -75,7 +75,10 @@ export const queueLease = defineTool({
   async run({ lease_seconds = 0, ...args }, context) {
     if (lease_seconds === 0) return receiveAndRemove(args, context)
     const deliveries = await receive(args, lease_seconds * 1000, context)
-    return messagesOutcome('messages', deliveries.map(leasedShape))
+    const outcome = messagesOutcome('messages', deliveries.map(leasedShape))
+    const settlement = settlementOf(context.broker.queues, deliveries)
+    // A client that did not get the receipts cannot settle them. Otherwise the messages wait for the client.
+    return settlement === undefined ? outcome : { ...outcome, settlement: { ...settlement, commit: async () => {} } }
   },
 })
 

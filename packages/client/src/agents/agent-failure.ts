@@ -1,0 +1,48 @@
+import { isObject, parsed, textOf } from '../cloud-event.ts'
+import { SignalboxError } from '../errors.ts'
+import type { Answer } from '../transport.ts'
+import { problemsOf } from '../ce-call.ts'
+import { retryAfter, statusFailure } from '../transport.ts'
+
+/** Returns the error of a JSON-RPC answer of `/a2a`; `undefined` for a result. */
+export function rpcFailure(answer: Answer): SignalboxError | undefined {
+  const body = parsed(answer.text)
+  if (!isObject(body)) return statusFailure(answer)
+  if (isObject(body['result'])) return undefined
+  return isObject(body['error'])
+    ? rpcError(body['error'], answer.status, retryAfter(answer.headers))
+    : statusFailure(answer)
+}
+
+/** Returns the error of a JSON-RPC error object. Its reason is the code, if the gateway names one. */
+export function rpcError(
+  error: Readonly<Record<string, unknown>>,
+  status: number,
+  retryAfterMs?: number,
+): SignalboxError {
+  const data = error['data']
+  const infos = Array.isArray(data) ? data.filter(isObject) : []
+  const info = infos.find((each) => textOf(each['reason']) !== undefined)
+  const metadata = info !== undefined && isObject(info['metadata']) ? info['metadata'] : {}
+  const message = textOf(error['message']) ?? 'the agent answered with an error'
+  return new SignalboxError(textOf(info?.['reason']) ?? 'AGENT_ERROR', message, {
+    status,
+    details: { ...metadata, code: error['code'], data },
+    // The gateway asks for a repeat only where one can help, and says if the agent has received the request.
+    retryable: metadata['executed'] === 'false' && infos.some((each) => each['retryDelay'] !== undefined),
+    retryAfterMs,
+  })
+}
+
+/** Returns the error of an answer of `/agents`. */
+export function registryFailure(answer: Answer): SignalboxError | undefined {
+  const body = parsed(answer.text)
+  if (answer.status === 200 && typeof body === 'object' && body !== null) return undefined
+  const code = isObject(body) ? textOf(body['error']) : undefined
+  if (!isObject(body) || code === undefined) return statusFailure(answer)
+  return new SignalboxError(code, textOf(body['message']) ?? code, {
+    status: answer.status,
+    problems: problemsOf(body['details']),
+    retryAfterMs: retryAfter(answer.headers),
+  })
+}

@@ -1,0 +1,105 @@
+import type { ClientContext, Running } from '../client-context.ts'
+import type { Duration } from '../duration.ts'
+import { milliseconds } from '../duration.ts'
+import { SignalboxError } from '../errors.ts'
+import { pause } from '../pause.ts'
+import type { ErrorListener } from '../report.ts'
+import { registryFailure } from './agent-failure.ts'
+
+export interface ServeAgentOptions {
+  /** 2 to 128 characters: lower-case letters, digits, and hyphens inside. */
+  readonly id: string
+  /** The address at which the server reaches the agent. */
+  readonly url: string
+  /** Further members of the agent card. `name` is the id by default. */
+  readonly card?: Readonly<Record<string, unknown>>
+  /** The time between heartbeats, below the server's time-to-live of 300 s. @default '60s' */
+  readonly heartbeat?: Duration
+  /** Removes the registration. */
+  readonly signal?: AbortSignal
+  /** Receives errors of heartbeats, which are sent again. @default the client's */
+  readonly onError?: ErrorListener
+}
+
+/** A registration that is kept alive: with heartbeats, and by registering again if the server lost it. */
+export class ServedAgent implements Running, AsyncDisposable {
+  readonly id: string
+  /** Resolves when the registration was removed, or the agent belongs to another caller. */
+  readonly closed: Promise<void>
+  readonly #context: ClientContext
+  readonly #card: object
+  readonly #stop = new AbortController()
+
+  private constructor(context: ClientContext, { id, url, card, signal, ...options }: ServeAgentOptions) {
+    this.id = id
+    this.#context = context
+    this.#card = { name: id, ...card, agent_id: id, url }
+    const heartbeatMs = milliseconds('heartbeat', options.heartbeat ?? '60s')
+    const stop = (): void => this.#stop.abort()
+    signal?.addEventListener('abort', stop, { once: true })
+    context.running.add(this)
+    this.closed = this.#beat(heartbeatMs, options.onError ?? context.onError).finally(() => {
+      signal?.removeEventListener('abort', stop)
+      context.running.delete(this)
+    })
+  }
+
+  /** Registers the agent. @throws SignalboxError CARD_INVALID, AGENT_OWNED and others */
+  static async start(context: ClientContext, options: ServeAgentOptions): Promise<ServedAgent> {
+    milliseconds('heartbeat', options.heartbeat ?? '60s')
+    options.signal?.throwIfAborted()
+    const { id, url, card } = options
+    await registryCall(context, 'register', { name: id, ...card, agent_id: id, url })
+    return new ServedAgent(context, options)
+  }
+
+  /** Removes the registration. Idempotent. */
+  async close(): Promise<void> {
+    this.#stop.abort()
+    await this.closed
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** Sends heartbeats until the agent is closed, and then removes the registration. Never rejects. */
+  async #beat(heartbeatMs: number, onError: ErrorListener): Promise<void> {
+    const { signal } = this.#stop
+    const body = { agent_id: this.id }
+    for (;;) {
+      await pause(heartbeatMs, signal)
+      if (signal.aborted) break
+      try {
+        await registryCall(this.#context, 'heartbeat', body, signal).catch((error: unknown) => {
+          if (!isCode(error, 'AGENT_NOT_FOUND')) throw error
+          return registryCall(this.#context, 'register', this.#card, signal)
+        })
+      } catch (error) {
+        if (signal.aborted) break
+        onError(error)
+        if (isCode(error, 'AGENT_OWNED')) return
+      }
+    }
+    try {
+      await registryCall(this.#context, 'deregister', body)
+    } catch (error) {
+      if (!isCode(error, 'AGENT_NOT_FOUND')) onError(error)
+    }
+  }
+}
+
+function isCode(error: unknown, code: string): boolean {
+  return error instanceof SignalboxError && error.code === code
+}
+
+async function registryCall(
+  { transport }: ClientContext,
+  name: 'register' | 'heartbeat' | 'deregister',
+  body: object,
+  signal?: AbortSignal,
+): Promise<void> {
+  const headers = { 'Content-Type': 'application/json' }
+  const call = { method: 'POST', path: `/agents/${name}`, headers, body: JSON.stringify(body), signal } as const
+  await transport.call({ ...call, repeatable: true }, registryFailure)
+}

@@ -1,0 +1,154 @@
+import { fromBase64, toBase64 } from './base64.ts'
+import { SignalboxError } from './errors.ts'
+
+/** A received message. */
+export interface Message<T = unknown> {
+  /** JSON is parsed, text is a string, other content is a `Uint8Array`; `undefined` without content. */
+  readonly data: T
+  /** The id that the sender gave to the message. */
+  readonly id: string
+  /** The channel. */
+  readonly channel: string
+  /** The sender's URI: the attribute `source`. */
+  readonly source: string
+  /** The attribute `type`; `signalbox.message` for messages that were not sent as a CloudEvent. */
+  readonly type: string
+  /** The sender's time. */
+  readonly time: Date | undefined
+  /** The content type, if the sender gave one. */
+  readonly contentType: string | undefined
+  /** Free text that an MCP client sent along. */
+  readonly metadata: string
+  /** Tags, such as `dlq_reason` of a dead letter. */
+  readonly tags: Readonly<Record<string, string>>
+  /** The other attributes of the CloudEvent. */
+  readonly extensions: Readonly<Record<string, unknown>>
+}
+
+/** A CloudEvent in its JSON form. */
+export type EventObject = Readonly<Record<string, unknown>>
+
+/** The attributes of a message under way. */
+export interface EventAttributes {
+  readonly id: string
+  readonly source: string
+  readonly type: string
+  readonly channel: string
+  /** The content type, if it is not the usual one of the data. */
+  readonly contentType?: string | undefined
+}
+
+/** Content in the forms of the surfaces. */
+export interface Content {
+  readonly contentType: string
+  /** The content as text; `undefined` for bytes. */
+  readonly text: string | undefined
+  /** The members of the JSON form of a CloudEvent. */
+  readonly members: Readonly<Record<string, unknown>>
+}
+
+const JSON_TYPE = /^[^/;]+\/(?:[^;]+\+)?json\s*(?:;|$)/i
+const TEXT_TYPE = /^text\//i
+
+/** Returns the content of data: bytes and strings unchanged, anything else as JSON. */
+export function contentOf(data: unknown, contentType: string | undefined): Content {
+  if (data instanceof Uint8Array) {
+    const type = contentType ?? 'application/octet-stream'
+    return { contentType: type, text: undefined, members: { datacontenttype: type, data_base64: toBase64(data) } }
+  }
+  const isText = typeof data === 'string' && !(contentType !== undefined && JSON_TYPE.test(contentType))
+  const type = contentType ?? (isText ? 'text/plain' : 'application/json')
+  const text = isText ? data : (JSON.stringify(data) ?? '')
+  return { contentType: type, text, members: { datacontenttype: type, ...(data === undefined ? {} : { data }) } }
+}
+
+/** Returns the CloudEvent of data in its JSON form. */
+export function eventText({ id, source, type, channel }: EventAttributes, { members }: Content): string {
+  return JSON.stringify({ specversion: '1.0', id, source, type, subject: channel, ...members })
+}
+
+/** Attributes that are members of a {@link Message}. */
+const KNOWN = new Set([
+  'specversion',
+  'id',
+  'source',
+  'type',
+  'subject',
+  'time',
+  'datacontenttype',
+  'data',
+  'data_base64',
+  'brokermetadata',
+  'brokertags',
+])
+
+/** Returns the message of a CloudEvent. The channel of an event without a subject is `channel`. */
+export function messageOf(event: EventObject, channel: string): Message {
+  const contentType = textOf(event['datacontenttype'])
+  const time = textOf(event['time'])
+  return {
+    data: dataOf(event, contentType),
+    id: textOf(event['id']) ?? '',
+    channel: textOf(event['subject']) ?? channel,
+    source: textOf(event['source']) ?? '',
+    type: textOf(event['type']) ?? '',
+    time: time === undefined ? undefined : new Date(time),
+    contentType,
+    metadata: textOf(event['brokermetadata']) ?? '',
+    tags: tagsOf(event['brokertags']),
+    extensions: Object.fromEntries(Object.entries(event).filter(([name]) => !KNOWN.has(name))),
+  }
+}
+
+/** Returns the content of a CloudEvent: JSON and text in base64 are decoded too. */
+export function dataOf(event: EventObject, contentType: string | undefined): unknown {
+  const base64 = textOf(event['data_base64'])
+  if (base64 === undefined) return event['data']
+  const bytes = fromBase64(base64)
+  if (contentType === undefined) return bytes
+  try {
+    if (JSON_TYPE.test(contentType)) return JSON.parse(decoded(bytes))
+    if (TEXT_TYPE.test(contentType)) return decoded(bytes)
+  } catch {
+    // The content is not of its type: the caller gets the bytes.
+  }
+  return bytes
+}
+
+function decoded(bytes: Uint8Array<ArrayBuffer>): string {
+  return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+}
+
+function tagsOf(json: unknown): Readonly<Record<string, string>> {
+  const text = textOf(json)
+  const tags = text === undefined ? undefined : parsed(text)
+  return isObject(tags)
+    ? Object.fromEntries(Object.entries(tags).filter((pair): pair is [string, string] => typeof pair[1] === 'string'))
+    : {}
+}
+
+/** Returns the parsed JSON; `undefined` for other text. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
+}
+
+/**
+ * Returns the value as an object.
+ * @throws SignalboxError RESPONSE_INVALID
+ */
+export function objectOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
+  if (isObject(value)) return value
+  throw new SignalboxError('RESPONSE_INVALID', `${what} is not a JSON object; check the URL of the server`)
+}

@@ -1,0 +1,76 @@
+import type { ClientContext } from './client-context.ts'
+import { callSignal } from './client-context.ts'
+import type { Message } from './cloud-event.ts'
+import { contentOf, eventText, messageOf, objectOf, parsed } from './cloud-event.ts'
+import type { Decode, Schema } from './schema.ts'
+import { decoderOf, validated } from './schema.ts'
+import type { MessageOptions } from './send.ts'
+import { eventCall } from './send.ts'
+import type { SubscribeOptions, Subscription } from './subscription.ts'
+import { isFinal, subscribe } from './subscription.ts'
+import { callCe } from './ce-call.ts'
+
+/** Events that a subscriber has missed, or may have missed. */
+export interface Gap {
+  /** `reconnected`: events may have been published while the connection was down. `slow`: the server dropped events. */
+  readonly reason: 'reconnected' | 'slow'
+  /** The number of dropped events, if it is known. */
+  readonly dropped: number | undefined
+}
+
+export interface EventsOptions extends SubscribeOptions {
+  /** Reports events that were missed: they are not stored. Use a store where that matters. */
+  readonly onGap?: (gap: Gap) => void
+}
+
+/** Events: each one goes to the current subscribers. */
+export class Events<Output = unknown, Input = Output> {
+  readonly #context: ClientContext
+  readonly #channel: string
+  readonly #schema: Schema<Input, Output> | undefined
+  readonly #decode: Decode<Output>
+
+  /** @internal */
+  constructor(context: ClientContext, channel: string, schema?: Schema<Input, Output>) {
+    this.#context = context
+    this.#channel = channel
+    this.#schema = schema
+    this.#decode = decoderOf(schema)
+  }
+
+  /** Publishes an event. A broken connection is an error: the event may have been published. */
+  async publish(data: Input, options: MessageOptions = {}): Promise<void> {
+    if (this.#schema !== undefined) await validated(this.#schema, data, 'the data')
+    const { id = crypto.randomUUID(), type = this.#context.type, contentType, signal } = options
+    const attributes = { id, type, source: this.#context.source, channel: this.#channel }
+    const body = eventText(attributes, contentOf(data, contentType))
+    await callCe(this.#context.transport, eventCall('/ce/send/event', body, {}, callSignal(this.#context, signal)))
+  }
+
+  /**
+   * Subscribes. The channel may be a pattern: `*` is one part of a name, a last `>` one or more. The handler gets one
+   * event at a time.
+   */
+  on(handler: (event: Message<Output>) => unknown, options: EventsOptions = {}): Subscription {
+    const { group, onGap, onError = this.#context.onError } = options
+    return subscribe(this.#context, options, {
+      request: () => ({ path: '/ce/subscribe/events', query: { channel: this.#channel, group } }),
+      received: async ({ data }) => {
+        try {
+          const message = messageOf(objectOf(parsed(data), 'an event'), this.#channel)
+          await handler({ ...message, data: await this.#decode(message.data) })
+        } catch (error) {
+          onError(error)
+        }
+      },
+      reconnected: () => onGap?.({ reason: 'reconnected', dropped: undefined }),
+      failed: (error) => {
+        const dropped = Number(error.details['dropped'] ?? Number.NaN)
+        if (error.code === 'SLOW_SUBSCRIBER')
+          onGap?.({ reason: 'slow', dropped: Number.isNaN(dropped) ? undefined : dropped })
+        else onError(error)
+        return isFinal(error)
+      },
+    })
+  }
+}

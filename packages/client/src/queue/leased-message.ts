@@ -1,0 +1,66 @@
+import type { Duration } from '../duration.ts'
+import { wholeSeconds } from '../duration.ts'
+import { isObject } from '../cloud-event.ts'
+import type { Message } from '../cloud-event.ts'
+import type { Transport } from '../transport.ts'
+import { callCe } from '../ce-call.ts'
+
+/** The longest lease and delay, in seconds: twelve hours. */
+export const MAX_LEASE_SECONDS = 43_200
+
+/** A message of a queue. */
+export interface QueueMessage<T = unknown> extends Message<T> {
+  /** The number of times that the message was received, this time included. */
+  readonly receives: number
+}
+
+/** A message that this client received, and that no other receiver gets before the lease ends. */
+export interface LeasedMessage<T = unknown> extends QueueMessage<T> {
+  /** Removes the message. Returns `false` if its lease had ended. */
+  ack(): Promise<boolean>
+  /** Returns the message to its queue, now or after a delay. Returns `false` if its lease had ended. */
+  nack(options?: { readonly delay?: Duration }): Promise<boolean>
+  /** Sets the end of the lease to this time from now. Returns `false` if the lease had ended. */
+  extend(lease: Duration): Promise<boolean>
+}
+
+/** Settles leases by their receipts. */
+export class Lease {
+  readonly #transport: Transport
+  readonly #receipt: string
+
+  constructor(transport: Transport, receipt: string) {
+    this.#transport = transport
+    this.#receipt = receipt
+  }
+
+  ack(): Promise<boolean> {
+    return this.#settle('ack', {})
+  }
+
+  nack(delayMs: number): Promise<boolean> {
+    const delay = wholeSeconds('delay', delayMs, 0, MAX_LEASE_SECONDS)
+    return this.#settle('nack', delay === 0 ? {} : { delay_seconds: delay })
+  }
+
+  extend(leaseMs: number, signal?: AbortSignal): Promise<boolean> {
+    return this.#settle('extend', { visibility_seconds: wholeSeconds('lease', leaseMs, 1, MAX_LEASE_SECONDS) }, signal)
+  }
+
+  async #settle(
+    action: 'ack' | 'nack' | 'extend',
+    query: Readonly<Record<string, number>>,
+    signal?: AbortSignal,
+  ): Promise<boolean> {
+    const { data, attempts } = await callCe(this.#transport, {
+      method: 'POST',
+      path: `/ce/queue/${action}`,
+      query: { receipt: this.#receipt, ...query },
+      repeatable: true,
+      signal,
+    })
+    const lost = isObject(data) && Array.isArray(data['lost']) && data['lost'].length > 0
+    // A repeat finds the receipt settled, if the first attempt was processed and its answer was lost.
+    return !lost || (attempts > 1 && action !== 'extend')
+  }
+}

@@ -1,0 +1,146 @@
+import type { ClientContext } from '../client-context.ts'
+import { callSignal } from '../client-context.ts'
+import { isObject } from '../cloud-event.ts'
+import type { Duration } from '../duration.ts'
+import { milliseconds, wholeSeconds } from '../duration.ts'
+import { argumentError } from '../errors.ts'
+import type { Decode, Schema } from '../schema.ts'
+import { decoderOf, validated } from '../schema.ts'
+import type { MessageOptions, Stored } from '../send.ts'
+import { storeMessage } from '../send.ts'
+import { callCe } from '../ce-call.ts'
+import { Lease, MAX_LEASE_SECONDS } from './leased-message.ts'
+import type { LeasedMessage, QueueMessage } from './leased-message.ts'
+import { receiveMessages } from './receive.ts'
+import type { Delivery } from './receive.ts'
+import type { WorkHandler } from './work.ts'
+import type { WorkOptions } from './worker.ts'
+import { WorkerPool } from './worker.ts'
+
+export interface QueueSendOptions extends MessageOptions {
+  /** The time until the message can be received, in whole seconds. @default 0 */
+  readonly delay?: Duration
+  /** The time after which an unreceived message is removed, in whole seconds; 0 is never. @default 0 */
+  readonly expires?: Duration
+  /** The number of receives after which the message moves to `deadLetter`. */
+  readonly maxReceives?: number
+  /** The dead-letter queue. Requires `maxReceives`. */
+  readonly deadLetter?: string
+}
+
+export interface ReceiveOptions {
+  /** The most messages, 1 to 1,000. @default 1 */
+  readonly max?: number
+  /** The lease of the messages, 1 s to 12 h. @default '30s' */
+  readonly lease?: Duration
+  /** The longest time to wait for a first message, at most 60 s. @default '5s' */
+  readonly wait?: Duration
+  readonly signal?: AbortSignal
+}
+
+/** The longest delay, in seconds. */
+const MAX_SECONDS = 1_000_000_000_000
+
+/** A queue: each message goes to one receiver. */
+export class Queue<Output = unknown, Input = Output> {
+  readonly #context: ClientContext
+  readonly #channel: string
+  readonly #schema: Schema<Input, Output> | undefined
+  readonly #decode: Decode<Output>
+
+  /** @internal */
+  constructor(context: ClientContext, channel: string, schema?: Schema<Input, Output>) {
+    this.#context = context
+    this.#channel = channel
+    this.#schema = schema
+    this.#decode = decoderOf(schema)
+  }
+
+  /** Stores a message durably. Repeated by the client until the server has certainly stored it once. */
+  async send(data: Input, options: QueueSendOptions = {}): Promise<Stored> {
+    const { delay = 0, expires = 0, maxReceives, deadLetter } = options
+    if ((maxReceives === undefined) !== (deadLetter === undefined)) {
+      throw argumentError('deadLetter', deadLetter, 'given together with maxReceives')
+    }
+    if (this.#schema !== undefined) await validated(this.#schema, data, 'the data')
+    const target = {
+      channel: this.#channel,
+      tool: 'queue_send',
+      path: '/ce/queue/send',
+      settings: {
+        delay_seconds: wholeSeconds('delay', delay, 0, MAX_SECONDS),
+        expiration_seconds: wholeSeconds('expires', expires, 0, MAX_SECONDS),
+        ...(maxReceives === undefined ? {} : { max_receive_count: maxReceives }),
+        ...(deadLetter === undefined ? {} : { dead_letter_queue: deadLetter }),
+      },
+    } as const
+    return storeMessage(this.#context, target, data, options)
+  }
+
+  /** Works on the messages: leases, renews, acknowledges after the handler, and rejects if it throws. */
+  work(handler: WorkHandler<Output>): WorkerPool<Output>
+  work(options: WorkOptions, handler: WorkHandler<Output>): WorkerPool<Output>
+  work(first: WorkOptions | WorkHandler<Output>, second?: WorkHandler<Output>): WorkerPool<Output> {
+    const [options, handler] = typeof first === 'function' ? [{}, first] : [first, second]
+    if (handler === undefined) throw argumentError('handler', handler, 'a function')
+    return new WorkerPool(this.#context, this.#channel, this.#decode, options, handler)
+  }
+
+  /**
+   * Receives up to `max` messages, once, and yields them. Settle each one: leaving the loop returns the messages that
+   * were not yielded to the queue. Use {@link Queue.work} to receive for as long as the program runs.
+   */
+  async *receive(options: ReceiveOptions = {}): AsyncGenerator<LeasedMessage<Output>, void, void> {
+    const { max = 1, lease = '30s', wait = '5s', signal } = options
+    const left = [
+      ...(await receiveMessages(this.#context, {
+        channel: this.#channel,
+        max,
+        waitSeconds: wholeSeconds('wait', wait, 0, 60),
+        leaseSeconds: wholeSeconds('lease', lease, 1, MAX_LEASE_SECONDS),
+        signal,
+      })),
+    ]
+    try {
+      for (let next = left[0]; next !== undefined; next = left[0]) {
+        const message = await this.#leased(next)
+        left.shift()
+        yield message
+      }
+    } finally {
+      await Promise.all(left.map(({ receipt }) => new Lease(this.#context.transport, receipt).nack(0)))
+    }
+  }
+
+  /** Returns the next messages without receiving them. */
+  async peek(options: { readonly max?: number; readonly signal?: AbortSignal } = {}): Promise<readonly QueueMessage[]> {
+    const { max = 1, signal } = options
+    const call = { channel: this.#channel, max, waitSeconds: 0, leaseSeconds: undefined, signal }
+    const deliveries = await receiveMessages(this.#context, call)
+    return deliveries.map(({ message, receives }) => Object.assign(message, { receives }))
+  }
+
+  /** Removes every message that is not leased. Returns their number. */
+  async purge(options: { readonly signal?: AbortSignal } = {}): Promise<number> {
+    const { data } = await callCe(this.#context.transport, {
+      method: 'POST',
+      path: '/ce/queue/ack_all',
+      query: { channel: this.#channel },
+      repeatable: true,
+      signal: callSignal(this.#context, options.signal),
+    })
+    return isObject(data) ? Number(data['count']) : 0
+  }
+
+  async #leased({ message, receives, receipt }: Delivery): Promise<LeasedMessage<Output>> {
+    const lease = new Lease(this.#context.transport, receipt)
+    return {
+      ...message,
+      data: await this.#decode(message.data),
+      receives,
+      ack: () => lease.ack(),
+      nack: ({ delay = 0 } = {}) => lease.nack(milliseconds('delay', delay)),
+      extend: (duration) => lease.extend(milliseconds('lease', duration)),
+    }
+  }
+}

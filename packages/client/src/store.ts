@@ -1,0 +1,142 @@
+import type { EventSourceMessage } from 'eventsource-parser'
+
+import type { ClientContext } from './client-context.ts'
+import { callSignal } from './client-context.ts'
+import { isObject, messageOf, objectOf, parsed } from './cloud-event.ts'
+import type { Message } from './cloud-event.ts'
+import { followStream, streamFailure } from './event-stream.ts'
+import { callTool } from './mcp.ts'
+import type { ProjectOptions } from './projection.ts'
+import { Projection } from './projection.ts'
+import type { Decode, Schema } from './schema.ts'
+import { decoderOf, validated } from './schema.ts'
+import type { MessageOptions, Stored } from './send.ts'
+import { storeMessage } from './send.ts'
+import type { StoreStart } from './store-start.ts'
+import { sequenceOf, startQuery } from './store-start.ts'
+import type { StreamRequest, SubscribeOptions, Subscription } from './subscription.ts'
+import { isFinal, subscribe } from './subscription.ts'
+
+/** A stored event. */
+export interface StoredEvent<T = unknown> extends Message<T> {
+  /** The sequence number in the store: 1, 2, 3 … */
+  readonly sequence: number
+}
+
+export interface ReadOptions {
+  /** @default 'first' */
+  readonly from?: StoreStart
+  /** Waits for new events after the last stored one. @default false */
+  readonly follow?: boolean
+  readonly signal?: AbortSignal
+}
+
+/** Events that are kept, in one order, and read from any position. */
+export class Store<Output = unknown, Input = Output> {
+  readonly #context: ClientContext
+  readonly #channel: string
+  readonly #schema: Schema<Input, Output> | undefined
+  readonly #decode: Decode<Output>
+
+  /** @internal */
+  constructor(context: ClientContext, channel: string, schema?: Schema<Input, Output>) {
+    this.#context = context
+    this.#channel = channel
+    this.#schema = schema
+    this.#decode = decoderOf(schema)
+  }
+
+  /** Appends an event durably. Repeated by the client until the server has certainly stored it once. */
+  async append(data: Input, options: MessageOptions = {}): Promise<Stored> {
+    if (this.#schema !== undefined) await validated(this.#schema, data, 'the data')
+    const target = { channel: this.#channel, tool: 'events_store_publish', path: '/ce/send/event-store' } as const
+    return storeMessage(this.#context, { ...target, settings: {} }, data, options)
+  }
+
+  /** Returns the sequence of the last stored event; 0 if there is none. */
+  async lastSequence(options: { readonly signal?: AbortSignal } = {}): Promise<number> {
+    const result = await callTool(this.#context.transport, {
+      tool: 'events_store_read_latest',
+      arguments: { channel: this.#channel, count: 1 },
+      repeatable: true,
+      signal: callSignal(this.#context, options.signal),
+    })
+    const [last] = Array.isArray(result['events']) ? result['events'] : []
+    return isObject(last) ? Number(last['sequence'] ?? 0) : 0
+  }
+
+  /** Reads the stored events in order, without gap or repeat, across lost connections. */
+  async *read(options: ReadOptions = {}): AsyncGenerator<StoredEvent<Output>, void, void> {
+    const { from = 'first', follow = false } = options
+    const signal = callSignal(this.#context, options.signal)
+    const end = follow ? Infinity : await this.lastSequence(options)
+    if (end === 0 || (!follow && (from === 'new' || sequenceOf(from) > end))) return
+    let position: number | undefined
+    const request = () => ({ method: 'GET', ...this.#request(from, position) }) as const
+    for await (const item of followStream(this.#context.transport, {
+      request,
+      silenceMs: this.#context.silenceMs,
+      signal,
+    })) {
+      if (item.kind === 'failure') this.#context.onError(item.error)
+      if (item.kind !== 'event') continue
+      if (item.event.event === 'error') {
+        const error = streamFailure(item.event.data)
+        if (isFinal(error)) throw error
+        continue
+      }
+      const event = await this.#event(item.event)
+      position = event.sequence
+      yield event
+      if (position >= end) return
+    }
+    signal.throwIfAborted()
+  }
+
+  /** Subscribes from a position. The handler gets one event at a time; an error of the handler skips its event. */
+  on(
+    handler: (event: StoredEvent<Output>) => unknown,
+    options: SubscribeOptions & { readonly from?: StoreStart } = {},
+  ): Subscription {
+    const { from = 'new', group, onError = this.#context.onError } = options
+    let position: number | undefined
+    return subscribe(this.#context, options, {
+      // A group that has subscribers keeps its own position; otherwise it begins after this subscriber's last event.
+      request: () => this.#request(from, position, group),
+      received: async (event) => {
+        position = Number(event.id)
+        try {
+          await handler(await this.#event(event))
+        } catch (error) {
+          onError(error)
+        }
+      },
+      failed: (error) => {
+        onError(error)
+        return isFinal(error)
+      },
+    })
+  }
+
+  /**
+   * Handles every stored event once and in order, from the position that `load` returns, and saves the position after
+   * each event. An event whose handler fails is handled again until it succeeds: a projection skips nothing.
+   */
+  project(options: ProjectOptions, handler: (event: StoredEvent<Output>) => unknown): Projection {
+    const request = (position: number | undefined) => this.#request(options.from ?? 'first', position)
+    return new Projection(this.#context, options, request, async (event) => handler(await this.#event(event)))
+  }
+
+  #request(from: StoreStart, position: number | undefined, group?: string): StreamRequest {
+    return {
+      path: '/ce/subscribe/events-store',
+      query: { channel: this.#channel, group, ...startQuery(from) },
+      headers: position === undefined ? {} : { 'Last-Event-ID': String(position) },
+    }
+  }
+
+  async #event({ id, data }: EventSourceMessage): Promise<StoredEvent<Output>> {
+    const message = messageOf(objectOf(parsed(data), 'an event'), this.#channel)
+    return { ...message, data: await this.#decode(message.data), sequence: Number(id) }
+  }
+}

@@ -1,0 +1,110 @@
+import { until } from '@signalbox/testkit/until'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+
+import type { ConnectOptions, Signalbox } from '../src/index.ts'
+import { connect } from '../src/index.ts'
+import { TestServer } from './server.ts'
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await TestServer.start()
+})
+
+afterAll(() => server[Symbol.asyncDispose]())
+
+function client(options: ConnectOptions = {}): Signalbox {
+  const sb = connect(server.url, options)
+  onTestFinished(() => sb.close())
+  return sb
+}
+
+test('queues - data arrives as it was sent: JSON, text, bytes, and none', async () => {
+  const queue = client({ source: '/shop' }).queue('forms')
+  const bytes = Uint8Array.of(0, 255, 1)
+  for (const data of [{ n: 1, list: [null, 'ä'] }, 'text', '{"not":"parsed"}', bytes, 7, undefined])
+    await queue.send(data)
+  const received = []
+  for await (const message of queue.receive({ max: 10 })) {
+    received.push(message.data)
+    expect(message).toMatchObject({ channel: 'forms', source: '/shop', receives: 1 })
+    expect(await message.ack()).toBe(true)
+  }
+  expect(received).toEqual([{ n: 1, list: [null, 'ä'] }, 'text', '{"not":"parsed"}', bytes, 7, undefined])
+})
+
+test('queues - a send with an id is stored once, and says so', async () => {
+  const queue = client().queue('once')
+  const first = await queue.send({ n: 1 }, { id: 'order-7' })
+  expect(first).toEqual({ id: 'order-7', sequence: first.sequence, duplicate: false })
+  expect(await queue.send({ n: 1 }, { id: 'order-7' })).toEqual({ ...first, duplicate: true })
+  expect(await queue.peek({ max: 10 })).toMatchObject([{ id: 'order-7', data: { n: 1 } }])
+})
+
+test('queues - a send whose answer is lost is repeated, and stored once', async () => {
+  let attempts = 0
+  const fetchOnce: typeof fetch = async (url, init) => {
+    const response = await fetch(url, init)
+    await response.clone().text()
+    if (++attempts === 1) throw new TypeError('the connection broke')
+    return response
+  }
+  const sb = client({ fetch: (url, init) => fetchOnce(url, init) })
+  expect(await sb.queue('lost-answer').send({ n: 1 })).toMatchObject({ duplicate: true })
+  expect(attempts).toBe(2)
+  expect(await sb.queue('lost-answer').peek({ max: 10 })).toHaveLength(1)
+})
+
+test('queues - messages that the loop did not reach return to the queue', async () => {
+  const queue = client().queue('left')
+  for (let n = 0; n < 3; n++) await queue.send(n)
+  for await (const message of queue.receive({ max: 3, lease: '1h' })) {
+    await message.ack()
+    break
+  }
+  const again = []
+  for await (const message of queue.receive({ max: 3 })) {
+    again.push(message.data)
+    await message.ack()
+  }
+  expect(again).toEqual([1, 2])
+})
+
+test('queues - a message that failed too often moves to its dead-letter queue', async () => {
+  const sb = client()
+  await sb.queue('jobs').send('fails', { maxReceives: 1, deadLetter: 'jobs.dead' })
+  for await (const message of sb.queue('jobs').receive()) await message.nack()
+  await until(async () => (await sb.queue('jobs.dead').peek()).length === 1)
+  const [dead] = await sb.queue('jobs.dead').peek()
+  expect(dead).toMatchObject({ data: 'fails', tags: { dlq_source: 'jobs' } })
+  expect(await sb.queue('jobs.dead').purge()).toBe(1)
+})
+
+test('queues - errors have a code, a status and problems', async () => {
+  const sb = client()
+  await expect(sb.queue('_AGENTS_.x').send(1)).rejects.toMatchObject({
+    name: 'SignalboxError',
+    code: 'CHANNEL_RESERVED',
+  })
+  await expect(sb.queue('a b ').peek()).rejects.toMatchObject({
+    code: 'CHANNEL_INVALID',
+    status: 400,
+    retryable: false,
+  })
+  await expect(sb.queue('x').peek({ max: 5000 })).rejects.toMatchObject({
+    code: 'PARAMETER_INVALID',
+    problems: [{ name: 'max_messages' }],
+  })
+  await expect(sb.queue('x').send(1, { maxReceives: 3 })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+  await expect(connect('http://127.0.0.1:1', { retries: 0 }).queue('x').peek()).rejects.toMatchObject({
+    code: 'UNREACHABLE',
+    retryable: true,
+  })
+})
+
+test('queues - an aborted signal ends a receive', async () => {
+  const abort = new AbortController()
+  const receiving = client().queue('empty').receive({ wait: '60s', signal: abort.signal }).next()
+  abort.abort(new Error('enough'))
+  await expect(receiving).rejects.toThrow('enough')
+})
