@@ -133,6 +133,19 @@ test('worker - a drain that runs out of time aborts the handlers and returns the
   }
 })
 
+test('worker - a handler that ignores its signal does not keep the client open', async () => {
+  const sb = connect(server.url)
+  await sb.queue('deaf').send('work')
+  const gate = new Gate()
+  sb.queue('deaf').work({ drainTimeout: '10ms' }, async () => {
+    gate.open()
+    await new Promise(() => {})
+  })
+  await gate.opened
+  await sb.close()
+  expect(await client().queue('deaf').peek()).toMatchObject([{ data: 'work', receives: 1 }])
+})
+
 test('worker - a lost lease aborts the signal of the handler', async () => {
   const errors: unknown[] = []
   // The server gets no renewal.

@@ -18,16 +18,22 @@ export interface WorkItemOptions<T> {
 
 /** A message that a handler works on: its lease is renewed, and it is settled with the handler's result. */
 export class WorkItem<T> {
+  /** Resolves when the message was returned to its queue before the handler ended. */
+  readonly released: Promise<void>
   readonly #delivery: Delivery
   readonly #options: WorkItemOptions<T>
   readonly #lease: Lease
   readonly #lost = new AbortController()
   readonly #over = new AbortController()
+  readonly #returned = new AbortController()
 
   constructor(delivery: Delivery, options: WorkItemOptions<T>) {
     this.#delivery = delivery
     this.#options = options
     this.#lease = new Lease(options.transport, delivery.receipt)
+    this.released = new Promise((resolve) => {
+      this.#returned.signal.addEventListener('abort', () => resolve(), { once: true })
+    })
   }
 
   /** Runs the handler and settles the message. Never rejects. */
@@ -63,10 +69,14 @@ export class WorkItem<T> {
 
   /** Aborts the handler's signal, and returns the message to its queue. Never rejects. */
   async release(): Promise<void> {
-    if (this.#lost.signal.aborted) return
+    if (this.#lost.signal.aborted) {
+      this.#returned.abort()
+      return
+    }
     this.#lost.abort(new SignalboxError('CLOSED', 'the worker pool was drained before the handler ended'))
     this.#over.abort()
     await this.#lease.nack(0).catch((error: unknown) => this.#report(error))
+    this.#returned.abort()
   }
 
   /** Renews the lease until the handler has ended. Aborts the handler's signal if the lease is lost. */

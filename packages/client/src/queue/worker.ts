@@ -6,7 +6,7 @@ import { backoff, pause } from '../pause.ts'
 import type { ErrorListener } from '../report.ts'
 import type { Decode } from '../schema.ts'
 import { isRetryable } from '../transport.ts'
-import { MAX_LEASE_SECONDS } from './leased-message.ts'
+import { Lease, MAX_LEASE_SECONDS } from './leased-message.ts'
 import { receiveMessages } from './receive.ts'
 import type { Delivery } from './receive.ts'
 import type { WorkHandler } from './work.ts'
@@ -99,11 +99,11 @@ export class WorkerPool<T = unknown> implements Running, AsyncDisposable {
     this.#stop.abort()
     this.#wake?.()
     const ended = new AbortController()
-    const idle = Promise.all(this.#items.values()).then(() => ended.abort())
+    const idle = this.closed.catch(() => {}).then(() => ended.abort())
     await pause(timeoutMs, ended.signal)
     const left = [...this.#items.keys()]
     await Promise.all(left.map((item) => item.release()))
-    if (left.length === 0) await idle
+    await idle
     return left.length
   }
 
@@ -126,8 +126,10 @@ export class WorkerPool<T = unknown> implements Running, AsyncDisposable {
         continue
       }
       try {
-        for (const delivery of await this.#receive(free)) this.#start(delivery)
+        const deliveries = await this.#receive(free)
         failures = 0
+        if (this.#stop.signal.aborted) await this.#giveBack(deliveries)
+        else for (const delivery of deliveries) this.#start(delivery)
       } catch (error) {
         if (this.#stop.signal.aborted) break
         if (!(error instanceof SignalboxError) || !isRetryable(error, true)) throw error
@@ -148,6 +150,11 @@ export class WorkerPool<T = unknown> implements Running, AsyncDisposable {
     })
   }
 
+  /** Returns messages to the queue that arrived while the pool was drained. */
+  async #giveBack(deliveries: readonly Delivery[]): Promise<void> {
+    await Promise.all(deliveries.map(({ receipt }) => new Lease(this.#context.transport, receipt).nack(0)))
+  }
+
   #start(delivery: Delivery): void {
     const item = new WorkItem<T>(delivery, {
       transport: this.#context.transport,
@@ -157,7 +164,8 @@ export class WorkerPool<T = unknown> implements Running, AsyncDisposable {
       handler: this.#handler,
       onError: this.#onError,
     })
-    const done = item.run().finally(() => {
+    // A handler that ignores its signal must not keep the pool from ending.
+    const done = Promise.race([item.run(), item.released]).finally(() => {
       this.#items.delete(item)
       this.#wake?.()
     })
