@@ -27,6 +27,9 @@ import { publint } from 'publint'
 import { compareWithBudgets, measure, writeBudgets } from './check-packages-budgets.mjs'
 import { typeProblems } from './check-packages-types.mjs'
 
+// The output of child processes is read as data. Some hosts force colors, even for a number.
+delete process.env['FORCE_COLOR']
+
 const root = resolve(import.meta.dirname, '..')
 const folder = mkdtempSync(join(tmpdir(), 'signalbox-packages-'))
 
