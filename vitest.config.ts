@@ -8,6 +8,9 @@ import { defineConfig } from 'vitest/config'
 // workers inherit this.
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
 
+// Tests read what processes print. Some hosts force colors, even for a number.
+delete process.env['FORCE_COLOR']
+
 /** Tests run from TypeScript source, as `npm start` does: the condition selects `src` through the workspace links. */
 const conditions = ['@signalbox/source']
 

@@ -51,6 +51,13 @@ function brokenBroker(broker: Broker): Broker {
   return Object.create(broker, { as: { value: () => handle } })
 }
 
+/** Values of the parameters that some routes require. */
+const REQUIRED = new Map([
+  ['channel', 'c'],
+  ['receipt', 'c'],
+  ['visibility_seconds', '30'],
+])
+
 test('containment - a route whose broker call fails answers an internal error, and reports the failure', async () => {
   const rejections = unhandled()
   const { broker } = await openCe()
@@ -59,8 +66,9 @@ test('containment - a route whose broker call fails answers an internal error, a
   const base = await serveHandler(connector)
   const answer = 'send/response?request_id=1'
   for (const { name, method, query } of CE_ROUTES.filter(({ name }) => !answer.startsWith(name))) {
-    const parameters = Object.keys(query.properties).filter((parameter) => ['channel', 'receipt'].includes(parameter))
-    const response = await fetch(`${base}/${name}?${parameters.map((parameter) => `${parameter}=c`).join('&')}`, {
+    const parameters = Object.keys(query.properties).filter((parameter) => REQUIRED.has(parameter))
+    const search = parameters.map((parameter) => `${parameter}=${REQUIRED.get(parameter)}`).join('&')
+    const response = await fetch(`${base}/${name}?${search}`, {
       method,
       ...(method === 'POST'
         ? { headers: { 'content-type': 'application/cloudevents+json' }, body: JSON.stringify(event()) }
