@@ -210,5 +210,7 @@ function baseOf(url: string): string {
   if (!/^https?:$/.test(parsedUrl.protocol) || parsedUrl.search !== '' || parsedUrl.hash !== '') {
     throw argumentError('url', url, 'an http or https URL without query, such as http://127.0.0.1:9090')
   }
-  return url.replace(/\/+$/, '')
+  let end = url.length
+  while (url[end - 1] === '/') end--
+  return url.slice(0, end)
 }
