@@ -92,7 +92,7 @@ describe.each(OFFICIAL_CLIENTS)('$name', ({ version, progress, cancels, connect 
     expect((await received).text).toContain('late')
   })
 
-  test.runIf(cancels)('M5 - it cancels a call: the wait ends, and the responder is told', async () => {
+  test.runIf(cancels)('M5 - it cancels a call: the wait ends, and the signal of the responder is aborted', async () => {
     const { broker, http } = await serve()
     const asked = Promise.withResolvers<AbortSignal>()
     const work = Promise.withResolvers<void>()

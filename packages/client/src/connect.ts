@@ -18,6 +18,7 @@ import { Store } from './store.ts'
 import type { Subscription } from './subscription.ts'
 import type { Fetch, TokenSource } from './transport.ts'
 import { Transport } from './transport.ts'
+import { TypedChannel } from './typed-channel.ts'
 
 export interface ConnectOptions {
   /** The bearer token, or a function that returns the current one and is called before each request. */
@@ -113,11 +114,11 @@ export function connect(url: string, options: ConnectOptions = {}): Signalbox {
 
   return {
     queue: <Output, Input>(channel: string, { schema }: ChannelOptions<Input, Output> = {}) =>
-      new Queue<Output, Input>(context, channel, schema),
+      new Queue(new TypedChannel<Output, Input>(context, channel, schema)),
     events: <Output, Input>(channel: string, { schema }: ChannelOptions<Input, Output> = {}) =>
-      new Events<Output, Input>(context, channel, schema),
+      new Events(new TypedChannel<Output, Input>(context, channel, schema)),
     store: <Output, Input>(channel: string, { schema }: ChannelOptions<Input, Output> = {}) =>
-      new Store<Output, Input>(context, channel, schema),
+      new Store(new TypedChannel<Output, Input>(context, channel, schema)),
     query: async <T>(
       channel: string,
       data: unknown,

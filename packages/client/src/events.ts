@@ -1,14 +1,12 @@
-import type { ClientContext } from './client-context.ts'
 import { callSignal } from './client-context.ts'
 import type { Message } from './cloud-event.ts'
 import { contentOf, eventText, messageOf, objectOf, parsed } from './cloud-event.ts'
-import type { Decode, Schema } from './schema.ts'
-import { decoderOf, validated } from './schema.ts'
 import type { MessageOptions } from './send.ts'
 import { eventCall } from './send.ts'
 import type { SubscribeOptions, Subscription } from './subscription.ts'
 import { isFinal, subscribe } from './subscription.ts'
 import { callCe } from './ce-call.ts'
+import type { TypedChannel } from './typed-channel.ts'
 
 /** Events that a subscriber has missed, or may have missed. */
 export interface Gap {
@@ -25,26 +23,23 @@ export interface EventsOptions extends SubscribeOptions {
 
 /** Events: each one goes to the current subscribers. */
 export class Events<Output = unknown, Input = Output> {
-  readonly #context: ClientContext
-  readonly #channel: string
-  readonly #schema: Schema<Input, Output> | undefined
-  readonly #decode: Decode<Output>
+  readonly #channel: TypedChannel<Output, Input>
 
   /** @internal */
-  constructor(context: ClientContext, channel: string, schema?: Schema<Input, Output>) {
-    this.#context = context
+  constructor(channel: TypedChannel<Output, Input>) {
     this.#channel = channel
-    this.#schema = schema
-    this.#decode = decoderOf(schema)
   }
 
   /** Publishes an event. A broken connection is an error: the event may have been published. */
   async publish(data: Input, options: MessageOptions = {}): Promise<void> {
-    if (this.#schema !== undefined) await validated(this.#schema, data, 'the data')
-    const { id = crypto.randomUUID(), type = this.#context.type, contentType, signal } = options
-    const attributes = { id, type, source: this.#context.source, channel: this.#channel }
+    await this.#channel.check(data)
+    const { id = crypto.randomUUID(), type = this.#channel.context.type, contentType, signal } = options
+    const attributes = { id, type, source: this.#channel.context.source, channel: this.#channel.name }
     const body = eventText(attributes, contentOf(data, contentType))
-    await callCe(this.#context.transport, eventCall('/ce/send/event', body, {}, callSignal(this.#context, signal)))
+    await callCe(
+      this.#channel.context.transport,
+      eventCall('/ce/send/event', body, {}, callSignal(this.#channel.context, signal)),
+    )
   }
 
   /**
@@ -52,13 +47,13 @@ export class Events<Output = unknown, Input = Output> {
    * event at a time.
    */
   on(handler: (event: Message<Output>) => unknown, options: EventsOptions = {}): Subscription {
-    const { group, onGap, onError = this.#context.onError } = options
-    return subscribe(this.#context, options, {
-      request: () => ({ path: '/ce/subscribe/events', query: { channel: this.#channel, group } }),
+    const { group, onGap, onError = this.#channel.context.onError } = options
+    return subscribe(this.#channel.context, options, {
+      request: () => ({ path: '/ce/subscribe/events', query: { channel: this.#channel.name, group } }),
       received: async ({ data }) => {
         try {
-          const message = messageOf(objectOf(parsed(data), 'an event'), this.#channel)
-          await handler({ ...message, data: await this.#decode(message.data) })
+          const message = messageOf(objectOf(parsed(data), 'an event'), this.#channel.name)
+          await handler({ ...message, data: await this.#channel.decode(message.data) })
         } catch (error) {
           onError(error)
         }

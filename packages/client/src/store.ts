@@ -1,6 +1,5 @@
 import type { EventSourceMessage } from 'eventsource-parser'
 
-import type { ClientContext } from './client-context.ts'
 import { callSignal } from './client-context.ts'
 import { isObject, messageOf, objectOf, parsed } from './cloud-event.ts'
 import type { Message } from './cloud-event.ts'
@@ -8,14 +7,13 @@ import { followStream, streamFailure } from './event-stream.ts'
 import { callTool } from './mcp.ts'
 import type { ProjectOptions } from './projection.ts'
 import { Projection } from './projection.ts'
-import type { Decode, Schema } from './schema.ts'
-import { decoderOf, validated } from './schema.ts'
 import type { MessageOptions, Stored } from './send.ts'
 import { storeMessage } from './send.ts'
 import type { StoreStart } from './store-start.ts'
 import { sequenceOf, startQuery } from './store-start.ts'
 import type { StreamRequest, SubscribeOptions, Subscription } from './subscription.ts'
 import { isFinal, subscribe } from './subscription.ts'
+import type { TypedChannel } from './typed-channel.ts'
 
 /** A stored event. */
 export interface StoredEvent<T = unknown> extends Message<T> {
@@ -33,33 +31,27 @@ export interface ReadOptions {
 
 /** Events that are kept, in one order, and read from any position. */
 export class Store<Output = unknown, Input = Output> {
-  readonly #context: ClientContext
-  readonly #channel: string
-  readonly #schema: Schema<Input, Output> | undefined
-  readonly #decode: Decode<Output>
+  readonly #channel: TypedChannel<Output, Input>
 
   /** @internal */
-  constructor(context: ClientContext, channel: string, schema?: Schema<Input, Output>) {
-    this.#context = context
+  constructor(channel: TypedChannel<Output, Input>) {
     this.#channel = channel
-    this.#schema = schema
-    this.#decode = decoderOf(schema)
   }
 
   /** Appends an event durably. Repeated by the client until the server has certainly stored it once. */
   async append(data: Input, options: MessageOptions = {}): Promise<Stored> {
-    if (this.#schema !== undefined) await validated(this.#schema, data, 'the data')
-    const target = { channel: this.#channel, tool: 'events_store_publish', path: '/ce/send/event-store' } as const
-    return storeMessage(this.#context, { ...target, settings: {} }, data, options)
+    await this.#channel.check(data)
+    const target = { channel: this.#channel.name, tool: 'events_store_publish', path: '/ce/send/event-store' } as const
+    return storeMessage(this.#channel.context, { ...target, settings: {} }, data, options)
   }
 
   /** Returns the sequence of the last stored event; 0 if there is none. */
   async lastSequence(options: { readonly signal?: AbortSignal } = {}): Promise<number> {
-    const result = await callTool(this.#context.transport, {
+    const result = await callTool(this.#channel.context.transport, {
       tool: 'events_store_read_latest',
-      arguments: { channel: this.#channel, count: 1 },
+      arguments: { channel: this.#channel.name, count: 1 },
       repeatable: true,
-      signal: callSignal(this.#context, options.signal),
+      signal: callSignal(this.#channel.context, options.signal),
     })
     const [last] = Array.isArray(result['events']) ? result['events'] : []
     return isObject(last) ? Number(last['sequence'] ?? 0) : 0
@@ -68,17 +60,17 @@ export class Store<Output = unknown, Input = Output> {
   /** Reads the stored events in order, without gap or repeat, across lost connections. */
   async *read(options: ReadOptions = {}): AsyncGenerator<StoredEvent<Output>, void, void> {
     const { from = 'first', follow = false } = options
-    const signal = callSignal(this.#context, options.signal)
+    const signal = callSignal(this.#channel.context, options.signal)
     const end = follow ? Infinity : await this.lastSequence(options)
     if (end === 0 || (!follow && (from === 'new' || sequenceOf(from) > end))) return
     let position: number | undefined
     const request = () => ({ method: 'GET', ...this.#request(from, position) }) as const
-    for await (const item of followStream(this.#context.transport, {
+    for await (const item of followStream(this.#channel.context.transport, {
       request,
-      silenceMs: this.#context.silenceMs,
+      silenceMs: this.#channel.context.silenceMs,
       signal,
     })) {
-      if (item.kind === 'failure') this.#context.onError(item.error)
+      if (item.kind === 'failure') this.#channel.context.onError(item.error)
       if (item.kind !== 'event') continue
       if (item.event.event === 'error') {
         const error = streamFailure(item.event.data)
@@ -98,9 +90,9 @@ export class Store<Output = unknown, Input = Output> {
     handler: (event: StoredEvent<Output>) => unknown,
     options: SubscribeOptions & { readonly from?: StoreStart } = {},
   ): Subscription {
-    const { from = 'new', group, onError = this.#context.onError } = options
+    const { from = 'new', group, onError = this.#channel.context.onError } = options
     let position: number | undefined
-    return subscribe(this.#context, options, {
+    return subscribe(this.#channel.context, options, {
       // A group that has subscribers keeps its own position; otherwise it begins after this subscriber's last event.
       request: () => this.#request(from, position, group),
       received: async (event) => {
@@ -124,19 +116,19 @@ export class Store<Output = unknown, Input = Output> {
    */
   project(options: ProjectOptions, handler: (event: StoredEvent<Output>) => unknown): Projection {
     const request = (position: number | undefined) => this.#request(options.from ?? 'first', position)
-    return new Projection(this.#context, options, request, async (event) => handler(await this.#event(event)))
+    return new Projection(this.#channel.context, options, request, async (event) => handler(await this.#event(event)))
   }
 
   #request(from: StoreStart, position: number | undefined, group?: string): StreamRequest {
     return {
       path: '/ce/subscribe/events-store',
-      query: { channel: this.#channel, group, ...startQuery(from) },
+      query: { channel: this.#channel.name, group, ...startQuery(from) },
       headers: position === undefined ? {} : { 'Last-Event-ID': String(position) },
     }
   }
 
   async #event({ id, data }: EventSourceMessage): Promise<StoredEvent<Output>> {
-    const message = messageOf(objectOf(parsed(data), 'an event'), this.#channel)
-    return { ...message, data: await this.#decode(message.data), sequence: Number(id) }
+    const message = messageOf(objectOf(parsed(data), 'an event'), this.#channel.name)
+    return { ...message, data: await this.#channel.decode(message.data), sequence: Number(id) }
   }
 }

@@ -32,7 +32,7 @@ describe('M5 cancellation by closing the stream', () => {
     ['query_send', 'queries'],
     ['command_send', 'commands'],
   ] as const)(
-    'M5 - a closed stream ends the wait of %s at once; the subscriber is told, and runs on',
+    'M5 - a closed stream ends the wait of %s at once; the signal of the subscriber is aborted, and its work goes on',
     async (tool, type) => {
       const host = await startHost()
       const arrived = Promise.withResolvers<AbortSignal>()

@@ -174,7 +174,7 @@ function nodeAt(port: number, failures: unknown[], close: () => Promise<void>): 
   }
 }
 
-/** A subscriber that answers when it is told to. */
+/** A subscriber that answers when the test calls `answer`. */
 export async function slowResponder(
   user: BrokerHandle,
   channel = 'ask',

@@ -168,7 +168,7 @@ describe('the caller', () => {
   })
 
   test.each([
-    [{ ClientID: undefined }, /none of the claims/],
+    [{ ClientID: undefined }, /must have one of the claims ClientID, client_id, sub/],
     [{ ClientID: '', sub: 'c' }, /ClientID is not 1 to 256/],
     [{ ClientID: 'x'.repeat(4096) }, /ClientID is not/],
     [{ ClientID: 'x'.repeat(257) }, /ClientID is not/],

@@ -62,7 +62,7 @@ describe('with the option oauth', () => {
     expect(await callerOf({ client_id: 'chat', sub: 'alice' })).toBe('alice')
     expect(await callerOf({ client_id: 'chat' })).toBe('chat')
     expect(await callerOf({ client_id: 'chat', sub: 'alice', ClientID: 'carol' })).toBe('carol')
-    await expect(callerOf({})).rejects.toThrow('the token has none of the claims ClientID, sub, client_id')
+    await expect(callerOf({})).rejects.toThrow('it must have one of the claims ClientID, sub, client_id')
   })
 
   test('S12 - roles need the scope signalbox:manage', async () => {

@@ -126,7 +126,7 @@ describe.each([
     expect((await post(`${agent}//`, call(send), version)).status).toBe(404)
   })
 
-  test('wire - the agent is told the version, whether the caller names it or not', async () => {
+  test('wire - the agent gets the version in a header, even if the caller did not send it', async () => {
     const agent = await startAgent(odd)
     const id = await agentAt(agent.url, { a2a: { wire } })
     await post(id, call(send), { 'a2a-version': `${wire}.7` })

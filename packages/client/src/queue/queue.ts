@@ -1,11 +1,8 @@
-import type { ClientContext } from '../client-context.ts'
 import { callSignal } from '../client-context.ts'
 import { isObject } from '../cloud-event.ts'
 import type { Duration } from '../duration.ts'
 import { milliseconds, wholeSeconds } from '../duration.ts'
 import { argumentError } from '../errors.ts'
-import type { Decode, Schema } from '../schema.ts'
-import { decoderOf, validated } from '../schema.ts'
 import type { MessageOptions, Stored } from '../send.ts'
 import { storeMessage } from '../send.ts'
 import { callCe } from '../ce-call.ts'
@@ -16,6 +13,7 @@ import type { Delivery } from './receive.ts'
 import type { WorkHandler } from './work.ts'
 import type { WorkOptions } from './worker.ts'
 import { WorkerPool } from './worker.ts'
+import type { TypedChannel } from '../typed-channel.ts'
 
 export interface QueueSendOptions extends MessageOptions {
   /** The time until the message can be received, in whole seconds. @default 0 */
@@ -43,17 +41,11 @@ const MAX_SECONDS = 1_000_000_000_000
 
 /** A queue: each message goes to one receiver. */
 export class Queue<Output = unknown, Input = Output> {
-  readonly #context: ClientContext
-  readonly #channel: string
-  readonly #schema: Schema<Input, Output> | undefined
-  readonly #decode: Decode<Output>
+  readonly #channel: TypedChannel<Output, Input>
 
   /** @internal */
-  constructor(context: ClientContext, channel: string, schema?: Schema<Input, Output>) {
-    this.#context = context
+  constructor(channel: TypedChannel<Output, Input>) {
     this.#channel = channel
-    this.#schema = schema
-    this.#decode = decoderOf(schema)
   }
 
   /** Stores a message durably. Repeated by the client until the server has certainly stored it once. */
@@ -62,9 +54,9 @@ export class Queue<Output = unknown, Input = Output> {
     if ((maxReceives === undefined) !== (deadLetter === undefined)) {
       throw argumentError('deadLetter', deadLetter, 'given together with maxReceives')
     }
-    if (this.#schema !== undefined) await validated(this.#schema, data, 'the data')
+    await this.#channel.check(data)
     const target = {
-      channel: this.#channel,
+      channel: this.#channel.name,
       tool: 'queue_send',
       path: '/ce/queue/send',
       settings: {
@@ -74,7 +66,7 @@ export class Queue<Output = unknown, Input = Output> {
         ...(deadLetter === undefined ? {} : { dead_letter_queue: deadLetter }),
       },
     } as const
-    return storeMessage(this.#context, target, data, options)
+    return storeMessage(this.#channel.context, target, data, options)
   }
 
   /** Works on the messages: leases, renews, acknowledges after the handler, and rejects if it throws. */
@@ -83,7 +75,7 @@ export class Queue<Output = unknown, Input = Output> {
   work(first: WorkOptions | WorkHandler<Output>, second?: WorkHandler<Output>): WorkerPool<Output> {
     const [options, handler] = typeof first === 'function' ? [{}, first] : [first, second]
     if (handler === undefined) throw argumentError('handler', handler, 'a function')
-    return new WorkerPool(this.#context, this.#channel, this.#decode, options, handler)
+    return new WorkerPool(this.#channel.context, this.#channel.name, this.#channel.decode, options, handler)
   }
 
   /**
@@ -93,8 +85,8 @@ export class Queue<Output = unknown, Input = Output> {
   async *receive(options: ReceiveOptions = {}): AsyncGenerator<LeasedMessage<Output>, void, void> {
     const { max = 1, lease = '30s', wait = '5s', signal } = options
     const left = [
-      ...(await receiveMessages(this.#context, {
-        channel: this.#channel,
+      ...(await receiveMessages(this.#channel.context, {
+        channel: this.#channel.name,
         max,
         waitSeconds: wholeSeconds('wait', wait, 0, 60),
         leaseSeconds: wholeSeconds('lease', lease, 1, MAX_LEASE_SECONDS),
@@ -108,35 +100,35 @@ export class Queue<Output = unknown, Input = Output> {
         yield message
       }
     } finally {
-      await Promise.all(left.map(({ receipt }) => new Lease(this.#context.transport, receipt).nack(0)))
+      await Promise.all(left.map(({ receipt }) => new Lease(this.#channel.context.transport, receipt).nack(0)))
     }
   }
 
   /** Returns the next messages without receiving them. */
   async peek(options: { readonly max?: number; readonly signal?: AbortSignal } = {}): Promise<readonly QueueMessage[]> {
     const { max = 1, signal } = options
-    const call = { channel: this.#channel, max, waitSeconds: 0, leaseSeconds: undefined, signal }
-    const deliveries = await receiveMessages(this.#context, call)
+    const call = { channel: this.#channel.name, max, waitSeconds: 0, leaseSeconds: undefined, signal }
+    const deliveries = await receiveMessages(this.#channel.context, call)
     return deliveries.map(({ message, receives }) => Object.assign(message, { receives }))
   }
 
   /** Removes every message that is not leased. Returns their number. */
   async purge(options: { readonly signal?: AbortSignal } = {}): Promise<number> {
-    const { data } = await callCe(this.#context.transport, {
+    const { data } = await callCe(this.#channel.context.transport, {
       method: 'POST',
       path: '/ce/queue/ack_all',
-      query: { channel: this.#channel },
+      query: { channel: this.#channel.name },
       repeatable: true,
-      signal: callSignal(this.#context, options.signal),
+      signal: callSignal(this.#channel.context, options.signal),
     })
     return isObject(data) ? Number(data['count']) : 0
   }
 
   async #leased({ message, receives, receipt }: Delivery): Promise<LeasedMessage<Output>> {
-    const lease = new Lease(this.#context.transport, receipt)
+    const lease = new Lease(this.#channel.context.transport, receipt)
     return {
       ...message,
-      data: await this.#decode(message.data),
+      data: await this.#channel.decode(message.data),
       receives,
       ack: () => lease.ack(),
       nack: ({ delay = 0 } = {}) => lease.nack(milliseconds('delay', delay)),

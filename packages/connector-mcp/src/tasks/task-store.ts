@@ -42,7 +42,7 @@ export interface TaskStore {
    * @throws BrokerError CONFLICT, MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE
    */
   write(key: string, entry: NewTaskEntry, expected: number): Promise<number>
-  /** Returns the last entry of a key, as any node wrote it. @throws BrokerError ENGINE_UNAVAILABLE */
+  /** Returns the last entry of a key, whichever node wrote it. @throws BrokerError ENGINE_UNAVAILABLE */
   last(key: string): Promise<TaskEntry | undefined>
   /** Announces to all nodes that follow the store that a node is alive. The message may be lost. */
   announce(node: string): Promise<void>
