@@ -28,7 +28,10 @@ const CLIENT_ID = /^[\x21-\x7e]{1,256}$/
 export function identityOf(claims: JWTPayload, oauth?: OAuthTokenOptions): Identity {
   const names = oauth === undefined ? CLIENT_CLAIMS : USER_CLAIMS
   const claim = names.find((name) => claims[name] !== undefined)
-  if (claim === undefined) throw new AuthenticationError(`the token does not name its caller; it must have one of the claims ${names.join(', ')}`)
+  if (claim === undefined)
+    throw new AuthenticationError(
+      `the token does not name its caller; it must have one of the claims ${names.join(', ')}`,
+    )
   const clientId = claims[claim]
   if (typeof clientId !== 'string' || !CLIENT_ID.test(clientId)) {
     throw new AuthenticationError(`the claim ${claim} is not 1 to 256 visible ASCII characters`)
