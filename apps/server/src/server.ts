@@ -138,6 +138,7 @@ async function open(
   )
   const cardKeys = opened.use(openSigningKeys(config, notify))
   const tls = opened.use(openTls(config.security, { log, notify }))
+  const managementTls = opened.use(openTls(config.api.security, { log, notify, section: 'api.security' }))
 
   const operatorApi = createManagementApi({
     config,
@@ -148,7 +149,13 @@ async function open(
     audit,
     authenticator: authentication.management,
   })
-  const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
+  const management = createManagementListener({
+    maxBodyBytes: config.maxBodyBytes,
+    health,
+    api: operatorApi,
+    log,
+    tls: managementTls,
+  })
   const connectionLimit: ConnectionLimitOptions = {
     openFiles: openFileLimit(),
     isTrustedProxy: (address) => frontDoor.trustedProxies.includes(address),
