@@ -93,6 +93,7 @@ describe('names and defaults', () => {
       AUDIT_MESSAGES: false,
       AUDIT_MAX_AGE_SECONDS: 2_592_000,
       AUDIT_MAX_BYTES: 268_435_456,
+      METRICS_QUEUES: [],
       ROUTING_FILE: '',
       SETTLE_GRACE_MS: 250,
       SHUTDOWN_SECONDS: 25,

@@ -52,7 +52,7 @@ test('S8 - with a certificate the shared listener speaks TLS, the management lis
   await expect(fetchTls(http.url, tlsClient({ ca: pem('other-authority.crt') }))).rejects.toThrow(/certificate/)
 })
 
-test('S8 - the management listener speaks TLS with certificates of its own, and reads them again', async () => {
+test('S8 - the management listener speaks TLS with its own certificates, and reads them again', async () => {
   const security = { certFile: file(pem('server.crt')), keyFile: file(pem('server.key')) }
   const { http, api } = await serve({ api: { security } })
   expect(http.url).toMatch(/^http:/)

@@ -184,6 +184,12 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       description: 'Maximum size of the log, in bytes; the oldest entries are removed. 0 keeps all.',
     }),
   }),
+  metrics: group('Metrics', {
+    queues: list([], '^\\S.{0,255}$', 'a list of queue names and patterns', {
+      description:
+        'Queues with separate series on `/metrics`: depth, and age of the oldest message. In a pattern `*` matches any characters, dots included, and `?` matches one. At most 200 queues have series; the first by name.',
+    }),
+  }),
   routing: group('Routing', {
     file: Type.String({
       default: '',
