@@ -42,6 +42,11 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
       await mcpCommand(rest)
       return
     }
+    if (command === 'init') {
+      const { initCommand } = await import('./commands/init.ts')
+      await initCommand(rest)
+      return
+    }
     if (command === 'recover') {
       const { recoverCommand } = await import('./commands/recover.ts')
       await recoverCommand(rest)

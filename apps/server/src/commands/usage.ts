@@ -6,6 +6,7 @@ export const USAGE = {
   policy: 'signalbox policy check FILE --client NAME --action ACTION --pattern PATTERN --channel CHANNEL',
   backup: 'signalbox backup FILE [--store-path FOLDER] [--config FILE]',
   recover: 'signalbox recover FOLDER NEW_FOLDER',
+  init: 'signalbox init docker|systemd|kubernetes|prometheus|grafana|logs [FOLDER]',
   mcp: 'signalbox mcp [--url http://127.0.0.1:9090/mcp]',
 } as const
 

@@ -13,6 +13,7 @@ export function helpText(): string {
     'Starts the broker: MCP, agents and CloudEvents on the shared listener, probes and metrics on the management listener.',
     '`token` creates a key pair and tokens for development; `policy check` prints the rule of a policy that decides;',
     '`backup` copies the store to a file while the server runs; `recover` copies the readable part of a damaged store.',
+    '`init` writes the files of a deployment: Docker, systemd, Kubernetes, Prometheus, Grafana, logs.',
     '',
     'Flags',
     '  -c, --config FILE    read settings from a YAML file',
