@@ -1,7 +1,7 @@
 import { isoTime } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import type { AgentInstanceStatus, AgentStatus } from '../ports.ts'
+import type { AgentStatus } from '../ports.ts'
 import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
 
@@ -11,13 +11,12 @@ const EXPIRES_AT = Type.Union([Type.String(), Type.Null()], {
 
 const IN_FLIGHT = Type.Integer({ minimum: 0, description: 'Requests and streams under way from this node.' })
 
-function shownTimes({ registered_at, last_seen, expires_at }: AgentInstanceStatus | AgentStatus) {
-  return {
-    registered_at: isoTime(registered_at),
-    last_seen: isoTime(last_seen),
-    expires_at: expires_at === null ? null : isoTime(expires_at),
-    is_alive: expires_at === null || expires_at > Date.now(),
-  }
+function expiry({ expires_at }: Pick<AgentStatus, 'expires_at'>): string | null {
+  return expires_at === null ? null : isoTime(expires_at)
+}
+
+function isAlive({ expires_at }: Pick<AgentStatus, 'expires_at'>): boolean {
+  return expires_at === null || expires_at > Date.now()
 }
 
 export const agentsRoute = defineManagementRoute({
@@ -61,11 +60,22 @@ export const agentsRoute = defineManagementRoute({
         version: agent.version,
         url: agent.url,
         registered_by: agent.registered_by,
-        ...shownTimes(agent),
+        registered_at: isoTime(agent.registered_at),
+        last_seen: isoTime(agent.last_seen),
+        expires_at: expiry(agent),
+        is_alive: isAlive(agent),
         in_flight: agent.in_flight,
         instances: (agent.instances ?? []).map((instance) => {
-          const { instance_id, url, in_flight } = instance
-          return Object.assign({ instance_id, url, in_flight }, shownTimes(instance))
+          const { instance_id, url, registered_at, last_seen, in_flight } = instance
+          return {
+            instance_id,
+            url,
+            registered_at: isoTime(registered_at),
+            last_seen: isoTime(last_seen),
+            expires_at: expiry(instance),
+            is_alive: isAlive(instance),
+            in_flight,
+          }
         }),
       })),
     }
