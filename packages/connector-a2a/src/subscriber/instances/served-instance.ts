@@ -34,7 +34,10 @@ export class ServedInstance {
    * the fewest under way.
    */
   unreached(): void {
+    const now = performance.now()
+    // The calls that were under way fail at the same time, for one reason.
+    if (now < this.#pausedUntil) return
     this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, FIRST_PAUSE_MS), LAST_PAUSE_MS)
-    this.#pausedUntil = performance.now() + this.#pauseMs
+    this.#pausedUntil = now + this.#pauseMs
   }
 }
