@@ -7,8 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { messageOf } from '@signalbox/broker-core/internal'
 
 import { ServerError } from '../errors.ts'
-import { readCommandLine } from './arguments.ts'
-import { helpWanted, USAGE } from './usage.ts'
+import type { CommandCall } from './command.ts'
 
 interface Kind {
   /** The folders of `deploy/` that are written. */
@@ -40,19 +39,15 @@ const SOURCES = ['../deploy/', '../../../../deploy/'].map((path) => fileURLToPat
  * `signalbox init`: writes the files of a deployment into a folder, to be changed there. Overwrites nothing.
  * @throws ServerError CONFIG_INVALID; START_FAILED for a folder that cannot be written
  */
-export async function initCommand(args: readonly string[]): Promise<void> {
-  if (helpWanted('init', args)) return
-  const [word = '', folder = `signalbox-${word}`, ...more] = readCommandLine('init', args, {}).positionals
+export async function initCommand({ line, io }: CommandCall): Promise<void> {
+  const word = line.word(0)
   const kind = Object.hasOwn(KINDS, word) ? KINDS[word] : undefined
-  if (kind === undefined || more.length > 0) {
+  if (kind === undefined) {
     throw new ServerError('CONFIG_INVALID', [
-      ...(word === '' || kind
-        ? []
-        : [`init: ${JSON.stringify(word)} is unknown; allowed are ${Object.keys(KINDS).join(', ')}`]),
-      `init: allowed is ${USAGE.init}`,
+      `init: ${JSON.stringify(word)} is unknown; allowed are ${Object.keys(KINDS).join(', ')}`,
     ])
   }
-  const target = resolve(folder)
+  const target = resolve(line.words[1] ?? `signalbox-${word}`)
   const files = await filesOf(kind, target)
   const taken = files.filter(({ to }) => existsSync(to))
   if (taken.length > 0) {
@@ -66,8 +61,13 @@ export async function initCommand(args: readonly string[]): Promise<void> {
   } catch (error) {
     throw new ServerError('START_FAILED', [`init: ${target} cannot be written (${messageOf(error)})`], { cause: error })
   }
-  for (const { to } of files) process.stdout.write(`${shownPath(to)}\n`)
-  process.stderr.write(`\nNext, in ${shownPath(target)}: ${kind.next}\n`)
+  const written = files.map(({ to }) => shownPath(to))
+  if (line.has('json')) {
+    await io.stdout.write(`${JSON.stringify({ folder: shownPath(target), files: written, next: kind.next })}\n`)
+    return
+  }
+  for (const file of written) await io.stdout.write(`${file}\n`)
+  await io.stderr.write(`\nNext, in ${shownPath(target)}: ${kind.next}\n`)
 }
 
 function shownPath(path: string): string {
