@@ -347,6 +347,15 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./recover.ts')).recoverCommand,
   },
   {
+    name: 'init',
+    usage: 'signalbox init docker|systemd|kubernetes|prometheus|grafana|logs [FOLDER]',
+    summary: 'Write the files of a deployment into a folder. Overwrites nothing.',
+    words: [1, 2],
+    options: JSON_OUTPUT,
+    example: 'init docker ./deployment',
+    load: async () => (await import('./init.ts')).initCommand,
+  },
+  {
     name: 'mcp',
     usage: 'signalbox mcp [--url http://127.0.0.1:9090/mcp]',
     summary: 'Connect a host that starts local programs to a server (MCP over standard streams).',
