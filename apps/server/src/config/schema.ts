@@ -282,6 +282,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
           'Maximum time-out of a request to an agent, in seconds; larger ones are reduced to it. At least `CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS`.',
       }),
       maxAgents: count(0, { description: 'Maximum number of registered agents; 0 is no limit.' }),
+      maxInstances: integer(32, 1, 1_000, { description: 'Maximum number of instances of one agent.' }),
       maxSseIdleSeconds: integer(300, 0, 2_000_000, {
         description: 'Time without an event of the agent after which a stream ends, in seconds; 0 is never.',
       }),
@@ -296,7 +297,8 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description: 'Accepts every certificate of agents; for development only. Logs a warning at each start.',
       }),
       agentMaxConcurrency: integer(100, 1, 1_000_000, {
-        description: 'Maximum number of requests and streams of one agent in progress, on each node.',
+        description:
+          'Maximum number of requests and streams of one agent in progress, on each node. Of an agent with instances: of each instance.',
       }),
       agentUrlAllow: hosts({
         description: 'If set, agents can only have these hosts and addresses.',
