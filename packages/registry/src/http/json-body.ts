@@ -1,11 +1,10 @@
-import type { IncomingMessage } from 'node:http'
-
 import { decodeText } from '@signalbox/broker-core'
 import { jsonHeadersProblem, parseJson, readBody } from '@signalbox/http-kit'
 import type { BodyBudget, Refusal } from '@signalbox/http-kit'
 
 import { cardSizeProblem, invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
 import { RegistryError } from '../errors.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /**
  * Twice the maximum size of a card: formatting and the fields that the server sets need space. A larger body
@@ -19,7 +18,7 @@ const MAX_READ_BYTES = 2 * MAX_CARD_BYTES
  * CARD_INVALID for a card that is too large
  */
 export function readJsonBody(
-  request: IncomingMessage,
+  request: HttpRequest,
   budget: BodyBudget | undefined,
   maxBodyBytes: number,
   what: 'card' | 'call',
