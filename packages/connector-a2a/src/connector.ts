@@ -10,6 +10,8 @@ import { resolveA2aOptions } from './options.ts'
 export interface A2aConnector extends Connector {
   /** Returns the number of calls and streams under way for an agent from this node. */
   inFlight(agentId: string): number
+  /** Returns the number of calls and streams under way for each instance of an agent, by instance_id, from this node. */
+  inFlightByInstance(agentId: string): ReadonlyMap<string, number>
   /** Returns the number of streams that are open to clients of this node. */
   openStreams(): number
 }
@@ -47,6 +49,7 @@ export function openA2aConnector(dependencies: A2aDependencies, options: A2aConn
     connector: {
       ...connector,
       inFlight: (agentId) => endpoint.subscribers.inFlight(agentId),
+      inFlightByInstance: (agentId) => endpoint.subscribers.inFlightByInstance(agentId),
       openStreams: () => endpoint.gateway.activeStreams,
     },
     endpoint,

@@ -12,4 +12,11 @@ export type { DocumentedResponse, DocumentedRoute } from './openapi/documented-r
 export { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
 export type { ManagementAuditOptions, ManagementHooks, ManagementOptions } from './options.ts'
 export type { ManagementControl } from './management-control.ts'
-export type { AgentsPort, AgentStatus, ManagementServices, MetricsPort, NodeStatus } from './ports.ts'
+export type {
+  AgentInstanceStatus,
+  AgentsPort,
+  AgentStatus,
+  ManagementServices,
+  MetricsPort,
+  NodeStatus,
+} from './ports.ts'
