@@ -53,11 +53,11 @@ function onNewest(): TestProjectInlineConfiguration[] {
 /** The configuration of a tier of tests: the files it has, and what is different in it. */
 export function tier(include: string, options: ViteUserConfig['test'] = {}): ViteUserConfig {
   return {
-    resolve: { conditions: [...conditions, 'node', 'import', 'default'] },
+    resolve: { conditions: [...conditions, 'node'] },
     ssr: {
       resolve: {
-        conditions: [...conditions, 'node', 'import', 'default'],
-        externalConditions: [...conditions, 'node', 'import'],
+        conditions: [...conditions, 'node'],
+        externalConditions: [...conditions, 'node'],
       },
     },
     test: {

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http'
-
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Entry } from '@signalbox/broker-core/internal'
 import { hopsOf, idKey, internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
@@ -19,6 +17,7 @@ import type { Tasks } from './tasks/tasks.ts'
 import { resultMembers } from './tools/result-members.ts'
 import type { TaskHandling, Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 import { traceContext } from './trace-context.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The parts that all calls of one connector share. */
 export interface CallEnvironment {
@@ -29,7 +28,7 @@ export interface CallEnvironment {
   readonly tasks: Tasks | undefined
   readonly states: RequestStates
   readonly keepAliveMs: number
-  failed(error: unknown, request?: IncomingMessage): void
+  failed(error: unknown, request?: HttpRequest): void
 }
 
 /**
