@@ -2,6 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
+import type { LoadResult } from '../harness/closed-loop.ts'
 import { ClosedLoop } from '../harness/closed-loop.ts'
 import { postBytes } from '../harness/keep-alive-connection.ts'
 import { MeasuredProcess } from '../harness/measured-process.ts'
@@ -143,15 +144,23 @@ export async function openLoad(
   headers: Readonly<Record<string, string>> = {},
 ): Promise<{ run: () => Promise<RequestFigures>; close: () => void }> {
   const loop = await ClosedLoop.open(url, postBytes(url, json, headers))
+  return { run: await warmLoad(context, process, loop), close: () => loop.close() }
+}
+
+/** Runs a load until the server is warm, and returns the function for one round. */
+export async function warmLoad(
+  context: BenchContext,
+  process: MeasuredProcess,
+  loop: { run(durationMs: number): Promise<LoadResult> },
+): Promise<() => Promise<RequestFigures>> {
   // The warm-up counts requests, not time: on a busy machine few requests complete in a second, and the compiler needs
   // a number of calls.
   const enough = context.quick ? WARM_REQUESTS / 4 : WARM_REQUESTS
   for (let done = 0; done < enough;) done += (await loop.run(context.warmUpMs / 3)).requests
-  const run = async () => {
+  return async () => {
     const before = await process.cpuMicros()
     const { requests, wallMs } = await loop.run(context.roundMs)
     const cpu = (await process.cpuMicros()) - before
     return { 'CPU µs/request': cpu / requests, 'requests/s': requests / (wallMs / 1000) }
   }
-  return { run, close: () => loop.close() }
 }

@@ -9,6 +9,7 @@ import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { McpEndpoint } from '../../packages/connector-mcp/src/handler.ts'
 import { resolveMcpOptions } from '../../packages/connector-mcp/src/options.ts'
 import { FIXTURE_TOOLS } from './fixture-tools.ts'
+import { INPUT_TOOLS } from './input-tools.ts'
 import { TASK_TOOLS } from './task-tools.ts'
 
 /** An endpoint at `url`, until it is disposed of. */
@@ -22,7 +23,7 @@ export async function startFixtureHost(): Promise<Host> {
   const folder = opened.use(await TemporaryFolder.create('conformance-store'))
   const engine = opened.adopt(await openEmbeddedEngine({ path: folder.path }), (open) => open.close())
   const { broker, system } = createBroker(engine)
-  const tools = new Map([...FIXTURE_TOOLS, ...TASK_TOOLS].map((tool) => [tool.definition.name, tool]))
+  const tools = new Map([...FIXTURE_TOOLS, ...INPUT_TOOLS, ...TASK_TOOLS].map((tool) => [tool.definition.name, tool]))
   const tasks = { store: brokerTaskStore(system, { shared: false }), afterMs: 50 }
   const endpoint = new McpEndpoint(broker, resolveMcpOptions({ tasks }), tools)
   opened.defer(() => endpoint.close(0))

@@ -29,12 +29,6 @@ const KNOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     'sep-2575-http-server-no-independent-requests-on-stream': NEEDS_FIXTURE,
     'sep-2575-server-no-log-without-loglevel': NEEDS_FIXTURE,
   },
-  'connector + fixtures server-stateless': {
-    'sep-2575-http-server-no-independent-requests-on-stream': 'no fixture asks for input before it has a task',
-  },
-  'connector + fixtures tasks-mrtr-composition': {
-    'sep-2663-mrtr-synchronous-before-task-creation': 'no fixture asks for input before it has a task',
-  },
 }
 
 function scenarios(subject: Subject, suite: SuiteName, version: string, names: readonly string[]): readonly Scenario[] {
@@ -52,6 +46,20 @@ const TASKS = [
   'tasks-request-headers',
   'tasks-dispatch-and-envelope',
   'tasks-required-task-error',
+]
+
+/**
+ * The scenarios of calls that ask for input. Absent are those with sampling, roots and prompts, which the connector never
+ * requests, and the one that answers without the `requestState` of the call.
+ */
+const INPUT = [
+  'input-required-result-basic-elicitation',
+  'input-required-result-request-state',
+  'input-required-result-multi-round',
+  'input-required-result-missing-input-response',
+  'input-required-result-result-type',
+  'input-required-result-tampered-state',
+  'input-required-result-validate-input',
 ]
 
 const FIXTURE_TOOLS = ['tools-call-simple-text', 'tools-call-error', 'tools-call-with-progress', 'json-schema-2020-12']
@@ -90,5 +98,5 @@ export const SCENARIOS: readonly Scenario[] = [
   ]),
   ...scenarios('connector + fixtures', '0.1', OLDER, FIXTURE_TOOLS),
   ...scenarios('connector + fixtures', '0.2', OLDER, FIXTURE_TOOLS),
-  ...scenarios('connector + fixtures', '0.2', STATELESS, [...FIXTURE_TOOLS, 'server-stateless', ...TASKS]),
+  ...scenarios('connector + fixtures', '0.2', STATELESS, [...FIXTURE_TOOLS, 'server-stateless', ...INPUT, ...TASKS]),
 ]

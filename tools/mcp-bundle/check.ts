@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { text } from 'node:stream/consumers'
 
+import { schemaProblems } from './server-schema.ts'
 import type { ArchivedFile } from './zip.ts'
 import { unzip } from './zip.ts'
 
@@ -75,9 +76,7 @@ function importProblems(files: ReadonlyMap<string, ArchivedFile>): readonly stri
 }
 
 function entryProblems(entry: RegistryEntry, manifest: Manifest, bundle: Buffer): readonly string[] {
-  const problems: string[] = []
-  if (!/^[a-zA-Z0-9.-]+\/[a-zA-Z0-9._-]+$/.test(entry.name)) problems.push(`server.json: name: ${entry.name}`)
-  if (entry.description.length > 100) problems.push('server.json: the description has more than 100 characters')
+  const problems: string[] = [...schemaProblems(entry)]
   for (const version of [entry.version, ...entry.packages.flatMap((one) => one.version ?? [])]) {
     if (version !== manifest.version)
       problems.push(`server.json: version ${version}; the bundle has ${manifest.version}`)

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 
 import type { Product } from './product.ts'
 import { DESCRIPTION, SETTINGS } from './product.ts'
+import { SERVER_SCHEMA } from './server-schema.ts'
 
 /** Returns the entry for the MCP registry: the package and the bundle, both of which run the bridge. */
 export function serverJson({ name, version, mcpName, web }: Product, bundle: Buffer): object {
@@ -10,7 +11,7 @@ export function serverJson({ name, version, mcpName, web }: Product, bundle: Buf
     { name: token.variable, description: token.description, isRequired: false, isSecret: true },
   ]
   return {
-    $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
+    $schema: SERVER_SCHEMA,
     name: mcpName,
     title: 'Signalbox',
     description: DESCRIPTION,

@@ -26,6 +26,8 @@ const DECIDED: Readonly<Record<string, string>> = {
   A19: 'requests count the brokers on their way, and those over 8 are refused',
   A20: "cards name the gateway's address and security, in the members of the A2A version that the client reads",
   A21: 'the operator can have cards signed, for the public URL alone, and change the keys without a gap',
+  A28: 'calls are spread over the instances of an agent, and sent to another one only if nothing was sent',
+  A29: 'a request for a task goes to the instance that began it',
 }
 
 export const A2A: readonly Requirement[] = [

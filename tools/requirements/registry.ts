@@ -13,6 +13,7 @@ const REGISTRY_DECISIONS: Readonly<Record<string, string>> = {
   R9: 'a lookup that misses locally asks the engine before it answers; AgentMaxConcurrency is per serving node',
   R10: 'with A2A disabled, /a2a, /agents and the agent tools do not exist',
   R11: 'a caller owns a bounded number of agents',
+  R12: 'an agent can have instances, each with its own url and liveness; a registration is meant by instance_id or url',
 }
 
 export const REGISTRY: readonly Requirement[] = [

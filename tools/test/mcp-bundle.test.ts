@@ -12,6 +12,7 @@ import type { RegistryEntry } from '../mcp-bundle/check.ts'
 import { answerWithoutServer, problemsOf, unpack } from '../mcp-bundle/check.ts'
 import { readProduct, ROOT } from '../mcp-bundle/product.ts'
 import { serverJson } from '../mcp-bundle/server-json.ts'
+import { schemaProblems } from '../mcp-bundle/server-schema.ts'
 import { unzip, zip } from '../mcp-bundle/zip.ts'
 
 const product = readProduct()
@@ -87,6 +88,40 @@ test('M27 - the check reports a missing module, another hash and another version
   expect(problemsOf(archive, { ...entry, version: '^1.0.0' })).toEqual([
     `server.json: version ^1.0.0; the bundle has ${product.version}`,
   ])
+})
+
+test('M27 - the entry fits the schema of the registry, and the check reports each rule that it breaks', () => {
+  expect(schemaProblems(entry)).toEqual([])
+  const { name: _name, ...nameless } = entry
+  const [npm, mcpb] = entry.packages
+  const { fileSha256: _hash, ...withoutHash } = mcpb!
+  const broken: readonly object[] = [
+    nameless,
+    { ...entry, $schema: 'https://static.modelcontextprotocol.io/schemas/2025-10-17/server.schema.json' },
+    { ...entry, name: 'no-namespace' },
+    { ...entry, description: 'x'.repeat(101) },
+    { ...entry, title: '' },
+    { ...entry, websiteUrl: 'ftp://example.com' },
+    { ...entry, repository: { url: 'https://example.com' } },
+    { ...entry, packages: [{ ...npm, transport: { type: 'http' } }] },
+    { ...entry, packages: [{ ...npm, transport: { type: 'streamable-http' } }] },
+    { ...entry, packages: [{ ...npm, packageArguments: [{ type: 'positional' }] }] },
+    { ...entry, packages: [{ ...npm, packageArguments: [{ type: 'named', value: 'x' }] }] },
+    { ...entry, packages: [{ ...npm, environmentVariables: [{ isSecret: true }] }] },
+    { ...entry, packages: [withoutHash] },
+    { ...entry, packages: [{ ...mcpb, fileSha256: 'ABC' }] },
+    { ...entry, packages: [{ ...mcpb, unknown: true }] },
+  ]
+  for (const each of broken) expect([each, schemaProblems(each)]).not.toEqual([each, []])
+})
+
+test('M27 - the release workflow builds the bundle and attaches it with the entry', () => {
+  const workflow = readFileSync(join(ROOT, '.github/workflows/release.yml'), 'utf8')
+  const [publish, build, attach] = ['nx release publish', 'npm run bundle', 'gh release upload'].map((command) =>
+    workflow.indexOf(command),
+  )
+  expect([publish, build, attach]).not.toContain(-1)
+  expect(publish! < build! && build! < attach!).toBe(true)
 })
 
 test('M27 - an archive that was damaged is refused', () => {

@@ -1,98 +1,18 @@
 import process from 'node:process'
 
-import { fromFlags } from './config/flags.ts'
-import { loadConfig } from './config/load.ts'
-import type { Config } from './config/schema.ts'
-import { ServerError } from './errors.ts'
-import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle/signals.ts'
-import { logLibraryOutput } from './logging/library-output.ts'
-import { createAnnouncer, createLogger } from './logging/logger.ts'
-import type { RunningServer } from './server.ts'
-import { VERSION } from './version.ts'
-
-/**
- * Exit codes: 0 stopped by a signal, 1 could not start or failed, 2 a setting is unknown or not
- * allowed.
- */
-const EXIT_CODES = { CONFIG_INVALID: 2, START_FAILED: 1 } as const
-
-/** Runs the command line: prints the requested text, or runs the server until a signal stops it. */
+/** Runs the command that the first word names, or the server. Each loads only its own code. */
 export async function run(args: readonly string[], env: Readonly<Record<string, string | undefined>>): Promise<void> {
-  const announcer = createAnnouncer()
-  const unhandled = crashOnUnhandledErrors(announcer)
-  try {
-    const [command, ...rest] = args
-    if (command === 'token') {
-      const { tokenCommand } = await import('./commands/token.ts')
-      await tokenCommand(rest)
-      return
-    }
-    if (command === 'policy') {
-      const { policyCommand } = await import('./commands/policy.ts')
-      await policyCommand(rest)
-      return
-    }
-    if (command === 'backup') {
-      const { backupCommand } = await import('./commands/backup.ts')
-      await backupCommand(rest, env)
-      return
-    }
-    if (command === 'mcp') {
-      const { mcpCommand } = await import('./commands/mcp.ts')
-      await mcpCommand(rest)
-      return
-    }
-    if (command === 'recover') {
-      const { recoverCommand } = await import('./commands/recover.ts')
-      await recoverCommand(rest)
-      return
-    }
-    const flags = fromFlags(args)
-    if (flags.help) {
-      const { helpText } = await import('./config/document.ts')
-      process.stdout.write(helpText())
-      return
-    }
-    if (flags.version) {
-      process.stdout.write(`${VERSION}\n`)
-      return
-    }
-    const loaded = await loadConfig({ flags, env })
-    if (flags.printConfig) {
-      const { configText } = await import('./config/print.ts')
-      process.stdout.write(await configText(loaded))
-      return
-    }
-    const log = await createLogger(loaded.config.log)
-    logLibraryOutput(log)
-    const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
-    // Loaded after the settings, so that a wrong setting is reported at once.
-    const { prepareEngine } = await import('./engine/engines.ts')
-    await prepareEngine(loaded.config)
-    const { startServer } = await import('./server.ts')
-    const { unhandledRejections } = await import('./metrics/process.ts')
-    unhandled.reportRejections((error) => {
-      unhandledRejections().inc()
-      log.error({ err: error }, 'unhandled rejection')
-    })
-    let server: RunningServer
-    try {
-      const load = async (): Promise<Config> => (await loadConfig({ flags, env })).config
-      const configFile = flags.file === undefined ? undefined : { path: flags.file, load }
-      server = await startServer(loaded.config, { log, signal: stop.signal, ...(configFile ? { configFile } : {}) })
-    } catch (error) {
-      if (!stop.signal.aborted) throw error
-      stop.abandoned()
-      return
-    }
-    stop.use(server)
-    announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')
-  } catch (error) {
-    if (!(error instanceof ServerError)) {
-      unhandled.crash(error)
-      return
-    }
-    for (const problem of error.problems) process.stderr.write(`signalbox: ${problem}\n`)
-    process.exit(EXIT_CODES[error.code])
+  const [first = ''] = args
+  if (first === '' || first.startsWith('-')) {
+    const { runServer } = await import('./run-server.ts')
+    await runServer(args, env)
+    return
   }
+  const [{ runCommand }, { processIo }] = await Promise.all([
+    import('./commands/run-command.ts'),
+    import('./commands/command-io.ts'),
+  ])
+  const code = await runCommand(args, processIo(env))
+  // The bridge of `signalbox mcp` sets a code itself.
+  if (code !== 0) process.exitCode = code
 }

@@ -1,5 +1,6 @@
 import type { Broker } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
+import { nameMatcher } from '@signalbox/broker-core/internal'
 import { AuditLog } from '@signalbox/management-api'
 
 import { AgentAudit } from './agents/agent-audit.ts'
@@ -113,6 +114,7 @@ async function open(
 ): Promise<Pick<RunningServer, 'http' | 'api' | 'broker'>> {
   const routes = opened.use(config.routing.file === '' ? undefined : openRoutingFile(config.routing.file, log))
   const metrics = opened.use(new Metrics())
+  metrics.watchNode({ version: VERSION, engine: config.engine, state: () => health.state() })
   const frontDoor = opened.use(openFrontDoor(config, metrics.limits, log))
   opened.use(configFile && watchLimits(configFile, frontDoor, log))
 
@@ -138,6 +140,7 @@ async function open(
   )
   const cardKeys = opened.use(openSigningKeys(config, notify))
   const tls = opened.use(openTls(config.security, { log, notify }))
+  const managementTls = opened.use(openTls(config.api.security, { log, notify, section: 'api.security' }))
 
   const operatorApi = createManagementApi({
     config,
@@ -148,7 +151,13 @@ async function open(
     audit,
     authenticator: authentication.management,
   })
-  const management = createManagementListener({ maxBodyBytes: config.maxBodyBytes, health, api: operatorApi, log })
+  const management = createManagementListener({
+    maxBodyBytes: config.maxBodyBytes,
+    health,
+    api: operatorApi,
+    log,
+    tls: managementTls,
+  })
   const connectionLimit: ConnectionLimitOptions = {
     openFiles: openFileLimit(),
     isTrustedProxy: (address) => frontDoor.trustedProxies.includes(address),
@@ -186,6 +195,9 @@ async function open(
     ...(policy ? { authorization: policy.authorization } : {}),
   })
   metrics.watchEngine(() => engine.stats())
+  if (config.metrics.queues.length > 0) {
+    metrics.watchQueues(engine, { isListed: nameMatcher(config.metrics.queues), log })
+  }
 
   const agentAudit = new AgentAudit(audit)
   const agents = config.connectors.a2a.enable

@@ -1,11 +1,16 @@
+// cspell:ignore CWORD COMPREPLY
+import { execFileSync } from 'node:child_process'
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
+import { COMMANDS } from '../src/commands/catalog.ts'
 import { runCli, startCli } from './support/cli.ts'
+import { command } from './support/commands.ts'
 import { rpc } from './support/mcp.ts'
+import { serve } from './support/server.ts'
 import { file, policyText } from './support/tokens.ts'
 
 function token(folder: string, ...args: readonly string[]) {
@@ -43,7 +48,7 @@ test('command line - token makes keys once, a token alone on stdout, and says ho
 })
 
 test.each([
-  [[], 'token: --client-id: it is missing; write --client-id=VALUE'],
+  [[], 'token: --client-id is missing; write --client-id=NAME with the name of the caller'],
   [['--client-id', 'a b'], 'token: --client-id: allowed are 1 to 256 visible ASCII characters'],
   [
     ['--client-id', 'a', '--roles', 'Root'],
@@ -54,7 +59,7 @@ test.each([
   [['--client-id', 'a', 'b'], 'token: "b": not an option'],
   [
     ['--client', 'a', '--client-id', 'a'],
-    'token: --client: unknown; allowed are --client-id, --roles, --ttl, --folder',
+    'token: --client: unknown; did you mean --client-id? allowed are --client-id, --roles, --ttl, --folder, --jwks, --json',
   ],
 ])('command line - token %j is refused', async (args, problem) => {
   const folder = join(testFolder(), 'keys')
@@ -107,6 +112,88 @@ test('S4 - policy check lists every problem of a call and of a file', async () =
   )
   const wrong = ['--client', 'x', '--action', 'sned', '--pattern', 'topics', '--channel', 'y']
   expect(await check('check', bad, ...wrong)).toMatch(/--action: sned is unknown.*\n.*--pattern: topics is unknown/)
+})
+
+test('S1 - token --jwks prints the public key as a key set that verifies the tokens of the folder', async () => {
+  const folder = join(testFolder(), 'keys')
+  const jwks = await command(['token', '--jwks', '--folder', folder])
+  expect(jwks.code).toBe(0)
+  const { keys } = JSON.parse(jwks.stdout) as { keys: Record<string, string>[] }
+  expect(keys).toMatchObject([{ kty: 'EC', alg: 'ES256', use: 'sig', kid: expect.stringMatching(/^[\w-]{43}$/) }])
+  expect(keys[0]).not.toHaveProperty('d')
+  const { token: text } = JSON.parse(
+    (await command(['token', '--client-id', 'a', '--folder', folder, '--json'])).stdout,
+  )
+  const { http } = await serve({ authentication: { enable: true, jwksFile: file(jwks.stdout) } })
+  expect(await rpc(http.url, 'ping', {}, { authorization: `Bearer ${text}` })).toMatchObject({ result: {} })
+})
+
+test('S4 - policy test compares the decisions of a policy with the expected ones', async () => {
+  const policy = file(POLICY)
+  const tests = (expect: string) =>
+    file(
+      JSON.stringify({
+        policy,
+        tests: [
+          { client: 'billing', action: 'send', pattern: 'queues', channel: 'orders.new', expect },
+          { client: 'other', action: 'send', pattern: 'queues', channel: 'orders.new', expect: 'deny' },
+        ],
+      }),
+    )
+  expect(await command(['policy', 'test', tests('allow')])).toEqual({
+    code: 0,
+    stdout: '2 of 2 tests passed\n',
+    stderr: '',
+  })
+  const failed = await command(['policy', 'test', tests('deny')])
+  expect(failed).toMatchObject({ code: 1, stderr: '' })
+  expect(failed.stdout).toBe(
+    'failed: billing send queues orders.new: expected deny, got allow: rule 0 decides (the first is rule 0)\n1 of 2 tests passed\n',
+  )
+  const json = await command(['policy', 'test', tests('deny'), '--json'])
+  expect(
+    json.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([
+    { client: 'billing', allowed: true, rule: 0, expect: 'deny', passed: false },
+    { client: 'other', allowed: false, rule: null, passed: true },
+  ])
+  const bad = await command(['policy', 'test', file('tests: [{ client: a, action: sned }, 7]')])
+  expect(bad.code).toBe(2)
+  expect(bad.stderr).toMatch(
+    /: policy is missing.*\n.*test 0: action is "sned"; allowed are.*\n.*test 1: it is not an object/,
+  )
+})
+
+test('command line - every command has a usage line and an example in its help, and words of the catalog alone', async () => {
+  for (const { name, usage, example } of COMMANDS) {
+    const { code, stdout } = await command([...name.split(' '), '--help'])
+    expect({ name, code }).toEqual({ name, code: 0 })
+    expect(stdout).toContain(`Usage: ${usage}\n`)
+    expect(stdout).toMatch(/\nExample\n {2}signalbox /)
+    expect(example.startsWith(`${name} `) || example === name).toBe(true)
+  }
+})
+
+test('command line - the completions of bash offer commands, second words and options', async () => {
+  const { stdout } = await command(['completion', 'bash'])
+  const complete = (...words: readonly string[]) => {
+    const ask = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _signalbox; echo "\${COMPREPLY[*]}"`
+    return execFileSync('bash', ['-euc', `${stdout}\n${ask}`], { encoding: 'utf8' }).trim()
+  }
+  expect(complete('signalbox', 're')).toBe('receive redrive recover')
+  expect(complete('signalbox', 'log', '')).toBe('read append')
+  expect(complete('signalbox', 'log', 'read', '--fo')).toBe('--follow')
+  expect(complete('signalbox', 'completion', 'f')).toBe('fish')
+  expect(complete('signalbox', 'stats', 'q')).toBe('queues')
+  expect(complete('signalbox', 'send', 'jobs', '--max')).toBe('--max-receives')
+  for (const shell of ['zsh', 'fish']) {
+    const script = (await command(['completion', shell])).stdout
+    for (const { name } of COMMANDS) expect(script).toContain(name.split(' ').at(-1))
+  }
+  expect((await command(['completion', 'csh'])).stderr).toContain('allowed is bash, zsh, fish')
 })
 
 test.each([

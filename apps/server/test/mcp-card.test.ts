@@ -1,6 +1,8 @@
 import { SUPPORTED_VERSIONS } from '@signalbox/connector-mcp'
+import { Check } from 'typebox/value'
 import { expect, test } from 'vitest'
 
+import { MCP_ROUTES } from '../src/openapi/mcp.ts'
 import { VERSION } from '../src/version.ts'
 import { OFFICIAL_CLIENTS } from './support/official-clients.ts'
 import { serve } from './support/server.ts'
@@ -77,6 +79,19 @@ test('M28 - pages of every origin may read the documents, and clients revalidate
     const again = await fetch(http.url + path, { headers: { 'if-none-match': first.headers.get('etag') ?? '' } })
     expect([again.status, await again.text()]).toEqual([304, ''])
     expect((await fetch(http.url + path, { method: 'POST' })).status).toBe(405)
+  }
+})
+
+test('MGMT-14 - the documents match their schemas in the OpenAPI document', async () => {
+  for (const config of [{}, trusting(issuer())]) {
+    const { http } = await serve(config)
+    for (const { path, responses } of MCP_ROUTES) {
+      const { schema, mediaType } = responses[200] ?? {}
+      const response = await fetch(http.url + path)
+      const document: unknown = await response.json()
+      expect(response.headers.get('content-type')).toBe(mediaType)
+      expect([path, document, schema !== undefined && Check(schema, document)]).toEqual([path, document, true])
+    }
   }
 })
 

@@ -3,9 +3,11 @@ import { join } from 'node:path'
 
 import { POLICY_ACTIONS } from '@signalbox/broker-core'
 import { scopeOf, SCOPES } from '@signalbox/http-kit'
+import { Check } from 'typebox/value'
 import { describe, expect, test } from 'vitest'
 
 import { fromFlags } from '../src/config/flags.ts'
+import { MCP_OAUTH_ROUTES } from '../src/openapi/mcp.ts'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig, loadConfig } from '../src/config/load.ts'
@@ -209,6 +211,24 @@ describe('metadata', () => {
     const token = await bearer('signalbox:read')
     expect(await tool(http.url, 'queue_send', { channel: 'q', body: 'x' }, token)).toMatchObject({ status: 200 })
   })
+})
+
+test('MGMT-14 - the OpenAPI document has the routes of the metadata, with the mode only', async () => {
+  const { http, api } = await serve({ ...oauth(), api: { host: '127.0.0.1' } })
+  const operator = await one.bearer('admin', { ...CLAIMS, roles: ['admin'], scope: 'signalbox:manage' })
+  const document = (await (
+    await fetch(`${api.url}/openapi.json`, { headers: { authorization: operator } })
+  ).json()) as { paths: Record<string, object> }
+  const documented = Object.keys(document.paths).filter((path) => path.startsWith(METADATA))
+  expect(documented.toSorted()).toEqual([METADATA, `${METADATA}/mcp`])
+  for (const { path, responses } of MCP_OAUTH_ROUTES) {
+    const metadata: unknown = await (await fetch(http.url + path)).json()
+    const { schema } = responses[200] ?? {}
+    expect([metadata, schema !== undefined && Check(schema, metadata)]).toEqual([metadata, true])
+  }
+  const { api: without } = await serve()
+  const { paths } = (await (await fetch(`${without.url}/openapi.json`)).json()) as { paths: Record<string, object> }
+  expect(Object.keys(paths).filter((path) => path.startsWith(METADATA))).toEqual([])
 })
 
 describe('401', () => {

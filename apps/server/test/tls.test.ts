@@ -52,6 +52,26 @@ test('S8 - with a certificate the shared listener speaks TLS, the management lis
   await expect(fetchTls(http.url, tlsClient({ ca: pem('other-authority.crt') }))).rejects.toThrow(/certificate/)
 })
 
+test('S8 - the management listener speaks TLS with its own certificates, and reads them again', async () => {
+  const security = { certFile: file(pem('server.crt')), keyFile: file(pem('server.key')) }
+  const { http, api } = await serve({ api: { security } })
+  expect(http.url).toMatch(/^http:/)
+  expect(api.url).toMatch(/^https:/)
+  const answer = await fetchTls(`${api.url}/metrics`, tlsClient())
+  expect(answer).toMatchObject({ status: 200, text: expect.stringContaining('broker_queue_messages') })
+  await expect(fetch(`${api.url.replace('https', 'http')}/ping`)).rejects.toThrow(/fetch failed/)
+  expect(await subject(api.url)).toBe('first.example')
+  replace(security.keyFile, pem('next-server.key'))
+  replace(security.certFile, pem('next-server.crt'))
+  await expect.poll(() => subject(api.url), { timeout: 20_000 }).toBe('second.example')
+})
+
+test('S8 - with authorities of clients the management listener asks for certificates', async () => {
+  const { api } = await serve({ api: { security: MTLS } })
+  expect(await fetchTls(`${api.url}/ready`, tlsClient(CLIENT))).toMatchObject({ status: 200 })
+  await expect(fetchTls(`${api.url}/ready`, tlsClient())).rejects.toThrow(/alert|ECONNRESET|hang up/)
+})
+
 test('S8 - versions before TLS 1.2 are refused', async () => {
   const { http } = await serve({ security: TLS })
   const old = tlsClient({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' })
@@ -152,6 +172,19 @@ test.each([
   await expect(start()).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     problems: [expect.stringMatching(problem)],
+  })
+})
+
+async function startManaged(security: object): Promise<RunningServer> {
+  return startServer(createConfig({ api: { port: 0, security }, store: { path: testFolder() } }))
+}
+
+test('S8 - the settings of the management listener are named in its own messages', async () => {
+  await expect(startManaged({ certFile: TLS.certFile })).rejects.toMatchObject({
+    problems: ['api.security.keyFile: it is missing; allowed: a certificate and its key, or neither'],
+  })
+  await expect(startManaged({ ...TLS, keyFile: TLS.certFile })).rejects.toMatchObject({
+    problems: [expect.stringMatching(/^api\.security\.keyFile: it does not contain the private key/)],
   })
 })
 

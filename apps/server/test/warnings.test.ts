@@ -42,11 +42,11 @@ test('S7, S8 - a listener that others can reach is warned of without authenticat
   expect(await warnings({ http: EVERYWHERE, security })).toEqual([
     expect.stringMatching(/^https:.*authentication is off.*AUTHENTICATION_ENABLE=true.*HTTP_HOST to 127.0.0.1\.$/),
   ])
-  // The management listener has no TLS of its own.
   const api = { ...EVERYWHERE, authentication: { enable: true } }
   expect(await warnings({ ...shared, api, security })).toEqual([
-    expect.stringMatching(/ has no TLS: .*proxy.*API_HOST/),
+    expect.stringMatching(/ has no TLS: .*API_SECURITY_CERT_FILE.*API_HOST/),
   ])
+  expect(await warnings({ ...shared, api: { ...api, security }, security })).toEqual([])
   expect(await warnings({ ...shared, api: EVERYWHERE, security })).toEqual([
     expect.stringMatching(/authentication is off.*API_AUTHENTICATION_ENABLE=true.*API_HOST.* no TLS/),
   ])

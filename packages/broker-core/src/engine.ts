@@ -81,6 +81,18 @@ export interface EngineStats {
   readonly channels: number
   /** Messages in all queues: `waiting` are deliverable now, `delayed` are not yet visible, `inFlight` are leased. */
   readonly queues: { readonly waiting: number; readonly delayed: number; readonly inFlight: number }
+  /** Counters of all queues. Each node counts its own part, so the sum over the nodes is the total of a cluster. */
+  readonly sinceOpen: QueueCounters
+}
+
+/** Counters of an engine since it was opened. They never decrease, also if a queue is deleted. */
+export interface QueueCounters {
+  /** Messages that moved to a dead-letter queue. */
+  readonly deadLettered: number
+  /** Deliveries of messages that had been delivered before. */
+  readonly redelivered: number
+  /** Messages that were removed because they expired. */
+  readonly expired: number
 }
 
 /** A running subscription. */
@@ -168,6 +180,12 @@ export interface QueueEngine {
    * exist.
    */
   peek(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly QueueMessage[]>
+  /**
+   * Returns the time at which the oldest waiting message was sent, in ms since the epoch; undefined if no message waits.
+   * Must not read bodies in the usual case. An engine whose `peek` shows leased messages may return one of those while
+   * others wait.
+   */
+  oldestWaiting(channel: string): Promise<number | undefined>
   /** Removes every message that is not leased, including delayed ones; resolves with the number of removed messages. */
   purge(channel: string): Promise<number>
 }

@@ -33,6 +33,12 @@ export function globMatcher(glob: string): (name: string) => boolean {
   }
 }
 
+/** Compiles several globs to a matcher: a name matches if one of them does. */
+export function nameMatcher(globs: readonly string[]): (name: string) => boolean {
+  const matchers = globs.map(globMatcher)
+  return (name) => matchers.some((matches) => matches(name))
+}
+
 /** Returns, for each character of the glob and for all other characters, a mask of the symbols that match it. */
 function masksOf(
   symbols: readonly string[],

@@ -1,5 +1,5 @@
 import type { Duration } from './duration.ts'
-import { wholeSeconds } from './duration.ts'
+import { milliseconds, wholeSeconds } from './duration.ts'
 import { argumentError } from './errors.ts'
 
 /** The first event of a reader: the first or last stored one, the next new one, a sequence, a time, or a time ago. */
@@ -11,9 +11,25 @@ export type StoreStart =
   | { readonly time: Date }
   | { readonly ago: Duration }
 
-/** Returns the lowest sequence that a start may have. */
-export function sequenceOf(from: StoreStart): number {
-  return typeof from === 'object' && 'sequence' in from ? from.sequence : 1
+/** The position of a stored event. */
+export interface StorePosition {
+  readonly sequence: number
+  /** The time at which the server stored it, in ms since 1970. */
+  readonly time: number
+}
+
+/** Returns the start with a time ago as the time that it means now. */
+export function fixedStart(from: StoreStart): StoreStart {
+  if (typeof from !== 'object' || !('ago' in from)) return from
+  return { time: new Date(Date.now() - milliseconds('from.ago', from.ago)) }
+}
+
+/** Returns `true` if no event up to the last one is at or after the start. */
+export function isAfter(from: StoreStart, last: StorePosition): boolean {
+  if (last.sequence === 0 || from === 'new') return true
+  if (typeof from !== 'object') return false
+  if ('sequence' in from) return from.sequence > last.sequence
+  return 'time' in from && from.time.getTime() > last.time
 }
 
 /** Returns the query of a start: the numbers are those of `events_store_type`. */

@@ -1,7 +1,7 @@
 import type { EventSourceMessage } from 'eventsource-parser'
 
 import { callSignal } from './client-context.ts'
-import { isObject, messageOf, objectOf, parsed } from './cloud-event.ts'
+import { isObject, messageOf, objectOf, parsed, textOf } from './cloud-event.ts'
 import type { Message } from './cloud-event.ts'
 import { followStream, streamFailure } from './event-stream.ts'
 import { callTool } from './mcp.ts'
@@ -9,8 +9,8 @@ import type { ProjectOptions } from './projection.ts'
 import { Projection } from './projection.ts'
 import type { MessageOptions, Stored } from './send.ts'
 import { storeMessage } from './send.ts'
-import type { StoreStart } from './store-start.ts'
-import { sequenceOf, startQuery } from './store-start.ts'
+import type { StorePosition, StoreStart } from './store-start.ts'
+import { fixedStart, isAfter, startQuery } from './store-start.ts'
 import type { StreamRequest, SubscribeOptions, Subscription } from './subscription.ts'
 import { isFinal, subscribe } from './subscription.ts'
 import type { TypedChannel } from './typed-channel.ts'
@@ -47,22 +47,18 @@ export class Store<Output = unknown, Input = Output> {
 
   /** Returns the sequence of the last stored event; 0 if there is none. */
   async lastSequence(options: { readonly signal?: AbortSignal } = {}): Promise<number> {
-    const result = await callTool(this.#channel.context.transport, {
-      tool: 'events_store_read_latest',
-      arguments: { channel: this.#channel.name, count: 1 },
-      repeatable: true,
-      signal: callSignal(this.#channel.context, options.signal),
-    })
-    const [last] = Array.isArray(result['events']) ? result['events'] : []
-    return isObject(last) ? Number(last['sequence'] ?? 0) : 0
+    return (await this.#last(options.signal)).sequence
   }
 
   /** Reads the stored events in order, without gap or repeat, across lost connections. */
   async *read(options: ReadOptions = {}): AsyncGenerator<StoredEvent<Output>, void, void> {
-    const { from = 'first', follow = false } = options
+    const { follow = false } = options
     const signal = callSignal(this.#channel.context, options.signal)
-    const end = follow ? Infinity : await this.lastSequence(options)
-    if (end === 0 || (!follow && (from === 'new' || sequenceOf(from) > end))) return
+    // A position that the last event can be compared with: a read without `follow` ends with that event.
+    const from = follow ? (options.from ?? 'first') : fixedStart(options.from ?? 'first')
+    const last = follow ? undefined : await this.#last(options.signal)
+    if (last !== undefined && isAfter(from, last)) return
+    const end = last?.sequence ?? Infinity
     let position: number | undefined
     const request = () => ({ method: 'GET', ...this.#request(from, position) }) as const
     for await (const item of followStream(this.#channel.context.transport, {
@@ -117,6 +113,19 @@ export class Store<Output = unknown, Input = Output> {
   project(options: ProjectOptions, handler: (event: StoredEvent<Output>) => unknown): Projection {
     const request = (position: number | undefined) => this.#request(options.from ?? 'first', position)
     return new Projection(this.#channel.context, options, request, async (event) => handler(await this.#event(event)))
+  }
+
+  /** Returns the position of the last stored event; sequence 0 if there is none. */
+  async #last(signal: AbortSignal | undefined): Promise<StorePosition> {
+    const result = await callTool(this.#channel.context.transport, {
+      tool: 'events_store_read_latest',
+      arguments: { channel: this.#channel.name, count: 1 },
+      repeatable: true,
+      signal: callSignal(this.#channel.context, signal),
+    })
+    const [last] = Array.isArray(result['events']) ? result['events'] : []
+    if (!isObject(last)) return { sequence: 0, time: 0 }
+    return { sequence: Number(last['sequence'] ?? 0), time: Date.parse(textOf(last['timestamp']) ?? '') }
   }
 
   #request(from: StoreStart, position: number | undefined, group?: string): StreamRequest {

@@ -118,3 +118,36 @@ test('agents - an agent that the server lost is registered again', async () => {
   await until(async () => (await sb.agents.list()).some((card) => card['agent_id'] === 'lost'))
   expect(await sb.agents('lost').send('again')).toMatchObject({ text: 'AGAIN' })
 })
+
+test('agents - each server of an agent keeps its own registration, and removes no other', async () => {
+  const sb = client({ onError: () => {} })
+  const instances = async (): Promise<readonly string[]> => {
+    const card = (await sb.agents.list()).find((one) => one['agent_id'] === 'many')
+    const listed = card?.['instances']
+    return Array.isArray(listed) ? listed.map((one: { instance_id: string }) => one.instance_id).sort() : []
+  }
+  const serve = async (instance: string) =>
+    sb.agents.serve({ id: 'many', instance, url: await startEcho(), card: CARD, heartbeat: '50ms' })
+  const [a, b] = [await serve('a'), await serve('b')]
+  expect(await instances()).toEqual(['a', 'b'])
+  await fetch(`${server.url}/agents/many?instance_id=a`, { method: 'DELETE' })
+  await until(async () => (await instances()).length === 2)
+  await a.close()
+  expect(await instances()).toEqual(['b'])
+  expect(await sb.agents('many').send('hi')).toMatchObject({ text: 'HI' })
+  await b.close()
+  expect(await sb.agents.list()).toEqual([])
+})
+
+test('agents - a server that was replaced is told, and does not remove its successor', async () => {
+  const errors: unknown[] = []
+  const sb = client({ onError: (error) => errors.push(error) })
+  const older = await sb.agents.serve({ id: 'swap', url: await startEcho(), card: CARD, heartbeat: '50ms' })
+  const url = await startEcho()
+  await using _newer = await sb.agents.serve({ id: 'swap', url, card: CARD })
+  await until(() => errors.length > 0)
+  expect(errors[0]).toMatchObject({ code: 'INSTANCE_NOT_FOUND' })
+  await older.close()
+  expect(await sb.agents('swap').card()).toMatchObject({ name: 'Echo' })
+  expect((await sb.agents.list()).map((card) => card['url'])).toEqual([url])
+})

@@ -95,6 +95,9 @@ test('stores - events are read in order from any position', async () => {
   expect(await read({ from: { time: new Date(0) } })).toEqual([1, 2, 3, 4, 5])
   expect(await read({ from: 'new' })).toEqual([])
   expect(await read({ from: { sequence: 9 } })).toEqual([])
+  // Nothing is that new: the read ends in place of waiting for an event that may never come.
+  expect(await read({ from: { time: new Date(Date.now() + 3_600_000) } })).toEqual([])
+  expect(await read({ from: { ago: '1h' } })).toEqual([1, 2, 3, 4, 5])
   expect(await store.lastSequence()).toBe(5)
   expect(await client().store('nothing-here').lastSequence()).toBe(0)
 })

@@ -34,6 +34,7 @@ import { restResource } from './rest/rest-resource.ts'
 import type { StreamLimits } from './stream/index.ts'
 import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
+import { TaskOwners } from './subscriber/instances/task-owners.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
 
 /** The broker, registry and transport that the gateway uses. */
@@ -117,6 +118,7 @@ export class A2aEndpoint {
         maxConcurrency: options.agentMaxConcurrency,
         streamLimits,
         streamBudget: new NodeBudget(options.streamBudgetBytes),
+        owners: new TaskOwners(),
         inFlight: new InFlight(),
         calls: new Set(),
         stopped: this.#stop.signal,

@@ -41,7 +41,10 @@ export interface Platform {
 export interface A2aConnectorOptions extends ConnectorOptions {
   /** The largest response of an agent, in bytes; at least 1, and never more than one message of the engine holds. @default 10485760 */
   readonly agentMaxResponseBytes?: number
-  /** The most calls and streams under way for one agent on this node; at least 1. @default 100 */
+  /**
+   * The most calls and streams under way for one agent on this node, or for each of its instances; at least 1. @default
+   * 100
+   */
   readonly agentMaxConcurrency?: number
   /** Accepts certificates of agents without verification; for development only. @default false */
   readonly agentTlsSkipVerify?: boolean

@@ -14,6 +14,8 @@ import { encodedTail } from './request-path.ts'
 export interface A2aConnector extends Connector {
   /** Returns the number of calls and streams under way for an agent from this node. */
   inFlight(agentId: string): number
+  /** Returns the number of calls and streams under way for each instance of an agent, by instance_id, from this node. */
+  inFlightByInstance(agentId: string): ReadonlyMap<string, number>
   /** Returns the number of streams that are open to clients of this node. */
   openStreams(): number
 }
@@ -63,6 +65,7 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
   return {
     ...connector,
     inFlight: (agentId) => endpoint.subscribers.inFlight(agentId),
+    inFlightByInstance: (agentId) => endpoint.subscribers.inFlightByInstance(agentId),
     openStreams: () => endpoint.gateway.activeStreams,
   }
 }

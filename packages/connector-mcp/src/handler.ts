@@ -25,10 +25,12 @@ import {
   readCancelledId,
   readProgressToken,
   readProtocolVersion,
+  readRetry,
   readTool,
   readWatchedTasks,
   refuseCursor,
 } from './methods.ts'
+import { RequestStates } from './input/request-state.ts'
 import { ProtectedResource } from './oauth/protected-resource.ts'
 import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
 import { TaskMethods } from './tasks/task-methods.ts'
@@ -96,6 +98,7 @@ export class McpEndpoint {
       })
     this.#environment = {
       tasks,
+      states: new RequestStates(options.stateKey),
       calls: this.#calls,
       settlements: this.#settlements,
       agents: options.agents,
@@ -269,7 +272,7 @@ export class McpEndpoint {
       exchange.accepted.events ? progressToken : undefined,
       this.#environment,
     )
-    call.run(args)
+    call.run(args, exchange.revision.stateless ? readRetry(params, id) : undefined)
   }
 
   readonly #withoutBody = (exchange: McpExchange, caller: ConnectionCaller): void => {

@@ -9,6 +9,8 @@ export type {
 export type { McpCardOptions } from './card/server-card.ts'
 export { CallEnded } from './errors.ts'
 export type { CallEndReason } from './errors.ts'
+export { brokerStateKey } from './input/state-key.ts'
+export type { StateKey } from './input/state-key.ts'
 export { METADATA_PATH } from './oauth/protected-resource.ts'
 export type { McpOAuthOptions } from './oauth/protected-resource.ts'
 export type { McpConnectorOptions, McpHooks, McpOutcome, McpRequestEvent } from './options.ts'

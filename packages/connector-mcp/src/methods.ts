@@ -44,6 +44,25 @@ export function readTaskId({ id, method, params }: JsonRpcRequest): string {
   throw invalidParams(`${method}: taskId must be the id of a task`, id)
 }
 
+/** The second part of a call that asked for input. */
+export interface CallRetry {
+  readonly requestState: string
+  readonly responses: JsonObject
+}
+
+/**
+ * Returns the state and the responses in a repeated `tools/call`; `undefined` for a new call.
+ * @throws JsonRpcError -32602
+ */
+export function readRetry(params: JsonObject | undefined, id: string): CallRetry | undefined {
+  const requestState = params?.['requestState']
+  if (requestState === undefined) return undefined
+  const responses = params?.['inputResponses'] ?? {}
+  if (typeof requestState !== 'string') throw invalidParams('tools/call: requestState must be a string', id)
+  if (!isJsonObject(responses)) throw invalidParams('tools/call: inputResponses must be an object', id)
+  return { requestState, responses }
+}
+
 /** Returns the answers in a `tasks/update`. @throws JsonRpcError -32602 */
 export function readInputResponses({ id, method, params }: JsonRpcRequest): JsonObject {
   const responses = params?.['inputResponses']

@@ -7,6 +7,8 @@ import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from
 
 import type { AgentDirectory } from './agent-directory.ts'
 import type { McpCardOptions } from './card/server-card.ts'
+import type { StateKey } from './input/state-key.ts'
+import { randomStateKey } from './input/state-key.ts'
 import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
 import { resolveTaskOptions } from './tasks/options.ts'
 import type { McpOAuthOptions } from './oauth/protected-resource.ts'
@@ -69,6 +71,12 @@ export interface McpConnectorOptions extends ConnectorOptions {
    */
   readonly tasks?: TaskOptions
   /**
+   * Returns the key of 32 bytes that signs the `requestState` of calls that wait for input. Nodes that serve the same
+   * clients need the same key, such as that of `brokerStateKey(system)`. Called at the first such call.
+   * @default a random key, so that only this endpoint can continue its calls
+   */
+  readonly stateKey?: StateKey
+  /**
    * Makes the endpoint a protected resource of OAuth 2.1: requests without a valid token get HTTP 401, tokens without
    * the scope for a tool 403, and both name the metadata, which the plugin serves too. The authenticator must be one
    * with the option `oauth`.
@@ -120,6 +128,7 @@ export function resolveMcpOptions({ tasks, ...options }: McpConnectorOptions): R
     ...(tasks === undefined ? {} : { tasks: resolveTaskOptions(tasks) }),
     path: options.path ?? '/mcp',
     authenticator: options.authenticator ?? anonymousAuthenticator,
+    stateKey: options.stateKey ?? randomStateKey(),
     trustedOrigins: options.trustedOrigins ?? 'auto',
     maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
     maxStreams: options.maxStreams ?? 1000,

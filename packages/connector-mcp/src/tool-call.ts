@@ -10,12 +10,16 @@ import type { Calls, RunningCall } from './calls.ts'
 import { callKey } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
 import { CallEnded } from './errors.ts'
+import { openRequests, readResponses } from './input/input-responses.ts'
+import type { CallIdentity, OpenInput, RequestStates } from './input/request-state.ts'
+import { callIdentity } from './input/request-state.ts'
 import type { McpExchange } from './mcp-exchange.ts'
+import type { CallRetry } from './methods.ts'
 import { LongCall } from './tasks/long-call.ts'
 import type { OwnedTask } from './tasks/owned-task.ts'
 import type { Tasks } from './tasks/tasks.ts'
 import { resultMembers } from './tools/result-members.ts'
-import type { Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
+import type { TaskHandling, Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 import { traceContext } from './trace-context.ts'
 
 /** The parts that all calls of one connector share. */
@@ -25,6 +29,7 @@ export interface CallEnvironment {
   readonly agents: AgentDirectory | undefined
   /** Absent if calls cannot become tasks. */
   readonly tasks: Tasks | undefined
+  readonly states: RequestStates
   readonly keepAliveMs: number
   failed(error: unknown, request?: IncomingMessage): void
 }
@@ -49,6 +54,8 @@ export class ToolCall implements ToolContext, RunningCall {
   #over = false
   #finished = false
   #longCall: LongCall | undefined
+  /** Present for a call that may ask for input. */
+  #identity: CallIdentity | undefined
   /** `true` when the client has its task instead of an answer, so that its connection does not matter any more. */
   #isTask = false
 
@@ -124,7 +131,7 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 
   get mayAsk(): boolean {
-    return this.#mayBecomeTask && this.#exchange.capabilities.forms
+    return this.#exchange.capabilities.forms
   }
 
   get #mayBecomeTask(): boolean {
@@ -178,14 +185,71 @@ export class ToolCall implements ToolContext, RunningCall {
     })
   }
 
-  /** Runs the tool and answers. */
-  run(args: unknown): void {
+  /**
+   * Runs the tool and answers.
+   * @param retry Continues a call that asked for input
+   */
+  run(args: unknown, retry: CallRetry | undefined): void {
     this.#entry = this.#environment.calls.begin(this)
     // The tool may continue after its client disconnected, and the arguments stay in memory.
     this.#exchange.hold?.retain()
+    const { onTask, definition } = this.#tool
+    if (onTask !== undefined && (this.mayAsk || retry !== undefined)) {
+      this.#identity = callIdentity(this.broker.caller.clientId, definition.name, args)
+    }
+    if (retry === undefined) this.#settleWith(() => this.#tool.call(args, this))
+    else {
+      this.#continue(retry, this.#identity, onTask).catch((error: unknown) => {
+        if (error instanceof JsonRpcError) this.#refuse(error)
+        else this.#crash(error)
+      })
+    }
+  }
+
+  /** Continues a call that asked for input, or asks again if a response is missing. @throws JsonRpcError */
+  async #continue(
+    { requestState, responses }: CallRetry,
+    identity: CallIdentity | undefined,
+    onTask: TaskHandling | undefined,
+  ): Promise<void> {
+    if (identity === undefined || onTask === undefined) {
+      const text = `invalid params: ${this.#tool.definition.name} never asks for input, so requestState cannot be its own`
+      throw new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, text)
+    }
+    const { states } = this.#environment
+    const asked = await states.read(identity, requestState)
+    const given = { ...asked.responses, ...readResponses(Object.keys(asked.requests), responses) }
+    const requests = openRequests(asked.requests, given)
+    const missing = Object.keys(requests)
+    if (missing.length === 0) this.#settleWith(() => onTask.resume(asked.state, given, this))
+    else if (this.mayAsk) await this.#ask({ requests, responses: given, state: asked.state }, identity)
+    else {
+      const text = `invalid params: inputResponses must have a response to ${missing.join(', ')}`
+      throw new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, text)
+    }
+  }
+
+  /** Answers with requests to the client, which then repeats the call with the responses. */
+  async #ask(input: OpenInput, identity: CallIdentity): Promise<void> {
+    const requestState = await this.#environment.states.write(identity, input)
+    const members = `"inputRequests":${JSON.stringify(input.requests)},"requestState":${JSON.stringify(requestState)}`
+    this.#release()
+    this.#finish()
+    this.#exchange.succeed(this.#id, members, 'success', { type: 'input_required' })
+  }
+
+  /** Answers a repeated call that cannot be continued. */
+  #refuse(error: JsonRpcError): void {
+    if (error.cause !== undefined) this.#environment.failed(error.cause, this.#exchange.request)
+    this.#release()
+    this.#finish()
+    this.#exchange.fail(error, this.#id)
+  }
+
+  #settleWith(work: () => Promise<ToolOutcome>): void {
     let outcome: Promise<ToolOutcome>
     try {
-      outcome = this.#tool.call(args, this)
+      outcome = work()
     } catch (error) {
       this.#fail(error)
       return
@@ -230,12 +294,12 @@ export class ToolCall implements ToolContext, RunningCall {
 
   #settle(outcome: ToolOutcome): void | Promise<void> {
     const created = this.#longCall?.end(outcome.input !== undefined)
-    if (created === undefined) this.#succeed(outcome)
+    if (created === undefined) return this.#succeedOrAsk(outcome)
     else
       return this.#settleTask(
         created,
         (task) => task.finish(outcome),
-        () => this.#succeed(outcome),
+        () => this.#succeedOrAsk(outcome),
       )
   }
 
@@ -254,14 +318,27 @@ export class ToolCall implements ToolContext, RunningCall {
   async #settleTask(
     created: Promise<OwnedTask | undefined>,
     store: (task: OwnedTask) => Promise<void>,
-    answer: () => void,
+    answer: () => void | Promise<void>,
   ): Promise<void> {
     const task = await created
     if (task !== undefined && this.#isTask) {
       await store(task)
       this.#release()
       this.#finish()
-    } else answer()
+    } else await answer()
+  }
+
+  /** A question that cannot be signed stays the reply of the tool. */
+  #succeedOrAsk(outcome: ToolOutcome): void | Promise<void> {
+    const { input } = outcome
+    if (input === undefined || this.#identity === undefined || this.#over) {
+      this.#succeed(outcome)
+      return
+    }
+    return this.#ask({ ...input, responses: {} }, this.#identity).catch((error: unknown) => {
+      this.#environment.failed(error, this.#exchange.request)
+      this.#succeed(outcome)
+    })
   }
 
   #failTask(task: OwnedTask, error: unknown): Promise<void> {

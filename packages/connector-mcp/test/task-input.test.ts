@@ -124,7 +124,7 @@ describe('M20 an agent asks for input', () => {
   test.each([
     ['without forms', capabilities()],
     ['with links only', capabilities({ elicitation: { url: {} } })],
-    ['without tasks', { 'io.modelcontextprotocol/clientCapabilities': { elicitation: {} } }],
+    ['without tasks and forms', { 'io.modelcontextprotocol/clientCapabilities': {} }],
   ])('M20 - a client %s gets the reply of the agent as the result', async (_name, meta) => {
     const host = await startClerk(() => asking('for how many?'))
     const node = await host.node({ afterMs: 60_000 })

@@ -45,6 +45,9 @@ export class ChannelRegistry {
   readonly #changedActivity = new Set<LiveChannel>()
   #userChannels = 0
   readonly totals = { entries: 0, delayed: 0, inFlight: 0 }
+  /** The counters of all queues since {@link startCounting}. */
+  readonly sinceOpen = { deadLettered: 0, redelivered: 0, expired: 0 }
+  #counting = false
 
   /** @param onAppear Called for every new channel, to count the subscribers that it may have already */
   constructor(maxChannels: number, now: () => number, onAppear: (channel: LiveChannel) => void) {
@@ -201,6 +204,10 @@ export class ChannelRegistry {
     if (stored.type === 'queues') {
       this.totals.entries += stored.entries - channel.entries
       this.totals.delayed += stored.delayed - channel.delayed
+      if (this.#counting) {
+        this.sinceOpen.deadLettered += stored.deadLettered - channel.deadLettered
+        this.sinceOpen.expired += stored.expired - channel.expired
+      }
     }
     channel.incoming = stored.incoming
     channel.incomingBytes = stored.incomingBytes
@@ -212,6 +219,11 @@ export class ChannelRegistry {
     channel.expired = stored.expired
     channel.firstSequence = stored.firstSequence
     channel.lastSequence = stored.lastSequence
+  }
+
+  /** Counts from here on: the counters of channels that were loaded are from before. */
+  startCounting(): void {
+    this.#counting = true
   }
 
   setInFlight(channel: LiveChannel, inFlight: number): void {

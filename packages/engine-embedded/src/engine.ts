@@ -103,6 +103,7 @@ class ComposedEngine implements EmbeddedEngine {
     this.requests = new EmbeddedRequests(registry, now, onProblem)
     this.channels = new EmbeddedChannels(store, registry, this.eventsStore, this.events)
     registry.apply({ changed: loadChannels(store.reader), removed: [] })
+    registry.startCounting()
     store.listen({
       group: (reply) => this.#applyGroup(reply),
       activity: () => this.#takeActivity(),
@@ -203,6 +204,7 @@ class ComposedEngine implements EmbeddedEngine {
       storeBytes: await this.#store.size(),
       channels: this.#registry.userChannels,
       queues: { waiting: Math.max(0, entries - inFlight), delayed, inFlight },
+      sinceOpen: { ...this.#registry.sinceOpen },
     }
   }
 

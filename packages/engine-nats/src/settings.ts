@@ -21,6 +21,9 @@ export const NATS_SETTINGS = Type.Object(
       description:
         'Addresses of one cluster; one that answers is enough. They may contain user and password: nats://user:password@host:4222.',
     }),
+    serversFile: file(
+      'The path of a file with these addresses alone, one on each line, instead of NATS_SERVERS. Read at the start; empty means none.',
+    ),
     credsFile: file('The path of a credentials file of a NATS user; empty means none.'),
     tls: Type.Object(
       {

@@ -200,6 +200,12 @@ describe('the caller', () => {
   })
 })
 
+/** A token of alice, signed with a shared secret. */
+function signedBy(secret: string): Promise<string> {
+  const token = new SignJWT({ ClientID: 'alice', exp: seconds(60) }).setProtectedHeader({ alg: 'HS256' })
+  return token.sign(Buffer.from(secret))
+}
+
 describe('keys', () => {
   test('S1 - each source verifies with its own default algorithm', async () => {
     const hs = (alg: string) =>
@@ -248,6 +254,30 @@ describe('keys', () => {
 
   test('S1 - the refusal of a secret does not contain the secret', () => {
     expect(() => bearerAuthenticator({ keys: { secret: 'hunter2' } })).toThrow(/^(?!.*hunter2)/)
+    expect(() => bearerAuthenticator({ keys: { secretFile: file('hunter2') } })).toThrow(/^secretFile: (?!.*hunter2)/)
+  })
+
+  test('S1 - a secret may be in a file, whose last newline is no part of it', async () => {
+    const bearer = await signedBy(SECRET)
+    for (const end of ['', '\n', '\r\n']) {
+      const authenticator = open({ keys: { secretFile: file(`${SECRET}${end}`) } })
+      expect(await identity(authenticator, bearer)).toMatchObject({ clientId: 'alice' })
+    }
+    const other = open({ keys: { secretFile: file(`${SECRET}\n\n`) } })
+    expect(await identity(other, await signedBy(`${SECRET}\n`))).toMatchObject({ clientId: 'alice' })
+    expect(() => bearerAuthenticator({ keys: { secretFile: file('\n') } })).toThrow(/^secretFile: .*it is empty/)
+  })
+
+  test('S1 - a changed secret file is read again, and tokens of the old secret no longer count', async () => {
+    const path = file(SECRET)
+    const changed = Promise.withResolvers<void>()
+    const authenticator = open({ keys: { secretFile: path, lookMs: 20 }, hooks: { changed: () => changed.resolve() } })
+    const [old, next] = [await signedBy(SECRET), await signedBy(`${SECRET}!`)]
+    expect(await identity(authenticator, old)).toMatchObject({ clientId: 'alice' })
+    replace(path, `${SECRET}!\n`)
+    await changed.promise
+    expect(await identity(authenticator, next)).toMatchObject({ clientId: 'alice' })
+    expect(await refusal(authenticator, `Bearer ${old}`)).not.toBe('')
   })
 
   test('S1 - a changed key file is read again, and tokens verified with the old key no longer count', async () => {

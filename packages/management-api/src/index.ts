@@ -13,4 +13,11 @@ export { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
 export type { ManagementAuditOptions, ManagementHooks, ManagementOptions } from './options.ts'
 export { managementApi } from './plugin.ts'
 export type { ManagementApi, ManagementControl } from './plugin.ts'
-export type { AgentsPort, AgentStatus, ManagementServices, MetricsPort, NodeStatus } from './ports.ts'
+export type {
+  AgentInstanceStatus,
+  AgentsPort,
+  AgentStatus,
+  ManagementServices,
+  MetricsPort,
+  NodeStatus,
+} from './ports.ts'

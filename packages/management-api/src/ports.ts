@@ -21,12 +21,23 @@ export interface AgentStatus {
   readonly expires_at: number | null
   /** Requests under way from this node to the agent, including streams. */
   readonly in_flight: number
+  /** @default none, for an agent that was registered without instances */
+  readonly instances?: readonly AgentInstanceStatus[]
 }
+
+/** An instance of an agent. The members mean the same as those of the agent. */
+export type AgentInstanceStatus = Pick<
+  AgentStatus,
+  'url' | 'registered_at' | 'last_seen' | 'expires_at' | 'in_flight'
+> & { readonly instance_id: string }
 
 export interface AgentsPort {
   list(): readonly AgentStatus[] | Promise<readonly AgentStatus[]>
-  /** Removes the agent on behalf of an Admin; false if it is not registered. */
-  deregister(agentId: string, operator: Identity): Promise<boolean>
+  /**
+   * Removes the agent, or one instance of it, on behalf of an Admin; false if it is not registered.
+   * @param instanceId @default the agent with all its instances
+   */
+  deregister(agentId: string, operator: Identity, instanceId?: string): Promise<boolean>
 }
 
 /** The state of this node; the fields of `/ready`. */

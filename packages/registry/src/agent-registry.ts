@@ -7,7 +7,7 @@ import { AgentWrites, notFound } from './agent-writes.ts'
 import type { AgentCard, StoredCard } from './card/agent-card.ts'
 import { isAgentId } from './card/agent-card.ts'
 import { validateCard } from './card/validate-card.ts'
-import { AgentEntry } from './directory/agent-entry.ts'
+import { AgentEntry, clockOf } from './directory/agent-entry.ts'
 import type { AgentShares } from './directory/agent-shares.ts'
 import { accountOf, agentShares } from './directory/agent-shares.ts'
 import type { HeldIds } from './directory/held-ids.ts'
@@ -15,9 +15,13 @@ import { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import type { CardMemory } from './directory/card-memory.ts'
 import type { MaxAgents } from './directory/max-agents.ts'
-import { isHeld, recordEntry, tombstone } from './discovery/discovery-entry.ts'
+import { isHeld, recordEntry, storedForm, tombstone } from './discovery/discovery-entry.ts'
 import { DiscoveryLog } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
+import { isInstanceId } from './instances/agent-instance.ts'
+import { instancesAfter, withoutInstances } from './instances/instance-changes.ts'
+import type { RegistrationName } from './instances/registration-name.ts'
+import { namedInstance, namesWhole } from './instances/registration-name.ts'
 import type { AgentFilter, RegistryCaller, RegistryChange, RegistryOperation, RegistryOptions } from './options.ts'
 import { RegistryReports } from './registry-reports.ts'
 import { RegistryState } from './registry-state.ts'
@@ -48,6 +52,7 @@ export class AgentRegistry implements AsyncDisposable {
   readonly #held: HeldIds
   readonly #liveness: Liveness
   readonly #policy: AgentAddressPolicy
+  readonly #maxInstances: number
   readonly #reports: RegistryReports
   readonly #writes: AgentWrites
   readonly #upkeep: Upkeep
@@ -67,16 +72,20 @@ export class AgentRegistry implements AsyncDisposable {
 
   private constructor(system: BrokerHandle, options: RegistryOptions) {
     const { agentTtlSeconds = 300, maxAgents = 0, maxAgentsOf = agentShares(maxAgents) } = options
-    const { idHoldSeconds = 86_400, addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
+    const { idHoldSeconds = 86_400, maxInstances = 32, addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
     if (!(idHoldSeconds >= 0)) {
       throw new RangeError(`idHoldSeconds is ${idHoldSeconds}; it must be a number of at least 0`)
     }
+    if (!Number.isSafeInteger(maxInstances) || maxInstances < 1) {
+      throw new RangeError(`maxInstances is ${maxInstances}; it must be a whole number of at least 1`)
+    }
+    this.#maxInstances = maxInstances
     const holdMs = idHoldSeconds * 1000
     this.#policy = addressPolicy
     this.#reports = new RegistryReports(hooks)
     this.#liveness = new Liveness(agentTtlSeconds, {
-      expire: (agentIds) => {
-        this.#upkeep.expire(agentIds).catch((error: unknown) => this.#reports.failed(error))
+      expire: (clocks) => {
+        this.#upkeep.expire(clocks).catch((error: unknown) => this.#reports.failed(error))
       },
       replicate: (agentIds) => this.#upkeep.replicateAhead(agentIds),
     })
@@ -147,19 +156,20 @@ export class AgentRegistry implements AsyncDisposable {
   }
 
   /**
-   * Registers an agent, or updates its card. Resolves with the card when it is durable and visible on this
+   * Registers an agent or an instance of it, or updates its card. Resolves with the card when it is durable and visible on this
    * node. Keeps unknown fields, and ignores the fields that the server sets.
-   * @throws RegistryError CARD_INVALID with all problems, AGENT_OWNED, AGENT_LIMIT, CALLER_AGENT_LIMIT,
+   * @throws RegistryError CARD_INVALID with all problems, AGENT_OWNED, AGENT_LIMIT, INSTANCE_LIMIT, CALLER_AGENT_LIMIT,
    * SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   register(card: unknown, caller: RegistryCaller): Promise<AgentCard> {
-    return this.#counted('register', idIn(card), caller, async () => {
+    const named = { agentId: textIn(card, 'agent_id'), instanceId: textIn(card, 'instance_id') }
+    return this.#counted('register', named, caller, async () => {
       const submitted = await validateCard(card, (url) => this.#policy.check(url))
       const { agent_id: agentId } = submitted
       const place = this.#limit.placeFor(agentId)
       const share = this.#shares.placeFor(agentId, caller)
-      const memory = this.#cards.placeFor(agentId, submitted)
+      const memory = this.#cards.placeFor(agentId)
       try {
         const { written, sequence } = await this.#writes.write(agentId, (record, hold) => {
           if (record === undefined) {
@@ -171,9 +181,11 @@ export class AgentRegistry implements AsyncDisposable {
           const { registered_by = caller.clientId, registered_at = timestamp(now) } = record?.card ?? {}
           const stored: StoredCard = { ...submitted, registered_by, registered_at }
           const { since, account = accountOf(caller) } = record ?? {}
-          memory.take(account)
+          const instances = instancesAfter(submitted, record?.instances ?? [], now, this.#maxInstances)
+          memory.take(account, storedForm(stored, instances))
           const entry = {
             card: stored,
+            instances,
             account,
             revision: randomUUID(),
             lastSeenMs: now,
@@ -193,35 +205,47 @@ export class AgentRegistry implements AsyncDisposable {
   }
 
   /**
-   * Removes an agent. Resolves when the removal is durable and visible on this node. For an Admin it also
-   * frees the held id of an expired agent.
-   * @throws RegistryError AGENT_NOT_FOUND, AGENT_OWNED, SHUTTING_DOWN
+   * Removes an agent, or one instance of it; the agent goes with its last instance. Resolves when the removal is
+   * durable and visible on this node. For an Admin it also frees the held id of an expired agent.
+   * @param name The registration to remove. @default the agent with all its instances
+   * @throws RegistryError AGENT_NOT_FOUND, INSTANCE_NOT_FOUND, AGENT_OWNED, SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  deregister(agentId: string, caller: RegistryCaller): Promise<void> {
-    return this.#counted('deregister', agentId, caller, async () => {
+  deregister(agentId: string, caller: RegistryCaller, name: RegistrationName = {}): Promise<void> {
+    return this.#counted('deregister', { agentId, ...name }, caller, async () => {
       const { sequence } = await this.#writes.write(agentId, (record, hold) => {
-        if (record !== undefined) requireOwner(record.card, caller)
-        else if (hold === undefined || !isHeld(hold) || caller.admin !== true) throw notFound(agentId)
-        return { entry: tombstone(agentId), written: undefined }
+        if (record === undefined) {
+          const frees = hold !== undefined && isHeld(hold) && caller.admin === true && namesWhole(name)
+          if (!frees) throw notFound(agentId)
+          return { entry: tombstone(agentId), written: undefined }
+        }
+        requireOwner(record.card, caller)
+        const leaving = namesWhole(name) ? undefined : namedInstance(record, name)
+        const left = leaving && withoutInstances(record, new Set([leaving.instance_id]))
+        return { entry: left === undefined ? tombstone(agentId) : recordEntry(left), written: undefined }
       })
       await this.#log.applied(sequence)
     })
   }
 
   /**
-   * Records that an agent is alive.
-   * @throws RegistryError AGENT_NOT_FOUND, AGENT_OWNED, SHUTTING_DOWN
+   * Records that an agent, or one instance of it, is alive.
+   * @param name The registration that is alive. @default the last one, whose url the card shows
+   * @throws RegistryError AGENT_NOT_FOUND, INSTANCE_NOT_FOUND, AGENT_OWNED, SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  heartbeat(agentId: string, caller: RegistryCaller): Promise<void> {
-    return this.#counted('heartbeat', agentId, caller, async () => {
+  heartbeat(agentId: string, caller: RegistryCaller, name: RegistrationName = {}): Promise<void> {
+    return this.#counted('heartbeat', { agentId, ...name }, caller, async () => {
+      const atMs = Date.now()
       const known = this.#directory.get(agentId)
       if (known !== undefined && mayAct(known.stored, caller)) {
-        known.seen(Date.now())
-        if (!this.#liveness.heard(agentId)) return
+        const clock = clockOfName(known, name)
+        if (clock !== undefined) {
+          known.seen(atMs, clock)
+          if (!this.#liveness.heard(agentId, clock)) return
+        }
       }
-      await this.#writes.replicate(agentId, Date.now(), caller)
+      await this.#writes.replicate(agentId, { caller, name, atMs })
     })
   }
 
@@ -255,7 +279,7 @@ export class AgentRegistry implements AsyncDisposable {
 
   #counted<T>(
     op: RegistryOperation,
-    agentId: string | undefined,
+    { agentId, instanceId }: { readonly agentId: string | undefined; readonly instanceId?: string | undefined },
     caller: RegistryCaller,
     call: () => Promise<T>,
   ): Promise<T> {
@@ -263,6 +287,7 @@ export class AgentRegistry implements AsyncDisposable {
     const detail = {
       clientId,
       ...(agentId !== undefined && isAgentId(agentId) ? { agentId } : {}),
+      ...(isInstanceId(instanceId) ? { instanceId } : {}),
       ...(address === undefined ? {} : { address }),
     }
     return this.#reports.counted(op, detail, async () => {
@@ -272,9 +297,19 @@ export class AgentRegistry implements AsyncDisposable {
   }
 }
 
-function idIn(card: unknown): string | undefined {
-  if (typeof card !== 'object' || card === null || !('agent_id' in card)) return undefined
-  return typeof card.agent_id === 'string' ? card.agent_id : undefined
+function textIn(card: unknown, member: 'agent_id' | 'instance_id'): string | undefined {
+  const value: unknown = typeof card === 'object' && card !== null ? Reflect.get(card, member) : undefined
+  return typeof value === 'string' ? value : undefined
+}
+
+/** Returns the clock of a registration; undefined if this node does not know the registration, or not yet. */
+function clockOfName({ record }: AgentEntry, name: RegistrationName): string | undefined {
+  try {
+    return clockOf(record, namedInstance(record, name)?.instance_id)
+  } catch (error) {
+    if (error instanceof RegistryError) return undefined
+    throw error
+  }
 }
 
 function timestamp(ms: number): string {

@@ -4,12 +4,16 @@ import { shownText } from '@signalbox/broker-core/internal'
 
 import { requireOwner } from './agent-ownership.ts'
 import { isAgentId } from './card/agent-card.ts'
+import { clockOf } from './directory/agent-entry.ts'
 import type { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import { recordEntry } from './discovery/discovery-entry.ts'
 import type { AgentRecord, IdHold } from './discovery/discovery-entry.ts'
 import type { DiscoveryLog, LastEntry } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
+import { withTimes } from './instances/instance-changes.ts'
+import type { RegistrationName } from './instances/registration-name.ts'
+import { namedInstance } from './instances/registration-name.ts'
 import type { RegistryCaller } from './options.ts'
 
 /** Conditional writes to the discovery log, each decided on the agent's last entry. */
@@ -52,20 +56,36 @@ export class AgentWrites {
     }
   }
 
-  /** Writes to the log that the agent is alive. With a caller, only if the caller may act on the agent. */
-  async replicate(agentId: string, seenMs: number, caller?: RegistryCaller): Promise<void> {
+  /**
+   * Writes to the log when this node last heard of the agent and of its instances.
+   * @param beat A heartbeat to be written too, if its caller may act on the agent
+   */
+  async replicate(agentId: string, beat?: Heartbeat): Promise<void> {
     try {
       await this.write(agentId, (record) => {
         if (record === undefined) throw notFound(agentId)
-        if (caller !== undefined) requireOwner(record.card, caller)
-        const lastSeenMs = Math.max(seenMs, record.lastSeenMs)
-        return { entry: recordEntry({ ...record, lastSeenMs }), written: undefined }
+        if (beat !== undefined) requireOwner(record.card, beat.caller)
+        const known = this.#directory.get(agentId)
+        const beating = beat && clockOf(record, namedInstance(record, beat.name)?.instance_id)
+        const later = withTimes(record, (instanceId) => {
+          const clock = clockOf(record, instanceId)
+          return Math.max(known?.heardMs(clock) ?? 0, beat !== undefined && clock === beating ? beat.atMs : 0)
+        })
+        return { entry: recordEntry(later), written: undefined }
       })
     } catch (error) {
       if (!(error instanceof RegistryError)) this.#liveness.replicationFailed(agentId)
       throw error
     }
   }
+}
+
+/** A heartbeat that this node received. */
+export interface Heartbeat {
+  readonly caller: RegistryCaller
+  readonly name: RegistrationName
+  /** In milliseconds since the epoch. */
+  readonly atMs: number
 }
 
 export function notFound(agentId: string): RegistryError {

@@ -12,8 +12,12 @@ export const REGISTRY_ERRORS = {
   AGENT_OWNED: { status: 403, when: 'the agent_id belongs to another principal' },
   /** For a heartbeat the status is 400. */
   AGENT_NOT_FOUND: { status: 404, when: 'no agent is registered under the id' },
+  /** For a heartbeat the status is 400. */
+  INSTANCE_NOT_FOUND: { status: 404, when: 'the agent has no registration with the instance_id or url' },
   METHOD_NOT_ALLOWED: { status: 405, when: 'the path does not support the method; Allow lists its methods' },
   AGENT_LIMIT: { status: 409, when: 'the maximum number of agents is registered' },
+  /** `details` has the limit's name and its value. */
+  INSTANCE_LIMIT: { status: 409, when: 'the agent has the maximum number of instances' },
   /** `details` has the limit's name and its value. */
   CALLER_AGENT_LIMIT: { status: 429, when: 'the caller owns the maximum number of agents' },
   BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },

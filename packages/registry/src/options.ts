@@ -7,6 +7,8 @@ export type RegistryOperation = 'register' | 'deregister' | 'heartbeat' | 'expir
 export interface OperationDetail {
   /** Absent when the call named no valid agent_id. */
   readonly agentId?: string
+  /** Absent when the call named no instance. */
+  readonly instanceId?: string
   /** The ClientID of the caller; absent on `expire`. */
   readonly clientId?: string
   /** The caller's network address; absent when the caller had none. */
@@ -48,6 +50,8 @@ export interface RegistryOptions {
   readonly idHoldSeconds?: number
   /** The maximum number of registered agents in the whole cluster; 0 means no limit. @default 0 */
   readonly maxAgents?: number
+  /** The maximum number of instances of one agent, 1 or more. @default 32 */
+  readonly maxInstances?: number
   /**
    * Returns the maximum number of agents that a caller may own, counted by {@link RegistryCaller.account}; 0
    * means no limit. @default agentShares(maxAgents)
@@ -85,7 +89,9 @@ export interface RegistryCaller {
 
 /** A change of the registry, made on any node. */
 export interface RegistryChange {
-  /** `updated` means registered again with a card. Heartbeats cause no change. */
+  /**
+   * `updated` means registered again with a card, or that an instance came or left. Heartbeats cause no change.
+   */
   readonly kind: 'registered' | 'updated' | 'removed'
   readonly agentId: string
   /** The current card; absent when the agent was removed. */

@@ -6,6 +6,7 @@ import { AgentShares } from './directory/agent-shares.ts'
 import { CardMemory } from './directory/card-memory.ts'
 import { MaxAgents } from './directory/max-agents.ts'
 import type { AgentRecord, DiscoveryEntry } from './discovery/discovery-entry.ts'
+import { storedForm } from './discovery/discovery-entry.ts'
 import type { DiscoverySink } from './discovery/discovery-log.ts'
 import type { RegistryCaller } from './options.ts'
 import type { RegistryReports } from './registry-reports.ts'
@@ -60,15 +61,16 @@ export class RegistryState implements DiscoverySink {
     this.held.delete(agentId)
     const { liveness, reports, takeBack } = this.#context
     const before = this.directory.get(agentId)
-    const entry = new AgentEntry(record, sequence, before?.lastSeenMs)
+    const entry = new AgentEntry(record, sequence, before)
     this.directory.set(agentId, entry)
     if (before !== undefined) this.shares.delete(before.record.account, agentId)
     this.shares.add(record.account, agentId)
     // Heartbeats keep the revision, and so the card.
-    if (before?.record.revision !== record.revision) this.cards.set(agentId, record.account, record.card)
-    // After the history was read, the expiry of every agent restarts, including agents that this node knew
-    // before (R5).
-    liveness.replicated(agentId, !live || record.lastSeenMs > (before?.lastSeenMs ?? -1))
+    if (before?.record.revision !== record.revision) {
+      this.cards.set(agentId, record.account, storedForm(record.card, record.instances))
+    }
+    this.#setClocks(entry, before, live)
+    liveness.replicated(agentId)
     if (before === undefined) {
       reports.changed({ kind: 'registered', agentId, card: entry.card })
       if (live && this.limit.exceededBy(agentId, sequence)) takeBack(agentId, sequence)
@@ -90,9 +92,21 @@ export class RegistryState implements DiscoverySink {
     this.#context.reports.failed(error)
   }
 
+  /** Restarts the clocks of which the entry is news. Stops those of instances that are gone. */
+  #setClocks(entry: AgentEntry, before: AgentEntry | undefined, live: boolean): void {
+    const { liveness } = this.#context
+    for (const clock of before?.clocks ?? []) if (entry.heardMs(clock) === undefined) liveness.stop(clock)
+    for (const clock of entry.clocks) {
+      // After the history was read, the expiry of every agent restarts, including agents that this node knew
+      // before (R5).
+      if (!live || (entry.heardMs(clock) ?? 0) > (before?.heardMs(clock) ?? -1)) liveness.restart(clock)
+    }
+  }
+
   #remove(agentId: string): void {
     const { liveness, reports } = this.#context
     this.limit.forget(agentId)
+    for (const clock of this.directory.get(agentId)?.clocks ?? []) liveness.stop(clock)
     liveness.forget(agentId)
     const { account } = this.directory.get(agentId)?.record ?? {}
     if (account !== undefined) this.shares.delete(account, agentId)

@@ -85,7 +85,7 @@ function entryOf(id: string, tags: readonly string[], sequence: number): AgentEn
     registered_at: '2026-01-01T00:00:00.000Z',
   }
   return new AgentEntry(
-    { card: stored, account: 'client:alice', revision: String(sequence), since: 1, lastSeenMs: 1 },
+    { card: stored, account: 'client:alice', revision: String(sequence), since: 1, lastSeenMs: 1, instances: [] },
     sequence,
   )
 }

@@ -12,6 +12,7 @@ import { row as fanOut } from './fan-out.ts'
 import { row as idleStreams } from './idle-streams.ts'
 import { row as longPoll } from './long-poll.ts'
 import { row as loopDelay } from './loop-delay.ts'
+import { row as mcpProbes } from './mcp-probes.ts'
 import { row as mcpRevisions } from './mcp-revisions.ts'
 import { row as metrics } from './metrics.ts'
 import { row as monitor } from './monitor.ts'
@@ -25,6 +26,7 @@ import { row as toolCall } from './tool-call.ts'
 export const ROWS: readonly Row[] = [
   toolCall,
   mcpRevisions,
+  mcpProbes,
   queueSend,
   ceSend,
   enqueue,

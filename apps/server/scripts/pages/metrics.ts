@@ -5,6 +5,7 @@ import { table } from './markdown.ts'
 export function metricsTable(): string {
   using metrics = new Metrics()
   metrics.watchEngine(() => Promise.reject(new Error('no engine')))
+  metrics.watchNode({ version: '', engine: '', state: () => Promise.reject(new Error('no node')) })
   metrics.forAgents()
   const rows = metrics
     .describe()

@@ -14,7 +14,7 @@ export class AgentAudit {
   }
 
   operation(op: RegistryOperation, status: 'success' | 'error', detail: OperationDetail): void {
-    const { agentId: agent, clientId: client = '', address, code } = detail
+    const { agentId: agent, instanceId, clientId: client = '', address, code } = detail
     const denied = code === 'AGENT_OWNED'
     if (op === 'heartbeat' && !denied) return
     if (op === 'deregister' && agent !== undefined && this.#byOperators.has(agent)) return
@@ -25,6 +25,7 @@ export class AgentAudit {
       ...(address === undefined ? {} : { address }),
       ...(agent === undefined ? {} : { agent }),
       ...(code === undefined ? {} : { code }),
+      ...(instanceId === undefined ? {} : { detail: `instance ${instanceId}` }),
     })
   }
 

@@ -21,6 +21,8 @@ export interface AgentSource {
   isRegistered(agentId: string): boolean
   /** Returns the requests under way of each agent that this node serves. */
   inFlight(): Iterable<readonly [agentId: string, count: number]>
+  /** Returns the requests under way of each instance of an agent, by instance_id. */
+  inFlightByInstance(agentId: string): ReadonlyMap<string, number>
   openStreams(): number
 }
 
@@ -49,7 +51,12 @@ export class AgentMetrics {
   readonly #operations: Counter<'op' | 'status'>
   readonly #duration: Histogram<'agent_id'>
   readonly #firstByte: Histogram<'agent_id'>
-  #source: AgentSource = { isRegistered: () => false, inFlight: () => [], openStreams: () => 0 }
+  #source: AgentSource = {
+    isRegistered: () => false,
+    inFlight: () => [],
+    inFlightByInstance: () => new Map(),
+    openStreams: () => 0,
+  }
 
   constructor(registry: Registry) {
     const registers = [registry]
@@ -150,6 +157,11 @@ export class AgentMetrics {
   /** Returns the requests under way of each agent that this node serves. */
   inFlight(): ReadonlyMap<string, number> {
     return new Map(this.#source.inFlight())
+  }
+
+  /** Returns the requests under way of each instance of an agent that this node serves, by instance_id. */
+  inFlightByInstance(agentId: string): ReadonlyMap<string, number> {
+    return this.#source.inFlightByInstance(agentId)
   }
 
   /** Removes the series of an agent. */

@@ -74,6 +74,7 @@ export function agentRoutes(
   agentMetrics.watch({
     isRegistered: (agentId) => registry.get(agentId) !== undefined,
     inFlight: () => registry.list().map(({ agent_id }) => [agent_id, gateway.inFlight(agent_id)] as const),
+    inFlightByInstance: (agentId) => gateway.inFlightByInstance(agentId),
     openStreams: () => gateway.openStreams(),
   })
   metrics.watchStreams('a2a', () => gateway.openStreams())

@@ -1,5 +1,6 @@
-import type { AgentsPort } from '@signalbox/management-api'
-import { RegistryError } from '@signalbox/registry'
+import type { AgentInstanceStatus, AgentsPort } from '@signalbox/management-api'
+import type { AgentCard } from '@signalbox/registry'
+import { agentInstances, RegistryError } from '@signalbox/registry'
 
 import type { AgentAudit } from './agent-audit.ts'
 import type { Agents } from './open-agents.ts'
@@ -23,20 +24,41 @@ export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, 
           registered_by,
           registered_at: Date.parse(card.registered_at),
           last_seen: lastSeen,
-          expires_at: ttlSeconds === 0 ? null : lastSeen + ttlSeconds * 1000,
+          expires_at: expiryOf(lastSeen, ttlSeconds),
           in_flight: inFlight.get(agent_id) ?? 0,
+          instances: instancesOf(card, metrics.inFlightByInstance(agent_id), ttlSeconds),
         }
       })
     },
-    deregister: (agentId, { clientId }) =>
+    deregister: (agentId, { clientId }, instanceId) =>
       audit.byOperator(agentId, async () => {
         try {
-          await registry.deregister(agentId, { clientId, admin: true })
+          const name = instanceId === undefined ? {} : { instanceId }
+          await registry.deregister(agentId, { clientId, admin: true }, name)
           return true
         } catch (error) {
-          if (error instanceof RegistryError && error.code === 'AGENT_NOT_FOUND') return false
+          if (error instanceof RegistryError && error.status === 404) return false
           throw error
         }
       }),
   }
+}
+
+function expiryOf(lastSeen: number, ttlSeconds: number): number | null {
+  return ttlSeconds === 0 ? null : lastSeen + ttlSeconds * 1000
+}
+
+function instancesOf(
+  card: AgentCard,
+  inFlight: ReadonlyMap<string, number>,
+  ttlSeconds: number,
+): readonly AgentInstanceStatus[] {
+  return agentInstances(card).map(({ instance_id, url, registered_at, last_seen }) => ({
+    instance_id,
+    url,
+    registered_at: Date.parse(registered_at),
+    last_seen: Date.parse(last_seen),
+    expires_at: expiryOf(Date.parse(last_seen), ttlSeconds),
+    in_flight: inFlight.get(instance_id) ?? 0,
+  }))
 }

@@ -45,6 +45,7 @@ export async function openAgents(
     agentTtlSeconds: a2a.agentTtlSeconds,
     idHoldSeconds: a2a.idHoldSeconds,
     maxAgents: a2a.maxAgents,
+    maxInstances: a2a.maxInstances,
     maxAgentsOf: frontDoor.maxAgentsOf,
     addressPolicy,
     // The start waits for a remote engine too; a local store is available at once.
@@ -54,7 +55,12 @@ export async function openAgents(
         agentMetrics.registryOperation(op, status)
         audit.operation(op, status, detail)
         if (op === 'expire' && status === 'success')
-          log.info({ agentId: detail.agentId }, 'agent expired without a heartbeat')
+          log.info(
+            { agentId: detail.agentId, instanceId: detail.instanceId },
+            detail.instanceId === undefined
+              ? 'agent expired without a heartbeat'
+              : 'agent instance expired without a heartbeat',
+          )
       },
       limited: ({ account }) => frontDoor.refused('caller_agents', account),
       failed: (error) => log.error({ err: error }, 'agent registry failed'),

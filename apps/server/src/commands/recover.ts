@@ -1,9 +1,5 @@
-import process from 'node:process'
-
 import { recoverStore } from '../engine/engines.ts'
-import { ServerError } from '../errors.ts'
-import { readCommandLine } from './arguments.ts'
-import { helpWanted, USAGE } from './usage.ts'
+import type { CommandCall } from './command.ts'
 
 /**
  * `signalbox recover`: copies the readable messages of a damaged store to a new one, and prints the
@@ -11,12 +7,12 @@ import { helpWanted, USAGE } from './usage.ts'
  * @throws ServerError CONFIG_INVALID; START_FAILED for a store that cannot be read at all or a
  * folder that cannot be written
  */
-export async function recoverCommand(args: readonly string[]): Promise<void> {
-  if (helpWanted('recover', args)) return
-  const [from, to, ...more] = readCommandLine('recover', args, {}).positionals
-  if (from === undefined || to === undefined || more.length > 0)
-    throw new ServerError('CONFIG_INVALID', [`recover: allowed is ${USAGE.recover}`])
-  const { file, bytes, channels, messages, leftOut } = await recoverStore(from, to)
-  process.stdout.write(`${file}: ${channels} channels, ${messages} messages, ${bytes} bytes\n`)
-  for (const line of leftOut) process.stdout.write(`left out: ${line}\n`)
+export async function recoverCommand({ line, io }: CommandCall): Promise<void> {
+  const { file, bytes, channels, messages, leftOut } = await recoverStore(line.word(0), line.word(1))
+  if (line.has('json')) {
+    await io.stdout.write(`${JSON.stringify({ file, bytes, channels, messages, left_out: leftOut })}\n`)
+    return
+  }
+  await io.stdout.write(`${file}: ${channels} channels, ${messages} messages, ${bytes} bytes\n`)
+  for (const text of leftOut) await io.stdout.write(`left out: ${text}\n`)
 }

@@ -2,14 +2,12 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:cry
 import type { KeyObject } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import process from 'node:process'
 
 import { isRole, ROLES } from '@signalbox/http-kit'
-import { SignJWT } from 'jose'
+import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose'
 
 import { ServerError } from '../errors.ts'
-import { readCommandLine } from './arguments.ts'
-import { helpWanted } from './usage.ts'
+import type { CommandCall } from './command.ts'
 
 const PRIVATE_FILE = 'private.pem'
 const PUBLIC_FILE = 'public.pem'
@@ -22,26 +20,24 @@ const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, 
  * identity provider.
  * @throws ServerError CONFIG_INVALID, START_FAILED
  */
-export async function tokenCommand(args: readonly string[]): Promise<void> {
-  if (helpWanted('token', args)) return
-  const { option, positionals } = readCommandLine('token', args, {
-    'client-id': undefined,
-    roles: '',
-    ttl: '1h',
-    folder: './signalbox-keys',
-  })
-  const clientId = option('client-id')
-  const ttl = option('ttl')
-  const roles = option('roles')
+export async function tokenCommand({ line, io }: CommandCall): Promise<void> {
+  const folder = resolve(line.option('folder'))
+  if (line.has('jwks')) {
+    await io.stdout.write(`${JSON.stringify(await publicKeySet(openKey(folder)))}\n`)
+    return
+  }
+  const clientId = line.value('client-id')
+  const ttl = line.option('ttl')
+  const roles = line
+    .option('roles')
     .split(/[ ,]+/)
     .filter((role) => role !== '')
   const seconds = secondsOf(ttl)
   const problems = [
-    ...(/^[\x21-\x7e]{1,256}$/.test(clientId) ? [] : ['--client-id: allowed are 1 to 256 visible ASCII characters']),
+    ...clientIdProblems(clientId),
     ...roles
       .filter((role) => !isRole(role))
       .map((role) => `--roles: ${JSON.stringify(role)} is unknown; allowed are ${ROLES.join(', ')}`),
-    ...positionals.map((extra) => `${JSON.stringify(extra)}: not an option`),
   ]
   if (seconds === undefined)
     problems.push(`--ttl: ${JSON.stringify(ttl)}; allowed is a time such as 90s, 30m, 12h or 7d`)
@@ -51,16 +47,19 @@ export async function tokenCommand(args: readonly string[]): Promise<void> {
       problems.map((problem) => `token: ${problem}`),
     )
   }
-  const folder = resolve(option('folder'))
   const key = openKey(folder)
   const token = await new SignJWT({ ClientID: clientId, ...(roles.length > 0 ? { roles } : {}) })
     .setProtectedHeader({ alg: 'ES256' })
     .setIssuedAt()
     .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)
     .sign(key)
-  process.stdout.write(`${token}\n`)
   const keyFile = join(folder, PUBLIC_FILE)
-  process.stderr.write(
+  if (line.has('json')) {
+    await io.stdout.write(`${JSON.stringify({ token, client_id: clientId, roles, key_file: keyFile })}\n`)
+    return
+  }
+  await io.stdout.write(`${token}\n`)
+  await io.stderr.write(
     [
       '',
       `A token for ${clientId}${roles.length > 0 ? ` (${roles.join(', ')})` : ''}, valid for ${ttl}. For development only: every user who can read`,
@@ -74,6 +73,18 @@ export async function tokenCommand(args: readonly string[]): Promise<void> {
       '',
     ].join('\n'),
   )
+}
+
+function clientIdProblems(clientId: string | undefined): string[] {
+  if (clientId === undefined) return ['--client-id is missing; write --client-id=NAME with the name of the caller']
+  return /^[\x21-\x7e]{1,256}$/.test(clientId) ? [] : ['--client-id: allowed are 1 to 256 visible ASCII characters']
+}
+
+/** Returns the public key as a key set, for `AUTHENTICATION_JWKS_FILE` or a web server. */
+async function publicKeySet(key: KeyObject): Promise<object> {
+  const jwk = await exportJWK(createPublicKey(key))
+  const kid = await calculateJwkThumbprint(jwk)
+  return { keys: [{ ...jwk, kid, alg: 'ES256', use: 'sig' }] }
 }
 
 function secondsOf(text: string): number | undefined {

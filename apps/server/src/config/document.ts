@@ -1,4 +1,5 @@
-import { USAGE } from '../commands/usage.ts'
+import { COMMANDS } from '../commands/catalog.ts'
+import { commandLines } from '../commands/help.ts'
 import type { Setting, SettingValue } from './settings.ts'
 import { allowedText, SETTING_GROUPS } from './settings.ts'
 
@@ -8,11 +9,12 @@ const WIDTH = 100
 export function helpText(): string {
   const lines = [
     'Usage: signalbox [flags]',
-    ...Object.values(USAGE).map((usage) => `       ${usage}`),
+    '       signalbox COMMAND [options]',
     '',
     'Starts the broker: MCP, agents and CloudEvents on the shared listener, probes and metrics on the management listener.',
-    '`token` creates a key pair and tokens for development; `policy check` prints the rule of a policy that decides;',
-    '`backup` copies the store to a file while the server runs; `recover` copies the readable part of a damaged store.',
+    '',
+    'Commands (signalbox COMMAND --help prints the options of one, with an example)',
+    ...commandLines(COMMANDS),
     '',
     'Flags',
     '  -c, --config FILE    read settings from a YAML file',
@@ -34,6 +36,7 @@ export function helpText(): string {
   lines.push(
     '',
     'Exit codes: 0 stopped by a signal, 1 could not start or failed, 2 a setting is unknown or not allowed.',
+    'Of commands: 0 done, 1 failed, 2 the line is invalid, 3 nothing there or no answer in time, 4 refused, 5 unreachable.',
     '',
   )
   return lines.join('\n')

@@ -11,6 +11,7 @@ import { readSettingText } from './value.ts'
  */
 const OUR_PREFIXES = [
   'API_AUTHENTICATION_',
+  'API_SECURITY_',
   'AUDIT_',
   'AUTHENTICATION_',
   'AUTHORIZATION_',

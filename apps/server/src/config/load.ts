@@ -8,6 +8,7 @@ import { fromFile } from './file.ts'
 import type { Flags } from './flags.ts'
 import type { Config } from './schema.ts'
 import { CONFIG_SCHEMA } from './schema.ts'
+import { fromSecretFiles } from './secret-files.ts'
 import { securityConflicts } from './security.ts'
 import type { SettingValue } from './settings.ts'
 import { SETTINGS } from './settings.ts'
@@ -70,15 +71,21 @@ export function createConfig(partial: PartialConfig = {}): Config {
 function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
   const values = new Map<string, SettingValue>(SETTINGS.map(({ key, schema }) => [key, schema.default]))
   const origins = new Map<string, OriginText>(SETTINGS.map(({ key }) => [key, 'default']))
-  for (const one of given) {
-    const result = checked(one)
-    if ('problem' in result) {
-      problems.push(result.problem)
-    } else {
-      values.set(one.setting.key, result.value)
-      origins.set(one.setting.key, one.origin)
+  const take = (all: readonly Given[]): void => {
+    for (const one of all) {
+      const result = checked(one)
+      if ('problem' in result) {
+        problems.push(result.problem)
+      } else {
+        values.set(one.setting.key, result.value)
+        origins.set(one.setting.key, one.origin)
+      }
     }
   }
+  take(given)
+  const secrets = fromSecretFiles(values, (key) => origins.get(key) !== 'default')
+  problems.push(...secrets.problems)
+  take(secrets.given)
   const maxChannels = defaultMaxChannels(values.get('engine'))
   if (maxChannels !== undefined && origins.get('maxChannels') === 'default') values.set('maxChannels', maxChannels)
   const config = nested(values)

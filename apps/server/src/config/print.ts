@@ -1,5 +1,6 @@
 import { withoutPasswords } from '../engine/engines.ts'
 import type { LoadedConfig } from './load.ts'
+import { FILE_FORMS } from './secret-files.ts'
 import { HIDDEN, SETTINGS } from './settings.ts'
 
 /**
@@ -10,6 +11,11 @@ export async function configText({ config, origins }: LoadedConfig): Promise<str
   const { Document, isScalar, isSeq } = await import('yaml')
   const document = new Document(withoutPasswords(config))
   for (const { path, key, schema } of SETTINGS) {
+    // Read from a file, which the next start reads again.
+    if (FILE_FORMS.some(({ setting, file }) => setting.key === key && origins.get(file.key) !== 'default')) {
+      document.deleteIn(path)
+      continue
+    }
     if (schema.secret && document.getIn(path) !== '') document.setIn(path, HIDDEN)
     const node = document.getIn(path, true)
     if (isSeq(node)) node.flow = true

@@ -60,11 +60,22 @@ export const CONFIG_SCHEMA = group('Signalbox', {
           'Requires a token, verified with the same keys, on the management listener. The roles in it decide what the caller may do. Probes stay public.',
       }),
     }),
+    security: group('TLS on the management listener', {
+      certFile: path({
+        description:
+          "A PEM file with the server's certificate and its intermediate certificates. The server reads it again when it changes.",
+      }),
+      keyFile: path({ description: 'A PEM file with the private key of the certificate, without passphrase.' }),
+      caFile: path({
+        description:
+          'A PEM file with the authorities of client certificates. If set, clients must present a certificate of one of them (mutual TLS), probes included.',
+      }),
+    }),
   }),
   authentication: group('Authentication: bearer tokens (JWT)', {
     enable: flag(false, {
       description:
-        'Requires a token on the shared listener; otherwise every caller is `anonymous`. Needs exactly one of the four key sources.',
+        'Requires a token on the shared listener; otherwise every caller is `anonymous`. Needs exactly one of the five key sources.',
     }),
     jwksUrl: Type.String({
       default: '',
@@ -84,6 +95,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       allowed: 'a text of 32 bytes or more; empty is none',
       description:
         'Key source: a secret shared with the issuer of the tokens. Every holder can make tokens: prefer a public key.',
+    }),
+    secretFile: path({
+      description:
+        'Key source: a file with such a secret alone, instead of `AUTHENTICATION_SECRET`. The server reads it again when it changes.',
     }),
     algorithms: list([], '^[A-Za-z0-9]{1,16}$', 'a list such as ES256, RS256; they must go with the keys', {
       description:
@@ -167,6 +182,12 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     maxAgeSeconds: count(2_592_000, { description: 'Maximum age of an entry, in seconds; 0 keeps all.' }),
     maxBytes: count(268_435_456, {
       description: 'Maximum size of the log, in bytes; the oldest entries are removed. 0 keeps all.',
+    }),
+  }),
+  metrics: group('Metrics', {
+    queues: list([], '^\\S.{0,255}$', 'a list of queue names and patterns', {
+      description:
+        'Queues with separate series on `/metrics`: depth, and age of the oldest message. In a pattern `*` matches any characters, dots included, and `?` matches one. At most 200 queues have series; the first by name.',
     }),
   }),
   routing: group('Routing', {
@@ -261,6 +282,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
           'Maximum time-out of a request to an agent, in seconds; larger ones are reduced to it. At least `CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS`.',
       }),
       maxAgents: count(0, { description: 'Maximum number of registered agents; 0 is no limit.' }),
+      maxInstances: integer(32, 1, 1_000, { description: 'Maximum number of instances of one agent.' }),
       maxSseIdleSeconds: integer(300, 0, 2_000_000, {
         description: 'Time without an event of the agent after which a stream ends, in seconds; 0 is never.',
       }),
@@ -275,7 +297,8 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description: 'Accepts every certificate of agents; for development only. Logs a warning at each start.',
       }),
       agentMaxConcurrency: integer(100, 1, 1_000_000, {
-        description: 'Maximum number of requests and streams of one agent in progress, on each node.',
+        description:
+          'Maximum number of requests and streams of one agent in progress, on each node. Of an agent with instances: of each instance.',
       }),
       agentUrlAllow: hosts({
         description: 'If set, agents can only have these hosts and addresses.',
@@ -300,6 +323,9 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         allowed: 'http://[user:password@]host[:port]; empty is none',
         description:
           'A forward proxy for all calls to agents: plain HTTP in absolute form, TLS by CONNECT. Never shown, because it can contain a password.',
+      }),
+      agentProxyUrlFile: path({
+        description: 'A file with that URL alone, instead of `CONNECTORSA2_A_AGENT_PROXY_URL`. Read at the start.',
       }),
     }),
     ce: group('The CloudEvents connector (/ce)', {

@@ -1,7 +1,7 @@
 import { resourceOf } from '../security/oauth.ts'
 import type { Config } from './schema.ts'
 
-const KEY_SOURCES = ['jwksUrl', 'jwksFile', 'keyFile', 'secret'] as const
+const KEY_SOURCES = ['jwksUrl', 'jwksFile', 'keyFile', 'secret', 'secretFile'] as const
 
 /**
  * Returns the problems of settings of authentication, authorization and TLS that exclude or require
@@ -19,16 +19,17 @@ export function securityConflicts(config: Config): string[] {
   if (authorization.enable && authorization.policyFile === '') {
     problems.push('authorization.policyFile: authorization is on and has no policy; allowed: a path')
   }
-  const { certFile, keyFile, caFile } = security
+  problems.push(...tlsConflicts('security', security), ...tlsConflicts('api.security', api.security))
+  return problems
+}
+
+function tlsConflicts(section: string, { certFile, keyFile, caFile }: Config['security']): string[] {
   if ((certFile === '') !== (keyFile === '')) {
     const missing = certFile === '' ? 'certFile' : 'keyFile'
-    problems.push(`security.${missing}: it is missing; allowed: a certificate and its key, or neither`)
-  } else if (caFile !== '' && certFile === '') {
-    problems.push(
-      'security.caFile: clients can be asked for certificates only over TLS; allowed: with certFile and keyFile',
-    )
+    return [`${section}.${missing}: it is missing; allowed: a certificate and its key, or neither`]
   }
-  return problems
+  if (caFile === '' || certFile !== '') return []
+  return [`${section}.caFile: clients can be asked for certificates only over TLS; allowed: with certFile and keyFile`]
 }
 
 /** Returns the problems of settings that the OAuth mode needs. `publicUrl` itself is checked with the other URLs. */

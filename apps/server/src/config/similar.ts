@@ -1,4 +1,7 @@
-/** Returns the candidate that is most similar to `name`, if one is close. */
+/**
+ * Returns the candidate that is most similar to `name`, if one is close; otherwise the first one with the part `name`,
+ * such as `http-port` for `port`.
+ */
 export function mostSimilar(name: string, candidates: readonly string[]): string | undefined {
   let best: string | undefined
   let bestDistance = Math.min(4, Math.ceil(name.length / 3) + 1)
@@ -9,7 +12,7 @@ export function mostSimilar(name: string, candidates: readonly string[]): string
       bestDistance = distance
     }
   }
-  return best
+  return best ?? candidates.find((candidate) => candidate.toLowerCase().split(/[-_.]/).includes(name.toLowerCase()))
 }
 
 function editDistance(a: string, b: string): number {

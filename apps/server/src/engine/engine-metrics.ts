@@ -1,6 +1,6 @@
 import type { EngineStats } from '@signalbox/broker-core'
 import type { Registry } from 'prom-client'
-import { Gauge, Histogram } from 'prom-client'
+import { Counter, Gauge, Histogram } from 'prom-client'
 
 const COMMIT_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5]
 const COMMIT_OPERATIONS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
@@ -19,16 +19,39 @@ export function engineMetrics(registry: Registry, stats: () => Promise<EngineSta
     labelNames: ['state'],
     registers,
   })
+  const deadLettered = new Counter({
+    name: 'broker_dead_lettered_total',
+    help: 'Messages that this node moved to a dead-letter queue.',
+    registers,
+  })
+  const redelivered = new Counter({
+    name: 'broker_redelivered_total',
+    help: 'Deliveries of queue messages, by this node, that had been delivered before.',
+    registers,
+  })
+  const expired = new Counter({
+    name: 'broker_expired_total',
+    help: 'Queue messages that this node removed because they expired.',
+    registers,
+  })
   return async () => {
     try {
-      const { storeBytes, channels: count, queues } = await stats()
+      const { storeBytes, channels: count, queues, sinceOpen } = await stats()
       store.set(storeBytes)
       channels.set(count)
       queued.set({ state: 'waiting' }, queues.waiting)
       queued.set({ state: 'delayed' }, queues.delayed)
       queued.set({ state: 'in_flight' }, queues.inFlight)
+      setTotal(deadLettered, sinceOpen.deadLettered)
+      setTotal(redelivered, sinceOpen.redelivered)
+      setTotal(expired, sinceOpen.expired)
     } catch {}
   }
+}
+
+function setTotal(counter: Counter, total: number): void {
+  counter.reset()
+  counter.inc(total)
 }
 
 /** Measures the duration of the engine's commits and the writes in each. */

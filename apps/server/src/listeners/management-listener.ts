@@ -10,6 +10,7 @@ import { logBrokenRequests } from '../http/broken-requests.ts'
 import { NO_SCHEMAS } from '../http/no-schemas.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
 import type { Logger } from '../logging/logger.ts'
+import type { Tls } from '../security/tls.ts'
 
 // An import of node:http in an ES module also loads the HTTP client of `fetch`, 40 ms of a start.
 const { createServer } = process.getBuiltinModule('node:http')
@@ -19,6 +20,8 @@ export interface ManagementListenerOptions {
   readonly health: Health
   readonly api: ManagementApi
   readonly log: Logger
+  /** @default plain TCP */
+  readonly tls?: Tls | undefined
   /**
    * The time for a request to arrive, and for a response to be read, in ms. @default 180000
    */
@@ -27,7 +30,13 @@ export interface ManagementListenerOptions {
 
 /** Creates the operators' listener: probes, and the management API. */
 export function createManagementListener(options: ManagementListenerOptions): FastifyInstance {
-  const { health, api, timeoutMs = 180_000 } = options
+  const { health, api, tls, timeoutMs = 180_000 } = options
+  const timeouts = {
+    requestTimeout: timeoutMs,
+    headersTimeout: Math.min(timeoutMs, 15_000),
+    keepAliveTimeout: 72_000,
+    connectionsCheckingInterval: Math.min(timeoutMs, 5_000),
+  }
   const app = Fastify({
     schemaController: NO_SCHEMAS,
     logger: false,
@@ -39,16 +48,7 @@ export function createManagementListener(options: ManagementListenerOptions): Fa
     pluginTimeout: 0,
     // Without a custom server, Fastify would listen on a second address of localhost, which no
     // limit counts.
-    serverFactory: (handler) =>
-      createServer(
-        {
-          requestTimeout: timeoutMs,
-          headersTimeout: Math.min(timeoutMs, 15_000),
-          keepAliveTimeout: 72_000,
-          connectionsCheckingInterval: Math.min(timeoutMs, 5_000),
-        },
-        handler,
-      ),
+    serverFactory: (handler) => tls?.createServer(timeouts, handler) ?? createServer(timeouts, handler),
   })
   logBrokenRequests(app, options.log)
   addPlainNotFound(app)

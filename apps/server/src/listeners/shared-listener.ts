@@ -3,7 +3,7 @@ import type { CardKeys } from '@signalbox/connector-a2a'
 import { NO_CARD_KEYS } from '@signalbox/connector-a2a'
 import { ceConnector } from '@signalbox/connector-cloudevents'
 import type { TaskOptions } from '@signalbox/connector-mcp'
-import { mcpConnector } from '@signalbox/connector-mcp'
+import { brokerStateKey, mcpConnector } from '@signalbox/connector-mcp'
 import type { Connector } from '@signalbox/http-kit'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
@@ -133,6 +133,7 @@ async function addRoutes(
       // them.
       runHostHooks: false,
       card: serverCard(config.publicUrl),
+      stateKey: brokerStateKey(system),
       ...(oauth === undefined ? {} : { oauth }),
       ...(agents === undefined ? {} : { agents: agentDirectory(agents.registry, agents.requests) }),
       ...(tasks === undefined ? {} : { tasks }),

@@ -9,7 +9,11 @@ import { routingMetrics } from '../routing/routing-metrics.ts'
 import { authorizationMetrics } from '../security/authorization-metrics.ts'
 import { eventLoopMetrics } from './event-loop.ts'
 import { messageMetrics } from './messages.ts'
+import type { NodeParts } from './node-metrics.ts'
+import { nodeMetrics } from './node-metrics.ts'
 import { processMetrics } from './process.ts'
+import type { QueueMetricsOptions, QueueSource } from './queue-metrics.ts'
+import { QueueMetrics } from './queue-metrics.ts'
 import type { SeriesDescription } from './series-description.ts'
 import { describeSeries } from './series-description.ts'
 
@@ -18,6 +22,7 @@ export class Metrics implements Disposable {
   readonly #registry = new Registry()
   readonly #requests = new RequestDurations()
   readonly #eventLoop: Disposable
+  readonly #queues: QueueMetrics
   #refreshEngine: () => Promise<void> = async () => {}
   readonly #openStreams = new Map<string, () => number>()
   /** For the Broker. */
@@ -43,6 +48,7 @@ export class Metrics implements Disposable {
     this.requestsOf = (connector) => this.#requests.of(connector)
     this.commit = commitMetrics(this.#registry)
     this.#eventLoop = eventLoopMetrics(this.#registry)
+    this.#queues = new QueueMetrics(this.#registry)
     const dropped = new Counter({
       name: 'broker_events_dropped_total',
       help: 'Events that subscribers lost because they were too slow.',
@@ -64,6 +70,16 @@ export class Metrics implements Disposable {
   /** Reads the engine's gauges on each scrape. */
   watchEngine(stats: () => Promise<EngineStats>): void {
     this.#refreshEngine = engineMetrics(this.#registry, stats)
+  }
+
+  /** Reads the queues that have separate series, at most every five seconds. */
+  watchQueues(engine: QueueSource, options: QueueMetricsOptions): void {
+    this.#queues.watch(engine, options)
+  }
+
+  /** Creates the series of the node: its build, and whether it is ready. */
+  watchNode(parts: NodeParts): void {
+    nodeMetrics(this.#registry, parts)
   }
 
   /** Creates the series of agents. Call it once, and only if agents are enabled. */
@@ -93,7 +109,7 @@ export class Metrics implements Disposable {
 
   /** Returns the page, in Prometheus' text format. */
   async text(): Promise<string> {
-    await this.#refreshEngine()
+    await Promise.all([this.#refreshEngine(), this.#queues.refresh()])
     const [broker, node] = await Promise.all([this.#registry.metrics(), processMetrics().metrics()])
     return [broker, this.#requests.text(), node].join('\n')
   }

@@ -12,7 +12,11 @@ const failure = Type.Object({
 
 const done = Type.Object({ ok: Type.Literal(true) })
 const agentId = { agent_id: Type.String({ description: 'The id of the agent.' }) }
-const agentCall = { mediaType: 'application/json', schema: Type.Object(agentId) }
+const registration = {
+  instance_id: Type.Optional(Type.String({ description: 'The instance; if absent, see the route.' })),
+  url: Type.Optional(Type.String({ description: 'The url of the registration that is meant.' })),
+}
+const agentCall = { mediaType: 'application/json', schema: Type.Object({ ...agentId, ...registration }) }
 
 const OF_EVERY_ROUTE = ['UNAUTHENTICATED', 'ORIGIN_REFUSED', 'INTERNAL'] as const
 const OF_BODIES = ['BODY_INVALID', 'BODY_TOO_LARGE', 'MEDIA_TYPE_UNSUPPORTED'] as const
@@ -23,7 +27,7 @@ function failures(path: string, codes: readonly RegistryErrorCode[]): Record<str
   for (const code of codes) {
     const { status: usual, when } = REGISTRY_ERRORS[code]
     // Specification, "Registry endpoints".
-    const status = code === 'AGENT_NOT_FOUND' && path === '/agents/heartbeat' ? 400 : usual
+    const status = usual === 404 && path === '/agents/heartbeat' ? 400 : usual
     texts.set(status, [...(texts.get(status) ?? []), `${code}: ${when}`])
   }
   return Object.fromEntries(
@@ -54,7 +58,7 @@ function registryRoute(
 
 const ONE_CARD = { description: 'The card.', schema: ShownCardSchema }
 const DONE = { description: 'Done.', schema: done }
-const OWNED = ['AGENT_NOT_FOUND', 'AGENT_OWNED', 'SHUTTING_DOWN'] as const
+const OWNED = ['AGENT_NOT_FOUND', 'INSTANCE_NOT_FOUND', 'AGENT_OWNED', 'SHUTTING_DOWN'] as const
 
 function cardRoute(path: string, summary: string, schema: TSchema, more: Partial<DocumentedRoute>): DocumentedRoute {
   return {
@@ -144,16 +148,40 @@ export const AGENT_ROUTES: readonly DocumentedRoute[] = [
   registryRoute('GET /agents/{agent_id}', 'Shows one agent.', ONE_CARD, ['AGENT_NOT_FOUND', 'SHUTTING_DOWN']),
   registryRoute(
     'POST /agents/register',
-    'Registers an agent, or replaces its card.',
+    'Registers an agent or an instance of it, or replaces its card.',
     ONE_CARD,
-    ['CARD_INVALID', ...OF_BODIES, 'AGENT_OWNED', 'AGENT_LIMIT', 'CALLER_AGENT_LIMIT', 'SHUTTING_DOWN'],
+    [
+      'CARD_INVALID',
+      ...OF_BODIES,
+      'AGENT_OWNED',
+      'AGENT_LIMIT',
+      'INSTANCE_LIMIT',
+      'CALLER_AGENT_LIMIT',
+      'SHUTTING_DOWN',
+    ],
     { body: { mediaType: 'application/json', schema: AgentCardSchema } },
   ),
-  registryRoute('POST /agents/heartbeat', 'Reports that an agent is alive.', DONE, [...OF_BODIES, ...OWNED], {
+  registryRoute(
+    'POST /agents/heartbeat',
+    'Reports that an agent, or an instance of it, is alive.',
+    DONE,
+    [...OF_BODIES, ...OWNED],
+    {
+      body: agentCall,
+    },
+  ),
+  registryRoute('POST /agents/deregister', 'Removes an agent, or one instance of it.', DONE, [...OF_BODIES, ...OWNED], {
     body: agentCall,
   }),
-  registryRoute('POST /agents/deregister', 'Removes an agent.', DONE, [...OF_BODIES, ...OWNED], { body: agentCall }),
-  registryRoute('DELETE /agents/{agent_id}', 'Removes an agent.', DONE, OWNED),
+  registryRoute(
+    'DELETE /agents/{agent_id}',
+    'Removes an agent, or one instance of it.',
+    DONE,
+    ['PARAMETER_INVALID', ...OWNED],
+    {
+      query: Type.Object(registration),
+    },
+  ),
   cardRoute('/.well-known/agent-card.json', 'The card of Signalbox itself.', platformCard, {}),
   cardRoute('/a2a/{agent_id}/.well-known/agent-card.json', 'The card of an agent.', gatewayCard, {
     parameters: agentId,

@@ -85,10 +85,11 @@ function openBearer(settings: Config['authentication'], notify: NotifySecurity):
   }
 }
 
-function keysOf({ jwksUrl, jwksFile, keyFile, secret }: Config['authentication']): KeyOptions {
+function keysOf({ jwksUrl, jwksFile, keyFile, secret, secretFile }: Config['authentication']): KeyOptions {
   if (jwksUrl !== '') return { jwksUrl }
   if (jwksFile !== '') return { jwksFile }
-  return keyFile === '' ? { secret } : { keyFile }
+  if (keyFile !== '') return { keyFile }
+  return secretFile === '' ? { secret } : { secretFile }
 }
 
 /** Wraps an authenticator to report its results. */

@@ -27,7 +27,7 @@ interface Material {
 }
 
 /**
- * The security mode of the shared listener if it is not plain: TLS, or mutual TLS.
+ * The security mode of a listener if it is not plain: TLS, or mutual TLS.
  */
 export interface Tls extends Disposable {
   readonly mode: 'SecurityModeTLS' | 'SecurityModeMTLS'
@@ -41,6 +41,8 @@ export interface TlsOptions {
   readonly lookMs?: number
   /** @default 10000 */
   readonly handshakeMs?: number
+  /** The section of the configuration, for messages. @default security */
+  readonly section?: 'security' | 'api.security'
 }
 
 /**
@@ -50,13 +52,13 @@ export interface TlsOptions {
 export function openTls(settings: Config['security'], options: TlsOptions): Tls | undefined {
   const { certFile, keyFile, caFile } = settings
   if (certFile === '') return undefined
-  const { log, notify, lookMs, handshakeMs = HANDSHAKE_MS } = options
+  const { log, notify, lookMs, handshakeMs = HANDSHAKE_MS, section = 'security' } = options
   const mutual = caFile !== ''
   const servers = new Set<HttpsServer>()
   const refusals = new Refusals((refusal) => notify({ kind: 'handshake.failed', ...refusal }))
-  const watched = read(() =>
+  const watched = read(section, () =>
     watchFiles(mutual ? [certFile, keyFile, caFile] : [certFile, keyFile], {
-      parse: ([cert = '', key = '', ca]) => checked(cert, key, ca),
+      parse: ([cert = '', key = '', ca]) => checked(section, cert, key, ca),
       changed(material) {
         for (const server of servers) server.setSecureContext(material)
         const { subject, validTo } = new X509Certificate(material.cert)
@@ -66,7 +68,7 @@ export function openTls(settings: Config['security'], options: TlsOptions): Tls 
       lookMs,
     }),
   )
-  warnWhenExpired(log, watched.value)
+  warnWhenExpired(log, section, watched.value)
   return {
     mode: mutual ? 'SecurityModeMTLS' : 'SecurityModeTLS',
     createServer(httpOptions, handler) {
@@ -116,16 +118,16 @@ function nameOf(socket: TLSSocket): string {
 }
 
 /** @throws Error if the texts contain no certificate with its key */
-function checked(cert: string, key: string, ca: string | undefined): Material {
-  const certificate = certificateOf(cert, 'security.certFile')
-  if (ca !== undefined) certificateOf(ca, 'security.caFile')
+function checked(section: string, cert: string, key: string, ca: string | undefined): Material {
+  const certificate = certificateOf(cert, `${section}.certFile`)
+  if (ca !== undefined) certificateOf(ca, `${section}.caFile`)
   const material: Material = { cert, key, ...(ca === undefined ? {} : { ca }), minVersion: 'TLSv1.2' }
   try {
     createSecureContext(material)
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
     throw new Error(
-      `security.keyFile: it does not contain the private key, without passphrase, of the certificate for ${certificate.subject}${reason}`,
+      `${section}.keyFile: it does not contain the private key, without passphrase, of the certificate for ${certificate.subject}${reason}`,
       { cause: error },
     )
   }
@@ -142,23 +144,23 @@ function certificateOf(text: string, setting: string): X509Certificate {
   }
 }
 
-function read<T>(open: () => T): T {
+function read<T>(section: string, open: () => T): T {
   try {
     return open()
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new ServerError('CONFIG_INVALID', [reason.startsWith('security.') ? reason : `security: ${reason}`], {
+    throw new ServerError('CONFIG_INVALID', [reason.startsWith(`${section}.`) ? reason : `${section}: ${reason}`], {
       cause: error,
     })
   }
 }
 
-function warnWhenExpired(log: Logger, { cert }: Material): void {
+function warnWhenExpired(log: Logger, section: string, { cert }: Material): void {
   const { subject, validFrom, validTo } = new X509Certificate(cert)
   const now = Date.now()
   if (Date.parse(validFrom) <= now && now <= Date.parse(validTo)) return
   log.warn(
     { subject, validFrom, validTo },
-    'certificate of SECURITY_CERT_FILE expired or not valid yet: clients refuse it',
+    `certificate of ${section === 'security' ? '' : 'API_'}SECURITY_CERT_FILE expired or not valid yet: clients refuse it`,
   )
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 
 import type { Config } from '../config/schema.ts'
+import { openSecretFiles } from '../config/secret-files.ts'
 import type { Address } from '../listeners/address.ts'
 import { isLoopback } from '../listeners/address.ts'
 import type { Logger } from '../logging/logger.ts'
@@ -22,11 +23,18 @@ export function warnOfOpenDoors(log: Logger, config: Config, shared: Opened, man
   warnWhenOpen(log, management, {
     host: 'API_HOST',
     authentication: api.authentication.enable ? undefined : 'Set API_AUTHENTICATION_ENABLE=true',
-    tls: 'Put a proxy with TLS in front of it',
+    tls: api.security.certFile === '' ? 'Set API_SECURITY_CERT_FILE and API_SECURITY_KEY_FILE' : undefined,
   })
   if (authentication.enable || api.authentication.enable) warnOfForeignTokens(log, authentication)
-  const { jwksUrl, jwksFile, keyFile, secret } = authentication
-  if (!authentication.enable && !api.authentication.enable && `${jwksUrl}${jwksFile}${keyFile}${secret}` !== '') {
+  for (const { env, file } of openSecretFiles(config)) {
+    log.warn({ file }, `every user of this machine can read the secret of ${env}. Set the mode of the file to 0600.`)
+  }
+  const { jwksUrl, jwksFile, keyFile, secret, secretFile } = authentication
+  if (
+    !authentication.enable &&
+    !api.authentication.enable &&
+    `${jwksUrl}${jwksFile}${keyFile}${secret}${secretFile}` !== ''
+  ) {
     log.warn('keys for tokens are set, but authentication is off: tokens are ignored. Set AUTHENTICATION_ENABLE=true.')
   }
   if (!authorization.enable && authorization.policyFile !== '') {

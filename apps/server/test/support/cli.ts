@@ -22,6 +22,8 @@ export interface CliOptions {
   readonly preload?: string
   /** A file descriptor in place of the pipe that `stdout` is read from. */
   readonly stdout?: number
+  /** The whole standard input. @default none */
+  readonly stdin?: string
 }
 
 /** The real command line in a process of its own. */
@@ -32,17 +34,18 @@ export class Cli {
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
   #changed: (() => void)[] = []
 
-  constructor({ args = [], env = {}, cwd, preload, stdout }: CliOptions) {
+  constructor({ args = [], env = {}, cwd, preload, stdout, stdin }: CliOptions) {
     const preloads = preload === undefined ? [] : ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
     this.child = spawn(
       process.execPath,
       ['--conditions=@signalbox/source', ...preloads, join(APP, 'src', 'main.ts'), ...args],
       {
         env: { ...INHERITED, ...env },
-        stdio: ['ignore', stdout ?? 'pipe', 'pipe'],
+        stdio: [stdin === undefined ? 'ignore' : 'pipe', stdout ?? 'pipe', 'pipe'],
         ...(cwd ? { cwd } : {}),
       },
     )
+    this.child.stdin?.end(stdin)
     this.child.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text
       this.#tell()

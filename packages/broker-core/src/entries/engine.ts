@@ -19,6 +19,7 @@ export type {
   EventsStoreAppend,
   EventsStoreEngine,
   EventsStoreStart,
+  QueueCounters,
   QueueEngine,
   QueueSend,
   ReadOptions,

@@ -124,6 +124,48 @@ export const counterCases: readonly ContractCase[] = [
     })
   }),
 
+  isolatedCase(
+    'counters - an engine counts dead-lettered, redelivered and expired messages since it was opened',
+    async (context) => {
+      const { channel } = context
+      const counted = async () => ({ ...(await context.engine.stats()).sinceOpen })
+      assert.deepEqual(await counted(), { deadLettered: 0, redelivered: 0, expired: 0 })
+      const [queue, deadLetterQueue] = [channel('queue'), channel('dead')]
+      await context.engine.queues.send(queue, queued('x', { maxReceiveCount: 2, deadLetterQueue }))
+      for (let i = 0; i < 2; i += 1) {
+        const { receipt } = await receiveOne(context.engine, queue)
+        await context.engine.queues.nack([receipt], CONSUMER)
+      }
+      await context.engine.queues.send(queue, queued('expires', { expirationMs: 1 }))
+      await eventually(async () => {
+        assert.deepEqual(await counted(), { deadLettered: 1, redelivered: 1, expired: 1 })
+      })
+      await context.engine.channels.delete('queues', queue)
+      assert.deepEqual(await counted(), { deadLettered: 1, redelivered: 1, expired: 1 })
+      await context.restart()
+      assert.deepEqual(await counted(), { deadLettered: 0, redelivered: 0, expired: 0 })
+    },
+  ),
+
+  contractCase('counters - a queue reports when its oldest waiting message was sent', async ({ engine, channel }) => {
+    const queue = channel('ages')
+    const oldest = () => engine.queues.oldestWaiting(queue)
+    assert.equal(await oldest(), undefined)
+    await engine.queues.send(queue, queued('delayed', { delayMs: 60_000 }))
+    assert.equal(await oldest(), undefined)
+    await engine.queues.send(queue, queued('first'))
+    await pause(20)
+    await engine.queues.send(queue, queued('second'))
+    const [first] = await engine.queues.peek(queue, { maxMessages: 1 })
+    assert.equal(await oldest(), first?.timestamp)
+    const { receipt } = await receiveOne(engine, queue)
+    await engine.queues.ack([receipt], CONSUMER)
+    const [second] = await engine.queues.peek(queue, { maxMessages: 1 })
+    await eventually(async () => assert.equal(await oldest(), second?.timestamp))
+    await receiveOne(engine, queue)
+    await eventually(async () => assert.equal(await oldest(), undefined))
+  }),
+
   isolatedCase('C3 - counters: the counters of stored types survive a restart', async (context) => {
     const [queue, store] = [context.channel('queue'), context.channel('log')]
     const deadLetterQueue = context.channel('dead')

@@ -11,6 +11,11 @@ export interface ServeAgentOptions {
   readonly id: string
   /** The address at which the server reaches the agent. */
   readonly url: string
+  /**
+   * The name of this server among several of the same agent, such as the name of its pod: 1 to 128 letters, digits,
+   * `.`, `_` and `-`. @default the agent has this server only
+   */
+  readonly instance?: string
   /** Further members of the agent card. `name` is the id by default. */
   readonly card?: Readonly<Record<string, unknown>>
   /** The time between heartbeats, below the server's time-to-live of 300 s. @default '60s' */
@@ -21,19 +26,28 @@ export interface ServeAgentOptions {
   readonly onError?: ErrorListener
 }
 
-/** A registration that is kept alive: with heartbeats, and by registering again if the server lost it. */
+/**
+ * A registration that is kept alive: with heartbeats, and by registering again if the server lost it. It never touches
+ * the registrations of other servers of the same agent.
+ */
 export class ServedAgent implements Running, AsyncDisposable {
   readonly id: string
   /** Resolves when the registration was removed, or the agent belongs to another caller. */
   readonly closed: Promise<void>
   readonly #context: ClientContext
   readonly #card: object
+  readonly #instance: string | undefined
+  /** The parts that distinguish the registration from those of other servers. */
+  readonly #name: object
   readonly #stop = new AbortController()
 
-  private constructor(context: ClientContext, { id, url, card, signal, ...options }: ServeAgentOptions) {
+  private constructor(context: ClientContext, options: ServeAgentOptions) {
+    const { id, url, instance, signal } = options
     this.id = id
     this.#context = context
-    this.#card = { name: id, ...card, agent_id: id, url }
+    this.#card = cardOf(options)
+    this.#instance = instance
+    this.#name = { agent_id: id, url, ...(instance === undefined ? {} : { instance_id: instance }) }
     const heartbeatMs = milliseconds('heartbeat', options.heartbeat ?? '60s')
     const stop = (): void => this.#stop.abort()
     signal?.addEventListener('abort', stop, { once: true })
@@ -48,8 +62,7 @@ export class ServedAgent implements Running, AsyncDisposable {
   static async start(context: ClientContext, options: ServeAgentOptions): Promise<ServedAgent> {
     milliseconds('heartbeat', options.heartbeat ?? '60s')
     options.signal?.throwIfAborted()
-    const { id, url, card } = options
-    await registryCall(context, 'register', { name: id, ...card, agent_id: id, url })
+    await registryCall(context, 'register', cardOf(options))
     return new ServedAgent(context, options)
   }
 
@@ -66,13 +79,14 @@ export class ServedAgent implements Running, AsyncDisposable {
   /** Sends heartbeats until the agent is closed, and then removes the registration. Never rejects. */
   async #beat(heartbeatMs: number, onError: ErrorListener): Promise<void> {
     const { signal } = this.#stop
-    const body = { agent_id: this.id }
     for (;;) {
       await pause(heartbeatMs, signal)
       if (signal.aborted) break
       try {
-        await registryCall(this.#context, 'heartbeat', body, signal).catch((error: unknown) => {
-          if (!isCode(error, 'AGENT_NOT_FOUND')) throw error
+        await registryCall(this.#context, 'heartbeat', this.#name, signal).catch((error: unknown) => {
+          // Without an instance, another server has replaced this one.
+          const isLost = this.#instance !== undefined && isCode(error, 'INSTANCE_NOT_FOUND')
+          if (!isLost && !isCode(error, 'AGENT_NOT_FOUND')) throw error
           return registryCall(this.#context, 'register', this.#card, signal)
         })
       } catch (error) {
@@ -82,11 +96,15 @@ export class ServedAgent implements Running, AsyncDisposable {
       }
     }
     try {
-      await registryCall(this.#context, 'deregister', body)
+      await registryCall(this.#context, 'deregister', this.#name)
     } catch (error) {
-      if (!isCode(error, 'AGENT_NOT_FOUND')) onError(error)
+      if (!isCode(error, 'AGENT_NOT_FOUND') && !isCode(error, 'INSTANCE_NOT_FOUND')) onError(error)
     }
   }
+}
+
+function cardOf({ id, url, card, instance }: ServeAgentOptions): object {
+  return { name: id, ...card, agent_id: id, url, ...(instance === undefined ? {} : { instance_id: instance }) }
 }
 
 function isCode(error: unknown, code: string): boolean {

@@ -1,8 +1,8 @@
 import { sign } from 'node:crypto'
 
 import type { JsonObject } from '@signalbox/http-kit'
+import { canonicalJson } from '@signalbox/http-kit'
 
-import { canonicalJson } from './canonical-json.ts'
 import type { CardKey } from './card-keys.ts'
 
 /** The path of the key set that verifies signatures. */

@@ -1,5 +1,6 @@
-/** The codes of A2A 1.0 that the gateway raises in addition to those of JSON-RPC. */
+/** The codes of A2A 1.0 that the gateway raises or reads, in addition to those of JSON-RPC. */
 export const A2A_CODES = {
+  TASK_NOT_FOUND: -32001,
   UNSUPPORTED_OPERATION: -32004,
   CONTENT_TYPE_NOT_SUPPORTED: -32005,
   INVALID_AGENT_RESPONSE: -32006,
@@ -15,7 +16,7 @@ export const A2A_REASONS: ReadonlyMap<number, string> = new Map([
   [-32601, 'METHOD_NOT_FOUND'],
   [-32602, 'INVALID_PARAMS'],
   [-32603, 'INTERNAL_ERROR'],
-  [-32001, 'TASK_NOT_FOUND'],
+  [A2A_CODES.TASK_NOT_FOUND, 'TASK_NOT_FOUND'],
   [-32002, 'TASK_NOT_CANCELABLE'],
   [-32003, 'PUSH_NOTIFICATION_NOT_SUPPORTED'],
   [A2A_CODES.UNSUPPORTED_OPERATION, 'UNSUPPORTED_OPERATION'],

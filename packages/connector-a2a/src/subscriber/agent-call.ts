@@ -47,9 +47,12 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   readonly #query: AgentQuery
   readonly #maxResponseBytes: number
   readonly #done: (result: CallResult) => void
+  readonly #tap: ((chunk: Buffer) => void) | undefined
   readonly #timer: NodeJS.Timeout
   /** Set as soon as the request is written. */
   #controller: Dispatcher.DispatchController | undefined
+  /** True once the client began to write the request. */
+  #written = false
   #settled = false
   #status = 0
   #encoding: string | undefined
@@ -59,7 +62,14 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   #chunks: Buffer[] | undefined
   #bytes = 0
 
-  constructor(query: AgentQuery, maxResponseBytes: number, done: (result: CallResult) => void) {
+  /** @param tap Called with each chunk of a response that is relayed as a stream */
+  constructor(
+    query: AgentQuery,
+    maxResponseBytes: number,
+    done: (result: CallResult) => void,
+    tap?: (chunk: Buffer) => void,
+  ) {
+    this.#tap = tap
     this.#query = query
     this.#maxResponseBytes = maxResponseBytes
     this.#done = done
@@ -83,6 +93,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   /** @inheritdoc A call that ended while it waited for a connection is not sent. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
+    this.#written = true
     if (this.#settled) controller.abort(new Error('the call has ended'))
   }
 
@@ -120,6 +131,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   /** @inheritdoc */
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#events !== undefined) {
+      this.#tap?.(chunk)
       this.#events.feed(chunk)
       return
     }
@@ -151,7 +163,8 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   onResponseError(_controller: unknown, error: Error): void {
     this.#events?.destroy(error)
     // The agent got the request if it has sent the head of a response.
-    this.#settle({ reply: this.#status === 0 ? connectionFailure(error) : invalidResponse(this.#status) })
+    if (this.#status !== 0) this.#settle({ reply: invalidResponse(this.#status) })
+    else this.#settle({ reply: connectionFailure(error, this.#written) })
   }
 
   #fail(reply: AgentReply): void {

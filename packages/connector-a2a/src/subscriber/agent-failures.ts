@@ -79,13 +79,17 @@ const UNCONNECTED: ReadonlySet<string> = new Set([
   'AGENT_ADDRESS_REFUSED',
 ])
 
-/** Returns the reply for an exchange that failed before the head of a response arrived. */
-export function connectionFailure(error: unknown): AgentReply {
+/**
+ * Returns the reply for an exchange that failed before the head of a response arrived.
+ * @param written `false` if no byte of the request was written
+ */
+export function connectionFailure(error: unknown, written: boolean): AgentReply {
   if (isNoHttp(error)) return invalidResponse(0)
   const code = codeOf(error)
-  if (isTlsCode(code)) return unreachable('its certificate is not trusted, or TLS failed')
-  const reply = unreachable(REASONS[code] ?? 'no connection')
-  return UNCONNECTED.has(code) ? unsent(reply) : reply
+  const reply = unreachable(
+    isTlsCode(code) ? 'its certificate is not trusted, or TLS failed' : (REASONS[code] ?? 'no connection'),
+  )
+  return !written || UNCONNECTED.has(code) ? unsent(reply) : reply
 }
 
 /** Returns true if the received bytes were not HTTP. */

@@ -1,6 +1,6 @@
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { InFlight } from '@signalbox/http-kit'
-import type { AgentQuery, AgentReply } from '@signalbox/registry'
+import type { AgentCard, AgentQuery, AgentReply } from '@signalbox/registry'
 import { decodeAgentQuery, encodeAgentReply } from '@signalbox/registry'
 
 import { publishStreamCancel, relayAgentStream } from '../stream/index.ts'
@@ -9,8 +9,15 @@ import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
 import { ACCEPTED, ADDRESS_REFUSED, AGENT_BUSY, AGENT_GONE, SHUTTING_DOWN, unreachable } from './agent-failures.ts'
 import type { AgentTarget } from './agent-target.ts'
+import { CallPlace } from './instances/call-place.ts'
+import type { FollowedTask } from './instances/followed-task.ts'
+import { InstanceCalls } from './instances/instance-calls.ts'
+import type { SendTo } from './instances/instance-calls.ts'
+import { InstancePool } from './instances/instance-pool.ts'
+import type { ServedInstance } from './instances/served-instance.ts'
+import type { TaskOwners } from './instances/task-owners.ts'
 import { streamCancelled, streamToCancel } from './stream-cancel.ts'
-import type { AgentWire } from './wire/agent-wire.ts'
+import { AgentWire } from './wire/agent-wire.ts'
 import { speak } from './wire/speak.ts'
 
 /** The state that all agents of a node share. */
@@ -18,8 +25,10 @@ export interface ServingNode {
   readonly system: BrokerHandle
   /** The largest response of an agent, in bytes (AgentMaxResponseBytes). */
   readonly maxResponseBytes: number
-  /** The most calls and streams under way for one agent on this node (AgentMaxConcurrency). */
+  /** The most calls and streams under way for one instance of an agent on this node (AgentMaxConcurrency). */
   readonly maxConcurrency: number
+  /** The instances that own tasks and streams. */
+  readonly owners: TaskOwners
   readonly streamLimits: StreamLimits
   readonly streamBudget: NodeBudget
   /** Counts over all agents. */
@@ -34,27 +43,55 @@ export interface ServingNode {
 /** The time for an agent to accept `stream_cancel`, in ms. */
 const CANCEL_TIMEOUT_MS = 5_000
 
+/** A call under way, at one of the agent's instances. */
+interface CallUnderWay {
+  readonly place: CallPlace
+  readonly query: AgentQuery
+  /** The task that the call continues, if the agent has several instances. */
+  readonly followed: FollowedTask | undefined
+}
+
 /** One agent on this node: answers its requests, and counts those under way. */
 export class ServedAgent {
   readonly #node: ServingNode
   readonly #idle: () => void
+  readonly #pool: InstancePool
+  readonly #calls: InstanceCalls
   #inFlight = 0
-  /** The agent's URL; undefined when it is not registered any more. */
-  target: AgentTarget | undefined
   /** The versions of A2A that the agent speaks. */
   wire: AgentWire
 
   /** @param idle Called each time the last call or stream under way has ended */
-  constructor(node: ServingNode, target: AgentTarget, wire: AgentWire, idle: () => void) {
+  constructor(node: ServingNode, card: AgentCard, idle: () => void) {
     this.#node = node
     this.#idle = idle
-    this.target = target
-    this.wire = wire
+    this.#pool = new InstancePool(node.maxConcurrency)
+    this.#calls = new InstanceCalls(card.agent_id, this.#pool, node.owners)
+    this.wire = new AgentWire(card)
   }
 
   /** The number of calls and streams under way. */
   get inFlight(): number {
     return this.#inFlight
+  }
+
+  /** Returns the calls and streams under way by instance_id; empty for an agent without instances. */
+  inFlightByInstance(): ReadonlyMap<string, number> {
+    return this.#pool.inFlight()
+  }
+
+  /** `false` when the agent is not registered any more. */
+  get registered(): boolean {
+    return this.#pool.size > 0
+  }
+
+  /**
+   * Takes over a card, or the removal of the agent.
+   * @param targetOf Parses the url of an instance
+   */
+  update(card: AgentCard | undefined, targetOf: (url: string) => AgentTarget | undefined): void {
+    if (card !== undefined && this.wire.isOutdatedBy(card)) this.wire = new AgentWire(card)
+    this.#pool.update(card, targetOf)
   }
 
   /**
@@ -67,55 +104,48 @@ export class ServedAgent {
 
   /** Sends a request to the agent, or refuses it. */
   answer(query: AgentQuery, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
-    const { target } = this
-    const { stopped, maxConcurrency } = this.#node
-    if (target === undefined) return AGENT_GONE
-    if (!target.permitted) return ADDRESS_REFUSED
-    if (stopped.aborted) return SHUTTING_DOWN
-    if (this.#inFlight >= maxConcurrency) return AGENT_BUSY
-    if (query.mode === 'stream') return this.#stream(target, query, query.streamId ?? '', message.signal)
-    const reply = this.#call(target, query)
+    if (!this.registered) return AGENT_GONE
+    if (!this.#pool.permitted) return ADDRESS_REFUSED
+    if (this.#node.stopped.aborted) return SHUTTING_DOWN
+    const followed = this.#calls.followed(query)
+    const instance = this.#calls.choose(followed)
+    if (instance === undefined) return AGENT_BUSY
+    const call = { place: this.#begin(instance), query, followed }
+    if (query.mode === 'stream') return this.#stream(call, query.streamId ?? '', message.signal)
+    const reply = this.#call(call)
     if (query.mode === 'call') return reply
     reply.catch((error: unknown) => this.#node.failed(error))
     return ACCEPTED
   }
 
   /** Runs a call to its end, even if the requester disconnects: that does not undo the agent's work. */
-  async #call(target: AgentTarget, query: AgentQuery): Promise<AgentReply> {
-    this.#begin()
+  async #call(call: CallUnderWay): Promise<AgentReply> {
     try {
-      const streamId = streamToCancel(query.body)
+      const streamId = streamToCancel(call.query.body)
       if (streamId !== undefined) await publishStreamCancel(this.#node.system, streamId)
-      const { reply } = await this.#send(target, query)
+      const { reply } = await this.#send(call)
       return reply
     } finally {
-      this.#finish()
+      this.#finish(call.place)
     }
   }
 
-  async #stream(
-    target: AgentTarget,
-    query: AgentQuery,
-    streamId: string,
-    requesterGone: AbortSignal,
-  ): Promise<AgentReply> {
-    this.#begin()
+  async #stream(call: CallUnderWay, streamId: string, requesterGone: AbortSignal): Promise<AgentReply> {
     let relayed: CallResult | undefined
     try {
-      const result = await this.#send(target, query, requesterGone)
+      const result = await this.#send(call, requesterGone)
       if (result.events !== undefined) relayed = result
-      if (relayed === undefined && requesterGone.aborted && isCancelled(query))
-        await this.#notifyCancelled(target, query, streamId)
+      if (relayed === undefined && requesterGone.aborted && isCancelled(call.query))
+        await this.#notifyCancelled(call, streamId)
       return result.reply
     } finally {
-      if (relayed === undefined) this.#finish()
-      else this.#relay(target, query, streamId, relayed).catch((error: unknown) => this.#node.failed(error))
+      if (relayed === undefined) this.#finish(call.place)
+      else this.#relay(call, streamId, relayed).catch((error: unknown) => this.#node.failed(error))
     }
   }
 
   async #relay(
-    target: AgentTarget,
-    query: AgentQuery,
+    call: CallUnderWay,
     streamId: string,
     { events: response, converter: events }: CallResult,
   ): Promise<void> {
@@ -131,49 +161,62 @@ export class ServedAgent {
         signal,
         ...(events === undefined ? {} : { events }),
       })
-      if (cancelled && isCancelled(query)) await this.#notifyCancelled(target, query, streamId)
+      if (cancelled && isCancelled(call.query)) await this.#notifyCancelled(call, streamId)
     } finally {
-      this.#finish()
+      this.#finish(call.place)
     }
   }
 
   /**
-   * Sends `stream_cancel` to the agent, once, as part of the stream's own place among the agent's
+   * Sends `stream_cancel` to the instance, once, as part of the stream's own place among the agent's
    * calls (A10).
    */
-  async #notifyCancelled(target: AgentTarget, query: AgentQuery, streamId: string): Promise<void> {
-    await this.#sendOnce(target, {
-      ...query,
-      mode: 'accept',
-      body: streamCancelled(streamId),
-      timeoutMs: CANCEL_TIMEOUT_MS,
-    })
+  async #notifyCancelled({ place, query }: CallUnderWay, streamId: string): Promise<void> {
+    const body = streamCancelled(streamId)
+    await this.#sendOnce(place, { ...query, mode: 'accept', body, timeoutMs: CANCEL_TIMEOUT_MS })
   }
 
-  #send(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
+  #send({ place, query, followed }: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
     const { wire } = query
-    if (wire === undefined) return this.#sendOnce(target, query, requesterGone)
-    return speak(query, wire, this.wire, (one) => this.#sendOnce(target, one, requesterGone))
+    const send: SendTo = (at, one) => this.#sendOnce(at, one, requesterGone)
+    return this.#calls.send(
+      place,
+      query,
+      followed,
+      wire === undefined ? send : (at, one) => speak(one, wire, this.wire, (spoken) => send(at, spoken)),
+      () => requesterGone?.aborted !== true && !this.#node.stopped.aborted,
+    )
   }
 
-  #sendOnce(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
+  #sendOnce(place: CallPlace, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
+    const { target } = place
+    if (target === undefined) return Promise.resolve({ reply: AGENT_GONE })
     const { permittedNow } = target
-    if (permittedNow === undefined) return this.#exchange(target, query, requesterGone)
+    if (permittedNow === undefined) return this.#exchange(place, target, query, requesterGone)
     return permittedNow().then((permitted) => {
       if (!permitted) return { reply: ADDRESS_REFUSED }
       if (this.#node.stopped.aborted) return { reply: SHUTTING_DOWN }
-      return this.#exchange(target, query, requesterGone)
+      return this.#exchange(place, target, query, requesterGone)
     })
   }
 
-  #exchange(target: AgentTarget, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
+  #exchange(
+    place: CallPlace,
+    target: AgentTarget,
+    query: AgentQuery,
+    requesterGone?: AbortSignal,
+  ): Promise<CallResult> {
     const { calls, maxResponseBytes } = this.#node
+    const { instance } = place
     return new Promise((resolve) => {
-      const call = new AgentCall(query, maxResponseBytes, (result) => {
+      const done = (result: CallResult): void => {
         calls.delete(call)
         requesterGone?.removeEventListener('abort', onGone)
+        if (result.reply.status !== 0) instance.answered()
+        else if (result.reply.failure === 'unreachable' && requesterGone?.aborted !== true) instance.unreached()
         resolve(result)
-      })
+      }
+      const call = new AgentCall(query, maxResponseBytes, done, this.#calls.tap(place, query))
       const onGone = (): void => call.abort(unreachable('the caller disconnected'))
       calls.add(call)
       if (requesterGone?.aborted === true) onGone()
@@ -182,12 +225,14 @@ export class ServedAgent {
     })
   }
 
-  #begin(): void {
+  #begin(instance: ServedInstance): CallPlace {
     this.#inFlight++
     this.#node.inFlight.begin()
+    return new CallPlace(this.#pool, instance)
   }
 
-  #finish(): void {
+  #finish(place: CallPlace): void {
+    place.leave()
     this.#node.inFlight.finish()
     if (--this.#inFlight === 0) this.#idle()
   }

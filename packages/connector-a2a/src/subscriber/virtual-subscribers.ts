@@ -7,7 +7,6 @@ import type { AgentConnections } from './agent-connections.ts'
 import { AGENT_GONE, SHUTTING_DOWN } from './agent-failures.ts'
 import { AgentTarget } from './agent-target.ts'
 import { KeptSubscription } from './kept-subscription.ts'
-import { AgentWire } from './wire/agent-wire.ts'
 import { awaitRegistration } from './registration-wait.ts'
 import type { ServingNode } from './served-agent.ts'
 import { ServedAgent } from './served-agent.ts'
@@ -25,6 +24,8 @@ interface VirtualSubscriber {
  * answered at once, instead of waiting for a subscriber until its deadline.
  */
 const LINGER_MS = 2_000
+
+const NO_INSTANCES: ReadonlyMap<string, number> = new Map()
 
 /** Serves the Query channel of every registered agent, while it is registered. */
 export class VirtualSubscribers {
@@ -58,6 +59,11 @@ export class VirtualSubscribers {
     return this.#byId.get(agentId)?.agent.inFlight ?? 0
   }
 
+  /** Returns the calls and streams under way for each instance of an agent on this node, by instance_id. */
+  inFlightByInstance(agentId: string): ReadonlyMap<string, number> {
+    return this.#byId.get(agentId)?.agent.inFlightByInstance() ?? NO_INSTANCES
+  }
+
   /** The number of agents served, including removed agents with calls under way. */
   get size(): number {
     return this.#byId.size
@@ -83,21 +89,14 @@ export class VirtualSubscribers {
   }
 
   #serve(card: AgentCard): void {
-    const { agent_id: id, url } = card
-    const known = this.#byId.get(id)
-    if (known?.agent.wire.isOutdatedBy(card) === true) known.agent.wire = new AgentWire(card)
-    if (known?.subscription !== undefined && known.agent.target?.url === url) return
-    let target: AgentTarget
-    try {
-      target = new AgentTarget(url, this.#connections)
-    } catch (error) {
-      // The registry has validated the URL, but a node of another version may accept other URLs.
-      this.#node.failed(error)
+    const { agent_id: id } = card
+    const subscriber = this.#byId.get(id) ?? this.#add(card)
+    subscriber.agent.update(card, (url) => this.#targetOf(url))
+    if (!subscriber.agent.registered) {
+      this.#forgetIfIdle(id)
       return
     }
-    const subscriber = known ?? this.#add(id, target, new AgentWire(card))
     clearTimeout(subscriber.lingering)
-    subscriber.agent.target = target
     subscriber.subscription ??= new KeptSubscription(
       () =>
         this.#node.system.queries.subscribe(agentChannel(id), {}, (request) => {
@@ -107,6 +106,16 @@ export class VirtualSubscribers {
         }),
       (error) => this.#node.failed(error),
     )
+  }
+
+  #targetOf(url: string): AgentTarget | undefined {
+    try {
+      return new AgentTarget(url, this.#connections)
+    } catch (error) {
+      // The registry has validated the URL, but a node of another version may accept other URLs.
+      this.#node.failed(error)
+      return undefined
+    }
   }
 
   /** @throws TypeError for a Query that the gateway did not encode */
@@ -120,9 +129,10 @@ export class VirtualSubscribers {
     return encodeAgentReply(subscriber === undefined ? AGENT_GONE : await subscriber.agent.answer(query, request))
   }
 
-  #add(id: string, target: AgentTarget, wire: AgentWire): VirtualSubscriber {
-    const agent = new ServedAgent(this.#node, target, wire, () => {
-      if (agent.target === undefined) this.#forgetIfIdle(id)
+  #add(card: AgentCard): VirtualSubscriber {
+    const { agent_id: id } = card
+    const agent = new ServedAgent(this.#node, card, () => {
+      if (!agent.registered) this.#forgetIfIdle(id)
     })
     const subscriber: VirtualSubscriber = { agent, subscription: undefined, lingering: undefined }
     this.#byId.set(id, subscriber)
@@ -132,7 +142,7 @@ export class VirtualSubscribers {
   #remove(id: string): void {
     const subscriber = this.#byId.get(id)
     if (subscriber === undefined) return
-    subscriber.agent.target = undefined
+    subscriber.agent.update(undefined, () => undefined)
     clearTimeout(subscriber.lingering)
     subscriber.lingering = setTimeout(() => {
       this.#unsubscribe(subscriber)

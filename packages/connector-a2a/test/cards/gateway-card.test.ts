@@ -3,7 +3,7 @@ import { canonicalizeAgentCard } from '@a2a-js/sdk'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import { canonicalJson } from '../../src/cards/canonical-json.ts'
+import { canonicalJson } from '@signalbox/http-kit'
 import type { CardContext } from '../../src/cards/gateway-card.ts'
 import { gatewayCard } from '../../src/cards/gateway-card.ts'
 import { strictProblems } from './card-members.ts'

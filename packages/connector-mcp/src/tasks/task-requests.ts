@@ -2,9 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { isBrokerError } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 import type { Calls } from '../calls.ts'
+import { openRequests, readResponses } from '../input/input-responses.ts'
 import type { Tool } from '../tools/tool.ts'
 import { requestName } from './owned-task.ts'
 import type { TaskRequest } from './resumed-call.ts'
@@ -60,13 +61,13 @@ export class TaskRequests {
   async update(id: string, answers: JsonObject, request: TaskRequest): Promise<void> {
     await this.#write(id, request, (task) => {
       const { requests = {}, responses = {} } = task.record
-      const answered = Object.keys(requests).filter((key) => Object.hasOwn(answers, key))
-      if (task.record.status !== 'input_required' || answered.length === 0) return undefined
-      const given = Object.fromEntries(answered.map((key) => [key, readAnswer(key, answers[key])]))
-      const open = Object.entries(requests).filter(([key]) => !answered.includes(key))
+      if (task.record.status !== 'input_required') return undefined
+      const given = readResponses(Object.keys(requests), answers)
+      if (Object.keys(given).length === 0) return undefined
+      const open = openRequests(requests, given)
       const all = { ...responses, ...given }
-      if (open.length === 0) return () => this.#resume(task, all, request)
-      const change = { requests: Object.fromEntries(open), responses: all }
+      if (Object.keys(open).length === 0) return () => this.#resume(task, all, request)
+      const change = { requests: open, responses: all }
       return () => this.#rest(task, change).then(() => {})
     })
   }
@@ -138,17 +139,6 @@ export class TaskRequests {
       'invalid params: taskId is unknown or expired, or the task of another caller',
     )
   }
-}
-
-const ACTIONS: ReadonlySet<unknown> = new Set(['accept', 'decline', 'cancel'])
-
-/** Returns an answer to a request. @throws JsonRpcError -32602 */
-function readAnswer(key: string, answer: unknown): JsonObject {
-  if (isJsonObject(answer) && ACTIONS.has(answer['action'])) return answer
-  throw new JsonRpcError(
-    JSON_RPC_CODES.INVALID_PARAMS,
-    `invalid params: inputResponses[${JSON.stringify(key)}] must be an object with the action accept, decline or cancel`,
-  )
 }
 
 /** Returns the error for a store that does not answer, or rejects an entry. */

@@ -119,6 +119,7 @@ function textOf(message: unknown): string {
 export function agentTaskHandling(agents: AgentDirectory): TaskHandling {
   return {
     async resume(state, answers, context) {
+      context.allowTask(state)
       const { agentId, taskId, contextId, timeoutSeconds } = readState(state)
       const reply = answers[QUESTION]
       if (reply?.['action'] !== 'accept') return declined(agentId, taskId)

@@ -58,7 +58,7 @@ export interface InputNeeded {
   readonly state: JsonObject
 }
 
-/** The parts of a tool whose calls can become tasks and ask for input. Each node can run them. */
+/** The parts of a tool whose calls can ask for input, and become tasks. Each node can run them. */
 export interface TaskHandling {
   /**
    * Continues a call.

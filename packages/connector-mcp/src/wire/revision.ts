@@ -17,8 +17,8 @@ export interface ServerInfo {
 /** The callers that may share a cached result: all, or only those with the same credentials. */
 export type CacheScope = 'public' | 'private'
 
-/** The kind of a result: the method's own result, or a new task. */
-export type ResultType = 'complete' | 'task'
+/** The kind of a result: the method's own result, a new task, or requests to the client, which then repeats the call. */
+export type ResultType = 'complete' | 'task' | 'input_required'
 
 /** The parts of the protocol that differ between revisions of MCP. */
 export interface Revision {

@@ -17,7 +17,7 @@ import type { NewQueueMessage, PlacedMessage } from '../writer/operations.ts'
 import { Leases } from './leases.ts'
 import { newMessage } from './new-message.ts'
 import type { PeekLimits } from './peek.ts'
-import { peekQueue } from './peek.ts'
+import { oldestWaiting, peekQueue } from './peek.ts'
 import { purgeQueue } from './purge.ts'
 import { Queue } from './queue.ts'
 import { QueueClock } from './queue-clock.ts'
@@ -218,6 +218,14 @@ export class EmbeddedQueues implements QueueEngine {
     const channel = this.#registry.get('queues', name)
     if (!channel || channel.entries === 0) return []
     return peekQueue(this.#reader, channel, this.#queues.get(name), this.#now(), limits)
+  }
+
+  async oldestWaiting(name: string): Promise<number | undefined> {
+    this.#checkOpen()
+    await this.#clock.promoted()
+    const channel = this.#registry.get('queues', name)
+    if (!channel || channel.entries === 0) return undefined
+    return oldestWaiting(this.#reader, channel, this.#queues.get(name), this.#now())
   }
 
   async purge(name: string): Promise<number> {

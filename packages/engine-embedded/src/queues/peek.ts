@@ -45,6 +45,25 @@ export function peekQueue(
   }
 }
 
+/** Returns when the first message that is neither leased nor expired was sent, without reading bodies. */
+export function oldestWaiting(
+  reader: QueueReader,
+  channel: LiveChannel,
+  queue: Queue | undefined,
+  now: number,
+): number | undefined {
+  const [known] = queue?.inMemory(1, now) ?? []
+  if (known) return known.timestamp
+  for (let after = 0; ;) {
+    const page = reader.times(channel, after, PAGE)
+    for (const [sequence, timestamp, expiresAt] of page) {
+      after = sequence
+      if (!queue?.isHeld(sequence) && !isExpired(expiresAt, now)) return timestamp
+    }
+    if (page.length < PAGE) return undefined
+  }
+}
+
 /** Returns as many messages as fit into `maxBytes`, at least one. */
 function withinBytes(messages: QueueMessage[], maxBytes: number | undefined): QueueMessage[] {
   if (maxBytes === undefined) return messages

@@ -33,9 +33,12 @@ type MessageRow = readonly [
   body: Uint8Array | null,
 ]
 
+type TimeRow = readonly [sequence: number, timestamp: number, expiresAt: number]
+
 interface Statements {
   readonly page: Database.Statement<[number, number, number, number, number], MessageRow>
   readonly one: Database.Statement<[number, number], MessageRow>
+  readonly times: Database.Statement<[number, number, number, number, number], TimeRow>
   readonly expired: Database.Statement<[number, number, number], { channel: number; sequence: number }>
   readonly nextDue: Database.Statement<[], { due: number | null }>
   readonly expiring: Database.Statement<[], { count: number }>
@@ -64,6 +67,11 @@ export class QueueReader {
       one: connection
         .prepare<[number, number], MessageRow>(`SELECT ${COLUMNS}, body FROM queue_messages WHERE key = ${KEY}`)
         .raw(),
+      times: connection
+        .prepare<[number, number, number, number, number], TimeRow>(
+          `SELECT ${SEQUENCE}, timestamp, expires_at FROM queue_messages WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
+        )
+        .raw(),
       expired: connection.prepare(`
         SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence FROM queue_messages
         WHERE expires_at > 0 AND expires_at <= ? ORDER BY expires_at, key LIMIT ? OFFSET ?`),
@@ -85,6 +93,11 @@ export class QueueReader {
       for (const row of this.#prepared().page.all(id, after, id, lastSequence, limit)) entries.push(entryOf(row, name))
       return entries
     })
+  }
+
+  /** Returns the sequence, the time and the expiry of the messages after a sequence, in order. */
+  times({ id, name, lastSequence }: LiveChannel, after: number, limit: number): readonly TimeRow[] {
+    return this.#store.reading('queues', name, () => this.#prepared().times.all(id, after, id, lastSequence, limit))
   }
 
   /** Returns one message of any size; undefined if it does not exist. */

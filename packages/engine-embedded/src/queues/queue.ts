@@ -140,6 +140,7 @@ export class Queue {
     for (const { receipt, entry } of leases) {
       const { message, receiveCount } = entry
       if (!message) continue
+      if (receiveCount > 1) this.#context.registry.sinceOpen.redelivered++
       bytes += entry.size
       deliveries.push({ receipt, message: withReceiveCount(message, receiveCount) })
       // Kept in memory only if it is small; a redelivered message is read again.

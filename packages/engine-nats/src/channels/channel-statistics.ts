@@ -15,7 +15,7 @@ const SHOWN_MS = 1_000
 /** The number of channels that are read at the same time. */
 const PARALLEL = 64
 
-type Totals = Omit<EngineStats, 'channels'>
+type Totals = Omit<EngineStats, 'channels' | 'sinceOpen'>
 
 /** The totals over all channels. Concurrent readers share one pass; its result is reused for a second. */
 export class ChannelStatistics {
@@ -38,7 +38,8 @@ export class ChannelStatistics {
     await this.#parts.connection.ready()
     const isShown = this.#last !== undefined && performance.now() - this.#last.at < SHOWN_MS
     const totals = this.#last && isShown ? this.#last.totals : await this.#share()
-    return { ...totals, channels: this.#parts.channelLimit.channels }
+    const { channelLimit, counterTable } = this.#parts
+    return { ...totals, channels: channelLimit.channels, sinceOpen: { ...counterTable.sinceOpen } }
   }
 
   #share(): Promise<Totals> {

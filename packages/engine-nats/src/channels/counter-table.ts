@@ -69,6 +69,9 @@ export class CounterTable {
   readonly unpublished = new Set<string>()
   readonly unstored = new Set<string>()
 
+  /** The counters of all queues since the start, also of queues that were deleted. */
+  readonly sinceOpen = { deadLettered: 0, redelivered: 0, expired: 0 }
+
   get(key: string): ChannelCounts | undefined {
     return this.#counts.get(key)
   }
@@ -101,6 +104,18 @@ export class CounterTable {
       counts.outgoingBytes += bytes
       counts.lastActivity = Date.now()
     })
+  }
+
+  /** Counts a message that moved to its dead-letter queue. */
+  deadLettered(key: string): void {
+    this.sinceOpen.deadLettered++
+    this.change(key, (counts) => counts.deadLettered++)
+  }
+
+  /** Counts expired messages. */
+  expired(key: string, count: number): void {
+    this.sinceOpen.expired += count
+    this.change(key, (counts) => (counts.expired += count))
   }
 
   /** Counts a subscriber that came (1) or left (-1); both are activity. */

@@ -77,13 +77,13 @@ export class Disposal {
       return
     }
     await this.remove(delivery)
-    this.#parts.counterTable.change(delivery.channel.incarnation, (counts) => counts.deadLettered++)
+    this.#parts.counterTable.deadLettered(delivery.channel.incarnation)
   }
 
   async expire(delivery: Delivery): Promise<void> {
     // Deleted, not acked: if several nodes find it expired, only the one that removes it counts it.
     const removed = await this.#gauges.removeOne(delivery.channel, delivery.sequence)
-    if (removed) this.#parts.counterTable.change(delivery.channel.incarnation, (counts) => counts.expired++)
+    if (removed) this.#parts.counterTable.expired(delivery.channel.incarnation, 1)
   }
 
   /** Returns a message that had no receiver, without counting a receive. */

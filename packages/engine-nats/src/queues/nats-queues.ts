@@ -163,6 +163,12 @@ export class NatsQueues implements QueueEngine {
     return channel ? this.#reader.peek(channel, options.maxMessages, options.maxBytes ?? Infinity) : []
   }
 
+  async oldestWaiting(name: string): Promise<number | undefined> {
+    await this.#parts.connection.ready()
+    const channel = this.#parts.storedChannels.get('queues', name)
+    return channel && this.#reader.oldestWaiting(channel)
+  }
+
   async purge(name: string): Promise<number> {
     await this.#parts.connection.ready()
     const channel = this.#parts.storedChannels.get('queues', name)

@@ -10,9 +10,13 @@ export interface QueueCounts {
   /** Without expired messages. */
   readonly messages: number
   readonly delayed: number
+  /** Messages that are expired and still stored. */
+  readonly expired: number
   readonly bytes: number
   readonly lastSequence: number
   readonly lastStoredAt: number
+  /** The time of the first stored message, delayed and leased ones included; 0 if there is none. */
+  readonly firstStoredAt: number
 }
 
 /** The maximum age of a count that only guards a generous limit, in milliseconds. */
@@ -53,9 +57,10 @@ export class QueueGauges {
     }
     if (nextExpiry < Infinity) this.#sweepAt(channel, nextExpiry)
     this.#about.set(channel.incarnation, { delayed, readAt: Date.now() })
-    const { messages, bytes, last_seq: lastSequence, last_ts: lastAt } = info.state
+    const { messages, bytes, last_seq: lastSequence, last_ts: lastAt, first_ts: firstAt } = info.state
     const lastStoredAt = lastSequence === 0 ? 0 : Date.parse(lastAt)
-    return { messages: messages - expired, delayed, bytes, lastSequence, lastStoredAt }
+    const firstStoredAt = messages === 0 ? 0 : Date.parse(firstAt)
+    return { messages: messages - expired, delayed, expired, bytes, lastSequence, lastStoredAt, firstStoredAt }
   }
 
   /** Returns the number of delayed messages, at most some seconds old. */
@@ -118,7 +123,7 @@ export class QueueGauges {
       }
       if (leased) next = Math.min(next, Date.now() + 1_000)
     }
-    if (removed > 0) counterTable.change(channel.incarnation, (own) => (own.expired += removed))
+    if (removed > 0) counterTable.expired(channel.incarnation, removed)
     if (next < Infinity) this.#sweepAt(channel, next)
     return removed
   }

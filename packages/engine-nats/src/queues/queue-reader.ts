@@ -19,6 +19,17 @@ export class QueueReader {
     this.#disposal = disposal
   }
 
+  /**
+   * Returns when the oldest waiting message was sent. The servers know the time of the first stored message; only a
+   * queue with delayed or expired messages is read, because those may be first.
+   */
+  async oldestWaiting(channel: StoredChannel): Promise<number | undefined> {
+    const { messages, delayed, expired, firstStoredAt } = await this.#gauges.read(channel)
+    if (messages - delayed - this.#parts.counters.leased(channel.incarnation) <= 0) return undefined
+    if (delayed === 0 && expired === 0) return firstStoredAt
+    return (await this.peek(channel, 1, Infinity))[0]?.timestamp
+  }
+
   async peek(channel: StoredChannel, maxMessages: number, maxBytes: number): Promise<readonly QueueMessage[]> {
     const { messages, subjects, clock } = this.#parts
     const { messages: held, lastSequence } = await this.#gauges.read(channel)

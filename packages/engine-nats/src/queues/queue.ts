@@ -170,6 +170,7 @@ export class Queue {
       }
       bytes += delivery.size
       total += delivery.size
+      if (delivery.receiveCount > 1) this.#parts.counterTable.sinceOpen.redelivered++
       granted.push(this.#keeper.grant(delivery, clientId, leaseMs))
     }
     if (granted.length > 0) this.#parts.counterTable.delivered(this.channel.incarnation, granted.length, total)

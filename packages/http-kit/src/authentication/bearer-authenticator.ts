@@ -1,18 +1,18 @@
-import { createSecretKey, hash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 import type { JWTPayload, JWTVerifyOptions } from 'jose'
 
 import type { AuthenticationRequest, Authenticator, Identity } from '../authenticator.ts'
 import { AuthenticationError } from '../errors.ts'
-import { secretAlgorithms } from './algorithms.ts'
 import { authorizationHeader, bearerToken } from './bearer-token.ts'
 import type { OAuthTokenOptions } from './identity.ts'
 import { identityOf } from './identity.ts'
 import { jose } from './jose.ts'
-import { keySetFile, publicKeyFile } from './key-files.ts'
+import { keySetFile, publicKeyFile, secretFile } from './key-files.ts'
 import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
 import type { KeyUrlTimes } from './key-url.ts'
 import { KeyUrl } from './key-url.ts'
+import { secretKey } from './secret.ts'
 import { VerifiedTokens } from './verified-tokens.ts'
 
 /** Allowed difference between the clocks of issuer and server, in seconds. */
@@ -21,7 +21,7 @@ const LEEWAY_SECONDS = 5
 /** The most keys that are tried for a token without a key id, if keys of the set have no id either. */
 const MAX_TRIES = 8
 
-/** The source of the keys: exactly one of the four. */
+/** The source of the keys: exactly one. */
 export type KeyOptions =
   /** The URL of a JSON Web Key Set. */
   | { readonly jwksUrl: string; readonly times?: KeyUrlTimes }
@@ -31,6 +31,8 @@ export type KeyOptions =
   | { readonly keyFile: string; readonly lookMs?: number }
   /** A secret shared with the issuer of the tokens: 32 bytes or more. */
   | { readonly secret: string }
+  /** A file with such a secret; one newline at its end is ignored. It is read again when it changes. */
+  | { readonly secretFile: string; readonly lookMs?: number }
 
 /** Options of {@link bearerAuthenticator}. */
 export interface BearerAuthenticatorOptions {
@@ -170,28 +172,25 @@ async function claims(token: string, find: FindKey, checks: JWTVerifyOptions): P
   return payload
 }
 
+const SOURCES = ['jwksUrl', 'jwksFile', 'keyFile', 'secret', 'secretFile']
+
 function openKeys(keys: KeyOptions, wanted: readonly string[], events: KeyEvents): KeySource {
-  const sources = ['jwksUrl', 'jwksFile', 'keyFile', 'secret'].filter((name) => Object.hasOwn(keys, name))
+  const sources = SOURCES.filter((name) => Object.hasOwn(keys, name))
   // Loaded together with the keys, so that the first token does not wait for it.
   jose()
-  if (sources.length !== 1) throw new RangeError('keys: allowed is exactly one of jwksUrl, jwksFile, keyFile, secret')
+  if (sources.length !== 1) throw new RangeError(`keys: allowed is exactly one of ${SOURCES.join(', ')}`)
   const [source = 'keys'] = sources
   try {
     if ('jwksUrl' in keys) return new KeyUrl(keys.jwksUrl, wanted, events, keys.times)
     if ('jwksFile' in keys) return keySetFile(keys.jwksFile, wanted, events, keys.lookMs)
     if ('keyFile' in keys) return publicKeyFile(keys.keyFile, wanted, events, keys.lookMs)
-    return secretKey(keys.secret, wanted)
+    if ('secretFile' in keys) return secretFile(keys.secretFile, wanted, events, keys.lookMs)
+    const { algorithms, find } = secretKey(keys.secret, wanted)
+    return { algorithms, version: 0, find, [Symbol.dispose]() {} }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     throw new RangeError(reason.startsWith('algorithms: ') ? reason : `${source}: ${reason}`, { cause: error })
   }
-}
-
-function secretKey(secret: string, wanted: readonly string[]): KeySource {
-  const bytes = new TextEncoder().encode(secret)
-  const algorithms = secretAlgorithms(bytes.byteLength, wanted)
-  const key = createSecretKey(bytes)
-  return { algorithms, version: 0, find: async () => key, [Symbol.dispose]() {} }
 }
 
 /** Converts an error of jose. Its messages, which go to the log, name claims and headers but contain no values. */

@@ -5,6 +5,7 @@ import { watchFiles } from '../watched-files.ts'
 import { keySetAlgorithms, publicKeyAlgorithms } from './algorithms.ts'
 import { parseKeySet } from './key-set.ts'
 import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
+import { secretIn, secretKey } from './secret.ts'
 
 /** Returns the keys of a file. The file is read again when it changes. @throws Error for a file without keys */
 function keyFile(
@@ -60,6 +61,11 @@ export function publicKeyFile(file: string, wanted: readonly string[], events: K
     events,
     lookMs,
   )
+}
+
+/** Returns the secret of a file as a key. */
+export function secretFile(file: string, wanted: readonly string[], events: KeyEvents, lookMs?: number): KeySource {
+  return keyFile(file, (text) => secretKey(secretIn(text), wanted), events, lookMs)
 }
 
 function parsePublicKey(text: string): KeyObject {

@@ -1,8 +1,23 @@
 import { isoTime } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
+import type { AgentStatus } from '../ports.ts'
 import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
+
+const EXPIRES_AT = Type.Union([Type.String(), Type.Null()], {
+  description: 'The time of expiry without another heartbeat, ISO 8601; null if agents do not expire.',
+})
+
+const IN_FLIGHT = Type.Integer({ minimum: 0, description: 'Requests and streams under way from this node.' })
+
+function expiry({ expires_at }: Pick<AgentStatus, 'expires_at'>): string | null {
+  return expires_at === null ? null : isoTime(expires_at)
+}
+
+function isAlive({ expires_at }: Pick<AgentStatus, 'expires_at'>): boolean {
+  return expires_at === null || expires_at > Date.now()
+}
 
 export const agentsRoute = defineManagementRoute({
   paths: ['/api/agents'],
@@ -17,14 +32,21 @@ export const agentsRoute = defineManagementRoute({
       registered_by: Type.String({ description: 'The ClientID of the owner; empty if there is none.' }),
       registered_at: Type.String({ description: 'The time of the registration, ISO 8601.' }),
       last_seen: Type.String({ description: 'The last registration or heartbeat, ISO 8601.' }),
-      expires_at: Type.Union([Type.String(), Type.Null()], {
-        description: 'The time of expiry without another heartbeat, ISO 8601; null if agents do not expire.',
-      }),
+      expires_at: EXPIRES_AT,
       is_alive: Type.Boolean({ description: 'False if the agent has expired and will be removed.' }),
-      in_flight: Type.Integer({
-        minimum: 0,
-        description: 'Requests and streams under way from this node to the agent.',
-      }),
+      in_flight: IN_FLIGHT,
+      instances: Type.Array(
+        Type.Object({
+          instance_id: Type.String(),
+          url: Type.String(),
+          registered_at: Type.String({ description: 'The time of the first registration, ISO 8601.' }),
+          last_seen: Type.String({ description: 'The last registration or heartbeat, ISO 8601.' }),
+          expires_at: EXPIRES_AT,
+          is_alive: Type.Boolean({ description: 'False if the instance has expired and will be removed.' }),
+          in_flight: IN_FLIGHT,
+        }),
+        { description: 'The instances of the agent; empty if it was registered without instances.' },
+      ),
     }),
   ),
   async run(query, { services }) {
@@ -40,9 +62,21 @@ export const agentsRoute = defineManagementRoute({
         registered_by: agent.registered_by,
         registered_at: isoTime(agent.registered_at),
         last_seen: isoTime(agent.last_seen),
-        expires_at: agent.expires_at === null ? null : isoTime(agent.expires_at),
-        is_alive: agent.expires_at === null || agent.expires_at > Date.now(),
+        expires_at: expiry(agent),
+        is_alive: isAlive(agent),
         in_flight: agent.in_flight,
+        instances: (agent.instances ?? []).map((instance) => {
+          const { instance_id, url, registered_at, last_seen, in_flight } = instance
+          return {
+            instance_id,
+            url,
+            registered_at: isoTime(registered_at),
+            last_seen: isoTime(last_seen),
+            expires_at: expiry(instance),
+            is_alive: isAlive(instance),
+            in_flight,
+          }
+        }),
       })),
     }
   },

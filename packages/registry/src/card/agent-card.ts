@@ -1,6 +1,8 @@
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 
+import { AgentInstanceSchema, INSTANCE_ID_FORM } from '../instances/agent-instance.ts'
+
 /** The form of an agent_id: 2 to 128 characters of a-z, 0-9 and -; no - at the beginning or the end. */
 export const AGENT_ID_PATTERN = '^[a-z0-9][a-z0-9-]{0,126}[a-z0-9]$'
 
@@ -66,6 +68,11 @@ export const AgentCardSchema = Type.Object(
     security: Type.Optional(Type.Unknown()),
     protocolVersions: Type.Optional(texts()),
     metadata: Type.Optional(freeForm()),
+    instance_id: Type.Optional(
+      Type.Unknown({
+        description: `the instance that registers, if the agent has several: ${INSTANCE_ID_FORM}; the url is the address of this instance`,
+      }),
+    ),
     a2a: Type.Optional(
       Type.Unknown({ description: 'options of the registration: { "wire": "1.0" | "0.3" | "auto", "v03": boolean }' }),
     ),
@@ -85,6 +92,11 @@ export const ShownCardSchema = Type.Object(
     registered_by: Type.String({ description: 'the ClientID of the principal that registered the agent and owns it' }),
     registered_at: moment('the time of the first registration'),
     last_seen: moment('the time of the last heartbeat or registration'),
+    instances: Type.Optional(
+      Type.Array(AgentInstanceSchema, {
+        description: 'the instances of an agent that was registered with instance_id, the last one last',
+      }),
+    ),
   },
   { description: 'an agent card, including the fields that the server sets' },
 )

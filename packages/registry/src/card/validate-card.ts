@@ -4,6 +4,7 @@ import { MAX_JSON_DEPTH } from '@signalbox/http-kit'
 import { Compile } from 'typebox/schema'
 
 import { RegistryError } from '../errors.ts'
+import { INSTANCE_ID_FORM, isInstanceId } from '../instances/agent-instance.ts'
 import { AgentCardSchema, SERVER_SET_FIELDS } from './agent-card.ts'
 import type { SubmittedCard } from './agent-card.ts'
 import { agentUrl } from './agent-url.ts'
@@ -41,6 +42,7 @@ export async function validateCard(
   const problems = valid ? [] : [...cardProblems(AgentCardSchema, submitted)]
   problems.push(...nameProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   problems.push(...optionProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
+  problems.push(...instanceProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   const urlProblem = await problemOfUrl(submitted, problems, checkAddress)
   if (urlProblem !== undefined) problems.push(urlProblem)
   if (!valid || problems.length > 0) throw invalidCard(problems)
@@ -56,6 +58,8 @@ function withoutServerFields(given: unknown): unknown {
   if (typeof given !== 'object' || given === null || Array.isArray(given)) return given
   const submitted: Record<string, unknown> = { ...given }
   for (const field of SERVER_SET_FIELDS) delete submitted[field]
+  // Without an instance_id it is a field that the registry does not know.
+  if (submitted['instance_id'] !== undefined) delete submitted['instances']
   return submitted
 }
 
@@ -89,6 +93,14 @@ export function invalidCard(problems: readonly CardProblem[]): RegistryError {
   )
   const more = problems.length >= MAX_PROBLEMS ? `. The first ${MAX_PROBLEMS} problems are listed` : ''
   return new RegistryError('CARD_INVALID', `invalid agent card: ${texts.join('. ')}${more}`, problems)
+}
+
+/** Checked here, because cards that earlier versions registered may have any value. */
+function instanceProblems(submitted: unknown): readonly CardProblem[] {
+  const value: unknown =
+    typeof submitted === 'object' && submitted !== null ? Reflect.get(submitted, 'instance_id') : undefined
+  if (value === undefined || isInstanceId(value)) return []
+  return [{ field: 'instance_id', given: shown(value), allowed: INSTANCE_ID_FORM }]
 }
 
 /** Returns the problem of the url that the schema cannot express: its form, or its address. */

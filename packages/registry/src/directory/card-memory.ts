@@ -19,8 +19,8 @@ function bytesOf(card: object): number {
 
 /** A reservation of memory for a card, held until its entry was applied or has failed. */
 interface CardPlace {
-  /** @throws RegistryError AGENT_LIMIT, CALLER_AGENT_LIMIT */
-  take(account: string): void
+  /** Replaces what it has taken before. @throws RegistryError AGENT_LIMIT, CALLER_AGENT_LIMIT */
+  take(account: string, card: object): void
   release(): void
 }
 
@@ -59,25 +59,26 @@ export class CardMemory {
     this.#add(held.account, -held.bytes)
   }
 
-  placeFor(agentId: string, card: object): CardPlace {
-    const bytes = bytesOf(card)
-    let taken: string | undefined
+  placeFor(agentId: string): CardPlace {
+    let taken: Held | undefined
+    const release = (): void => {
+      if (taken !== undefined) this.#add(taken.account, -taken.bytes)
+      taken = undefined
+    }
     return {
-      take: (account) => {
-        if (taken !== undefined) return
+      take: (account, card) => {
+        release()
+        const bytes = bytesOf(card)
         // The new card replaces the present one.
         const before = this.#held.get(agentId)?.bytes ?? 0
         const more = bytes - before
         if (more > 0 && this.#bytes + more > this.#most) throw refusal('AGENT_LIMIT', this.#most)
         const most = half(this.#most)
         if (more > 0 && (this.#byAccount.get(account) ?? 0) + more > most) throw refusal('CALLER_AGENT_LIMIT', most)
-        taken = account
+        taken = { account, bytes }
         this.#add(account, bytes)
       },
-      release: () => {
-        if (taken !== undefined) this.#add(taken, -bytes)
-        taken = undefined
-      },
+      release,
     }
   }
 

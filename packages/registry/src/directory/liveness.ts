@@ -6,15 +6,18 @@ const REPLICATIONS_PER_TTL = 5
 const REPLICATION_MS_WITHOUT_TTL = 60_000
 
 export interface LivenessDuties {
-  /** Called with agents that sent no heartbeat for the TTL. */
-  expire(agentIds: readonly string[]): void
+  /** Called with the clocks of agents and instances that sent no heartbeat for the TTL. */
+  expire(clocks: readonly string[]): void
   /**
    * Called with agents that may be replicated again. Those that this node heard of in the meantime are due.
    */
   replicate(agentIds: readonly string[]): void
 }
 
-/** Two clocks per agent: until it expires, and until its `last_seen` may be replicated again. */
+/**
+ * Two clocks per agent: until it expires, and until its `last_seen` may be replicated again. Each instance of an agent
+ * has its own clock until it expires; they are replicated together.
+ */
 export class Liveness {
   readonly #expiry: DelayQueue | undefined
   readonly #replication: DelayQueue
@@ -23,28 +26,23 @@ export class Liveness {
   constructor(ttlSeconds: number, duties: LivenessDuties) {
     if (!(ttlSeconds >= 0)) throw new RangeError(`agentTtlSeconds is ${ttlSeconds}; it must be a number of at least 0`)
     const ttlMs = ttlSeconds * 1000
-    this.#expiry = ttlMs === 0 ? undefined : new DelayQueue(ttlMs, (ids) => duties.expire(ids))
+    this.#expiry = ttlMs === 0 ? undefined : new DelayQueue(ttlMs, (clocks) => duties.expire(clocks))
     this.#replication = new DelayQueue(ttlMs / REPLICATIONS_PER_TTL || REPLICATION_MS_WITHOUT_TTL, (ids) =>
       duties.replicate(ids),
     )
   }
 
-  /**
-   * Records an entry of the agent in the log.
-   * @param news `true` when the entry is newer than this node's knowledge; `false` for its own heartbeats
-   * that come back.
-   */
-  replicated(agentId: string, news: boolean): void {
-    if (news) this.#expiry?.touch(agentId)
+  /** Records an entry of the agent in the log. */
+  replicated(agentId: string): void {
     this.#replication.touch(agentId)
   }
 
   /**
-   * Records that this node heard of the agent.
+   * Records that this node heard of the owner of a clock.
    * @returns `true` when the caller must replicate it now; otherwise `replicate` is called when it is due
    */
-  heard(agentId: string): boolean {
-    this.#expiry?.touch(agentId)
+  heard(agentId: string, clock: string): boolean {
+    this.#expiry?.touch(clock)
     if (this.#replication.has(agentId)) return false
     this.#replication.touch(agentId)
     return true
@@ -60,9 +58,14 @@ export class Liveness {
     this.#replication.delete(agentId)
   }
 
-  /** Restarts the expiry of an agent that was due and is still alive. */
-  spared(agentId: string): void {
-    this.#expiry?.touch(agentId)
+  /** Starts or restarts the expiry of the owner of a clock. */
+  restart(clock: string): void {
+    this.#expiry?.touch(clock)
+  }
+
+  /** Stops a clock. */
+  stop(clock: string): void {
+    this.#expiry?.delete(clock)
   }
 
   /** Restarts the expiry of all agents after the store was unavailable: their heartbeats may have failed. */
@@ -70,8 +73,8 @@ export class Liveness {
     this.#expiry?.touchAll()
   }
 
+  /** Stops the replication of a removed agent. */
   forget(agentId: string): void {
-    this.#expiry?.delete(agentId)
     this.#replication.delete(agentId)
   }
 

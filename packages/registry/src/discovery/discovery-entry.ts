@@ -5,6 +5,8 @@ import { Compile } from 'typebox/schema'
 
 import { AgentCardSchema } from '../card/agent-card.ts'
 import type { StoredCard } from '../card/agent-card.ts'
+import type { InstanceRecord, StoredInstance } from '../instances/agent-instance.ts'
+import { isInstanceId, isStored, seenAt, stored } from '../instances/agent-instance.ts'
 
 /** A registered agent as the discovery log stores it. */
 export interface AgentRecord {
@@ -17,6 +19,8 @@ export interface AgentRecord {
   readonly since: number
   /** The time of the last heartbeat or registration that was replicated, in milliseconds since the epoch. */
   readonly lastSeenMs: number
+  /** In the order of their registrations; empty for an agent that was registered without `instance_id`. */
+  readonly instances: readonly InstanceRecord[]
 }
 
 /** A record to be written; `since` is absent when its own entry is the first. */
@@ -25,18 +29,27 @@ export type NewRecord = Omit<AgentRecord, 'since'> & { readonly since?: number }
 /**
  * Creates the entry for a registered agent. The body is its card; tags hold the values that change with
  * heartbeats.
+ *
+ * The instances are a member of the card, which nodes of older versions keep when they write a heartbeat. They do not
+ * keep the tag.
  */
-export function recordEntry({ card, account, revision, since, lastSeenMs }: NewRecord): StoredEventInput {
+export function recordEntry({ card, account, revision, since, lastSeenMs, instances }: NewRecord): StoredEventInput {
   return {
     key: card.agent_id,
-    body: encodeText(JSON.stringify(card)),
+    body: encodeText(JSON.stringify(storedForm(card, instances))),
     tags: {
       revision,
       account,
       last_seen: String(lastSeenMs),
       ...(since === undefined ? {} : { since: String(since) }),
+      ...(instances.length === 0 ? {} : { instances_seen: instances.map(({ seenMs }) => seenMs).join(',') }),
     },
   }
+}
+
+/** Returns the card with its instances, as it is stored. */
+export function storedForm(card: StoredCard, instances: readonly InstanceRecord[]): StoredCard {
+  return instances.length === 0 ? card : { ...card, instances: instances.map(stored) }
 }
 
 const NOTHING = new Uint8Array(0)
@@ -103,11 +116,29 @@ export function readEntry(event: StoredEvent, known?: AgentRecord): DiscoveryEnt
   if (revision === undefined) throw new TypeError('it has no revision')
   const shared = { revision, since: whole('since', since), lastSeenMs: whole('last_seen', lastSeen) }
   const repeats = known !== undefined && known.revision === revision && known.since === shared.since
-  const card = repeats ? known.card : readCard(event.body)
+  const parsed = repeats ? known : withoutOwnInstances(readCard(event.body))
+  const { card } = parsed
   if (card.agent_id !== agentId) throw new TypeError('it holds the card of another agent')
   // Entries of older versions have no account.
   const account = tags['account'] ?? `client:${card.registered_by}`
-  return { agentId, sequence, record: { card, account, ...shared } }
+  const times = tags['instances_seen']?.split(',').map((time) => whole('instances_seen', time)) ?? []
+  // A node of an older version that writes a heartbeat cannot say of which instance it is.
+  const instances = parsed.instances.map((one, index) => seenAt(one, times[index] ?? shared.lastSeenMs))
+  return { agentId, sequence, record: { card, account, ...shared, instances } }
+}
+
+/**
+ * Splits a stored card into the card and its instances. A card that a node of an older version registered has an
+ * `instance_id`, and is the only instance.
+ */
+function withoutOwnInstances(
+  card: StoredCard,
+): Pick<AgentRecord, 'card'> & { readonly instances: readonly StoredInstance[] } {
+  const { instances, ...own } = card
+  const { instance_id, url, registered_at } = own
+  if (!isInstanceId(instance_id)) return { card, instances: [] }
+  const listed = Array.isArray(instances) ? instances.filter(isStored) : []
+  return { card: own, instances: listed.length === 0 ? [{ instance_id, url, registered_at }] : listed }
 }
 
 function readCard(body: Uint8Array): StoredCard {

@@ -105,7 +105,7 @@ export class RegistryEndpoints {
     if (error instanceof RegistryError) {
       const { code, message, details } = error
       // The specification requires 400 for every error of a heartbeat.
-      const status = route.name === 'heartbeat' && code === 'AGENT_NOT_FOUND' ? 400 : error.status
+      const status = route.name === 'heartbeat' && error.status === 404 ? 400 : error.status
       const headers = code === 'TOO_MANY_REQUESTS' ? { 'Retry-After': '1' } : {}
       exchange.fail({ status, code, message, details, headers })
     } else if (isBrokerError(error, 'FORBIDDEN')) {

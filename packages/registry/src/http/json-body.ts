@@ -1,11 +1,15 @@
 import type { IncomingMessage } from 'node:http'
 
 import { decodeText } from '@signalbox/broker-core'
-import { jsonHeadersProblem, parseJson, readBody } from '@signalbox/http-kit'
+import { isJsonObject, jsonHeadersProblem, parseJson, readBody } from '@signalbox/http-kit'
 import type { BodyBudget, Refusal } from '@signalbox/http-kit'
 
+import { shown } from '../card/card-problems.ts'
 import { cardSizeProblem, invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
+import type { RegistryErrorCode } from '../errors.ts'
 import { RegistryError } from '../errors.ts'
+import { INSTANCE_ID_FORM, isInstanceId } from '../instances/agent-instance.ts'
+import type { RegistrationName } from '../instances/registration-name.ts'
 
 /**
  * Twice the maximum size of a card: formatting and the fields that the server sets need space. A larger body
@@ -61,13 +65,33 @@ function parse(body: Uint8Array): unknown {
   throw new RegistryError('BODY_INVALID', `the body is ${parsed.problem}`)
 }
 
-/** Returns the `agent_id` of a body such as `{"agent_id": "my-agent"}`. @throws RegistryError BODY_INVALID */
-export function agentIdOf(body: unknown): string {
-  if (typeof body === 'object' && body !== null && 'agent_id' in body && typeof body.agent_id === 'string') {
-    return body.agent_id
+/** The agent, and the registration of it, that a heartbeat or a deregistration means. */
+export interface AgentCallBody {
+  readonly agentId: string
+  readonly name: RegistrationName
+}
+
+/**
+ * Reads a body such as `{"agent_id": "my-agent", "instance_id": "a"}`; `instance_id` and `url` are optional.
+ * @throws RegistryError BODY_INVALID
+ */
+export function agentCallOf(body: unknown): AgentCallBody {
+  if (!isJsonObject(body) || typeof body['agent_id'] !== 'string') {
+    throw new RegistryError(
+      'BODY_INVALID',
+      'the body must be an object with agent_id, a string, such as {"agent_id": "my-agent"}',
+    )
   }
-  throw new RegistryError(
-    'BODY_INVALID',
-    'the body must be an object with agent_id, a string, such as {"agent_id": "my-agent"}',
-  )
+  return { agentId: body['agent_id'], name: registrationName('BODY_INVALID', body['instance_id'], body['url']) }
+}
+
+/** Returns the name of a registration. @throws RegistryError with the code */
+export function registrationName(code: RegistryErrorCode, instanceId: unknown, url: unknown): RegistrationName {
+  if (instanceId !== undefined && !isInstanceId(instanceId)) {
+    throw new RegistryError(code, `instance_id is ${shown(instanceId)}; it must be ${INSTANCE_ID_FORM}`)
+  }
+  if (url !== undefined && typeof url !== 'string') {
+    throw new RegistryError(code, `url is ${shown(url)}; it must be the url of the registration, a string`)
+  }
+  return { ...(instanceId === undefined ? {} : { instanceId }), ...(url === undefined ? {} : { url }) }
 }

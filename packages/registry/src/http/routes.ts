@@ -7,7 +7,7 @@ import { addressOf, hasRole } from '@signalbox/http-kit'
 import type { AgentRegistry } from '../agent-registry.ts'
 import { RegistryError } from '../errors.ts'
 import type { RegistryCaller } from '../options.ts'
-import { agentIdOf, readJsonBody } from './json-body.ts'
+import { agentCallOf, readJsonBody, registrationName } from './json-body.ts'
 import { JsonAnswer } from './json-answer.ts'
 import { listPage, nextLink } from './list-page.ts'
 import { readListQuery } from './list-query.ts'
@@ -79,9 +79,9 @@ function agentCall(name: 'deregister' | 'heartbeat'): RegistryRoute {
     name,
     method: 'POST',
     async run({ registry, request, hold, maxBodyBytes, identity, rights }) {
-      const agentId = agentIdOf(await readJsonBody(request, hold, maxBodyBytes, 'call'))
+      const { agentId, name: registration } = agentCallOf(await readJsonBody(request, hold, maxBodyBytes, 'call'))
       rights?.authorize('register', 'agents', agentId)
-      await registry[name](agentId, callerOf(request, identity))
+      await registry[name](agentId, callerOf(request, identity), registration)
       return OK
     },
   }
@@ -90,9 +90,12 @@ function agentCall(name: 'deregister' | 'heartbeat'): RegistryRoute {
 const remove: RegistryRoute = {
   name: 'delete',
   method: 'DELETE',
-  async run({ registry, agentId, request, identity, rights }) {
+  async run({ registry, agentId, query, request, identity, rights }) {
     rights?.authorize('register', 'agents', agentId)
-    await registry.deregister(agentId, callerOf(request, identity))
+    const parameters = new URLSearchParams(query)
+    const of = (name: string): string | undefined => parameters.get(name) ?? undefined
+    const name = registrationName('PARAMETER_INVALID', of('instance_id'), of('url'))
+    await registry.deregister(agentId, callerOf(request, identity), name)
     return OK
   },
 }

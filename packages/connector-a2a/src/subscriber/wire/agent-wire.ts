@@ -1,6 +1,6 @@
 import { isJsonObject } from '@signalbox/http-kit'
 import type { AgentCard, WireVersion } from '@signalbox/registry'
-import { agentOptions } from '@signalbox/registry'
+import { agentInstances, agentOptions } from '@signalbox/registry'
 
 import { tenantOf } from '../../cards/interfaces.ts'
 
@@ -38,7 +38,10 @@ export class AgentWire {
     this.#refused = refused
   }
 
-  /** Returns true if a card differs from the one that this was read from. Heartbeats change no card. */
+  /**
+   * Returns true if a card differs from the one that this was read from. Heartbeats change no card, and instances that
+   * come or leave do not change what the agent speaks.
+   */
   isOutdatedBy(card: AgentCard): boolean {
     return textOf(card) !== this.#card
   }
@@ -49,7 +52,8 @@ export function otherVersion(version: WireVersion): WireVersion {
 }
 
 function textOf(card: AgentCard): string {
-  return JSON.stringify({ ...card, last_seen: '' })
+  if (agentInstances(card).length === 0) return JSON.stringify({ ...card, last_seen: '' })
+  return JSON.stringify({ ...card, last_seen: '', url: '', instance_id: '', instances: [] })
 }
 
 /**

@@ -1,4 +1,4 @@
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from './json.ts'
 
 /**
  * Returns the canonical text of a JSON value (RFC 8785): members sorted by their UTF-16 code units, no

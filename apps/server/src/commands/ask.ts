@@ -1,0 +1,26 @@
+import { bodiesOf, messageOptions } from './body.ts'
+import type { CommandCall } from './command.ts'
+import { connectClient } from './connection.ts'
+import { dataJson, dataText } from './message-text.ts'
+import { shown } from './style.ts'
+
+/** `signalbox ask`: sends a query or a command to a responder. */
+export async function askCommand(call: CommandCall): Promise<void> {
+  const { line, io } = call
+  const timeout = line.time('timeout')
+  const channel = line.word(0)
+  const json = line.has('json')
+  await using client = await connectClient(call)
+  for await (const body of bodiesOf(call, 1)) {
+    const options = { ...messageOptions(call, body), ...(timeout === undefined ? {} : { timeout }) }
+    if (line.has('command')) {
+      await client.command(channel, body.data, options)
+      await io.stdout.write(json ? `${JSON.stringify({ channel, executed: true })}\n` : `${channel}: executed\n`)
+      return
+    }
+    const data = await client.query(channel, body.data, options)
+    await io.stdout.write(
+      json ? `${JSON.stringify({ channel, ...dataJson(data) })}\n` : `${shown(dataText(data), io.stdout)}\n`,
+    )
+  }
+}

@@ -1,0 +1,123 @@
+import { readFileSync } from 'node:fs'
+
+import type { Signalbox } from '@signalbox/client'
+import { connect } from '@signalbox/client'
+
+import { ServerError } from '../errors.ts'
+import type { CommandCall } from './command.ts'
+import { warn } from './command-io.ts'
+import type { Context } from './contexts.ts'
+import { contextsWarning, readContexts } from './contexts.ts'
+import { ManagementClient } from './management-client.ts'
+
+const DEFAULT_URL = 'http://127.0.0.1:9090'
+const DEFAULT_API = 'http://127.0.0.1:8080'
+
+/** The number of repeats of a call: a person who waits wants to see a stopped server soon. */
+const RETRIES = 2
+
+/** The server that a command talks to. */
+export interface Connection {
+  readonly url: string
+  /** The management URL; `undefined` if the user gave none and it cannot be derived. */
+  readonly api: string | undefined
+  readonly token: string | undefined
+}
+
+/**
+ * Returns the server of a command. Options take precedence over the environment, and both over the context.
+ * @throws ServerError CONFIG_INVALID
+ */
+export function connectionOf({ line, io }: CommandCall): Connection {
+  const { env } = io
+  const context = contextOf({ line, io })
+  const url = checkedUrl('--url', line.value('url') || env['SIGNALBOX_URL'] || context?.url || DEFAULT_URL)
+  const own = context !== undefined && sameOrigin(url, context.url)
+  const given = line.value('api') || env['SIGNALBOX_API_URL'] || (own ? context.api : undefined)
+  const api = given === undefined ? derivedApi(url) : checkedUrl('--api', given)
+  // The token of a context is for its server only: another URL must not get it.
+  const token = line.value('token') || env['SIGNALBOX_TOKEN'] || (own ? tokenOf(context) : undefined)
+  return { url, api, token }
+}
+
+/** Returns a client of the server. The caller disposes of it. */
+export async function connectClient(call: CommandCall): Promise<Signalbox> {
+  const { url, token } = connectionOf(call)
+  if (token !== undefined) await warnOfClearText(call, url)
+  return connect(url, {
+    retries: RETRIES,
+    source: '/signalbox/cli',
+    signal: call.io.signal,
+    onError: (error) => void warn(call.io, `signalbox: ${messageOf(error)}`),
+    ...(token === undefined ? {} : { token }),
+  })
+}
+
+/** Returns a client of the management listener. @throws ServerError CONFIG_INVALID if its URL is not known */
+export async function connectManagement(call: CommandCall): Promise<ManagementClient> {
+  const { api, token } = connectionOf(call)
+  if (api === undefined) {
+    throw new ServerError('CONFIG_INVALID', [
+      `${call.line.command}: --api is missing; write --api=URL with the URL of the management listener, or add it to the context`,
+    ])
+  }
+  if (token !== undefined) await warnOfClearText(call, api)
+  return new ManagementClient(api, token, call.io.signal)
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Returns `true` if only this machine can be at the URL. */
+export function isLoopbackUrl(url: string): boolean {
+  return /^(?:localhost|\[::1\]|127(?:\.\d+){3})$/.test(new URL(url).hostname)
+}
+
+/** Returns the URL without a final slash. @throws ServerError CONFIG_INVALID */
+export function checkedUrl(name: string, text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url !== undefined && /^https?:$/.test(url.protocol) && `${url.username}${url.password}${url.search}` === '') {
+    return url.href.replace(/\/$/, '')
+  }
+  throw new ServerError('CONFIG_INVALID', [
+    `${name} is ${JSON.stringify(text)}; allowed is an http or https URL without credentials, such as ${DEFAULT_URL}`,
+  ])
+}
+
+function contextOf({ line, io }: CommandCall): Context | undefined {
+  const name = line.value('context') || io.env['SIGNALBOX_CONTEXT'] || undefined
+  const { current, byName } = readContexts(io)
+  if (name === undefined) return current === undefined ? undefined : byName.get(current)
+  const context = byName.get(name)
+  if (context !== undefined) return context
+  const known = byName.size === 0 ? 'there is none; add one with signalbox context add' : [...byName.keys()].join(', ')
+  throw new ServerError('CONFIG_INVALID', [`--context is ${JSON.stringify(name)}; allowed are ${known}`])
+}
+
+function tokenOf({ token, tokenFile }: Context): string | undefined {
+  if (tokenFile === undefined) return token
+  try {
+    return readFileSync(tokenFile, 'utf8').trim()
+  } catch (error) {
+    throw new ServerError('CONFIG_INVALID', [`the token file of the context cannot be read: ${messageOf(error)}`], {
+      cause: error,
+    })
+  }
+}
+
+function sameOrigin(a: string, b: string): boolean {
+  return URL.canParse(b) && new URL(a).origin === new URL(b).origin
+}
+
+/** On this machine the management listener has its usual port. The listener of another machine is usually not open to this one. */
+function derivedApi(url: string): string | undefined {
+  return url === DEFAULT_URL || url === 'http://localhost:9090' ? DEFAULT_API : undefined
+}
+
+async function warnOfClearText({ line, io }: CommandCall, url: string): Promise<void> {
+  const warning = contextsWarning(io)
+  if (warning !== undefined) await warn(io, `signalbox ${line.command}: ${warning}`)
+  if (url.startsWith('https:') || isLoopbackUrl(url)) return
+  await warn(io, `signalbox ${line.command}: the token crosses the network in clear text: use https, not http`)
+}

@@ -1,0 +1,194 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+
+import { parse } from 'yaml'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
+
+import { fromFlags } from '../src/config/flags.ts'
+import { loadConfig } from '../src/config/load.ts'
+import { SETTINGS } from '../src/config/settings.ts'
+import { runCli } from './support/cli.ts'
+import { DEPLOY, deployText, deployYaml, SETTING_NAMES } from './support/deploy.ts'
+import { serve } from './support/server.ts'
+import { file, issuer } from './support/tokens.ts'
+
+interface Compose {
+  readonly services: Readonly<
+    Record<
+      string,
+      {
+        readonly image: string
+        readonly environment?: Readonly<Record<string, string>>
+        readonly volumes?: readonly string[]
+        readonly ports?: readonly string[]
+        readonly stop_grace_period?: string
+        readonly read_only?: boolean
+        readonly cap_drop?: readonly string[]
+      }
+    >
+  >
+  readonly volumes: object
+}
+
+const EMBEDDED = deployYaml('compose/embedded/compose.yaml') as Compose
+const NATS = deployYaml('compose/nats/compose.yaml') as Compose
+const DOCKERFILE = deployText('docker/Dockerfile')
+const MANIFEST = JSON.parse(readFileSync(join(DEPLOY, '..', 'apps', 'server', 'package.json'), 'utf8')) as {
+  readonly version: string
+  readonly bin: { readonly signalbox: string }
+}
+
+/** The variables that the image sets. */
+const IMAGE_ENVIRONMENT = Object.fromEntries(
+  [...(/^ENV (.*)$/m.exec(DOCKERFILE.replaceAll('\\\n', ' '))?.[1] ?? '').matchAll(/([A-Z_]+)=(\S+)/g)].map(
+    ([, name, value]) => [String(name), String(value)],
+  ),
+)
+
+const NODES = [...Object.values(EMBEDDED.services), ...Object.values(NATS.services)].filter(({ image }) =>
+  image.startsWith('signalbox'),
+)
+
+/** Runs the health check of the image, and resolves with its exit code. */
+async function check(env: Record<string, string>, path: string): Promise<number | null> {
+  const child = spawn(process.execPath, [join(DEPLOY, 'docker/healthcheck.mjs'), path], { env, stdio: 'ignore' })
+  await once(child, 'exit')
+  return child.exitCode
+}
+
+describe('deploy/docker', () => {
+  test('image - two stages, a user that is not root, a health check, and node as process 1', () => {
+    const instructions = DOCKERFILE.replaceAll('\\\n', ' ')
+      .split('\n')
+      .filter((line) => /^[A-Z]+ /.test(line))
+      .map((line) => line.split(' ')[0])
+    expect(instructions.filter((name) => name === 'FROM')).toHaveLength(2)
+    const last = instructions.slice(instructions.lastIndexOf('FROM'))
+    expect(last.indexOf('USER')).toBeGreaterThan(last.indexOf('RUN'))
+    expect(last).toEqual(expect.arrayContaining(['HEALTHCHECK', 'STOPSIGNAL', 'VOLUME', 'EXPOSE', 'LABEL']))
+    expect(DOCKERFILE).toMatch(/^USER 1000:1000$/m)
+    const [, entry = '[]'] = /^ENTRYPOINT (.*)$/m.exec(DOCKERFILE) ?? []
+    expect(JSON.parse(entry)).toEqual(['node', join('/app/node_modules/signalbox', MANIFEST.bin.signalbox)])
+    expect(DOCKERFILE).not.toMatch(/:latest|^ADD /m)
+    expect(DOCKERFILE).toContain(`SIGNALBOX_VERSION=${MANIFEST.version}\n`)
+  })
+
+  test('image - without keys for tokens the server does not start', async () => {
+    expect(IMAGE_ENVIRONMENT).toMatchObject({ AUTHENTICATION_ENABLE: 'true', API_AUTHENTICATION_ENABLE: 'true' })
+    const names = Object.keys(IMAGE_ENVIRONMENT).filter((name) => name !== 'NODE_ENV')
+    expect(SETTING_NAMES).toEqual(expect.arrayContaining(names))
+    const { code, stderr } = await runCli({ env: { ...IMAGE_ENVIRONMENT, STORE_PATH: testFolder() } })
+    expect(code).toBe(2)
+    expect(stderr).toContain('authentication: it is on and has no keys')
+  })
+
+  test('image - the health check asks the shared listener, and reports its state', async () => {
+    const { http } = await serve()
+    const failing = createServer((_request, response) => response.writeHead(503).end())
+    failing.listen(0, '127.0.0.1')
+    await once(failing, 'listening')
+    onTestFinished(() => void failing.close())
+    const address = failing.address()
+    const port = typeof address === 'object' && address !== null ? address.port : 0
+    expect(await check({ HTTP_PORT: String(http.port) }, '/ready')).toBe(0)
+    expect(await check({ HEALTHCHECK_URL: http.url }, '/ping')).toBe(0)
+    expect(await check({ HTTP_PORT: String(port) }, '/ready')).toBe(1)
+    expect(await check({ HEALTHCHECK_URL: 'https://127.0.0.1:1' }, '/ready')).toBe(1)
+  })
+})
+
+describe('deploy/compose', () => {
+  test('compose - each variable is a setting, and the management listener asks for tokens', () => {
+    expect(NODES).toHaveLength(4)
+    for (const { environment = {} } of NODES) {
+      expect(SETTING_NAMES).toEqual(expect.arrayContaining(Object.keys(environment)))
+      expect(environment).toMatchObject({ AUTHENTICATION_ENABLE: 'true', API_AUTHENTICATION_ENABLE: 'true' })
+    }
+  })
+
+  test('compose - each node is read-only, without capabilities, and has longer to stop than a shutdown takes', () => {
+    for (const node of NODES) {
+      expect(node).toMatchObject({ read_only: true, cap_drop: ['ALL'], stop_grace_period: '35s' })
+      expect(node.image).toBe(`signalbox:${MANIFEST.version}`)
+    }
+  })
+
+  test('compose - ports are published on this machine only', () => {
+    for (const { services } of [EMBEDDED, NATS]) {
+      const ports = Object.values(services).flatMap((service) => service.ports ?? [])
+      expect(ports.length).toBeGreaterThan(0)
+      for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:/)
+    }
+  })
+
+  test('compose - every volume of a service is declared, or a file of the folder or of its script', () => {
+    const missing = [['embedded', EMBEDDED] as const, ['nats', NATS] as const].flatMap(([folder, compose]) => {
+      const script = deployText(`compose/${folder}/setup.sh`)
+      const declared = Object.keys(compose.volumes)
+      const sources = Object.values(compose.services).flatMap(({ volumes = [] }) =>
+        volumes.map((v) => v.split(':')[0]!),
+      )
+      return sources.filter((source) => {
+        if (!source.startsWith('./')) return !declared.includes(source)
+        return !existsSync(join(DEPLOY, 'compose', folder, source)) && !script.includes(source.slice(2))
+      })
+    })
+    expect(missing).toEqual([])
+  })
+
+  test('compose - a node with the environment of the embedded file is a valid configuration', async () => {
+    const [node] = NODES
+    const key = file(issuer().pem)
+    const env = { ...IMAGE_ENVIRONMENT, ...node?.environment, AUTHENTICATION_KEY_FILE: key }
+    const { config } = await loadConfig({ flags: fromFlags([]), env })
+    expect(config).toMatchObject({ engine: 'embedded', api: { authentication: { enable: true } } })
+  })
+})
+
+describe('deploy/systemd', () => {
+  const unit = deployText('systemd/signalbox.service')
+
+  test('systemd - the settings are valid, and the management listener asks for tokens', async () => {
+    const path = join(DEPLOY, 'systemd/signalbox.yaml')
+    const { config } = await loadConfig({ flags: fromFlags([`--config=${path}`]), env: {} })
+    expect(config.authentication.enable).toBe(true)
+    expect(config.api.authentication.enable).toBe(true)
+    expect(config.store.path).toBe(`/var/lib/${/^StateDirectory=(.*)$/m.exec(unit)?.[1]}`)
+    expect(parse(deployText('systemd/signalbox.yaml'))).toBeTypeOf('object')
+  })
+
+  test('systemd - the unit starts the published command, and gives a shutdown its time', () => {
+    expect(unit).toMatch(
+      /^ExecStart=\/usr\/bin\/node \/opt\/signalbox\/node_modules\/signalbox\/dist\/bundle\/main\.js --config \S+$/m,
+    )
+    const variables = [...unit.matchAll(/^#?Environment=([A-Z_]+)=/gm)].map(([, name]) => String(name))
+    expect(SETTING_NAMES).toEqual(expect.arrayContaining(variables.filter((name) => name !== 'NODE_ENV')))
+    const shutdown = SETTINGS.find(({ env }) => env === 'SHUTDOWN_SECONDS')?.schema.default
+    expect(Number(/^TimeoutStopSec=(\d+)s$/m.exec(unit)?.[1])).toBeGreaterThan(Number(shutdown) + 4)
+  })
+
+  test.skipIf(!hasCommand('systemd-analyze'))('systemd - systemd takes the unit and finds it well protected', () => {
+    // The unit of an installation: without the command in its place, systemd refuses it.
+    const score = execFileSync(
+      'systemd-analyze',
+      ['security', '--offline=true', join(DEPLOY, 'systemd/signalbox.service')],
+      {
+        encoding: 'utf8',
+      },
+    )
+    expect(Number(/Overall exposure level for \S+: ([\d.]+)/.exec(score)?.[1])).toBeLessThan(2)
+  })
+})
+
+function hasCommand(name: string): boolean {
+  try {
+    execFileSync(name, ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}

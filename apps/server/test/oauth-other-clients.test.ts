@@ -1,0 +1,112 @@
+import { freePort } from '@signalbox/testkit/free-port'
+import { describe, expect, test } from 'vitest'
+
+import { browse, startAuthorizationServer } from './support/authorization-server.ts'
+import type { OAuthClient } from './support/oauth-clients.ts'
+import { OAUTH_CLIENTS } from './support/oauth-clients.ts'
+import { serve } from './support/server.ts'
+
+const SCOPE = 'signalbox:read signalbox:write signalbox:agents'
+const SEND = { channel: 'q', body: 'x' }
+
+async function start() {
+  const [as, port] = await Promise.all([startAuthorizationServer('alice'), freePort()])
+  const publicUrl = `http://127.0.0.1:${port}`
+  const resource = `${publicUrl}/mcp`
+  const { broker } = await serve({
+    http: { port },
+    publicUrl,
+    authentication: {
+      enable: true,
+      jwksUrl: as.jwksUrl,
+      issuer: as.issuer,
+      audience: [resource],
+      oauth: { enable: true },
+    },
+  })
+  const senders: string[] = []
+  broker.observe({
+    accepted: (type, _channel, { clientId }) => {
+      if (type === 'queues') senders.push(clientId)
+    },
+  })
+  const metadata = `resource_metadata="${publicUrl}/.well-known/oauth-protected-resource/mcp"`
+  return { as, url: new URL(resource), resource, senders, metadata }
+}
+
+async function login(client: OAuthClient): Promise<void> {
+  await client.finish(await browse(client.visits.at(-1)!))
+}
+
+describe.each(OAUTH_CLIENTS)('$name', ({ version, stepsUp, unauthorized, create }) => {
+  async function loggedIn(url: URL) {
+    const client = create(url)
+    await expect(client.connect()).rejects.toBeInstanceOf(unauthorized)
+    await login(client)
+    return { client, connection: await client.connect() }
+  }
+
+  test('S10 - from its URL alone the client finds the authorization server, and calls as the user', async () => {
+    const { as, url, resource, senders, metadata } = await start()
+    const { client, connection } = await loggedIn(url)
+    expect(connection.version).toBe(version)
+    expect(await connection.tools()).toBe(15)
+    expect(await connection.call('queue_send', SEND)).toBe(true)
+    expect(senders).toEqual(['alice'])
+    expect(client.refused).toEqual([{ status: 401, challenge: `Bearer ${metadata}, scope="${SCOPE}"` }])
+    expect(as.asked).toEqual([{ scope: expect.stringContaining(SCOPE), resource }])
+    expect(client.scope).toContain(SCOPE)
+  })
+
+  test('S11 - with too few scopes a call is refused, and names the missing one', async () => {
+    const { as, url, senders, metadata } = await start()
+    as.grants = ['signalbox:read']
+    const { client, connection } = await loggedIn(url)
+    await expect(connection.call('queue_send', SEND)).rejects.toThrow(
+      stepsUp ? 'Server returned 403' : "the token's scopes do not allow this",
+    )
+    const refusal = client.refused.at(-1)
+    expect(refusal?.status).toBe(403)
+    expect(refusal?.challenge).toContain('error="insufficient_scope"')
+    expect(refusal?.challenge).toContain('signalbox:write')
+    expect(refusal?.challenge).toContain(metadata)
+    expect(senders).toEqual([])
+    expect(client.visits).toHaveLength(1)
+    // A client with a refresh token refreshes first, which gives the same scopes, and shows the error.
+    expect(as.refreshes()).toBe(stepsUp ? 1 : 0)
+    if (!stepsUp) return
+    client.dropRefreshToken()
+    const next = await client.connect()
+    await expect(next.call('queue_send', SEND)).rejects.toBeInstanceOf(unauthorized)
+    expect(client.visits.at(-1)?.searchParams.get('scope')).toContain('signalbox:write')
+    as.grants = ['signalbox:read', 'signalbox:write']
+    await login(client)
+    expect(await next.call('queue_send', SEND)).toBe(true)
+    expect(senders).toEqual(['alice'])
+  })
+
+  const past = Math.floor(Date.now() / 1000) - 60
+  describe.each([
+    ['an expired token', (resource: string) => ({ aud: resource, exp: past })],
+    ['a token for another server', () => ({ aud: 'https://other.example.com/mcp' })],
+    ['a token without audience', () => ({})],
+    ['a token of another issuer', (resource: string) => ({ aud: resource, iss: 'https://evil.example.com' })],
+  ])('%s', (_name, claims) => {
+    test('S10 - the client gets 401 invalid_token, refreshes silently, or asks its user again', async () => {
+      const { as, url, resource, metadata } = await start()
+      const { client } = await loggedIn(url)
+      const bad = await as.sign({ ...claims(resource), scope: SCOPE })
+      const challenge = `Bearer error="invalid_token", ${metadata}, scope="${SCOPE}"`
+      client.replaceToken(bad, true)
+      const connection = await client.connect()
+      expect(await connection.call('queue_send', SEND)).toBe(true)
+      expect(client.refused.slice(1)).toEqual([{ status: 401, challenge }])
+      expect([as.refreshes(), client.visits.length]).toEqual([1, 1])
+
+      client.replaceToken(bad, false)
+      await expect(client.connect()).rejects.toBeInstanceOf(unauthorized)
+      expect(client.refused).toHaveLength(2)
+      expect([as.refreshes(), client.visits.length]).toEqual([1, 2])
+    })
+  })
+})

@@ -1,0 +1,100 @@
+import { Buffer } from 'node:buffer'
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+
+import { canonicalJson, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import type { JsonObject } from '@signalbox/http-kit'
+import type { Static } from 'typebox'
+import { Type } from 'typebox'
+import { Compile } from 'typebox/schema'
+
+import type { StateKey } from './state-key.ts'
+
+/** Time for which a client may answer, in ms. */
+const VALID_MS = 15 * 60_000
+
+const MAC_BYTES = 32
+
+const object = Type.Unsafe<JsonObject>({ type: 'object' })
+const objects = Type.Record(Type.String(), object)
+
+const OpenInputSchema = Type.Object({
+  /** The end of the state, in ms since the epoch. */
+  expiresMs: Type.Number(),
+  /** The requests without a response, by key. */
+  requests: objects,
+  /** The responses to other requests of the same round. */
+  responses: objects,
+  /** The tool's own notes, with which it continues the call. */
+  state: object,
+})
+
+/** A call that waits for input, as its client keeps it. */
+export type OpenInput = Readonly<Omit<Static<typeof OpenInputSchema>, 'expiresMs'>>
+
+const schema = Compile(OpenInputSchema)
+
+/** The caller and the digest of a call. A state is valid for both only. */
+export interface CallIdentity {
+  readonly principal: string
+  readonly digest: string
+}
+
+/** Returns the identity of a call. It does not depend on the order of members in the arguments. */
+export function callIdentity(principal: string, tool: string, args: unknown): CallIdentity {
+  const digest = createHash('sha256').update(`tools/call ${tool} ${canonicalJson(args)}`)
+  return { principal, digest: digest.digest('base64url') }
+}
+
+/** Writes and reads the `requestState` of calls that wait for input. The server keeps nothing. */
+export class RequestStates {
+  readonly #key: StateKey
+  #loaded: Promise<Uint8Array> | undefined
+
+  constructor(key: StateKey) {
+    this.#key = key
+  }
+
+  /** Returns a state that only the same caller can use, for the same call, and for 15 minutes. */
+  async write(call: CallIdentity, input: OpenInput): Promise<string> {
+    const text = JSON.stringify({ expiresMs: Date.now() + VALID_MS, ...input })
+    const mac = macOf(await this.#load(), call, text)
+    return `${mac.toString('base64url')}.${Buffer.from(text).toString('base64url')}`
+  }
+
+  /** Reads a state. @throws JsonRpcError -32602 for a state of another call, and for one that is changed or expired */
+  async read(call: CallIdentity, requestState: string): Promise<OpenInput> {
+    const [mac = '', encoded = ''] = requestState.split('.')
+    const text = Buffer.from(encoded, 'base64url').toString()
+    const given = Buffer.from(mac, 'base64url')
+    const key = await this.#load()
+    if (given.byteLength !== MAC_BYTES || !timingSafeEqual(given, macOf(key, call, text))) {
+      throw invalid('requestState was not issued to this caller for this call')
+    }
+    const input: unknown = JSON.parse(text)
+    if (!schema.Check(input)) throw invalid('requestState is of another version of this server')
+    if (input.expiresMs < Date.now()) throw invalid('requestState has expired')
+    return input
+  }
+
+  /** A failure to load the key is not kept. */
+  #load(): Promise<Uint8Array> {
+    this.#loaded ??= this.#key().catch((error: unknown) => {
+      this.#loaded = undefined
+      const text = 'the key for requestState is not available at the moment; try again in some seconds'
+      throw new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text, { cause: error })
+    })
+    return this.#loaded
+  }
+}
+
+/** No text can be moved between the parts: a digest has one length, and a line break cannot be in base64 or JSON. */
+function macOf(key: Uint8Array, { principal, digest }: CallIdentity, text: string): Buffer {
+  return createHmac('sha256', key).update(`${digest}\n${text}\n${principal}`).digest()
+}
+
+function invalid(reason: string): JsonRpcError {
+  return new JsonRpcError(
+    JSON_RPC_CODES.INVALID_PARAMS,
+    `invalid params: ${reason}; call the tool without requestState and inputResponses`,
+  )
+}
