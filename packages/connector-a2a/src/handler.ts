@@ -72,6 +72,7 @@ export class A2aEndpoint {
     this.#endpoint = new Endpoint({
       authenticator: options.authenticator,
       trustedOrigins: options.trustedOrigins,
+      originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
       bindHost,
       frontDoor: options.frontDoor,
       failed: (error, request) => hooks.failed?.(error, request),

@@ -39,6 +39,7 @@ export class CeEndpoint {
     this.#endpoint = new Endpoint({
       authenticator: options.authenticator,
       trustedOrigins: options.trustedOrigins,
+      originsSetting: 'CONNECTORSCE_TRUSTED_ORIGINS',
       bindHost: options.bindHost,
       frontDoor: options.frontDoor,
       failed: (error, request) => hooks.failed?.(error, request),

@@ -28,6 +28,7 @@ export class RegistryEndpoints {
     this.#endpoint = new Endpoint({
       authenticator,
       trustedOrigins,
+      originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
       bindHost,
       frontDoor,
       failed: (error, request) => hooks.failed?.(error, request),
