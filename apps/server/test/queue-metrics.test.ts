@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { MAX_LISTED_QUEUES, QueueMetrics } from '../src/metrics/queue-metrics.ts'
+import { VERSION } from '../src/version.ts'
 import { callTool } from './support/mcp.ts'
 import { PATIENT, startNats } from './support/nodes.ts'
 import { serve } from './support/server.ts'
@@ -93,7 +94,7 @@ test('metrics - the build and the readiness of the node', async () => {
   const { api } = await serve()
   expect(await scrape(api.url, 'broker_ready')).toEqual({ broker_ready: 1 })
   const [build = ''] = Object.keys(await scrape(api.url, 'broker_build_info'))
-  expect(build).toBe(`broker_build_info{version="0.1.0",node="${process.versions.node}",engine="embedded"}`)
+  expect(build).toBe(`broker_build_info{version="${VERSION}",node="${process.versions.node}",engine="embedded"}`)
 })
 
 /** A source with that many queues, which counts what it is asked. */
