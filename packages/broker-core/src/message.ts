@@ -11,6 +11,10 @@ export interface MessageInput {
    * {}
    */
   readonly tags?: Tags
+  /**
+   * Makes a send idempotent as the tag `message_id` does, and is not stored. The tag has priority. @default none
+   */
+  readonly deduplicationKey?: string
 }
 
 /** A message as the Broker passes it to an engine: complete except for the fields that the engine sets. */

@@ -1,6 +1,6 @@
 import process from 'node:process'
 
-import type { ManagementApi } from '@signalbox/management-api'
+import type { ManagementApi } from '@signalbox/management-api/fastify'
 import type { FastifyInstance } from 'fastify'
 import Fastify from 'fastify'
 
