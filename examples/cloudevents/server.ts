@@ -3,7 +3,7 @@
 import { readFile } from 'node:fs/promises'
 
 import { createBroker } from '@signalbox/broker-core'
-import { ceConnector } from '@signalbox/connector-cloudevents'
+import { ceConnector } from '@signalbox/connector-cloudevents/fastify'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { fastify } from 'fastify'
 

@@ -1,7 +1,7 @@
 // Messaging tools for MCP clients at /mcp, inside your own server. PORT is its port, STORE_PATH the
 // folder of the store.
 import { ANONYMOUS, createBroker, encodeText } from '@signalbox/broker-core'
-import { mcpConnector } from '@signalbox/connector-mcp'
+import { mcpConnector } from '@signalbox/connector-mcp/fastify'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { fastify } from 'fastify'
 

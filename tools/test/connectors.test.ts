@@ -4,17 +4,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import { createBroker } from '@signalbox/broker-core'
-import { a2aConnector } from '@signalbox/connector-a2a'
-import { ceConnector } from '@signalbox/connector-cloudevents'
-import { mcpConnector } from '@signalbox/connector-mcp'
+import { a2aConnector } from '@signalbox/connector-a2a/fastify'
+import { ceConnector } from '@signalbox/connector-cloudevents/fastify'
+import { mcpConnector } from '@signalbox/connector-mcp/fastify'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import type { Connector } from '@signalbox/http-kit'
-import { managementApi } from '@signalbox/management-api'
-import { AgentRequests, openRegistry, registryRoutes } from '@signalbox/registry'
+import type { FastifyMount } from '@signalbox/http-kit/fastify'
+import { managementApi } from '@signalbox/management-api/fastify'
+import { AgentRequests, openRegistry } from '@signalbox/registry'
+import { registryRoutes } from '@signalbox/registry/fastify'
 import Fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
 
-type Shape = Pick<Connector, 'plugin' | 'close'> & AsyncDisposable & { readonly handler?: Connector['handler'] }
+type Shape = Pick<Connector, 'close'> & FastifyMount & AsyncDisposable & { readonly handler?: Connector['handler'] }
 
 /** Every factory of an HTTP surface, and a path where its surface answers. */
 const FACTORIES = {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import {
   JSON_RPC_CODES,
@@ -18,6 +18,7 @@ import type { NativeSpeech, Spoken } from './native/speech.ts'
 
 import type { Cards } from './cards/cards.ts'
 import type { A2aRequestEvent } from './options.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The outcome of a request that the agent answers with its own JSON-RPC error. */
 export const AGENTS_OWN = 'agent'
@@ -48,8 +49,8 @@ export class A2aExchange extends JsonRpcExchange {
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
 
   constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
     onFinished: ((event: A2aRequestEvent) => void) | undefined,
     native?: NativeParts,

@@ -1,5 +1,5 @@
 import type { Buffer } from 'node:buffer'
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { Admitted, ConnectionCaller, JsonRpcMessage } from '@signalbox/http-kit'
@@ -36,6 +36,7 @@ import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
 import { TaskOwners } from './subscriber/instances/task-owners.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The broker, registry and transport that the gateway uses. */
 export interface A2aDependencies {
@@ -72,11 +73,12 @@ export class A2aEndpoint {
     this.#endpoint = new Endpoint({
       authenticator: options.authenticator,
       trustedOrigins: options.trustedOrigins,
+      originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
       bindHost,
       frontDoor: options.frontDoor,
       failed: (error, request) => hooks.failed?.(error, request),
     })
-    const failed = (error: unknown, request?: IncomingMessage): void => this.#endpoint.report(error, request)
+    const failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
     if (hooks.requestFinished !== undefined) {
       this.#onFinished = (event) => {
         try {
@@ -133,7 +135,7 @@ export class A2aEndpoint {
     )
   }
 
-  handle(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+  handle(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     const path = pathOf(request)
     if (path === CARD_PATH) this.platformCard(request, response, headers)
     else if (path === KEY_SET_PATH && this.#options.cardKeys !== undefined) this.keySet(request, response, headers)
@@ -152,8 +154,8 @@ export class A2aEndpoint {
   handlePath(
     path: string,
     encoded: string,
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     headers: OutgoingHttpHeaders | undefined,
   ): void {
     const isNative = this.#options.native === 'auto'
@@ -244,12 +246,7 @@ export class A2aEndpoint {
     }
   }
 
-  #card(
-    agentId: string,
-    request: IncomingMessage,
-    response: ServerResponse,
-    headers: OutgoingHttpHeaders | undefined,
-  ): void {
+  #card(agentId: string, request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     const known = this.#registry.get(agentId)
     if (known !== undefined || !isAgentId(agentId)) {
       this.#contain(response, () => this.cards.agent(known, request, response, headers))
@@ -266,16 +263,16 @@ export class A2aEndpoint {
     )
   }
 
-  platformCard(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+  platformCard(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     this.#contain(response, () => this.cards.platform(request, response, headers))
   }
 
-  keySet(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+  keySet(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     this.#contain(response, () => this.cards.keySet(request, response, headers))
   }
 
   /** Catches the errors of card routes: they are public, so no Endpoint does it. */
-  #contain(response: ServerResponse, answer: () => void): void {
+  #contain(response: HttpResponse, answer: () => void): void {
     try {
       answer()
     } catch (error) {
@@ -297,6 +294,6 @@ export class A2aEndpoint {
 
 const TEXT = 'text/plain; charset=utf-8'
 
-function notFound(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+function notFound(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
   refuseBody(request, response, 404, { ...headers, 'Content-Type': TEXT }, '404 page not found\n')
 }

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http'
-
 import { readFileSync } from 'node:fs'
 
 import type { ConnectorOptions } from '@signalbox/http-kit'
@@ -8,6 +6,7 @@ import { AgentAddressPolicy } from '@signalbox/registry'
 
 import type { CardKeys } from './cards/card-keys.ts'
 import type { StreamLimits } from './stream/index.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /** One finished request to an agent. */
 export interface A2aRequestEvent {
@@ -28,7 +27,7 @@ export interface A2aRequestEvent {
 export interface A2aHooks {
   requestFinished?(event: A2aRequestEvent): void
   /** Reports a failure that no client gets, such as a bug or a failed subscription. For the log. */
-  failed?(error: unknown, request?: IncomingMessage): void
+  failed?(error: unknown, request?: HttpRequest): void
 }
 
 /** The name, version and description in the card at `/.well-known/agent-card.json`. */

@@ -1,12 +1,12 @@
-import type { IncomingMessage } from 'node:http'
+import type { HttpRequest } from '@signalbox/http-kit'
 
-function encodedPathOf({ url = '/' }: IncomingMessage): string {
+function encodedPathOf({ url = '/' }: HttpRequest): string {
   const mark = url.indexOf('?')
   return mark === -1 ? url : url.slice(0, mark)
 }
 
 /** Returns the path of a request without its first segments, as the client sent it. */
-export function encodedTail(request: IncomingMessage, segments: number): string {
+export function encodedTail(request: HttpRequest, segments: number): string {
   return encodedPathOf(request)
     .split('/')
     .slice(segments + 1)
@@ -17,7 +17,7 @@ export function encodedTail(request: IncomingMessage, segments: number): string 
  * Returns the decoded path of a request. A path that cannot be decoded is returned unchanged and
  * matches no route.
  */
-export function pathOf(request: IncomingMessage): string {
+export function pathOf(request: HttpRequest): string {
   const path = encodedPathOf(request)
   if (!path.includes('%')) return path
   try {

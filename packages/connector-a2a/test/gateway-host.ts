@@ -11,8 +11,9 @@ import { AgentRequests, openRegistry } from '@signalbox/registry'
 import Fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
-import type { A2aConnector, A2aConnectorOptions, A2aRequestEvent } from '../src/index.ts'
-import { a2aConnector } from '../src/index.ts'
+import type { FastifyA2aConnector } from '../src/fastify.ts'
+import type { A2aConnectorOptions, A2aRequestEvent } from '../src/index.ts'
+import { a2aConnector } from '../src/fastify.ts'
 
 export interface Answer {
   readonly status: number
@@ -36,7 +37,7 @@ export interface GatewayHost {
   readonly system: BrokerHandle
   readonly registry: AgentRegistry
   readonly requests: AgentRequests
-  readonly connector: A2aConnector
+  readonly connector: FastifyA2aConnector
   /** Every finished request. */
   readonly finished: A2aRequestEvent[]
   readonly failures: unknown[]

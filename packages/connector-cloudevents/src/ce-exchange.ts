@@ -1,10 +1,11 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import { HttpExchange, restRefusal, SseStream } from '@signalbox/http-kit'
 import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
 
 import { CeError } from './errors.ts'
 import type { CeOutcome } from './options.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The answer of a route. */
 export interface CeAnswer {
@@ -34,8 +35,8 @@ export class CeExchange extends HttpExchange {
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined
 
   constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
     onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined,
   ) {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
 import { Endpoint, Settlements } from '@signalbox/http-kit'
@@ -18,6 +18,7 @@ import { sendResponse } from './routes/requests.ts'
 import type { CeEnvironment, CeRoute } from './routes/route.ts'
 import { Flusher } from './sse/flusher.ts'
 import { Subscriptions } from './sse/subscriptions.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 const BY_NAME: ReadonlyMap<string, CeRoute> = new Map(CE_ROUTES.map((route) => [route.name, route]))
 
@@ -39,11 +40,12 @@ export class CeEndpoint {
     this.#endpoint = new Endpoint({
       authenticator: options.authenticator,
       trustedOrigins: options.trustedOrigins,
+      originsSetting: 'CONNECTORSCE_TRUSTED_ORIGINS',
       bindHost: options.bindHost,
       frontDoor: options.frontDoor,
       failed: (error, request) => hooks.failed?.(error, request),
     })
-    const failed = (error: unknown, request?: IncomingMessage): void => this.#endpoint.report(error, request)
+    const failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
     this.#settlements = new Settlements(options.settleGraceMs, failed)
     const pending = new PendingRequests()
     this.environment = {
@@ -71,8 +73,8 @@ export class CeEndpoint {
 
   handle(
     name: string | undefined,
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     headers: OutgoingHttpHeaders | undefined,
   ): void {
     if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)

@@ -1,8 +1,7 @@
-import type { IncomingMessage } from 'node:http'
-
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The outcome of one HTTP request. */
 export type CeOutcome =
@@ -33,7 +32,7 @@ export interface CeHooks {
   /** Receives the number of events that a slow subscriber lost, after it has caught up or disconnected. */
   eventsDropped?(count: number): void
   /** Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log. */
-  failed?(error: unknown, request?: IncomingMessage): void
+  failed?(error: unknown, request?: HttpRequest): void
 }
 
 export interface CeConnectorOptions extends ConnectorOptions {

@@ -10,7 +10,7 @@ import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import Fastify from 'fastify'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { ceConnector } from '../src/index.ts'
+import { ceConnector } from '../src/fastify.ts'
 import { event } from './ce-server.ts'
 
 async function openBroker(): Promise<Broker> {

@@ -1,5 +1,5 @@
 import type { Buffer } from 'node:buffer'
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
 import type { ConnectionCaller, Identity, JsonRpcMessage, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
@@ -47,6 +47,7 @@ import { initializeResult } from './wire/revision.ts'
 import { negotiate, SERVED_METHODS, STATELESS_REVISION } from './wire/revisions.ts'
 import { newSessionId } from './wire/session.ts'
 import { acknowledgement, subscriptionMeta } from './wire/subscriptions.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The endpoint for `POST`, `GET` and `DELETE /mcp` over a broker. */
 export class McpEndpoint {
@@ -78,12 +79,13 @@ export class McpEndpoint {
     this.#endpoint = new Endpoint({
       authenticator: options.authenticator,
       trustedOrigins: options.trustedOrigins,
+      originsSetting: 'CONNECTORSMCP_TRUSTED_ORIGINS',
       bindHost: options.bindHost,
       alsoLocal: MCP_LOCAL_HOSTS,
       frontDoor: options.frontDoor,
       failed: (error, request) => options.hooks.failed?.(error, request),
     })
-    const failed = (error: unknown, request?: IncomingMessage): void => this.#endpoint.report(error, request)
+    const failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
     this.#calls = new Calls(options.toolTimeoutSeconds * 1000)
     this.#settlements = new Settlements(options.settleGraceMs, failed)
     const tasks = options.tasks && new Tasks(options.tasks, failed)
@@ -120,7 +122,7 @@ export class McpEndpoint {
     tasks?.open()
   }
 
-  handle(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+  handle(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
     const exchange = new McpExchange(request, response, headers, this.#exchanges)
     const { method } = request

@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { PolicyAction } from '@signalbox/broker-core'
 import {
@@ -25,6 +25,7 @@ import type { ResultType, Revision } from './wire/revision.ts'
 import { DEFAULT_REVISION, STATELESS_REVISION } from './wire/revisions.ts'
 import type { ProtocolHeaders } from './wire/session.ts'
 import { checkProtocolHeaders, readProtocolHeaders } from './wire/session.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The parts that all exchanges of one connector share. */
 export interface ExchangeEnvironment {
@@ -58,8 +59,8 @@ export class McpExchange extends JsonRpcExchange {
   #stream: SseStream | undefined
 
   constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
     environment: ExchangeEnvironment,
   ) {

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http'
-
 import { readFileSync } from 'node:fs'
 
 import type { ConnectorOptions } from '@signalbox/http-kit'
@@ -13,6 +11,7 @@ import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
 import { resolveTaskOptions } from './tasks/options.ts'
 import type { McpOAuthOptions } from './oauth/protected-resource.ts'
 import type { ServerInfo } from './wire/revision.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The outcome of one HTTP request. */
 export type McpOutcome =
@@ -42,7 +41,7 @@ export interface McpRequestEvent {
 export interface McpHooks {
   requestFinished?(event: McpRequestEvent): void
   /** Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log. */
-  failed?(error: unknown, request?: IncomingMessage): void
+  failed?(error: unknown, request?: HttpRequest): void
 }
 
 export interface McpConnectorOptions extends ConnectorOptions {

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
+import type { Server } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -8,19 +9,32 @@ import { join } from 'node:path'
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import type { HttpBindings } from '@hono/node-server'
+import { getRequestListener } from '@hono/node-server'
+import express from 'express'
 import fastify from 'fastify'
+import { Hono } from 'hono'
 import { onTestFinished } from 'vitest'
 
 import type { McpConnector, McpConnectorOptions, McpRequestEvent } from '../src/index.ts'
-import { mcpConnector } from '../src/index.ts'
+import { createMcpFetchHandler } from '../src/index.ts'
+import { mcpConnector } from '../src/fastify.ts'
 
-export type HostKind = 'fastify' | 'node'
+export const HOST_KINDS = ['fastify', 'node', 'express', 'hono'] as const
+
+/** The hosts that leave the body to the endpoint, which then answers every malformed one. */
+export const UNREAD_KINDS = ['fastify', 'node', 'hono'] as const
+
+export type HostKind = (typeof HOST_KINDS)[number]
 
 export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
 }
+
+/** The part that all hosts have of the endpoint. */
+type MountedMcp = Pick<McpConnector, 'close' | 'openStreams'>
 
 /** The endpoint over a real broker and store, on a port of its own. */
 export interface McpHost extends AsyncDisposable {
@@ -29,7 +43,7 @@ export interface McpHost extends AsyncDisposable {
   readonly broker: Broker
   readonly user: BrokerHandle
   readonly system: BrokerHandle
-  readonly connector: McpConnector
+  readonly connector: MountedMcp
   /** Every finished request. */
   readonly requests: McpRequestEvent[]
   readonly failures: unknown[]
@@ -65,7 +79,7 @@ export async function openHost(options: McpConnectorOptions = {}, kind: HostKind
       failed: (error) => void failures.push(error),
     },
   }
-  const listening = await (kind === 'fastify' ? onFastify : onNode)(broker, mcpOptions)
+  const listening = await HOSTS[kind](broker, mcpOptions)
   const { port, connector } = listening
   const url = `http://127.0.0.1:${port}/mcp`
   const post = async (body: unknown, headers: Record<string, string> = {}): Promise<Answer> => {
@@ -104,7 +118,7 @@ export async function openHost(options: McpConnectorOptions = {}, kind: HostKind
 
 interface Listening {
   readonly port: number
-  readonly connector: McpConnector
+  readonly connector: MountedMcp
   close(): Promise<void>
 }
 
@@ -120,9 +134,41 @@ async function onFastify(broker: Broker, options: McpConnectorOptions): Promise<
   }
 }
 
-async function onNode(broker: Broker, options: McpConnectorOptions): Promise<Listening> {
+function onNode(broker: Broker, options: McpConnectorOptions): Promise<Listening> {
   const connector = mcpConnector(broker, options)
-  const server = createServer(connector.handler).listen(0, '127.0.0.1')
+  return listen(createServer(connector.handler), connector)
+}
+
+/** With a parser that reads every JSON body before the endpoint. */
+function onExpress(broker: Broker, options: McpConnectorOptions): Promise<Listening> {
+  const connector = mcpConnector(broker, options)
+  const app = express()
+  app.use(express.json({ limit: '20mb' }))
+  app.all('/*path', (request, response) => connector.handler(request, response))
+  return listen(createServer(app), connector)
+}
+
+/** In the style of fetch. */
+function onHono(broker: Broker, options: McpConnectorOptions): Promise<Listening> {
+  const mcp = createMcpFetchHandler(broker, options)
+  const app = new Hono<{ Bindings: HttpBindings }>()
+  app.all('*', (context) => mcp(context.req.raw, { clientAddress: context.env.incoming.socket.remoteAddress }))
+  const listener = getRequestListener((request, env) => app.fetch(request, env))
+  return listen(
+    createServer((request, response) => void listener(request, response)),
+    mcp,
+  )
+}
+
+const HOSTS: Record<HostKind, (broker: Broker, options: McpConnectorOptions) => Promise<Listening>> = {
+  fastify: onFastify,
+  node: onNode,
+  express: onExpress,
+  hono: onHono,
+}
+
+async function listen(server: Server, connector: MountedMcp): Promise<Listening> {
+  server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,

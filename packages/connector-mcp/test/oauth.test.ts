@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 
 import type { McpConnectorOptions } from '../src/index.ts'
 import { mcpConnector } from '../src/index.ts'
-import type { HostKind } from './mcp-host.ts'
+import { HOST_KINDS } from './mcp-host.ts'
 import { resultText, rpc, startHost, waitingReceive } from './mcp-host.ts'
 
 const RESOURCE = 'https://broker.example.com/mcp'
@@ -27,7 +27,7 @@ const OAUTH: McpConnectorOptions = {
 
 const SENDS = { Authorization: 'Bearer send,receive' }
 
-describe.each(['fastify', 'node'] satisfies HostKind[])('on %s', (kind) => {
+describe.each(HOST_KINDS)('on %s', (kind) => {
   test('S10 - the connector serves its metadata', async () => {
     const host = await startHost(OAUTH, kind)
     for (const path of [METADATA, `${METADATA}/mcp`]) {

@@ -4,8 +4,9 @@ import type { AuthenticationRequest, Authenticator } from '@signalbox/http-kit'
 import fastify from 'fastify'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 
-import { mcpConnector } from '../src/index.ts'
-import type { HostKind, McpHost } from './mcp-host.ts'
+import { mcpConnector } from '../src/fastify.ts'
+import type { McpHost } from './mcp-host.ts'
+import { UNREAD_KINDS } from './mcp-host.ts'
 import { openHost, resultText, rpc, startHost, toolCall } from './mcp-host.ts'
 import { RawConnection } from './raw-connection.ts'
 
@@ -57,7 +58,7 @@ describe('origins', () => {
         expect(await response.json(), method).toEqual({
           jsonrpc: '2.0',
           id: null,
-          error: { code: -32600, message: 'origin not allowed' },
+          error: { code: -32600, message: 'origin not allowed; add it to CONNECTORSMCP_TRUSTED_ORIGINS' },
         })
       }
       expect(authenticator.asked).toBe(before)
@@ -86,7 +87,7 @@ describe('origins', () => {
   })
 })
 
-describe.each(['fastify', 'node'] satisfies HostKind[])('authentication on %s', (kind) => {
+describe.each(UNREAD_KINDS)('authentication on %s', (kind) => {
   test.each([
     ['at once', false],
     ['after a while', true],

@@ -10,3 +10,7 @@ describe('M14 on fastify', () => {
 describe('M14 on node', () => {
   hostSettlementCases('node')
 })
+
+describe('M14 on express', () => {
+  hostSettlementCases('express')
+})

@@ -4,7 +4,8 @@ import type { CallToolResult, Progress } from '@modelcontextprotocol/sdk/types.j
 import { encodeText } from '@signalbox/broker-core'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-import type { HostKind, McpHost } from './mcp-host.ts'
+import type { McpHost } from './mcp-host.ts'
+import { HOST_KINDS } from './mcp-host.ts'
 import { startHost } from './mcp-host.ts'
 
 async function connectTo(host: McpHost): Promise<Client> {
@@ -26,7 +27,7 @@ async function call(
   return { text: block.text, isError: result.isError === true }
 }
 
-describe.each(['fastify', 'node'] satisfies HostKind[])('official client on %s', (kind) => {
+describe.each(HOST_KINDS)('official client on %s', (kind) => {
   test('official client - initialize, ping and tools/list', async () => {
     const host = await startHost({}, kind)
     const client = await connectTo(host)

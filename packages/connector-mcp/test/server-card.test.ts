@@ -4,7 +4,7 @@ import type { Authenticator } from '@signalbox/http-kit'
 import { expect, test } from 'vitest'
 
 import type { McpCardOptions } from '../src/index.ts'
-import { startHost } from './mcp-host.ts'
+import { HOST_KINDS, startHost } from './mcp-host.ts'
 
 const CARD = { name: 'com.example/broker', description: 'A broker.' } satisfies McpCardOptions
 const CATALOG_PATH = '/.well-known/ai-catalog.json'
@@ -21,30 +21,27 @@ function getAs(host: string, url: string): Promise<string> {
   })
 }
 
-test.each(['fastify', 'node'] as const)(
-  'M28 - %s: the catalog leads to the card, which names the endpoint',
-  async (kind) => {
-    const { url } = await startHost({ card: CARD, serverInfo: { name: 'b', version: '2.0.0' } }, kind)
-    const { origin, host, hostname } = new URL(url)
-    const catalog = await fetch(origin + CATALOG_PATH)
-    expect(catalog.headers.get('access-control-allow-origin')).toBe('*')
-    expect(catalog.headers.get('cache-control')).toBe('private, max-age=3600')
-    expect(await catalog.json()).toEqual({
-      specVersion: '1.0',
-      entries: [
-        {
-          identifier: `urn:air:${hostname}:mcp:broker`,
-          displayName: 'b',
-          type: 'application/mcp-server-card+json',
-          url: `http://${host}/mcp/server-card`,
-        },
-      ],
-    })
-    const card = await fetch(`${origin}/mcp/server-card`)
-    expect(card.headers.get('content-type')).toBe('application/mcp-server-card+json')
-    expect(await card.json()).toMatchObject({ ...CARD, version: '2.0.0', remotes: [{ url: `http://${host}/mcp` }] })
-  },
-)
+test.each(HOST_KINDS)('M28 - %s: the catalog leads to the card, which names the endpoint', async (kind) => {
+  const { url } = await startHost({ card: CARD, serverInfo: { name: 'b', version: '2.0.0' } }, kind)
+  const { origin, host, hostname } = new URL(url)
+  const catalog = await fetch(origin + CATALOG_PATH)
+  expect(catalog.headers.get('access-control-allow-origin')).toBe('*')
+  expect(catalog.headers.get('cache-control')).toBe('private, max-age=3600')
+  expect(await catalog.json()).toEqual({
+    specVersion: '1.0',
+    entries: [
+      {
+        identifier: `urn:air:${hostname}:mcp:broker`,
+        displayName: 'b',
+        type: 'application/mcp-server-card+json',
+        url: `http://${host}/mcp/server-card`,
+      },
+    ],
+  })
+  const card = await fetch(`${origin}/mcp/server-card`)
+  expect(card.headers.get('content-type')).toBe('application/mcp-server-card+json')
+  expect(await card.json()).toMatchObject({ ...CARD, version: '2.0.0', remotes: [{ url: `http://${host}/mcp` }] })
+})
 
 test('M28 - a client that has the card gets 304, HEAD gets the headers, and other methods get 405', async () => {
   const { url } = await startHost({ card: CARD })

@@ -6,7 +6,7 @@ import type { FastifyInstance } from 'fastify'
 import { fastify } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { mcpConnector } from '../src/index.ts'
+import { mcpConnector } from '../src/fastify.ts'
 import type { AgentDesk } from './agent-desk.ts'
 import { echoDesk } from './agent-desk.ts'
 import type { ToolBench } from './tool-bench.ts'

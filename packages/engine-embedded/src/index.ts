@@ -1,3 +1,5 @@
+import './supported-node.ts'
+
 export { openEmbeddedEngine, prepareEmbeddedEngine } from './engine.ts'
 export type { EmbeddedEngine } from './engine.ts'
 export { EMBEDDED_ENGINE_ERRORS, EmbeddedEngineError } from './errors.ts'

@@ -1,5 +1,4 @@
-import type { IncomingMessage } from 'node:http'
-import { TLSSocket } from 'node:tls'
+import type { HttpRequest } from './http-message.ts'
 
 /** A server's URL as a client sees it. */
 export interface BaseUrl {
@@ -39,14 +38,14 @@ function withoutCredentials(url: string): string {
 }
 
 /** Returns the base of the URLs in an answer: the public URL, or the host and scheme of the request. */
-export function baseUrlOf({ headers, socket }: IncomingMessage, publicUrl: string | undefined): BaseUrl {
+export function baseUrlOf({ headers, socket }: HttpRequest, publicUrl: string | undefined): BaseUrl {
   if (publicUrl !== undefined) return { base: publicUrl, configured: true }
-  const scheme = socket instanceof TLSSocket ? 'https' : 'http'
+  const scheme = socket.encrypted === true ? 'https' : 'http'
   const { host = '' } = headers
   return { base: `${scheme}://${HOST.test(host) ? host : addressOf(socket)}`, configured: false }
 }
 
 /** For a client that sent no host, or none that can be part of a URL. */
-function addressOf({ localAddress = '127.0.0.1', localPort = 0 }: IncomingMessage['socket']): string {
+function addressOf({ localAddress = '127.0.0.1', localPort = 0 }: HttpRequest['socket']): string {
   return `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`
 }

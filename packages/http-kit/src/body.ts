@@ -1,9 +1,11 @@
 import { Buffer } from 'node:buffer'
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import { Refusal } from './admission/refusal.ts'
-import { JsonRpcError } from './errors.ts'
+import { BodyRefused, JsonRpcError } from './errors.ts'
 import { JSON_RPC_CODES } from './json-rpc/codes.ts'
+import type { HttpRequest, HttpResponse } from './http-message.ts'
+import { isRead, keptBody } from './kept-body.ts'
 
 /** The default of the setting `MAX_BODY_BYTES`, in bytes: 10 MiB. */
 export const DEFAULT_MAX_BODY_BYTES = 10_485_760
@@ -19,7 +21,7 @@ const JSON_TYPES = ['application/json']
  * @returns the error to answer with: -32600 with status 415, or -32700
  */
 export function jsonHeadersProblem(
-  headers: IncomingMessage['headers'],
+  headers: HttpRequest['headers'],
   types: readonly string[] = JSON_TYPES,
 ): JsonRpcError | undefined {
   const encoding = headers['content-encoding']
@@ -67,10 +69,12 @@ function tooLarge(limit: number): Refusal {
 
 /**
  * Reads a request's body. `done` is called at most once: with the bytes, or with a refusal as soon as the body
- * exceeds `limit` or the budget. It is not called if the client disconnects first.
+ * exceeds `limit` or the budget. It is not called if the client disconnects first. Takes the body from `request.body`
+ * if the host has read it.
+ * @throws Error if the host has read the body and not kept it
  */
 export function readBody(
-  request: IncomingMessage,
+  request: HttpRequest,
   limit: number,
   done: (refusal: Refusal | undefined, body: Buffer) => void,
   budget?: BodyBudget,
@@ -79,6 +83,10 @@ export function readBody(
   const refusal = declared > limit ? tooLarge(limit) : budget?.refusesBody(declared)
   if (refusal !== undefined) {
     done(refusal, EMPTY)
+    return
+  }
+  if (isRead(request)) {
+    takeKept(request, limit, done, budget)
     return
   }
   let first: Buffer | undefined
@@ -122,8 +130,27 @@ export function readBody(
 
 const EMPTY = Buffer.alloc(0)
 
+/** Gives a body that the host has read. */
+function takeKept(
+  request: HttpRequest,
+  limit: number,
+  done: (refusal: Refusal | undefined, body: Buffer) => void,
+  budget: BodyBudget | undefined,
+): void {
+  let body: Buffer
+  try {
+    body = keptBody(request)
+  } catch (error) {
+    if (!(error instanceof BodyRefused)) throw error
+    done(error.refusal, EMPTY)
+    return
+  }
+  const refusal = body.byteLength > limit ? tooLarge(limit) : budget?.takeBody(body.byteLength)
+  done(refusal, refusal === undefined ? body : EMPTY)
+}
+
 /** Returns `true` if more than {@link REFUSED_BODY_BYTES} may still arrive. */
-function hasLargeBody({ headers, readableEnded }: IncomingMessage): boolean {
+function hasLargeBody({ headers, readableEnded }: HttpRequest): boolean {
   if (readableEnded) return false
   if (headers['transfer-encoding'] !== undefined) return true
   return Number(headers['content-length'] ?? 0) > REFUSED_BODY_BYTES
@@ -139,8 +166,8 @@ const LINGER_MS = 2_000
  * answer.
  */
 export function refuseBody(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   status: number,
   headers: OutgoingHttpHeaders,
   text: string,

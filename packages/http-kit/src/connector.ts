@@ -1,12 +1,9 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import type { FastifyPluginCallback } from 'fastify'
-
 import type { TrustedOrigins } from './origin.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { FrontDoor } from './endpoint/endpoint.ts'
-import type { ServeUnread } from './fastify.ts'
-import { addUnreadRoutes } from './fastify.ts'
+import type { HttpHandler } from './http-message.ts'
 
 /**
  * A request listener for Node's HTTP server, or for a framework that gives access to Node's request and response. An
@@ -17,11 +14,6 @@ export type NodeHandler = (request: IncomingMessage, response: ServerResponse, h
 
 /** An HTTP surface that can be mounted in a server. Every connector factory returns one. */
 export interface Connector extends AsyncDisposable {
-  /**
-   * The connector as a Fastify 5 plugin: `app.register(connector.plugin)`. It closes the connector when the server
-   * closes.
-   */
-  readonly plugin: FastifyPluginCallback
   /**
    * The connector for Node's HTTP server: `http.createServer(connector.handler)`. Call `close` before you close the
    * server.
@@ -65,24 +57,38 @@ export const DEFAULT_DRAIN_MS = 5000
 
 /** The parts of a connector. */
 export interface ConnectorParts {
-  readonly routes: Iterable<readonly [url: string, serve: ServeUnread]>
-  readonly handler: NodeHandler
+  readonly handler: HttpHandler
   readonly close: (graceMs: number) => Promise<void>
 }
 
 /** Returns a connector for an endpoint that reads bodies itself. */
 export function createConnector(
-  { routes, handler, close }: ConnectorParts,
-  { drainMs = DEFAULT_DRAIN_MS, runHostHooks = true }: Pick<ConnectorOptions, 'drainMs' | 'runHostHooks'>,
+  { handler, close }: ConnectorParts,
+  { drainMs = DEFAULT_DRAIN_MS }: Pick<ConnectorOptions, 'drainMs'>,
 ): Connector {
   return {
-    plugin: (app, _options, done) => {
-      addUnreadRoutes(app, routes, { runHostHooks })
-      app.addHook('preClose', () => close(drainMs))
-      done()
+    handler: (request, response, headers) => {
+      checkHost(request, response)
+      handler(request, response, headers)
     },
-    handler,
     close: (graceMs = drainMs) => close(graceMs),
     [Symbol.asyncDispose]: () => close(drainMs),
   }
+}
+
+/** @throws TypeError for a request without a socket, such as one of the Fetch API */
+function checkHost(request: unknown, response: unknown): void {
+  if (hasMethod(memberOf(request, 'socket'), 'once') && hasMethod(response, 'writeHead')) return
+  throw new TypeError(
+    'the handler takes a request of node:http with its socket, and its response; ' +
+      'in a host that passes a Request of the Fetch API, mount createMcpFetchHandler of @signalbox/connector-mcp',
+  )
+}
+
+function hasMethod(object: unknown, name: string): boolean {
+  return typeof memberOf(object, name) === 'function'
+}
+
+function memberOf(object: unknown, name: string): unknown {
+  return typeof object === 'object' && object !== null ? Reflect.get(object, name) : undefined
 }

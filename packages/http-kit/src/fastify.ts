@@ -1,6 +1,39 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
+
+import type { Connector, ConnectorOptions } from './connector.ts'
+import type { HttpHandler } from './http-message.ts'
+
+/** The part of a connector that mounts it in Fastify. */
+export interface FastifyMount {
+  /**
+   * The connector as a Fastify 5 plugin: `app.register(connector.plugin)`. It closes the connector when the server
+   * closes.
+   */
+  readonly plugin: FastifyPluginCallback
+}
+
+/** Returns a connector with the plugin that serves its routes. */
+export function withPlugin<C extends Connector>(
+  connector: C,
+  routes: Iterable<readonly [url: string, serve: ServeUnread]>,
+  { runHostHooks = true }: Pick<ConnectorOptions, 'runHostHooks'>,
+): C & FastifyMount {
+  return {
+    ...connector,
+    plugin: (app, _options, done) => {
+      addUnreadRoutes(app, routes, { runHostHooks })
+      app.addHook('preClose', () => connector.close())
+      done()
+    },
+  }
+}
+
+/** Returns the Fastify handler for a handler of a connector. */
+export function served(handler: HttpHandler): ServeUnread {
+  return (request, reply) => handler(request.raw, reply.raw, takeOver(reply))
+}
 
 /**
  * Takes the reply over from Fastify. Returns the headers that hooks have set so far, such as CORS headers: Fastify

@@ -1,8 +1,9 @@
 import { Buffer } from 'node:buffer'
 import { createHash } from 'node:crypto'
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import { refuseBody } from './body.ts'
+import type { HttpRequest, HttpResponse } from './http-message.ts'
 
 /** A public JSON document, as text. */
 export interface PublicDocument {
@@ -22,8 +23,8 @@ export function etagOf(content: string): string {
  * @param about Headers that describe the document, also in a 304
  */
 export function answerDocument(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   moreHeaders: OutgoingHttpHeaders | undefined,
   { text, etag, mediaType = 'application/json' }: PublicDocument,
   about: OutgoingHttpHeaders,

@@ -1,7 +1,5 @@
-import type { ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
-
 import { InFlight } from './in-flight.ts'
+import type { HttpConnection, HttpResponse } from './http-message.ts'
 
 /** The settlement of the leased messages in an answer: `commit` removes them, `rollback` returns them to the queue. */
 export interface Settlement {
@@ -24,7 +22,7 @@ export class Settlements {
    * The pending settlements of each open connection that ever got such an answer. Entries stay until the connection
    * closes: adding and deleting one for each answer is costly ({@link OrderedSet}).
    */
-  readonly #waiting = new Map<Socket, PendingSettlement[]>()
+  readonly #waiting = new Map<HttpConnection, PendingSettlement[]>()
   readonly #running = new InFlight()
   #size = 0
   #closing = false
@@ -43,7 +41,7 @@ export class Settlements {
    * Writes the last part of a response that carries leased messages, ends the response, and settles the messages
    * later. The head must be written already.
    */
-  deliver(response: ServerResponse, lastChunk: string, settlement: Settlement): void {
+  deliver(response: HttpResponse, lastChunk: string, settlement: Settlement): void {
     const { socket } = response
     if (socket === null || response.destroyed) {
       this.settle(settlement, 'rollback')
@@ -58,6 +56,7 @@ export class Settlements {
         if (at === -1) return
         ofSocket.splice(at, 1)
         this.#size--
+        if (socket.single === true) this.#waiting.delete(socket)
         this.settle(settlement, how)
         if (!response.writableEnded) response.end()
       },
@@ -83,7 +82,7 @@ export class Settlements {
     }
   }
 
-  #waitingOn(socket: Socket): PendingSettlement[] {
+  #waitingOn(socket: HttpConnection): PendingSettlement[] {
     const known = this.#waiting.get(socket)
     if (known !== undefined) return known
     const ofSocket: PendingSettlement[] = []
@@ -96,7 +95,7 @@ export class Settlements {
   }
 
   /** Commits the answers before this request on the same connection: its client has read them. */
-  nextRequest(socket: Socket): void {
+  nextRequest(socket: HttpConnection): void {
     const ofSocket = this.#waiting.get(socket)
     if (ofSocket === undefined) return
     for (const pending of ofSocket.slice()) {

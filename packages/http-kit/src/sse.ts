@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { RequestHold } from './admission/request-hold.ts'
+import type { HttpResponse } from './http-message.ts'
 
 /** Headers of every event stream. */
 export const SSE_HEADERS = {
@@ -76,7 +77,7 @@ const MAX_TIMER_MS = 2_147_483_647
  * is open. A comment every 30 s keeps proxies from closing it.
  */
 export class SseStream {
-  readonly #response: ServerResponse
+  readonly #response: HttpResponse
   readonly #idleMs: number
   readonly #maxBufferedBytes: number
   readonly #slowConsumerMs: number
@@ -98,7 +99,7 @@ export class SseStream {
   #whenEnded: ((reason: SseEnd) => void)[] = []
   #whenDrained: ((open: boolean) => void)[] = []
 
-  constructor(response: ServerResponse, options: SseOptions = {}) {
+  constructor(response: HttpResponse, options: SseOptions = {}) {
     this.#response = response
     this.#idleMs = options.idleMs ?? 0
     this.#maxBufferedBytes = options.maxBufferedBytes ?? 1_048_576

@@ -125,3 +125,47 @@ describe('J3 - bodies', () => {
     expect(called).toBe(false)
   })
 })
+
+/** Reads the body as a host does, and keeps `kept` in `request.body`. */
+async function readBefore(kept: unknown, sent = 'ignored'): Promise<string> {
+  const { port } = await serve((request, response) => {
+    request.resume()
+    request.once('end', () => {
+      Object.assign(request, { body: kept })
+      try {
+        echo(100)(request, response)
+      } catch (error) {
+        response.end(String(error))
+      }
+    })
+  })
+  const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: sent })
+  return answer.text()
+}
+
+describe('bodies that the host has read', () => {
+  test.each([
+    ['text', 'a'],
+    ['a buffer', Buffer.from('a')],
+    ['bytes', new Uint8Array([97])],
+    ['an array buffer', new Uint8Array([97]).buffer],
+  ])('body - %s is taken from request.body', async (_kind, kept) => {
+    expect(await readBefore(kept)).toBe('a')
+  })
+
+  test('body - parsed JSON is written again', async () => {
+    expect(await readBefore({ a: [1, null] })).toBe('{"a":[1,null]}')
+  })
+
+  test('body - the limit applies, and the depth', async () => {
+    expect(await readBefore('x'.repeat(101))).toContain('larger than the limit of 100 bytes')
+    let deep: unknown = 1
+    for (let depth = 0; depth < 200_000; depth++) deep = [deep]
+    expect(await readBefore(deep)).toMatch(/larger than the limit|nested too deeply/)
+  })
+
+  test('body - one that was read and not kept is refused with words, and an empty one is empty', async () => {
+    expect(await readBefore(undefined)).toContain('request.body is undefined')
+    expect(await readBefore(undefined, '')).toBe('')
+  })
+})

@@ -11,8 +11,7 @@ export type { DocumentInfo } from './openapi/document.ts'
 export type { DocumentedResponse, DocumentedRoute } from './openapi/documented-route.ts'
 export { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
 export type { ManagementAuditOptions, ManagementHooks, ManagementOptions } from './options.ts'
-export { managementApi } from './plugin.ts'
-export type { ManagementApi, ManagementControl } from './plugin.ts'
+export type { ManagementControl } from './management-control.ts'
 export type {
   AgentInstanceStatus,
   AgentsPort,

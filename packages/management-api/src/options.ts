@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 import type { Authenticator, ConnectorOptions } from '@signalbox/http-kit'
 
@@ -11,7 +11,7 @@ import type { MetricsPort, NodeStatus } from './ports.ts'
 /** Called for requests, synchronously: they must be quick. Their errors are dropped. */
 export interface ManagementHooks {
   /** Reports a failure that no operator gets. For the log. */
-  failed?(error: unknown, request?: IncomingMessage): void
+  failed?(error: unknown, request?: HttpRequest): void
 }
 
 /** The content and the storage of the audit log. */

@@ -11,8 +11,9 @@ import { AuthenticationError, isRole } from '@signalbox/http-kit'
 import Fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
-import type { AgentsPort, ManagementApi, ManagementOptions } from '../src/index.ts'
-import { managementApi } from '../src/index.ts'
+import type { AgentsPort, ManagementOptions } from '../src/index.ts'
+import type { ManagementApi } from '../src/fastify.ts'
+import { managementApi } from '../src/fastify.ts'
 
 /** An answer of the management API. */
 export interface Answer {

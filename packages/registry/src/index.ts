@@ -24,8 +24,8 @@ export { AgentAddressError, AgentAddressPolicy } from './url-safety/agent-addres
 export type { AgentAddressOptions, ResolveHost } from './url-safety/agent-address-policy.ts'
 export type { ListeningAddress } from './url-safety/own-addresses.ts'
 export { ListQuerySchema } from './http/list-query.ts'
-export { registryRoutes } from './http/plugin.ts'
-export type { RegistryRoutes } from './http/plugin.ts'
+export { registryRoutes } from './http/connector.ts'
+export type { RegistryRoutes } from './http/connector.ts'
 export type {
   RegistryOutcome,
   RegistryRequestEvent,

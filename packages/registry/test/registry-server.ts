@@ -4,7 +4,7 @@ import Fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
 import type { AgentRegistry, RegistryOptions, RegistryRouteOptions, RegistryRoutes } from '../src/index.ts'
-import { registryRoutes } from '../src/index.ts'
+import { registryRoutes } from '../src/fastify.ts'
 import type { Faults } from './faults.ts'
 import { openBench } from './registry-bench.ts'
 

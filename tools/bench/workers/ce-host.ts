@@ -1,19 +1,21 @@
 // A host of the CloudEvents connector in a separate process, which publishes to its own subscribers on request. The
 // packages come from the checkout whose entries are its arguments; the last argument is the folder of its store.
 import type * as Core from '@signalbox/broker-core'
-import type * as CloudEvents from '@signalbox/connector-cloudevents'
+import type * as CloudEvents from '@signalbox/connector-cloudevents/fastify'
 import type * as Embedded from '@signalbox/engine-embedded'
 import fastify from 'fastify'
 
 import { answerCalls } from '../../harness/calls.ts'
-import { pluginOf } from './plugin-of.ts'
+import { fastifyEntry, pluginOf } from './plugin-of.ts'
 
 const [coreEntry = '', engineEntry = '', connectorEntry = '', storePath = ''] = process.argv.slice(2)
 const { ANONYMOUS, createBroker } = (await import(coreEntry)) as typeof Core
 const { openEmbeddedEngine } = (await import(engineEntry)) as typeof Embedded
 /** A checkout from before the factories had one shape calls it `cloudeventsConnector`. */
 type AnyCloudEvents = typeof CloudEvents & { readonly cloudeventsConnector?: typeof CloudEvents.ceConnector }
-const { ceConnector, cloudeventsConnector = ceConnector } = (await import(connectorEntry)) as AnyCloudEvents
+const { ceConnector, cloudeventsConnector = ceConnector } = (await import(
+  fastifyEntry(connectorEntry)
+)) as AnyCloudEvents
 
 const engine = await openEmbeddedEngine({ path: storePath })
 const { broker } = createBroker(engine)

@@ -1,11 +1,11 @@
 // An MCP host of the benchmark, once with the server's metrics and once without: the server itself cannot disable them.
 // Arguments: the entries of the checkout's packages, and `on` or `off`.
 import type * as Core from '@signalbox/broker-core'
-import type * as Mcp from '@signalbox/connector-mcp'
+import type * as Mcp from '@signalbox/connector-mcp/fastify'
 import type * as Embedded from '@signalbox/engine-embedded'
 import fastify from 'fastify'
 
-import { pluginOf } from './plugin-of.ts'
+import { fastifyEntry, pluginOf } from './plugin-of.ts'
 
 /** The part of the server's metrics that the benchmark needs. */
 interface MetricsModule {
@@ -18,7 +18,7 @@ interface MetricsModule {
 const [coreEntry = '', engineEntry = '', mcpEntry = '', metricsEntry = '', storePath = '', mode] = process.argv.slice(2)
 const { createBroker } = (await import(coreEntry)) as typeof Core
 const { openEmbeddedEngine } = (await import(engineEntry)) as typeof Embedded
-const { mcpConnector } = (await import(mcpEntry)) as typeof Mcp
+const { mcpConnector } = (await import(fastifyEntry(mcpEntry))) as typeof Mcp
 const { Metrics } = (await import(metricsEntry)) as MetricsModule
 
 const engine = await openEmbeddedEngine({ path: storePath })

@@ -1,9 +1,10 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { A2aConnector, CardKeys } from '@signalbox/connector-a2a'
-import { a2aConnector } from '@signalbox/connector-a2a'
+import type { CardKeys } from '@signalbox/connector-a2a'
+import type { FastifyA2aConnector } from '@signalbox/connector-a2a/fastify'
+import { a2aConnector } from '@signalbox/connector-a2a/fastify'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
-import type { RegistryRoutes } from '@signalbox/registry'
-import { registryRoutes } from '@signalbox/registry'
+import type { FastifyRegistryRoutes } from '@signalbox/registry/fastify'
+import { registryRoutes } from '@signalbox/registry/fastify'
 
 import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
@@ -29,7 +30,7 @@ export interface AgentRouteParts {
 export function agentRoutes(
   agents: Agents,
   { config, broker, authenticator, cardKeys, frontDoor, metrics, log }: AgentRouteParts,
-): { readonly gateway: A2aConnector; readonly routes: RegistryRoutes } {
+): { readonly gateway: FastifyA2aConnector; readonly routes: FastifyRegistryRoutes } {
   const { a2a } = config.connectors
   const { registry, requests, system, addressPolicy, metrics: agentMetrics } = agents
   const edge = {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
-import type { AuthenticationRequest, Identity, TrustedProxies } from '@signalbox/http-kit'
+import type { AuthenticationRequest, HttpRequest, Identity, TrustedProxies } from '@signalbox/http-kit'
 import { addressOf } from '@signalbox/http-kit'
 import type { FastifyInstance } from 'fastify'
 
@@ -82,19 +82,19 @@ export class RequestLog {
 }
 
 /** Returns the request's fields for a log line about a failure. `id` is set if requests are logged. */
-export function requestFields(request: (IncomingMessage & Logged) | undefined): Readonly<Record<string, unknown>> {
+export function requestFields(request: (HttpRequest & Logged) | undefined): Readonly<Record<string, unknown>> {
   if (request === undefined) return {}
   return { id: request[ENTRY]?.id, method: request.method, path: pathOf(request) }
 }
 
 /** Returns the trace id that the caller sent (W3C Trace Context). */
-function traceIdOf({ headers: { traceparent } }: IncomingMessage): string | undefined {
+function traceIdOf({ headers: { traceparent } }: HttpRequest): string | undefined {
   if (typeof traceparent !== 'string') return undefined
   return /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-[\da-f]{2}(?:-|$)/.exec(traceparent)?.[1]
 }
 
 /** Returns the path of a request for the log, without the query string, which may contain receipts. */
-export function pathOf({ url = '/' }: IncomingMessage): string {
+export function pathOf({ url = '/' }: HttpRequest): string {
   const mark = url.indexOf('?')
   const path = mark === -1 ? url : url.slice(0, mark)
   return path.length > MAX_PATH ? `${path.slice(0, MAX_PATH)}…` : path

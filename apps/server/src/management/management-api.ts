@@ -1,6 +1,7 @@
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
-import type { AuditLog, ManagementApi } from '@signalbox/management-api'
-import { managementApi } from '@signalbox/management-api'
+import type { AuditLog } from '@signalbox/management-api'
+import type { ManagementApi } from '@signalbox/management-api/fastify'
+import { managementApi } from '@signalbox/management-api/fastify'
 
 import { maskedConfig } from '../config/masked.ts'
 import type { Config } from '../config/schema.ts'

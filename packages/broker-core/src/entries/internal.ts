@@ -6,6 +6,7 @@
 export { parsePolicySteps } from '../authorization/parse-policy.ts'
 export { assertChannelName } from '../channel.ts'
 export { channelListMatcher, channelMatcher } from '../channel-pattern.ts'
+export { createCompactedLog, readWholeLog } from '../compacted-log.ts'
 export { messageOf } from '../errors.ts'
 export { nameMatcher } from '../glob-matcher.ts'
 export { NumberMap } from '../number-map.ts'

@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { BaseUrl, JsonObject, PublicDocument } from '@signalbox/http-kit'
 import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, refuseBody, withVary } from '@signalbox/http-kit'
@@ -13,6 +13,7 @@ import { gatewayCard } from './gateway-card.ts'
 import { platformCard } from './platform-card.ts'
 import { requestedShape } from './requested-shape.ts'
 import { signCard } from './sign-card.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The end of every path that serves a card without authentication. */
 export const CARD_PATH = '/.well-known/agent-card.json'
@@ -61,7 +62,7 @@ export class Cards {
   }
 
   /** Answers with the platform's own card. */
-  platform(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+  platform(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     const { platform, bearer } = this.#options
     const at = this.#base(request)
     const shape = requestedShape(request)
@@ -72,8 +73,8 @@ export class Cards {
   /** Answers with an agent's card, or with 404 if there is no card. */
   agent(
     card: AgentCard | undefined,
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     headers: OutgoingHttpHeaders | undefined,
   ): void {
     if (card === undefined) {
@@ -98,14 +99,14 @@ export class Cards {
    * Answers a client that looks for a card relative to a base URL without a slash at the end: it has lost
    * the agent's id.
    */
-  lostId(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+  lostId(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     const { base } = this.#base(request)
     const message = `this path has no agent_id; the base URL of an agent must end in a slash: ${base}/a2a/{agent_id}/`
     refuseCard(request, response, headers, message)
   }
 
   /** Answers with the public keys that verify the signatures of cards. Web pages of every origin may read it. */
-  keySet(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+  keySet(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     const { keys } = this.#options
     const text = JSON.stringify({ keys: keys?.keys.map(({ jwk }) => jwk) ?? [] })
     answerDocument(
@@ -123,14 +124,14 @@ export class Cards {
    * Returns the gateway's form of an extended card that an agent sent, signed where the public card is.
    * @param shape `1.0` for a result of A2A 1.0, `both` for one of A2A 0.3
    */
-  extended(original: JsonObject, agentId: string, shape: CardShape, request: IncomingMessage): JsonObject {
+  extended(original: JsonObject, agentId: string, shape: CardShape, request: HttpRequest): JsonObject {
     const at = this.#base(request)
     const card = this.#gatewayCard(original, at, agentId, this.#options.v03(agentId), shape)
     const key = this.#key(shape, at)
     return key === undefined ? card : signCard(card, key, at.base)
   }
 
-  #base(request: IncomingMessage): BaseUrl {
+  #base(request: HttpRequest): BaseUrl {
     return baseUrlOf(request, this.#options.publicUrl)
   }
 
@@ -169,8 +170,8 @@ function caching({ configured }: BaseUrl): OutgoingHttpHeaders {
 }
 
 function refuseCard(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   headers: OutgoingHttpHeaders | undefined,
   message: string,
 ): void {

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http'
-
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectionCaller, JsonRpcNotification } from '@signalbox/http-kit'
 import { hopsOf, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
@@ -16,6 +14,7 @@ import { DIALECT } from './call-form.ts'
 import type { Call } from './call.ts'
 import { forbidden } from './forbidden.ts'
 import { lenientTimeoutMs } from './timeout.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 export interface GatewayOptions {
   /** Checks callers against the policy. */
@@ -26,7 +25,7 @@ export interface GatewayOptions {
   readonly streamLimits: StreamLimits
   readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>
   /** Called for a failure that is reported to no client. */
-  readonly failed: (error: unknown, request?: IncomingMessage) => void
+  readonly failed: (error: unknown, request?: HttpRequest) => void
 }
 
 type OpenedStream = Extract<Awaited<ReturnType<typeof openAgentStream>>, { readonly stream: AgentStream }>

@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
 import type { ConnectionCaller, Endpoint } from '@signalbox/http-kit'
@@ -18,6 +18,7 @@ import { REST_CALL, REST_STREAM } from './rest-form.ts'
 import { queryMembers } from './rest-query.ts'
 import { restRequest } from './rest-request.ts'
 import type { RestResource } from './rest-resource.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The parts of the gateway that the binding uses. */
 export interface RestParts {
@@ -53,8 +54,8 @@ export class RestBinding {
   /** Answers a request for a resource. Checks the method before the caller. */
   serve(
     resource: RestResource,
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     headers: OutgoingHttpHeaders | undefined,
   ): void {
     const { endpoint, cards, onFinished } = this.#parts
@@ -99,7 +100,7 @@ export class RestBinding {
   }
 }
 
-function hasBody({ headers }: IncomingMessage): boolean {
+function hasBody({ headers }: HttpRequest): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
 }
 

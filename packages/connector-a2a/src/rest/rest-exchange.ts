@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { JsonRpcError, RequestHead } from '@signalbox/http-kit'
 import { isJsonObject } from '@signalbox/http-kit'
@@ -12,6 +12,7 @@ import type { A2aMethod } from '../wire/index.ts'
 import { parseForTranslation } from '../wire/index.ts'
 import type { RestError } from './rest-error.ts'
 import { agentRestError, restErrorText, restStatus } from './rest-error.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The media type of A2A 1.0. */
 export const A2A_JSON = 'application/a2a+json'
@@ -21,8 +22,8 @@ export class RestExchange extends A2aExchange {
   readonly #method: A2aMethod
 
   constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
     onFinished: ((event: A2aRequestEvent) => void) | undefined,
     native: NativeParts,

@@ -1,5 +1,4 @@
 import type { Buffer } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
 
 import type { Attributes } from './attributes.ts'
 import { assertAttributeName, assertAttributes } from './attributes.ts'
@@ -8,13 +7,14 @@ import { decodeHeaderValue } from './header-value.ts'
 import type { IncomingEvent } from './incoming-event.ts'
 import { invalidEvent } from './invalid-event.ts'
 import { MAX_ATTRIBUTES, tooManyAttributes } from './limits.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /**
  * Reads an event in binary mode (HTTP binding 3.1): attributes are text in `ce-` headers, and the data is the
  * unchanged body.
  * @throws CeError EVENT_INVALID
  */
-export function readBinary({ rawHeaders, headers }: IncomingMessage, body: Buffer): IncomingEvent {
+export function readBinary({ rawHeaders, headers }: HttpRequest, body: Buffer): IncomingEvent {
   const texts = new Map<string, string>()
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const header = rawHeaders[i] ?? ''

@@ -1,6 +1,5 @@
-import type { IncomingMessage } from 'node:http'
-
 import { CeError } from '../errors.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The content modes of the HTTP binding. */
 export type ContentMode = 'structured' | 'binary' | 'batch'
@@ -9,7 +8,7 @@ const MEDIA_TYPE = /^application\/cloudevents(-batch)?(\+[a-z0-9.-]+)?[\t ]*(?:;
 const CHARSET = /(?:^|;)[\t ]*charset[\t ]*=[\t ]*"?([^";\t ]*)/i
 
 /** Returns the content mode of a request, from its headers alone. @throws CeError MEDIA_TYPE_UNSUPPORTED */
-export function contentMode(headers: IncomingMessage['headers']): ContentMode {
+export function contentMode(headers: HttpRequest['headers']): ContentMode {
   if (headers['content-encoding'] !== undefined) {
     throw unsupported('Content-Encoding is not supported; send the body without it')
   }

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http'
-
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { compileQuery } from '@signalbox/http-kit'
 import type { Identity, Settlements } from '@signalbox/http-kit'
@@ -16,6 +14,7 @@ import type { Flusher } from '../sse/flusher.ts'
 import type { Subscriptions } from '../sse/subscriptions.ts'
 import type { DocumentedAnswer } from './answers.ts'
 import { IGNORED_PARAMETERS, STRICT } from './parameter-types.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The parts that all requests to one connector share. */
 export interface CeEnvironment {
@@ -27,7 +26,7 @@ export interface CeEnvironment {
   readonly subscriptions: Subscriptions
   readonly flusher: Flusher
   /** Reports a failure that no client sees, for the log. */
-  failed(error: unknown, request?: IncomingMessage): void
+  failed(error: unknown, request?: HttpRequest): void
   dropped(count: number): void
 }
 

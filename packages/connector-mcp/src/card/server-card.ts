@@ -1,10 +1,11 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { BaseUrl } from '@signalbox/http-kit'
 import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, readPublicUrl } from '@signalbox/http-kit'
 
 import type { ServerInfo } from '../wire/revision.ts'
 import { SUPPORTED_VERSIONS } from '../wire/revisions.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The server card, which programs read before they connect. */
 export interface McpCardOptions {
@@ -67,7 +68,7 @@ export class ServerCard {
   }
 
   /** Answers with the card. */
-  card(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+  card(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     this.#answer(request, response, headers, CARD_TYPE, (base) => {
       const { name, description } = this.#options
       const { path, serverInfo, token } = this.#subject
@@ -92,7 +93,7 @@ export class ServerCard {
   }
 
   /** Answers with the catalog of the host. */
-  catalog(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+  catalog(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     this.#answer(request, response, headers, 'application/json', (base) => {
       const { name } = this.#options
       const { serverInfo } = this.#subject
@@ -112,8 +113,8 @@ export class ServerCard {
   }
 
   #answer(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     headers: OutgoingHttpHeaders | undefined,
     mediaType: string,
     create: (base: string) => object,

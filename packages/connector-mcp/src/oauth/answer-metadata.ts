@@ -1,6 +1,7 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import { refuseBody } from '@signalbox/http-kit'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The time that a client may cache the metadata, in seconds. */
 const MAX_AGE_SECONDS = 300
@@ -18,8 +19,8 @@ const PREFLIGHT = {
 
 /** Answers GET and HEAD with the metadata, OPTIONS with the permission for browsers, and other methods with 405. */
 export function answerMetadata(
-  request: IncomingMessage,
-  response: ServerResponse,
+  request: HttpRequest,
+  response: HttpResponse,
   metadata: string,
   moreHeaders: OutgoingHttpHeaders = {},
 ): void {

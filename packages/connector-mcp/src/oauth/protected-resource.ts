@@ -1,9 +1,10 @@
-import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { PolicyAction } from '@signalbox/broker-core'
 import { scopeOf, SCOPES } from '@signalbox/http-kit'
 
 import type { Tool } from '../tools/tool.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The endpoint as a protected resource of OAuth 2.1 (MCP, "Authorization"). */
 export interface McpOAuthOptions {
@@ -57,7 +58,7 @@ export class ProtectedResource {
   }
 
   /** Returns the headers of the answer to a request without a valid token. The error is absent if no token was sent. */
-  challenge({ headers }: IncomingMessage): OutgoingHttpHeaders {
+  challenge({ headers }: HttpRequest): OutgoingHttpHeaders {
     return this.#headers(headers.authorization === undefined ? undefined : 'invalid_token', this.#scope)
   }
 

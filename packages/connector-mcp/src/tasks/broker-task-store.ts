@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle, StoredEvent, Subscription } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
+import { createCompactedLog, readWholeLog } from '@signalbox/broker-core/internal'
 
 import type { NewTaskEntry, TaskEntry, TaskSink, TaskStore } from './task-store.ts'
 
@@ -10,10 +11,6 @@ const CHANNEL = '_AGENTS_.tasks'
 
 /** The events channel on which nodes announce that they are alive. */
 const NODES = '_AGENTS_.tasks/nodes'
-
-/** The most entries, and about the most bytes, in one page of the history. */
-const PAGE = 1_000
-const PAGE_BYTES = 4 * 1024 * 1024
 
 /** The pause before a subscription that ended or failed is made again, in ms. */
 const RETRY_MS = 1_000
@@ -72,20 +69,9 @@ class BrokerTaskStore implements TaskStore {
 
   /** Reads the whole history, because missed entries may have been compacted away, then subscribes. */
   async #begin(sink: TaskSink, signal: AbortSignal): Promise<Subscription> {
-    // Retention by age or size, which other channels may have, would lose tasks.
-    await this.#system.channels.create('events_store', CHANNEL, { compacted: true, maxAgeMs: 0, maxBytes: 0 })
+    await createCompactedLog(this.#system, CHANNEL)
     sink.restart()
-    let next = 1
-    for (;;) {
-      const options = { fromSequence: next, maxMessages: PAGE, maxBytes: PAGE_BYTES }
-      const page = await this.#system.eventsStore.read(CHANNEL, options)
-      signal.throwIfAborted()
-      for (const event of page) {
-        next = event.sequence + 1
-        deliver(event, sink)
-      }
-      if (page.length === 0) break
-    }
+    const next = await readWholeLog(this.#system, CHANNEL, (event) => deliver(event, sink), signal)
     const start = { from: 'sequence', sequence: next } as const
     const subscription = await this.#system.eventsStore.subscribe(CHANNEL, start, { signal }, (event) =>
       deliver(event, sink),

@@ -1,5 +1,6 @@
 // oxlint-disable unicorn/require-post-message-target-origin -- a worker thread has no origin
-import { getCompileCacheDir } from 'node:module'
+// Not a named import: an older Node, without this function, would fail before supported-node.ts.
+import module from 'node:module'
 import { dirname } from 'node:path'
 import v8 from 'node:v8'
 import { Worker } from 'node:worker_threads'
@@ -54,7 +55,7 @@ export function startWriterThread(settings: WriterSettings): Worker {
 function newThread(): Worker {
   const source = import.meta.url.endsWith('.ts')
   if (source) v8.setFlagsFromString(NO_WRAPPER_TIER_UP)
-  const cache = getCompileCacheDir()
+  const cache = module.getCompileCacheDir()
   const data: WriterThreadData = { compileCache: cache === undefined ? undefined : dirname(cache) }
   return new Worker(new URL(source ? './writer-thread.ts' : './writer-thread.js', import.meta.url), {
     name: 'signalbox-writer',

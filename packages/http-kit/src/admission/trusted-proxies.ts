@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 
 import type { AuthenticationRequest } from '../authenticator.ts'
+import type { HttpRequest } from '../http-message.ts'
 
 /** The longest forwarding header that is read, in characters. */
 const MAX_HEADER = 2_048
@@ -19,7 +19,7 @@ export function addressOf(request: Pick<AuthenticationRequest, 'socket'> & Addre
 }
 
 /** Returns the client's address as a trusted proxy reports it, or `undefined` without such a report. */
-export function forwardedAddressOf(request: IncomingMessage & Addressed): string | undefined {
+export function forwardedAddressOf(request: HttpRequest & Addressed): string | undefined {
   return request[ADDRESS]
 }
 
@@ -50,7 +50,7 @@ export class TrustedProxies {
    * the header that is not a trusted proxy. An invalid IP address ends the search. {@link addressOf} returns the
    * address afterwards.
    */
-  locate(request: IncomingMessage & Addressed): void {
+  locate(request: HttpRequest & Addressed): void {
     if (!this.#any) return
     const { remoteAddress } = request.socket
     if (remoteAddress === undefined || !this.includes(remoteAddress)) return
@@ -80,7 +80,7 @@ export class TrustedProxies {
  * Returns the addresses that proxies added, the client's first. `Forwarded` (RFC 7239) takes precedence over
  * `X-Forwarded-For`.
  */
-function forwardedFor({ headers }: IncomingMessage): readonly string[] {
+function forwardedFor({ headers }: HttpRequest): readonly string[] {
   const { forwarded } = headers
   if (typeof forwarded === 'string') {
     if (forwarded.length > MAX_HEADER) return []

@@ -1,12 +1,10 @@
-import type { IncomingMessage } from 'node:http'
-import type { Socket } from 'node:net'
-
 import type { Broker, BrokerHandle, Caller } from '@signalbox/broker-core'
 
 import type { Account } from '../admission/account.ts'
 import type { AdmissionControl } from '../admission/admission-control.ts'
 import { forwardedAddressOf, networkOf } from '../admission/trusted-proxies.ts'
 import type { Identity } from '../authenticator.ts'
+import type { HttpConnection, HttpRequest } from '../http-message.ts'
 
 /** The prefix of the accounts of anonymous callers, before the network address. */
 export const ANONYMOUS_ACCOUNT = 'address:'
@@ -14,7 +12,7 @@ export const ANONYMOUS_ACCOUNT = 'address:'
 const CALLER = Symbol('caller')
 
 /** The caller is stored on the connection, because clients make many requests on one connection as the same caller. */
-interface Connection extends Socket {
+interface Connection extends HttpConnection {
   [CALLER]?: ConnectionCaller
 }
 
@@ -68,7 +66,7 @@ export class ConnectionCaller {
 }
 
 /** Returns the caller of a request, and stores it on the connection for the next request. */
-export function callerOn(request: IncomingMessage, identity: Identity, anonymous: boolean): ConnectionCaller {
+export function callerOn(request: HttpRequest, identity: Identity, anonymous: boolean): ConnectionCaller {
   const connection: Connection = request.socket
   const known = connection[CALLER]
   const forwarded = forwardedAddressOf(request)

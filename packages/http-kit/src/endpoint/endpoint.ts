@@ -1,5 +1,4 @@
 import type { Buffer } from 'node:buffer'
-import type { IncomingMessage } from 'node:http'
 
 import { AdmissionControl } from '../admission/admission-control.ts'
 import { Refusal } from '../admission/refusal.ts'
@@ -16,6 +15,7 @@ import type { HttpExchange } from './http-exchange.ts'
 import { oneATurn } from './one-a-turn.ts'
 import type { AllowedHosts } from './web-policy.ts'
 import { WebPolicy } from './web-policy.ts'
+import type { HttpRequest } from '../http-message.ts'
 
 /** The parts that the endpoints of one process share: limits, trusted proxies, the host names of the server. */
 export interface FrontDoor {
@@ -35,12 +35,14 @@ export interface FrontDoor {
 export interface EndpointOptions {
   readonly authenticator: Authenticator
   readonly trustedOrigins: TrustedOrigins
+  /** The setting of `trustedOrigins`, for the text of a refusal. @default trustedOrigins */
+  readonly originsSetting?: string
   readonly bindHost?: string | undefined
   /** Hosts that `auto` trusts in an Origin header, in addition to the local hosts. @default none */
   readonly alsoLocal?: readonly string[]
   readonly frontDoor?: FrontDoor | undefined
   /** Reports a failure that no client sees, such as a bug, with the request if it is known. */
-  readonly failed: (error: unknown, request?: IncomingMessage) => void
+  readonly failed: (error: unknown, request?: HttpRequest) => void
 }
 
 /** The handler of an admitted request. A promise that rejects is answered like a thrown error. */
@@ -63,11 +65,12 @@ export class Endpoint {
   readonly #proxies: TrustedProxies | undefined
   readonly #web: WebPolicy
   readonly #stalledMs: number
-  readonly #failed: (error: unknown, request?: IncomingMessage) => void
+  readonly #failed: (error: unknown, request?: HttpRequest) => void
   #closing = false
 
   /** @throws RangeError for an invalid trusted origin */
-  constructor({ authenticator, trustedOrigins, bindHost, alsoLocal, frontDoor = {}, failed }: EndpointOptions) {
+  constructor(options: EndpointOptions) {
+    const { authenticator, trustedOrigins, originsSetting, bindHost, alsoLocal, frontDoor = {}, failed } = options
     this.#authenticator = authenticator
     this.#anonymous = authenticator.anonymous === true
     this.#admission = frontDoor.admission ?? new AdmissionControl()
@@ -76,6 +79,7 @@ export class Endpoint {
     this.#stalledMs = frontDoor.stalledReaderMs ?? STALLED_MS
     this.#web = new WebPolicy({
       trustedOrigins,
+      originsSetting,
       bindHost,
       alsoLocal,
       allowedHosts,
@@ -195,7 +199,7 @@ export class Endpoint {
   }
 
   /** Reports a failure that no client sees. Never throws. */
-  report(error: unknown, request?: IncomingMessage): void {
+  report(error: unknown, request?: HttpRequest): void {
     try {
       this.#failed(error, request)
     } catch {}

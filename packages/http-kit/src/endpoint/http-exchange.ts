@@ -1,11 +1,11 @@
 import { Buffer } from 'node:buffer'
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Refusal } from '../admission/refusal.ts'
 import type { RequestHold } from '../admission/request-hold.ts'
 import { refuseBody } from '../body.ts'
 import type { Settlement, Settlements } from '../settlements.ts'
+import type { HttpConnection, HttpRequest, HttpResponse } from '../http-message.ts'
 
 /** Leased messages in an answer, which are settled after it. */
 export interface Unsettled {
@@ -19,7 +19,7 @@ export const STALLED_MS = 30_000
 const HOLD = Symbol('request hold')
 
 /** The hold is stored on the response, so that one listener serves all requests. */
-interface HeldResponse extends ServerResponse {
+interface HeldResponse extends HttpResponse {
   [HOLD]?: RequestHold
 }
 
@@ -29,8 +29,8 @@ function closed(this: HeldResponse): void {
 
 /** One HTTP request and its answer. Each surface implements its protocol. */
 export abstract class HttpExchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly request: HttpRequest
+  readonly response: HttpResponse
   readonly startedAt = performance.now()
   protected readonly moreHeaders: OutgoingHttpHeaders | undefined
   #hold: RequestHold | undefined
@@ -38,7 +38,7 @@ export abstract class HttpExchange {
   #answered = false
 
   /** @param moreHeaders Headers that are added to the answer, such as the CORS headers of a host */
-  constructor(request: IncomingMessage, response: ServerResponse, moreHeaders: OutgoingHttpHeaders | undefined) {
+  constructor(request: HttpRequest, response: HttpResponse, moreHeaders: OutgoingHttpHeaders | undefined) {
     this.request = request
     this.response = response
     this.moreHeaders = moreHeaders
@@ -150,7 +150,7 @@ export abstract class HttpExchange {
  * Node's socket time-out uses it too, but with TLS the number of the underlying connection is needed. Returns 0 if
  * the Node version has neither.
  */
-function queuedBytes(socket: Socket): number {
+function queuedBytes(socket: HttpConnection): number {
   const handle = memberOf(socket, '_handle')
   return sizeOf(handle) + sizeOf(memberOf(handle, '_parent'))
 }

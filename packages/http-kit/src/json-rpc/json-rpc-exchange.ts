@@ -4,6 +4,8 @@ import type { Refusal, RefusedOutcome } from '../admission/refusal.ts'
 import { readBody, REFUSED_BODY_BYTES } from '../body.ts'
 import { HttpExchange } from '../endpoint/http-exchange.ts'
 import { authenticationFailed, JsonRpcError } from '../errors.ts'
+import type { HttpRequest } from '../http-message.ts'
+import { isRead, keptBody } from '../kept-body.ts'
 import { internalError } from './answer.ts'
 import { JSON_RPC_CODES } from './codes.ts'
 import { readRequestHead } from './message.ts'
@@ -29,7 +31,7 @@ export abstract class JsonRpcExchange extends HttpExchange {
 
   override crash(cause: unknown): void {
     const crashed = (id?: string): void => this.answerError(internalError(cause, id), 'error')
-    if (this.id !== undefined || this.request.readableDidRead) crashed(this.id)
+    if (this.id !== undefined) crashed(this.id)
     else this.withRequestHead(({ id }) => crashed(id))
   }
 
@@ -62,6 +64,10 @@ export abstract class JsonRpcExchange extends HttpExchange {
       answer({})
       return
     }
+    if (isRead(request)) {
+      answer(headOfKept(request))
+      return
+    }
     readBody(request, REFUSED_BODY_BYTES, (tooLarge, body) => {
       try {
         answer(tooLarge === undefined ? readRequestHead(body) : {})
@@ -69,5 +75,15 @@ export abstract class JsonRpcExchange extends HttpExchange {
         this.response.destroy()
       }
     })
+  }
+}
+
+/** Returns the head in a body that the host has read; nothing if it is large, was not kept or is not JSON. */
+function headOfKept(request: HttpRequest): RequestHead {
+  try {
+    const body = keptBody(request)
+    return body.byteLength > REFUSED_BODY_BYTES ? {} : readRequestHead(body)
+  } catch {
+    return {}
   }
 }

@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 
-import { compileQuery, takeOver } from '@signalbox/http-kit'
+import { compileQuery } from '@signalbox/http-kit'
 import type { Settlement, Settlements } from '@signalbox/http-kit'
+import { takeOver } from '@signalbox/http-kit/fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 

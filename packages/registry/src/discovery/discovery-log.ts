@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle, StoredEvent, StoredEventInput, Subscription } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
+import { createCompactedLog, readWholeLog } from '@signalbox/broker-core/internal'
 
 import { AppliedSequence } from './applied-sequence.ts'
 import { readEntry } from './discovery-entry.ts'
@@ -11,10 +12,6 @@ import type { AgentRecord, DiscoveryEntry, IdHold } from './discovery-entry.ts'
  * The compacted events store that replicates registrations between nodes.
  */
 export const DISCOVERY_CHANNEL = '_AGENTS_.discovery'
-
-/** The maximum number of entries in one page of the history. */
-const PAGE = 1_000
-const PAGE_BYTES = 4 * 1024 * 1024
 
 /** The pause before a subscription that ended or failed is made again. */
 const RETRY_MS = 1_000
@@ -75,9 +72,7 @@ export class DiscoveryLog {
   async open(wait: boolean): Promise<void> {
     for (;;) {
       try {
-        // Retention by age or size, which other channels may have, would lose registrations.
-        const options = { compacted: true, maxAgeMs: 0, maxBytes: 0 }
-        await this.#system.channels.create('events_store', DISCOVERY_CHANNEL, options)
+        await createCompactedLog(this.#system, DISCOVERY_CHANNEL)
         this.#following = this.#follow(await this.#begin()).catch((error: unknown) => this.#sink.failed(error))
         return
       } catch (error) {
@@ -124,21 +119,11 @@ export class DiscoveryLog {
   /** Reads the history, then subscribes to later entries. */
   async #begin(): Promise<Subscription> {
     const present = new Set<string>()
-    let next = 1
-    for (;;) {
-      const page = await this.#system.eventsStore.read(DISCOVERY_CHANNEL, {
-        fromSequence: next,
-        maxMessages: PAGE,
-        maxBytes: PAGE_BYTES,
-      })
-      for (const event of page) {
-        next = event.sequence + 1
-        const entry = this.#apply(event, false)
-        if (entry?.record === undefined && entry?.hold === undefined) present.delete(event.key ?? '')
-        else present.add(entry.agentId)
-      }
-      if (page.length === 0) break
-    }
+    const next = await readWholeLog(this.#system, DISCOVERY_CHANNEL, (event) => {
+      const entry = this.#apply(event, false)
+      if (entry?.record === undefined && entry?.hold === undefined) present.delete(event.key ?? '')
+      else present.add(entry.agentId)
+    })
     this.#sink.retain(present)
     this.#subscription = await this.#system.eventsStore.subscribe(
       DISCOVERY_CHANNEL,

@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import { isBrokerError } from '@signalbox/broker-core'
 import type { ConnectionCaller } from '@signalbox/http-kit'
@@ -12,6 +12,7 @@ import { RegistryExchange } from './registry-exchange.ts'
 import type { RegistryOutcome, ResolvedRouteOptions } from './route-options.ts'
 import type { RegistryRoute } from './routes.ts'
 import { routesAt } from './routes.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The endpoints at `/agents`. */
 export class RegistryEndpoints {
@@ -28,13 +29,14 @@ export class RegistryEndpoints {
     this.#endpoint = new Endpoint({
       authenticator,
       trustedOrigins,
+      originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
       bindHost,
       frontDoor,
       failed: (error, request) => hooks.failed?.(error, request),
     })
   }
 
-  handle(request: IncomingMessage, response: ServerResponse, headers: OutgoingHttpHeaders | undefined): void {
+  handle(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     const exchange = new RegistryExchange(request, response, headers, (finished, outcome) =>
       this.#finished(finished, outcome),
     )

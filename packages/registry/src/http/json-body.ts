@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http'
-
 import { decodeText } from '@signalbox/broker-core'
 import { isJsonObject, jsonHeadersProblem, parseJson, readBody } from '@signalbox/http-kit'
 import type { BodyBudget, Refusal } from '@signalbox/http-kit'
@@ -8,6 +6,7 @@ import { shown } from '../card/card-problems.ts'
 import { cardSizeProblem, invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
 import type { RegistryErrorCode } from '../errors.ts'
 import { RegistryError } from '../errors.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 import { INSTANCE_ID_FORM, isInstanceId } from '../instances/agent-instance.ts'
 import type { RegistrationName } from '../instances/registration-name.ts'
 
@@ -23,7 +22,7 @@ const MAX_READ_BYTES = 2 * MAX_CARD_BYTES
  * CARD_INVALID for a card that is too large
  */
 export function readJsonBody(
-  request: IncomingMessage,
+  request: HttpRequest,
   budget: BodyBudget | undefined,
   maxBodyBytes: number,
   what: 'card' | 'call',

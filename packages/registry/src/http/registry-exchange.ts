@@ -1,4 +1,4 @@
-import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import { HttpExchange, restRefusal } from '@signalbox/http-kit'
 import type { Refusal } from '@signalbox/http-kit'
@@ -6,6 +6,7 @@ import type { Refusal } from '@signalbox/http-kit'
 import type { RegistryErrorCode } from '../errors.ts'
 import { JsonAnswer } from './json-answer.ts'
 import type { RegistryOutcome } from './route-options.ts'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The content of an error answer. */
 export interface Failure {
@@ -24,8 +25,8 @@ export class RegistryExchange extends HttpExchange {
   readonly #onFinished: (exchange: RegistryExchange, outcome: RegistryOutcome) => void
 
   constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: HttpRequest,
+    response: HttpResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
     onFinished: (exchange: RegistryExchange, outcome: RegistryOutcome) => void,
   ) {

@@ -1,8 +1,7 @@
-import type { IncomingMessage } from 'node:http'
-
 import type { Broker } from '@signalbox/broker-core'
 import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The outcome of one HTTP request. */
 export type RegistryOutcome = 'success' | 'error' | 'limited' | 'unauthenticated' | 'origin_refused' | 'disconnected'
@@ -19,7 +18,7 @@ export interface RegistryRequestEvent {
 export interface RegistryRouteHooks {
   requestFinished?(event: RegistryRequestEvent): void
   /** Called with a failure that no client sees, for the log. */
-  failed?(error: unknown, request?: IncomingMessage): void
+  failed?(error: unknown, request?: HttpRequest): void
 }
 
 export interface RegistryRouteOptions extends ConnectorOptions {

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http'
-
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { BodyBudget, Identity } from '@signalbox/http-kit'
 import { addressOf, hasRole } from '@signalbox/http-kit'
@@ -11,11 +9,12 @@ import { agentCallOf, readJsonBody, registrationName } from './json-body.ts'
 import { JsonAnswer } from './json-answer.ts'
 import { listPage, nextLink } from './list-page.ts'
 import { readListQuery } from './list-query.ts'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The input of a route. Origin and caller have been checked; the body has not been read. */
 export interface RegistryRouteCall {
   readonly registry: AgentRegistry
-  readonly request: IncomingMessage
+  readonly request: HttpRequest
   /** Counts the bytes of the body. */
   readonly hold: BodyBudget | undefined
   readonly maxBodyBytes: number
@@ -134,7 +133,7 @@ function decoded(segment: string): string {
   }
 }
 
-function callerOf(request: IncomingMessage, identity: Identity): RegistryCaller {
+function callerOf(request: HttpRequest, identity: Identity): RegistryCaller {
   const address = addressOf(request)
   return {
     clientId: identity.clientId,

@@ -1,6 +1,7 @@
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { RequestHold } from '@signalbox/http-kit'
+import type { HttpResponse } from '@signalbox/http-kit'
 
 /** The client's settings for a stream. */
 export interface PipeOptions {
@@ -41,7 +42,7 @@ export interface AgentStream {
    * is over. Rejects only for a bug, after it has cut off the response. Call it once and at once,
    * even if the client has disconnected.
    */
-  pipeTo(response: ServerResponse, options: PipeOptions): Promise<StreamEnd>
+  pipeTo(response: HttpResponse, options: PipeOptions): Promise<StreamEnd>
   /** Ends the stream with a `task.error` because the node shuts down. Idempotent. */
   close(): void
   /**

@@ -1,5 +1,3 @@
-import type { ServerResponse } from 'node:http'
-
 import type { BrokerHandle, Subscription } from '@signalbox/broker-core'
 import { SseStream } from '@signalbox/http-kit'
 
@@ -16,6 +14,7 @@ import type { AgentStream, PipeOptions, StreamEnd } from './agent-stream.ts'
 import { Assembly } from './assembly.ts'
 import { Credit } from './credit.ts'
 import type { FrameReceiver } from './frame-receiver.ts'
+import type { HttpResponse } from '@signalbox/http-kit'
 
 /** The client's side of one stream: writes the frames of its channel as fast as the client reads. */
 export class ClientStream implements AgentStream, Timed {
@@ -28,7 +27,7 @@ export class ClientStream implements AgentStream, Timed {
   readonly #credit: Credit
   readonly #assembly: Assembly
   #timer: StreamTimer | undefined
-  #response: ServerResponse | undefined
+  #response: HttpResponse | undefined
   #sse: SseStream | undefined
   #idleMs = 0
   #endsAt = Infinity
@@ -66,7 +65,7 @@ export class ClientStream implements AgentStream, Timed {
     this.#assembly = new Assembly(limits.maxEventBytes + EVENT_ENVELOPE_BYTES)
   }
 
-  pipeTo(response: ServerResponse, options: PipeOptions): Promise<StreamEnd> {
+  pipeTo(response: HttpResponse, options: PipeOptions): Promise<StreamEnd> {
     const { headers, hold, keepAliveMs, idleMs, endsAt = Infinity } = options
     this.#response = response
     response.once('close', () => this.#contain(() => this.#responseOver()))

@@ -1,8 +1,9 @@
-import type { IncomingMessage } from 'node:http'
+import type { HttpRequest } from '@signalbox/http-kit'
 
 import type { BrokerObserver } from '@signalbox/broker-core'
 import type { Connector } from '@signalbox/http-kit'
 import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
+import type { FastifyMount } from '@signalbox/http-kit/fastify'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 
 import { OperatorAdmission } from './access/operator-admission.ts'
@@ -17,6 +18,7 @@ import { addMonitorRoutes } from './monitor/monitor-route.ts'
 import { Monitors } from './monitor/monitors.ts'
 import { openApiDocument } from './openapi/document.ts'
 import { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
+import type { ManagementControl } from './management-control.ts'
 import type { ManagementOptions } from './options.ts'
 import type { ManagementServices } from './ports.ts'
 import { queryOf } from './query.ts'
@@ -24,24 +26,8 @@ import { ROUTES } from './routes/index.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
 import { Statistics } from './statistics/statistics.ts'
 
-/** The parts of the management API that its host uses in addition to the routes. */
-export interface ManagementControl {
-  /** For the Broker: statistics and the audit log see what passes from the first message on. */
-  readonly observers: readonly BrokerObserver[]
-  /** Records events of other components: the registry, authenticators, files that are read again. */
-  readonly audit: AuditLog
-  /** Initialization has finished. Until then `/api/*` and `/v1/stats/*`, but for the monitor, answer `api service not ready`. */
-  serve(services: ManagementServices): void
-  /**
-   * Prepares for the close of the engine: ends waiting receives with an empty answer, settles
-   * delivered messages, writes the audit log. Monitors and reading routes continue. `close` includes
-   * it. Idempotent. @default graceMs the option `drainMs`
-   */
-  finish(graceMs?: number): Promise<void>
-}
-
 /** The management API. It has no handler for node's HTTP server: its routes are Fastify's. */
-export interface ManagementApi extends Omit<Connector, 'handler'>, ManagementControl {}
+export interface ManagementApi extends Omit<Connector, 'handler'>, FastifyMount, ManagementControl {}
 
 /**
  * Creates the operators' routes for a separate listener: metrics, statistics, audit, monitor, actions
@@ -85,7 +71,14 @@ class ManagementEndpoint {
     this.observers = [statistics, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     this.#admission = new OperatorAdmission(
-      { authenticator, trustedOrigins, bindHost, frontDoor, failed: (error, request) => this.#failed(error, request) },
+      {
+        authenticator,
+        trustedOrigins,
+        originsSetting: 'API_TRUSTED_ORIGINS',
+        bindHost,
+        frontDoor,
+        failed: (error, request) => this.#failed(error, request),
+      },
       this.audit,
     )
     this.#settlements = new Settlements(options.settleGraceMs ?? 250, (error) => this.#failed(error))
@@ -188,7 +181,7 @@ class ManagementEndpoint {
     return this.#finished
   }
 
-  #failed(error: unknown, request?: IncomingMessage): void {
+  #failed(error: unknown, request?: HttpRequest): void {
     try {
       this.#options.hooks?.failed?.(error, request)
     } catch {}

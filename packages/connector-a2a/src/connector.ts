@@ -1,0 +1,58 @@
+import type { Connector } from '@signalbox/http-kit'
+import { createConnector } from '@signalbox/http-kit'
+
+import type { A2aDependencies } from './handler.ts'
+import { A2aEndpoint } from './handler.ts'
+import type { A2aConnectorOptions } from './options.ts'
+import { resolveA2aOptions } from './options.ts'
+
+/** The agent gateway: `/a2a/*` and the platform's card. */
+export interface A2aConnector extends Connector {
+  /** Returns the number of calls and streams under way for an agent from this node. */
+  inFlight(agentId: string): number
+  /** Returns the number of calls and streams under way for each instance of an agent, by instance_id, from this node. */
+  inFlightByInstance(agentId: string): ReadonlyMap<string, number>
+  /** Returns the number of streams that are open to clients of this node. */
+  openStreams(): number
+}
+
+/** A connector with its endpoint, for other hosts than Node's HTTP server. */
+export interface OpenA2aConnector {
+  readonly connector: A2aConnector
+  readonly endpoint: A2aEndpoint
+  /** `true` if the gateway signs its cards, and publishes its keys. */
+  readonly hasKeys: boolean
+}
+
+/**
+ * Makes the agent gateway, with a handler for Node's HTTP server:
+ * `http.createServer(a2aConnector({ broker, system, registry, requests }, options).handler)`. From then on this node
+ * serves every registered agent; closing ends that. For Fastify import it from `@signalbox/connector-a2a/fastify`.
+ * @throws RangeError for an option that is out of range
+ */
+export function a2aConnector(dependencies: A2aDependencies, options: A2aConnectorOptions = {}): A2aConnector {
+  return openA2aConnector(dependencies, options).connector
+}
+
+/** Returns a connector and its endpoint. */
+export function openA2aConnector(dependencies: A2aDependencies, options: A2aConnectorOptions): OpenA2aConnector {
+  const resolved = resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes)
+  const endpoint = new A2aEndpoint(dependencies, resolved)
+  const connector = createConnector(
+    {
+      handler: (request, response, headers) => endpoint.handle(request, response, headers),
+      close: (graceMs) => endpoint.close(graceMs),
+    },
+    options,
+  )
+  return {
+    connector: {
+      ...connector,
+      inFlight: (agentId) => endpoint.subscribers.inFlight(agentId),
+      inFlightByInstance: (agentId) => endpoint.subscribers.inFlightByInstance(agentId),
+      openStreams: () => endpoint.gateway.activeStreams,
+    },
+    endpoint,
+    hasKeys: resolved.cardKeys !== undefined,
+  }
+}

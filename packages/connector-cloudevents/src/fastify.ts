@@ -1,0 +1,29 @@
+import type { Broker } from '@signalbox/broker-core'
+import type { FastifyMount } from '@signalbox/http-kit/fastify'
+import { served, withPlugin } from '@signalbox/http-kit/fastify'
+
+import type { CeConnector } from './connector.ts'
+import { openCeConnector } from './connector.ts'
+import type { CeConnectorOptions } from './options.ts'
+import { CE_ROUTES } from './routes/index.ts'
+
+/** The CloudEvents endpoint with a Fastify plugin. */
+export interface FastifyCeConnector extends CeConnector, FastifyMount {}
+
+/**
+ * Returns the CloudEvents endpoint over a broker, with a plugin for Fastify 5 too:
+ * `app.register(ceConnector(broker, options).plugin)`. Hooks of the host (CORS, logging, custom checks) run as for any
+ * route; the endpoint reads the bodies.
+ * @throws RangeError for an option out of range
+ */
+export function ceConnector(broker: Broker, options: CeConnectorOptions = {}): FastifyCeConnector {
+  const { connector, endpoint, path } = openCeConnector(broker, options)
+  const routes = CE_ROUTES.map(
+    ({ name }) =>
+      [
+        `${path}/${name}`,
+        served((request, response, headers) => endpoint.handle(name, request, response, headers)),
+      ] as const,
+  )
+  return withPlugin(connector, routes, options)
+}

@@ -1,0 +1,72 @@
+import type { Broker } from '@signalbox/broker-core'
+import type { Connector, HttpHandler } from '@signalbox/http-kit'
+import { createConnector } from '@signalbox/http-kit'
+
+import { CATALOG_PATH, ServerCard } from './card/server-card.ts'
+import { McpEndpoint } from './handler.ts'
+import { answerMetadata } from './oauth/answer-metadata.ts'
+import type { McpConnectorOptions, ResolvedMcpOptions } from './options.ts'
+import { resolveMcpOptions } from './options.ts'
+
+/** The MCP endpoint. Its `handler` serves any path: the host routes. */
+export interface McpConnector extends Connector {
+  /** Returns the number of open GET streams. */
+  openStreams(): number
+}
+
+/** A connector with the parts that other hosts than Node's HTTP server mount. */
+export interface OpenMcpConnector {
+  readonly connector: McpConnector
+  /** Serves any path. */
+  readonly handler: HttpHandler
+  readonly routes: readonly (readonly [path: string, handler: HttpHandler])[]
+}
+
+/**
+ * Returns the MCP endpoint over a broker, with a handler for Node's HTTP server and for frameworks on it:
+ * `http.createServer(mcpConnector(broker, options).handler)`. Closing ends waiting receives with an empty result, and
+ * settles the messages of written answers. For Fastify import it from `@signalbox/connector-mcp/fastify`; hosts in the
+ * style of fetch mount {@link createMcpFetchHandler}.
+ * @throws RangeError for an option out of range
+ */
+export function mcpConnector(broker: Broker, options: McpConnectorOptions = {}): McpConnector {
+  return openMcpConnector(broker, options).connector
+}
+
+/** Returns a connector and its routes. */
+export function openMcpConnector(broker: Broker, options: McpConnectorOptions): OpenMcpConnector {
+  const resolved = resolveMcpOptions(options)
+  const endpoint = new McpEndpoint(broker, resolved)
+  const documents = documentsOf(endpoint, resolved)
+  const serve: HttpHandler = (request, response, headers) => endpoint.handle(request, response, headers)
+  const handler: HttpHandler = (request, response, headers) => {
+    const document = documents.get(request.url ?? '') ?? serve
+    document(request, response, headers)
+  }
+  const connector = createConnector({ handler, close: (graceMs) => endpoint.close(graceMs) }, options)
+  return {
+    connector: { ...connector, openStreams: () => endpoint.streams.size },
+    handler,
+    routes: [[resolved.path, serve], ...documents],
+  }
+}
+
+/** Returns the handlers of public documents by path: of the OAuth metadata, the server card and the catalog. */
+function documentsOf(
+  { protectedResource: resource }: McpEndpoint,
+  { card, path, serverInfo, authenticator, oauth }: ResolvedMcpOptions,
+): ReadonlyMap<string, HttpHandler> {
+  const documents = new Map<string, HttpHandler>()
+  for (const metadataPath of resource?.metadataPaths ?? []) {
+    documents.set(metadataPath, (request, response, headers) =>
+      answerMetadata(request, response, resource?.metadata ?? '', headers),
+    )
+  }
+  if (card === undefined) return documents
+  // In the OAuth mode a client gets its token from the authorization server.
+  const token = authenticator.anonymous !== true && oauth === undefined
+  const server = new ServerCard(card, { path, serverInfo, token })
+  documents.set(server.cardPath, (request, response, headers) => server.card(request, response, headers))
+  documents.set(CATALOG_PATH, (request, response, headers) => server.catalog(request, response, headers))
+  return documents
+}
