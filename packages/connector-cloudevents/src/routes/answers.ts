@@ -34,7 +34,7 @@ const Rejection = Type.Object({
   error: text('The reason of the responder.'),
 })
 
-/** The answers of the routes, by what they do. */
+/** The answers of the routes. */
 export const ANSWERS = {
   published: sent({ channel: Type.String(), id: text('The id of the message.') }),
   stored: sent({
