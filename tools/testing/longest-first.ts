@@ -3,7 +3,7 @@ import { relative } from 'node:path'
 import type { TestSpecification } from 'vitest/node'
 import { BaseSequencer } from 'vitest/node'
 
-/** The files that take longest, in seconds on two idle cores: a clean checkout has no record of its own. */
+/** The files that take longest, in seconds on two idle cores: a clean checkout has no record of earlier runs. */
 const SECONDS: Readonly<Record<string, number>> = {
   'tools/test/cluster.test.ts': 40,
   'packages/engine-nats/test/cluster.test.ts': 31,

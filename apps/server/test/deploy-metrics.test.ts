@@ -156,6 +156,6 @@ test.skipIf(!hasPromtool())('prometheus - promtool takes the rules, and the aler
     () =>
       execFileSync('promtool', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' })
   expect(promtool('check', 'rules', 'signalbox-rules.yml')).not.toThrow()
-  expect(promtool('test', 'rules', 'signalbox-rules.test.yml')).not.toThrow()
+  expect(promtool('test', 'rules', 'signalbox-rules-tests.yml')).not.toThrow()
   expect(promtool('check', 'config', '--syntax-only', 'prometheus.yml')).not.toThrow()
 })

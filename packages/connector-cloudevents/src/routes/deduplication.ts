@@ -28,7 +28,7 @@ export const DEDUPLICATION = {
 const MAX_KEY_CHARACTERS = 256
 
 /**
- * Returns the events with the ids by which the engine recognizes repeats (C5): two events with the same `source` and
+ * Returns the events with the ids by which the engine recognizes repeats: two events with the same `source` and
  * `id` are the same event (CloudEvents 3.1).
  */
 export function deduplicated(

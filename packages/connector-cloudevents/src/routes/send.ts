@@ -6,6 +6,7 @@ import { Type } from 'typebox'
 import { invalidParameters } from '../errors.ts'
 import type { IncomingEvent } from '../event/incoming-event.ts'
 import type { CeAnswer } from '../ce-exchange.ts'
+import { ANSWERS } from './answers.ts'
 import type { AddressedEvent } from './addressed-event.ts'
 import { deduplicated, DEDUPLICATION } from './deduplication.ts'
 import { eventChannel, seconds, STRICT } from './parameter-types.ts'
@@ -21,6 +22,7 @@ interface Sent {
 
 export const sendEvent = defineCeRoute({
   name: 'send/event',
+  answer: ANSWERS.published,
   method: 'POST',
   summary: 'Publishes the event to the current subscribers.',
   body: 'events',
@@ -38,6 +40,7 @@ export const sendEvent = defineCeRoute({
 
 export const sendEventStore = defineCeRoute({
   name: 'send/event-store',
+  answer: ANSWERS.stored,
   method: 'POST',
   summary: 'Appends the event to an events store, and answers after it is durable.',
   body: 'events',
@@ -56,6 +59,7 @@ export const sendEventStore = defineCeRoute({
 
 export const queueSend = defineCeRoute({
   name: 'queue/send',
+  answer: ANSWERS.stored,
   method: 'POST',
   summary: 'Stores the event in a queue, and answers after it is durable.',
   body: 'events',
