@@ -3,6 +3,8 @@ import type { ConnectorOptions } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 import type { HttpRequest } from '@signalbox/http-kit'
 
+import type { PushSubscriptions } from './push/push-subscriptions.ts'
+
 /** The outcome of one HTTP request. */
 export type CeOutcome =
   | 'success'
@@ -78,15 +80,17 @@ export interface CeConnectorOptions extends ConnectorOptions {
    * @default none
    */
   readonly system?: BrokerHandle
+  /** Webhook subscriptions at `/ce/subscriptions`. @default none: the path is unknown */
+  readonly push?: PushSubscriptions
   /** Callbacks for metrics and logs. @default none */
   readonly hooks?: CeHooks
 }
 
 /** Options of the Fastify plugin, and options without a default. */
-type Unresolved = 'drainMs' | 'runHostHooks' | 'bindHost' | 'frontDoor' | 'system'
+type Unresolved = 'drainMs' | 'runHostHooks' | 'bindHost' | 'frontDoor' | 'system' | 'push'
 
 export type ResolvedCeOptions = Required<Omit<CeConnectorOptions, Unresolved>> &
-  Pick<CeConnectorOptions, 'bindHost' | 'frontDoor' | 'system'>
+  Pick<CeConnectorOptions, 'bindHost' | 'frontDoor' | 'system' | 'push'>
 
 /** @throws RangeError for a number out of range, or a path without a leading slash or with a trailing one */
 export function resolveCeOptions(options: CeConnectorOptions): ResolvedCeOptions {
