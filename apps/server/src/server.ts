@@ -40,6 +40,7 @@ import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
 import { mcpTasks } from './tasks/mcp-tasks.ts'
 import { VERSION } from './version.ts'
+import { managedWebhooks } from './webhooks/managed-webhooks.ts'
 import { openServerWebhooks, pushSubscriptions } from './webhooks/open-webhooks.ts'
 
 export interface ServerOptions {
@@ -258,6 +259,7 @@ async function open(
     broker: operators,
     system,
     ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
+    ...(webhooks ? { webhooks: managedWebhooks(webhooks) } : {}),
   })
   entrance.open()
   warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })

@@ -156,3 +156,37 @@ test('webhooks - metrics count attempts and subscriptions, and the audit log has
   expect(audit).toContain('"action":"create_webhook"')
   expect(audit).not.toContain('/hook')
 })
+
+test('webhooks - operators list, pause, resume, test and redeliver subscriptions', async () => {
+  const server = await openServer()
+  const endpoint = await openEndpoint()
+  const { answer } = await call(server, 'POST', '/ce/subscriptions', {
+    sink: `${endpoint.url}?token=hidden`,
+    config: { channel: 'orders' },
+  })
+  const { id } = answer as { id: string }
+  // oxlint-disable-next-line typescript/no-explicit-any -- answers of many shapes
+  const act = async (action: string, args: object): Promise<any> => {
+    const response = await fetch(`${server.api.url}/api/actions/${action}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(args),
+    })
+    return response.json()
+  }
+  const page = await (await fetch(`${server.api.url}/api/webhooks`)).text()
+  expect(JSON.parse(page)).toMatchObject({ data: { items: [{ id, owner: 'anonymous', state: 'active' }], total: 1 } })
+  expect(page).not.toContain('hidden')
+  expect(await act('pause_webhook', { id })).toMatchObject({ error: false, data: { id, state: 'paused' } })
+  await publish(server, { id: '1' })
+  expect(await act('test_webhook', { id })).toMatchObject({ data: { id, status: 200 } })
+  expect(endpoint.deliveries.map(({ headers }) => headers['webhook-id'])).toEqual([expect.stringMatching(/^test_/)])
+  expect(await act('resume_webhook', { id })).toMatchObject({ data: { state: 'active' } })
+  await until(() => endpoint.deliveries.length === 2)
+  expect(await act('redeliver_webhook', { id, sequence: 1 })).toMatchObject({ data: { next_sequence: 1 } })
+  await until(() => endpoint.deliveries.length === 3)
+  expect(await act('pause_webhook', { id: 'nobody' })).toMatchObject({
+    error: true,
+    data: { code: 'WEBHOOK_NOT_FOUND' },
+  })
+})
