@@ -7,10 +7,10 @@ import { onTestFinished } from 'vitest'
 import type { NewSubscription, WebhookFormat, WebhookOptions, Webhooks } from '../src/index.ts'
 import { abuseProtection, EndpointPolicy, openWebhooks } from '../src/index.ts'
 
-export const KEY = new Uint8Array(32).fill(7)
+const KEY = new Uint8Array(32).fill(7)
 
 /** Bodies as they are, one in each delivery. */
-export const PLAIN: WebhookFormat = {
+const PLAIN: WebhookFormat = {
   name: 'plain',
   maxBatch: 1,
   encode: (_type, [message]) => ({
@@ -21,7 +21,7 @@ export const PLAIN: WebhookFormat = {
 }
 
 /** Up to three bodies, in lines. */
-export const LINES: WebhookFormat = {
+const LINES: WebhookFormat = {
   ...PLAIN,
   name: 'lines',
   maxBatch: 3,

@@ -405,7 +405,7 @@ function judge({ status, headers, text }: EndpointAnswer): Attempt {
 }
 
 /** Returns the id of a delivery, the same for each attempt. */
-export function deliveryId(id: string, items: readonly Pick<Item, 'name'>[]): string {
+function deliveryId(id: string, items: readonly Pick<Item, 'name'>[]): string {
   const [first, last] = [items[0]?.name ?? '', items.at(-1)?.name ?? '']
   return first === last ? `msg_${id}_${first}` : `msg_${id}_${first}-${last}`
 }
