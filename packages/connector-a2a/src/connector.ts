@@ -1,3 +1,5 @@
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkBroker, checkOptions } from '@signalbox/broker-core/internal'
 import type { Connector } from '@signalbox/http-kit'
 import { createConnector } from '@signalbox/http-kit'
 
@@ -15,6 +17,15 @@ export interface A2aConnector extends Connector {
   /** Returns the number of streams that are open to clients of this node. */
   openStreams(): number
 }
+
+const DEPENDENCY_TYPES: OptionTypes<A2aDependencies> = {
+  broker: 'object',
+  system: 'object',
+  registry: 'object',
+  requests: 'object',
+}
+
+const REQUIRED = ['broker', 'system', 'registry', 'requests'] as const
 
 /** A connector with its endpoint, for other hosts than Node's HTTP server. */
 export interface OpenA2aConnector {
@@ -36,6 +47,8 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
 
 /** Returns a connector and its endpoint. */
 export function openA2aConnector(dependencies: A2aDependencies, options: A2aConnectorOptions): OpenA2aConnector {
+  checkOptions('a2aConnector', dependencies, DEPENDENCY_TYPES, REQUIRED)
+  checkBroker('a2aConnector', dependencies.broker)
   const resolved = resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes)
   const endpoint = new A2aEndpoint(dependencies, resolved)
   const connector = createConnector(

@@ -11,6 +11,7 @@ import {
   JsonRpcError,
   parseJsonRpc,
   refuseBody,
+  failureHook,
 } from '@signalbox/http-kit'
 import type { AgentRequests } from '@signalbox/registry'
 import { agentOptions, isAgentId } from '@signalbox/registry'
@@ -75,7 +76,7 @@ export class A2aEndpoint {
       trustedOrigins: options.trustedOrigins,
       bindHost,
       frontDoor: options.frontDoor,
-      failed: (error, request) => hooks.failed?.(error, request),
+      failed: failureHook(hooks),
     })
     const failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
     if (hooks.requestFinished !== undefined) {
