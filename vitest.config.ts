@@ -4,6 +4,8 @@ import { dirname, join } from 'node:path'
 import type { TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import { defineConfig } from 'vitest/config'
 
+import { LongestFirst } from './tools/testing/longest-first.ts'
+
 // Half of the CPU time would go into stripping types again, in each of some thousand writer threads and servers. The
 // workers inherit this.
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
@@ -17,21 +19,34 @@ const conditions = ['@signalbox/source']
 /** The cluster engine's tests run on the installed nats-server; those of what servers offer on the newest too where that was fetched (`npm run cluster -- fetch-server`). */
 const newest = `${import.meta.dirname}/.nats-server/usr/sbin/nats-server`
 
-/**
- * Packages whose test files share worker processes: they open no server, and leave nothing in the process. Where files share the
- * connections of `fetch` and the timers of servers, they fail on a busy machine.
- */
-const SHARED = new Set(['@signalbox/broker-core'])
+type Sharing = Readonly<Record<string, readonly string[]>>
 
-/** One for each package, with the files that the glob finds in it. */
-function packageProjects(include: string): TestProjectInlineConfiguration[] {
+/**
+ * Packages whose test files share worker processes, which load the modules of a server once instead of once a file: a quarter of
+ * the CPU time. Each has the files that need a process of their own: they count what is open in the process, measure its memory
+ * or its event loop, or replace its clock or its timers.
+ */
+const SHARED: Sharing = {
+  '@signalbox/broker-core': [],
+  '@signalbox/connector-a2a': ['leaks', 'stream/many-streams'],
+  '@signalbox/connector-cloudevents': ['subscribe-events', 'unowned-promises'],
+  '@signalbox/connector-mcp': ['node-leases', 'protocol-waiting', 'tools-channels'],
+  '@signalbox/registry': [],
+  signalbox: ['metrics', 'shutdown', 'start-cost'],
+}
+
+/** Those of each package, with the files whose names end so. */
+function packageProjects(suffix: string, sharing: Sharing = {}): TestProjectInlineConfiguration[] {
   const manifests = ['packages/*/package.json', 'apps/*/package.json', 'tools/package.json', 'examples/package.json']
-  return globSync(manifests).map((manifest) => {
+  return globSync(manifests).flatMap((manifest) => {
     const { name } = JSON.parse(readFileSync(manifest, 'utf8')) as { name: string }
-    return {
-      extends: true,
-      test: { name, root: dirname(manifest), include: [include], isolate: !SHARED.has(name) },
-    }
+    const root = dirname(manifest)
+    const include = [`test/**/*.${suffix}`]
+    const alone = sharing[name]?.map((file) => `test/${file}.${suffix}`)
+    if (alone === undefined) return [{ extends: true, test: { name, root, include } }]
+    const shared = { extends: true, test: { name, root, include, exclude: alone, isolate: false } } as const
+    if (alone.length === 0) return [shared]
+    return [shared, { extends: true, test: { name: `${name}, alone`, root, include: alone } }]
   })
 }
 
@@ -50,8 +65,8 @@ function onNewest(): TestProjectInlineConfiguration[] {
   ]
 }
 
-/** The configuration of a tier of tests: the files it has, and what is different in it. */
-export function tier(include: string, options: ViteUserConfig['test'] = {}): ViteUserConfig {
+/** The configuration of a tier of tests: how the names of its files end, and what is different in it. */
+export function tier(suffix: string, options: ViteUserConfig['test'] = {}): ViteUserConfig {
   return {
     resolve: { conditions: [...conditions, 'node'] },
     ssr: {
@@ -61,7 +76,7 @@ export function tier(include: string, options: ViteUserConfig['test'] = {}): Vit
       },
     },
     test: {
-      projects: packageProjects(include),
+      projects: packageProjects(suffix),
       pool: 'forks',
       // Most tests wait for something: timers, disks, processes.
       maxWorkers: availableParallelism() * 2,
@@ -70,17 +85,18 @@ export function tier(include: string, options: ViteUserConfig['test'] = {}): Vit
       // On a busy machine a second is not long.
       expect: { poll: { timeout: 10_000 } },
       hookTimeout: 30_000,
+      sequence: { sequencer: LongestFirst },
       reporters: ['default', './tools/testing/summary-reporter.ts'],
       ...options,
     },
   }
 }
 
-const EACH = 'test/**/*.test.ts'
+const EACH = 'test.ts'
 
 export default defineConfig(
   tier(EACH, {
-    projects: [...packageProjects(EACH), ...onNewest()],
+    projects: [...packageProjects(EACH, SHARED), ...onNewest()],
     coverage: {
       provider: 'v8',
       // Relative to each project.

@@ -7,7 +7,7 @@ import { tier } from './vitest.config.ts'
  * without a fixed length runs.
  */
 export default defineConfig(
-  tier('test/**/*.stress.ts', {
+  tier('stress.ts', {
     fileParallelism: false,
     testTimeout: 3_600_000,
     hookTimeout: 60_000,

@@ -27,6 +27,8 @@ export interface ChaosOptions {
   readonly hasty?: boolean
   /** Freeze nats-servers in addition to killing them. @default true */
   readonly freezeServers?: boolean
+  /** The factor by which the pauses of the clients are longer: less load. @default 1 */
+  readonly pace?: number | undefined
   /** A folder for the output of nodes and nats-servers. */
   readonly logs?: string | undefined
   /** The nats-server to run. @default the installed one */
@@ -45,6 +47,7 @@ export async function chaos({
   minutes,
   hasty = false,
   freezeServers = true,
+  pace,
   logs,
   natsServer,
   log,
@@ -57,7 +60,7 @@ export async function chaos({
   await using agents = await AgentProcesses.start()
   await using cluster = await LocalCluster.start({ env, logs, natsServer })
   const watch = new RecoveryWatch()
-  const scene: Scene = { front: cluster.front.url, watch, frozenNodes: new Spells(), struckServers: new Spells() }
+  const scene: Scene = { front: cluster.front.url, watch, frozenNodes: new Spells(), struckServers: new Spells(), pace }
   const streams = new AgentStreamLoad(scene)
   const queues = new QueueLoad(scene)
   const loads: readonly Load[] = [

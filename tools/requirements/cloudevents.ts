@@ -21,4 +21,7 @@ export const CLOUDEVENTS = section('CE', 'docs/decisions/0007-cloudevents.md', [
   'a client that disconnects leaves no subscription, request or timer',
   '500 subscribers of one channel get every event in order',
   'without credentials 401, from a foreign origin 403; streams end with their credentials',
+  'a stored event is recognized by its source and id, or by message_id, for two minutes, by channel and sender',
+  'a request for a subscriber carries brokerdeadline, until which its requester waits',
+  'the position of a group of an events store exists as long as the group has a subscriber',
 ])

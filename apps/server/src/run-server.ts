@@ -7,6 +7,7 @@ import { ServerError } from './errors.ts'
 import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle/signals.ts'
 import { logLibraryOutput } from './logging/library-output.ts'
 import { createAnnouncer, createLogger } from './logging/logger.ts'
+import { standardOutput } from './logging/standard-output.ts'
 import type { RunningServer } from './server.ts'
 import { VERSION } from './version.ts'
 
@@ -64,6 +65,10 @@ export async function runServer(
     }
     stop.use(server)
     announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')
+    if (process.stdout.isTTY) {
+      const { welcomeText } = await import('./logging/welcome.ts')
+      standardOutput().write(welcomeText(loaded.config, server.http.url, server.api.url))
+    }
   } catch (error) {
     if (!(error instanceof ServerError)) {
       unhandled.crash(error)

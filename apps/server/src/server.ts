@@ -196,7 +196,7 @@ async function open(
   })
   metrics.watchEngine(() => engine.stats())
   if (config.metrics.queues.length > 0) {
-    metrics.watchQueues(engine, { isListed: nameMatcher(config.metrics.queues), log })
+    await metrics.watchQueues(engine, { isListed: nameMatcher(config.metrics.queues), log })
   }
 
   const agentAudit = new AgentAudit(audit)

@@ -115,7 +115,11 @@ test('S5 - the order on /agents and /a2a: preflight, public cards, origin, then 
   const refusedCall = await postJson(`${http.url}/a2a/x`, 'no request', evil)
   expect([refusedCall.status, await refusedCall.json()]).toEqual([
     403,
-    { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'origin not allowed' } },
+    {
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: -32600, message: 'origin not allowed; add it to CONNECTORSA2_A_TRUSTED_ORIGINS' },
+    },
   ])
   const refusedCard = await postJson(`${http.url}/agents/register`, 'no card', evil)
   expect([refusedCard.status, await refusedCard.json()]).toMatchObject([403, { error: 'ORIGIN_REFUSED' }])

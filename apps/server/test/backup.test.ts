@@ -6,10 +6,16 @@ import { expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { runCli } from './support/cli.ts'
+import { command } from './support/commands.ts'
 import { serve } from './support/server.ts'
 
 function backup(store: string, ...args: readonly string[]) {
   return runCli({ args: ['backup', ...args], env: { STORE_PATH: store } })
+}
+
+/** Runs the command in this process. */
+function refused(store: string, ...args: readonly string[]) {
+  return command(['backup', ...args], { env: { STORE_PATH: store } })
 }
 
 function textOf({ body }: { readonly body: Uint8Array }): string {
@@ -110,7 +116,7 @@ test('backup - a failure is one line and exit code 1, and leaves no file', async
     [cut, target, /the store is damaged: .*signalbox\.db: database disk image is malformed/],
   ]
   for (const [store, file, problem] of cases) {
-    const { code, stdout, stderr } = await backup(store, file)
+    const { code, stdout, stderr } = await refused(store, file)
     expect([stderr, code, stdout]).toEqual([stderr, 1, ''])
     expect(stderr).toMatch(/^signalbox: backup: [^\n]*\n$/)
     expect(stderr).toMatch(problem)
@@ -121,8 +127,8 @@ test('backup - a failure is one line and exit code 1, and leaves no file', async
 
 test('backup - a wrong call is exit code 2, with the allowed arguments', async () => {
   const usage = 'signalbox: backup: allowed is signalbox backup FILE [--store-path FOLDER] [--config FILE]\n'
-  expect(await backup('x')).toEqual({ code: 2, stdout: '', stderr: usage })
-  expect(await backup('x', 'a', 'b')).toEqual({ code: 2, stdout: '', stderr: usage })
-  const cluster = await runCli({ args: ['backup', 'a'], env: { ENGINE: 'nats' } })
+  expect(await refused('x')).toEqual({ code: 2, stdout: '', stderr: usage })
+  expect(await refused('x', 'a', 'b')).toEqual({ code: 2, stdout: '', stderr: usage })
+  const cluster = await command(['backup', 'a'], { env: { ENGINE: 'nats' } })
   expect(cluster).toMatchObject({ code: 2, stderr: expect.stringMatching(/^signalbox: backup: the engine is nats/) })
 })

@@ -70,7 +70,7 @@ describe.skipIf(chromium === undefined)('in a real browser', () => {
     const page = await openPage(EVIL)
     expect(await page.run(fetching(url, { method: 'POST', headers: AS_JSON, body: SEND }))).toMatchObject({
       status: 403,
-      text: '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"origin not allowed"}}',
+      text: '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"origin not allowed; add it to CONNECTORSMCP_TRUSTED_ORIGINS"}}',
     })
     expect(await page.run(fetching(url, { headers: { accept: 'text/event-stream' } }))).toMatchObject({ status: 403 })
     expect(await page.run(fetching(url, { method: 'DELETE' }))).toMatchObject({ status: 403 })

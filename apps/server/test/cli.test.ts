@@ -56,6 +56,25 @@ test('command line - bad settings: exit code 2, a line for each on stderr, nothi
   expect(stderr).not.toContain('secret')
 })
 
+test('command line - on a terminal three lines for people follow the ready line, otherwise nothing does', async () => {
+  const env = { HTTP_PORT: '0', API_PORT: '0', STORE_PATH: testFolder(), LOG_LEVEL: 'silent' }
+  const preload = `Object.defineProperty(process.stdout, 'isTTY', { value: true })`
+  const person = new Cli({ env, preload })
+  const { http, api } = await person.ready()
+  await person.until(() => person.stdout.includes('docs\n'), 'the last line')
+  expect(person.stdout.split('\n').slice(1)).toEqual([
+    `tools for models   ${http}/mcp`,
+    `management API     ${api}/api/snapshot`,
+    'documentation      https://github.com/signalbox/signalbox/tree/main/docs',
+    '',
+  ])
+  const program = new Cli({ env: { ...env, STORE_PATH: testFolder() } })
+  await program.ready()
+  program.child.kill('SIGTERM')
+  await program.exited
+  expect(program.stdout.split('\n')).toHaveLength(2)
+})
+
 test('command line - an outdated Node is reported in one line', async () => {
   const preload = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '22.18.0' } })`
   const { code, stdout, stderr } = await runCli({ preload })

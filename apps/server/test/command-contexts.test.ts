@@ -64,6 +64,8 @@ test('contexts - the token of a context goes to its server only, and warns of a 
   expect(seen.splice(0)).toContain('Bearer secret')
   await run(`agents ls --url ${url.replace('127.0.0.1', 'localhost')}`)
   expect(seen.splice(0)).not.toContain('Bearer secret')
+  await run(`stats --api ${url}`)
+  expect(seen.splice(0)).toEqual([undefined])
   await run('agents ls', { SIGNALBOX_TOKEN: 'other' })
   expect(seen.splice(0)).toContain('Bearer other')
   chmodSync(file, 0o644)

@@ -14,7 +14,7 @@ import { serve } from './support/server.ts'
 import { file, policyText } from './support/tokens.ts'
 
 function token(folder: string, ...args: readonly string[]) {
-  return runCli({ args: ['token', '--folder', folder, ...args] })
+  return command(['token', '--folder', folder, ...args])
 }
 
 function claimsOf(text: string): Record<string, unknown> {
@@ -23,7 +23,8 @@ function claimsOf(text: string): Record<string, unknown> {
 
 test('command line - token makes keys once, a token alone on stdout, and says how to start the server with it', async () => {
   const folder = join(testFolder(), 'keys')
-  const first = await token(folder, '--client-id', 'alice', '--roles', 'ReadOnly,Admin', '--ttl', '2h')
+  const alice = ['--client-id', 'alice', '--roles', 'ReadOnly,Admin', '--ttl', '2h']
+  const first = await runCli({ args: ['token', '--folder', folder, ...alice] })
   expect(first.code).toBe(0)
   expect(first.stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/)
   expect(claimsOf(first.stdout)).toMatchObject({ ClientID: 'alice', roles: ['ReadOnly', 'Admin'] })
@@ -90,14 +91,14 @@ test.each([
   ['other', 'subscribe', 'events', 'open.>', 'allowed: other may subscribe on events open.>\nrule 2 decides'],
 ])('S4 - policy check explains: %s, %s on %s %s', async (client, action, pattern, channel, text) => {
   const args = ['--client', client, '--action', action, '--pattern', pattern, '--channel', channel]
-  const { code, stdout } = await runCli({ args: ['policy', 'check', file(POLICY), ...args] })
+  const { code, stdout } = await command(['policy', 'check', file(POLICY), ...args])
   expect(code).toBe(0)
   expect(stdout).toContain(text)
 })
 
 /** What a wrong `policy` command says. */
 async function check(...args: readonly string[]): Promise<string> {
-  const { code, stderr } = await runCli({ args: ['policy', ...args] })
+  const { code, stderr } = await command(['policy', ...args])
   expect(code).toBe(2)
   return stderr
 }
@@ -203,7 +204,7 @@ test.each([
   [['backup', '--help'], 'backup FILE [--store-path FOLDER]'],
   [['recover', '--help'], 'recover FOLDER NEW_FOLDER'],
 ])('command line - %j says how the command is written', async (args, usage) => {
-  const { code, stdout, stderr } = await runCli({ args })
+  const { code, stdout, stderr } = await command(args)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toContain(`Usage: signalbox ${usage}`)
 })

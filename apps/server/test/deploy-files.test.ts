@@ -38,9 +38,11 @@ const EMBEDDED = deployYaml('compose/embedded/compose.yaml') as Compose
 const NATS = deployYaml('compose/nats/compose.yaml') as Compose
 const DOCKERFILE = deployText('docker/Dockerfile')
 const MANIFEST = JSON.parse(readFileSync(join(DEPLOY, '..', 'apps', 'server', 'package.json'), 'utf8')) as {
-  readonly version: string
   readonly bin: { readonly signalbox: string }
 }
+
+/** The version that all files name; the build replaces it by the version of the package. */
+const { appVersion: VERSION } = deployYaml('kubernetes/signalbox/Chart.yaml') as { readonly appVersion: string }
 
 /** The variables that the image sets. */
 const IMAGE_ENVIRONMENT = Object.fromEntries(
@@ -74,7 +76,7 @@ describe('deploy/docker', () => {
     const [, entry = '[]'] = /^ENTRYPOINT (.*)$/m.exec(DOCKERFILE) ?? []
     expect(JSON.parse(entry)).toEqual(['node', join('/app/node_modules/signalbox', MANIFEST.bin.signalbox)])
     expect(DOCKERFILE).not.toMatch(/:latest|^ADD /m)
-    expect(DOCKERFILE).toContain(`SIGNALBOX_VERSION=${MANIFEST.version}\n`)
+    expect(DOCKERFILE).toContain(`SIGNALBOX_VERSION=${VERSION}\n`)
   })
 
   test('image - without keys for tokens the server does not start', async () => {
@@ -113,7 +115,7 @@ describe('deploy/compose', () => {
   test('compose - each node is read-only, without capabilities, and has longer to stop than a shutdown takes', () => {
     for (const node of NODES) {
       expect(node).toMatchObject({ read_only: true, cap_drop: ['ALL'], stop_grace_period: '35s' })
-      expect(node.image).toBe(`signalbox:${MANIFEST.version}`)
+      expect(node.image).toBe(`signalbox:${VERSION}`)
     }
   })
 
@@ -162,6 +164,7 @@ describe('deploy/systemd', () => {
   })
 
   test('systemd - the unit starts the published command, and gives a shutdown its time', () => {
+    expect(unit).toContain(`signalbox@${VERSION}\n`)
     expect(unit).toMatch(
       /^ExecStart=\/usr\/bin\/node \/opt\/signalbox\/node_modules\/signalbox\/dist\/bundle\/main\.js --config \S+$/m,
     )

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { runCli } from './support/cli.ts'
+import { command } from './support/commands.ts'
 import { DEPLOY, filesIn } from './support/deploy.ts'
 
 test.each([
@@ -12,7 +13,7 @@ test.each([
   ['kubernetes', ['kubernetes']],
 ])('command line - init %s writes its folders side by side', async (kind, folders) => {
   const folder = join(testFolder(), 'new')
-  const { code, stdout } = await runCli({ args: ['init', kind, folder] })
+  const { code, stdout } = await command(['init', kind, folder])
   expect(code).toBe(0)
   const written = filesIn(folder)
   const expected = folders.flatMap((name) => filesIn(join(DEPLOY, name)).map((file) => join(name, file)))
@@ -21,25 +22,33 @@ test.each([
 })
 
 test.each(['systemd', 'prometheus', 'grafana', 'logs'])('command line - init %s writes its files', async (kind) => {
-  const cwd = testFolder()
-  const { code, stderr } = await runCli({ args: ['init', kind], cwd })
+  const folder = join(testFolder(), 'new')
+  const { code, stderr } = await command(['init', kind, folder])
   expect(code).toBe(0)
-  const written = filesIn(join(cwd, `signalbox-${kind}`))
+  const written = filesIn(folder)
   expect(written).toEqual(filesIn(join(DEPLOY, kind)))
   expect(written.length).toBeGreaterThan(0)
-  expect(stderr).toContain(`Next, in signalbox-${kind}:`)
+  expect(stderr).toContain(`Next, in ${folder}:`)
+})
+
+test('command line - init without a folder writes into one that is named after the kind', async () => {
+  const cwd = testFolder()
+  const { code, stderr } = await runCli({ args: ['init', 'systemd'], cwd })
+  expect(code).toBe(0)
+  expect(filesIn(join(cwd, 'signalbox-systemd'))).toEqual(filesIn(join(DEPLOY, 'systemd')))
+  expect(stderr).toContain('Next, in signalbox-systemd:')
 })
 
 test('command line - init keeps the mode of scripts', async () => {
   const folder = testFolder()
-  await runCli({ args: ['init', 'docker', folder] })
+  await command(['init', 'docker', folder])
   expect(statSync(join(folder, 'compose/nats/setup.sh')).mode & 0o100).toBe(0o100)
 })
 
 test('command line - init overwrites nothing', async () => {
   const folder = testFolder()
   writeFileSync(join(folder, 'signalbox.yaml'), 'mine')
-  const { code, stderr } = await runCli({ args: ['init', 'systemd', folder] })
+  const { code, stderr } = await command(['init', 'systemd', folder])
   expect(code).toBe(1)
   expect(stderr).toMatch(/^signalbox: init: .*signalbox\.yaml exists; choose another folder, or remove it\n$/)
   expect(filesIn(folder)).toEqual(['signalbox.yaml'])
@@ -52,7 +61,7 @@ test.each([
   [['docker', 'a', 'b'], /^signalbox: init: allowed is signalbox init/],
   [['toString'], /^signalbox: init: "toString" is unknown/],
 ])('command line - init %j is refused', async (args, problem) => {
-  const { code, stderr } = await runCli({ args: ['init', ...args], cwd: testFolder() })
+  const { code, stderr } = await command(['init', ...args])
   expect(code).toBe(2)
   expect(stderr).toMatch(problem)
 })

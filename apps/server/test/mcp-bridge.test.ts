@@ -14,6 +14,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { BridgeHost } from './support/bridge-host.ts'
 import { bridgeTo } from './support/bridge-host.ts'
 import { APP, runCli } from './support/cli.ts'
+import { command } from './support/commands.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 import { issuer, trusting } from './support/tokens.ts'
@@ -261,7 +262,7 @@ describe('bridge - command line', () => {
     [['extra'], '"extra": not an option'],
     [['--token', 'x'], '--token: unknown; allowed are --url'],
   ])('M26 - mcp %j is refused', async (args, problem) => {
-    const { code, stdout, stderr } = await runCli({ args: ['mcp', ...args] })
+    const { code, stdout, stderr } = await command(['mcp', ...args])
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toContain(`signalbox: mcp: ${problem}`)
   })

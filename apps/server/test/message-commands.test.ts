@@ -95,15 +95,7 @@ test('commands - --lines sends each line, drain prints all messages, --discard r
 })
 
 test('commands - redrive sends dead letters back to their queue', async () => {
-  // Without a message_id: a repeat of one is refused for two minutes.
-  const body = JSON.stringify({
-    channel: 'fragile',
-    body: 'x',
-    max_receive_count: 1,
-    dead_letter_queue: 'fragile.dead',
-  })
-  const headers = { 'content-type': 'application/json' }
-  await fetch(`${server.api.url}/api/actions/send_queue_message`, { method: 'POST', headers, body })
+  await run('send fragile x --max-receives 1 --dead-letter fragile.dead')
   const sb = connect(server.http.url)
   for await (const message of sb.queue('fragile').receive()) await message.nack()
   await sb.close()

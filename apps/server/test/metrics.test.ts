@@ -18,7 +18,7 @@ async function scrape(api: string): Promise<Series> {
 }
 
 test("PROBE-4 - the names and types of the product's series are fixed", async () => {
-  const { api } = await serve()
+  const { api } = await serve({ metrics: { queues: ['*'] } })
   const response = await fetch(`${api.url}/metrics`)
   expect(response.status).toBe(200)
   expect(response.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)

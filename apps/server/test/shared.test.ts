@@ -96,7 +96,7 @@ function pingFrom(origin: string, url: string): Promise<unknown> {
 }
 
 test('S6, SVC-4 - a browser origin that is not trusted is refused on /mcp, by setting', async () => {
-  const refused = { error: { code: -32600, message: 'origin not allowed' } }
+  const refused = { error: { code: -32600, message: 'origin not allowed; add it to CONNECTORSMCP_TRUSTED_ORIGINS' } }
   const byDefault = await serve()
   expect(await pingFrom('https://evil.example', byDefault.http.url)).toMatchObject(refused)
   expect(await pingFrom('http://127.0.0.1:1234', byDefault.http.url)).toMatchObject({ result: {} })

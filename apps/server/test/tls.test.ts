@@ -48,7 +48,7 @@ test('S8 - with a certificate the shared listener speaks TLS, the management lis
   const answer = await fetchTls(`${http.url}/mcp`, tlsClient(), PING)
   expect(answer).toMatchObject({ status: 200, text: '{"jsonrpc":"2.0","id":1,"result":{}}' })
   expect((await fetch(`${api.url}/ready`)).status).toBe(200)
-  await expect(fetch(http.url.replace('https', 'http'))).rejects.toThrow(/fetch failed/)
+  expect((await fetch(http.url.replace('https', 'http'))).status).toBe(400)
   await expect(fetchTls(http.url, tlsClient({ ca: pem('other-authority.crt') }))).rejects.toThrow(/certificate/)
 })
 
@@ -59,7 +59,7 @@ test('S8 - the management listener speaks TLS with its own certificates, and rea
   expect(api.url).toMatch(/^https:/)
   const answer = await fetchTls(`${api.url}/metrics`, tlsClient())
   expect(answer).toMatchObject({ status: 200, text: expect.stringContaining('broker_queue_messages') })
-  await expect(fetch(`${api.url.replace('https', 'http')}/ping`)).rejects.toThrow(/fetch failed/)
+  expect((await fetch(`${api.url.replace('https', 'http')}/ping`)).status).toBe(400)
   expect(await subject(api.url)).toBe('first.example')
   replace(security.keyFile, pem('next-server.key'))
   replace(security.certFile, pem('next-server.crt'))

@@ -12,6 +12,11 @@ export interface MessageInput {
    * {}
    */
   readonly tags?: Tags
+  /**
+   * Makes a send idempotent as the tag `message_id` does, and is not stored. The tag has priority. `null`: a repeat is
+   * stored again, with the tag too. @default none
+   */
+  readonly deduplicationKey?: string | null
 }
 
 /** A message as the Broker passes it to an engine: complete except for the fields that the engine sets. */

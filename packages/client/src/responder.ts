@@ -18,7 +18,9 @@ export interface AnswerOptions extends SubscribeOptions {
 
 /** The context of a request that a handler answers. */
 export interface ReceivedRequest<T = unknown> extends Message<T> {
-  /** Aborts when the subscription is closed. */
+  /** The time until which the requester waits for the answer. Undefined with a server that does not send it. */
+  readonly deadline: Date | undefined
+  /** Aborts when the subscription is closed, and at the deadline. */
   readonly signal: AbortSignal
 }
 
@@ -50,7 +52,8 @@ export function answerRequests<T>(
       const answered = respond(context, requestId, channel, onError, async () => {
         const message = messageOf(event, channel)
         const decoded = await decode(message.data)
-        return handler(decoded, { ...message, data: decoded, signal })
+        const deadline = deadlineOf(event['brokerdeadline'])
+        return handler(decoded, { ...message, data: decoded, deadline, signal: until(deadline, signal) })
       }).finally(() => running.delete(answered))
       running.add(answered)
       if (running.size >= concurrency) await Promise.race(running)
@@ -63,6 +66,17 @@ export function answerRequests<T>(
       await Promise.all(running)
     },
   })
+}
+
+function deadlineOf(value: unknown): Date | undefined {
+  const date = new Date(textOf(value) ?? '')
+  return Number.isNaN(date.getTime()) ? undefined : date
+}
+
+/** Returns a signal that also aborts at the deadline. */
+function until(deadline: Date | undefined, signal: AbortSignal): AbortSignal {
+  if (deadline === undefined) return signal
+  return AbortSignal.any([signal, AbortSignal.timeout(Math.max(0, deadline.getTime() - Date.now()))])
 }
 
 /** Runs the handler and sends the answer. Never rejects. */

@@ -1,24 +1,29 @@
 import { until } from '@signalbox/testkit/until'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 
 import type { Signalbox } from '../src/index.ts'
 import { connect } from '../src/index.ts'
 import { TestServer } from './server.ts'
 
-async function serve(): Promise<{ readonly server: TestServer; readonly sb: Signalbox }> {
-  const server = await TestServer.start()
+/** One server for the file: each test restarts it, and uses channels of its own. */
+let server: TestServer
+
+beforeAll(async () => {
+  server = await TestServer.start()
+})
+
+afterAll(() => server[Symbol.asyncDispose]())
+
+function client(): Signalbox {
   const sb = connect(server.url, { onError: () => {}, retries: 40 })
-  onTestFinished(async () => {
-    await sb.close()
-    await server[Symbol.asyncDispose]()
-  })
-  return { server, sb }
+  onTestFinished(() => sb.close())
+  return sb
 }
 
 const NUMBERS = Array.from({ length: 60 }, (_, n) => n)
 
 /** Sends the numbers one after the other, and kills the server in the middle. */
-async function killedMidway(server: TestServer, send: (n: number) => Promise<unknown>): Promise<void> {
+async function killedMidway(send: (n: number) => Promise<unknown>): Promise<void> {
   let restarted: Promise<void> | undefined
   for (const n of NUMBERS) {
     if (n === 30) restarted = server.stop('SIGKILL').then(() => server.start())
@@ -28,7 +33,7 @@ async function killedMidway(server: TestServer, send: (n: number) => Promise<unk
 }
 
 test('restart - a projection handles every event once and in order when the server is killed', async () => {
-  const { server, sb } = await serve()
+  const sb = client()
   const store = sb.store<number>('sales')
   let checkpoint: number | undefined
   const handled: number[] = []
@@ -42,33 +47,33 @@ test('restart - a projection handles every event once and in order when the serv
     ({ data }) => handled.push(data),
   )
   await projection.ready
-  await killedMidway(server, (n) => store.append(n))
+  await killedMidway((n) => store.append(n))
   await until(() => handled.length >= NUMBERS.length)
   expect(handled).toEqual(NUMBERS)
   expect(checkpoint).toBe(NUMBERS.length)
 })
 
 test('restart - a reader of a store continues where it was', async () => {
-  const { server, sb } = await serve()
+  const sb = client()
   const store = sb.store<number>('history')
   const seen: number[] = []
   const reading = (async () => {
     for await (const { data } of store.read({ follow: true })) if (seen.push(data) === NUMBERS.length) break
   })()
-  await killedMidway(server, (n) => store.append(n))
+  await killedMidway((n) => store.append(n))
   await reading
   expect(seen).toEqual(NUMBERS)
 })
 
 test('restart - workers lose no message, and every send is stored once', async () => {
-  const { server, sb } = await serve()
+  const sb = client()
   const queue = sb.queue<number>('jobs')
   const done = new Set<number>()
   const pool = queue.work({ concurrency: 4, lease: '1s' }, (n) => {
     done.add(n)
   })
   const sequences: number[] = []
-  await killedMidway(server, async (n) => sequences.push((await queue.send(n)).sequence))
+  await killedMidway(async (n) => sequences.push((await queue.send(n)).sequence))
   await until(() => done.size === NUMBERS.length)
   // At most the messages that were under way come again.
   await until(async () => (await queue.peek()).length === 0 && pool.active === 0)
@@ -78,7 +83,7 @@ test('restart - workers lose no message, and every send is stored once', async (
 })
 
 test('restart - event subscriptions and responders work again, and report the gap', async () => {
-  const { server, sb } = await serve()
+  const sb = client()
   const gaps: unknown[] = []
   const events: unknown[] = []
   await sb.events('orders').on(({ data }) => events.push(data), { onGap: (gap) => gaps.push(gap) }).ready
@@ -96,18 +101,18 @@ test('restart - event subscriptions and responders work again, and report the ga
 })
 
 test('restart - a server that shuts down hands its clients over to the next one', async () => {
-  const { server, sb } = await serve()
+  const sb = client()
   const seen: unknown[] = []
-  const pool = sb.queue('jobs').work((data) => seen.push(data))
-  const subscription = sb.store('log').on(({ data }) => seen.push(data), { from: 'first' })
+  const pool = sb.queue('letters').work((data) => seen.push(data))
+  const subscription = sb.store('letters.log').on(({ data }) => seen.push(data), { from: 'first' })
   await subscription.ready
-  await sb.queue('jobs').send(1)
-  await sb.store('log').append(2)
+  await sb.queue('letters').send(1)
+  await sb.store('letters.log').append(2)
   await until(() => seen.length === 2)
   await server.stop('SIGTERM')
   await server.start()
-  await sb.queue('jobs').send(3)
-  await sb.store('log').append(4)
+  await sb.queue('letters').send(3)
+  await sb.store('letters.log').append(4)
   await until(() => seen.length === 4)
   expect(new Set(seen)).toEqual(new Set([1, 2, 3, 4]))
   await pool.drain()

@@ -189,3 +189,21 @@ test('requests - a closing client sends the answers under way', async () => {
   await responder.close()
   expect(await asked).toBe('answered')
 })
+
+test('answer - a handler knows its deadline, and its signal aborts there', async () => {
+  const responder = connect(server.url, { onError: () => {} })
+  const seen = Promise.withResolvers<{ deadline: Date | undefined; aborted: boolean }>()
+  await responder.answer('queries', 'deadline', async (_data, { deadline, signal }) => {
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    seen.resolve({ deadline, aborted: signal.aborted })
+  }).ready
+  const began = Date.now()
+  await expect(client({ retries: 0 }).query('deadline', null, { timeout: '1s' })).rejects.toMatchObject({
+    retryable: expect.any(Boolean),
+  })
+  const { deadline, aborted } = await seen.promise
+  expect(aborted).toBe(true)
+  expect((deadline?.getTime() ?? 0) - began).toBeGreaterThan(900)
+  expect((deadline?.getTime() ?? 0) - began).toBeLessThan(2_000)
+  await responder.close()
+})

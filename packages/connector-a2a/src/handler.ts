@@ -74,6 +74,7 @@ export class A2aEndpoint {
     this.#endpoint = new Endpoint({
       authenticator: options.authenticator,
       trustedOrigins: options.trustedOrigins,
+      originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
       bindHost,
       frontDoor: options.frontDoor,
       failed: failureHook(hooks),

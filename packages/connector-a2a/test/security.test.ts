@@ -91,7 +91,11 @@ test('S6, J3, ORIGIN-1, ORIGIN-5 - security: an origin that is not trusted is 40
     expect([origin, answer.status, JSON.parse(answer.text)]).toEqual([
       origin,
       403,
-      { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'origin not allowed' } },
+      {
+        jsonrpc: '2.0',
+        id: null,
+        error: { code: -32600, message: 'origin not allowed; add it to CONNECTORSA2_A_TRUSTED_ORIGINS' },
+      },
     ])
   }
   expect(asked).toBe(0)

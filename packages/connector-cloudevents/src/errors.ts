@@ -1,4 +1,4 @@
-import { isBrokerError } from '@signalbox/broker-core'
+import { isBrokerError, RESERVED_PREFIX } from '@signalbox/broker-core'
 import type { BrokerErrorCode } from '@signalbox/broker-core'
 import { parameterProblemsText } from '@signalbox/http-kit'
 import type { ParameterProblem } from '@signalbox/http-kit'
@@ -84,12 +84,16 @@ function isOwnCode(code: CeErrorCode | BrokerErrorCode): code is CeErrorCode {
 /** The text for a reserved channel, which the specification fixes. */
 const RESERVED = 'reserved channel name'
 
+/** The remedy for a reserved channel, in the details: the message is fixed. */
+const RESERVED_REMEDY = `a name that does not begin with ${RESERVED_PREFIX}: channels with this prefix belong to the broker`
+
 /** Converts an error for the client. An internal error reveals no details. */
 export function toCeError(error: unknown): CeError {
   if (error instanceof CeError) return error
   if (isBrokerError(error) && error.code !== 'CONFLICT') {
     const message = error.code === 'CHANNEL_RESERVED' ? RESERVED : error.message
-    return new CeError(error.code, message, error.details, { cause: error })
+    const details = error.code === 'CHANNEL_RESERVED' ? { ...error.details, allowed: RESERVED_REMEDY } : error.details
+    return new CeError(error.code, message, details, { cause: error })
   }
   return new CeError('INTERNAL', 'internal error', {}, { cause: error })
 }

@@ -40,6 +40,7 @@ export class CeEndpoint {
     this.#endpoint = new Endpoint({
       authenticator: options.authenticator,
       trustedOrigins: options.trustedOrigins,
+      originsSetting: 'CONNECTORSCE_TRUSTED_ORIGINS',
       bindHost: options.bindHost,
       frontDoor: options.frontDoor,
       failed: failureHook(hooks),

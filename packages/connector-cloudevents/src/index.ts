@@ -5,5 +5,7 @@ export type { CeConnectorOptions, CeHooks, CeOutcome, CeRequestEvent } from './o
 export { ceConnector } from './connector.ts'
 export type { CeConnector } from './connector.ts'
 export { CE_ROUTES } from './routes/index.ts'
+export { answerSchema, ErrorAnswerSchema } from './routes/answers.ts'
+export type { DocumentedAnswer } from './routes/answers.ts'
 export type { CeRoute } from './routes/route.ts'
 export type { SubscriptionInfo } from './sse/subscriptions.ts'

@@ -143,7 +143,7 @@ test('CE-12 - queues: ack_all drains and says how many', async () => {
   const server = await openCe()
   const { post } = server
   await fill(server, 'q', 5)
-  await post('queue/send?channel=q&delay_seconds=600', event())
+  await post('queue/send?channel=q&delay_seconds=600', event({ id: 'delayed' }))
   await post('queue/receive?channel=q&visibility_seconds=60')
   expect(await post('queue/ack_all?channel=q')).toMatchObject({
     status: 200,

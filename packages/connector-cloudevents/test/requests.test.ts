@@ -16,7 +16,7 @@ async function mcpClient(base: string): Promise<Client> {
   return client
 }
 
-test('CE-10, CE-11 - requests: an MCP client is answered by a subscriber over /ce/subscribe', async () => {
+test('CE-10, CE-11, CE-22 - requests: an MCP client is answered by a subscriber over /ce/subscribe', async () => {
   const { base, post, subscribe, connector } = await openCe()
   const mcp = await mcpClient(base)
   const commands = await subscribe('commands?channel=lights&client_id=hall')
@@ -32,6 +32,7 @@ test('CE-10, CE-11 - requests: an MCP client is answered by a subscriber over /c
     data: { on: true },
     brokerrequestid: expect.stringMatching(/^[0-9a-f-]{36}$/),
     brokerreplychannel: expect.stringContaining(request.brokerrequestid),
+    brokerdeadline: expect.stringMatching(/^\d{4}-.*Z$/),
   })
   expect(connector.pendingRequests()).toBe(1)
   expect(await post(`send/response?request_id=${request.brokerrequestid}`, event())).toMatchObject({

@@ -65,7 +65,7 @@ test('CE-20, S6 - security: origins that are not trusted are 403 before anything
     expect(refused.status, origin).toBe(403)
     expect(await refused.json()).toEqual({
       is_error: true,
-      message: 'origin not allowed',
+      message: 'origin not allowed; add it to CONNECTORSCE_TRUSTED_ORIGINS',
       data: { code: 'ORIGIN_REFUSED' },
     })
   }

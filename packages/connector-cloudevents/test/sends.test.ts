@@ -15,7 +15,7 @@ test('CE-9 - sends: each is 202 and says where the event went', async () => {
   })
   expect(Number(sent.headers.get('content-length'))).toBe(sent.text.length)
   for (const sequence of [1, 2]) {
-    expect(await post('send/event-store', event({ subject: 'log' }))).toMatchObject({
+    expect(await post('send/event-store', event({ subject: 'log', id: `e${sequence}` }))).toMatchObject({
       status: 202,
       data: { count: 1, events: [{ channel: 'log', sequence, duplicate: false }] },
     })

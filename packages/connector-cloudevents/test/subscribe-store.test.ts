@@ -128,6 +128,24 @@ test('CE-14 - events store: subscribers of a group share one position; another o
   await until(() => second.waiting.at(-1)?.id === '110')
 })
 
+test('CE-23 - events store: a group forgets its position with its last subscriber, and Last-Event-ID keeps it', async () => {
+  const server = await openCe()
+  const route = 'events-store?channel=s&group=g'
+  const first = await server.subscribe(`${route}&events_store_type=2`)
+  await store(server, 3)
+  await until(() => first.waiting.length === 3)
+  first.close()
+  await until(() => server.connector.openStreams() === 0)
+  await store(server, 2, 4)
+  const again = await server.subscribe(`${route}&events_store_type=2`)
+  await until(() => again.waiting.length === 5)
+  again.close()
+  await until(() => server.connector.openStreams() === 0)
+  const kept = await server.subscribe(route, { 'last-event-id': '3' })
+  await until(() => kept.waiting.length === 2)
+  expect(kept.waiting.map(({ id }) => id)).toEqual(['4', '5'])
+})
+
 test('CE-17 - slow subscribers: one of an events store gets backpressure and loses nothing', async () => {
   const server = await openCe({ maxBufferedBytes: 65_536 })
   const { post } = server

@@ -80,6 +80,7 @@ export class McpEndpoint {
     this.#endpoint = new Endpoint({
       authenticator: options.authenticator,
       trustedOrigins: options.trustedOrigins,
+      originsSetting: 'CONNECTORSMCP_TRUSTED_ORIGINS',
       bindHost: options.bindHost,
       alsoLocal: MCP_LOCAL_HOSTS,
       frontDoor: options.frontDoor,

@@ -2,6 +2,7 @@ import { shownText } from '@signalbox/broker-core/internal'
 import type { JsonObject, JsonRpcRequest } from '@signalbox/http-kit'
 import { idKey, isIdText, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText } from '@signalbox/http-kit'
 
+import type { CallRetry } from './input/request-state.ts'
 import { MAX_WATCHED } from './tasks/task-stream.ts'
 import type { Tool } from './tools/tool.ts'
 
@@ -42,12 +43,6 @@ export function readTaskId({ id, method, params }: JsonRpcRequest): string {
   const taskId = params?.['taskId']
   if (typeof taskId === 'string' && taskId.length <= MAX_TASK_ID) return taskId
   throw invalidParams(`${method}: taskId must be the id of a task`, id)
-}
-
-/** The second part of a call that asked for input. */
-export interface CallRetry {
-  readonly requestState: string
-  readonly responses: JsonObject
 }
 
 /**

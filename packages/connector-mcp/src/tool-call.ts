@@ -8,11 +8,9 @@ import type { Calls, RunningCall } from './calls.ts'
 import { callKey } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
 import { CallEnded } from './errors.ts'
-import { openRequests, readResponses } from './input/input-responses.ts'
-import type { CallIdentity, OpenInput, RequestStates } from './input/request-state.ts'
-import { callIdentity } from './input/request-state.ts'
+import type { CallIdentity, CallRetry, OpenInput, RequestStates } from './input/request-state.ts'
+import { callIdentity, inputMembers } from './input/request-state.ts'
 import type { McpExchange } from './mcp-exchange.ts'
-import type { CallRetry } from './methods.ts'
 import { LongCall } from './tasks/long-call.ts'
 import type { OwnedTask } from './tasks/owned-task.ts'
 import type { Tasks } from './tasks/tasks.ts'
@@ -207,7 +205,7 @@ export class ToolCall implements ToolContext, RunningCall {
 
   /** Continues a call that asked for input, or asks again if a response is missing. @throws JsonRpcError */
   async #continue(
-    { requestState, responses }: CallRetry,
+    retry: CallRetry,
     identity: CallIdentity | undefined,
     onTask: TaskHandling | undefined,
   ): Promise<void> {
@@ -215,13 +213,10 @@ export class ToolCall implements ToolContext, RunningCall {
       const text = `invalid params: ${this.#tool.definition.name} never asks for input, so requestState cannot be its own`
       throw new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, text)
     }
-    const { states } = this.#environment
-    const asked = await states.read(identity, requestState)
-    const given = { ...asked.responses, ...readResponses(Object.keys(asked.requests), responses) }
-    const requests = openRequests(asked.requests, given)
-    const missing = Object.keys(requests)
-    if (missing.length === 0) this.#settleWith(() => onTask.resume(asked.state, given, this))
-    else if (this.mayAsk) await this.#ask({ requests, responses: given, state: asked.state }, identity)
+    const input = await this.#environment.states.answer(identity, retry)
+    const missing = Object.keys(input.requests)
+    if (missing.length === 0) this.#settleWith(() => onTask.resume(input.state, input.responses, this))
+    else if (this.mayAsk) await this.#ask(input, identity)
     else {
       const text = `invalid params: inputResponses must have a response to ${missing.join(', ')}`
       throw new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, text)
@@ -231,10 +226,9 @@ export class ToolCall implements ToolContext, RunningCall {
   /** Answers with requests to the client, which then repeats the call with the responses. */
   async #ask(input: OpenInput, identity: CallIdentity): Promise<void> {
     const requestState = await this.#environment.states.write(identity, input)
-    const members = `"inputRequests":${JSON.stringify(input.requests)},"requestState":${JSON.stringify(requestState)}`
     this.#release()
     this.#finish()
-    this.#exchange.succeed(this.#id, members, 'success', { type: 'input_required' })
+    this.#exchange.succeed(this.#id, inputMembers(input, requestState), 'success', { type: 'input_required' })
   }
 
   /** Answers a repeated call that cannot be continued. */

@@ -58,7 +58,7 @@ describe('origins', () => {
         expect(await response.json(), method).toEqual({
           jsonrpc: '2.0',
           id: null,
-          error: { code: -32600, message: 'origin not allowed' },
+          error: { code: -32600, message: 'origin not allowed; add it to CONNECTORSMCP_TRUSTED_ORIGINS' },
         })
       }
       expect(authenticator.asked).toBe(before)

@@ -60,7 +60,10 @@ describe('endpoint - admission', () => {
   test('endpoint - an origin that is not trusted is refused before the caller is looked at', async () => {
     const { url } = await servePlain(() => (exchange) => exchange.answer('in'), { authenticator: byName })
     const response = await fetch(url, { headers: { origin: 'http://evil.example' } })
-    expect([response.status, await response.text()]).toEqual([403, 'origin: origin not allowed'])
+    expect([response.status, await response.text()]).toEqual([
+      403,
+      'origin: origin not allowed; add it to trustedOrigins',
+    ])
   })
 
   test('endpoint - after close only requests that may finish are admitted', async () => {

@@ -71,7 +71,14 @@ class ManagementEndpoint {
     this.observers = [statistics, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     this.#admission = new OperatorAdmission(
-      { authenticator, trustedOrigins, bindHost, frontDoor, failed: (error, request) => this.#failed(error, request) },
+      {
+        authenticator,
+        trustedOrigins,
+        originsSetting: 'API_TRUSTED_ORIGINS',
+        bindHost,
+        frontDoor,
+        failed: (error, request) => this.#failed(error, request),
+      },
       this.audit,
     )
     this.#settlements = new Settlements(options.settleGraceMs ?? 250, (error) => this.#failed(error))

@@ -83,12 +83,20 @@ test('management - 401 says how to authenticate, and comes before readiness and 
 test('S5, S6 - a foreign origin is refused before anything else, WebSockets included', async () => {
   const foreign = { origin: 'https://evil.example' }
   const { url, get, act } = await manage({ authenticator: tokens() })
-  const refused = { status: 403, error: true, error_string: 'origin not allowed', data: { code: 'ORIGIN_REFUSED' } }
+  const refused = {
+    status: 403,
+    error: true,
+    error_string: 'origin not allowed; add it to API_TRUSTED_ORIGINS',
+    data: { code: 'ORIGIN_REFUSED' },
+  }
   expect(await get('/api/config', { ...foreign, ...bearer('a:Admin') })).toEqual(refused)
   expect(await get('/metrics', foreign)).toEqual(refused)
   expect(await act('create_channel', ACTIONS['create_channel'], foreign)).toEqual(refused)
   const monitor = await openMonitor(url, '', { ...foreign, ...bearer('a:Admin') })
-  expect(monitor).toMatchObject({ status: 403, envelope: { error_string: 'origin not allowed' } })
+  expect(monitor).toMatchObject({
+    status: 403,
+    envelope: { error_string: 'origin not allowed; add it to API_TRUSTED_ORIGINS' },
+  })
   const listed = await manage({ trustedOrigins: ['https://console.example'] })
   expect((await listed.get('/api/config', { origin: 'https://console.example' })).status).toBe(200)
   expect((await listed.get('/api/config', { origin: 'http://localhost' })).status).toBe(403)

@@ -257,7 +257,7 @@ test('S5, S6, R1 - routes: origins that are not trusted are 403 before anything 
   const refused = await call('POST /agents/register', '{', { origin: 'https://evil.example' })
   expect([refused.status, refused.body]).toEqual([
     403,
-    { error: 'ORIGIN_REFUSED', message: 'origin not allowed', details: [] },
+    { error: 'ORIGIN_REFUSED', message: 'origin not allowed; add it to CONNECTORSA2_A_TRUSTED_ORIGINS', details: [] },
   ])
   expect((await call('GET /agents', undefined, { ...as('alice'), origin: 'https://app.example' })).status).toBe(200)
   const auto = await openServer()

@@ -16,19 +16,19 @@ const SENDS = [
   { label: 'MCP', path: '/mcp', json: toolCall('queue_send', { channel: CHANNEL, body: BODY }), headers: {} },
   {
     label: 'structured',
-    path: `/ce/queue/send?channel=${CHANNEL}`,
+    path: `/ce/queue/send?channel=${CHANNEL}&deduplicate=false`,
     json: JSON.stringify({ ...ATTRIBUTES, datacontenttype: 'text/plain', data: BODY }),
     headers: { 'Content-Type': 'application/cloudevents+json' },
   },
   {
     label: 'structured JSON',
-    path: `/ce/queue/send?channel=${CHANNEL}`,
+    path: `/ce/queue/send?channel=${CHANNEL}&deduplicate=false`,
     json: JSON.stringify({ ...ATTRIBUTES, data: { text: BODY } }),
     headers: { 'Content-Type': 'application/cloudevents+json' },
   },
   {
     label: 'binary',
-    path: `/ce/queue/send?channel=${CHANNEL}`,
+    path: `/ce/queue/send?channel=${CHANNEL}&deduplicate=false`,
     json: BODY,
     headers: {
       'Content-Type': 'text/plain',

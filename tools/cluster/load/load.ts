@@ -14,6 +14,8 @@ export interface Scene {
   readonly frozenNodes: Spells
   /** The times in which a nats-server was killed or frozen. */
   readonly struckServers: Spells
+  /** The factor by which the pauses of the clients are longer. @default 1 */
+  readonly pace?: number | undefined
 }
 
 /** One or several related kinds of load, with their ledgers. */
@@ -95,7 +97,7 @@ export class Clients {
       this.#run(calling)
       const patient = options.patient === true || under >= MAX_BESIDE
       const done = await (patient ? calling : Promise.race([calling, pause(BESIDE_MS, true, { ref: false })]))
-      await pause(done ? options.pauseMs : RETRY_MS)
+      await pause(done ? options.pauseMs * (this.#scene.pace ?? 1) : RETRY_MS)
     }
   }
 

@@ -1,11 +1,17 @@
 import { Metrics } from '../../src/metrics/metrics.ts'
 import { table } from './markdown.ts'
 
+const noEngine = (): Promise<never> => Promise.reject(new Error('no engine'))
+
 /** The broker's own series: those that prom-client adds for the process are not listed. */
-export function metricsTable(): string {
+export async function metricsTable(): Promise<string> {
   using metrics = new Metrics()
   metrics.watchEngine(() => Promise.reject(new Error('no engine')))
   metrics.watchNode({ version: '', engine: '', state: () => Promise.reject(new Error('no node')) })
+  await metrics.watchQueues(
+    { queues: { oldestWaiting: noEngine }, channels: { names: noEngine, states: noEngine } },
+    { isListed: () => false, log: { warn() {} } },
+  )
   metrics.forAgents()
   const rows = metrics
     .describe()

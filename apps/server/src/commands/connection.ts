@@ -22,6 +22,8 @@ export interface Connection {
   /** The management URL; `undefined` if the user gave none and it cannot be derived. */
   readonly api: string | undefined
   readonly token: string | undefined
+  /** The token for the management URL. */
+  readonly apiToken: string | undefined
 }
 
 /**
@@ -36,8 +38,15 @@ export function connectionOf({ line, io }: CommandCall): Connection {
   const given = line.value('api') || env['SIGNALBOX_API_URL'] || (own ? context.api : undefined)
   const api = given === undefined ? derivedApi(url) : checkedUrl('--api', given)
   // The token of a context is for its server only: another URL must not get it.
-  const token = line.value('token') || env['SIGNALBOX_TOKEN'] || (own ? tokenOf(context) : undefined)
-  return { url, api, token }
+  const explicit = line.value('token') || env['SIGNALBOX_TOKEN'] || undefined
+  const ownApi =
+    own && (api === undefined || given === undefined || (context.api !== undefined && sameOrigin(api, context.api)))
+  return {
+    url,
+    api,
+    token: explicit ?? (own ? tokenOf(context) : undefined),
+    apiToken: explicit ?? (ownApi ? tokenOf(context) : undefined),
+  }
 }
 
 /** Returns a client of the server. The caller disposes of it. */
@@ -55,7 +64,7 @@ export async function connectClient(call: CommandCall): Promise<Signalbox> {
 
 /** Returns a client of the management listener. @throws ServerError CONFIG_INVALID if its URL is not known */
 export async function connectManagement(call: CommandCall): Promise<ManagementClient> {
-  const { api, token } = connectionOf(call)
+  const { api, apiToken: token } = connectionOf(call)
   if (api === undefined) {
     throw new ServerError('CONFIG_INVALID', [
       `${call.line.command}: --api is missing; write --api=URL with the URL of the management listener, or add it to the context`,

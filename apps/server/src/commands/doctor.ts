@@ -126,7 +126,11 @@ async function checkCallers(call: CommandCall, { url, token }: Connection, check
   await checks.add({ name: 'encryption', state: encrypted || local ? 'ok' : 'failed', detail })
 }
 
-async function checkManagement(call: CommandCall, { api, token }: Connection, checks: CheckList): Promise<void> {
+async function checkManagement(
+  call: CommandCall,
+  { api, apiToken: token }: Connection,
+  checks: CheckList,
+): Promise<void> {
   const name = 'management'
   if (api === undefined) {
     const detail = 'not checked: give --api, or add the management URL to the context'

@@ -35,7 +35,9 @@ export interface Failure {
 /** Returns the failure of a call to a server; `undefined` for other errors. */
 export function failureOf(error: unknown): Failure | undefined {
   if (!(error instanceof SignalboxError)) return undefined
-  const { code, message, status } = error
+  const { code, status } = error
+  const { allowed } = error.details
+  const message = typeof allowed === 'string' ? `${error.message}; allowed is ${allowed}` : error.message
   const refused = status === 401 || status === 403
   return { exit: BY_CODE[code] ?? (refused ? EXIT.REFUSED : EXIT.FAILED), code, message }
 }

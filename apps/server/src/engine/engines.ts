@@ -167,9 +167,12 @@ async function openNats(config: Config, { log, signal, waiting }: EngineReports)
       replicas: nats.replicas,
       maxMessageBytes: maxBodyBytes,
       onProblem: ({ kind, message, error }) => {
-        if (kind === 'disconnected') waiting(message)
         const details = { kind, ...(error === undefined ? {} : { err: error }) }
-        if (kind === 'healed') log.info(`nats: ${message}`)
+        if (kind === 'disconnected') {
+          waiting(message)
+          // Servers that are down are no bug: the reason is enough, without the stack of a library.
+          log.error({ kind, ...(error instanceof Error ? { reason: error.message } : {}) }, `nats: ${message}`)
+        } else if (kind === 'healed') log.info(`nats: ${message}`)
         else if (kind === 'warning') log.warn(`nats: ${message}`)
         else log.error(details, `nats: ${message}`)
       },

@@ -1,16 +1,22 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 
 import type { Logger } from '../logging/logger.ts'
+import type { FrontPage } from './front-page.ts'
+import { isFrontPage, sendFrontPage } from './front-page.ts'
 
 const TEXT = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' } as const
 
-/** Answers unknown paths, including `/kill`, with 404 in plain text, before any other check (S5). */
-export function addPlainNotFound(app: FastifyInstance): void {
+/**
+ * Answers unknown paths, including `/kill`, with 404 in plain text, before any other check (S5). The answer at `/` has
+ * links.
+ */
+export function addPlainNotFound(app: FastifyInstance, page: FrontPage): void {
   // In the first hook, so that no body is read and no content type refused for a path that does not
   // exist.
   app.addHook('onRequest', (request, reply, done) => {
-    if (request.is404) notFound(reply)
-    else done()
+    if (!request.is404) done()
+    else if (isFrontPage(request)) sendFrontPage(request, reply, page)
+    else notFound(reply)
   })
   app.setNotFoundHandler((_request, reply) => notFound(reply))
 }

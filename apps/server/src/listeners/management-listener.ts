@@ -7,6 +7,7 @@ import Fastify from 'fastify'
 import type { Health } from '../health/health.ts'
 import { addProbes } from '../health/probes.ts'
 import { logBrokenRequests } from '../http/broken-requests.ts'
+import type { FrontPage } from '../http/front-page.ts'
 import { NO_SCHEMAS } from '../http/no-schemas.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
 import type { Logger } from '../logging/logger.ts'
@@ -26,6 +27,19 @@ export interface ManagementListenerOptions {
    * The time for a request to arrive, and for a response to be read, in ms. @default 180000
    */
   readonly timeoutMs?: number
+}
+
+/** The answer at `/`. */
+const FRONT_PAGE: FrontPage = {
+  title: 'This is the management listener of Signalbox, for operators',
+  entries: [
+    { path: '/api/snapshot', use: 'the current state' },
+    { path: '/api/stats/queues', use: 'the queues' },
+    { path: '/metrics', use: 'metrics for Prometheus' },
+    { path: '/openapi.json', use: 'every route of both listeners' },
+    { path: '/health', use: 'probe: does the store work?' },
+    { path: '/ready', use: 'probe: may clients connect?' },
+  ],
 }
 
 /** Creates the operators' listener: probes, and the management API. */
@@ -51,7 +65,7 @@ export function createManagementListener(options: ManagementListenerOptions): Fa
     serverFactory: (handler) => tls?.createServer(timeouts, handler) ?? createServer(timeouts, handler),
   })
   logBrokenRequests(app, options.log)
-  addPlainNotFound(app)
+  addPlainNotFound(app, FRONT_PAGE)
   addPlainErrors(app, options.log)
   app.addHook('onRequest', (_request, reply, done) => {
     const timer = setTimeout(() => reply.raw.destroy(), timeoutMs)

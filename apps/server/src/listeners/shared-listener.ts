@@ -19,6 +19,7 @@ import type { Health } from '../health/health.ts'
 import { addProbes } from '../health/probes.ts'
 import { brokenRequestLog, logBrokenRequests } from '../http/broken-requests.ts'
 import { addCors, protocolHeaders } from '../http/cors.ts'
+import type { FrontPage } from '../http/front-page.ts'
 import { NO_SCHEMAS } from '../http/no-schemas.ts'
 import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
 import type { RequestLog } from '../http/request-log.ts'
@@ -83,6 +84,25 @@ export async function createSharedListener(options: SharedOptions): Promise<Fast
   return app
 }
 
+/** Returns the answer at `/`, with the connectors that are on. */
+function frontPage({ mcp, ce }: Config['connectors'], agents: boolean): FrontPage {
+  return {
+    title: 'This is the shared listener of Signalbox, for tools, applications and agents',
+    entries: [
+      ...(mcp.enable ? [{ path: '/mcp', use: 'tools for models (MCP)' }] : []),
+      ...(ce.enable ? [{ path: '/ce/', use: 'queues, events, commands and queries (CloudEvents)' }] : []),
+      ...(agents
+        ? [
+            { path: '/agents', use: 'the registered agents' },
+            { path: '/a2a/{agent_id}', use: 'calls of agents (A2A)' },
+          ]
+        : []),
+      { path: '/health', use: 'probe: does the store work?' },
+      { path: '/ready', use: 'probe: may clients connect?' },
+    ],
+  }
+}
+
 async function addRoutes(
   app: FastifyInstance,
   direct: DirectRoutes,
@@ -105,7 +125,7 @@ async function addRoutes(
   requests?.addTo(app)
   logBrokenRequests(app, log)
   await addCors(app, config.cors, protocolHeaders(config.connectors), oauth !== undefined)
-  addPlainNotFound(app)
+  addPlainNotFound(app, frontPage(config.connectors, agents !== undefined))
   addPlainErrors(app, log)
   addProbes(app, health)
 

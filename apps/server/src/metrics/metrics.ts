@@ -13,7 +13,6 @@ import type { NodeParts } from './node-metrics.ts'
 import { nodeMetrics } from './node-metrics.ts'
 import { processMetrics } from './process.ts'
 import type { QueueMetricsOptions, QueueSource } from './queue-metrics.ts'
-import { QueueMetrics } from './queue-metrics.ts'
 import type { SeriesDescription } from './series-description.ts'
 import { describeSeries } from './series-description.ts'
 
@@ -22,7 +21,7 @@ export class Metrics implements Disposable {
   readonly #registry = new Registry()
   readonly #requests = new RequestDurations()
   readonly #eventLoop: Disposable
-  readonly #queues: QueueMetrics
+  #refreshQueues: () => Promise<void> = async () => {}
   #refreshEngine: () => Promise<void> = async () => {}
   readonly #openStreams = new Map<string, () => number>()
   /** For the Broker. */
@@ -48,7 +47,6 @@ export class Metrics implements Disposable {
     this.requestsOf = (connector) => this.#requests.of(connector)
     this.commit = commitMetrics(this.#registry)
     this.#eventLoop = eventLoopMetrics(this.#registry)
-    this.#queues = new QueueMetrics(this.#registry)
     const dropped = new Counter({
       name: 'broker_events_dropped_total',
       help: 'Events that subscribers lost because they were too slow.',
@@ -72,9 +70,11 @@ export class Metrics implements Disposable {
     this.#refreshEngine = engineMetrics(this.#registry, stats)
   }
 
-  /** Reads the queues that have separate series, at most every five seconds. */
-  watchQueues(engine: QueueSource, options: QueueMetricsOptions): void {
-    this.#queues.watch(engine, options)
+  /** Creates the series of single queues. Loaded only if a setting lists queues. */
+  async watchQueues(engine: QueueSource, options: QueueMetricsOptions): Promise<void> {
+    const { QueueMetrics } = await import('./queue-metrics.ts')
+    const queues = new QueueMetrics(this.#registry, engine, options)
+    this.#refreshQueues = () => queues.refresh()
   }
 
   /** Creates the series of the node: its build, and whether it is ready. */
@@ -109,7 +109,7 @@ export class Metrics implements Disposable {
 
   /** Returns the page, in Prometheus' text format. */
   async text(): Promise<string> {
-    await Promise.all([this.#refreshEngine(), this.#queues.refresh()])
+    await Promise.all([this.#refreshEngine(), this.#refreshQueues()])
     const [broker, node] = await Promise.all([this.#registry.metrics(), processMetrics().metrics()])
     return [broker, this.#requests.text(), node].join('\n')
   }

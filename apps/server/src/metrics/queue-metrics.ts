@@ -39,13 +39,16 @@ export class QueueMetrics {
   readonly #depth: Gauge<'queue' | 'state'>
   readonly #age: Gauge<'queue'>
   readonly #omitted: Gauge
-  #source: { readonly engine: QueueSource; readonly options: QueueMetricsOptions } | undefined
+  readonly #engine: QueueSource
+  readonly #options: QueueMetricsOptions
   #listed: readonly ListedQueue[] = []
   #readAt = -Infinity
   #pass: Promise<void> | undefined
   #warned = false
 
-  constructor(registry: Registry) {
+  constructor(registry: Registry, engine: QueueSource, options: QueueMetricsOptions) {
+    this.#engine = engine
+    this.#options = options
     const registers = [registry]
     this.#depth = new Gauge({
       name: 'broker_queue_depth',
@@ -66,13 +69,9 @@ export class QueueMetrics {
     })
   }
 
-  watch(engine: QueueSource, options: QueueMetricsOptions): void {
-    this.#source = { engine, options }
-  }
-
   /** Sets the gauges. If the engine fails or is slow, the depths are the previous ones, and the ages continue. */
   async refresh(): Promise<void> {
-    const { shownMs = SHOWN_MS } = this.#source?.options ?? {}
+    const { shownMs = SHOWN_MS } = this.#options
     if (performance.now() - this.#readAt >= shownMs) await this.#read()
     this.#depth.reset()
     this.#age.reset()
@@ -89,9 +88,7 @@ export class QueueMetrics {
 
   /** Waits for the pass that runs, or for a new one. Concurrent scrapes share it. */
   async #read(): Promise<void> {
-    if (this.#source === undefined) return
-    const { engine, options } = this.#source
-    this.#pass ??= this.#readAll(engine, options)
+    this.#pass ??= this.#readAll()
       .catch(() => {})
       .finally(() => (this.#pass = undefined))
     let timer: NodeJS.Timeout | undefined
@@ -100,7 +97,9 @@ export class QueueMetrics {
     clearTimeout(timer)
   }
 
-  async #readAll(engine: QueueSource, { isListed, log }: QueueMetricsOptions): Promise<void> {
+  async #readAll(): Promise<void> {
+    const { isListed, log } = this.#options
+    const engine = this.#engine
     const names = await engine.channels.names('queues')
     const wanted = names.filter(({ name }) => !isReservedChannel(name) && isListed(name))
     const left = wanted.slice(0, MAX_LISTED_QUEUES).toReversed()

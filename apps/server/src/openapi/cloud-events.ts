@@ -1,21 +1,21 @@
-import { CE_ROUTES } from '@signalbox/connector-cloudevents'
+import { answerSchema, CE_ROUTES, ErrorAnswerSchema } from '@signalbox/connector-cloudevents'
 import type { CeRoute } from '@signalbox/connector-cloudevents'
 import type { DocumentedRoute } from '@signalbox/management-api'
 import { Type } from 'typebox'
 
-const answer = Type.Object({
-  is_error: Type.Boolean(),
-  message: Type.String(),
-  data: Type.Unknown(),
-})
-
 /** The routes below `/ce`. */
 export const CLOUD_EVENTS_ROUTES: readonly DocumentedRoute[] = CE_ROUTES.map(cloudEventsRoute)
 
-function cloudEventsRoute({ name, method, summary, query, body }: CeRoute): DocumentedRoute {
-  const done: DocumentedRoute['responses'] = name.startsWith('subscribe/')
-    ? { 200: { description: 'A stream of CloudEvents.', mediaType: 'text/event-stream', schema: Type.String() } }
-    : { '2XX': { description: 'Success, or with `is_error: true` a failure.', schema: answer } }
+function cloudEventsRoute({ name, method, summary, query, body, answer }: CeRoute): DocumentedRoute {
+  const done: DocumentedRoute['responses'] =
+    answer === undefined
+      ? { 200: { description: 'A stream of CloudEvents.', mediaType: 'text/event-stream', schema: Type.String() } }
+      : {
+          [answer.status]: {
+            description: 'Success, or with `is_error: true` a failure.',
+            schema: answerSchema(answer.data),
+          },
+        }
   const route: DocumentedRoute = {
     method,
     path: `/ce/${name}`,
@@ -25,8 +25,8 @@ function cloudEventsRoute({ name, method, summary, query, body }: CeRoute): Docu
     query,
     responses: {
       ...done,
-      '4XX': { description: 'The request is invalid or not allowed.', schema: answer },
-      '5XX': { description: 'The request cannot be executed at the moment.', schema: answer },
+      '4XX': { description: 'The request is invalid or not allowed.', schema: ErrorAnswerSchema },
+      '5XX': { description: 'The request cannot be executed at the moment.', schema: ErrorAnswerSchema },
     },
   }
   if (body === 'ignored') return route

@@ -2,6 +2,7 @@ import { X509Certificate } from 'node:crypto'
 import type { RequestListener, Server, ServerOptions } from 'node:http'
 import { createServer } from 'node:https'
 import type { Server as HttpsServer } from 'node:https'
+import { Socket } from 'node:net'
 import { createSecureContext, TLSSocket } from 'node:tls'
 
 import { watchFiles } from '@signalbox/http-kit'
@@ -87,6 +88,7 @@ export function openTls(settings: Config['security'], options: TlsOptions): Tls 
       server.on('tlsClientError', (error, socket) => {
         const code = 'code' in error ? String(error.code) : error.message
         refusals.add(socket.remoteAddress, code)
+        if (code === 'ERR_SSL_HTTP_REQUEST') answerPlainHttp(socket)
       })
       if (mutual) {
         server.on('secureConnection', (socket) => {
@@ -102,6 +104,27 @@ export function openTls(settings: Config['security'], options: TlsOptions): Tls 
       refusals[Symbol.dispose]()
     },
   }
+}
+
+const PLAIN_HTTP = 'this port speaks TLS, and the request was plain HTTP; use https:// in the URL\n'
+
+/** The time for a client to read the answer and close the connection, in ms. */
+const PLAIN_ANSWER_MS = 2_000
+
+/** Answers a request in plain HTTP before its connection is closed: the client would see only a reset. */
+function answerPlainHttp(socket: TLSSocket): void {
+  // The connection below TLS has no public name.
+  const connection: unknown = Reflect.get(socket, '_parent')
+  if (!(connection instanceof Socket) || !connection.writable) return
+  const head = [
+    'HTTP/1.1 400 Bad Request',
+    'Content-Type: text/plain; charset=utf-8',
+    `Content-Length: ${PLAIN_HTTP.length}`,
+    'Connection: close',
+  ]
+  connection.on('error', () => {})
+  connection.setTimeout(PLAIN_ANSWER_MS, () => connection.destroy())
+  connection.end(`${head.join('\r\n')}\r\n\r\n${PLAIN_HTTP}`)
 }
 
 /** Names by connection, so that a certificate is not parsed for each request. */

@@ -36,7 +36,7 @@ export class EventsStore {
     return access.run('send', 'events_store', channel, async () => {
       access.channel('send', 'events_store', channel)
       assertInput(input)
-      const { key, expectLastOfKey, tombstone } = input
+      const { key, expectLastOfKey, tombstone, deduplicationKey } = input
       if (key === undefined && (expectLastOfKey !== undefined || tombstone)) {
         throw new BrokerError(
           'ARGUMENT_INVALID',
@@ -46,9 +46,9 @@ export class EventsStore {
       }
       if (expectLastOfKey !== undefined) assertInteger('expectLastOfKey', expectLastOfKey, 0)
       const message = access.message(input)
+      const repeatable = { ...message, ...deduplicationOf(message, deduplicationKey) }
       const entry = {
-        ...message,
-        ...deduplicationOf(message),
+        ...repeatable,
         ...(key === undefined ? {} : { key }),
         ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }),
         ...(tombstone ? { tombstone } : {}),
@@ -60,7 +60,8 @@ export class EventsStore {
       // A tombstone only deletes a key, and routing targets do not keep keys.
       if (access.routing?.active && !tombstone) {
         const { id, duplicate } = result
-        await routeMessage(access.routing.table, access, { type: 'events_store', channel, message, id, duplicate })
+        const accepted = { type: 'events_store', channel, message: repeatable, id, duplicate } as const
+        await routeMessage(access.routing.table, access, accepted)
       }
       return result
     })

@@ -117,7 +117,7 @@ export class Queues {
     }
     // Messages create the queue when they move to it, and then no caller can be refused any more.
     if (deadLetterQueue !== '' && maxReceiveCount > 0) this.#access.reserve('queues', deadLetterQueue)
-    const { body, metadata = '', tags = {} } = input
+    const { body, metadata = '', tags = {}, deduplicationKey } = input
     const message = this.#access.message({ body, metadata, tags: queueTags(tags) })
     return {
       ...message,
@@ -125,7 +125,7 @@ export class Queues {
       expirationMs,
       maxReceiveCount,
       deadLetterQueue,
-      ...deduplicationOf(message),
+      ...deduplicationOf(message, deduplicationKey),
     }
   }
 

@@ -34,7 +34,8 @@ export interface CopySender {
 
 /** A message that the engine has accepted. */
 export interface AcceptedMessage extends RoutingPlace {
-  readonly message: OutgoingMessage
+  /** With the id by which the engine recognizes a repeated send, if there is one. */
+  readonly message: OutgoingMessage & { readonly deduplicationId?: string }
   /** The message's id. For a duplicate, the id of the first send. */
   readonly id: string
   /** `true` if the engine had stored the message before. */
@@ -189,7 +190,7 @@ class Journey {
   async #write({ type, channel }: RoutingPlace, message: OutgoingMessage): Promise<boolean> {
     const { queues, eventsStore, events } = this.#sender.engine
     const { id, duplicate, message: original } = this.#origin
-    const again = original.tags['message_id'] ? { deduplicationId: `routed ${id}` } : {}
+    const again = original.deduplicationId !== undefined ? { deduplicationId: `routed ${id}` } : {}
     if (type === 'events') {
       if (!duplicate) await events.publish(channel, message)
       return !duplicate

@@ -6,6 +6,7 @@ import { CallEnded } from '../calls.ts'
 import { invalidParameters } from '../errors.ts'
 import { cloudEventText } from '../event/event-text.ts'
 import type { CeAnswer } from '../ce-exchange.ts'
+import { ANSWERS } from './answers.ts'
 import { channel, receipts, STRICT } from './parameter-types.ts'
 import type { CeRouteCall } from './route.ts'
 import { defineCeRoute } from './route.ts'
@@ -18,6 +19,7 @@ const MAX_LEASE_SECONDS = 43_200
 
 export const queueReceive = defineCeRoute({
   name: 'queue/receive',
+  answer: ANSWERS.received,
   method: 'POST',
   summary: 'Receives messages of a queue, oldest first; removes them, or leases them with `visibility_seconds`.',
   body: 'ignored',
@@ -106,6 +108,7 @@ function received(deliveries: readonly { readonly message: QueueMessage; readonl
 
 export const queueAck = defineCeRoute({
   name: 'queue/ack',
+  answer: ANSWERS.settled,
   method: 'POST',
   summary: 'Acknowledges leased messages, which removes them, and answers after that is durable.',
   body: 'ignored',
@@ -115,6 +118,7 @@ export const queueAck = defineCeRoute({
 
 export const queueNack = defineCeRoute({
   name: 'queue/nack',
+  answer: ANSWERS.settled,
   method: 'POST',
   summary: 'Rejects leased messages: each becomes visible again at its place, and the receive counts.',
   body: 'ignored',
@@ -141,6 +145,7 @@ export const queueNack = defineCeRoute({
 
 export const queueExtend = defineCeRoute({
   name: 'queue/extend',
+  answer: ANSWERS.settled,
   method: 'POST',
   summary: 'Sets the end of leases, for work that takes longer. Call it before the leases end.',
   body: 'ignored',
@@ -179,6 +184,7 @@ async function settle(
 
 export const queueAckAll = defineCeRoute({
   name: 'queue/ack_all',
+  answer: ANSWERS.drained,
   method: 'POST',
   summary: 'Purges a queue: removes every message that is not leased, including delayed ones.',
   body: 'ignored',

@@ -9,6 +9,7 @@ import { cloudEventText } from '../event/event-text.ts'
 import type { CeAnswer } from '../ce-exchange.ts'
 import { CeError } from '../errors.ts'
 import { MAX_TIMEOUT_SECONDS } from '../options.ts'
+import { ANSWERS } from './answers.ts'
 import { eventChannel, STRICT } from './parameter-types.ts'
 import type { CeRouteCall } from './route.ts'
 import { defineCeRoute } from './route.ts'
@@ -32,6 +33,7 @@ function requestQuery() {
 
 export const sendCommand = defineCeRoute({
   name: 'send/command',
+  answer: ANSWERS.command,
   method: 'POST',
   summary: 'Sends a command and waits until a responder has executed or rejected it.',
   body: 'event',
@@ -45,6 +47,7 @@ export const sendCommand = defineCeRoute({
 
 export const sendQuery = defineCeRoute({
   name: 'send/query',
+  answer: ANSWERS.query,
   method: 'POST',
   summary: 'Sends a query and returns the reply of a responder, as a CloudEvent.',
   body: 'event',
@@ -85,6 +88,7 @@ async function request(
 
 export const sendResponse = defineCeRoute({
   name: 'send/response',
+  answer: ANSWERS.response,
   method: 'POST',
   summary: "Answers a command or query: the event's data is the reply, or with `is_error` the reason of a rejection.",
   body: 'event',

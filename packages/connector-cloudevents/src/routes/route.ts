@@ -12,6 +12,7 @@ import type { ResolvedCeOptions } from '../options.ts'
 import type { PendingRequests } from '../pending-requests.ts'
 import type { Flusher } from '../sse/flusher.ts'
 import type { Subscriptions } from '../sse/subscriptions.ts'
+import type { DocumentedAnswer } from './answers.ts'
 import { IGNORED_PARAMETERS, STRICT } from './parameter-types.ts'
 import type { HttpRequest } from '@signalbox/http-kit'
 
@@ -55,6 +56,8 @@ interface RouteSource<Query extends TObject> {
   /** `true` if the call ends at once when the server shuts down. @default false */
   readonly endsAtShutdown?: boolean
   readonly query: Query
+  /** The answer, for the documentation; `undefined` for a stream. */
+  readonly answer: DocumentedAnswer | undefined
   /** Runs the route. Resolves with `undefined` if the answer was started already. */
   run(query: Static<Query>, call: CeRouteCall): Promise<CeAnswer | undefined>
 }
@@ -75,6 +78,7 @@ export function defineCeRoute<Query extends TObject>(source: RouteSource<Query>)
     summary: source.summary,
     body: source.body,
     endsAtShutdown: source.endsAtShutdown ?? false,
+    answer: source.answer,
     query: Type.Object({ ...source.query.properties, ...ignoredBeside(source.query) }, STRICT),
     prepare(text) {
       const query = read(text)

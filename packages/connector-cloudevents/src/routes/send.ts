@@ -1,11 +1,14 @@
 import { BrokerError, isReservedChannel } from '@signalbox/broker-core'
 import { assertChannelName } from '@signalbox/broker-core/internal'
-import type { BrokerHandle, ChannelType, MessageInput, SendResult } from '@signalbox/broker-core'
+import type { BrokerHandle, ChannelType, SendResult } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
 import { invalidParameters } from '../errors.ts'
 import type { IncomingEvent } from '../event/incoming-event.ts'
 import type { CeAnswer } from '../ce-exchange.ts'
+import { ANSWERS } from './answers.ts'
+import type { AddressedEvent } from './addressed-event.ts'
+import { deduplicated, DEDUPLICATION } from './deduplication.ts'
 import { eventChannel, seconds, STRICT } from './parameter-types.ts'
 import { defineCeRoute } from './route.ts'
 
@@ -19,6 +22,7 @@ interface Sent {
 
 export const sendEvent = defineCeRoute({
   name: 'send/event',
+  answer: ANSWERS.published,
   method: 'POST',
   summary: 'Publishes the event to the current subscribers.',
   body: 'events',
@@ -36,12 +40,13 @@ export const sendEvent = defineCeRoute({
 
 export const sendEventStore = defineCeRoute({
   name: 'send/event-store',
+  answer: ANSWERS.stored,
   method: 'POST',
   summary: 'Appends the event to an events store, and answers after it is durable.',
   body: 'events',
-  query: Type.Object({ channel: eventChannel() }, STRICT),
+  query: Type.Object({ channel: eventChannel(), ...DEDUPLICATION }, STRICT),
   async run(query, { broker, events }) {
-    const addressed = addressAll('events_store', broker, events, query.channel)
+    const addressed = deduplicated(addressAll('events_store', broker, events, query.channel), query)
     // All at once, in their order, so that they share a commit.
     const sent = await settleAll(
       addressed.map(async ({ channel, message }) =>
@@ -54,12 +59,14 @@ export const sendEventStore = defineCeRoute({
 
 export const queueSend = defineCeRoute({
   name: 'queue/send',
+  answer: ANSWERS.stored,
   method: 'POST',
   summary: 'Stores the event in a queue, and answers after it is durable.',
   body: 'events',
   query: Type.Object(
     {
       channel: eventChannel(),
+      ...DEDUPLICATION,
       delay_seconds: seconds('Time until consumers can receive the message, in seconds; 0 means at once.'),
       expiration_seconds: seconds('Time after which an unreceived message is dropped, in seconds; 0 means never.'),
       max_receive_count: Type.Optional(
@@ -78,7 +85,7 @@ export const queueSend = defineCeRoute({
     STRICT,
   ),
   async run(query, { broker, events }) {
-    const addressed = addressAll('queues', broker, events, query.channel)
+    const addressed = deduplicated(addressAll('queues', broker, events, query.channel), query)
     const { delay_seconds = 0, expiration_seconds = 0, max_receive_count = 0, dead_letter_queue = '' } = query
     if (dead_letter_queue !== '') assertSendable('queues', broker, dead_letter_queue)
     if (addressed.some(({ channel }) => channel === dead_letter_queue)) {
@@ -113,11 +120,6 @@ export const queueSend = defineCeRoute({
   },
 })
 
-interface Addressed {
-  readonly channel: string
-  readonly message: MessageInput
-}
-
 /**
  * Returns the channel of each event: its subject, otherwise the channel of the query. Channels of a batch are checked
  * before its first event is sent, so that an invalid one has no effect. The Broker checks the channel of a single
@@ -128,7 +130,7 @@ export function addressAll(
   broker: BrokerHandle,
   events: readonly IncomingEvent[],
   fallback: string | undefined,
-): readonly Addressed[] {
+): readonly AddressedEvent[] {
   return events.map(({ subject, message }) => {
     const channel = subject ?? fallback
     if (channel === undefined) {

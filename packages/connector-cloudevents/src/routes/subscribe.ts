@@ -35,6 +35,7 @@ interface CommonQuery {
 
 export const subscribeEvents = defineCeRoute({
   name: 'subscribe/events',
+  answer: undefined,
   method: 'GET',
   summary: 'Streams events as they are published. A slow subscriber misses events, and gets their number.',
   body: 'ignored',
@@ -53,6 +54,7 @@ export const subscribeEvents = defineCeRoute({
 
 export const subscribeEventsStore = defineCeRoute({
   name: 'subscribe/events-store',
+  answer: undefined,
   method: 'GET',
   summary: 'Streams an events store from any position, without gap or repeat. `Last-Event-ID` continues a stream.',
   body: 'ignored',
@@ -92,6 +94,7 @@ export const subscribeEventsStore = defineCeRoute({
 function requestRoute(name: 'commands' | 'queries', what: string) {
   return defineCeRoute({
     name: `subscribe/${name}`,
+    answer: undefined,
     method: 'GET',
     summary: `Streams ${name}; each waits for its answer by \`send/response\`.`,
     body: 'ignored',

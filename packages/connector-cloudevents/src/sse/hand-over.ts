@@ -31,7 +31,11 @@ export function handOver(
   if (!feed.open || request.signal.aborted) return { error: 'the subscriber disconnected' }
   const waiting = pending.add(clientId, node)
   const { id } = waiting
-  const frame = requestFrame(type, request, { brokerrequestid: id, brokerreplychannel: `reply.${id}` })
+  const frame = requestFrame(type, request, {
+    brokerrequestid: id,
+    brokerreplychannel: `reply.${id}`,
+    brokerdeadline: new Date(request.deadline).toISOString(),
+  })
   if (!feed.hasRoomFor(frame)) {
     waiting.forget()
     return { error: `the subscriber is too slow: it did not read the ${what}` }

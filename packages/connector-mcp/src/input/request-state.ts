@@ -7,6 +7,7 @@ import type { Static } from 'typebox'
 import { Type } from 'typebox'
 import { Compile } from 'typebox/schema'
 
+import { openRequests, readResponses } from './input-responses.ts'
 import type { StateKey } from './state-key.ts'
 
 /** Time for which a client may answer, in ms. */
@@ -45,6 +46,12 @@ export function callIdentity(principal: string, tool: string, args: unknown): Ca
   return { principal, digest: digest.digest('base64url') }
 }
 
+/** The second part of a call that asked for input. */
+export interface CallRetry {
+  readonly requestState: string
+  readonly responses: JsonObject
+}
+
 /** Writes and reads the `requestState` of calls that wait for input. The server keeps nothing. */
 export class RequestStates {
   readonly #key: StateKey
@@ -61,8 +68,17 @@ export class RequestStates {
     return `${mac.toString('base64url')}.${Buffer.from(text).toString('base64url')}`
   }
 
-  /** Reads a state. @throws JsonRpcError -32602 for a state of another call, and for one that is changed or expired */
-  async read(call: CallIdentity, requestState: string): Promise<OpenInput> {
+  /**
+   * Returns the input of a repeated call: the requests that are still open, and all responses so far.
+   * @throws JsonRpcError -32602 for an invalid response, a state of another call, and one that is changed or expired
+   */
+  async answer(call: CallIdentity, { requestState, responses }: CallRetry): Promise<OpenInput> {
+    const asked = await this.#read(call, requestState)
+    const given = { ...asked.responses, ...readResponses(Object.keys(asked.requests), responses) }
+    return { requests: openRequests(asked.requests, given), responses: given, state: asked.state }
+  }
+
+  async #read(call: CallIdentity, requestState: string): Promise<OpenInput> {
     const [mac = '', encoded = ''] = requestState.split('.')
     const text = Buffer.from(encoded, 'base64url').toString()
     const given = Buffer.from(mac, 'base64url')
@@ -85,6 +101,11 @@ export class RequestStates {
     })
     return this.#loaded
   }
+}
+
+/** Returns the members of the result that asks for input, as JSON text. */
+export function inputMembers({ requests }: OpenInput, requestState: string): string {
+  return `"inputRequests":${JSON.stringify(requests)},"requestState":${JSON.stringify(requestState)}`
 }
 
 /** No text can be moved between the parts: a digest has one length, and a line break cannot be in base64 or JSON. */

@@ -35,6 +35,8 @@ export interface FrontDoor {
 export interface EndpointOptions {
   readonly authenticator: Authenticator
   readonly trustedOrigins: TrustedOrigins
+  /** The setting of `trustedOrigins`, for the text of a refusal. @default trustedOrigins */
+  readonly originsSetting?: string
   readonly bindHost?: string | undefined
   /** Hosts that `auto` trusts in an Origin header, in addition to the local hosts. @default none */
   readonly alsoLocal?: readonly string[]
@@ -67,7 +69,8 @@ export class Endpoint {
   #closing = false
 
   /** @throws RangeError for an invalid trusted origin */
-  constructor({ authenticator, trustedOrigins, bindHost, alsoLocal, frontDoor = {}, failed }: EndpointOptions) {
+  constructor(options: EndpointOptions) {
+    const { authenticator, trustedOrigins, originsSetting, bindHost, alsoLocal, frontDoor = {}, failed } = options
     this.#authenticator = authenticator
     this.#anonymous = authenticator.anonymous === true
     this.#admission = frontDoor.admission ?? new AdmissionControl()
@@ -76,6 +79,7 @@ export class Endpoint {
     this.#stalledMs = frontDoor.stalledReaderMs ?? STALLED_MS
     this.#web = new WebPolicy({
       trustedOrigins,
+      originsSetting,
       bindHost,
       alsoLocal,
       allowedHosts,

@@ -13,6 +13,8 @@ export type AllowedHosts = readonly string[]
 /** Options of {@link WebPolicy}. */
 export interface WebPolicyOptions {
   readonly trustedOrigins: TrustedOrigins
+  /** The setting of `trustedOrigins`, for the text of a refusal. @default trustedOrigins */
+  readonly originsSetting?: string | undefined
   /** The address that the server binds to. `auto` trusts it. */
   readonly bindHost?: string | undefined
   /** Hosts that `auto` trusts in an Origin header, in addition to the local hosts. */
@@ -38,6 +40,7 @@ const LOCAL_NAMES: readonly string[] = ['localhost', '127.0.0.1', '::1', '0.0.0.
 export class WebPolicy {
   readonly #originAllowed: OriginPolicy
   readonly #anyOrigin: boolean
+  readonly #originsSetting: string
   readonly #anonymous: boolean
   /** `undefined` if every host is allowed. */
   readonly #hosts: ReadonlySet<string> | undefined
@@ -54,6 +57,7 @@ export class WebPolicy {
       ...(alsoLocal === undefined ? {} : { alsoLocal }),
     })
     this.#anyOrigin = trustedOrigins === '*'
+    this.#originsSetting = options.originsSetting ?? 'trustedOrigins'
     this.#anonymous = anonymous
     this.#addresses = allowedHosts.includes('auto')
     if (!allowedHosts.includes('*')) {
@@ -67,7 +71,7 @@ export class WebPolicy {
   refusal(headers: IncomingHttpHeaders): Refusal | undefined {
     const { origin } = headers
     if (!this.#originAllowed(origin)) {
-      return new Refusal('origin', 'origin not allowed')
+      return new Refusal('origin', `origin not allowed; add it to ${this.#originsSetting}`)
     }
     if (!this.#anonymous) return undefined
     // A navigation or an image has no Origin. A page with a trusted Origin may be on another site.

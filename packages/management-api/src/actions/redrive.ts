@@ -82,17 +82,15 @@ async function sendBack(
     const { body, metadata } = message
     const maxReceiveCount = Number(count)
     const again = Number.isSafeInteger(maxReceiveCount) && maxReceiveCount > 0 && source !== deadLetterQueue
-    const { duplicate } = await broker.onBehalfOf(sender).queues.send(source, {
+    await broker.onBehalfOf(sender).queues.send(source, {
       body,
       metadata,
       tags,
+      // Its first send is known by the tag message_id. The queue would drop the message as a repeat of that.
+      deduplicationKey: null,
       ...(again ? { maxReceiveCount, deadLetterQueue } : {}),
     })
-    // The queue has stored a message with this message_id within two minutes and stored nothing
-    // now: acknowledging the dead letter would lose it.
-    return duplicate
-      ? 'a message with its message_id was sent within the last two minutes; redrive it after two minutes'
-      : undefined
+    return undefined
   } catch (error) {
     if (isBrokerError(error)) return `${error.code}: ${error.message}`
     throw error

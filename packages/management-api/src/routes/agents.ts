@@ -1,7 +1,7 @@
 import { isoTime } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import type { AgentStatus } from '../ports.ts'
+import type { AgentInstanceStatus, AgentStatus } from '../ports.ts'
 import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
 
@@ -17,6 +17,36 @@ function expiry({ expires_at }: Pick<AgentStatus, 'expires_at'>): string | null 
 
 function isAlive({ expires_at }: Pick<AgentStatus, 'expires_at'>): boolean {
   return expires_at === null || expires_at > Date.now()
+}
+
+function shownInstance(instance: AgentInstanceStatus) {
+  const { instance_id, url, registered_at, last_seen, in_flight } = instance
+  return {
+    instance_id,
+    url,
+    registered_at: isoTime(registered_at),
+    last_seen: isoTime(last_seen),
+    expires_at: expiry(instance),
+    is_alive: isAlive(instance),
+    in_flight,
+  }
+}
+
+function shownAgent(agent: AgentStatus) {
+  const shown = {
+    agent_id: agent.agent_id,
+    name: agent.name,
+    version: agent.version,
+    url: agent.url,
+    registered_by: agent.registered_by,
+    registered_at: isoTime(agent.registered_at),
+    last_seen: isoTime(agent.last_seen),
+    expires_at: expiry(agent),
+    is_alive: isAlive(agent),
+    in_flight: agent.in_flight,
+  }
+  const { instances = [] } = agent
+  return instances.length === 0 ? shown : { ...shown, instances: instances.map(shownInstance) }
 }
 
 export const agentsRoute = defineManagementRoute({
@@ -35,49 +65,25 @@ export const agentsRoute = defineManagementRoute({
       expires_at: EXPIRES_AT,
       is_alive: Type.Boolean({ description: 'False if the agent has expired and will be removed.' }),
       in_flight: IN_FLIGHT,
-      instances: Type.Array(
-        Type.Object({
-          instance_id: Type.String(),
-          url: Type.String(),
-          registered_at: Type.String({ description: 'The time of the first registration, ISO 8601.' }),
-          last_seen: Type.String({ description: 'The last registration or heartbeat, ISO 8601.' }),
-          expires_at: EXPIRES_AT,
-          is_alive: Type.Boolean({ description: 'False if the instance has expired and will be removed.' }),
-          in_flight: IN_FLIGHT,
-        }),
-        { description: 'The instances of the agent; empty if it was registered without instances.' },
+      instances: Type.Optional(
+        Type.Array(
+          Type.Object({
+            instance_id: Type.String(),
+            url: Type.String(),
+            registered_at: Type.String({ description: 'The time of the first registration, ISO 8601.' }),
+            last_seen: Type.String({ description: 'The last registration or heartbeat, ISO 8601.' }),
+            expires_at: EXPIRES_AT,
+            is_alive: Type.Boolean({ description: 'False if the instance has expired and will be removed.' }),
+            in_flight: IN_FLIGHT,
+          }),
+          { description: 'The instances of the agent; absent if it was registered without instances.' },
+        ),
       ),
     }),
   ),
   async run(query, { services }) {
     const agents = (await services.agents?.list()) ?? []
     const page = pageOf(agents, ({ agent_id }) => agent_id, query)
-    return {
-      ...page,
-      items: page.items.map((agent) => ({
-        agent_id: agent.agent_id,
-        name: agent.name,
-        version: agent.version,
-        url: agent.url,
-        registered_by: agent.registered_by,
-        registered_at: isoTime(agent.registered_at),
-        last_seen: isoTime(agent.last_seen),
-        expires_at: expiry(agent),
-        is_alive: isAlive(agent),
-        in_flight: agent.in_flight,
-        instances: (agent.instances ?? []).map((instance) => {
-          const { instance_id, url, registered_at, last_seen, in_flight } = instance
-          return {
-            instance_id,
-            url,
-            registered_at: isoTime(registered_at),
-            last_seen: isoTime(last_seen),
-            expires_at: expiry(instance),
-            is_alive: isAlive(instance),
-            in_flight,
-          }
-        }),
-      })),
-    }
+    return { ...page, items: page.items.map(shownAgent) }
   },
 })

@@ -29,6 +29,7 @@ export class RegistryEndpoints {
     this.#endpoint = new Endpoint({
       authenticator,
       trustedOrigins,
+      originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
       bindHost,
       frontDoor,
       failed: failureHook(hooks),

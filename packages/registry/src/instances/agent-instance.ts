@@ -2,7 +2,7 @@ import { isJsonObject } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 /** The form of an instance_id: 1 to 128 characters, such as the name of a pod or a UUID. */
-export const INSTANCE_ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$'
+const INSTANCE_ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$'
 
 export const INSTANCE_ID_FORM = '1 to 128 characters of A-Z, a-z, 0-9, ., _ and -, beginning with a letter or a digit'
 

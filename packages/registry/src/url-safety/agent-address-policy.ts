@@ -29,8 +29,16 @@ export interface AgentAddressOptions {
   readonly resolve?: ResolveHost
 }
 
-/** The text for callers. It is generic, so that callers cannot explore the broker's network. */
-const NOT_ALLOWED = 'a URL whose address the broker may call'
+/** The text for callers. It is the same for every refusal, so that callers cannot explore the broker's network. */
+function allowedText(deny: boolean, allow: boolean): string {
+  const rules = [
+    'not link-local (cloud metadata)',
+    'not a listener of the broker itself',
+    ...(deny ? ['not in CONNECTORSA2_A_AGENT_URL_DENY'] : []),
+    ...(allow ? ['in CONNECTORSA2_A_AGENT_URL_ALLOW'] : []),
+  ]
+  return `a URL whose address the broker may call: ${rules.join(', ')}`
+}
 
 /** The error for an agent whose address may not be called. */
 export class AgentAddressError extends Error {
@@ -56,6 +64,7 @@ export class AgentAddressPolicy {
   readonly #allow: AddressList
   readonly #deny: AddressList
   readonly #own: OwnAddresses
+  readonly #allowedText: string
   readonly #resolve: ResolveHost
   readonly #resolutions: Resolutions
 
@@ -63,6 +72,7 @@ export class AgentAddressPolicy {
   constructor(options: AgentAddressOptions = {}) {
     this.#allow = new AddressList('agent url allow list', options.allow ?? [])
     this.#deny = new AddressList('agent url deny list', options.deny ?? [])
+    this.#allowedText = allowedText(!this.#deny.empty, !this.#allow.empty)
     this.#own = new OwnAddresses(options.ownAddresses ?? (() => []))
     this.#resolve = options.resolve ?? resolveBySystem
     this.#resolutions = new Resolutions(this.#resolve)
@@ -76,13 +86,13 @@ export class AgentAddressPolicy {
   async check(url: URL): Promise<string | undefined> {
     const host = hostName(url.hostname)
     const port = portOf(url)
-    if (this.#refusesHost(host, port)) return NOT_ALLOWED
+    if (this.#refusesHost(host, port)) return this.#allowedText
     if (ipAddress(host) !== undefined) return undefined
     const addresses = await this.#resolutions.of(host)
     // One of the server's own addresses refuses the whole name: its other addresses hardly belong to another
     // server.
-    if (addresses.some(({ address }) => this.#isOwn(address, port))) return NOT_ALLOWED
-    return addresses.length > 0 && this.#permitted(host, addresses, port).length === 0 ? NOT_ALLOWED : undefined
+    if (addresses.some(({ address }) => this.#isOwn(address, port))) return this.#allowedText
+    return addresses.length > 0 && this.#permitted(host, addresses, port).length === 0 ? this.#allowedText : undefined
   }
 
   /**

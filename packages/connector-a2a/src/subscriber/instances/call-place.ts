@@ -24,7 +24,7 @@ export class CallPlace {
     return this.#target
   }
 
-  /** Moves the call to an instance that it has not been at. Returns false if there is none with room. */
+  /** Moves the call to an instance that it has not been at. Returns false if there is none, or each has its maximum. */
   moveOn(): boolean {
     const next = this.#pool.choose(this.#asked)
     if (next === undefined) return false
