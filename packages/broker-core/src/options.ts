@@ -59,6 +59,22 @@ export function checkBroker(source: string, broker: unknown): void {
   throw new TypeError(`${source}: ${refusal('broker', broker, `a Broker; ${remedy}`)}`)
 }
 
+/**
+ * Checks that an object has members that are objects, such as the parts that a function needs; it may have more.
+ * @throws TypeError
+ */
+export function checkParts(source: string, parts: unknown, required: readonly string[]): void {
+  if (!isObject(parts)) {
+    throw new TypeError(`${source}: ${shown(parts)} is not allowed; allowed: an object with ${required.join(', ')}`)
+  }
+  const problems = required.flatMap((name) => {
+    const value = parts[name]
+    if (value === undefined) return [`${name}: it is missing; allowed: ${ALLOWED.object}`]
+    return fits(value, 'object') ? [] : [refusal(name, value, ALLOWED.object)]
+  })
+  if (problems.length > 0) throw new TypeError(`${source}: ${problems.join('; ')}`)
+}
+
 function unknownOption(name: string, allowed: readonly string[]): string {
   const meant = mostSimilar(name, allowed)
   return `${name}: unknown option${meant === undefined ? '' : `; did you mean ${meant}?`}; allowed: ${allowed.join(', ')}`

@@ -1,5 +1,4 @@
-import type { OptionTypes } from '@signalbox/broker-core/internal'
-import { checkBroker, checkOptions } from '@signalbox/broker-core/internal'
+import { checkBroker, checkParts } from '@signalbox/broker-core/internal'
 import type { Connector } from '@signalbox/http-kit'
 import { createConnector } from '@signalbox/http-kit'
 
@@ -18,14 +17,7 @@ export interface A2aConnector extends Connector {
   openStreams(): number
 }
 
-const DEPENDENCY_TYPES: OptionTypes<A2aDependencies> = {
-  broker: 'object',
-  system: 'object',
-  registry: 'object',
-  requests: 'object',
-}
-
-const REQUIRED = ['broker', 'system', 'registry', 'requests'] as const
+const REQUIRED: readonly (keyof A2aDependencies)[] = ['broker', 'system', 'registry', 'requests']
 
 /** A connector with its endpoint, for other hosts than Node's HTTP server. */
 export interface OpenA2aConnector {
@@ -47,7 +39,7 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
 
 /** Returns a connector and its endpoint. */
 export function openA2aConnector(dependencies: A2aDependencies, options: A2aConnectorOptions): OpenA2aConnector {
-  checkOptions('a2aConnector', dependencies, DEPENDENCY_TYPES, REQUIRED)
+  checkParts('a2aConnector', dependencies, REQUIRED)
   checkBroker('a2aConnector', dependencies.broker)
   const resolved = resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes)
   const endpoint = new A2aEndpoint(dependencies, resolved)

@@ -49,7 +49,7 @@ test('arguments - the messages say what is allowed', async () => {
     'observer: unknown option; did you mean observers?',
   )
   expect(await failureOf({ openEmbeddedEngine }, 'openEmbeddedEngine')).toContain('options: undefined is not allowed')
-  expect(await failureOf({ openEmbeddedEngine }, 'openEmbeddedEngine', { path: 'x', maxMesageBytes: 1 })).toContain(
-    'maxMesageBytes: unknown option; did you mean maxMessageBytes?',
+  expect(await failureOf({ openEmbeddedEngine }, 'openEmbeddedEngine', { path: 'x', maxMessagesBytes: 1 })).toContain(
+    'maxMessagesBytes: unknown option; did you mean maxMessageBytes?',
   )
 })

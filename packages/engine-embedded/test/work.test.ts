@@ -116,7 +116,7 @@ test('work - a signal drains the pool, and wrong arguments are refused with word
   const pool = queues.work('jobs', { signal: gone.signal }, () => {})
   gone.abort()
   await pool.closed
-  expect(() => queues.work('jobs', { concurency: 1 } as object, () => {})).toThrow('did you mean concurrency?')
+  expect(() => queues.work('jobs', { concurrent: 1 } as object, () => {})).toThrow('did you mean concurrency?')
   expect(() => queues.work('jobs', { lease: 'soon' as '1s' }, () => {})).toThrow('invalid argument lease: "soon"')
   expect(() => void Reflect.apply(queues.work.bind(queues), undefined, ['jobs'])).toThrow('handler')
   const refused = queues.work('_AGENTS_.x', { onError: () => {} }, () => {})
