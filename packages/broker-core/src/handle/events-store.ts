@@ -1,10 +1,11 @@
+import { assertFunction, assertObject } from '../arguments.ts'
 import { deduplicationOf } from '../deduplication.ts'
 import type { AppendResult, EventsStoreStart, ReadOptions, SubscribeOptions, Subscription } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
-import { assertInteger } from './access.ts'
+import { assertInput, assertInteger } from './access.ts'
 
 /** The input of a producer to an events store. Keys have an effect only in compacted stores. */
 export interface StoredEventInput extends MessageInput {
@@ -34,6 +35,7 @@ export class EventsStore {
     const access = this.#access
     return access.run('send', 'events_store', channel, async () => {
       access.channel('send', 'events_store', channel)
+      assertInput(input)
       const { key, expectLastOfKey, tombstone, deduplicationKey } = input
       if (key === undefined && (expectLastOfKey !== undefined || tombstone)) {
         throw new BrokerError(
@@ -70,6 +72,7 @@ export class EventsStore {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
       access.channel('read', 'events_store', channel)
+      assertObject('options', options, 'an object with maxMessages, such as { maxMessages: 100 }')
       assertInteger('maxMessages', options.maxMessages, 1)
       if (options.fromSequence !== undefined) assertInteger('fromSequence', options.fromSequence, 1)
       if (options.fromSequence !== undefined && options.fromTimestamp !== undefined) {
@@ -91,6 +94,7 @@ export class EventsStore {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
       access.channel('read', 'events_store', channel)
+      assertObject('options', options, 'an object with maxMessages, such as { maxMessages: 100 }')
       assertInteger('maxMessages', options.maxMessages, 1)
       return this.#seen(channel, await access.engine.eventsStore.readLatest(channel, options))
     })
@@ -123,6 +127,9 @@ export class EventsStore {
     const access = this.#access
     return access.run('subscribe', 'events_store', channel, async () => {
       access.channel('subscribe', 'events_store', channel)
+      assertObject('start', start, "an object, such as { from: 'first' }")
+      assertObject('options', options, 'an object')
+      assertFunction('listener', listener)
       if (start.from === 'sequence') assertInteger('sequence', start.sequence, 1)
       if (start.from === 'delta') assertInteger('milliseconds', start.milliseconds, 0)
       options.signal?.throwIfAborted()
