@@ -1,4 +1,5 @@
 import type { Reply } from '@signalbox/broker-core'
+import type { NatsEngine } from '@signalbox/engine-nats'
 import { encodeText } from '@signalbox/broker-core'
 import { describe, expect, test, vi } from 'vitest'
 
@@ -41,6 +42,31 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     const waiting = two.queues.receive('not-yet', RECEIVE)
     await one.queues.send('not-yet', queued('x'))
     expect((await waiting).map(({ message }) => text(message))).toEqual(['x'])
+  })
+
+  test('CL-1 - the subscribers of a durable group on several nodes share its position, which outlives the nodes', async () => {
+    const server = await startServer()
+    const taken: string[] = []
+    const join = (node: NatsEngine) =>
+      node.eventsStore.subscribe('s', { from: 'first' }, { group: 'g', durable: true }, (entry) => {
+        taken.push(text(entry))
+      })
+    const publish = async (node: NatsEngine, first: number) => {
+      for (let n = first; n < first + 10; n++) await node.eventsStore.append('s', outgoing(String(n)))
+    }
+    const [one, two] = [await openNode(server), await openNode(server)]
+    await Promise.all([join(one), join(two)])
+    await publish(one, 0)
+    await vi.waitFor(() => expect(taken).toHaveLength(10), PATIENT)
+    await one.close()
+    await publish(two, 10)
+    await vi.waitFor(() => expect(taken).toHaveLength(20), PATIENT)
+    await two.close()
+    const three = await openNode(server)
+    await publish(three, 20)
+    await join(three)
+    await vi.waitFor(() => expect(taken).toHaveLength(30), PATIENT)
+    expect(taken.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, i) => i))
   })
 
   test('CL-3 - a lease is settled at any node, once', async () => {

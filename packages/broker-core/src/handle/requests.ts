@@ -2,6 +2,7 @@ import type { RequestOptions, RequestType, SubscribeOptions, Subscription } from
 import type { MessageInput, Reply, RequestMessage } from '../message.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
+import { assertNotDurable } from './durable.ts'
 
 const NO_BODY = new Uint8Array(0)
 
@@ -58,6 +59,7 @@ export class Requests {
     const access = this.#access
     return access.run('subscribe', this.#type, channel, async () => {
       access.channel('respond', this.#type, channel)
+      assertNotDurable(options)
       options.signal?.throwIfAborted()
       return access.subscription('respond', this.#type, channel, () =>
         access.creating(this.#type, channel, () =>
