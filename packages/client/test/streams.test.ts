@@ -212,14 +212,18 @@ test('requests - a closing client sends the answers under way', async () => {
 test('answer - a handler knows its deadline, and its signal aborts there', async () => {
   const responder = connect(server.url, { onError: () => {} })
   const seen = Promise.withResolvers<{ deadline: Date | undefined; aborted: boolean }>()
+  const refused = new Gate()
   await responder.answer('queries', 'deadline', async (_data, { deadline, signal }) => {
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
     seen.resolve({ deadline, aborted: signal.aborted })
+    // An answer at the deadline could still be in time.
+    await refused.opened
   }).ready
   const began = Date.now()
   await expect(client({ retries: 0 }).query('deadline', null, { timeout: '1s' })).rejects.toMatchObject({
     retryable: expect.any(Boolean),
   })
+  refused.open()
   const { deadline, aborted } = await seen.promise
   expect(aborted).toBe(true)
   expect((deadline?.getTime() ?? 0) - began).toBeGreaterThan(900)

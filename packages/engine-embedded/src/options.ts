@@ -1,5 +1,7 @@
 import type { ChannelType } from '@signalbox/broker-core/engine'
 import { DURABLE_GROUP_MS, MAX_DURABLE_GROUPS } from '@signalbox/broker-core/engine'
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkOptions, messageOf } from '@signalbox/broker-core/internal'
 
 import { EmbeddedEngineError } from './errors.ts'
 import { DEFAULT_MAX_CHANNELS } from './settings.ts'
@@ -86,8 +88,33 @@ export interface Settings {
 
 const MAX_MESSAGE_BYTES = 512 * 1024 * 1024
 
+const OPTION_TYPES: OptionTypes<EmbeddedEngineOptions> = {
+  path: 'any',
+  maxMessageBytes: 'any',
+  maxChannels: 'any',
+  queueMaxMessages: 'any',
+  queueMaxBytes: 'any',
+  eventsStoreMaxAgeMs: 'any',
+  eventsStoreMaxBytes: 'any',
+  durableGroupMs: 'any',
+  maxDurableGroups: 'any',
+  onCommit: 'function',
+  onProblem: 'function',
+  now: 'function',
+}
+
+/** @throws EmbeddedEngineError OPTION_INVALID */
+function checked(options: EmbeddedEngineOptions): void {
+  try {
+    checkOptions('openEmbeddedEngine', options, OPTION_TYPES)
+  } catch (error) {
+    throw new EmbeddedEngineError('OPTION_INVALID', messageOf(error), undefined, { cause: error })
+  }
+}
+
 /** Validates the options and adds the defaults. @throws EmbeddedEngineError OPTION_INVALID */
 export function settingsOf(options: EmbeddedEngineOptions): Settings {
+  checked(options)
   if (typeof options.path !== 'string' || options.path.trim() === '') {
     throw new EmbeddedEngineError('OPTION_INVALID', 'invalid option path: it must be the path of a folder')
   }

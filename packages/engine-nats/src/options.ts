@@ -1,4 +1,6 @@
 import { DURABLE_GROUP_MS, MAX_DURABLE_GROUPS } from '@signalbox/broker-core/engine'
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkOptions, messageOf } from '@signalbox/broker-core/internal'
 
 import { NatsEngineError } from './errors.ts'
 import { DEFAULT_MAX_CHANNELS } from './settings.ts'
@@ -129,11 +131,44 @@ export interface Settings {
   readonly onProblem: (problem: NatsEngineProblem) => void
 }
 
+const OPTION_TYPES: OptionTypes<NatsEngineOptions> = {
+  servers: 'texts',
+  credsFile: 'text',
+  tls: 'object',
+  replicas: 'any',
+  prefix: 'text',
+  maxMessageBytes: 'any',
+  maxChannels: 'any',
+  queueMaxMessages: 'any',
+  queueMaxBytes: 'any',
+  eventsStoreMaxAgeMs: 'any',
+  eventsStoreMaxBytes: 'any',
+  durableGroupMs: 'any',
+  maxDurableGroups: 'any',
+  waitForServers: 'boolean',
+  signal: 'any',
+  patienceMs: 'any',
+  requestTimeoutMs: 'any',
+  ackWaitMs: 'any',
+  expiredKeptMs: 'any',
+  onProblem: 'any',
+}
+
+/** @throws NatsEngineError OPTION_INVALID */
+function checked(options: NatsEngineOptions): void {
+  try {
+    checkOptions('openNatsEngine', options, OPTION_TYPES, ['servers'])
+  } catch (error) {
+    throw new NatsEngineError('OPTION_INVALID', messageOf(error), { cause: error })
+  }
+}
+
 /**
  * Validates the options and fills in the defaults.
  * @throws NatsEngineError OPTION_INVALID
  */
 export function settingsOf(options: NatsEngineOptions): Settings {
+  checked(options)
   const { servers, prefix = 'signalbox', replicas = 1, tls } = options
   if (servers.length === 0) invalid('servers', 'none', 'at least one address, such as nats://127.0.0.1:4222')
   for (const server of servers) {

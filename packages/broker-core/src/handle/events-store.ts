@@ -1,3 +1,4 @@
+import { assertFunction, assertObject } from '../arguments.ts'
 import { deduplicationOf } from '../deduplication.ts'
 import type {
   AppendResult,
@@ -10,7 +11,7 @@ import { BrokerError } from '../errors.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
-import { assertInteger } from './access.ts'
+import { assertInput, assertInteger } from './access.ts'
 import { durableRefusal } from './durable.ts'
 
 /** The input of a producer to an events store. Keys have an effect only in compacted stores. */
@@ -41,6 +42,7 @@ export class EventsStore {
     const access = this.#access
     return access.run('send', 'events_store', channel, async () => {
       access.channel('send', 'events_store', channel)
+      assertInput(input)
       const { key, expectLastOfKey, tombstone, deduplicationKey } = input
       if (key === undefined && (expectLastOfKey !== undefined || tombstone)) {
         throw new BrokerError(
@@ -77,6 +79,7 @@ export class EventsStore {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
       access.channel('read', 'events_store', channel)
+      assertObject('options', options, 'an object with maxMessages, such as { maxMessages: 100 }')
       assertInteger('maxMessages', options.maxMessages, 1)
       if (options.fromSequence !== undefined) assertInteger('fromSequence', options.fromSequence, 1)
       if (options.fromSequence !== undefined && options.fromTimestamp !== undefined) {
@@ -98,6 +101,7 @@ export class EventsStore {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
       access.channel('read', 'events_store', channel)
+      assertObject('options', options, 'an object with maxMessages, such as { maxMessages: 100 }')
       assertInteger('maxMessages', options.maxMessages, 1)
       return this.#seen(channel, await access.engine.eventsStore.readLatest(channel, options))
     })
@@ -133,6 +137,9 @@ export class EventsStore {
     const access = this.#access
     return access.run('subscribe', 'events_store', channel, async () => {
       access.channel('subscribe', 'events_store', channel)
+      assertObject('start', start, "an object, such as { from: 'first' }")
+      assertObject('options', options, 'an object')
+      assertFunction('listener', listener)
       if (start.from === 'sequence') assertInteger('sequence', start.sequence, 1)
       if (start.from === 'delta') assertInteger('milliseconds', start.milliseconds, 0)
       if (options.durable && options.group === undefined) {

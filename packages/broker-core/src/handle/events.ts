@@ -1,3 +1,4 @@
+import { assertFunction, assertObject } from '../arguments.ts'
 import { isWildcardPattern } from '../channel-pattern.ts'
 import type { SubscribeOptions, Subscription } from '../engine.ts'
 import type { Message, MessageInput } from '../message.ts'
@@ -37,6 +38,8 @@ export class Events {
     const access = this.#access
     return access.run('subscribe', 'events', pattern, async () => {
       access.pattern('subscribe', 'events', pattern)
+      assertObject('options', options, 'an object')
+      assertFunction('listener', listener)
       assertNotDurable(options)
       options.signal?.throwIfAborted()
       const open = (): Promise<Subscription> =>
