@@ -10,6 +10,11 @@ import { openNode, startServer } from './support/nodes.ts'
 
 const PATIENT = { timeout: 10_000 }
 
+/** Appends ten entries. */
+async function publish(node: NatsEngine, first: number): Promise<void> {
+  for (let n = first; n < first + 10; n++) await node.eventsStore.append('s', outgoing(String(n)))
+}
+
 function reply(body: string): Reply {
   return { executed: true, error: '', body: encodeText(body), metadata: '', tags: {} }
 }
@@ -51,9 +56,6 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
       node.eventsStore.subscribe('s', { from: 'first' }, { group: 'g', durable: true }, (entry) => {
         taken.push(text(entry))
       })
-    const publish = async (node: NatsEngine, first: number) => {
-      for (let n = first; n < first + 10; n++) await node.eventsStore.append('s', outgoing(String(n)))
-    }
     const [one, two] = [await openNode(server), await openNode(server)]
     await Promise.all([join(one), join(two)])
     await publish(one, 0)
@@ -67,6 +69,21 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     await join(three)
     await vi.waitFor(() => expect(taken).toHaveLength(30), PATIENT)
     expect(taken.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, i) => i))
+  })
+
+  test('CL-1 - subscribers that create a group on several nodes at once, with different starts, all join it', async () => {
+    const server = await startServer()
+    const nodes = [await openNode(server), await openNode(server), await openNode(server)]
+    await publish(nodes[0]!, 0)
+    for (const durable of [true, false]) {
+      for (let round = 0; round < 10; round++) {
+        const options = { group: `g${round}`, durable }
+        const joined = nodes.map((node, i) =>
+          node.eventsStore.subscribe('s', { from: 'sequence', sequence: i + 1 }, options, () => {}),
+        )
+        expect(await Promise.all(joined)).toHaveLength(3)
+      }
+    }
   })
 
   test('CL-3 - a lease is settled at any node, once', async () => {

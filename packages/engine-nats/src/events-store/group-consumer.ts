@@ -41,17 +41,7 @@ export async function ensureGroupConsumer(
   start: number,
 ): Promise<void> {
   const { connection, settings } = parts
-  const { consumers } = connection.manager
-  const exists = await connection.call(async () => {
-    try {
-      await consumers.info(channel.stream, groupConsumer(name))
-      return true
-    } catch (error) {
-      if (isApiError(error, API.CONSUMER_NOT_FOUND)) return false
-      throw error
-    }
-  })
-  if (exists) return
+  if (await exists(parts, channel, name)) return
   if (name.durable && (await hasMaxGroups(parts, channel))) throw groupLimit(channel.name, settings.maxDurableGroups)
   const config: Partial<ConsumerConfig> = {
     durable_name: groupConsumer(name),
@@ -63,7 +53,24 @@ export async function ensureGroupConsumer(
     // The servers remove the position of a durable group; the last subscriber removes those of the others.
     ...(name.durable && { inactive_threshold: settings.durableGroupMs * NANOS }),
   }
-  await connection.call(() => consumers.add(channel.stream, config))
+  try {
+    await connection.call(() => connection.manager.consumers.add(channel.stream, config))
+  } catch (error) {
+    // Another node created it meanwhile, with another start: its position applies.
+    if (!(await exists(parts, channel, name))) throw error
+  }
+}
+
+function exists({ connection }: Parts, { stream }: StoredChannel, name: GroupName): Promise<boolean> {
+  return connection.call(async () => {
+    try {
+      await connection.manager.consumers.info(stream, groupConsumer(name))
+      return true
+    } catch (error) {
+      if (isApiError(error, API.CONSUMER_NOT_FOUND)) return false
+      throw error
+    }
+  })
 }
 
 /** Returns whether the store may have no further durable group. Groups that are created at the same time may exceed it. */
