@@ -5,13 +5,14 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 
-import type { CommitInfo, EmbeddedEngine } from '@signalbox/engine-embedded'
+import type { CommitInfo, EmbeddedEngine, EmbeddedEngineProblem } from '@signalbox/engine-embedded'
 import { backupStore, openEmbeddedEngine, recoverStore } from '@signalbox/engine-embedded'
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
 import { openEngine } from '../src/engine.ts'
 import { ALICE, openBroker } from './broker-fixture.ts'
+import { damage } from './support/damage.ts'
 import { Folder, storedEvent } from './support/store.ts'
 
 const CHILD = fileURLToPath(new URL('./support/group-child.ts', import.meta.url))
@@ -163,6 +164,35 @@ test('durable groups - a position that could not be stored is stored when the st
   await append(engine, 1)
   await until(() => sequences.length === 1)
   expect(sequences).toEqual([12])
+})
+
+test('durable groups - unreadable positions are reported once, and affect durable groups only', async () => {
+  await using folder = await Folder.make()
+  await using target = await Folder.make()
+  {
+    await using engine = await folder.open()
+    await append(engine, 3)
+    await (await joinGroup(engine, 'in the damaged page')).close()
+  }
+  await damage(folder, 'in the damaged page')
+  const problems: EmbeddedEngineProblem[] = []
+  {
+    await using engine = await folder.open({ onProblem: (problem) => problems.push(problem) })
+    const damaged = { code: 'ENGINE_UNAVAILABLE', message: expect.stringContaining('positions of durable groups') }
+    await expect(joinGroup(engine)).rejects.toMatchObject(damaged)
+    await expect(joinGroup(engine)).rejects.toMatchObject(damaged)
+    const seen: number[] = []
+    const options = { group: 'g' }
+    await engine.eventsStore.subscribe('log', { from: 'first' }, options, ({ sequence }) => void seen.push(sequence))
+    await append(engine, 1)
+    await until(() => seen.length === 4)
+    await engine.channels.delete('events_store', 'log')
+    await append(engine, 1)
+    expect(await engine.eventsStore.read('log', { maxMessages: 10 })).toHaveLength(1)
+  }
+  expect(problems.filter(({ message }) => message.includes('positions of durable groups'))).toHaveLength(1)
+  const { leftOut } = recoverStore(folder.path, join(target.path, 'new'))
+  expect(leftOut).toEqual(['positions of durable groups: some could not be read'])
 })
 
 test('broker - durable needs a group, and an events store', async () => {
