@@ -33,6 +33,7 @@ export type {
   EngineLimits,
   EngineStats,
   EventsStoreStart,
+  EventsStoreSubscribeOptions,
   QueueCounters,
   ReadOptions,
   RequestOptions,

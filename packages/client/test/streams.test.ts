@@ -102,6 +102,25 @@ test('stores - events are read in order from any position', async () => {
   expect(await client().store('nothing-here').lastSequence()).toBe(0)
 })
 
+test('stores - a durable group continues at its position after all its subscribers left', async () => {
+  const store = client().store('durable')
+  for (let n = 1; n <= 3; n++) await store.append(n)
+  const take = async (count: number, from: 'first' | 'new') => {
+    const seen: unknown[] = []
+    const options = { from, group: 'billing', durable: true } as const
+    await using subscription = store.on(({ data }) => seen.push(data), options)
+    await subscription.ready
+    await until(() => seen.length === count)
+    return seen
+  }
+  expect(await take(3, 'first')).toEqual([1, 2, 3])
+  await store.append(4)
+  expect(await take(1, 'new')).toEqual([4])
+  expect(() => store.on(() => {}, { durable: true })).toThrow(
+    expect.objectContaining({ code: 'ARGUMENT_INVALID', problems: [expect.objectContaining({ name: 'durable' })] }),
+  )
+})
+
 test('stores - a reader that follows gets later events too', async () => {
   const store = client().store('followed')
   await store.append(1)

@@ -1,4 +1,5 @@
 import type { ChannelType } from '@signalbox/broker-core/engine'
+import { DURABLE_GROUP_MS, MAX_DURABLE_GROUPS } from '@signalbox/broker-core/engine'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
 import { checkOptions, messageOf } from '@signalbox/broker-core/internal'
 
@@ -29,6 +30,13 @@ export interface EmbeddedEngineOptions {
    * own setting overrides it. @default 0
    */
   readonly eventsStoreMaxBytes?: number
+  /**
+   * The time for which the position of a durable group is kept after its last subscriber left, in ms; at least 1000.
+   * @default 604800000
+   */
+  readonly durableGroupMs?: number
+  /** The maximum number of durable groups of an events store; at least 1. @default 1000 */
+  readonly maxDurableGroups?: number
   /**
    * Called after every group commit with its number of operations, its message bytes, and its duration including the
    * sync.
@@ -71,6 +79,8 @@ export interface Settings {
   readonly queueMaxBytes: number
   readonly eventsStoreMaxAgeMs: number
   readonly eventsStoreMaxBytes: number
+  readonly durableGroupMs: number
+  readonly maxDurableGroups: number
   readonly onCommit: (commit: CommitInfo) => void
   readonly onProblem: (problem: EmbeddedEngineProblem) => void
   readonly now: () => number
@@ -86,6 +96,8 @@ const OPTION_TYPES: OptionTypes<EmbeddedEngineOptions> = {
   queueMaxBytes: 'any',
   eventsStoreMaxAgeMs: 'any',
   eventsStoreMaxBytes: 'any',
+  durableGroupMs: 'any',
+  maxDurableGroups: 'any',
   onCommit: 'function',
   onProblem: 'function',
   now: 'function',
@@ -115,6 +127,8 @@ export function settingsOf(options: EmbeddedEngineOptions): Settings {
     queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),
     eventsStoreMaxAgeMs: whole('eventsStoreMaxAgeMs', options.eventsStoreMaxAgeMs, 0),
     eventsStoreMaxBytes: whole('eventsStoreMaxBytes', options.eventsStoreMaxBytes, 0),
+    durableGroupMs: whole('durableGroupMs', options.durableGroupMs, DURABLE_GROUP_MS, 1_000),
+    maxDurableGroups: whole('maxDurableGroups', options.maxDurableGroups, MAX_DURABLE_GROUPS, 1),
     onCommit: options.onCommit ?? (() => {}),
     onProblem: options.onProblem ?? (() => {}),
     now: options.now ?? Date.now,

@@ -1,3 +1,4 @@
+import { DURABLE_GROUP_MS, MAX_DURABLE_GROUPS } from '@signalbox/broker-core/engine'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
 import { checkOptions, messageOf } from '@signalbox/broker-core/internal'
 
@@ -60,6 +61,13 @@ export interface NatsEngineOptions {
    */
   readonly eventsStoreMaxBytes?: number
   /**
+   * The time for which the position of a durable group is kept after its last subscriber left, in
+   * milliseconds; at least 1000. Applies to groups that are new. @default 604800000
+   */
+  readonly durableGroupMs?: number
+  /** The maximum number of durable groups of an events store; at least 1. @default 1000 */
+  readonly maxDurableGroups?: number
+  /**
    * Waits without limit when no server can be reached at the start; `false` rejects with
    * SERVERS_UNREACHABLE. @default true
    */
@@ -112,6 +120,8 @@ export interface Settings {
   readonly queueMaxBytes: number
   readonly eventsStoreMaxAgeMs: number
   readonly eventsStoreMaxBytes: number
+  readonly durableGroupMs: number
+  readonly maxDurableGroups: number
   readonly waitForServers: boolean
   readonly signal: AbortSignal | undefined
   readonly patienceMs: number
@@ -133,6 +143,8 @@ const OPTION_TYPES: OptionTypes<NatsEngineOptions> = {
   queueMaxBytes: 'any',
   eventsStoreMaxAgeMs: 'any',
   eventsStoreMaxBytes: 'any',
+  durableGroupMs: 'any',
+  maxDurableGroups: 'any',
   waitForServers: 'boolean',
   signal: 'any',
   patienceMs: 'any',
@@ -184,6 +196,8 @@ export function settingsOf(options: NatsEngineOptions): Settings {
     queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),
     eventsStoreMaxAgeMs: whole('eventsStoreMaxAgeMs', options.eventsStoreMaxAgeMs, 0),
     eventsStoreMaxBytes: whole('eventsStoreMaxBytes', options.eventsStoreMaxBytes, 0),
+    durableGroupMs: whole('durableGroupMs', options.durableGroupMs, DURABLE_GROUP_MS, 1_000),
+    maxDurableGroups: whole('maxDurableGroups', options.maxDurableGroups, MAX_DURABLE_GROUPS, 1),
     waitForServers: options.waitForServers ?? true,
     signal: options.signal,
     patienceMs: whole('patienceMs', options.patienceMs, 2_000),

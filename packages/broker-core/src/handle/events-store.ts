@@ -1,11 +1,18 @@
 import { assertFunction, assertObject } from '../arguments.ts'
 import { deduplicationOf } from '../deduplication.ts'
-import type { AppendResult, EventsStoreStart, ReadOptions, SubscribeOptions, Subscription } from '../engine.ts'
+import type {
+  AppendResult,
+  EventsStoreStart,
+  EventsStoreSubscribeOptions,
+  ReadOptions,
+  Subscription,
+} from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
 import { assertInput, assertInteger } from './access.ts'
+import { durableRefusal } from './durable.ts'
 
 /** The input of a producer to an events store. Keys have an effect only in compacted stores. */
 export interface StoredEventInput extends MessageInput {
@@ -117,11 +124,14 @@ export class EventsStore {
 
   /**
    * Delivers every event from `start`, in order. The next event is delivered when the listener's promise has resolved.
+   * With `durable`, the group continues at its stored position, if it has one, and the position moves past an event
+   * when its promise has resolved.
+   * @throws BrokerError CHANNEL_*, GROUP_LIMIT, ARGUMENT_INVALID for `durable` without `group`
    */
   subscribe(
     channel: string,
     start: EventsStoreStart,
-    options: SubscribeOptions,
+    options: EventsStoreSubscribeOptions,
     listener: (event: StoredEvent) => void | Promise<void>,
   ): Promise<Subscription> {
     const access = this.#access
@@ -132,6 +142,9 @@ export class EventsStore {
       assertFunction('listener', listener)
       if (start.from === 'sequence') assertInteger('sequence', start.sequence, 1)
       if (start.from === 'delta') assertInteger('milliseconds', start.milliseconds, 0)
+      if (options.durable && options.group === undefined) {
+        throw durableRefusal('there is no group whose position could be stored; set group', 'with group only')
+      }
       options.signal?.throwIfAborted()
       return access.subscription('subscribe', 'events_store', channel, () =>
         access.creating('events_store', channel, () =>

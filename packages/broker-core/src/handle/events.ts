@@ -4,6 +4,7 @@ import type { SubscribeOptions, Subscription } from '../engine.ts'
 import type { Message, MessageInput } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
+import { assertNotDurable } from './durable.ts'
 
 /** The events as one caller sees them: current subscribers get them, and nothing is stored. */
 export class Events {
@@ -39,6 +40,7 @@ export class Events {
       access.pattern('subscribe', 'events', pattern)
       assertObject('options', options, 'an object')
       assertFunction('listener', listener)
+      assertNotDurable(options)
       options.signal?.throwIfAborted()
       const open = (): Promise<Subscription> =>
         access.engine.events.subscribe(pattern, options, (event) => {

@@ -4,6 +4,7 @@ import { encodeText } from '../message.ts'
 import type { MessageInput, Reply, RequestMessage } from '../message.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
+import { assertNotDurable } from './durable.ts'
 
 const NO_BODY = new Uint8Array(0)
 
@@ -63,6 +64,7 @@ export class Requests {
       access.channel('respond', this.#type, channel)
       assertObject('options', options, 'an object')
       assertFunction('handler', handler)
+      assertNotDurable(options)
       options.signal?.throwIfAborted()
       return access.subscription('respond', this.#type, channel, () =>
         access.creating(this.#type, channel, () =>
