@@ -49,6 +49,33 @@ function pack(packageFolder) {
   return join(folder, filename)
 }
 
+/**
+ * Compiles a program that imports the main entries of the packages in a folder without another package, and checks
+ * their declarations too.
+ */
+function checkTypesWithout(absent, cwd) {
+  if (readdirSync(join(cwd, 'node_modules')).includes(absent)) throw new Error(`${absent} is installed in ${cwd}`)
+  writeFileSync(
+    join(cwd, 'consumer.ts'),
+    `import { createBroker } from '@signalbox/broker-core'
+import { createMcpFetchHandler, mcpConnector } from '@signalbox/connector-mcp'
+import { serveFetch } from '@signalbox/http-kit'
+export const all = [createBroker, createMcpFetchHandler, mcpConnector, serveFetch]
+`,
+  )
+  const options = ['--noEmit', '--strict', '--skipLibCheck', 'false', '--target', 'es2024', '--module', 'nodenext']
+  const types = [
+    '--lib',
+    'es2024,esnext.disposable',
+    '--types',
+    'node',
+    '--typeRoots',
+    join(root, 'node_modules/@types'),
+  ]
+  const compiler = join(root, 'node_modules/typescript/bin/tsc6')
+  execFileSync(process.execPath, [compiler, ...options, ...types, 'consumer.ts'], { cwd, stdio: 'inherit' })
+}
+
 /** Calls the host in a folder with the official client, and returns how many tools it has. */
 async function callHost(host) {
   const child = spawn(process.execPath, ['host.mjs'], {
@@ -101,6 +128,7 @@ try {
   if (native.length > 0) throw new Error(`connector-mcp brings native code: ${native.join(', ')}`)
   const sdk = readdirSync(join(host, 'node_modules')).filter((name) => name === '@modelcontextprotocol')
   if (sdk.length > 0) throw new Error('connector-mcp brings the MCP SDK')
+  checkTypesWithout('fastify', host)
   cpSync(join(root, 'tools/check-packages-host.mjs'), join(host, 'host.mjs'))
   const tools = await callHost(host)
   console.log(

@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { execFile, spawn, spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -57,7 +58,7 @@ async function send(route: string, event: object): Promise<{ status: number; bod
   const response = await fetch(`${base}/ce/${route}`, {
     method: 'POST',
     headers: { 'content-type': 'application/cloudevents+json' },
-    body: JSON.stringify({ specversion: '1.0', id: '1', source: '/test', type: 'com.example.test', ...event }),
+    body: JSON.stringify({ specversion: '1.0', id: randomUUID(), source: '/test', type: 'com.example.test', ...event }),
   })
   return { status: response.status, body: await response.json() }
 }

@@ -24,4 +24,5 @@ export const CLOUDEVENTS = section('CE', 'docs/decisions/0007-cloudevents.md', [
   'a stored event is recognized by its source and id, or by message_id, for two minutes, by channel and sender',
   'a request for a subscriber carries brokerdeadline, until which its requester waits',
   'the position of a group of an events store exists as long as the group has a subscriber',
+  'the position of a durable group of an events store is stored, and outlives its subscribers',
 ])

@@ -1,3 +1,4 @@
+import { assertCaller } from './arguments.ts'
 import type { Authorization } from './authorization/authorization.ts'
 import type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
@@ -14,6 +15,8 @@ import { Queues } from './handle/queues.ts'
 import { Requests } from './handle/requests.ts'
 import type { BrokerObserver } from './observer.ts'
 import { Observers } from './observer.ts'
+import type { OptionTypes } from './options.ts'
+import { checkOptions, shown } from './options.ts'
 import type { Routing } from './routing/routing.ts'
 
 /**
@@ -108,6 +111,7 @@ export class Broker {
 
   /** Returns a handle for a caller whose identity was verified. */
   as(caller: Caller): BrokerHandle {
+    assertCaller(caller)
     return new BrokerHandle(new Access(this.#context, caller, false, this.#authorization))
   }
 
@@ -168,11 +172,30 @@ export interface CreatedBroker {
 /** The identity under which the broker's own parts use channels. */
 const SYSTEM: Caller = Object.freeze({ clientId: 'signalbox' })
 
+const OPTION_TYPES: OptionTypes<BrokerOptions> = {
+  observers: 'object',
+  routing: 'object',
+  limitsOf: 'function',
+  onLimit: 'function',
+  authorization: 'object',
+}
+
+/** @throws TypeError */
+function checkEngine(engine: unknown): void {
+  if (typeof engine === 'object' && engine !== null && 'limits' in engine) return
+  throw new TypeError(
+    `createBroker: engine: ${shown(engine)} is not allowed; allowed: an engine, such as await openEmbeddedEngine({ path: './data' })`,
+  )
+}
+
 /**
  * Creates a Broker over an engine. Pass `system` and `operators` only to parts that need them, at composition time:
  * `broker`, and so a request, has no reference to them.
+ * @throws TypeError for an argument of another type, and an unknown option
  */
 export function createBroker(engine: Engine, options: BrokerOptions = {}): CreatedBroker {
+  checkEngine(engine)
+  checkOptions('createBroker', options, OPTION_TYPES)
   const { limitsOf, onLimit = () => {}, observers = [], routing } = options
   const limits = limitsOf && new CallerUsage(engine, { limitsOf, onLimit })
   const context: BrokerContext = { engine, observers: new Observers(observers), routing, limits, limited: true }

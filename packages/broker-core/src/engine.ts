@@ -202,6 +202,15 @@ export interface SubscribeOptions {
   readonly signal?: AbortSignal
 }
 
+/** The options of a subscription to an events store. */
+export interface EventsStoreSubscribeOptions extends SubscribeOptions {
+  /**
+   * `true` stores the position of `group`, which is required: the position survives the group's subscribers and
+   * restarts. A group with and one without `durable` are different groups, also with the same name. @default false
+   */
+  readonly durable?: boolean
+}
+
 export interface EventEngine {
   /** Delivers the event to the current subscribers, without storing it. @throws BrokerError CHANNEL_LIMIT */
   publish(channel: string, message: OutgoingMessage): Promise<void>
@@ -277,12 +286,17 @@ export interface EventsStoreEngine {
    * not reached stay in the store and are not kept in memory. The subscribers of a group share one position, which
    * exists as long as the group has a subscriber. If a listener rejects, or its subscriber closes before the promise
    * resolves, the entry goes to another subscriber of the group. Subscribing creates the channel.
-   * @throws BrokerError CHANNEL_LIMIT
+   *
+   * The position of a durable group is stored when the promise of `subscribe` resolves, and from then on `start` has no
+   * effect for the group. It moves past an entry when the promises of this entry and of all before it have resolved.
+   * After a crash, entries are delivered again from a recent position: at least once. A stored position is removed
+   * {@link DURABLE_GROUP_MS} after the last subscriber left, and with its channel.
+   * @throws BrokerError CHANNEL_LIMIT, GROUP_LIMIT
    */
   subscribe(
     channel: string,
     start: EventsStoreStart,
-    options: SubscribeOptions,
+    options: EventsStoreSubscribeOptions,
     listener: StoredEventListener,
   ): Promise<Subscription>
 }

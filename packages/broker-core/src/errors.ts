@@ -27,6 +27,8 @@ export const BROKER_ERRORS = {
   CHANNEL_NOT_FOUND: 'the channel does not exist',
   /** The call would create more channels than the engine allows. `details.limit`. */
   CHANNEL_LIMIT: 'the limit on the number of channels is reached',
+  /** The events store has as many durable groups as the engine allows. `details.channel`, `details.limit`. */
+  GROUP_LIMIT: 'the limit on the number of durable groups of an events store is reached',
   /** The caller reached one of its limits. `details.name` is the limit, as a label value; `details.limit` its value. */
   CALLER_LIMIT: 'a limit of the caller is reached',
   /** A part of the message is not valid. `details.field`. */
@@ -69,6 +71,15 @@ export class BrokerError extends Error {
 /** Returns whether an unknown error is a {@link BrokerError}, optionally with a given code. */
 export function isBrokerError(error: unknown, code?: BrokerErrorCode): error is BrokerError {
   return error instanceof BrokerError && (code === undefined || error.code === code)
+}
+
+/** Returns the error for a durable group that is one too many. */
+export function groupLimit(channel: string, limit: number): BrokerError {
+  return new BrokerError(
+    'GROUP_LIMIT',
+    `the events store ${JSON.stringify(channel.slice(0, 64))} has ${limit} durable groups, the most that are allowed; use an existing group, or one without durable`,
+    { channel, limit },
+  )
 }
 
 /** Returns the error for a call that an engine cannot serve now. */

@@ -33,6 +33,7 @@ export type {
   EngineLimits,
   EngineStats,
   EventsStoreStart,
+  EventsStoreSubscribeOptions,
   QueueCounters,
   ReadOptions,
   RequestOptions,
@@ -64,6 +65,10 @@ export type {
   Tags,
 } from './message.ts'
 export type { Action, BrokerObserver } from './observer.ts'
+export type { Duration } from './work/duration.ts'
+export { LeaseLost } from './work/work.ts'
+export type { Work, WorkHandler, WorkMessage, WorkOptions } from './work/work.ts'
+export { WorkerPool } from './work/worker-pool.ts'
 export { RoutingTableError } from './routing/errors.ts'
 export type { RoutedCopy, RoutingFailure, RoutingFailureReason, RoutingPlace } from './routing/report.ts'
 export { MAX_COPIES, MAX_HOPS } from './routing/route.ts'

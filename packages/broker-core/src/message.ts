@@ -3,7 +3,8 @@ export type Tags = Readonly<Record<string, string>>
 
 /** The input of a producer. Only the body is required. */
 export interface MessageInput {
-  readonly body: Uint8Array
+  /** A text is sent in UTF-8. */
+  readonly body: string | Uint8Array
   /** @default '' */
   readonly metadata?: string
   /**

@@ -3,6 +3,7 @@ import type { EventSourceMessage } from 'eventsource-parser'
 import { callSignal } from './client-context.ts'
 import { isObject, messageOf, objectOf, parsed, textOf } from './cloud-event.ts'
 import type { Message } from './cloud-event.ts'
+import { argumentError } from './errors.ts'
 import { followStream, streamFailure } from './event-stream.ts'
 import { callTool } from './mcp.ts'
 import type { ProjectOptions } from './projection.ts'
@@ -27,6 +28,19 @@ export interface ReadOptions {
   /** Waits for new events after the last stored one. @default false */
   readonly follow?: boolean
   readonly signal?: AbortSignal
+}
+
+/** The options of {@link Store.on}. */
+export interface StoreSubscribeOptions extends SubscribeOptions {
+  /** The first event. Has no effect if the group has a position. @default 'new' */
+  readonly from?: StoreStart
+  /**
+   * `true` stores the position of `group`, which is required, at the server: it is kept for seven days after the last
+   * subscriber left. The position moves past an event when the server has sent it, so an event whose handler does not
+   * finish before the process ends does not come again; {@link Store.project} keeps a position that moves with the
+   * handler. @default false
+   */
+  readonly durable?: boolean
 }
 
 /** Events that are kept, in one order, and read from any position. */
@@ -82,15 +96,13 @@ export class Store<Output = unknown, Input = Output> {
   }
 
   /** Subscribes from a position. The handler gets one event at a time; an error of the handler skips its event. */
-  on(
-    handler: (event: StoredEvent<Output>) => unknown,
-    options: SubscribeOptions & { readonly from?: StoreStart } = {},
-  ): Subscription {
-    const { from = 'new', group, onError = this.#channel.context.onError } = options
+  on(handler: (event: StoredEvent<Output>) => unknown, options: StoreSubscribeOptions = {}): Subscription {
+    const { from = 'new', group, durable = false, onError = this.#channel.context.onError } = options
+    if (durable && group === undefined) throw argumentError('durable', true, 'false, or true with group')
     let position: number | undefined
     return subscribe(this.#channel.context, options, {
-      // A group that has subscribers keeps its own position; otherwise it begins after this subscriber's last event.
-      request: () => this.#request(from, position, group),
+      // A group that has a position keeps it; otherwise it begins after this subscriber's last event.
+      request: () => this.#request(from, position, group, durable),
       received: async (event) => {
         position = Number(event.id)
         try {
@@ -128,10 +140,10 @@ export class Store<Output = unknown, Input = Output> {
     return { sequence: Number(last['sequence'] ?? 0), time: Date.parse(textOf(last['timestamp']) ?? '') }
   }
 
-  #request(from: StoreStart, position: number | undefined, group?: string): StreamRequest {
+  #request(from: StoreStart, position: number | undefined, group?: string, durable = false): StreamRequest {
     return {
       path: '/ce/subscribe/events-store',
-      query: { channel: this.#channel.name, group, ...startQuery(from) },
+      query: { channel: this.#channel.name, group, ...(durable && { durable: 'true' }), ...startQuery(from) },
       headers: position === undefined ? {} : { 'Last-Event-ID': String(position) },
     }
   }

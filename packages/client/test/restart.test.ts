@@ -82,6 +82,45 @@ test('restart - workers lose no message, and every send is stored once', async (
   expect(new Set(sequences).size).toBe(NUMBERS.length)
 })
 
+test('restart - a message that a killed server delivers again waits for its earlier handler, whose signal aborts', async () => {
+  const sb = client()
+  const steps: string[] = []
+  // Without the second delivery, the pool would notice the lost lease only at its next renewal, after 20 s.
+  const pool = sb.queue('long').work({ concurrency: 2, lease: '60s' }, async (_data, { signal }) => {
+    steps.push('begin')
+    if (steps.length > 1) return
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    steps.push('end of the first')
+  })
+  await sb.queue('long').send('work')
+  await until(() => steps.length === 1)
+  await server.stop('SIGKILL')
+  await server.start()
+  await until(() => steps.length === 3)
+  expect(steps).toEqual(['begin', 'end of the first', 'begin'])
+  await pool.drain()
+  expect(await sb.queue('long').peek()).toEqual([])
+})
+
+test('restart - two messages with the same id are worked on at the same time', async () => {
+  const sb = client()
+  const both = Promise.withResolvers<void>()
+  let running = 0
+  const pool = sb.queue('alike').work({ concurrency: 2 }, async () => {
+    if (++running === 2) both.resolve()
+    await both.promise
+  })
+  for (let n = 0; n < 2; n++) {
+    const headers = { 'ce-specversion': '1.0', 'ce-id': 'same', 'ce-source': '/test', 'ce-type': 'test' }
+    await fetch(`${server.url}/ce/queue/send?channel=alike&deduplicate=false`, { method: 'POST', headers })
+  }
+  await both.promise
+  await until(() => pool.active === 0)
+  await pool.drain()
+  expect(await sb.queue('alike').peek()).toEqual([])
+})
+
 test('restart - event subscriptions and responders work again, and report the gap', async () => {
   const sb = client()
   const gaps: unknown[] = []

@@ -102,6 +102,25 @@ test('stores - events are read in order from any position', async () => {
   expect(await client().store('nothing-here').lastSequence()).toBe(0)
 })
 
+test('stores - a durable group continues at its position after all its subscribers left', async () => {
+  const store = client().store('durable')
+  for (let n = 1; n <= 3; n++) await store.append(n)
+  const take = async (count: number, from: 'first' | 'new') => {
+    const seen: unknown[] = []
+    const options = { from, group: 'billing', durable: true } as const
+    await using subscription = store.on(({ data }) => seen.push(data), options)
+    await subscription.ready
+    await until(() => seen.length === count)
+    return seen
+  }
+  expect(await take(3, 'first')).toEqual([1, 2, 3])
+  await store.append(4)
+  expect(await take(1, 'new')).toEqual([4])
+  expect(() => store.on(() => {}, { durable: true })).toThrow(
+    expect.objectContaining({ code: 'ARGUMENT_INVALID', problems: [expect.objectContaining({ name: 'durable' })] }),
+  )
+})
+
 test('stores - a reader that follows gets later events too', async () => {
   const store = client().store('followed')
   await store.append(1)
@@ -193,14 +212,18 @@ test('requests - a closing client sends the answers under way', async () => {
 test('answer - a handler knows its deadline, and its signal aborts there', async () => {
   const responder = connect(server.url, { onError: () => {} })
   const seen = Promise.withResolvers<{ deadline: Date | undefined; aborted: boolean }>()
+  const refused = new Gate()
   await responder.answer('queries', 'deadline', async (_data, { deadline, signal }) => {
     if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
     seen.resolve({ deadline, aborted: signal.aborted })
+    // An answer at the deadline could still be in time.
+    await refused.opened
   }).ready
   const began = Date.now()
   await expect(client({ retries: 0 }).query('deadline', null, { timeout: '1s' })).rejects.toMatchObject({
     retryable: expect.any(Boolean),
   })
+  refused.open()
   const { deadline, aborted } = await seen.promise
   expect(aborted).toBe(true)
   expect((deadline?.getTime() ?? 0) - began).toBeGreaterThan(900)

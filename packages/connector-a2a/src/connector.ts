@@ -1,3 +1,4 @@
+import { checkBroker, checkParts } from '@signalbox/broker-core/internal'
 import type { Connector } from '@signalbox/http-kit'
 import { createConnector } from '@signalbox/http-kit'
 
@@ -15,6 +16,8 @@ export interface A2aConnector extends Connector {
   /** Returns the number of streams that are open to clients of this node. */
   openStreams(): number
 }
+
+const REQUIRED: readonly (keyof A2aDependencies)[] = ['broker', 'system', 'registry', 'requests']
 
 /** A connector with its endpoint, for other hosts than Node's HTTP server. */
 export interface OpenA2aConnector {
@@ -36,6 +39,8 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
 
 /** Returns a connector and its endpoint. */
 export function openA2aConnector(dependencies: A2aDependencies, options: A2aConnectorOptions): OpenA2aConnector {
+  checkParts('a2aConnector', dependencies, REQUIRED)
+  checkBroker('a2aConnector', dependencies.broker)
   const resolved = resolveA2aOptions(options, dependencies.broker.engine.limits.maxMessageBytes)
   const endpoint = new A2aEndpoint(dependencies, resolved)
   const connector = createConnector(

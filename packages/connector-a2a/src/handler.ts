@@ -11,6 +11,7 @@ import {
   JsonRpcError,
   parseJsonRpc,
   refuseBody,
+  failureHook,
 } from '@signalbox/http-kit'
 import type { AgentRequests } from '@signalbox/registry'
 import { agentOptions, isAgentId } from '@signalbox/registry'
@@ -76,7 +77,7 @@ export class A2aEndpoint {
       originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
       bindHost,
       frontDoor: options.frontDoor,
-      failed: (error, request) => hooks.failed?.(error, request),
+      failed: failureHook(hooks),
     })
     const failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
     if (hooks.requestFinished !== undefined) {

@@ -1,7 +1,15 @@
 import { readFileSync } from 'node:fs'
 
 import type { ConnectorOptions } from '@signalbox/http-kit'
-import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, readPublicUrl, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkOptions } from '@signalbox/broker-core/internal'
+import {
+  anonymousAuthenticator,
+  CONNECTOR_OPTION_TYPES,
+  DEFAULT_MAX_BODY_BYTES,
+  readPublicUrl,
+  SSE_KEEPALIVE_MS,
+} from '@signalbox/http-kit'
 import { AgentAddressPolicy } from '@signalbox/registry'
 
 import type { CardKeys } from './cards/card-keys.ts'
@@ -26,7 +34,7 @@ export interface A2aRequestEvent {
 /** Called for every request, synchronously: they must be quick. Their errors are dropped. */
 export interface A2aHooks {
   requestFinished?(event: A2aRequestEvent): void
-  /** Reports a failure that no client gets, such as a bug or a failed subscription. For the log. */
+  /** Reports a failure that no client gets, such as a bug or a failed subscription. For the log. @default one line on stderr */
   failed?(error: unknown, request?: HttpRequest): void
 }
 
@@ -93,8 +101,31 @@ type Absent = 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'publicUr
 export type ResolvedA2aOptions = Required<Omit<A2aConnectorOptions, Unresolved>> &
   Pick<A2aConnectorOptions, Absent> & { readonly platform: Platform }
 
-/** @throws RangeError for a number that is out of range, or a URL that clients cannot append to */
+const OPTION_TYPES: OptionTypes<A2aConnectorOptions> = {
+  ...CONNECTOR_OPTION_TYPES,
+  agentMaxResponseBytes: 'number',
+  agentMaxConcurrency: 'number',
+  agentTlsSkipVerify: 'boolean',
+  agentCa: 'texts',
+  agentProxyUrl: 'text',
+  addressPolicy: 'object',
+  maxSseIdleSeconds: 'number',
+  keepAliveMs: 'number',
+  streamLimits: 'object',
+  streamBudgetBytes: 'number',
+  native: 'text',
+  platform: 'object',
+  publicUrl: 'text',
+  cardKeys: 'object',
+  hooks: 'object',
+}
+
+/**
+ * @throws RangeError for a number that is out of range, or a URL that clients cannot append to; TypeError for an unknown
+ * option or another type
+ */
 export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes: number): ResolvedA2aOptions {
+  checkOptions('a2aConnector', options, OPTION_TYPES)
   const resolved: ResolvedA2aOptions = {
     ...options,
     ...(options.publicUrl === undefined ? {} : { publicUrl: publicUrlOf(options.publicUrl) }),

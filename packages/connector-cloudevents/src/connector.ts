@@ -1,4 +1,5 @@
 import type { Broker } from '@signalbox/broker-core'
+import { checkBroker } from '@signalbox/broker-core/internal'
 import type { Connector } from '@signalbox/http-kit'
 import { createConnector } from '@signalbox/http-kit'
 
@@ -37,6 +38,7 @@ export function ceConnector(broker: Broker, options: CeConnectorOptions = {}): C
 
 /** Returns a connector and its endpoint. */
 export function openCeConnector(broker: Broker, options: CeConnectorOptions): OpenCeConnector {
+  checkBroker('ceConnector', broker)
   const resolved = resolveCeOptions(options)
   const endpoint = new CeEndpoint(broker, resolved)
   const { pending, subscriptions } = endpoint.environment

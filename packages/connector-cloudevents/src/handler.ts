@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import { Endpoint, InFlight, jsonHeadersProblem, Settlements } from '@signalbox/http-kit'
+import { Endpoint, failureHook, InFlight, jsonHeadersProblem, Settlements } from '@signalbox/http-kit'
 import type { ConnectionCaller } from '@signalbox/http-kit'
 
 import { AnswerRelay } from './answer-relay.ts'
@@ -47,7 +47,7 @@ export class CeEndpoint {
       originsSetting: 'CONNECTORSCE_TRUSTED_ORIGINS',
       bindHost: options.bindHost,
       frontDoor: options.frontDoor,
-      failed: (error, request) => hooks.failed?.(error, request),
+      failed: failureHook(hooks),
     })
     const failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
     this.#settlements = new Settlements(options.settleGraceMs, failed)

@@ -1,6 +1,13 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectorOptions } from '@signalbox/http-kit'
-import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkOptions } from '@signalbox/broker-core/internal'
+import {
+  anonymousAuthenticator,
+  CONNECTOR_OPTION_TYPES,
+  DEFAULT_MAX_BODY_BYTES,
+  SSE_KEEPALIVE_MS,
+} from '@signalbox/http-kit'
 import type { HttpRequest } from '@signalbox/http-kit'
 
 import type { PushSubscriptions } from './push/push-subscriptions.ts'
@@ -33,7 +40,10 @@ export interface CeHooks {
   requestFinished?(event: CeRequestEvent): void
   /** Receives the number of events that a slow subscriber lost, after it has caught up or disconnected. */
   eventsDropped?(count: number): void
-  /** Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log. */
+  /**
+   * Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log.
+   * @default one line on stderr
+   */
   failed?(error: unknown, request?: HttpRequest): void
 }
 
@@ -92,8 +102,28 @@ type Unresolved = 'drainMs' | 'runHostHooks' | 'bindHost' | 'frontDoor' | 'syste
 export type ResolvedCeOptions = Required<Omit<CeConnectorOptions, Unresolved>> &
   Pick<CeConnectorOptions, 'bindHost' | 'frontDoor' | 'system' | 'push'>
 
-/** @throws RangeError for a number out of range, or a path without a leading slash or with a trailing one */
+const OPTION_TYPES: OptionTypes<CeConnectorOptions> = {
+  ...CONNECTOR_OPTION_TYPES,
+  path: 'text',
+  timeoutSeconds: 'number',
+  maxStreams: 'number',
+  maxSseIdleSeconds: 'number',
+  answerGraceMs: 'number',
+  settleGraceMs: 'number',
+  keepAliveMs: 'number',
+  maxBufferedBytes: 'number',
+  slowConsumerMs: 'number',
+  system: 'object',
+  push: 'object',
+  hooks: 'object',
+}
+
+/**
+ * @throws RangeError for a number out of range, or a path without a leading slash or with a trailing one; TypeError for
+ * an unknown option or another type
+ */
 export function resolveCeOptions(options: CeConnectorOptions): ResolvedCeOptions {
+  checkOptions('ceConnector', options, OPTION_TYPES)
   const resolved: ResolvedCeOptions = {
     ...options,
     path: options.path ?? '/ce',

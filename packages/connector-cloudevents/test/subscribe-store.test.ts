@@ -146,6 +146,34 @@ test('CE-23 - events store: a group forgets its position with its last subscribe
   expect(kept.waiting.map(({ id }) => id)).toEqual(['4', '5'])
 })
 
+test('CE-24 - events store: a durable group continues at its position after its last subscriber left', async () => {
+  const server = await openCe()
+  const route = 'events-store?channel=s&group=g&durable=true'
+  const first = await server.subscribe(`${route}&events_store_type=2`)
+  await store(server, 3)
+  await until(() => first.waiting.length === 3)
+  first.close()
+  await until(() => server.connector.openStreams() === 0)
+  await store(server, 2, 4)
+  // The position has priority over the query and over Last-Event-ID.
+  const again = await server.subscribe(`${route}&events_store_type=2`, { 'last-event-id': '1' })
+  await until(() => again.waiting.length === 2)
+  expect(again.waiting.map(({ id }) => id)).toEqual(['4', '5'])
+})
+
+test('CE-24 - events store: durable requires a group, and other subscriptions do not have it', async () => {
+  const server = await openCe()
+  for (const [path, problem] of [
+    ['events-store?channel=s&durable=true', { parameter: 'durable', allowed: 'false, or true with group' }],
+    ['events?channel=e&group=g&durable=true', { parameter: 'durable' }],
+    ['commands?channel=c&group=g&durable=true', { parameter: 'durable' }],
+  ] as const) {
+    const response = await fetch(`${server.base}/ce/subscribe/${path}`)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ data: { code: 'PARAMETER_INVALID', problems: [problem] } })
+  }
+})
+
 test('CE-17 - slow subscribers: one of an events store gets backpressure and loses nothing', async () => {
   const server = await openCe({ maxBufferedBytes: 65_536 })
   const { post } = server

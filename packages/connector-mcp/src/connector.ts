@@ -1,4 +1,5 @@
 import type { Broker } from '@signalbox/broker-core'
+import { checkBroker } from '@signalbox/broker-core/internal'
 import type { Connector, HttpHandler } from '@signalbox/http-kit'
 import { createConnector } from '@signalbox/http-kit'
 
@@ -35,6 +36,7 @@ export function mcpConnector(broker: Broker, options: McpConnectorOptions = {}):
 
 /** Returns a connector and its routes. */
 export function openMcpConnector(broker: Broker, options: McpConnectorOptions): OpenMcpConnector {
+  checkBroker('mcpConnector', broker)
   const resolved = resolveMcpOptions(options)
   const endpoint = new McpEndpoint(broker, resolved)
   const documents = documentsOf(endpoint, resolved)

@@ -15,6 +15,7 @@ import {
   OpenStreams,
   parseJsonRpc,
   Settlements,
+  failureHook,
 } from '@signalbox/http-kit'
 
 import { callKey, Calls } from './calls.ts'
@@ -83,7 +84,7 @@ export class McpEndpoint {
       bindHost: options.bindHost,
       alsoLocal: MCP_LOCAL_HOSTS,
       frontDoor: options.frontDoor,
-      failed: (error, request) => options.hooks.failed?.(error, request),
+      failed: failureHook(options.hooks),
     })
     const failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
     this.#calls = new Calls(options.toolTimeoutSeconds * 1000)

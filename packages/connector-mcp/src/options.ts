@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs'
 
 import type { ConnectorOptions } from '@signalbox/http-kit'
-import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkOptions } from '@signalbox/broker-core/internal'
+import {
+  anonymousAuthenticator,
+  CONNECTOR_OPTION_TYPES,
+  DEFAULT_MAX_BODY_BYTES,
+  SSE_KEEPALIVE_MS,
+} from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import type { McpCardOptions } from './card/server-card.ts'
@@ -40,7 +47,10 @@ export interface McpRequestEvent {
 /** Callbacks on the message path. They must be quick; their errors are dropped. */
 export interface McpHooks {
   requestFinished?(event: McpRequestEvent): void
-  /** Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log. */
+  /**
+   * Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log.
+   * @default one line on stderr
+   */
   failed?(error: unknown, request?: HttpRequest): void
 }
 
@@ -120,8 +130,28 @@ export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>>
     readonly tasks?: ResolvedTaskOptions
   }
 
-/** @throws RangeError for a number that is out of range */
-export function resolveMcpOptions({ tasks, ...options }: McpConnectorOptions): ResolvedMcpOptions {
+const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
+  ...CONNECTOR_OPTION_TYPES,
+  path: 'text',
+  maxStreams: 'number',
+  toolTimeoutSeconds: 'number',
+  settleGraceMs: 'number',
+  keepAliveMs: 'number',
+  agents: 'object',
+  tasks: 'object',
+  stateKey: 'function',
+  oauth: 'object',
+  card: 'object',
+  leases: 'boolean',
+  serverInfo: 'object',
+  instructions: 'text',
+  hooks: 'object',
+}
+
+/** @throws RangeError for a number that is out of range, TypeError for an unknown option or another type */
+export function resolveMcpOptions(given: McpConnectorOptions): ResolvedMcpOptions {
+  checkOptions('mcpConnector', given, OPTION_TYPES)
+  const { tasks, ...options } = given
   const resolved: ResolvedMcpOptions = {
     ...options,
     ...(tasks === undefined ? {} : { tasks: resolveTaskOptions(tasks) }),

@@ -1,9 +1,11 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Entry } from '@signalbox/broker-core/internal'
-import { hopsOf, idKey, internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import type { JsonObject, Settlements } from '@signalbox/http-kit'
+import { hopsOf, idKey, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import type { HttpRequest, JsonObject, Settlements } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
+import { answerFailure, answerTimeout } from './call-failure.ts'
+import { CallProgress } from './call-progress.ts'
 import type { Calls, RunningCall } from './calls.ts'
 import { callKey } from './calls.ts'
 import type { CallEndReason } from './errors.ts'
@@ -17,7 +19,6 @@ import type { Tasks } from './tasks/tasks.ts'
 import { resultMembers } from './tools/result-members.ts'
 import type { TaskHandling, Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 import { traceContext } from './trace-context.ts'
-import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The parts that all calls of one connector share. */
 export interface CallEnvironment {
@@ -47,7 +48,7 @@ export class ToolCall implements ToolContext, RunningCall {
   #entry: Entry | undefined
   #key: string | undefined
   #controller: AbortController | undefined
-  #progress = -1
+  #progress: CallProgress | undefined
   #over = false
   #finished = false
   #longCall: LongCall | undefined
@@ -164,22 +165,11 @@ export class ToolCall implements ToolContext, RunningCall {
     if (token === undefined || this.#over || this.#isTask || this.#exchange.abandoned) return
     // Tools call this from timers, where an error would be uncaught.
     try {
-      this.#writeProgress(token, message)
+      this.#progress ??= new CallProgress(this.#exchange, token, this.#environment.keepAliveMs, this.startedAt)
+      this.#progress.write(message)
     } catch (error) {
       this.#crash(error)
     }
-  }
-
-  #writeProgress(token: string, message: string): void {
-    // MCP requires a value that grows with each notification, even if the clock does not.
-    const seconds = Math.round(performance.now() - this.startedAt) / 1000
-    this.#progress = seconds > this.#progress ? seconds : this.#progress + 0.001
-    this.#exchange.openStream(this.#environment.keepAliveMs).write({
-      event: 'message',
-      data:
-        `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":${token},` +
-        `"progress":${Number(this.#progress.toFixed(3))},"message":${JSON.stringify(message)}}}`,
-    })
   }
 
   /**
@@ -279,9 +269,7 @@ export class ToolCall implements ToolContext, RunningCall {
     if (reason === 'cancelled') this.#exchange.empty(202, 'cancelled')
     if (reason === 'timeout') {
       this.#finish()
-      const seconds = this.#environment.calls.timeoutMs / 1000
-      const text = `TIMEOUT: The tool did not finish within ${seconds} s. The tool may still complete its work: check that before you repeat the call.`
-      this.#exchange.succeed(this.#id, resultMembers({ text, isError: true }), 'tool_error')
+      answerTimeout(this.#exchange, this.#id, this.#environment.calls.timeoutMs)
     }
   }
 
@@ -384,18 +372,7 @@ export class ToolCall implements ToolContext, RunningCall {
       this.#exchange.finish('disconnected')
       return
     }
-    const id = this.#id
-    const { invalidArguments } = this.#exchange.revision
-    if (error instanceof JsonRpcError) {
-      if (invalidArguments === 'result' && error.code === JSON_RPC_CODES.INVALID_PARAMS) {
-        this.#exchange.succeed(id, resultMembers(argumentsOutcome(error)), 'tool_error')
-      } else this.#exchange.fail(error, id)
-    } else if (error instanceof CallEnded) {
-      this.#exchange.succeed(id, resultMembers({ text: error.message, isError: true }), 'tool_error')
-    } else {
-      this.#environment.failed(error, this.#exchange.request)
-      this.#exchange.fail(internalError(error), id)
-    }
+    answerFailure(this.#exchange, this.#id, error, (cause) => this.#environment.failed(cause, this.#exchange.request))
   }
 
   /** Ends the call after a failure outside the tool. Never throws. */
@@ -430,10 +407,4 @@ export class ToolCall implements ToolContext, RunningCall {
     this.#environment.calls.finish()
     this.#exchange.hold?.release()
   }
-}
-
-/** Returns rejected arguments as a tool result, so that a model sees the problems and can correct them. */
-function argumentsOutcome({ message, data }: JsonRpcError): ToolOutcome {
-  const outcome = { text: message, isError: true }
-  return isJsonObject(data) ? { ...outcome, structuredContent: data } : outcome
 }

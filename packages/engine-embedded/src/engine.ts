@@ -99,7 +99,7 @@ class ComposedEngine implements EmbeddedEngine {
     this.#registry = registry
     this.queues = new EmbeddedQueues(store, registry, now)
     this.events = new EmbeddedEvents(registry, now, onProblem)
-    this.eventsStore = new EmbeddedEventsStore(store, registry, now)
+    this.eventsStore = new EmbeddedEventsStore(store, registry, now, settings.durableGroupMs)
     this.requests = new EmbeddedRequests(registry, now, onProblem)
     this.channels = new EmbeddedChannels(store, registry, this.eventsStore, this.events)
     registry.apply({ changed: loadChannels(store.reader), removed: [] })

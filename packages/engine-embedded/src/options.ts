@@ -1,4 +1,7 @@
 import type { ChannelType } from '@signalbox/broker-core/engine'
+import { DURABLE_GROUP_MS, MAX_DURABLE_GROUPS } from '@signalbox/broker-core/engine'
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkOptions, messageOf } from '@signalbox/broker-core/internal'
 
 import { EmbeddedEngineError } from './errors.ts'
 import { DEFAULT_MAX_CHANNELS } from './settings.ts'
@@ -27,6 +30,13 @@ export interface EmbeddedEngineOptions {
    * own setting overrides it. @default 0
    */
   readonly eventsStoreMaxBytes?: number
+  /**
+   * The time for which the position of a durable group is kept after its last subscriber left, in ms; at least 1000.
+   * @default 604800000
+   */
+  readonly durableGroupMs?: number
+  /** The maximum number of durable groups of an events store; at least 1. @default 1000 */
+  readonly maxDurableGroups?: number
   /**
    * Called after every group commit with its number of operations, its message bytes, and its duration including the
    * sync.
@@ -69,6 +79,8 @@ export interface Settings {
   readonly queueMaxBytes: number
   readonly eventsStoreMaxAgeMs: number
   readonly eventsStoreMaxBytes: number
+  readonly durableGroupMs: number
+  readonly maxDurableGroups: number
   readonly onCommit: (commit: CommitInfo) => void
   readonly onProblem: (problem: EmbeddedEngineProblem) => void
   readonly now: () => number
@@ -76,8 +88,33 @@ export interface Settings {
 
 const MAX_MESSAGE_BYTES = 512 * 1024 * 1024
 
+const OPTION_TYPES: OptionTypes<EmbeddedEngineOptions> = {
+  path: 'any',
+  maxMessageBytes: 'any',
+  maxChannels: 'any',
+  queueMaxMessages: 'any',
+  queueMaxBytes: 'any',
+  eventsStoreMaxAgeMs: 'any',
+  eventsStoreMaxBytes: 'any',
+  durableGroupMs: 'any',
+  maxDurableGroups: 'any',
+  onCommit: 'function',
+  onProblem: 'function',
+  now: 'function',
+}
+
+/** @throws EmbeddedEngineError OPTION_INVALID */
+function checked(options: EmbeddedEngineOptions): void {
+  try {
+    checkOptions('openEmbeddedEngine', options, OPTION_TYPES)
+  } catch (error) {
+    throw new EmbeddedEngineError('OPTION_INVALID', messageOf(error), undefined, { cause: error })
+  }
+}
+
 /** Validates the options and adds the defaults. @throws EmbeddedEngineError OPTION_INVALID */
 export function settingsOf(options: EmbeddedEngineOptions): Settings {
+  checked(options)
   if (typeof options.path !== 'string' || options.path.trim() === '') {
     throw new EmbeddedEngineError('OPTION_INVALID', 'invalid option path: it must be the path of a folder')
   }
@@ -90,6 +127,8 @@ export function settingsOf(options: EmbeddedEngineOptions): Settings {
     queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),
     eventsStoreMaxAgeMs: whole('eventsStoreMaxAgeMs', options.eventsStoreMaxAgeMs, 0),
     eventsStoreMaxBytes: whole('eventsStoreMaxBytes', options.eventsStoreMaxBytes, 0),
+    durableGroupMs: whole('durableGroupMs', options.durableGroupMs, DURABLE_GROUP_MS, 1_000),
+    maxDurableGroups: whole('maxDurableGroups', options.maxDurableGroups, MAX_DURABLE_GROUPS, 1),
     onCommit: options.onCommit ?? (() => {}),
     onProblem: options.onProblem ?? (() => {}),
     now: options.now ?? Date.now,

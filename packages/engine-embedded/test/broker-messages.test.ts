@@ -16,7 +16,7 @@ const SENDS: Readonly<Record<string, (handle: BrokerHandle, message: MessageInpu
 test.each(Object.entries(SENDS))('broker - %s refuses what is no message, naming the part', async (_, send) => {
   const { broker, engine } = await openBroker()
   const wrong: readonly (readonly [object, string, string])[] = [
-    [{ body: 'text' }, 'body', 'bytes'],
+    [{ body: 7 }, 'body', 'a text or bytes'],
     [{}, 'body', 'bytes'],
     [{ ...text('x'), metadata: 7 }, 'metadata', 'a string'],
     [{ ...text('x'), tags: { a: 'fine', b: 1 } }, 'tags.b', 'a string'],

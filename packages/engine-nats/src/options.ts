@@ -1,3 +1,7 @@
+import { DURABLE_GROUP_MS, MAX_DURABLE_GROUPS } from '@signalbox/broker-core/engine'
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkOptions, messageOf } from '@signalbox/broker-core/internal'
+
 import { NatsEngineError } from './errors.ts'
 import { DEFAULT_MAX_CHANNELS } from './settings.ts'
 
@@ -57,6 +61,13 @@ export interface NatsEngineOptions {
    */
   readonly eventsStoreMaxBytes?: number
   /**
+   * The time for which the position of a durable group is kept after its last subscriber left, in
+   * milliseconds; at least 1000. Applies to groups that are new. @default 604800000
+   */
+  readonly durableGroupMs?: number
+  /** The maximum number of durable groups of an events store; at least 1. @default 1000 */
+  readonly maxDurableGroups?: number
+  /**
    * Waits without limit when no server can be reached at the start; `false` rejects with
    * SERVERS_UNREACHABLE. @default true
    */
@@ -109,6 +120,8 @@ export interface Settings {
   readonly queueMaxBytes: number
   readonly eventsStoreMaxAgeMs: number
   readonly eventsStoreMaxBytes: number
+  readonly durableGroupMs: number
+  readonly maxDurableGroups: number
   readonly waitForServers: boolean
   readonly signal: AbortSignal | undefined
   readonly patienceMs: number
@@ -118,11 +131,44 @@ export interface Settings {
   readonly onProblem: (problem: NatsEngineProblem) => void
 }
 
+const OPTION_TYPES: OptionTypes<NatsEngineOptions> = {
+  servers: 'texts',
+  credsFile: 'text',
+  tls: 'object',
+  replicas: 'any',
+  prefix: 'text',
+  maxMessageBytes: 'any',
+  maxChannels: 'any',
+  queueMaxMessages: 'any',
+  queueMaxBytes: 'any',
+  eventsStoreMaxAgeMs: 'any',
+  eventsStoreMaxBytes: 'any',
+  durableGroupMs: 'any',
+  maxDurableGroups: 'any',
+  waitForServers: 'boolean',
+  signal: 'any',
+  patienceMs: 'any',
+  requestTimeoutMs: 'any',
+  ackWaitMs: 'any',
+  expiredKeptMs: 'any',
+  onProblem: 'any',
+}
+
+/** @throws NatsEngineError OPTION_INVALID */
+function checked(options: NatsEngineOptions): void {
+  try {
+    checkOptions('openNatsEngine', options, OPTION_TYPES, ['servers'])
+  } catch (error) {
+    throw new NatsEngineError('OPTION_INVALID', messageOf(error), { cause: error })
+  }
+}
+
 /**
  * Validates the options and fills in the defaults.
  * @throws NatsEngineError OPTION_INVALID
  */
 export function settingsOf(options: NatsEngineOptions): Settings {
+  checked(options)
   const { servers, prefix = 'signalbox', replicas = 1, tls } = options
   if (servers.length === 0) invalid('servers', 'none', 'at least one address, such as nats://127.0.0.1:4222')
   for (const server of servers) {
@@ -150,6 +196,8 @@ export function settingsOf(options: NatsEngineOptions): Settings {
     queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),
     eventsStoreMaxAgeMs: whole('eventsStoreMaxAgeMs', options.eventsStoreMaxAgeMs, 0),
     eventsStoreMaxBytes: whole('eventsStoreMaxBytes', options.eventsStoreMaxBytes, 0),
+    durableGroupMs: whole('durableGroupMs', options.durableGroupMs, DURABLE_GROUP_MS, 1_000),
+    maxDurableGroups: whole('maxDurableGroups', options.maxDurableGroups, MAX_DURABLE_GROUPS, 1),
     waitForServers: options.waitForServers ?? true,
     signal: options.signal,
     patienceMs: whole('patienceMs', options.patienceMs, 2_000),

@@ -1,4 +1,5 @@
 import type { Reply } from '@signalbox/broker-core'
+import type { NatsEngine } from '@signalbox/engine-nats'
 import { encodeText } from '@signalbox/broker-core'
 import { describe, expect, test, vi } from 'vitest'
 
@@ -8,6 +9,11 @@ import { cuttable } from './support/cuttable.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
 const PATIENT = { timeout: 10_000 }
+
+/** Appends ten entries. */
+async function publish(node: NatsEngine, first: number): Promise<void> {
+  for (let n = first; n < first + 10; n++) await node.eventsStore.append('s', outgoing(String(n)))
+}
 
 function reply(body: string): Reply {
   return { executed: true, error: '', body: encodeText(body), metadata: '', tags: {} }
@@ -41,6 +47,43 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     const waiting = two.queues.receive('not-yet', RECEIVE)
     await one.queues.send('not-yet', queued('x'))
     expect((await waiting).map(({ message }) => text(message))).toEqual(['x'])
+  })
+
+  test('CL-1 - the subscribers of a durable group on several nodes share its position, which outlives the nodes', async () => {
+    const server = await startServer()
+    const taken: string[] = []
+    const join = (node: NatsEngine) =>
+      node.eventsStore.subscribe('s', { from: 'first' }, { group: 'g', durable: true }, (entry) => {
+        taken.push(text(entry))
+      })
+    const [one, two] = [await openNode(server), await openNode(server)]
+    await Promise.all([join(one), join(two)])
+    await publish(one, 0)
+    await vi.waitFor(() => expect(taken).toHaveLength(10), PATIENT)
+    await one.close()
+    await publish(two, 10)
+    await vi.waitFor(() => expect(taken).toHaveLength(20), PATIENT)
+    await two.close()
+    const three = await openNode(server)
+    await publish(three, 20)
+    await join(three)
+    await vi.waitFor(() => expect(taken).toHaveLength(30), PATIENT)
+    expect(taken.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, i) => i))
+  })
+
+  test('CL-1 - subscribers that create a group on several nodes at once, with different starts, all join it', async () => {
+    const server = await startServer()
+    const nodes = [await openNode(server), await openNode(server), await openNode(server)]
+    await publish(nodes[0]!, 0)
+    for (const durable of [true, false]) {
+      for (let round = 0; round < 10; round++) {
+        const options = { group: `g${round}`, durable }
+        const joined = nodes.map((node, i) =>
+          node.eventsStore.subscribe('s', { from: 'sequence', sequence: i + 1 }, options, () => {}),
+        )
+        expect(await Promise.all(joined)).toHaveLength(3)
+      }
+    }
   })
 
   test('CL-3 - a lease is settled at any node, once', async () => {

@@ -1,5 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+
 import type { TrustedOrigins } from './origin.ts'
 import type { Authenticator } from './authenticator.ts'
 import type { FrontDoor } from './endpoint/endpoint.ts'
@@ -50,6 +52,17 @@ export interface ConnectorOptions {
    * @default true
    */
   readonly runHostHooks?: boolean
+}
+
+/** The types of {@link ConnectorOptions}, for the check of a connector's options. */
+export const CONNECTOR_OPTION_TYPES: OptionTypes<ConnectorOptions> = {
+  authenticator: 'object',
+  trustedOrigins: 'texts',
+  bindHost: 'text',
+  frontDoor: 'object',
+  maxBodyBytes: 'number',
+  drainMs: 'number',
+  runHostHooks: 'boolean',
 }
 
 /** The default of {@link ConnectorOptions.drainMs}. */

@@ -2,7 +2,7 @@ import type { HttpRequest } from '@signalbox/http-kit'
 
 import type { BrokerObserver } from '@signalbox/broker-core'
 import type { Connector } from '@signalbox/http-kit'
-import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
+import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, failureHook, Settlements } from '@signalbox/http-kit'
 import type { FastifyMount } from '@signalbox/http-kit/fastify'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 
@@ -183,7 +183,7 @@ class ManagementEndpoint {
 
   #failed(error: unknown, request?: HttpRequest): void {
     try {
-      this.#options.hooks?.failed?.(error, request)
+      failureHook(this.#options.hooks ?? {})(error, request)
     } catch {}
   }
 }

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 
-import { mostSimilar } from '../config/similar.ts'
+import { mostSimilar } from '@signalbox/broker-core/internal'
 import { ServerError } from '../errors.ts'
 import type { Syntax } from './syntax.ts'
 

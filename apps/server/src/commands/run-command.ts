@@ -1,5 +1,5 @@
 import { ServerError } from '../errors.ts'
-import { mostSimilar } from '../config/similar.ts'
+import { mostSimilar } from '@signalbox/broker-core/internal'
 import { COMMANDS } from './catalog.ts'
 import type { Command } from './command.ts'
 import type { CommandIo } from './command-io.ts'

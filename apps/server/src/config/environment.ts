@@ -1,6 +1,6 @@
 import { ENGINE_PREFIXES } from '../engine/engine-settings.ts'
 import { SETTINGS } from './settings.ts'
-import { mostSimilar } from './similar.ts'
+import { mostSimilar } from '@signalbox/broker-core/internal'
 import type { Given } from './value.ts'
 import { readSettingText } from './value.ts'
 

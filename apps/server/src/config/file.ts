@@ -1,7 +1,7 @@
 import { messageOf, readSmallFile } from '@signalbox/broker-core/internal'
 
 import { SETTINGS } from './settings.ts'
-import { mostSimilar } from './similar.ts'
+import { mostSimilar } from '@signalbox/broker-core/internal'
 import type { Given } from './value.ts'
 import { readYaml } from './value.ts'
 

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 
 import { SETTINGS } from './settings.ts'
-import { mostSimilar } from './similar.ts'
+import { mostSimilar } from '@signalbox/broker-core/internal'
 import type { Given } from './value.ts'
 import { readSettingText } from './value.ts'
 

@@ -84,6 +84,7 @@ export interface OAuthConnection {
   readonly version: string | undefined
   tools(): Promise<number>
   call(name: string, args: Record<string, unknown>): Promise<boolean>
+  close(): Promise<void>
 }
 
 export interface OAuthClientKind {
@@ -146,6 +147,7 @@ const first: OAuthClientKind = {
           version: transport.protocolVersion,
           tools: async () => (await client.listTools()).tools.length,
           call: async (name, args) => (await client.callTool({ name, arguments: args })).isError !== true,
+          close: () => client.close(),
         }
       },
       finish: ({ searchParams }) => transport.finishAuth(searchParams.get('code') ?? ''),
@@ -182,6 +184,7 @@ function aiSdk(name: string, version: string, discovery: boolean): OAuthClientKi
             version: client.initializeResult.protocolVersion,
             tools: async () => (await client.listTools()).tools.length,
             call: async (tool, args) => (await client.callTool({ name: tool, arguments: args })).isError !== true,
+            close: () => client.close(),
           }
         },
         async finish({ searchParams }) {

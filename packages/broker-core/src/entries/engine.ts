@@ -19,6 +19,7 @@ export type {
   EventsStoreAppend,
   EventsStoreEngine,
   EventsStoreStart,
+  EventsStoreSubscribeOptions,
   QueueCounters,
   QueueEngine,
   QueueSend,
@@ -34,7 +35,7 @@ export type {
   Subscription,
   EventEngine,
 } from '../engine.ts'
-export { BROKER_ERRORS, BrokerError, isBrokerError, unavailable } from '../errors.ts'
+export { BROKER_ERRORS, BrokerError, groupLimit, isBrokerError, unavailable } from '../errors.ts'
 export type { BrokerErrorCode } from '../errors.ts'
 export type {
   Message,
@@ -48,5 +49,5 @@ export type {
 } from '../message.ts'
 export { messageSize } from '../message-size.ts'
 export { OpenSubscription } from '../open-subscription.ts'
-export { DEDUPLICATION_MS, TOMBSTONE_MS } from '../storage-periods.ts'
+export { DEDUPLICATION_MS, DURABLE_GROUP_MS, MAX_DURABLE_GROUPS, TOMBSTONE_MS } from '../storage-periods.ts'
 export { PatternIndex } from '../pattern-index.ts'

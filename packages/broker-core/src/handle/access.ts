@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Buffer } from 'node:buffer'
 
+import { assertObject } from '../arguments.ts'
 import type { Authorization } from '../authorization/authorization.ts'
 import { GuardedSubscription } from '../authorization/guarded-subscription.ts'
 import type { PolicyAction, ResourceType } from '../authorization/vocabulary.ts'
@@ -10,6 +11,7 @@ import type { ChannelType } from '../channel.ts'
 import { assertChannelName, assertSubscriptionPattern, isReservedChannel, RESERVED_PREFIX } from '../channel.ts'
 import type { Engine, Subscription } from '../engine.ts'
 import { BrokerError, isBrokerError } from '../errors.ts'
+import { encodeText } from '../message.ts'
 import type { MessageInput, OutgoingMessage, Tags } from '../message.ts'
 import type { Action, Observers } from '../observer.ts'
 import type { Routing } from '../routing/routing.ts'
@@ -229,8 +231,10 @@ export class Access {
    * @throws BrokerError MESSAGE_INVALID, MESSAGE_TOO_LARGE
    */
   message(input: MessageInput): OutgoingMessage {
-    const { body, metadata = '', tags = NO_TAGS } = input
-    if (!(body instanceof Uint8Array)) invalid('body', 'bytes (a Uint8Array)')
+    assertInput(input)
+    const { metadata = '', tags = NO_TAGS } = input
+    const body = typeof input.body === 'string' ? encodeText(input.body) : input.body
+    if (!(body instanceof Uint8Array)) invalid('body', 'a text or bytes (a Uint8Array)')
     if (typeof metadata !== 'string') invalid('metadata', 'a string')
     let bytes = body.byteLength + Buffer.byteLength(metadata)
     for (const key of Object.keys(tags)) {
@@ -257,6 +261,11 @@ export class Access {
       throw error
     })
   }
+}
+
+/** @throws BrokerError ARGUMENT_INVALID */
+export function assertInput(input: unknown): void {
+  assertObject('input', input, "an object with a body, such as { body: 'text' }")
 }
 
 function forbidden({ clientId }: Caller, action: PolicyAction, type: ResourceType, channel: string): BrokerError {

@@ -65,7 +65,7 @@ export class Channels {
   }
 
   /** Returns one page of {@link list}, ordered by the types' names. @throws BrokerError ARGUMENT_INVALID */
-  page({ limit = Infinity, maxBytes = Infinity, cursor, ...filter }: ChannelPageInput): Promise<ChannelPage> {
+  page({ limit = Infinity, maxBytes = Infinity, cursor, ...filter }: ChannelPageInput = {}): Promise<ChannelPage> {
     return this.#access.run('list', filter.type, filter.pattern ?? '', async () => {
       if (limit !== Infinity) assertInteger('limit', limit, 1)
       const after = cursor === undefined ? undefined : channelOfCursor(cursor)

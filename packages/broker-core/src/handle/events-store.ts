@@ -1,10 +1,18 @@
+import { assertFunction, assertObject } from '../arguments.ts'
 import { deduplicationOf } from '../deduplication.ts'
-import type { AppendResult, EventsStoreStart, ReadOptions, SubscribeOptions, Subscription } from '../engine.ts'
+import type {
+  AppendResult,
+  EventsStoreStart,
+  EventsStoreSubscribeOptions,
+  ReadOptions,
+  Subscription,
+} from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
-import { assertInteger } from './access.ts'
+import { assertInput, assertInteger } from './access.ts'
+import { durableRefusal } from './durable.ts'
 
 /** The input of a producer to an events store. Keys have an effect only in compacted stores. */
 export interface StoredEventInput extends MessageInput {
@@ -34,6 +42,7 @@ export class EventsStore {
     const access = this.#access
     return access.run('send', 'events_store', channel, async () => {
       access.channel('send', 'events_store', channel)
+      assertInput(input)
       const { key, expectLastOfKey, tombstone, deduplicationKey } = input
       if (key === undefined && (expectLastOfKey !== undefined || tombstone)) {
         throw new BrokerError(
@@ -70,6 +79,7 @@ export class EventsStore {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
       access.channel('read', 'events_store', channel)
+      assertObject('options', options, 'an object with maxMessages, such as { maxMessages: 100 }')
       assertInteger('maxMessages', options.maxMessages, 1)
       if (options.fromSequence !== undefined) assertInteger('fromSequence', options.fromSequence, 1)
       if (options.fromSequence !== undefined && options.fromTimestamp !== undefined) {
@@ -91,6 +101,7 @@ export class EventsStore {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
       access.channel('read', 'events_store', channel)
+      assertObject('options', options, 'an object with maxMessages, such as { maxMessages: 100 }')
       assertInteger('maxMessages', options.maxMessages, 1)
       return this.#seen(channel, await access.engine.eventsStore.readLatest(channel, options))
     })
@@ -113,18 +124,27 @@ export class EventsStore {
 
   /**
    * Delivers every event from `start`, in order. The next event is delivered when the listener's promise has resolved.
+   * With `durable`, the group continues at its stored position, if it has one, and the position moves past an event
+   * when its promise has resolved.
+   * @throws BrokerError CHANNEL_*, GROUP_LIMIT, ARGUMENT_INVALID for `durable` without `group`
    */
   subscribe(
     channel: string,
     start: EventsStoreStart,
-    options: SubscribeOptions,
+    options: EventsStoreSubscribeOptions,
     listener: (event: StoredEvent) => void | Promise<void>,
   ): Promise<Subscription> {
     const access = this.#access
     return access.run('subscribe', 'events_store', channel, async () => {
       access.channel('subscribe', 'events_store', channel)
+      assertObject('start', start, "an object, such as { from: 'first' }")
+      assertObject('options', options, 'an object')
+      assertFunction('listener', listener)
       if (start.from === 'sequence') assertInteger('sequence', start.sequence, 1)
       if (start.from === 'delta') assertInteger('milliseconds', start.milliseconds, 0)
+      if (options.durable && options.group === undefined) {
+        throw durableRefusal('there is no group whose position could be stored; set group', 'with group only')
+      }
       options.signal?.throwIfAborted()
       return access.subscription('subscribe', 'events_store', channel, () =>
         access.creating('events_store', channel, () =>

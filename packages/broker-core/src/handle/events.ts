@@ -1,8 +1,10 @@
+import { assertFunction, assertObject } from '../arguments.ts'
 import { isWildcardPattern } from '../channel-pattern.ts'
 import type { SubscribeOptions, Subscription } from '../engine.ts'
 import type { Message, MessageInput } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
+import { assertNotDurable } from './durable.ts'
 
 /** The events as one caller sees them: current subscribers get them, and nothing is stored. */
 export class Events {
@@ -36,6 +38,9 @@ export class Events {
     const access = this.#access
     return access.run('subscribe', 'events', pattern, async () => {
       access.pattern('subscribe', 'events', pattern)
+      assertObject('options', options, 'an object')
+      assertFunction('listener', listener)
+      assertNotDurable(options)
       options.signal?.throwIfAborted()
       const open = (): Promise<Subscription> =>
         access.engine.events.subscribe(pattern, options, (event) => {

@@ -1,3 +1,4 @@
+import { assertObject, assertTexts } from '../arguments.ts'
 import { queueTags } from '../dead-letter-tags.ts'
 import { deduplicationOf } from '../deduplication.ts'
 import type { QueueSend, SendResult, SettleResult } from '../engine.ts'
@@ -5,8 +6,10 @@ import { BrokerError } from '../errors.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { RoutingTable } from '../routing/routing-table.ts'
+import type { WorkHandler, WorkOptions } from '../work/work.ts'
+import { WorkerPool } from '../work/worker-pool.ts'
 import type { Access } from './access.ts'
-import { assertInteger } from './access.ts'
+import { assertInput, assertInteger } from './access.ts'
 
 /** The input of a producer to a queue. */
 export interface QueueSendInput extends MessageInput {
@@ -66,6 +69,7 @@ export class Queues {
     const access = this.#access
     return access.run('send', 'queues', channel, async () => {
       access.channel('send', 'queues', channel)
+      assertObject('inputs', inputs, 'a list of messages')
       const messages = inputs.map((input) => this.#complete(channel, input))
       if (messages.length === 0) return []
       const results = await access.creating('queues', channel, () => access.engine.queues.sendBatch(channel, messages))
@@ -93,6 +97,7 @@ export class Queues {
   }
 
   #complete(channel: string, input: QueueSendInput): QueueSend {
+    assertInput(input)
     const { delayMs = 0, expirationMs = 0, maxReceiveCount = 0, deadLetterQueue = '' } = input
     assertInteger('delayMs', delayMs, 0)
     assertInteger('expirationMs', expirationMs, 0)
@@ -152,6 +157,24 @@ export class Queues {
   }
 
   /**
+   * Works on the messages of a queue until the pool is drained: leases them, renews the leases while the handler runs,
+   * acknowledges after the handler, and returns a message to the queue, after a delay, if the handler throws.
+   * @throws BrokerError ARGUMENT_INVALID, TypeError for an unknown option
+   */
+  work(channel: string, handler: WorkHandler): WorkerPool
+  work(channel: string, options: WorkOptions, handler: WorkHandler): WorkerPool
+  work(channel: string, first: WorkOptions | WorkHandler = {}, second?: WorkHandler): WorkerPool {
+    const [options, handler] = typeof first === 'function' ? [{}, first] : [first, second]
+    const queue = {
+      receive: (input: QueueReceiveInput) => this.receive(channel, input),
+      ack: (receipts: readonly string[]) => this.ack(receipts),
+      nack: (receipts: readonly string[]) => this.nack(receipts),
+      extend: (receipts: readonly string[], leaseMs: number) => this.extend(receipts, leaseMs),
+    }
+    return new WorkerPool(queue, options, handler)
+  }
+
+  /**
    * Stops waiting when the policy no longer lets the caller receive (S4). Messages that were leased at that moment
    * return to their positions.
    * @throws BrokerError FORBIDDEN
@@ -182,27 +205,31 @@ export class Queues {
    * lease and receipts of other clients are in `lost`.
    */
   ack(receipts: readonly string[]): Promise<SettleResult> {
-    return this.#settle((queues, clientId) => queues.ack(receipts, clientId))
+    return this.#settle(receipts, (queues, clientId) => queues.ack(receipts, clientId))
   }
 
   /** Rejects deliveries: the messages return to their positions immediately. */
   nack(receipts: readonly string[]): Promise<SettleResult> {
-    return this.#settle((queues, clientId) => queues.nack(receipts, clientId))
+    return this.#settle(receipts, (queues, clientId) => queues.nack(receipts, clientId))
   }
 
   /** Sets the end of the leases to `leaseMs` ms from now. */
   extend(receipts: readonly string[], leaseMs: number): Promise<SettleResult> {
-    return this.#settle((queues, clientId) => {
+    return this.#settle(receipts, (queues, clientId) => {
       assertInteger('leaseMs', leaseMs, 1)
       return queues.extend(receipts, clientId, leaseMs)
     })
   }
 
   #settle(
+    receipts: readonly string[],
     call: (queues: Access['engine']['queues'], clientId: string) => Promise<SettleResult>,
   ): Promise<SettleResult> {
     const access = this.#access
-    return access.run('settle', 'queues', '', async () => call(access.engine.queues, access.caller.clientId))
+    return access.run('settle', 'queues', '', async () => {
+      assertTexts('receipts', receipts)
+      return call(access.engine.queues, access.caller.clientId)
+    })
   }
 
   /** Returns the next messages without changing them. */

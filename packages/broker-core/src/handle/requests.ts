@@ -1,7 +1,10 @@
 import type { RequestOptions, RequestType, SubscribeOptions, Subscription } from '../engine.ts'
+import { assertFunction, assertObject } from '../arguments.ts'
+import { encodeText } from '../message.ts'
 import type { MessageInput, Reply, RequestMessage } from '../message.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
+import { assertNotDurable } from './durable.ts'
 
 const NO_BODY = new Uint8Array(0)
 
@@ -30,6 +33,7 @@ export class Requests {
     const access = this.#access
     return access.run('send', this.#type, channel, async () => {
       access.channel('send', this.#type, channel)
+      assertObject('options', options, 'an object with timeoutMs, such as { timeoutMs: 5000 }')
       assertInteger('timeoutMs', options.timeoutMs, 1)
       options.signal?.throwIfAborted()
       const message = access.message(input)
@@ -58,6 +62,9 @@ export class Requests {
     const access = this.#access
     return access.run('subscribe', this.#type, channel, async () => {
       access.channel('respond', this.#type, channel)
+      assertObject('options', options, 'an object')
+      assertFunction('handler', handler)
+      assertNotDurable(options)
       options.signal?.throwIfAborted()
       return access.subscription('respond', this.#type, channel, () =>
         access.creating(this.#type, channel, () =>
@@ -76,5 +83,5 @@ export class Requests {
  */
 async function replyOf(answer: ReplyInput | Promise<ReplyInput>): Promise<Reply> {
   const { error = '', body = NO_BODY, metadata = '', tags = {} } = await answer
-  return { executed: error === '', error, body, metadata, tags }
+  return { executed: error === '', error, body: typeof body === 'string' ? encodeText(body) : body, metadata, tags }
 }

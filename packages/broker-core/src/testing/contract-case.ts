@@ -15,6 +15,10 @@ export interface ContractEngineOptions {
   readonly eventsStoreMaxAgeMs?: number
   /** The maximum size of every events store, in bytes; 0 keeps all. */
   readonly eventsStoreMaxBytes?: number
+  /** The time for which the position of a durable group is kept after its last subscriber left, in ms. */
+  readonly durableGroupMs?: number
+  /** The maximum number of durable groups of one events store. */
+  readonly maxDurableGroups?: number
 }
 
 /** An engine under test. */

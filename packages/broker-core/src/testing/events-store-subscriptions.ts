@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-import type { Engine, EventsStoreStart, SubscribeOptions, Subscription } from '../engine.ts'
+import type { Engine, EventsStoreStart, EventsStoreSubscribeOptions, Subscription } from '../engine.ts'
 import type { StoredEvent } from '../message.ts'
 import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
@@ -11,7 +11,7 @@ export async function follow(
   engine: Engine,
   store: string,
   start: EventsStoreStart,
-  options: SubscribeOptions = {},
+  options: EventsStoreSubscribeOptions = {},
 ): Promise<{ inbox: Inbox<StoredEvent>; subscription: Subscription }> {
   const inbox = new Inbox<StoredEvent>()
   const subscription = await engine.eventsStore.subscribe(store, start, options, inbox.push)

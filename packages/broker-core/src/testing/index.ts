@@ -8,6 +8,7 @@ import { deadLetterCases } from './dead-letters.ts'
 import { deduplicationCases } from './deduplication.ts'
 import { lifecycleCases } from './lifecycle.ts'
 import { limitCases } from './limits.ts'
+import { eventsStoreDurableGroupCases } from './events-store-durable-groups.ts'
 import { eventsStoreGroupCases } from './events-store-groups.ts'
 import { eventsStoreSubscriptionCases } from './events-store-subscriptions.ts'
 import { eventsStoreCases } from './events-store.ts'
@@ -42,6 +43,7 @@ export const engineContract: readonly ContractCase[] = [
   ...eventsStoreCases,
   ...eventsStoreSubscriptionCases,
   ...eventsStoreGroupCases,
+  ...eventsStoreDurableGroupCases,
   ...retentionCases,
   ...compactionCases,
   ...requestCases,

@@ -36,13 +36,42 @@ export class WorkItem<T> {
     })
   }
 
-  /** Runs the handler and settles the message. Never rejects. */
-  async run(): Promise<void> {
+  /** Returns `true` if another delivery may be of the same message: senders need not give each message its own id. */
+  resembles({ message }: Delivery): boolean {
+    return this.#delivery.message.id === message.id && this.#delivery.message.source === message.source
+  }
+
+  /**
+   * Renews the lease at once. Aborts the handler's signal if it is lost: a server that was killed has forgotten its
+   * leases, and delivers again what is still worked on. Never rejects.
+   * @returns `true` if the lease is lost
+   */
+  async isLost(): Promise<boolean> {
+    if (this.#lost.signal.aborted) return true
+    const leased = await this.#lease.extend(this.#options.leaseMs).catch(() => false)
+    if (!leased && !this.#over.signal.aborted) this.#lose()
+    return !leased
+  }
+
+  #lose(): void {
+    if (this.#lost.signal.aborted) return
+    const error = leaseLost(this.#delivery.message.id)
+    this.#lost.abort(error)
+    this.#report(error)
+  }
+
+  /**
+   * Runs the handler and settles the message. Never rejects.
+   * @param before The handler starts when this promise has resolved
+   */
+  async run(before?: Promise<void>): Promise<void> {
     const { decode, handler } = this.#options
     const { message, receives } = this.#delivery
     const renewing = this.#renew()
     let failure: { readonly error: unknown } | undefined
     try {
+      await before
+      this.#lost.signal.throwIfAborted()
       const data = await decode(message.data)
       await handler(data, { ...message, data, receives, signal: this.#lost.signal })
     } catch (error) {
@@ -96,9 +125,7 @@ export class WorkItem<T> {
         this.#report(error)
       }
       if (Date.now() < end) continue
-      const error = leaseLost(this.#delivery.message.id)
-      this.#lost.abort(error)
-      this.#report(error)
+      this.#lose()
       return
     }
   }

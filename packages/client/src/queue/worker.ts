@@ -164,8 +164,9 @@ export class WorkerPool<T = unknown> implements Running, AsyncDisposable {
       handler: this.#handler,
       onError: this.#onError,
     })
+    const alike = [...this.#items].filter(([other]) => other.resembles(delivery))
     // A handler that ignores its signal must not keep the pool from ending.
-    const done = Promise.race([item.run(), item.released]).finally(() => {
+    const done = Promise.race([item.run(endOfLost(alike)), item.released]).finally(() => {
       this.#items.delete(item)
       this.#wake?.()
     })
@@ -175,4 +176,9 @@ export class WorkerPool<T = unknown> implements Running, AsyncDisposable {
 
 function standardDelay(receives: number): number {
   return Math.min(MAX_DELAY_MS, 1000 * 2 ** (Math.min(receives, 20) - 1))
+}
+
+/** Resolves when those handlers have ended whose messages were delivered again, so that none is worked on twice at a time. */
+async function endOfLost<T>(items: readonly (readonly [WorkItem<T>, Promise<void>])[]): Promise<void> {
+  await Promise.all(items.map(async ([item, done]) => ((await item.isLost()) ? done : undefined)))
 }

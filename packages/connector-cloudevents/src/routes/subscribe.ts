@@ -1,7 +1,7 @@
 import type { Message, Subscription } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
-import { toCeError } from '../errors.ts'
+import { invalidParameters, toCeError } from '../errors.ts'
 import { Feed } from '../sse/feed.ts'
 import { errorFrame, messageFrame, SLOW_CONSUMER } from '../sse/frames.ts'
 import { handOver } from '../sse/hand-over.ts'
@@ -61,6 +61,13 @@ export const subscribeEventsStore = defineCeRoute({
   query: Type.Object(
     {
       ...common('The events store.'),
+      durable: Type.Optional(
+        Type.Boolean({
+          description:
+            'Keeps the position of the group, which is required, for seven days after its last subscriber left.',
+          default: false,
+        }),
+      ),
       events_store_type: Type.Optional(
         Type.Integer({
           description:
@@ -79,9 +86,13 @@ export const subscribeEventsStore = defineCeRoute({
   run(query, call) {
     const lastEventId = call.exchange.request.headers['last-event-id']
     const start = storeStart(query.events_store_type, query.events_store_value, headerText(lastEventId))
+    const { durable = false } = query
     const grouped = query.group !== undefined
+    if (durable && !grouped) {
+      throw invalidParameters([{ parameter: 'durable', given: 'true', allowed: 'false, or true with group' }])
+    }
     return subscribe('events_store', query, call, (feed, options) =>
-      call.broker.eventsStore.subscribe(query.channel, start, options, (event) => {
+      call.broker.eventsStore.subscribe(query.channel, start, { ...options, durable }, (event) => {
         const frame = messageFrame('events_store', event, event.sequence)
         // A message that a subscriber of a group has not received goes to another subscriber of the group, so the
         // engine waits for each delivery.

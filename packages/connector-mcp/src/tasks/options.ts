@@ -1,4 +1,6 @@
 import type { Caller } from '@signalbox/broker-core'
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkOptions } from '@signalbox/broker-core/internal'
 
 import type { TaskStore } from './task-store.ts'
 
@@ -28,7 +30,21 @@ export type ResolvedTaskOptions = Required<TaskOptions>
 
 const DEFAULT_PER_CALLER = 100
 
+const OPTION_TYPES: OptionTypes<TaskOptions> = {
+  store: 'object',
+  afterMs: 'number',
+  ttlMs: 'number',
+  maxTasks: 'number',
+  maxTasksOf: 'function',
+  maxResultBytes: 'number',
+  pollIntervalMs: 'number',
+  leaseMs: 'number',
+  limited: 'function',
+}
+
+/** @throws TypeError for an unknown option, another type, or no store */
 export function resolveTaskOptions(options: TaskOptions): ResolvedTaskOptions {
+  checkOptions('mcpConnector tasks', options, OPTION_TYPES, ['store'])
   return {
     store: options.store,
     afterMs: options.afterMs ?? 3_000,

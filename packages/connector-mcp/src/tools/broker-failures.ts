@@ -22,6 +22,7 @@ const FAILURES: Readonly<Record<BrokerErrorCode, { readonly advice: string } | '
   CHANNEL_LIMIT: {
     advice: 'Use one of the existing channels (channel_list shows them), or ask the operator to delete some.',
   },
+  GROUP_LIMIT: { advice: 'Use an existing group, or wait until unused groups expire.' },
   CALLER_LIMIT: { advice: 'If one caller needs more, ask the operator to raise the limit.' },
   MESSAGE_TOO_LARGE: {
     advice: 'Send less, split the content into several messages, or send a reference to it.',

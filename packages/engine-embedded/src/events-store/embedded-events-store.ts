@@ -3,31 +3,24 @@ import type {
   EventsStoreAppend,
   EventsStoreEngine,
   EventsStoreStart,
+  EventsStoreSubscribeOptions,
   ReadOptions,
   StoredEvent,
   StoredEventListener,
-  SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core/engine'
-import { messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
+import { messageSize, unavailable } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import { ownBody } from '../bytes.ts'
 import type { Store } from '../store/store.ts'
 import { tagsJson } from '../store/tags.ts'
 import type { NewEntry } from '../writer/operations.ts'
-import { EventsStoreFeed } from './events-store-feed.ts'
-import { EventsStoreGroup } from './events-store-group.ts'
+import { DurablePositions } from './durable-positions.ts'
 import type { EventsStoreItem } from './events-store-reader.ts'
 import { EventsStoreReader } from './events-store-reader.ts'
-import { EventsStoreSubscriber } from './events-store-subscriber.ts'
+import { EventsStoreSubscriptions } from './events-store-subscriptions.ts'
 import { Turns } from './turns.ts'
-
-interface Followed {
-  readonly feed: EventsStoreFeed
-  readonly groups: Map<string, EventsStoreGroup>
-  readonly subscriptions: Set<OpenSubscription>
-}
 
 /**
  * The events stores of the embedded engine. Entries are on disk; subscribers that are up to date get them from memory.
@@ -37,15 +30,18 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
   readonly #registry: ChannelRegistry
   readonly #now: () => number
   readonly #reader: EventsStoreReader
-  readonly #turns = new Turns()
-  readonly #followed = new Map<string, Followed>()
+  readonly #subscriptions: EventsStoreSubscriptions
   #closed = false
 
-  constructor(store: Store, registry: ChannelRegistry, now: () => number) {
+  /** @param durableGroupMs The time for which the position of a group without subscribers is kept */
+  constructor(store: Store, registry: ChannelRegistry, now: () => number, durableGroupMs: number) {
     this.#store = store
     this.#registry = registry
     this.#now = now
     this.#reader = new EventsStoreReader(store)
+    const context = { registry, reader: this.#reader, turns: new Turns(), now }
+    const positions = new DurablePositions(store, now, durableGroupMs)
+    this.#subscriptions = new EventsStoreSubscriptions(context, positions, (name) => this.create(name, {}))
   }
 
   append(channel: string, message: EventsStoreAppend): Promise<AppendResult> {
@@ -58,9 +54,9 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
       this.#store.submit('append', { kind: 'append', channel, now, entry }, size, (result) => {
         const { channelId, sequence, timestamp, duplicateOf } = result
         if (duplicateOf !== undefined) return { id: duplicateOf, sequence, timestamp, duplicate: true }
-        const followed = this.#followed.get(channel)
-        if (followed?.feed.channel?.id === channelId) {
-          followed.feed.append({
+        const feed = this.#subscriptions.feed(channel)
+        if (feed?.channel?.id === channelId) {
+          feed.append({
             event: storedEvent(channel, message, body, sequence, timestamp),
             size,
           })
@@ -101,88 +97,13 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
     return items.map(({ event }) => event)
   }
 
-  async subscribe(
+  subscribe(
     name: string,
     start: EventsStoreStart,
-    { group: groupName, signal }: SubscribeOptions,
+    options: EventsStoreSubscribeOptions,
     listener: StoredEventListener,
   ): Promise<Subscription> {
-    signal?.throwIfAborted()
-    if (!this.#channel(name)) {
-      await this.create(name, {})
-      signal?.throwIfAborted()
-      if (this.#closed) throw unavailable('it is closed')
-    }
-    const followed = this.#follow(name)
-    return groupName === undefined
-      ? this.#subscribeAlone(followed, start, signal, listener)
-      : this.#join(followed, groupName, start, signal, listener)
-  }
-
-  #subscribeAlone(
-    followed: Followed,
-    start: EventsStoreStart,
-    signal: AbortSignal | undefined,
-    listener: StoredEventListener,
-  ): Subscription {
-    const { feed } = followed
-    const subscription = new OpenSubscription(signal, () => {
-      feed.followers.delete(subscriber)
-      this.#unfollow(followed, subscription)
-    })
-    const subscriber = new EventsStoreSubscriber(feed, start, listener, subscription)
-    feed.followers.add(subscriber)
-    this.#count(followed, subscription)
-    subscriber.pump()
-    return subscription
-  }
-
-  #join(
-    followed: Followed,
-    groupName: string,
-    start: EventsStoreStart,
-    signal: AbortSignal | undefined,
-    listener: StoredEventListener,
-  ): Subscription {
-    const { feed, groups } = followed
-    const group = groups.get(groupName) ?? new EventsStoreGroup(feed, start)
-    groups.set(groupName, group)
-    feed.followers.add(group)
-    const subscription = new OpenSubscription(signal, () => {
-      group.leave(subscription)
-      if (group.size === 0) {
-        if (groups.get(groupName) === group) groups.delete(groupName)
-        feed.followers.delete(group)
-      }
-      this.#unfollow(followed, subscription)
-    })
-    this.#count(followed, subscription)
-    group.join(listener, subscription)
-    return subscription
-  }
-
-  #follow(name: string): Followed {
-    let followed = this.#followed.get(name)
-    if (!followed) {
-      const context = { registry: this.#registry, reader: this.#reader, turns: this.#turns, now: this.#now }
-      followed = { feed: new EventsStoreFeed(name, context), groups: new Map(), subscriptions: new Set() }
-      this.#followed.set(name, followed)
-    }
-    return followed
-  }
-
-  #count({ feed, subscriptions }: Followed, subscription: OpenSubscription): void {
-    subscriptions.add(subscription)
-    if (feed.channel) feed.channel.subscribers = subscriptions.size
-  }
-
-  #unfollow({ feed, subscriptions }: Followed, subscription: OpenSubscription): void {
-    subscriptions.delete(subscription)
-    if (feed.channel) {
-      feed.channel.subscribers = subscriptions.size
-      this.#registry.touch(feed.channel)
-    }
-    if (subscriptions.size === 0) this.#followed.delete(feed.name)
+    return this.#subscriptions.subscribe(name, start, options, listener)
   }
 
   /** Creates the channel or updates its options; returns false if it existed. */
@@ -201,24 +122,22 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
 
   /** Resets subscriptions after the channel was deleted or created again: they continue with the new one's entries. */
   forget(name: string): void {
-    this.#followed.get(name)?.feed.restart()
+    this.#subscriptions.feed(name)?.restart()
   }
 
   /** Counts the waiting subscriptions as subscribers of a channel that was created. */
   appeared(channel: LiveChannel): void {
-    channel.subscribers = this.#followed.get(channel.name)?.subscriptions.size ?? 0
+    channel.subscribers = this.#subscriptions.count(channel.name)
   }
 
   /** Continues after the store was read again. Delivers entries that were written without an answer to their sender. */
   reopened(): void {
-    for (const { feed } of this.#followed.values()) feed.pump()
+    this.#subscriptions.reopened()
   }
 
   close(): void {
     this.#closed = true
-    for (const { subscriptions } of this.#followed.values()) {
-      for (const subscription of Array.from(subscriptions)) subscription.end(unavailable('it is closed'))
-    }
+    this.#subscriptions.close()
   }
 }
 

@@ -86,6 +86,14 @@ export class EventsStoreFeed {
   }
 }
 
+/** The start of a cursor. */
+export interface CursorStart {
+  /** The sequence before the first entry. */
+  readonly position: number
+  /** The time before which entries are skipped, in ms since the epoch. */
+  readonly notBefore: number
+}
+
 /** A position in an events store. Reads entries near the end from memory, and earlier ones from disk, page by page. */
 export class EventsStoreCursor {
   readonly #feed: EventsStoreFeed
@@ -96,11 +104,14 @@ export class EventsStoreCursor {
   #page: EventsStoreItem[] = []
   #next = 0
 
-  constructor(feed: EventsStoreFeed, start: EventsStoreStart) {
+  constructor(feed: EventsStoreFeed, { position, notBefore }: CursorStart) {
     this.#feed = feed
-    const { position, notBefore } = startOf(feed, start)
     this.#position = position
     this.#notBefore = notBefore
+  }
+
+  get position(): number {
+    return this.#position
   }
 
   /** Returns whether this entry is the next one, and if so moves past it. */
@@ -165,10 +176,10 @@ export class EventsStoreCursor {
   }
 }
 
-function startOf(feed: EventsStoreFeed, start: EventsStoreStart): { position: number; notBefore: number } {
-  const { channel, context } = feed
+/** Returns the start of a cursor in a channel as it is now. */
+export function startOf({ channel, context }: EventsStoreFeed, start: EventsStoreStart): CursorStart {
   const last = channel?.lastSequence ?? 0
-  const since = (timestamp: number): { position: number; notBefore: number } => {
+  const since = (timestamp: number): CursorStart => {
     const first = channel && context.reader.firstSince(channel, timestamp)
     return { position: first === undefined ? last : first - 1, notBefore: timestamp }
   }

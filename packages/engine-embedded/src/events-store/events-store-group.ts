@@ -1,7 +1,7 @@
-import type { EventsStoreStart, OpenSubscription, StoredEventListener } from '@signalbox/broker-core/engine'
+import type { OpenSubscription, StoredEventListener } from '@signalbox/broker-core/engine'
 import { isBrokerError } from '@signalbox/broker-core/engine'
 
-import type { Follower, EventsStoreFeed } from './events-store-feed.ts'
+import type { CursorStart, Follower, EventsStoreFeed } from './events-store-feed.ts'
 import { EventsStoreCursor } from './events-store-feed.ts'
 import type { EventsStoreItem } from './events-store-reader.ts'
 import { toError } from './events-store-subscriber.ts'
@@ -16,6 +16,8 @@ const LAST_RETRY_MS = 5_000
 interface Member {
   readonly listener: StoredEventListener
   readonly subscription: OpenSubscription
+  /** `true` while its listener handles an entry of a channel that was deleted. */
+  outdated: boolean
   /** The entry that its listener is handling. */
   item: EventsStoreItem | undefined
   /** The number of consecutive rejections by its listener. */
@@ -38,10 +40,22 @@ export class EventsStoreGroup implements Follower {
   #returned: Returned[] = []
   #scheduled = false
   #retry: NodeJS.Timeout | undefined
+  readonly #onHandled: () => void
 
-  constructor(feed: EventsStoreFeed, start: EventsStoreStart) {
+  /** @param onHandled Called when a listener has handled an entry */
+  constructor(feed: EventsStoreFeed, start: CursorStart, onHandled: () => void = () => {}) {
     this.#feed = feed
     this.cursor = new EventsStoreCursor(feed, start)
+    this.#onHandled = onHandled
+  }
+
+  /** The sequence up to which every entry was handled. */
+  get handledTo(): number {
+    let first = this.#returned[0]?.item.event.sequence ?? Infinity
+    for (const { item, outdated } of this.#members) {
+      if (item && !outdated) first = Math.min(first, item.event.sequence)
+    }
+    return first === Infinity ? this.cursor.position : first - 1
   }
 
   get size(): number {
@@ -49,7 +63,7 @@ export class EventsStoreGroup implements Follower {
   }
 
   join(listener: StoredEventListener, subscription: OpenSubscription): void {
-    this.#members.add({ listener, subscription, item: undefined, failures: 0, restsUntil: 0 })
+    this.#members.add({ listener, subscription, item: undefined, outdated: false, failures: 0, restsUntil: 0 })
     this.pump()
   }
 
@@ -116,6 +130,7 @@ export class EventsStoreGroup implements Follower {
     this.#members.delete(member)
     this.#members.add(member)
     member.item = item
+    member.outdated = false
     this.#feed.count(item)
     let done: void | Promise<void>
     try {
@@ -138,6 +153,7 @@ export class EventsStoreGroup implements Follower {
     if (member.item !== item || !this.#members.has(member)) return false
     member.item = undefined
     member.failures = 0
+    this.#onHandled()
     return true
   }
 
@@ -158,12 +174,14 @@ export class EventsStoreGroup implements Follower {
   }
 
   #giveBack(item: EventsStoreItem, from: Member): void {
+    if (from.outdated) return
     this.#returned.push({ item, from })
     this.#returned.sort((a, b) => a.item.event.sequence - b.item.event.sequence)
   }
 
   restart(): void {
     this.#returned = []
+    for (const member of this.#members) member.outdated = member.item !== undefined
     this.cursor.restart()
   }
 }

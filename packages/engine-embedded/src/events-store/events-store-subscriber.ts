@@ -2,7 +2,7 @@ import type { EventsStoreStart, OpenSubscription, StoredEventListener } from '@s
 import { isBrokerError } from '@signalbox/broker-core/engine'
 
 import type { Follower, EventsStoreFeed } from './events-store-feed.ts'
-import { EventsStoreCursor } from './events-store-feed.ts'
+import { EventsStoreCursor, startOf } from './events-store-feed.ts'
 import type { EventsStoreItem } from './events-store-reader.ts'
 
 /** The number of entries that a listener gets without a pause before other subscribers continue. */
@@ -24,7 +24,7 @@ export class EventsStoreSubscriber implements Follower {
     subscription: OpenSubscription,
   ) {
     this.#feed = feed
-    this.cursor = new EventsStoreCursor(feed, start)
+    this.cursor = new EventsStoreCursor(feed, startOf(feed, start))
     this.#listener = listener
     this.#subscription = subscription
   }

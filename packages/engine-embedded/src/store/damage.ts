@@ -19,6 +19,7 @@ export const DELAYED = 'delayed messages'
 export const EXPIRY = 'expiry of messages'
 export const TOMBSTONES = 'tombstones'
 export const DEDUPLICATION = 'deduplication'
+export const GROUP_POSITIONS = 'positions of durable groups'
 export const DELETED = 'rows of deleted channels'
 export const FREE_SPACE = 'free space'
 

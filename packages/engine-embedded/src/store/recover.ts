@@ -8,6 +8,7 @@ import { EmbeddedEngineError } from '../errors.ts'
 import { makeFolder, storeFiles, syncPath } from './files.ts'
 import { StoreLock } from './lock.ts'
 import { createDataFile } from './prepare-store.ts'
+import { copyPositions } from './recovered-positions.ts'
 import { RecoveredChannels } from './recovered-channels.ts'
 import { CHANNEL, KEY, SEQUENCE } from './schema.ts'
 import type { SalvagedRow } from './salvage.ts'
@@ -94,7 +95,9 @@ function fill(source: Database.Database, draft: string): Pick<Recovery, 'channel
       target.exec(`
         INSERT INTO log_keys (channel, log_key, sequence)
         SELECT ${CHANNEL}, log_key, max(${SEQUENCE}) FROM log_entries WHERE log_key IS NOT NULL GROUP BY 1, 2`)
-      return channels.write(target)
+      const positions = copyPositions(source, target, channels)
+      const { leftOut, ...counts } = channels.write(target)
+      return { ...counts, leftOut: [...leftOut, ...positions] }
     })()
   } finally {
     if (target.open) {

@@ -79,6 +79,11 @@ export class RecoveredChannels {
     return channel
   }
 
+  /** Returns whether the copy has an events store with this id. */
+  hasEventsStore(id: number): boolean {
+    return this.#byId.get(id)?.type === 'events_store'
+  }
+
   /** Counts a message that was copied. */
   count(channel: RecoveredChannel, delayed: boolean, sequence: number, timestamp: number, size: number): void {
     if (delayed) channel.delayed++

@@ -42,6 +42,21 @@ const QUEUE_COLUMNS = `${MESSAGE_COLUMNS},
   max_receive_count INTEGER NOT NULL,
   dead_letter_queue TEXT NOT NULL`
 
+/**
+ * The positions of durable groups: every entry up to `position` was handled. Stores from before this table get it with
+ * their first durable group. Older code ignores it.
+ */
+export const GROUP_POSITIONS_TABLE = `
+CREATE TABLE IF NOT EXISTS group_positions (
+  channel INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  position INTEGER NOT NULL,
+  used_at INTEGER NOT NULL,
+  PRIMARY KEY (channel, name)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS group_positions_age ON group_positions (used_at);
+`
+
 export const SCHEMA = `
 CREATE TABLE channels (
   id INTEGER PRIMARY KEY,
@@ -105,6 +120,7 @@ CREATE TABLE deduplication (
 ) WITHOUT ROWID;
 CREATE INDEX deduplication_age ON deduplication (timestamp);
 
+${GROUP_POSITIONS_TABLE}
 -- Deleted channels whose rows are still to be removed, piece by piece.
 CREATE TABLE garbage (
   channel INTEGER PRIMARY KEY

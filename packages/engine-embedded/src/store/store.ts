@@ -110,6 +110,7 @@ export class Store {
 
   #startWriter(recover: boolean): Writer {
     const { queueMaxMessages, queueMaxBytes, eventsStoreMaxAgeMs, eventsStoreMaxBytes } = this.#settings
+    const { durableGroupMs, maxDurableGroups } = this.#settings
     const settings: WriterSettings = {
       file: this.#files.data,
       wal: this.#files.wal,
@@ -118,6 +119,8 @@ export class Store {
       queueMaxBytes,
       eventsStoreMaxAgeMs,
       eventsStoreMaxBytes,
+      durableGroupMs,
+      maxDurableGroups,
       recover,
       faults: this.#faults,
     }

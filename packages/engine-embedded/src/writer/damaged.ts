@@ -1,5 +1,5 @@
 import type { DamagedPlace } from '../store/damage.ts'
-import { DELAYED, FREE_SPACE } from '../store/damage.ts'
+import { DELAYED, FREE_SPACE, GROUP_POSITIONS } from '../store/damage.ts'
 import { isDamage } from '../store/sqlite-code.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
 import type { Operation } from './operations.ts'
@@ -49,6 +49,9 @@ export function placeOf(operation: Operation): DamagedPlace {
     case 'createChannel':
     case 'deleteChannel':
       return { channel: { type: operation.type, name: operation.channel } }
+    case 'joinGroup':
+    case 'storePositions':
+      return { part: GROUP_POSITIONS }
     case 'promote':
     case 'expireDelayed':
       return { part: DELAYED }

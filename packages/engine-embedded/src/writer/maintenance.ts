@@ -1,13 +1,14 @@
 import type Database from 'better-sqlite3'
 import { Buffer } from 'node:buffer'
 
-import { DEDUPLICATION, DELETED, TOMBSTONES } from '../store/damage.ts'
+import { DEDUPLICATION, DELETED, GROUP_POSITIONS, TOMBSTONES } from '../store/damage.ts'
 import { KEY, LAST_SEQUENCE } from '../store/schema.ts'
 import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { touchingPart } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
 import type { EventsStoreOperations } from './events-store-operations.ts'
+import type { GroupPositions } from './group-positions.ts'
 import type { ProbeOperationResult, SweepOperation, SweepOperationResult } from './operations.ts'
 
 /** The number of rows of deleted channels removed in one step: about 10 ms of work. */
@@ -17,10 +18,18 @@ const DEDUPLICATION_STEP = 5_000
 /** More than a page, so that a successful probe predicts the success of the next message. */
 const PROBE = Buffer.alloc(64 * 1024)
 
+/** The parts of the store with periodic work. */
+interface MaintainedParts {
+  readonly eventsStore: EventsStoreOperations
+  readonly groups: GroupPositions
+  readonly deduplication: Deduplication
+}
+
 /** The writer's periodic work, in bounded steps. */
 export class Maintenance {
   readonly #channels: ChannelTable
   readonly #eventsStore: EventsStoreOperations
+  readonly #groups: GroupPositions
   readonly #deduplication: Deduplication
   readonly #leftAlone: LeftAlone
   readonly #firstGarbage
@@ -32,13 +41,13 @@ export class Maintenance {
   constructor(
     database: Database.Database,
     channels: ChannelTable,
-    eventsStore: EventsStoreOperations,
-    deduplication: Deduplication,
+    { eventsStore, groups, deduplication }: MaintainedParts,
     leftAlone: LeftAlone,
   ) {
     this.#leftAlone = leftAlone
     this.#channels = channels
     this.#eventsStore = eventsStore
+    this.#groups = groups
     this.#deduplication = deduplication
     this.#firstGarbage = database.prepare<[string], { channel: number }>(
       'SELECT channel FROM garbage WHERE channel NOT IN (SELECT value FROM json_each(?)) LIMIT 1',
@@ -56,6 +65,7 @@ export class Maintenance {
     this.#deleteRows = [
       ...ranges.map((statement) => (id: number) => statement.run(id, 0, id, LAST_SEQUENCE, GARBAGE_STEP).changes),
       ...byChannel.map((statement) => (id: number) => statement.run(id, GARBAGE_STEP).changes),
+      (id: number) => groups.forget(id, GARBAGE_STEP),
     ]
     this.#forgetGarbage = database.prepare<[number]>('DELETE FROM garbage WHERE channel = ?')
     this.#writeProbe = database.prepare<[Buffer]>('INSERT INTO probe (filling) VALUES (?)')
@@ -69,8 +79,9 @@ export class Maintenance {
       DEDUPLICATION,
       () => this.#deduplication.forgetOld(now, DEDUPLICATION_STEP) === DEDUPLICATION_STEP,
     )
+    const groups = this.#part(GROUP_POSITIONS, () => this.#groups.forgetUnused(now))
     const garbage = this.#part(DELETED, () => this.#collectGarbage())
-    return { kind: 'sweep', more: entries || tombstones || ids || garbage }
+    return { kind: 'sweep', more: entries || tombstones || ids || groups || garbage }
   }
 
   #part(part: string, work: () => boolean): boolean {

@@ -5,6 +5,7 @@ import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { Deduplication } from './deduplication.ts'
 import { EventsStoreOperations } from './events-store-operations.ts'
+import { GroupPositions } from './group-positions.ts'
 import { Maintenance } from './maintenance.ts'
 import type { Operation, Result } from './operations.ts'
 import type { WriterSettings } from './thread-messages.ts'
@@ -14,6 +15,7 @@ import { QueueOperations } from './queue-operations.ts'
 export class OperationRunner {
   readonly #queues: QueueOperations
   readonly #eventsStore: EventsStoreOperations
+  readonly #groups: GroupPositions
   readonly #channels: ChannelOperations
   readonly #maintenance: Maintenance
 
@@ -21,8 +23,10 @@ export class OperationRunner {
     const deduplication = new Deduplication(database)
     this.#queues = new QueueOperations(database, channels, deduplication, settings, leftAlone)
     this.#eventsStore = new EventsStoreOperations(database, channels, deduplication, settings, leftAlone)
+    this.#groups = new GroupPositions(database, channels, settings)
     this.#channels = new ChannelOperations(channels, this.#eventsStore)
-    this.#maintenance = new Maintenance(database, channels, this.#eventsStore, deduplication, leftAlone)
+    const parts = { eventsStore: this.#eventsStore, groups: this.#groups, deduplication }
+    this.#maintenance = new Maintenance(database, channels, parts, leftAlone)
   }
 
   /** Runs the operation. @throws RefusedError if it is not allowed; it has written nothing then */
@@ -43,6 +47,10 @@ export class OperationRunner {
         return this.#queues.expireDelayed(operation)
       case 'purge':
         return this.#queues.purge(operation)
+      case 'joinGroup':
+        return this.#groups.join(operation)
+      case 'storePositions':
+        return this.#groups.store(operation)
       case 'createChannel':
         return this.#channels.create(operation)
       case 'deleteChannel':
@@ -61,8 +69,9 @@ export class OperationRunner {
     this.#queues.flush()
   }
 
-  /** Drops the collected rows of the operations. */
+  /** Drops the collected rows of the operations. Call it when their transaction is rolled back. */
   discard(): void {
     this.#queues.discard()
+    this.#groups.discard()
   }
 }

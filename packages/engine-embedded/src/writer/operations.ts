@@ -15,6 +15,8 @@ export type Operation =
   | PromoteOperation
   | ExpireDelayedOperation
   | PurgeOperation
+  | JoinGroupOperation
+  | StorePositionsOperation
   | CreateChannelOperation
   | DeleteChannelOperation
   | SweepOperation
@@ -136,6 +138,34 @@ export interface PurgeOperation {
   readonly except: readonly number[]
 }
 
+/** Returns the position of a durable group; stores `start` if it has none. */
+export interface JoinGroupOperation {
+  readonly kind: 'joinGroup'
+  readonly channel: string
+  readonly channelId: number
+  readonly group: string
+  /** The position before the first entry to deliver. */
+  readonly start: number
+  readonly now: number
+}
+
+/** Stores positions of durable groups that have subscribers, or had some until now. */
+export interface StorePositionsOperation {
+  readonly kind: 'storePositions'
+  readonly now: number
+  readonly positions: readonly GroupPosition[]
+}
+
+export interface GroupPosition {
+  readonly channel: string
+  readonly channelId: number
+  readonly group: string
+  /** The sequence up to which every entry was handled. */
+  readonly position: number
+  /** `true` also stores the time, from which the position is kept for a while. */
+  readonly used: boolean
+}
+
 export interface CreateChannelOperation {
   readonly kind: 'createChannel'
   readonly type: StoredType
@@ -153,7 +183,10 @@ export interface DeleteChannelOperation {
   readonly channel: string
 }
 
-/** Runs one step each of retention by age, tombstones, old deduplication ids and rows of deleted channels. */
+/**
+ * Runs one step each of retention by age, tombstones, old deduplication ids, positions of durable groups without
+ * subscribers, and rows of deleted channels.
+ */
 export interface SweepOperation {
   readonly kind: 'sweep'
   readonly now: number
@@ -187,6 +220,8 @@ export type Result =
   | PromoteOperationResult
   | ExpireDelayedOperationResult
   | PurgeOperationResult
+  | JoinGroupOperationResult
+  | StorePositionsOperationResult
   | CreateChannelOperationResult
   | DeleteChannelOperationResult
   | SweepOperationResult
@@ -244,6 +279,16 @@ export interface PurgeOperationResult {
   readonly next: number | undefined
 }
 
+export interface JoinGroupOperationResult {
+  readonly kind: 'joinGroup'
+  /** undefined if the channel was deleted, or created again. */
+  readonly position: number | undefined
+}
+
+export interface StorePositionsOperationResult {
+  readonly kind: 'storePositions'
+}
+
 export interface CreateChannelOperationResult {
   readonly kind: 'createChannel'
   readonly created: boolean
@@ -271,7 +316,7 @@ export interface ActivityOperationResult {
 /** The refusal of an operation; it has written nothing. */
 export interface OperationRefusal {
   readonly kind: 'refused'
-  readonly code: 'QUEUE_FULL' | 'CONFLICT' | 'DISK_FULL' | 'DAMAGED' | 'FAILED'
+  readonly code: 'QUEUE_FULL' | 'CONFLICT' | 'GROUP_LIMIT' | 'DISK_FULL' | 'DAMAGED' | 'FAILED'
   readonly message: string
   readonly details: Readonly<Record<string, string | number>>
   /** The place of the damage, with `DAMAGED`. */

@@ -8,7 +8,7 @@ export class RefusedError extends Error {
   override readonly name = 'RefusedError'
   readonly refusal: OperationRefusal
 
-  constructor(code: 'QUEUE_FULL' | 'CONFLICT', message: string, details: OperationRefusal['details']) {
+  constructor(code: 'QUEUE_FULL' | 'CONFLICT' | 'GROUP_LIMIT', message: string, details: OperationRefusal['details']) {
     super(message)
     this.refusal = { kind: 'refused', code, message, details }
   }

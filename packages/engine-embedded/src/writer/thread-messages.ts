@@ -11,6 +11,8 @@ export interface WriterSettings {
   readonly queueMaxBytes: number
   readonly eventsStoreMaxAgeMs: number
   readonly eventsStoreMaxBytes: number
+  readonly durableGroupMs: number
+  readonly maxDurableGroups: number
   /** `true` after a failure: the writer copies the whole WAL back and syncs it again before the first operation. */
   readonly recover: boolean
   /**

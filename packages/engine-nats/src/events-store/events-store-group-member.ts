@@ -1,23 +1,17 @@
 import type { OpenSubscription, StoredEvent, StoredEventListener } from '@signalbox/broker-core/engine'
 import { isBrokerError, messageSize } from '@signalbox/broker-core/engine'
-import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
-import { API, isApiError, isNoResponders } from '../errors.ts'
+import { isNoResponders } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { ACK, NAK, parseAckSubject } from '../queues/ack-subject.ts'
-import { hash } from '../subjects.ts'
 import { FollowLoop } from './follow-loop.ts'
+import type { GroupName } from './group-consumer.ts'
+import { ACK_WAIT_MS, ensureGroupConsumer, groupConsumer } from './group-consumer.ts'
 import { decodeEntry } from './stored-entry.ts'
 
 const PULL_MS = 30_000
-const NANOS = 1_000_000
-/**
- * The silence of a node after which its entry is delivered to another subscriber of the group, in
- * milliseconds.
- */
-const ACK_WAIT_MS = 30_000
 /**
  * The pause of a subscriber after its listener rejected, during which others receive the next entries. It
  * doubles with each rejection.
@@ -33,7 +27,7 @@ export class EventsStoreGroupMember {
   readonly #parts: Parts
   readonly #name: string
   readonly #consumer: string
-  readonly #group: string
+  readonly #group: GroupName
   readonly #subscription: OpenSubscription
   readonly #listener: StoredEventListener
   readonly #loop: FollowLoop
@@ -46,7 +40,7 @@ export class EventsStoreGroupMember {
   constructor(
     parts: Parts,
     channel: StoredChannel,
-    group: string,
+    group: GroupName,
     start: number,
     subscription: OpenSubscription,
     listener: StoredEventListener,
@@ -55,7 +49,7 @@ export class EventsStoreGroupMember {
     this.#name = channel.name
     this.#channel = channel
     this.#group = group
-    this.#consumer = `g-${hash(group)}`
+    this.#consumer = groupConsumer(group)
     this.#start = start
     this.#subscription = subscription
     this.#listener = listener
@@ -64,28 +58,19 @@ export class EventsStoreGroupMember {
 
   /** Creates the group's position if it does not exist. */
   async join(): Promise<void> {
+    if (!this.#group.durable) this.#announce()
+    await ensureGroupConsumer(this.#parts, this.#channel, this.#group, this.#start)
+    this.#made = true
+  }
+
+  /** Answers subscribers that leave: the group's position is still needed. */
+  #announce(): void {
     const { connection, subjects } = this.#parts
     this.#interest?.unsubscribe()
-    this.#interest = connection.listen(subjects.eventsStoreGroup(this.#channel.incarnation, this.#group), (message) => {
+    const subject = subjects.eventsStoreGroup(this.#channel.incarnation, this.#group.group)
+    this.#interest = connection.listen(subject, (message) => {
       message.respond()
     })
-    await connection.call(async () => {
-      const { consumers } = connection.manager
-      try {
-        await consumers.info(this.#channel.stream, this.#consumer)
-      } catch (error) {
-        if (!isApiError(error, API.CONSUMER_NOT_FOUND)) throw error
-        await consumers.add(this.#channel.stream, {
-          durable_name: this.#consumer,
-          ack_policy: AckPolicy.Explicit,
-          ack_wait: ACK_WAIT_MS * NANOS,
-          deliver_policy: DeliverPolicy.StartSequence,
-          opt_start_seq: this.#start,
-          max_ack_pending: 10_000,
-        })
-      }
-    })
-    this.#made = true
   }
 
   /** Runs until the subscription ends. */
@@ -165,13 +150,13 @@ export class EventsStoreGroupMember {
     return ack && decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
   }
 
-  /** Leaves the group. The last subscriber on any node removes the group's position. */
+  /** Leaves the group. The last subscriber on any node removes the group's position, unless the group is durable. */
   async leave(engineStays: boolean): Promise<void> {
     const { connection, subjects } = this.#parts
     this.#interest?.unsubscribe()
-    if (!connection.connected || !engineStays) return
+    if (this.#group.durable || !connection.connected || !engineStays) return
     try {
-      await connection.request(subjects.eventsStoreGroup(this.#channel.incarnation, this.#group))
+      await connection.request(subjects.eventsStoreGroup(this.#channel.incarnation, this.#group.group))
     } catch (error) {
       if (!isNoResponders(error)) return
       await connection.manager.consumers.delete(this.#channel.stream, this.#consumer).catch(() => {})

@@ -4,10 +4,10 @@ import type {
   EventsStoreAppend,
   EventsStoreEngine,
   EventsStoreStart,
+  EventsStoreSubscribeOptions,
   ReadOptions,
   StoredEvent,
   StoredEventListener,
-  SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core/engine'
 import { BrokerError, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
@@ -22,6 +22,7 @@ import { hash } from '../subjects.ts'
 import { decodeEntry, encodeEntry } from './stored-entry.ts'
 import { EventsStoreFollower } from './events-store-follower.ts'
 import { EventsStoreGroupMember } from './events-store-group-member.ts'
+import type { GroupName } from './group-consumer.ts'
 import { EventsStoreReader } from './events-store-reader.ts'
 import { Tombstones } from './tombstones.ts'
 
@@ -167,7 +168,7 @@ export class NatsEventsStore implements EventsStoreEngine {
   async subscribe(
     name: string,
     start: EventsStoreStart,
-    { group, signal }: SubscribeOptions,
+    { group, durable = false, signal }: EventsStoreSubscribeOptions,
     listener: StoredEventListener,
   ): Promise<Subscription> {
     signal?.throwIfAborted()
@@ -176,7 +177,7 @@ export class NatsEventsStore implements EventsStoreEngine {
     const first = await this.reader.startOf(channel, start)
     signal?.throwIfAborted()
     if (group === undefined) return this.#follow(channel, first, signal, listener)
-    return this.#join(channel, group, first, signal, listener)
+    return this.#join(channel, { group, durable }, first, signal, listener)
   }
 
   #follow(
@@ -192,7 +193,7 @@ export class NatsEventsStore implements EventsStoreEngine {
 
   async #join(
     channel: StoredChannel,
-    group: string,
+    group: GroupName,
     first: number,
     signal: AbortSignal | undefined,
     listener: StoredEventListener,

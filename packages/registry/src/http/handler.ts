@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import { isBrokerError } from '@signalbox/broker-core'
 import type { ConnectionCaller } from '@signalbox/http-kit'
-import { Endpoint, InFlight } from '@signalbox/http-kit'
+import { Endpoint, InFlight, failureHook } from '@signalbox/http-kit'
 
 import type { AgentRegistry } from '../agent-registry.ts'
 import type { RegistryErrorCode } from '../errors.ts'
@@ -32,7 +32,7 @@ export class RegistryEndpoints {
       originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
       bindHost,
       frontDoor,
-      failed: (error, request) => hooks.failed?.(error, request),
+      failed: failureHook(hooks),
     })
   }
 

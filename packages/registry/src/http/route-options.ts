@@ -1,6 +1,8 @@
 import type { Broker } from '@signalbox/broker-core'
 import type { ConnectorOptions } from '@signalbox/http-kit'
-import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
+import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkOptions } from '@signalbox/broker-core/internal'
+import { anonymousAuthenticator, CONNECTOR_OPTION_TYPES, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
 import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The outcome of one HTTP request. */
@@ -17,7 +19,7 @@ export interface RegistryRequestEvent {
 /** Called synchronously while a request is handled, so they must be quick. Their errors are dropped. */
 export interface RegistryRouteHooks {
   requestFinished?(event: RegistryRequestEvent): void
-  /** Called with a failure that no client sees, for the log. */
+  /** Called with a failure that no client sees, for the log. @default one line on stderr */
   failed?(error: unknown, request?: HttpRequest): void
 }
 
@@ -33,11 +35,14 @@ export type ResolvedRouteOptions = Required<
 > &
   Pick<RegistryRouteOptions, 'bindHost' | 'broker' | 'frontDoor'>
 
+const OPTION_TYPES: OptionTypes<RegistryRouteOptions> = { ...CONNECTOR_OPTION_TYPES, broker: 'object', hooks: 'object' }
+
 /**
  * Fills in the defaults.
- * @throws RangeError for a number that is out of range
+ * @throws RangeError for a number that is out of range, TypeError for an unknown option or another type
  */
 export function resolveRouteOptions(options: RegistryRouteOptions): ResolvedRouteOptions {
+  checkOptions('registryRoutes', options, OPTION_TYPES)
   const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options
   if (!(maxBodyBytes >= 1)) throw new RangeError(`maxBodyBytes is ${maxBodyBytes}; it must be a number of at least 1`)
   return {

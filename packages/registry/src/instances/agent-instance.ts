@@ -1,12 +1,9 @@
 import { isJsonObject } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-/** The form of an instance_id: 1 to 128 characters, such as the name of a pod or a UUID. */
-const INSTANCE_ID_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$'
-
 export const INSTANCE_ID_FORM = '1 to 128 characters of A-Z, a-z, 0-9, ., _ and -, beginning with a letter or a digit'
 
-const INSTANCE_ID = new RegExp(INSTANCE_ID_PATTERN)
+const INSTANCE_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/
 
 /** Returns true for a valid instance_id. */
 export function isInstanceId(value: unknown): value is string {
@@ -35,7 +32,7 @@ export interface InstanceRecord extends StoredInstance {
 
 export const AgentInstanceSchema = Type.Object(
   {
-    instance_id: Type.String({ pattern: INSTANCE_ID_PATTERN }),
+    instance_id: Type.String({ pattern: INSTANCE_ID.source }),
     url: Type.String({ description: 'the address of this instance' }),
     registered_at: Type.String({ format: 'date-time', description: 'the time of its first registration' }),
     last_seen: Type.String({ format: 'date-time', description: 'the time of its last heartbeat or registration' }),

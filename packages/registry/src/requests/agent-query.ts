@@ -72,7 +72,7 @@ const ANSWERS: ReadonlySet<string> = new Set<AnswerForm>(['native', 'rest', 'eve
 const VERSIONS: ReadonlySet<string> = new Set<WireVersion>(['1.0', '0.3'])
 
 /** Encodes a request as the message of a Query: its body is the envelope, all other values are tags. */
-export function encodeAgentQuery(query: AgentQuery): MessageInput {
+export function encodeAgentQuery(query: AgentQuery): MessageInput & { readonly body: Uint8Array } {
   const { mode, body, callerId, timeoutMs, streamId, hops, headers, wire } = query
   const tags: Record<string, string> = {
     a2a_mode: mode,

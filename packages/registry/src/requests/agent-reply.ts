@@ -57,7 +57,15 @@ const FAILURES: ReadonlySet<string> = new Set<AgentFailure>([
 ])
 
 /** Encodes a reply as the reply of the Query. */
-export function encodeAgentReply({ error, failure, status, body, whole, unsent, headers }: AgentReply): ReplyInput {
+export function encodeAgentReply({
+  error,
+  failure,
+  status,
+  body,
+  whole,
+  unsent,
+  headers,
+}: AgentReply): ReplyInput & { readonly body?: Uint8Array } {
   const tags: Record<string, string> = { a2a_status: String(status) }
   if (failure !== undefined) tags['a2a_failure'] = failure
   if (whole === true) tags['a2a_whole'] = '1'

@@ -1,0 +1,67 @@
+import { BrokerError } from '../errors.ts'
+import { decodeText } from '../message.ts'
+import type { QueueMessage } from '../message.ts'
+import type { Duration } from './duration.ts'
+
+/** A message that a handler works on. */
+export interface WorkMessage extends QueueMessage {
+  /** Returns the body as text. @throws BrokerError MESSAGE_INVALID if it is not UTF-8 */
+  text(): string
+  /** Returns the body, parsed as JSON. @throws BrokerError MESSAGE_INVALID if it is not JSON */
+  json(): unknown
+}
+
+/** The circumstances of a message that a handler works on. */
+export interface Work {
+  /** The number of times that the message was received, this time included. */
+  readonly receives: number
+  /** Aborts when the lease is lost, or when a drain runs out of time: stop then, another worker gets the message. */
+  readonly signal: AbortSignal
+}
+
+/** Works on a message. The message is acknowledged when the promise resolves, and returns to the queue if it rejects. */
+export type WorkHandler = (message: WorkMessage, work: Work) => unknown
+
+export interface WorkOptions {
+  /** Messages that are worked on at the same time, 1 to 1,000. @default 1 */
+  readonly concurrency?: number
+  /** The lease of a message, 100 ms to 12 h. It is renewed while the handler runs. @default '30s' */
+  readonly lease?: Duration
+  /** The time until a failed message can be received again, by its number of receives. @default 1 s, doubled each time, at most 5 min */
+  readonly backoff?: (receives: number) => Duration
+  /** The time that `drain` waits if the signal ends the pool. @default '25s' */
+  readonly drainTimeout?: Duration
+  /** Drains the pool. */
+  readonly signal?: AbortSignal
+  /** Receives errors of the handler and of the engine, both of which are tried again. @default one line on stderr */
+  readonly onError?: (error: unknown) => void
+}
+
+/** The lease of a message ended before the message was settled: the message is delivered again. */
+export class LeaseLost extends Error {
+  override readonly name = 'LeaseLost'
+}
+
+/** Returns a message with the methods that read its body. */
+export function workMessage(message: QueueMessage): WorkMessage {
+  const text = (): string => {
+    const decoded = decodeText(message.body)
+    if (decoded === undefined) throw unreadable(message.id, 'text in UTF-8')
+    return decoded
+  }
+  return {
+    ...message,
+    text,
+    json: () => {
+      try {
+        return JSON.parse(text())
+      } catch {
+        throw unreadable(message.id, 'JSON')
+      }
+    },
+  }
+}
+
+function unreadable(id: string, form: string): BrokerError {
+  return new BrokerError('MESSAGE_INVALID', `the body of message ${id} is not ${form}`, { field: 'body' })
+}

@@ -1,0 +1,161 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { assertFunction } from '../arguments.ts'
+import { isBrokerError, messageOf } from '../errors.ts'
+import { assertInteger } from '../handle/access.ts'
+import type { QueueDelivery } from '../message.ts'
+import type { OptionTypes } from '../options.ts'
+import { checkOptions } from '../options.ts'
+import type { Duration } from './duration.ts'
+import { durationMs } from './duration.ts'
+import { LeasedWork } from './leased-work.ts'
+import type { LeaseCalls, LeasedWorkOptions } from './leased-work.ts'
+import type { WorkHandler, WorkOptions } from './work.ts'
+
+/** The calls on a queue that a pool needs. */
+export interface WorkedQueue extends LeaseCalls {
+  receive(input: {
+    readonly maxMessages: number
+    readonly waitMs: number
+    readonly leaseMs: number
+    readonly signal: AbortSignal
+  }): Promise<readonly QueueDelivery[]>
+}
+
+const OPTION_TYPES: OptionTypes<WorkOptions> = {
+  concurrency: 'number',
+  lease: 'any',
+  backoff: 'function',
+  drainTimeout: 'any',
+  signal: 'object',
+  onError: 'function',
+}
+
+const MAX_LEASE_MS = 43_200_000
+const MAX_TIMER_MS = 2_147_483_647
+
+/** Time that one receive waits, in ms. */
+const WAIT_MS = 20_000
+
+/** Time between two attempts while the engine is not available, in ms. */
+const RETRY_MS = 1_000
+
+/** Workers on a queue. They run until they are drained. */
+export class WorkerPool implements AsyncDisposable {
+  /** Resolves when the pool has ended; rejects with an error that no other attempt can cure, such as FORBIDDEN. */
+  readonly closed: Promise<void>
+  readonly #queue: WorkedQueue
+  readonly #concurrency: number
+  readonly #work: LeasedWorkOptions
+  readonly #drainTimeout: Duration
+  readonly #stop = new AbortController()
+  readonly #running = new Map<LeasedWork, Promise<void>>()
+
+  /** @internal */
+  constructor(queue: WorkedQueue, options: WorkOptions, handler: WorkHandler | undefined) {
+    checkOptions('queues.work', options, OPTION_TYPES)
+    assertFunction('handler', handler)
+    const { concurrency = 1, lease = '30s', backoff = standardDelay, drainTimeout = '25s', signal } = options
+    assertInteger('concurrency', concurrency, 1, 1000)
+    durationMs('drainTimeout', drainTimeout, 0, MAX_TIMER_MS)
+    this.#queue = queue
+    this.#concurrency = concurrency
+    this.#drainTimeout = drainTimeout
+    this.#work = {
+      leases: queue,
+      leaseMs: durationMs('lease', lease, 100, MAX_LEASE_MS),
+      delayMs: (receives) => durationMs('backoff', backoff(receives), 0, MAX_LEASE_MS),
+      handler,
+      onError: options.onError ?? reportError,
+    }
+    const drain = (): void => void this.drain()
+    signal?.addEventListener('abort', drain, { once: true })
+    if (signal?.aborted === true) this.#stop.abort()
+    this.closed = this.#run().finally(() => signal?.removeEventListener('abort', drain))
+    // The error is reported as well, so a caller need not wait for the promise.
+    this.closed.catch(this.#work.onError)
+  }
+
+  /** The number of messages that handlers work on. */
+  get active(): number {
+    return this.#running.size
+  }
+
+  /**
+   * Receives no more messages, and waits for the handlers. After the time-out their signals abort, and their messages
+   * return to the queue. Idempotent.
+   * @param timeout The longest time to wait. Default: `drainTimeout`
+   * @returns The number of messages that were returned to the queue
+   */
+  async drain(timeout: Duration = this.#drainTimeout): Promise<number> {
+    const timeoutMs = durationMs('timeout', timeout, 0, MAX_TIMER_MS)
+    this.#stop.abort()
+    const idle = this.closed.catch(() => {})
+    const over = new AbortController()
+    await Promise.race([idle, sleep(timeoutMs, undefined, { signal: over.signal }).catch(() => {})])
+    over.abort()
+    const left = [...this.#running.keys()]
+    await Promise.all(left.map((work) => work.giveUp()))
+    await idle
+    return left.length
+  }
+
+  /** Drains the pool. */
+  async close(): Promise<void> {
+    await this.drain()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop
+    while (!signal.aborted) {
+      const free = this.#concurrency - this.#running.size
+      if (free === 0) {
+        await Promise.race(this.#running.values())
+        continue
+      }
+      try {
+        const deliveries = await this.#queue.receive({
+          maxMessages: free,
+          waitMs: WAIT_MS,
+          leaseMs: this.#work.leaseMs,
+          signal,
+        })
+        await this.#start(deliveries)
+      } catch (error) {
+        if (signal.aborted) break
+        if (!isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
+        this.#work.onError(error)
+        await sleep(RETRY_MS, undefined, { signal }).catch(() => {})
+      }
+    }
+    await Promise.all(this.#running.values())
+  }
+
+  /** Starts the handlers; returns the messages that arrived while the pool was drained. */
+  async #start(deliveries: readonly QueueDelivery[]): Promise<void> {
+    if (this.#stop.signal.aborted) {
+      if (deliveries.length > 0) await this.#queue.nack(deliveries.map(({ receipt }) => receipt))
+      return
+    }
+    for (const delivery of deliveries) {
+      const work = new LeasedWork(delivery, this.#work)
+      // The handler counts as active before it runs.
+      const done = Promise.resolve()
+        .then(() => work.run())
+        .finally(() => this.#running.delete(work))
+      this.#running.set(work, done)
+    }
+  }
+}
+
+function standardDelay(receives: number): number {
+  return Math.min(300_000, 1000 * 2 ** (Math.min(receives, 20) - 1))
+}
+
+function reportError(error: unknown): void {
+  process.stderr.write(`signalbox: queues.work: ${messageOf(error).replaceAll(/\s*\n\s*/g, ' | ')}\n`)
+}

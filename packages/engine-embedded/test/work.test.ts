@@ -1,0 +1,124 @@
+import type { BrokerHandle, WorkMessage } from '@signalbox/broker-core'
+import { createBroker, LeaseLost } from '@signalbox/broker-core'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+import { expect, onTestFinished, test } from 'vitest'
+
+import { openEmbeddedEngine } from '../src/index.ts'
+
+async function openCaller(): Promise<BrokerHandle> {
+  const folder = await TemporaryFolder.create('work')
+  const engine = await openEmbeddedEngine({ path: folder.path })
+  onTestFinished(async () => {
+    await engine.close()
+    await folder[Symbol.asyncDispose]()
+  })
+  return createBroker(engine).broker.as({ clientId: 'worker' })
+}
+
+async function stateOf({ channels }: BrokerHandle): Promise<readonly unknown[]> {
+  const { queue } = await channels.info('queues', 'jobs')
+  return [queue?.waiting, queue?.delayed, queue?.inFlight]
+}
+
+test('work - reads bodies, acknowledges, and works on several messages at a time', async () => {
+  const caller = await openCaller()
+  const seen: unknown[] = []
+  const both = Promise.withResolvers<void>()
+  await using pool = caller.queues.work('jobs', { concurrency: 2 }, async (message) => {
+    seen.push(message.json())
+    if (pool.active === 2) both.resolve()
+    await both.promise
+  })
+  await caller.queues.send('jobs', { body: '{"n":1}' })
+  await caller.queues.send('jobs', { body: new TextEncoder().encode('{"n":2}') })
+  await both.promise
+  expect(await pool.drain()).toBe(0)
+  expect(seen).toEqual([{ n: 1 }, { n: 2 }])
+  expect(await stateOf(caller)).toEqual([0, 0, 0])
+})
+
+test('work - a message whose handler throws is tried again after the backoff', async () => {
+  const caller = await openCaller()
+  const errors: unknown[] = []
+  const times: number[] = []
+  const second = Promise.withResolvers<number>()
+  const options = { backoff: (receives: number) => receives * 300, onError: (error: unknown) => errors.push(error) }
+  await using pool = caller.queues.work('jobs', options, (message: WorkMessage, { receives }) => {
+    times.push(performance.now())
+    if (receives === 1) throw new Error(message.text())
+    second.resolve(receives)
+  })
+  await caller.queues.send('jobs', { body: 'not yet' })
+  expect(await second.promise).toBe(2)
+  await pool.drain()
+  expect(errors).toEqual([new Error('not yet')])
+  expect(times[1]! - times[0]!).toBeGreaterThan(250)
+  expect(await stateOf(caller)).toEqual([0, 0, 0])
+})
+
+test('work - the lease is renewed while the handler runs', async () => {
+  const caller = await openCaller()
+  let receives = 0
+  const done = Promise.withResolvers<void>()
+  await using pool = caller.queues.work('jobs', { lease: '300ms', concurrency: 2 }, async () => {
+    receives++
+    await new Promise((resolve) => setTimeout(resolve, 1200))
+    done.resolve()
+  })
+  await caller.queues.send('jobs', { body: 'long' })
+  await done.promise
+  expect(await pool.drain()).toBe(0)
+  expect(receives).toBe(1)
+  expect(await stateOf(caller)).toEqual([0, 0, 0])
+})
+
+test('work - a lost lease aborts the signal', async () => {
+  const caller = await openCaller()
+  const errors: unknown[] = []
+  const lost = Promise.withResolvers<unknown>()
+  const options = { lease: 300, onError: (error: unknown) => errors.push(error) }
+  await using _pool = caller.queues.work('jobs', options, async (_message, { receives, signal }) => {
+    if (receives > 1) return
+    signal.addEventListener('abort', () => lost.resolve(signal.reason))
+    await lost.promise
+    signal.throwIfAborted()
+  })
+  const { id } = await caller.queues.send('jobs', { body: 'x' })
+  expect(id).toBeTypeOf('string')
+  // Another part of the program settles the message.
+  const extend = caller.queues.extend.bind(caller.queues)
+  caller.queues.extend = async (receipts, leaseMs) => {
+    await caller.queues.ack(receipts)
+    return extend(receipts, leaseMs)
+  }
+  expect(await lost.promise).toBeInstanceOf(LeaseLost)
+  await expect.poll(() => errors.length).toBe(1)
+})
+
+test('work - a drain that takes too long aborts the handlers, and returns their messages', async () => {
+  const caller = await openCaller()
+  const started = Promise.withResolvers<AbortSignal>()
+  const pool = caller.queues.work('jobs', (_message, { signal }) => {
+    started.resolve(signal)
+    return new Promise(() => {})
+  })
+  await caller.queues.send('jobs', { body: 'x' })
+  const signal = await started.promise
+  expect(await pool.drain('100ms')).toBe(1)
+  expect(signal.aborted).toBe(true)
+  await pool.closed
+  expect(await stateOf(caller)).toEqual([1, 0, 0])
+})
+
+test('work - a signal drains the pool, and wrong arguments are refused with words', async () => {
+  const { queues } = await openCaller()
+  const gone = new AbortController()
+  const pool = queues.work('jobs', { signal: gone.signal }, () => {})
+  gone.abort()
+  await pool.closed
+  expect(() => queues.work('jobs', { concurrent: 1 } as object, () => {})).toThrow('did you mean concurrency?')
+  expect(() => queues.work('jobs', { lease: 'soon' as '1s' }, () => {})).toThrow('invalid argument lease: "soon"')
+  expect(() => void Reflect.apply(queues.work.bind(queues), undefined, ['jobs'])).toThrow('handler')
+  const refused = queues.work('_AGENTS_.x', { onError: () => {} }, () => {})
+  await expect(refused.closed).rejects.toThrow('reserved channel name')
+})
