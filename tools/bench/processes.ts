@@ -57,6 +57,16 @@ export function startNatsSender(context: BenchContext, url: string): MeasuredPro
   })
 }
 
+/** Starts a process on the measured core that delivers to an endpoint, through webhooks or directly. */
+export function startWebhookSender(context: BenchContext, url: string): MeasuredProcess {
+  return new MeasuredProcess({
+    script: fileURLToPath(new URL('workers/webhook-sender.ts', import.meta.url)),
+    args: [url, newFolder(context)],
+    core: context.core,
+    profiles: context.profiles,
+  })
+}
+
 /** Starts a yardstick of `yardsticks/` on the measured core. */
 export function startYardstick(context: BenchContext, name: string, args: readonly string[] = []): MeasuredProcess {
   return new MeasuredProcess({

@@ -40,6 +40,8 @@ import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
 import { mcpTasks } from './tasks/mcp-tasks.ts'
 import { VERSION } from './version.ts'
+import { managedWebhooks } from './webhooks/managed-webhooks.ts'
+import { openServerWebhooks, pushSubscriptions } from './webhooks/open-webhooks.ts'
 
 export interface ServerOptions {
   /** @default a log according to `config.log` */
@@ -70,6 +72,9 @@ export interface RunningServer extends AsyncDisposable {
 
 /** The time after which a listener cuts off calls if it closes without a grace period, in ms. */
 const CUT_MS = 1_000
+
+/** The time for deliveries to webhooks that are in flight at a shutdown, in ms. */
+const WEBHOOK_GRACE_MS = 3_000
 
 /**
  * Starts the broker: the engine, the Broker over it, and the two listeners. Resolves when calls are
@@ -217,11 +222,21 @@ async function open(
     : undefined
   opened.defer(() => agents?.registry.close())
 
+  const webhooks = config.webhooks.enable
+    ? await untilAborted(
+        openServerWebhooks(config, { broker, system, engine, metrics, log, audit, ownAddresses: () => listeners }),
+        signal,
+        (late) => late.close(0),
+      )
+    : undefined
+  opened.defer(() => webhooks?.close(Math.min(WEBHOOK_GRACE_MS, graceMs)))
+
   const shared = await createSharedListener({
     config,
     broker,
     system,
     agents,
+    push: webhooks && pushSubscriptions(webhooks, audit),
     tasks: mcpTasks(config, { system, engine, frontDoor, metrics: metrics.limits }),
     authenticator: authentication.shared,
     cardKeys,
@@ -244,6 +259,7 @@ async function open(
     broker: operators,
     system,
     ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
+    ...(webhooks ? { webhooks: managedWebhooks(webhooks) } : {}),
   })
   entrance.open()
   warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })

@@ -56,6 +56,17 @@ export class CeExchange extends HttpExchange {
     this.#onFinished?.(this, rejected ? 'rejected' : 'success')
   }
 
+  /** Answers with a JSON text without the envelope. */
+  answerPlain(status: number, text: string): void {
+    if (!this.begin()) return
+    if (this.abandoned) {
+      this.#onFinished?.(this, 'disconnected')
+      return
+    }
+    this.send(status, this.#headers(), text)
+    this.#onFinished?.(this, 'success')
+  }
+
   /** Answers with an error. The body may be unread. */
   fail(error: CeError, outcome: CeOutcome = 'error', headers?: OutgoingHttpHeaders): void {
     if (!this.begin()) return

@@ -3,6 +3,8 @@ import type { BrokerErrorCode } from '@signalbox/broker-core'
 import { parameterProblemsText } from '@signalbox/http-kit'
 import type { ParameterProblem } from '@signalbox/http-kit'
 
+import { isPushError } from './push/push-errors.ts'
+
 /** The errors of this connector, each with its HTTP status and its cause. */
 export const CE_ERRORS = {
   /** `data.problems` lists each parameter as `{parameter, given?, allowed}`. */
@@ -26,6 +28,23 @@ export const CE_ERRORS = {
    */
   TOO_MANY_REQUESTS: { status: 429, when: 'a limit of the caller or of the server is reached' },
   STREAM_LIMIT: { status: 429, when: 'the limit of open subscriptions is reached' },
+  /** `data.member` names the member of the subscription. */
+  SUBSCRIPTION_INVALID: {
+    status: 400,
+    when: 'a member of the webhook subscription is missing, mistyped or out of range',
+  },
+  SUBSCRIPTION_UNKNOWN: { status: 404, when: 'the caller has no webhook subscription with this id' },
+  /** `data.limit`. */
+  SUBSCRIPTION_LIMIT: {
+    status: 429,
+    when: 'the caller has as many webhook subscriptions as WEBHOOKS_MAX_PER_OWNER allows',
+  },
+  ENDPOINT_REFUSED: { status: 400, when: 'the server may not call the URL of the webhook' },
+  ENDPOINT_UNVERIFIED: { status: 400, when: 'the endpoint of the webhook did not agree to receive messages' },
+  WEBHOOKS_UNAVAILABLE: {
+    status: 503,
+    when: 'the webhook subscriptions are not read yet, or the server is shutting down',
+  },
   INTERNAL: { status: 500, when: 'the server failed' },
   SHUTTING_DOWN: { status: 503, when: 'the server is shutting down' },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>
@@ -91,6 +110,7 @@ const RESERVED_REMEDY = `a name that does not begin with ${RESERVED_PREFIX}: cha
 /** Converts an error for the client. An internal error reveals no details. */
 export function toCeError(error: unknown): CeError {
   if (error instanceof CeError) return error
+  if (isPushError(error)) return new CeError(error.code, error.message, error.details, { cause: error })
   if (isBrokerError(error) && error.code !== 'CONFLICT') {
     const message = error.code === 'CHANNEL_RESERVED' ? RESERVED : error.message
     const details = error.code === 'CHANNEL_RESERVED' ? { ...error.details, allowed: RESERVED_REMEDY } : error.details

@@ -5,6 +5,7 @@ import { served, withPlugin } from '@signalbox/http-kit/fastify'
 import type { CeConnector } from './connector.ts'
 import { openCeConnector } from './connector.ts'
 import type { CeConnectorOptions } from './options.ts'
+import { PUSH_PATH } from './push/push-route.ts'
 import { CE_ROUTES } from './routes/index.ts'
 
 /** The CloudEvents endpoint with a Fastify plugin. */
@@ -25,5 +26,7 @@ export function ceConnector(broker: Broker, options: CeConnectorOptions = {}): F
         served((request, response, headers) => endpoint.handle(name, request, response, headers)),
       ] as const,
   )
-  return withPlugin(connector, routes, options)
+  const byPath = served((request, response, headers) => endpoint.handle(undefined, request, response, headers))
+  const push = [`${path}/${PUSH_PATH}`, `${path}/${PUSH_PATH}/*`].map((url) => [url, byPath] as const)
+  return withPlugin(connector, [...routes, ...(options.push === undefined ? [] : push)], options)
 }

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import { Endpoint, Settlements, failureHook } from '@signalbox/http-kit'
+import { Endpoint, failureHook, InFlight, jsonHeadersProblem, Settlements } from '@signalbox/http-kit'
 import type { ConnectionCaller } from '@signalbox/http-kit'
 
 import { AnswerRelay } from './answer-relay.ts'
@@ -13,6 +13,8 @@ import type { IncomingEvent } from './event/incoming-event.ts'
 import { CeExchange } from './ce-exchange.ts'
 import type { CeOutcome, ResolvedCeOptions } from './options.ts'
 import { PendingRequests } from './pending-requests.ts'
+import type { PushTarget } from './push/push-route.ts'
+import { MAX_PUSH_BYTES, PUSH_PATH, pushCall, pushTarget, refuseQuery } from './push/push-route.ts'
 import { CE_ROUTES } from './routes/index.ts'
 import { sendResponse } from './routes/requests.ts'
 import type { CeEnvironment, CeRoute } from './routes/route.ts'
@@ -29,6 +31,8 @@ export class CeEndpoint {
   readonly #options: ResolvedCeOptions
   readonly #endpoint: Endpoint
   readonly #calls = new Calls()
+  /** The calls on webhook subscriptions. */
+  readonly #inFlight = new InFlight()
   readonly #settlements: Settlements
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined = undefined
   #closed: Promise<void> | undefined
@@ -83,8 +87,14 @@ export class CeEndpoint {
     const mark = url.indexOf('?')
     const path = mark === -1 ? url : url.slice(0, mark)
     const query = mark === -1 ? '' : url.slice(mark + 1)
-    const route = BY_NAME.get(name ?? this.#nameOf(path))
+    const known = name ?? this.#nameOf(path)
+    const route = BY_NAME.get(known)
     if (route === undefined) {
+      const push = this.#options.push && pushTarget(known)
+      if (push !== undefined) {
+        this.#push(exchange, push, query)
+        return
+      }
       exchange.notFound()
       return
     }
@@ -99,6 +109,54 @@ export class CeEndpoint {
       (_exchange, caller) => this.#admitted(exchange, route, query, caller),
       this.#helpsToFinish(route),
     )
+  }
+
+  /** Serves the subscriptions of webhooks. */
+  #push(exchange: CeExchange, target: PushTarget, query: string): void {
+    const { request } = exchange
+    const { method = '' } = request
+    exchange.route = PUSH_PATH
+    const methods = target.id === undefined ? ['GET', 'POST'] : ['GET', 'DELETE']
+    if (!methods.includes(method)) {
+      const message = `method not allowed: ${PUSH_PATH} accepts ${methods.join(' and ')} here`
+      exchange.fail(new CeError('METHOD_NOT_ALLOWED', message), 'error', { Allow: methods.join(', ') })
+      return
+    }
+    this.#endpoint.admit(exchange, (_exchange, caller) => {
+      try {
+        refuseQuery(query)
+        if (method !== 'POST') {
+          request.resume()
+          this.#runPush(exchange, caller, target, undefined)
+          return
+        }
+        if (jsonHeadersProblem(request.headers) !== undefined) {
+          throw unsupported('Content-Type must be application/json, without Content-Encoding')
+        }
+        this.#endpoint.readBody(exchange, Math.min(this.#options.maxBodyBytes, MAX_PUSH_BYTES), (_read, body) =>
+          this.#runPush(exchange, caller, target, body),
+        )
+      } catch (error) {
+        this.#fail(exchange, error)
+      }
+    })
+  }
+
+  #runPush(exchange: CeExchange, caller: ConnectionCaller, target: PushTarget, body: Uint8Array | undefined): void {
+    const { push } = this.#options
+    if (push === undefined) return
+    this.#inFlight.begin()
+    exchange.hold?.retain()
+    pushCall(push, { broker: caller.handle(this.#broker), method: exchange.request.method ?? '', target, body })
+      .then(
+        ({ status, text }) => exchange.answerPlain(status, text),
+        (error: unknown) => this.#fail(exchange, error),
+      )
+      .catch((error: unknown) => this.#endpoint.fail(exchange, error))
+      .finally(() => {
+        this.#inFlight.finish()
+        exchange.hold?.release()
+      })
   }
 
   /** Returns `true` for answers to pending requests, which are accepted during shutdown too. */
@@ -188,7 +246,7 @@ export class CeEndpoint {
     this.#endpoint.close()
     this.#closed ??= (async () => {
       const { flusher, pending, subscriptions, relay } = this.environment
-      await this.#calls.close(graceMs)
+      await Promise.all([this.#calls.close(graceMs), this.#inFlight.idleWithin(graceMs)])
       flusher.flushAll()
       subscriptions.closeAll()
       pending.endAll({

@@ -4,6 +4,16 @@ export { MESSAGE_TYPE } from './event/event-text.ts'
 export type { CeConnectorOptions, CeHooks, CeOutcome, CeRequestEvent } from './options.ts'
 export { ceConnector } from './connector.ts'
 export type { CeConnector } from './connector.ts'
+export { CE_PUSH_FORMATS } from './push/push-formats.ts'
+export type { PushFormat } from './push/push-formats.ts'
+export type { PushErrorCode } from './push/push-errors.ts'
+export { SubscriptionBodySchema, SubscriptionSchema } from './push/subscription-shape.ts'
+export type {
+  CreatedPushSubscription,
+  NewPushSubscription,
+  PushSubscription,
+  PushSubscriptions,
+} from './push/push-subscriptions.ts'
 export { CE_ROUTES } from './routes/index.ts'
 export { answerSchema, ErrorAnswerSchema } from './routes/answers.ts'
 export type { DocumentedAnswer } from './routes/answers.ts'

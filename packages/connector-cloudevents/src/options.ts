@@ -10,6 +10,8 @@ import {
 } from '@signalbox/http-kit'
 import type { HttpRequest } from '@signalbox/http-kit'
 
+import type { PushSubscriptions } from './push/push-subscriptions.ts'
+
 /** The outcome of one HTTP request. */
 export type CeOutcome =
   | 'success'
@@ -88,15 +90,17 @@ export interface CeConnectorOptions extends ConnectorOptions {
    * @default none
    */
   readonly system?: BrokerHandle
+  /** Webhook subscriptions at `/ce/subscriptions`. @default none: the path is unknown */
+  readonly push?: PushSubscriptions
   /** Callbacks for metrics and logs. @default none */
   readonly hooks?: CeHooks
 }
 
 /** Options of the Fastify plugin, and options without a default. */
-type Unresolved = 'drainMs' | 'runHostHooks' | 'bindHost' | 'frontDoor' | 'system'
+type Unresolved = 'drainMs' | 'runHostHooks' | 'bindHost' | 'frontDoor' | 'system' | 'push'
 
 export type ResolvedCeOptions = Required<Omit<CeConnectorOptions, Unresolved>> &
-  Pick<CeConnectorOptions, 'bindHost' | 'frontDoor' | 'system'>
+  Pick<CeConnectorOptions, 'bindHost' | 'frontDoor' | 'system' | 'push'>
 
 const OPTION_TYPES: OptionTypes<CeConnectorOptions> = {
   ...CONNECTOR_OPTION_TYPES,

@@ -15,6 +15,7 @@ export const MANAGEMENT_ERRORS = {
   NOT_READY: { status: 200, when: 'the server is still starting' },
   REQUEST_REJECTED: { status: 200, when: 'the subscriber rejected the command or query' },
   AGENT_NOT_FOUND: { status: 200, when: 'no agent is registered under the id' },
+  WEBHOOK_NOT_FOUND: { status: 200, when: 'no webhook subscription has the id' },
   BODY_INVALID: { status: 400, when: 'the body is not JSON in UTF-8' },
   UNAUTHENTICATED: { status: 401, when: 'the credentials are missing or could not be verified' },
   ORIGIN_REFUSED: { status: 403, when: "the browser's origin is not trusted" },

@@ -19,4 +19,6 @@ export type {
   ManagementServices,
   MetricsPort,
   NodeStatus,
+  WebhooksPort,
+  WebhookStatus,
 } from './ports.ts'

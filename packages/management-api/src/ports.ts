@@ -1,4 +1,4 @@
-import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import type { Broker, BrokerHandle, ChannelType } from '@signalbox/broker-core'
 import type { Identity } from '@signalbox/http-kit'
 
 /** The ports through which other packages provide data to the management API. */
@@ -40,6 +40,37 @@ export interface AgentsPort {
   deregister(agentId: string, operator: Identity, instanceId?: string): Promise<boolean>
 }
 
+/** A webhook subscription as operators see it. */
+export interface WebhookStatus {
+  readonly id: string
+  /** The ClientID of the owner. */
+  readonly owner: string
+  readonly type: ChannelType
+  readonly channel: string
+  readonly endpoint: string
+  readonly format: string
+  readonly filter?: string
+  readonly ordered: boolean
+  readonly state: 'active' | 'failing' | 'paused' | 'disabled'
+  readonly reason?: string
+  /** In ms since the epoch. */
+  readonly createdMs: number
+  /** The first sequence of an events store that is not delivered. */
+  readonly next?: number
+  readonly deadLetterQueue: string
+}
+
+/** The webhook subscriptions. Calls with an unknown id resolve with undefined. */
+export interface WebhooksPort {
+  list(): readonly WebhookStatus[]
+  pause(id: string): Promise<WebhookStatus | undefined>
+  resume(id: string): Promise<WebhookStatus | undefined>
+  /** Sends a signed test message to the endpoint. `status` is absent without an answer. */
+  test(id: string): Promise<{ readonly status?: number; readonly error?: string } | undefined>
+  /** Delivers an events store from a sequence on. Rejects with ARGUMENT_INVALID for another source. */
+  redeliver(id: string, sequence: number): Promise<WebhookStatus | undefined>
+}
+
 /** The state of this node; the fields of `/ready`. */
 export interface NodeStatus {
   readonly ready: boolean
@@ -62,4 +93,6 @@ export interface ManagementServices {
   readonly system: BrokerHandle
   /** Absent if agents are turned off. */
   readonly agents?: AgentsPort
+  /** Absent if webhooks are turned off. */
+  readonly webhooks?: WebhooksPort
 }

@@ -16,6 +16,7 @@ const READS = [
   '/api/stats/clients',
   '/api/audit',
   '/api/agents',
+  '/api/webhooks',
 ]
 
 const ACTIONS: Readonly<Record<string, object>> = {

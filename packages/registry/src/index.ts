@@ -22,7 +22,7 @@ export type { AgentRequestOptions, AgentTimeouts } from './requests/agent-reques
 export type { WireVersion } from './requests/wire-version.ts'
 export { AgentAddressError, AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
 export type { AgentAddressOptions, ResolveHost } from './url-safety/agent-address-policy.ts'
-export type { ListeningAddress } from './url-safety/own-addresses.ts'
+export type { ListeningAddress } from '@signalbox/http-kit'
 export { ListQuerySchema } from './http/list-query.ts'
 export { registryRoutes } from './http/connector.ts'
 export type { RegistryRoutes } from './http/connector.ts'

@@ -21,6 +21,7 @@ import { row as natsSend } from './nats-send.ts'
 import { row as queueSend } from './queue-send.ts'
 import { row as receiveAck } from './receive-ack.ts'
 import { row as toolCall } from './tool-call.ts'
+import { row as webhooks } from './webhooks.ts'
 
 /** Every implemented goal of the performance budget, in its order. */
 export const ROWS: readonly Row[] = [
@@ -46,4 +47,5 @@ export const ROWS: readonly Row[] = [
   coldStart,
   natsSend,
   natsHops,
+  webhooks,
 ]

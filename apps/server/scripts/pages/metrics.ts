@@ -13,6 +13,7 @@ export async function metricsTable(): Promise<string> {
     { isListed: () => false, log: { warn() {} } },
   )
   metrics.forAgents()
+  metrics.forWebhooks()
   const rows = metrics
     .describe()
     .filter(({ name }) => name.startsWith('broker_'))

@@ -197,6 +197,25 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       description: 'A JSON file with the routing table; empty is none. The server reads it again when it changes.',
     }),
   }),
+  webhooks: group('Webhooks', {
+    enable: flag(false, {
+      description:
+        'Serves `/ce/subscriptions`, and delivers the messages of channels to HTTP endpoints. Needs `WEBHOOKS_KEY_FILE`.',
+    }),
+    keyFile: path({
+      description:
+        'A file of 32 random bytes, which seals the secrets of subscriptions; the same on all nodes. Created with mode 0600 if it does not exist.',
+    }),
+    allow: hosts({
+      description:
+        'Hosts and addresses that may be called in addition to public addresses, also by plain http. Link-local and cloud-metadata addresses are always refused.',
+    }),
+    maxAgeSeconds: integer(86_400, 1, 2_592_000, {
+      description:
+        'Time after the first attempt in which a message is tried again, in seconds. Then it moves to the dead-letter queue of its subscription.',
+    }),
+    maxPerOwner: count(100, { description: 'Maximum number of subscriptions of one caller; 0 is no limit.' }),
+  }),
   settleGraceMs: integer(250, 0, 10_000, {
     description:
       'Time between the response of a destructive read and the removal of its messages, in milliseconds. If the connection fails in that time, the messages are delivered again.',

@@ -19,6 +19,11 @@ export function securityConflicts(config: Config): string[] {
   if (authorization.enable && authorization.policyFile === '') {
     problems.push('authorization.policyFile: authorization is on and has no policy; allowed: a path')
   }
+  if (config.webhooks.enable && config.webhooks.keyFile === '') {
+    problems.push(
+      'webhooks.keyFile: webhooks are on and have no key; allowed: a path, which is created if it does not exist',
+    )
+  }
   problems.push(...tlsConflicts('security', security), ...tlsConflicts('api.security', api.security))
   return problems
 }

@@ -46,7 +46,9 @@ export function checked({ setting, value, origin }: Given): { value: SettingValu
   if (!isSettingValue(value) || !Check(setting.schema, value)) return { problem: refusal }
   if (setting.key.endsWith('Origins') && !isOriginList(value)) return { problem: refusal }
   if (setting.key.endsWith('.agentProxyUrl') && value !== '' && !isProxyUrl(value)) return { problem: refusal }
-  return /\.agentUrl(?:Allow|Deny)$/.test(setting.key) && !isAddressList(value) ? { problem: refusal } : { value }
+  return /\.agentUrl(?:Allow|Deny)$|^webhooks\.allow$/.test(setting.key) && !isAddressList(value)
+    ? { problem: refusal }
+    : { value }
 }
 
 function isProxyUrl(value: SettingValue): boolean {

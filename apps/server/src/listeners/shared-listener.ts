@@ -1,6 +1,7 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { CardKeys } from '@signalbox/connector-a2a'
 import { NO_CARD_KEYS } from '@signalbox/connector-a2a'
+import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { ceConnector } from '@signalbox/connector-cloudevents/fastify'
 import type { TaskOptions } from '@signalbox/connector-mcp'
 import { brokerStateKey } from '@signalbox/connector-mcp'
@@ -39,6 +40,8 @@ export interface SharedOptions {
   readonly system: BrokerHandle
   /** Absent if agents are turned off (R10). */
   readonly agents?: Agents | undefined
+  /** Webhook subscriptions; absent if webhooks are turned off. */
+  readonly push?: PushSubscriptions | undefined
   /** Absent if calls of `/mcp` cannot become tasks. */
   readonly tasks?: TaskOptions | undefined
   readonly authenticator: Authenticator
@@ -112,6 +115,7 @@ async function addRoutes(
     system,
     agents,
     tasks,
+    push,
     authenticator,
     cardKeys = NO_CARD_KEYS,
     frontDoor = {},
@@ -182,6 +186,7 @@ async function addRoutes(
       timeoutSeconds: ce.timeoutSeconds,
       maxStreams: ce.maxSseConnections,
       maxSseIdleSeconds: ce.maxSseIdleSeconds,
+      ...(push === undefined ? {} : { push }),
       settleGraceMs: config.settleGraceMs,
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),

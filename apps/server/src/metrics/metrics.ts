@@ -7,6 +7,7 @@ import { RequestDurations } from '../http/request-metrics.ts'
 import { LimitMetrics } from '../limits/limit-metrics.ts'
 import { routingMetrics } from '../routing/routing-metrics.ts'
 import { authorizationMetrics } from '../security/authorization-metrics.ts'
+import { WebhookMetrics } from '../webhooks/webhook-metrics.ts'
 import { eventLoopMetrics } from './event-loop.ts'
 import { messageMetrics } from './messages.ts'
 import type { NodeParts } from './node-metrics.ts'
@@ -85,6 +86,11 @@ export class Metrics implements Disposable {
   /** Creates the series of agents. Call it once, and only if agents are enabled. */
   forAgents(): AgentMetrics {
     return new AgentMetrics(this.#registry)
+  }
+
+  /** Creates the series of webhooks. Call it once, and only if webhooks are enabled. */
+  forWebhooks(): WebhookMetrics {
+    return new WebhookMetrics(this.#registry)
   }
 
   /** Reads a connector's open streams on each scrape. */

@@ -1,6 +1,8 @@
 import type { ChannelType, Message } from '@signalbox/broker-core'
 
 import { bodyMembers, dataMember } from './data-form.ts'
+import type { AttributeType } from './attributes.ts'
+import type { CarriedEvent } from './event-tags.ts'
 import { eventOf } from './event-tags.ts'
 
 /** A message as a CloudEvent in JSON. */
@@ -14,42 +16,75 @@ export interface EventText {
 /** The `type` of events that are created from other messages. */
 export const MESSAGE_TYPE = 'signalbox.message'
 
+/** The attributes of the event that a message carries, or that is created from it. */
+export interface OutgoingAttributes {
+  /** The attributes with the extensions of the broker, as text. */
+  readonly texts: ReadonlyMap<string, string>
+  /** The types of the attributes that are not strings. */
+  readonly types: ReadonlyMap<string, AttributeType>
+  /** The event, if the message was sent as one. */
+  readonly carried: CarriedEvent | undefined
+}
+
+const NO_TYPES: ReadonlyMap<string, AttributeType> = new Map()
+
 /**
- * Returns the JSON form of the event that a message carries: unchanged attributes, and data in the original bytes.
- * Another message becomes an event of {@link MESSAGE_TYPE}. Metadata is in the extension `brokermetadata`, and tags
- * that are not attributes are in `brokertags`, as JSON text. `extensions` override the event's own.
+ * Returns the attributes of the event that a message carries, unchanged. Another message becomes an event of
+ * {@link MESSAGE_TYPE}. Metadata is in the extension `brokermetadata`, and tags that are not attributes are in
+ * `brokertags`, as JSON text. `extensions` override the event's own.
  */
-export function cloudEventText(
+export function outgoingAttributes(
   pattern: ChannelType,
   message: Message,
   extensions: Readonly<Record<string, string>> = {},
-): EventText {
+): OutgoingAttributes {
   const carried = eventOf(message.tags)
-  const { body, metadata } = message
+  const { metadata } = message
   const more: Record<string, string> = {}
   const otherTags = carried?.otherTags ?? message.tags
   if (metadata !== '') more['brokermetadata'] = metadata
   if (Object.keys(otherTags).length > 0) more['brokertags'] = JSON.stringify(otherTags)
   Object.assign(more, extensions)
 
-  const members: string[] = []
+  const texts = new Map<string, string>()
+  let types = NO_TYPES
   if (carried === undefined) {
-    const attributes = {
-      specversion: '1.0',
-      id: message.id,
-      source: `/signalbox/${pattern}/${encodeURI(message.channel).replace(/[?#[\]]/g, encodeURIComponent)}`,
-      type: MESSAGE_TYPE,
-      subject: message.channel,
-      time: new Date(message.timestamp).toISOString(),
-    }
-    for (const [name, text] of Object.entries(attributes)) members.push(`"${name}":${JSON.stringify(text)}`)
+    texts.set('specversion', '1.0')
+    texts.set('id', message.id)
+    texts.set('source', `/signalbox/${pattern}/${encodeURI(message.channel).replace(/[?#[\]]/g, encodeURIComponent)}`)
+    texts.set('type', MESSAGE_TYPE)
+    texts.set('subject', message.channel)
+    texts.set('time', new Date(message.timestamp).toISOString())
   } else {
-    const { texts, types } = carried.attributes
-    for (const [name, text] of texts) {
-      if (!Object.hasOwn(more, name)) members.push(`"${name}":${types.has(name) ? text : JSON.stringify(text)}`)
-    }
+    for (const [name, text] of carried.attributes.texts) if (!Object.hasOwn(more, name)) texts.set(name, text)
+    types = carried.attributes.types
   }
-  for (const [name, text] of Object.entries(more)) members.push(`"${name}":${JSON.stringify(text)}`)
+  for (const [name, text] of Object.entries(more)) texts.set(name, text)
+  return {
+    texts,
+    types: Object.keys(more).some((name) => types.has(name)) ? withoutTypesOf(types, more) : types,
+    carried,
+  }
+}
+
+/** An extension of the broker is a string, also if it replaces an attribute of another type. */
+function withoutTypesOf(
+  types: ReadonlyMap<string, AttributeType>,
+  names: Readonly<Record<string, string>>,
+): ReadonlyMap<string, AttributeType> {
+  return new Map([...types].filter(([name]) => !Object.hasOwn(names, name)))
+}
+
+/** Returns the JSON form of the event of a message: its {@link outgoingAttributes}, and data in the original bytes. */
+export function cloudEventText(
+  pattern: ChannelType,
+  message: Message,
+  extensions: Readonly<Record<string, string>> = {},
+): EventText {
+  const { texts, types, carried } = outgoingAttributes(pattern, message, extensions)
+  const { body } = message
+  const members: string[] = []
+  for (const [name, text] of texts) members.push(`"${name}":${types.has(name) ? text : JSON.stringify(text)}`)
   if (carried === undefined) members.push(...bodyMembers(body))
   else {
     const data = dataMember(body, carried.form, carried.attributes.texts.get('datacontenttype'))

@@ -40,3 +40,8 @@ function unquote(attribute: string, header: string): string {
   }
   return content.replace(/\\(.)/gs, '$1')
 }
+
+/** Returns the `ce-` header of an attribute's value (HTTP binding 3.1.3.2): percent-encodes what a header cannot hold. */
+export function encodeHeaderValue(text: string): string {
+  return text.toWellFormed().replace(/[^\x21\x23\x24\x26-\x7e]+/gu, (part) => encodeURIComponent(part))
+}

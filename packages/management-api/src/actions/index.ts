@@ -5,6 +5,7 @@ import { publishEvent, publishEventStore } from './events.ts'
 import { peekQueueMessages, receiveQueueMessages, sendQueueMessage } from './queues.ts'
 import { redriveDeadLetters } from './redrive.ts'
 import { sendCommand, sendQuery } from './requests.ts'
+import { pauseWebhook, redeliverWebhook, resumeWebhook, testWebhook } from './webhooks.ts'
 
 /** Every action of `POST /api/actions/{action}`. */
 export const ACTIONS: readonly ManagementAction[] = [
@@ -20,4 +21,8 @@ export const ACTIONS: readonly ManagementAction[] = [
   sendQuery,
   redriveDeadLetters,
   deregisterAgent,
+  pauseWebhook,
+  resumeWebhook,
+  testWebhook,
+  redeliverWebhook,
 ]

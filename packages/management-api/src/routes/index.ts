@@ -9,6 +9,7 @@ import {
   eventsStoreStatisticsRoute,
   queueStatisticsRoute,
 } from './statistics.ts'
+import { webhooksRoute } from './webhooks.ts'
 
 /** The routes that read. Actions are in `actions/`, the monitor in `monitor/`. */
 export const ROUTES: readonly ManagementRoute[] = [
@@ -20,4 +21,5 @@ export const ROUTES: readonly ManagementRoute[] = [
   clientStatisticsRoute,
   agentsRoute,
   auditRoute,
+  webhooksRoute,
 ]

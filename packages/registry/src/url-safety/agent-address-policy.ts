@@ -1,13 +1,16 @@
 import { lookup as systemLookup } from 'node:dns'
 import type { LookupAddress, LookupOptions } from 'node:dns'
 
-import { AddressList, hostName } from './address-list.ts'
-import type { IpAddress } from './ip-address.ts'
-import { ipAddress } from './ip-address.ts'
-import { ALWAYS_REFUSED } from './refused-addresses.ts'
-import type { ListeningAddress } from './own-addresses.ts'
-import { OwnAddresses, portOf } from './own-addresses.ts'
-import { Resolutions } from './resolutions.ts'
+import {
+  AddressList,
+  ALWAYS_REFUSED,
+  hostName,
+  ipAddress,
+  OwnAddresses,
+  portOf,
+  Resolutions,
+} from '@signalbox/http-kit'
+import type { IpAddress, ListeningAddress } from '@signalbox/http-kit'
 
 /** Resolves a name to all its addresses; rejects when it has none. */
 export type ResolveHost = (hostname: string) => Promise<readonly LookupAddress[]>

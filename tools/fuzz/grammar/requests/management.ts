@@ -22,6 +22,10 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   send_query: TOOLS['query_send'] ?? [],
   redrive_dead_letters: ['channel', 'max_messages'],
   deregister_agent: ['agent_id'],
+  pause_webhook: ['id'],
+  resume_webhook: ['id'],
+  test_webhook: ['id'],
+  redeliver_webhook: ['id', 'sequence'],
 }
 
 const action = fc.constantFrom(...Object.entries(ACTIONS)).chain(([name, args]) =>
@@ -42,6 +46,7 @@ const READS = [
   '/v1/stats/events_stores',
   '/v1/stats/clients',
   '/api/agents',
+  '/api/webhooks',
   '/api/audit',
   '/metrics',
   '/openapi.json',

@@ -1,0 +1,67 @@
+import type { ChannelType, Message } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
+
+import { bodyMembers } from '../event/data-form.ts'
+import { cloudEventText, outgoingAttributes } from '../event/event-text.ts'
+import { encodeHeaderValue } from '../event/header-value.ts'
+
+/** A content mode of CloudEvents for deliveries to webhooks. */
+export interface PushFormat {
+  readonly name: string
+  /** The most events in one delivery. */
+  readonly maxBatch: number
+  /** Returns the headers and the body of a delivery of one message or more. */
+  readonly encode: (
+    type: ChannelType,
+    messages: readonly Message[],
+  ) => { readonly headers: Readonly<Record<string, string>>; readonly body: Uint8Array }
+}
+
+/** The most events in one batch. */
+const MAX_BATCH = 64
+
+/** The content modes of deliveries, by the name that a subscription has in `config.mode`. */
+export const CE_PUSH_FORMATS: Readonly<Record<'structured' | 'binary' | 'batch', PushFormat>> = {
+  structured: {
+    name: 'cloudevents.structured',
+    maxBatch: 1,
+    encode: (type, messages) => ({
+      headers: { 'content-type': 'application/cloudevents+json; charset=utf-8' },
+      body: encodeText(messages.map((message) => cloudEventText(type, message).text).join('')),
+    }),
+  },
+  binary: {
+    name: 'cloudevents.binary',
+    maxBatch: 1,
+    encode: (type, messages) => {
+      const [message] = messages
+      if (message === undefined) throw new RangeError('a delivery in binary mode has one message')
+      return { headers: binaryHeaders(type, message), body: message.body }
+    },
+  },
+  batch: {
+    name: 'cloudevents.batch',
+    maxBatch: MAX_BATCH,
+    encode: (type, messages) => ({
+      headers: { 'content-type': 'application/cloudevents-batch+json; charset=utf-8' },
+      body: encodeText(`[${messages.map((message) => cloudEventText(type, message).text).join(',')}]`),
+    }),
+  },
+}
+
+function binaryHeaders(type: ChannelType, message: Message): Readonly<Record<string, string>> {
+  const { texts, carried } = outgoingAttributes(type, message)
+  const headers: Record<string, string> = {}
+  for (const [name, text] of texts) if (name !== 'datacontenttype') headers[`ce-${name}`] = encodeHeaderValue(text)
+  const contentType = carried === undefined ? typeOfBody(message.body) : texts.get('datacontenttype')
+  if (contentType !== undefined) headers['content-type'] = encodeHeaderValue(contentType).replaceAll('%20', ' ')
+  return headers
+}
+
+/** Returns the type of the body of a message that is no event. */
+function typeOfBody(body: Uint8Array): string | undefined {
+  const [first = ''] = bodyMembers(body)
+  if (first.startsWith('"data":')) return 'application/json'
+  if (first.startsWith('"datacontenttype":')) return 'text/plain'
+  return first === '' ? undefined : 'application/octet-stream'
+}

@@ -1,0 +1,420 @@
+import { setMaxListeners } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import type { BrokerHandle } from '@signalbox/broker-core'
+import { attributesOf, compileCesql, messageOf } from '@signalbox/broker-core/internal'
+
+import type { EncodedDelivery, EndpointAnswer, WebhookFormat } from '../format.ts'
+import type { SecretBox } from '../secrets/secret-box.ts'
+import { signedHeaders } from '../secrets/signature.ts'
+import { EventsSource } from '../sources/events-source.ts'
+import { QueueSource } from '../sources/queue-source.ts'
+import type { Item, Source } from '../sources/source.ts'
+import { StoreSource } from '../sources/store-source.ts'
+import { CursorWriter } from '../subscription/cursor-writer.ts'
+import type { KnownSubscription } from '../subscription/subscription-index.ts'
+import type { CursorRecord, SubscriptionRecord } from '../subscription/subscription-record.ts'
+import type { WebhookLog } from '../subscription/webhook-log.ts'
+import type { Failure } from './dead-letters.ts'
+import { storeDeadLetter } from './dead-letters.ts'
+import type { EndpointClient } from './endpoint-client.ts'
+import { Progress } from './progress.ts'
+import { askedPause, pauseAfter, verdictOf } from './retry.ts'
+import type { Slots } from './slots.ts'
+
+/** The most deliveries of a subscription under way, if it does not ask for order. */
+const UNORDERED = 16
+
+/** The result of an attempt, for metrics. */
+export type AttemptOutcome = 'delivered' | 'retry' | 'failed'
+
+/** The parts that all subscriptions of a node share. */
+export interface RunnerParts {
+  readonly system: BrokerHandle
+  readonly log: WebhookLog
+  readonly client: EndpointClient
+  readonly slots: Slots
+  readonly box: SecretBox
+  readonly node: string
+  readonly maxAgeMs: number
+  readonly formatOf: (name: string) => WebhookFormat | undefined
+  /** Returns `true` if the policy lets the owner have a message of the channel now. */
+  readonly permits: (record: SubscriptionRecord) => boolean
+  readonly attempted: (outcome: AttemptOutcome, seconds: number) => void
+  readonly deadLettered: () => void
+  readonly dropped: () => void
+  readonly failed: (error: unknown) => void
+}
+
+/** The effects of a runner on its subscription. */
+export interface RunnerEvents {
+  readonly cursor: (cursor: CursorRecord, sequence: number) => void
+  /** Called if another node or an operator changed the position. */
+  readonly lost: () => void
+  /** Called if the subscription must end until its owner or an operator acts. The runner has halted. */
+  readonly disabled: (reason: string) => void
+  /** Called after an unexpected failure. The runner has halted and must be replaced. */
+  readonly crashed: () => void
+}
+
+/** Delivers the messages of one subscription, while this node serves it. */
+export class SubscriptionRunner {
+  readonly subscription: KnownSubscription
+  readonly #parts: RunnerParts
+  readonly #events: RunnerEvents
+  readonly #url: URL
+  /** Aborted when no attempt may start any more. */
+  readonly #halt = new AbortController()
+  /** Aborted when the attempts in flight must end too. */
+  readonly #stop = new AbortController()
+  readonly #progress: Progress
+  readonly #tried: Map<number, number>
+  readonly #cursor: CursorWriter
+  readonly #underWay = new Map<Promise<void>, readonly Item[]>()
+  readonly #matches: (item: Item) => boolean
+  #failing: CursorRecord['failing']
+  #notBefore = 0
+  #settled: (() => void) | undefined
+  #ended: Promise<void> | undefined
+
+  constructor(subscription: KnownSubscription, parts: RunnerParts, events: RunnerEvents) {
+    const { id, record, cursor, cursorSequence } = subscription
+    this.subscription = subscription
+    this.#parts = parts
+    this.#events = events
+    this.#url = new URL(record.endpoint)
+    this.#progress = new Progress(cursor.next, cursor.done)
+    this.#tried = new Map(cursor.tried)
+    this.#failing = cursor.failing
+    this.#matches = matcherOf(record)
+    setMaxListeners(0, this.#stop.signal, this.#halt.signal)
+    this.#cursor = new CursorWriter({
+      log: parts.log,
+      id,
+      sequence: cursorSequence,
+      current: () => this.#position(),
+      written: events.cursor,
+      lost: events.lost,
+      failed: parts.failed,
+      signal: this.#halt.signal,
+    })
+  }
+
+  /** The time of the oldest message that is not delivered yet, in ms since the epoch; `undefined` if none waits. */
+  get oldestMs(): number | undefined {
+    const times = [...this.#underWay.values()].flat().map(({ message }) => message.timestamp)
+    return times.length === 0 ? undefined : Math.min(...times)
+  }
+
+  start(): void {
+    this.#ended ??= this.#run().catch((error: unknown) => this.#crash(error))
+  }
+
+  /**
+   * Stops: no attempt is in flight after the promise resolves. An attempt that does not end within `graceMs` is cut off,
+   * and repeated by the next runner.
+   */
+  async stop(graceMs = 0): Promise<void> {
+    const reason = new Error('the subscription is not served any more')
+    this.#halt.abort(reason)
+    if (graceMs === 0) this.#stop.abort(reason)
+    const timer = setTimeout(() => this.#stop.abort(reason), graceMs)
+    await this.#ended
+    clearTimeout(timer)
+    await this.#cursor.close()
+  }
+
+  #position(): CursorRecord {
+    const { cursor } = this.subscription
+    return {
+      node: this.#parts.node,
+      generation: cursor.generation,
+      next: this.#progress.next,
+      done: this.#progress.done,
+      tried: [...this.#tried],
+      ...(this.#failing === undefined ? {} : { failing: this.#failing }),
+    }
+  }
+
+  #open(): Source {
+    const { system, failed, dropped } = this.#parts
+    const { type, channel } = this.subscription.record
+    const { signal } = this.#halt
+    if (type === 'queues') return new QueueSource(system, channel, { signal, failed })
+    if (type === 'events') return new EventsSource(system, channel, { signal, failed, dropped })
+    return new StoreSource(system, channel, this.#progress.next, { signal, failed })
+  }
+
+  async #run(): Promise<void> {
+    const { record } = this.subscription
+    const { signal } = this.#halt
+    const format = this.#parts.formatOf(record.format)
+    if (format === undefined) {
+      this.#disable(`the server has no format ${record.format}`)
+      return
+    }
+    const secrets = this.#secrets()
+    if (secrets.length === 0) {
+      this.#disable('the secret cannot be read: WEBHOOKS_KEY_FILE has another key')
+      return
+    }
+    const source = this.#open()
+    try {
+      while (!signal.aborted) {
+        await this.#room()
+        const items = await source.take(format.maxBatch)
+        const wanted = items.filter((item) => this.#begin(item))
+        if (wanted.length < items.length) await this.#skip(source, items, wanted)
+        if (wanted.length > 0) this.#launch({ source, format, secrets }, wanted)
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error
+    } finally {
+      await Promise.allSettled(this.#underWay.keys())
+      await source.close()
+    }
+  }
+
+  /** Marks an item as under way. Returns `false` if it is not to be delivered. */
+  #begin(item: Item): boolean {
+    const fresh = item.sequence === 0 || this.#progress.start(item.sequence)
+    return fresh && this.#matches(item)
+  }
+
+  /** Passes over the items that the filter does not match, or that were delivered before. */
+  async #skip(source: Source, items: readonly Item[], wanted: readonly Item[]): Promise<void> {
+    const skipped = items.filter((item) => !wanted.includes(item))
+    for (const { sequence } of skipped) if (sequence > 0) this.#progress.finish(sequence)
+    await source.settle(skipped)
+    this.#cursor.storeLater()
+  }
+
+  #launch(delivery: Delivery, items: readonly Item[]): void {
+    const work = this.#deliver(delivery, items)
+      .catch(async (error: unknown) => {
+        // A later message must not overtake this one.
+        this.#crash(error)
+        await delivery.source.release(items).catch(this.#parts.failed)
+      })
+      .finally(() => {
+        this.#underWay.delete(work)
+        this.#settled?.()
+      })
+    this.#underWay.set(work, items)
+  }
+
+  /** Waits until another delivery may start. An endpoint that fails gets one at a time. */
+  async #room(): Promise<void> {
+    const { ordered } = this.subscription.record
+    while (this.#underWay.size >= (ordered || this.#failing !== undefined ? 1 : UNORDERED)) {
+      await new Promise<void>((resolve) => {
+        this.#settled = resolve
+      })
+      this.#halt.signal.throwIfAborted()
+    }
+  }
+
+  /** Attempts a delivery until it is settled. */
+  async #deliver(delivery: Delivery, items: readonly Item[]): Promise<void> {
+    const { signal } = this.#halt
+    const [first] = items
+    const since = (first && this.#tried.get(first.sequence)) ?? Date.now()
+    for (let attempt = 0; ; attempt++) {
+      await this.#untilDue()
+      if (!this.#parts.permits(this.subscription.record)) {
+        this.#disable('the policy does not let the owner have messages of this channel')
+        signal.throwIfAborted()
+      }
+      const { status, answer, reason, verdict, pauseMs } = await this.#attempt(delivery, items)
+      this.#stop.signal.throwIfAborted()
+      if (verdict === 'delivered') {
+        this.#recovered()
+        await this.#settle(delivery.source, items)
+        return
+      }
+      if (verdict === 'gone') {
+        this.#disable('the endpoint answered 410: it is gone')
+        signal.throwIfAborted()
+      }
+      if (verdict === 'refused') {
+        this.#recovered()
+        // One message may be the reason: the others get their own attempt.
+        if (items.length > 1) {
+          for (const item of items) await this.#deliver(delivery, [item])
+          return
+        }
+      } else this.#fail(reason)
+      const pause = Math.max(pauseAfter(attempt), pauseMs)
+      if (verdict === 'refused' || Date.now() + pause - since > this.#parts.maxAgeMs) {
+        const text = verdict === 'refused' ? reason : `not delivered within ${this.#parts.maxAgeMs / 1000} s: ${reason}`
+        await this.#giveUp(delivery.source, items, {
+          reason: text,
+          ...(status === undefined ? {} : { status }),
+          ...(answer === undefined ? {} : { answer }),
+          attempts: attempt + 1,
+        })
+        return
+      }
+      if (first !== undefined && first.sequence > 0) this.#tried.set(first.sequence, since)
+      this.#cursor.storeLater()
+      if (!(await delivery.source.keep(items, pause))) return
+      await delay(pause, undefined, { signal, ref: false })
+    }
+  }
+
+  /** Waits for the time that the endpoint or its rate sets. */
+  async #untilDue(): Promise<void> {
+    const { ratePerMinute } = this.subscription.record
+    const now = Date.now()
+    const at = Math.max(now, this.#notBefore)
+    if (ratePerMinute !== undefined) this.#notBefore = at + 60_000 / ratePerMinute
+    if (at > now) await delay(at - now, undefined, { signal: this.#halt.signal, ref: false })
+  }
+
+  async #attempt({ format, secrets }: Delivery, items: readonly Item[]): Promise<Attempt> {
+    const { slots, client, attempted } = this.#parts
+    const { id, record } = this.subscription
+    const { signal } = this.#stop
+    const now = Date.now()
+    const messages = items.map(({ message }) => message)
+    let encoded: EncodedDelivery
+    try {
+      encoded = format.encode(record.type, messages)
+    } catch (error) {
+      return { verdict: 'refused', reason: `the message has no form for the endpoint: ${messageOf(error)}`, pauseMs: 0 }
+    }
+    const { headers, body } = encoded
+    return slots.run(record.endpoint, this.#halt.signal, async () => {
+      const startedAt = performance.now()
+      const valid = secrets.flatMap(({ bytes, untilMs }) => (untilMs > now ? [bytes] : []))
+      const signed = signedHeaders(valid, deliveryId(id, items), Date.now(), body)
+      let attempt: Attempt
+      try {
+        attempt = judge(
+          await client.send(this.#url, { method: 'POST', headers: { ...headers, ...signed }, body }, signal),
+        )
+      } catch (error) {
+        attempt = { verdict: 'retry', reason: messageOf(error).slice(0, 200), pauseMs: 0 }
+      }
+      if (!signal.aborted) {
+        const outcome = attempt.verdict === 'delivered' || attempt.verdict === 'retry' ? attempt.verdict : 'failed'
+        attempted(outcome, (performance.now() - startedAt) / 1000)
+      }
+      return attempt
+    })
+  }
+
+  async #settle(source: Source, items: readonly Item[]): Promise<void> {
+    for (const { sequence } of items) {
+      if (sequence === 0) continue
+      this.#progress.finish(sequence)
+      this.#tried.delete(sequence)
+    }
+    if (this.subscription.record.type === 'events_store') this.#cursor.store()
+    await source.settle(items)
+  }
+
+  /** Stores a dead letter for each item. Repeats it until the store accepts it. */
+  async #giveUp(source: Source, items: readonly Item[], failure: Failure): Promise<void> {
+    const { system, deadLettered, failed } = this.#parts
+    for (const item of items) {
+      for (let attempt = 0; ; attempt++) {
+        try {
+          await storeDeadLetter(system, this.subscription.id, item, failure)
+          break
+        } catch (error) {
+          failed(error)
+          const pause = pauseAfter(attempt)
+          if (!(await source.keep([item], pause))) break
+          await delay(pause, undefined, { signal: this.#halt.signal, ref: false })
+        }
+      }
+      deadLettered()
+    }
+    await this.#settle(source, items)
+  }
+
+  #disable(reason: string): void {
+    if (this.#halt.signal.aborted) return
+    this.#halt.abort(new Error(reason))
+    this.#events.disabled(reason)
+  }
+
+  #crash(error: unknown): void {
+    if (this.#halt.signal.aborted) return
+    this.#halt.abort(new Error('the delivery failed'))
+    this.#parts.failed(error)
+    this.#events.crashed()
+  }
+
+  #fail(reason: string): void {
+    if (this.#failing?.reason === reason) return
+    this.#failing = { sinceMs: this.#failing?.sinceMs ?? Date.now(), reason }
+    this.#cursor.store()
+  }
+
+  #recovered(): void {
+    if (this.#failing === undefined) return
+    this.#failing = undefined
+    this.#cursor.store()
+  }
+
+  #secrets(): readonly OpenSecret[] {
+    const { id, record } = this.subscription
+    const opened: OpenSecret[] = []
+    for (const { sealed, untilMs = Infinity } of record.secrets) {
+      const bytes = this.#parts.box.open(sealed, id)
+      if (bytes !== undefined) opened.push({ bytes, untilMs })
+    }
+    return opened
+  }
+}
+
+/** A secret that signs until a time, in ms since the epoch. */
+interface OpenSecret {
+  readonly bytes: Uint8Array
+  readonly untilMs: number
+}
+
+/** The parts that all deliveries of a runner share. */
+interface Delivery {
+  readonly source: Source
+  readonly format: WebhookFormat
+  readonly secrets: readonly OpenSecret[]
+}
+
+/** The result of an attempt. */
+interface Attempt {
+  readonly verdict: ReturnType<typeof verdictOf>
+  readonly reason: string
+  readonly status?: number
+  readonly answer?: string
+  /** The pause that the endpoint asks for, in ms. */
+  readonly pauseMs: number
+}
+
+function judge({ status, headers, text }: EndpointAnswer): Attempt {
+  const retryAfter = headers['retry-after']
+  return {
+    verdict: verdictOf(status),
+    reason: `the endpoint answered ${status}`,
+    status,
+    answer: text,
+    pauseMs: askedPause(typeof retryAfter === 'string' ? retryAfter : undefined, Date.now()),
+  }
+}
+
+/** Returns the id of a delivery, the same for each attempt. */
+function deliveryId(id: string, items: readonly Pick<Item, 'name'>[]): string {
+  const [first, last] = [items[0]?.name ?? '', items.at(-1)?.name ?? '']
+  return first === last ? `msg_${id}_${first}` : `msg_${id}_${first}-${last}`
+}
+
+function matcherOf({ type, channel, filter }: SubscriptionRecord): (item: Item) => boolean {
+  if (filter === undefined) return () => true
+  const expression = compileCesql(filter)
+  return ({ message }) => {
+    const { value, error } = expression.evaluate(attributesOf(type, channel, message))
+    return error === undefined && value === true
+  }
+}

@@ -1,0 +1,53 @@
+import type { Message } from '@signalbox/broker-core'
+
+import type { SourceType } from './subscription/subscription-record.ts'
+
+/** A request to an endpoint outside a delivery, for the verification of intent. */
+export interface EndpointRequest {
+  readonly method: 'OPTIONS' | 'POST' | 'GET'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Uint8Array
+}
+
+export interface EndpointAnswer {
+  readonly status: number
+  /** The headers in lower case. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
+  /** The first 4 KiB of the body. */
+  readonly text: string
+}
+
+/** The facts that a verification of intent needs. */
+export interface Verification {
+  /** Sends a request to the endpoint. Rejects if it gives no answer. */
+  readonly ask: (request: EndpointRequest) => Promise<EndpointAnswer>
+  /** The DNS name by which this server introduces itself. */
+  readonly origin: string
+}
+
+/** The permission of an endpoint. */
+export interface Verified {
+  /** The most deliveries in a minute. @default no limit */
+  readonly ratePerMinute?: number
+}
+
+/** A delivery as it is sent. */
+export interface EncodedDelivery {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}
+
+/** The form of deliveries on the wire. A connector registers its formats; a subscription names one. */
+export interface WebhookFormat {
+  /** A stable name: it is stored with each subscription. */
+  readonly name: string
+  /** The most messages in one delivery. */
+  readonly maxBatch: number
+  /** Returns the delivery of one message or more. */
+  readonly encode: (type: SourceType, messages: readonly Message[]) => EncodedDelivery
+  /**
+   * Asks the endpoint for its consent before the subscription is stored.
+   * @throws WebhookError ENDPOINT_UNVERIFIED
+   */
+  readonly verify: (verification: Verification) => Promise<Verified>
+}

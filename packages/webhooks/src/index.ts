@@ -1,0 +1,23 @@
+export type { AttemptOutcome } from './delivery/subscription-runner.ts'
+export { WEBHOOK_ERRORS, WebhookError } from './errors.ts'
+export type { WebhookErrorCode } from './errors.ts'
+export type {
+  EncodedDelivery,
+  EndpointAnswer,
+  EndpointRequest,
+  Verification,
+  Verified,
+  WebhookFormat,
+} from './format.ts'
+export type { WebhookHooks, WebhookOptions } from './options.ts'
+export { abuseProtection } from './safety/abuse-protection.ts'
+export { EndpointPolicy } from './safety/endpoint-policy.ts'
+export type { EndpointOrigin, EndpointPolicyOptions } from './safety/endpoint-policy.ts'
+export { KEY_BYTES, openKeyFile } from './secrets/key-file.ts'
+export type { NewSubscription } from './subscription/new-subscription.ts'
+export { SOURCE_TYPES } from './subscription/subscription-record.ts'
+export type { SourceType } from './subscription/subscription-record.ts'
+export { SUBSCRIPTION_STATES } from './subscription/subscription-view.ts'
+export type { SubscriptionState, SubscriptionView } from './subscription/subscription-view.ts'
+export { openWebhooks, Webhooks } from './webhooks.ts'
+export type { CreatedSubscription, TestResult, WebhookStats } from './webhooks.ts'

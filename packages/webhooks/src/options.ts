@@ -1,0 +1,50 @@
+import type { Caller } from '@signalbox/broker-core'
+
+import type { WebhookFormat } from './format.ts'
+import type { AttemptOutcome } from './delivery/subscription-runner.ts'
+import type { EndpointPolicy } from './safety/endpoint-policy.ts'
+import type { SourceType } from './subscription/subscription-record.ts'
+
+/** Callbacks for metrics and logs. They must be quick; their errors are dropped. */
+export interface WebhookHooks {
+  /** Reports an attempt and its time, in seconds. */
+  attempted?(outcome: AttemptOutcome, seconds: number): void
+  /** Reports a message that moved to a dead-letter queue. */
+  deadLettered?(): void
+  /** Reports a plain event that was dropped because too many waited for an endpoint. */
+  dropped?(): void
+  /** Reports that a subscription was disabled. */
+  disabled?(subscription: { readonly id: string; readonly owner: string; readonly reason: string }): void
+  /** Receives a failure that no caller sees, for the log. */
+  failed?(error: unknown): void
+}
+
+export interface WebhookOptions {
+  /** The key that seals the secrets, 32 bytes; the same on all nodes. See `openKeyFile`. */
+  readonly key: Uint8Array
+  /** The formats of deliveries. More can be registered later. @default none */
+  readonly formats?: readonly WebhookFormat[]
+  /** The addresses that may be called. @default public addresses by https */
+  readonly endpointPolicy?: EndpointPolicy
+  /** The DNS name by which the server introduces itself to endpoints. @default 'localhost' */
+  readonly origin?: string
+  /** The time after the first attempt in which a message is tried again, in ms; above 0. @default 86400000 */
+  readonly maxAgeMs?: number
+  /** The most subscriptions of one owner; 0 is no limit. @default 100 */
+  readonly maxPerOwner?: number
+  /** The most attempts in flight at a time to one endpoint. @default 16 */
+  readonly maxInFlightOfEndpoint?: number
+  /** The most attempts in flight at a time from this node. @default 256 */
+  readonly maxInFlight?: number
+  /** `true` if several nodes use the same storage. @default false */
+  readonly shared?: boolean
+  /** The time after which the subscriptions of a node that stopped are taken over, in ms. @default 5000 */
+  readonly leaseMs?: number
+  /**
+   * Returns `true` if the owner may have messages of the channel. Called before each attempt. @default everything is
+   * allowed
+   */
+  readonly permits?: (owner: Pick<Caller, 'clientId'>, type: SourceType, channel: string) => boolean
+  /** @default none */
+  readonly hooks?: WebhookHooks
+}

@@ -1,0 +1,64 @@
+import type { Item } from './source.ts'
+
+/** A bounded buffer between the messages that arrive and the deliveries that take them. */
+export class ItemBuffer {
+  readonly #maxItems: number
+  readonly #maxBytes: number
+  readonly #signal: AbortSignal
+  #items: Item[] = []
+  #bytes = 0
+  #notEmpty: (() => void) | undefined
+  #room: (() => void) | undefined
+
+  constructor(maxItems: number, maxBytes: number, signal: AbortSignal) {
+    this.#maxItems = maxItems
+    this.#maxBytes = maxBytes
+    this.#signal = signal
+    signal.addEventListener('abort', () => {
+      this.#notEmpty?.()
+      this.#room?.()
+    })
+  }
+
+  get full(): boolean {
+    return this.#items.length >= this.#maxItems || this.#bytes >= this.#maxBytes
+  }
+
+  push(item: Item): void {
+    this.#items.push(item)
+    this.#bytes += item.message.body.byteLength
+    this.#notEmpty?.()
+  }
+
+  /** Resolves when the buffer has space, or the signal is aborted. */
+  async hasRoom(): Promise<void> {
+    while (this.full && !this.#signal.aborted) {
+      await new Promise<void>((resolve) => {
+        this.#room = resolve
+      })
+    }
+  }
+
+  /** Takes up to `max` items of up to `maxBytes` together, and at least one. */
+  async take(max: number, maxBytes: number): Promise<readonly Item[]> {
+    while (this.#items.length === 0) {
+      this.#signal.throwIfAborted()
+      await new Promise<void>((resolve) => {
+        this.#notEmpty = resolve
+      })
+    }
+    this.#signal.throwIfAborted()
+    let count = 1
+    let bytes = this.#items[0]?.message.body.byteLength ?? 0
+    for (; count < Math.min(max, this.#items.length); count++) {
+      const more = this.#items[count]?.message.body.byteLength ?? 0
+      if (bytes + more > maxBytes) break
+      bytes += more
+    }
+    const taken = this.#items.slice(0, count)
+    this.#items = this.#items.slice(count)
+    this.#bytes -= bytes
+    this.#room?.()
+    return taken
+  }
+}

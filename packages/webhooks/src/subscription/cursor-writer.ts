@@ -1,0 +1,99 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
+import { isBrokerError } from '@signalbox/broker-core'
+
+import type { CursorRecord } from './subscription-record.ts'
+import { cursorKey } from './subscription-index.ts'
+import type { WebhookLog } from './webhook-log.ts'
+
+/**
+ * The longest pause after a write, in ms. A crash repeats the deliveries of this time; without the pause, writes cost more than
+ * deliveries.
+ */
+const PAUSE_MS = 50
+
+/** The pause before a failed write is repeated, in ms. */
+const RETRY_MS = 1_000
+
+/** The time after which a position is stored that moved without a delivery, in ms. */
+const LAZY_MS = 1_000
+
+export interface CursorWriterOptions {
+  readonly log: WebhookLog
+  readonly id: string
+  /** The sequence of the last entry of the position. */
+  readonly sequence: number
+  /** Returns the position to store. */
+  readonly current: () => CursorRecord
+  /** Called after each write. */
+  readonly written: (cursor: CursorRecord, sequence: number) => void
+  /** Called once if another node wrote: this node does not serve the subscription any more. */
+  readonly lost: () => void
+  readonly failed: (error: unknown) => void
+  readonly signal: AbortSignal
+}
+
+/** Stores the position of a subscription. Writes that are due during a write are stored together by the next one. */
+export class CursorWriter {
+  readonly #options: CursorWriterOptions
+  #sequence: number
+  #due = false
+  #writing: Promise<void> | undefined
+  #lazy: NodeJS.Timeout | undefined
+  #lost = false
+
+  constructor(options: CursorWriterOptions) {
+    this.#options = options
+    this.#sequence = options.sequence
+  }
+
+  /** Stores the position soon. */
+  store(): void {
+    this.#due = true
+    this.#writing ??= this.#write()
+  }
+
+  /** Stores the position within a second. */
+  storeLater(): void {
+    this.#lazy ??= setTimeout(() => {
+      this.#lazy = undefined
+      this.store()
+    }, LAZY_MS).unref()
+  }
+
+  /** Stores a position that is due, and ends. Never rejects. */
+  async close(): Promise<void> {
+    if (this.#lazy !== undefined) {
+      clearTimeout(this.#lazy)
+      this.#lazy = undefined
+      this.store()
+    }
+    await this.#writing
+  }
+
+  async #write(): Promise<void> {
+    const { log, id, current, written, lost, failed, signal } = this.#options
+    while (this.#due && !this.#lost) {
+      this.#due = false
+      const cursor = current()
+      try {
+        this.#sequence = await log.write(cursorKey(id), cursor, this.#sequence)
+        written(cursor, this.#sequence)
+        // Until the same moment for all subscriptions of the node, so that their writes share a commit.
+        await delay(PAUSE_MS - (performance.now() % PAUSE_MS), undefined, { signal, ref: false }).catch(() => {})
+      } catch (error) {
+        if (isBrokerError(error, 'CONFLICT')) {
+          this.#lost = true
+          lost()
+        } else {
+          failed(error)
+          // A node that stops leaves the rest to the next one, which delivers again.
+          if (signal.aborted) break
+          this.#due = true
+          await delay(RETRY_MS, undefined, { signal, ref: false }).catch(() => {})
+        }
+      }
+    }
+    this.#writing = undefined
+  }
+}

@@ -1,0 +1,407 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+
+import type { BrokerHandle, Message } from '@signalbox/broker-core'
+import { encodeText, isBrokerError } from '@signalbox/broker-core'
+import { messageOf } from '@signalbox/broker-core/internal'
+
+import { EndpointClient } from './delivery/endpoint-client.ts'
+import { Serving } from './delivery/serving.ts'
+import { invalidMember, WebhookError } from './errors.ts'
+import type { EndpointAnswer, WebhookFormat } from './format.ts'
+import type { WebhookOptions } from './options.ts'
+import { EndpointPolicy } from './safety/endpoint-policy.ts'
+import { SecretBox } from './secrets/secret-box.ts'
+import { randomSecret, secretText, signedHeaders } from './secrets/signature.ts'
+import { checkNewSubscription } from './subscription/new-subscription.ts'
+import type { NewSubscription } from './subscription/new-subscription.ts'
+import type { KnownSubscription } from './subscription/subscription-index.ts'
+import { cursorKey, SubscriptionIndex, subscriptionKey } from './subscription/subscription-index.ts'
+import type { CursorRecord, SubscriptionRecord } from './subscription/subscription-record.ts'
+import type { SubscriptionState, SubscriptionView } from './subscription/subscription-view.ts'
+import { viewOf } from './subscription/subscription-view.ts'
+import { WebhookLog } from './subscription/webhook-log.ts'
+
+/** The place of the entry by which a node checks its key. */
+const KEY_CHECK = 'key'
+
+/** The attempts of a conditional write, while other nodes write too. */
+const WRITE_ATTEMPTS = 5
+
+/** The time for which the secret before a rotation still signs, in ms. */
+const ROTATION_MS = 86_400_000
+
+/** A created subscription. */
+export interface CreatedSubscription {
+  readonly subscription: SubscriptionView
+  /** The generated secret, `whsec_…`; `undefined` if the caller gave one. It is never shown again. */
+  readonly secret?: string
+}
+
+/** The state of this node, for metrics. */
+export interface WebhookStats {
+  /** The subscriptions of all nodes, by state. */
+  readonly subscriptions: Readonly<Record<SubscriptionState, number>>
+  /** The subscriptions that this node serves. */
+  readonly served: number
+  /** The age of the oldest message that this node has not delivered, in ms; 0 without one. */
+  readonly oldestMs: number
+}
+
+/** The answer of an endpoint to a test. */
+export interface TestResult {
+  /** The status of the answer; `undefined` without one. */
+  readonly status?: number
+  /** The reason for a failed test. */
+  readonly error?: string
+}
+
+/** The pause before a start is repeated that a remote store did not answer, in ms. */
+const OPEN_RETRY_MS = 1_000
+
+/**
+ * Opens the webhooks of a broker. Resolves when the subscriptions were read. If several nodes share the store, waits
+ * until it is available.
+ * @param system The handle for reserved channels
+ * @throws Error for a key that the stored secrets were not sealed with; BrokerError ENGINE_UNAVAILABLE
+ */
+export async function openWebhooks(system: BrokerHandle, options: WebhookOptions): Promise<Webhooks> {
+  const log = new WebhookLog(system)
+  const box = new SecretBox(options.key)
+  for (;;) {
+    try {
+      await log.create()
+      await checkKey(log, box)
+      break
+    } catch (error) {
+      if (!options.shared || !isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
+      options.hooks?.failed?.(error)
+    }
+    await delay(OPEN_RETRY_MS)
+  }
+  const webhooks = new Webhooks(system, log, box, options)
+  await webhooks.open()
+  return webhooks
+}
+
+/** A node with another key would disable every subscription that it takes over. */
+async function checkKey(log: WebhookLog, box: SecretBox): Promise<void> {
+  let entry = await log.last(KEY_CHECK)
+  if (entry === undefined) {
+    try {
+      await log.write(KEY_CHECK, { sealed: box.seal(encodeText(KEY_CHECK), KEY_CHECK) }, 0)
+      return
+    } catch (error) {
+      if (!isBrokerError(error, 'CONFLICT')) throw error
+    }
+    entry = await log.last(KEY_CHECK)
+  }
+  const value = entry?.value
+  const sealed: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'sealed') : undefined
+  if (typeof sealed === 'string' && box.open(sealed, KEY_CHECK) !== undefined) return
+  throw new Error('the stored secrets of webhooks were sealed with another key; use the key file of all nodes')
+}
+
+/** The subscriptions of all nodes, as one node manages and serves them. */
+export class Webhooks implements AsyncDisposable {
+  readonly #system: BrokerHandle
+  readonly #log: WebhookLog
+  readonly #box: SecretBox
+  readonly #options: WebhookOptions
+  readonly #policy: EndpointPolicy
+  readonly #client: EndpointClient
+  readonly #formats = new Map<string, WebhookFormat>()
+  readonly #index = new SubscriptionIndex()
+  /** The owners of the subscriptions that are being created. */
+  readonly #creating: string[] = []
+  readonly #serving: Serving
+  #closed: Promise<void> | undefined
+
+  /** Use {@link openWebhooks}. */
+  constructor(system: BrokerHandle, log: WebhookLog, box: SecretBox, options: WebhookOptions) {
+    this.#system = system
+    this.#log = log
+    this.#box = box
+    this.#options = options
+    this.#policy = options.endpointPolicy ?? new EndpointPolicy()
+    this.#client = new EndpointClient(this.#policy)
+    for (const format of options.formats ?? []) this.register(format)
+    this.#serving = new Serving(this.#index, {
+      system,
+      log,
+      box,
+      client: this.#client,
+      node: randomUUID(),
+      options,
+      formatOf: (name) => this.#formats.get(name),
+      disable: (known, reason) => this.#disable(known, reason),
+      remove: (id) => this.#remove(id),
+    })
+  }
+
+  /** Adds a format of deliveries. */
+  register(format: WebhookFormat): void {
+    this.#formats.set(format.name, format)
+  }
+
+  /** Starts to read and to serve the subscriptions. Resolves when all were read. */
+  open(): Promise<void> {
+    return this.#serving.open()
+  }
+
+  /**
+   * Creates a subscription after the endpoint has agreed to it. The caller must have checked that the owner may subscribe
+   * to the channel. Resolves when it is durable.
+   * @throws WebhookError; BrokerError ENGINE_UNAVAILABLE
+   */
+  async create(input: NewSubscription): Promise<CreatedSubscription> {
+    const { owner, account = owner, type, channel, filter, ordered = type === 'events_store', expiresMs } = input
+    this.#assertReady()
+    const secret = checkNewSubscription(input)
+    const format = this.#formats.get(input.format)
+    if (format === undefined) throw invalidMember('format', `is ${input.format}; the server does not have it`)
+    this.#assertRoomFor(owner)
+    this.#creating.push(owner)
+    try {
+      const url = await this.#policy.check(input.endpoint)
+      const { ratePerMinute } = await format.verify({
+        ask: (request) => this.#ask(url, request),
+        origin: this.#options.origin ?? 'localhost',
+      })
+      const id = randomBytes(16).toString('base64url')
+      const next = type === 'events_store' ? await this.#startOf(channel, input.start ?? 'new') : 1
+      const record: SubscriptionRecord = {
+        owner,
+        account,
+        type,
+        channel,
+        endpoint: url.href,
+        format: format.name,
+        ...(filter === undefined ? {} : { filter }),
+        ordered,
+        secrets: [{ sealed: this.#box.seal(secret, id) }],
+        state: 'active',
+        createdMs: Date.now(),
+        ...(expiresMs === undefined ? {} : { expiresMs }),
+        ...(ratePerMinute === undefined ? {} : { ratePerMinute }),
+      }
+      const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [], tried: [] }
+      await this.#write(cursorKey(id), cursor, 0)
+      await this.#write(subscriptionKey(id), record, 0)
+      const known = this.#index.get(id)
+      if (known === undefined) throw unknown(id)
+      return { subscription: viewOf(known), ...(input.secret === undefined ? { secret: secretText(secret) } : {}) }
+    } finally {
+      this.#creating.splice(this.#creating.indexOf(owner), 1)
+    }
+  }
+
+  /** Returns the subscriptions, oldest first; of one owner, or of all. */
+  list(owner?: string): readonly SubscriptionView[] {
+    const all = [...this.#index.all()].filter(({ record }) => owner === undefined || record.owner === owner)
+    return all.map(viewOf).toSorted((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1))
+  }
+
+  /** Returns a subscription. @throws WebhookError SUBSCRIPTION_UNKNOWN */
+  async get(id: string, owner?: string): Promise<SubscriptionView> {
+    return viewOf(await this.#find(id, owner))
+  }
+
+  /** Ends a subscription. Its dead-letter queue stays. @throws WebhookError SUBSCRIPTION_UNKNOWN */
+  async delete(id: string, owner?: string): Promise<SubscriptionView> {
+    const known = await this.#find(id, owner)
+    await this.#remove(id)
+    return viewOf(known)
+  }
+
+  /** Stops the deliveries of a subscription until it is resumed. @throws WebhookError SUBSCRIPTION_UNKNOWN */
+  pause(id: string): Promise<SubscriptionView> {
+    return this.#change(id, ({ reason: _reason, ...record }) => ({ ...record, state: 'paused' }))
+  }
+
+  /** Continues the deliveries of a paused or disabled subscription. @throws WebhookError SUBSCRIPTION_UNKNOWN */
+  resume(id: string): Promise<SubscriptionView> {
+    return this.#change(id, ({ reason: _reason, ...record }) => ({ ...record, state: 'active' }))
+  }
+
+  /**
+   * Replaces the secret of a subscription by a generated one, and returns it. For a day, deliveries have signatures of
+   * both.
+   * @throws WebhookError SUBSCRIPTION_UNKNOWN
+   */
+  async rotateSecret(id: string, owner?: string): Promise<string> {
+    await this.#find(id, owner)
+    const secret = randomSecret()
+    const sealed = this.#box.seal(secret, id)
+    await this.#change(id, (record) => {
+      const [last] = record.secrets
+      const before = last === undefined ? [] : [{ sealed: last.sealed, untilMs: Date.now() + ROTATION_MS }]
+      return { ...record, secrets: [{ sealed }, ...before] }
+    })
+    return secretText(secret)
+  }
+
+  /**
+   * Delivers the entries of an events store from a sequence on, again or for the first time.
+   * @throws WebhookError SUBSCRIPTION_UNKNOWN, SUBSCRIPTION_INVALID
+   */
+  async redeliver(id: string, sequence: number): Promise<SubscriptionView> {
+    if (!Number.isSafeInteger(sequence) || sequence < 1) {
+      throw invalidMember('sequence', `is ${sequence}; it must be a whole number of at least 1`)
+    }
+    for (let attempt = 1; ; attempt++) {
+      const { record, cursor, cursorSequence } = await this.#find(id)
+      if (record.type !== 'events_store')
+        throw invalidMember('type', `is ${record.type}; only events stores are replayed`)
+      const { node, generation } = cursor
+      const moved: CursorRecord = { node, generation: generation + 1, next: sequence, done: [], tried: [] }
+      try {
+        await this.#write(cursorKey(id), moved, cursorSequence)
+        return viewOf(await this.#find(id))
+      } catch (error) {
+        if (!isBrokerError(error, 'CONFLICT') || attempt === WRITE_ATTEMPTS) throw error
+        await this.#refresh(id)
+      }
+    }
+  }
+
+  /** Sends a test message to the endpoint, signed as a delivery. @throws WebhookError SUBSCRIPTION_UNKNOWN */
+  async test(id: string): Promise<TestResult> {
+    const { record } = await this.#find(id)
+    const format = this.#formats.get(record.format)
+    if (format === undefined) return { error: `the server has no format ${record.format}` }
+    const testId = `test_${randomUUID()}`
+    const message: Message = {
+      id: testId,
+      clientId: record.owner,
+      channel: record.channel,
+      timestamp: Date.now(),
+      body: encodeText('{"test":true}'),
+      metadata: '',
+      tags: {},
+    }
+    const { headers, body } = format.encode(record.type, [message])
+    const secrets = record.secrets.flatMap(({ sealed }) => this.#box.open(sealed, id) ?? [])
+    try {
+      const signed = signedHeaders(secrets, testId, Date.now(), body)
+      const url = await this.#policy.check(record.endpoint)
+      const { status } = await this.#client.send(url, { method: 'POST', headers: { ...headers, ...signed }, body })
+      return { status }
+    } catch (error) {
+      return { error: messageOf(error) }
+    }
+  }
+
+  /** Returns the state of this node. */
+  stats(): WebhookStats {
+    const subscriptions: Record<SubscriptionState, number> = { active: 0, failing: 0, paused: 0, disabled: 0 }
+    for (const known of this.#index.all()) subscriptions[viewOf(known).state]++
+    return { subscriptions, served: this.#serving.size, oldestMs: this.#serving.oldestMs() }
+  }
+
+  /**
+   * Stops the deliveries of this node. Attempts in flight may end within `graceMs`; other nodes take over after that.
+   * Idempotent.
+   */
+  close(graceMs = 5_000): Promise<void> {
+    this.#closed ??= this.#close(graceMs)
+    return this.#closed
+  }
+
+  async #close(graceMs: number): Promise<void> {
+    await this.#serving.close(graceMs)
+    await this.#client.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #assertReady(): void {
+    if (this.#closed === undefined && this.#serving.current) return
+    throw new WebhookError('WEBHOOKS_UNAVAILABLE', 'the subscriptions are not available now; try again later')
+  }
+
+  #assertRoomFor(owner: string): void {
+    const { maxPerOwner: limit = 100 } = this.#options
+    const count = this.#index.countOf(owner) + this.#creating.filter((other) => other === owner).length
+    if (limit === 0 || count < limit) return
+    const text = `the caller has ${count} subscriptions; it may have ${limit} (WEBHOOKS_MAX_PER_OWNER); delete one`
+    throw new WebhookError('SUBSCRIPTION_LIMIT', text, { limit })
+  }
+
+  async #ask(url: URL, request: Parameters<EndpointClient['send']>[1]): Promise<EndpointAnswer> {
+    try {
+      return await this.#client.send(url, request)
+    } catch (error) {
+      if (error instanceof WebhookError) throw error
+      // The cause could describe the network of the server.
+      throw new WebhookError('ENDPOINT_UNVERIFIED', `the endpoint gave no answer to ${request.method}`)
+    }
+  }
+
+  /** Returns the sequence from which an events store is delivered. */
+  async #startOf(channel: string, start: 'new' | 'first' | number): Promise<number> {
+    if (typeof start === 'number') return start
+    if (start === 'first') return 1
+    const [latest] = await this.#system.eventsStore.readLatest(channel, { maxMessages: 1 })
+    if (latest !== undefined) return latest.sequence + 1
+    try {
+      const { eventsStore } = await this.#system.channels.info('events_store', channel)
+      return (eventsStore?.lastSequence ?? 0) + 1
+    } catch (error) {
+      if (isBrokerError(error, 'CHANNEL_NOT_FOUND')) return 1
+      throw error
+    }
+  }
+
+  async #find(id: string, owner?: string): Promise<KnownSubscription> {
+    // A node that has not read a new subscription yet asks the store.
+    if (this.#index.get(id) === undefined) await this.#refresh(id)
+    const known = this.#index.get(id)
+    if (known === undefined || (owner !== undefined && known.record.owner !== owner)) throw unknown(id)
+    return known
+  }
+
+  async #refresh(id: string): Promise<void> {
+    for (const key of [cursorKey(id), subscriptionKey(id)]) {
+      const entry = await this.#log.last(key)
+      if (entry !== undefined) this.#serving.apply(entry)
+    }
+  }
+
+  async #write(key: string, value: object | undefined, expected?: number): Promise<void> {
+    this.#serving.apply({ key, sequence: await this.#log.write(key, value, expected), value })
+  }
+
+  async #change(id: string, change: (record: SubscriptionRecord) => SubscriptionRecord): Promise<SubscriptionView> {
+    for (let attempt = 1; ; attempt++) {
+      const { record, recordSequence } = await this.#find(id)
+      try {
+        await this.#write(subscriptionKey(id), change(record), recordSequence)
+        return viewOf(await this.#find(id))
+      } catch (error) {
+        if (!isBrokerError(error, 'CONFLICT') || attempt === WRITE_ATTEMPTS) throw error
+        await this.#refresh(id)
+      }
+    }
+  }
+
+  async #disable({ id, record, recordSequence }: KnownSubscription, reason: string): Promise<void> {
+    await this.#write(subscriptionKey(id), { ...record, state: 'disabled', reason }, recordSequence)
+    this.#options.hooks?.disabled?.({ id, owner: record.owner, reason })
+  }
+
+  async #remove(id: string): Promise<void> {
+    await this.#write(subscriptionKey(id), undefined)
+    await this.#write(cursorKey(id), undefined)
+  }
+}
+
+function unknown(id: string): WebhookError {
+  const shown = JSON.stringify(id.slice(0, 64))
+  return new WebhookError(
+    'SUBSCRIPTION_UNKNOWN',
+    `there is no subscription ${shown} of this caller; list them to see all`,
+  )
+}
