@@ -114,6 +114,7 @@ const OPTION_TYPES: OptionTypes<CeConnectorOptions> = {
   maxBufferedBytes: 'number',
   slowConsumerMs: 'number',
   system: 'object',
+  push: 'object',
   hooks: 'object',
 }
 
