@@ -1,4 +1,6 @@
 import type { Caller } from '@signalbox/broker-core'
+import { checkOptions } from '@signalbox/broker-core/internal'
+import type { OptionTypes } from '@signalbox/broker-core/internal'
 
 import type { WebhookFormat } from './format.ts'
 import type { AttemptOutcome } from './delivery/subscription-runner.ts'
@@ -47,4 +49,40 @@ export interface WebhookOptions {
   readonly permits?: (owner: Pick<Caller, 'clientId'>, type: SourceType, channel: string) => boolean
   /** @default none */
   readonly hooks?: WebhookHooks
+}
+
+const OPTION_TYPES: OptionTypes<WebhookOptions> = {
+  key: 'object',
+  formats: 'any',
+  endpointPolicy: 'object',
+  origin: 'text',
+  maxAgeMs: 'number',
+  maxPerOwner: 'number',
+  maxInFlightOfEndpoint: 'number',
+  maxInFlight: 'number',
+  shared: 'boolean',
+  leaseMs: 'number',
+  permits: 'function',
+  hooks: 'object',
+}
+
+/** The shortest lease, in ms: a node renews it five times. */
+const MIN_LEASE_MS = 100
+
+/**
+ * Checks the options.
+ * @throws RangeError for a number out of range; TypeError for an unknown or missing option, or another type
+ */
+export function checkWebhookOptions(options: WebhookOptions): void {
+  checkOptions('openWebhooks', options, OPTION_TYPES, ['key'])
+  atLeast('maxAgeMs', options.maxAgeMs, 1)
+  atLeast('maxPerOwner', options.maxPerOwner, 0)
+  atLeast('maxInFlightOfEndpoint', options.maxInFlightOfEndpoint, 1)
+  atLeast('maxInFlight', options.maxInFlight, 1)
+  atLeast('leaseMs', options.leaseMs, MIN_LEASE_MS)
+}
+
+function atLeast(option: string, value: number | undefined, min: number): void {
+  if (value === undefined || (Number.isSafeInteger(value) && value >= min)) return
+  throw new RangeError(`${option}: ${value}; allowed is a whole number of at least ${min}`)
 }

@@ -10,6 +10,7 @@ import { Serving } from './delivery/serving.ts'
 import { invalidMember, WebhookError } from './errors.ts'
 import type { EndpointAnswer, WebhookFormat } from './format.ts'
 import type { WebhookOptions } from './options.ts'
+import { checkWebhookOptions } from './options.ts'
 import { EndpointPolicy } from './safety/endpoint-policy.ts'
 import { SecretBox } from './secrets/secret-box.ts'
 import { randomSecret, secretText, signedHeaders } from './secrets/signature.ts'
@@ -63,9 +64,10 @@ const OPEN_RETRY_MS = 1_000
  * Opens the webhooks of a broker. Resolves when the subscriptions were read. If several nodes share the store, waits
  * until it is available.
  * @param system The handle for reserved channels
- * @throws Error for a key that the stored secrets were not sealed with; BrokerError ENGINE_UNAVAILABLE
+ * @throws TypeError, RangeError for an option that is not allowed; Error for a key that the stored secrets were not sealed with; BrokerError ENGINE_UNAVAILABLE
  */
 export async function openWebhooks(system: BrokerHandle, options: WebhookOptions): Promise<Webhooks> {
+  checkWebhookOptions(options)
   const log = new WebhookLog(system)
   const box = new SecretBox(options.key)
   for (;;) {

@@ -63,3 +63,10 @@ test.each(['secret', 'whsec_', 'whsec_!!!!', `whsec_${'A'.repeat(20)}`])('secret
     code: 'SUBSCRIPTION_INVALID',
   })
 })
+
+test('options - an option that is not allowed is refused', async () => {
+  const { system } = await openBench()
+  await expect(openWebhooks(system, testOptions({ maxInFlight: 0 }))).rejects.toThrow('maxInFlight: 0')
+  // @ts-expect-error -- the key is missing
+  await expect(openWebhooks(system, {})).rejects.toThrow('key: it is missing')
+})

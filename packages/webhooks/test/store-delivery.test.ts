@@ -214,3 +214,15 @@ test('policy - a subscription is disabled when its owner may no longer subscribe
   await until(async () => (await webhooks.get(subscription.id)).state === 'disabled')
   expect(receiver.bodies).toEqual(['one'])
 })
+
+test('delivery - a channel that is deleted and used again is delivered from its new first entry', async () => {
+  const { webhooks, publish, system } = await openBench()
+  const receiver = await openReceiver()
+  const { subscription } = await webhooks.create(toOrders(receiver.url))
+  await publish('orders', 'one', 'two')
+  await until(async () => (await webhooks.get(subscription.id)).next === 3)
+  await system.channels.delete('events_store', 'orders')
+  await publish('orders', 'again')
+  await until(() => receiver.bodies.length === 3)
+  expect(receiver.bodies).toEqual(['one', 'two', 'again'])
+})

@@ -37,7 +37,8 @@ export class StoreSource implements Source {
       try {
         const start = { from: 'sequence', sequence: next } as const
         const subscription = await system.eventsStore.subscribe(channel, start, { signal }, (message) => {
-          if (signal.aborted || message.sequence < next) return undefined
+          if (signal.aborted) return undefined
+          // Lower than the last one if the channel was deleted and created again.
           next = message.sequence + 1
           // A deleted key has no message.
           if (message.tombstone) return undefined
