@@ -9,6 +9,7 @@ import { onTestFinished } from 'vitest'
 /** A request that the endpoint received. */
 export interface Received {
   readonly method: string
+  readonly path: string
   readonly headers: IncomingHttpHeaders
   readonly body: string
 }
@@ -37,12 +38,12 @@ export async function openReceiver(): Promise<Receiver> {
     request.setEncoding('utf8')
     request.on('data', (chunk: string) => (body += chunk))
     request.on('end', () => {
-      const { method = '', headers } = request
+      const { method = '', url: path = '', headers } = request
       if (method === 'OPTIONS') {
         response.writeHead(200, { 'WebHook-Allowed-Origin': '*' }).end()
         return
       }
-      const one = { method, headers, body }
+      const one = { method, path, headers, body }
       received.push(one)
       bodies.push(body)
       receiver.reply(response, one)

@@ -115,3 +115,19 @@ test('safety - one endpoint that hangs does not delay another', async () => {
   await until(() => fast.bodies.length === 40)
   expect(slow.received.length).toBeLessThanOrEqual(16)
 })
+
+test('safety - one endpoint that hangs does not delay another of the same host', async () => {
+  const { webhooks, publish } = await openBench()
+  const receiver = await openReceiver()
+  receiver.reply = (response, received) => {
+    if (received.path === '/fast') answer(204)(response, received)
+  }
+  await webhooks.create(toOrders(receiver.url, { ordered: false }))
+  await publish('orders', ...Array.from({ length: 20 }, (_, i) => `slow${i}`))
+  await until(() => receiver.received.length === 16)
+  await webhooks.create(toOrders(new URL('/fast', receiver.url).href))
+  await publish('orders', 'one', 'two')
+  const fast = (): readonly string[] => receiver.received.filter(({ path }) => path === '/fast').map(({ body }) => body)
+  await until(() => fast().length === 2)
+  expect(fast()).toEqual(['one', 'two'])
+})

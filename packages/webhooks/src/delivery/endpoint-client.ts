@@ -17,9 +17,6 @@ const REST_MS = 5_000
 const READ_BYTES = 65_536
 const KEPT_BYTES = 4_096
 
-/** The most connections to one origin. */
-const CONNECTIONS = 16
-
 /** The time for which an idle connection is kept, in ms: shorter than the shortest idle time-out of servers. */
 const IDLE_MS = 1_500
 
@@ -37,7 +34,8 @@ export class EndpointClient {
     this.#policy = policy
     this.#request = undici.request
     const options: Undici.Pool.Options = {
-      connections: CONNECTIONS,
+      // No limit for an origin: an endpoint that hangs must not delay others of the same host. `Slots` has the limits.
+      connections: null,
       pipelining: 1,
       keepAliveTimeout: IDLE_MS,
       keepAliveMaxTimeout: IDLE_MS,
