@@ -40,8 +40,7 @@ import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
 import { mcpTasks } from './tasks/mcp-tasks.ts'
 import { VERSION } from './version.ts'
-import { managedWebhooks } from './webhooks/managed-webhooks.ts'
-import { openServerWebhooks, pushSubscriptions } from './webhooks/open-webhooks.ts'
+import type { ServerWebhooks, WebhookParts } from './webhooks/open-webhooks.ts'
 
 export interface ServerOptions {
   /** @default a log according to `config.log` */
@@ -97,6 +96,12 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     await close().catch((failure: unknown) => log.error({ err: failure }, 'a part failed to close'))
     throw error
   }
+}
+
+/** A server without webhooks does not load their modules. */
+async function loadWebhooks(config: Config, parts: WebhookParts): Promise<ServerWebhooks> {
+  const { openServerWebhooks } = await import('./webhooks/open-webhooks.ts')
+  return openServerWebhooks(config, parts)
 }
 
 interface OpenOptions {
@@ -224,7 +229,7 @@ async function open(
 
   const webhooks = config.webhooks.enable
     ? await untilAborted(
-        openServerWebhooks(config, { broker, system, engine, metrics, log, audit, ownAddresses: () => listeners }),
+        loadWebhooks(config, { broker, system, engine, metrics, log, audit, ownAddresses: () => listeners }),
         signal,
         (late) => late.close(0),
       )
@@ -236,7 +241,7 @@ async function open(
     broker,
     system,
     agents,
-    push: webhooks && pushSubscriptions(webhooks, audit),
+    push: webhooks?.push,
     tasks: mcpTasks(config, { system, engine, frontDoor, metrics: metrics.limits }),
     authenticator: authentication.shared,
     cardKeys,
@@ -259,7 +264,7 @@ async function open(
     broker: operators,
     system,
     ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
-    ...(webhooks ? { webhooks: managedWebhooks(webhooks) } : {}),
+    ...(webhooks ? { webhooks: webhooks.managed } : {}),
   })
   entrance.open()
   warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })

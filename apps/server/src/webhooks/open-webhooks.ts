@@ -2,7 +2,7 @@ import type { Broker, BrokerHandle, Engine } from '@signalbox/broker-core'
 import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { CE_PUSH_FORMATS } from '@signalbox/connector-cloudevents'
 import type { ListeningAddress } from '@signalbox/http-kit'
-import type { AuditLog } from '@signalbox/management-api'
+import type { AuditLog, WebhooksPort } from '@signalbox/management-api'
 import type { SubscriptionView, Webhooks } from '@signalbox/webhooks'
 import { abuseProtection, EndpointPolicy, openKeyFile, openWebhooks } from '@signalbox/webhooks'
 
@@ -10,6 +10,7 @@ import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { managedWebhooks } from './managed-webhooks.ts'
 
 export interface WebhookParts {
   readonly broker: Broker
@@ -23,11 +24,20 @@ export interface WebhookParts {
   readonly ownAddresses: () => readonly ListeningAddress[]
 }
 
+/** The webhooks, as the listeners use them. */
+export interface ServerWebhooks {
+  /** For `/ce/subscriptions`. */
+  readonly push: PushSubscriptions
+  /** For the management API. */
+  readonly managed: WebhooksPort
+  close(graceMs: number): Promise<void>
+}
+
 /**
  * Opens the webhooks. Resolves when every subscription is known. The caller must close them.
  * @throws ServerError START_FAILED for a key file that cannot be used
  */
-export async function openServerWebhooks(config: Config, parts: WebhookParts): Promise<Webhooks> {
+export async function openServerWebhooks(config: Config, parts: WebhookParts): Promise<ServerWebhooks> {
   const { broker, system, engine, metrics, log, audit, ownAddresses } = parts
   const { webhooks: settings, http, publicUrl } = config
   const webhookMetrics = metrics.forWebhooks()
@@ -59,7 +69,11 @@ export async function openServerWebhooks(config: Config, parts: WebhookParts): P
       },
     })
     webhookMetrics.watch(() => webhooks.stats())
-    return webhooks
+    return {
+      push: pushSubscriptions(webhooks, audit),
+      managed: managedWebhooks(webhooks),
+      close: (graceMs) => webhooks.close(graceMs),
+    }
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error)
     throw new ServerError('START_FAILED', [`webhooks: ${reason}`], { cause: error })
@@ -67,7 +81,7 @@ export async function openServerWebhooks(config: Config, parts: WebhookParts): P
 }
 
 /** Returns the subscriptions for `/ce/subscriptions`, with audit entries for their changes. */
-export function pushSubscriptions(webhooks: Webhooks, audit: Pick<AuditLog, 'record'>): PushSubscriptions {
+function pushSubscriptions(webhooks: Webhooks, audit: Pick<AuditLog, 'record'>): PushSubscriptions {
   const record = (action: string, { id, owner, type, channel, endpoint }: SubscriptionView): void =>
     // The path and the query of an endpoint can contain secrets.
     audit.record({

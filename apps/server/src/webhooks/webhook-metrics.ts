@@ -1,7 +1,9 @@
-import type { AttemptOutcome, WebhookStats } from '@signalbox/webhooks'
-import { SUBSCRIPTION_STATES } from '@signalbox/webhooks'
+import type { AttemptOutcome, SubscriptionState, WebhookStats } from '@signalbox/webhooks'
 import type { Registry } from 'prom-client'
 import { Counter, Gauge, Histogram } from 'prom-client'
+
+// Written here: a server without webhooks does not load their package.
+const STATES: Readonly<Record<SubscriptionState, true>> = { active: true, failing: true, paused: true, disabled: true }
 
 const OUTCOMES: Readonly<Record<AttemptOutcome, true>> = { delivered: true, retry: true, failed: true }
 
@@ -39,7 +41,8 @@ export class WebhookMetrics {
       registers: [registry],
       collect() {
         const counts = stats()?.subscriptions
-        for (const state of SUBSCRIPTION_STATES) subscriptions.set({ state }, counts?.[state] ?? 0)
+        for (const state of Object.keys(STATES)) subscriptions.set({ state }, 0)
+        for (const [state, count] of Object.entries(counts ?? {})) subscriptions.set({ state }, count)
       },
     })
     const oldest = new Gauge({
