@@ -116,10 +116,19 @@ export class EventsStoreReader {
    * the entry that it replaces may already be removed.
    */
   lastOfKey({ id, name }: OpenEventsStore, key: string): StoredEvent | undefined {
-    const sequence = this.#store.reading('events_store', name, () => this.#prepared().lastOfKey.get(id, key)?.sequence)
-    if (sequence === undefined) return undefined
-    const [item] = this.from({ id, name, lastSequence: sequence }, sequence, 1)
-    return item?.event
+    let before: number | undefined
+    for (;;) {
+      const sequence = this.#store.reading(
+        'events_store',
+        name,
+        () => this.#prepared().lastOfKey.get(id, key)?.sequence,
+      )
+      if (sequence === undefined || sequence === before) return undefined
+      const [item] = this.from({ id, name, lastSequence: sequence }, sequence, 1)
+      if (item !== undefined) return item.event
+      // A newer entry of the key was committed between the two statements, and this one was compacted away.
+      before = sequence
+    }
   }
 
   /**
