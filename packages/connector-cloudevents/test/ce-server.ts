@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
@@ -8,12 +9,15 @@ import { join } from 'node:path'
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { abuseProtection, EndpointPolicy, openWebhooks } from '@signalbox/webhooks'
+import type { Webhooks } from '@signalbox/webhooks'
 import { mcpConnector } from '@signalbox/connector-mcp/fastify'
 import Fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
 import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
 import { ceConnector } from '../src/fastify.ts'
+import { CE_PUSH_FORMATS } from '../src/index.ts'
 import type { Loose } from './loose.ts'
 import type { SseClient } from './sse-client.ts'
 import { openSse } from './sse-client.ts'
@@ -47,14 +51,22 @@ export async function openCe(
   options: CeConnectorOptions & {
     /** Answers count at every node. */
     readonly relays?: boolean
+    /** Opens webhooks for `/ce/subscriptions`, whose endpoints may be on loopback. */
+    readonly webhooks?: boolean
   } = {},
 ): Promise<CeServer> {
   const path = await mkdtemp(join(tmpdir(), 'signalbox-ce-'))
   const engine = await openEmbeddedEngine({ path })
   const { broker, system } = createBroker(engine)
   const app = Fastify({ forceCloseConnections: true })
-  const { relays = false, ...own } = options
-  const connector = ceConnector(broker, { settleGraceMs: 50, ...own, ...(relays ? { system } : {}) })
+  const { relays = false, webhooks: pushes = false, ...own } = options
+  const webhooks = pushes ? await openPush(broker, system) : undefined
+  const connector = ceConnector(broker, {
+    settleGraceMs: 50,
+    ...own,
+    ...(relays ? { system } : {}),
+    ...(webhooks === undefined ? {} : { push: webhooks }),
+  })
   await app.register(connector.plugin)
   await app.register(mcpConnector(broker).plugin)
   await app.listen({ port: 0, host: '127.0.0.1' })
@@ -66,6 +78,7 @@ export async function openCe(
     (closed ??= (async () => {
       for (const client of clients) client.close()
       await connector.close(500)
+      await webhooks?.close(500)
       await app.close()
       await engine.close()
       await rm(path, { recursive: true, force: true })
@@ -119,4 +132,19 @@ export async function serveHandler(connector: CeConnector): Promise<string> {
 /** A valid event, with what the test says of it. */
 export function event(more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   return { specversion: '1.0', id: '1', source: '/test', type: 'com.example.test', ...more }
+}
+
+function openPush(broker: Broker, system: BrokerHandle): Promise<Webhooks> {
+  return openWebhooks(system, {
+    key: randomBytes(32),
+    formats: Object.values(CE_PUSH_FORMATS).map(({ name, maxBatch, encode }) => ({
+      name,
+      maxBatch,
+      encode,
+      verify: abuseProtection,
+    })),
+    endpointPolicy: new EndpointPolicy({ allow: ['127.0.0.1'] }),
+    origin: 'localhost',
+    permits: (owner, type, channel) => broker.as(owner).permits('subscribe', type, channel),
+  })
 }

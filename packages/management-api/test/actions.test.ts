@@ -340,3 +340,16 @@ test('MGMT-11 - a redrive loses nothing: a message that its queue refuses stays 
   expect(await queues.peek('letters', { maxMessages: 10 })).toHaveLength(1)
   expect(await queues.peek('a')).toHaveLength(0)
 })
+
+test.each([
+  ['pause_webhook', {}],
+  ['resume_webhook', {}],
+  ['test_webhook', {}],
+  ['redeliver_webhook', { sequence: 1 }],
+])('actions - %s names a subscription that does not exist', async (action, more) => {
+  const { act } = await manage()
+  expect(await act(action, { id: 'nobody', ...more })).toMatchObject({
+    error: true,
+    data: { code: 'WEBHOOK_NOT_FOUND', id: 'nobody' },
+  })
+})
