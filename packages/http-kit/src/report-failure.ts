@@ -16,5 +16,9 @@ export function failureHook(hooks: FailureHooks): (error: unknown, request?: Htt
 function reportFailure(error: unknown, request: HttpRequest | undefined): void {
   const what = request === undefined ? 'failure' : `request failed: ${request.method} ${request.url?.split('?', 1)[0]}`
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  process.stderr.write(`signalbox: ${what}: ${text.replaceAll(/\s*\n\s*/g, ' | ')}\n`)
+  const line = text
+    .split('\n')
+    .map((part) => part.trim())
+    .join(' | ')
+  process.stderr.write(`signalbox: ${what}: ${line}\n`)
 }

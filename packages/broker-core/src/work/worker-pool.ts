@@ -157,5 +157,9 @@ function standardDelay(receives: number): number {
 }
 
 function reportError(error: unknown): void {
-  process.stderr.write(`signalbox: queues.work: ${messageOf(error).replaceAll(/\s*\n\s*/g, ' | ')}\n`)
+  const line = messageOf(error)
+    .split('\n')
+    .map((part) => part.trim())
+    .join(' | ')
+  process.stderr.write(`signalbox: queues.work: ${line}\n`)
 }
