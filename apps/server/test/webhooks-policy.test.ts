@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 
 import { serve } from './support/server.ts'
 import { governed, issuer, policyText, replace, trusting } from './support/tokens.ts'
-import { openEndpoint } from './support/webhook-endpoint.ts'
+import { openReceiver } from '@signalbox/testkit/webhook-receiver'
 
 const one = issuer()
 
@@ -22,7 +22,7 @@ test('webhooks - the policy decides who may subscribe, and ends subscriptions th
     ...policy,
     webhooks: { enable: true, keyFile: join(testFolder(), 'webhooks.key'), allow: ['127.0.0.1'] },
   })
-  const endpoint = await openEndpoint()
+  const endpoint = await openReceiver()
   const send = async (clientId: string, method: string, path: string, type = 'application/json', body?: object) =>
     fetch(`${server.http.url}${path}`, {
       method,
@@ -50,7 +50,7 @@ test('webhooks - the policy decides who may subscribe, and ends subscriptions th
   expect((await send('bob', 'GET', `/ce/subscriptions/${id}`)).status).toBe(404)
   expect((await send('bob', 'DELETE', `/ce/subscriptions/${id}`)).status).toBe(404)
   expect((await publish('1')).status).toBe(202)
-  await until(() => endpoint.deliveries.length === 1)
+  await until(() => endpoint.received.length === 1)
 
   replace(policy.authorization?.policyFile ?? '', policyText(publisher))
   let n = 2

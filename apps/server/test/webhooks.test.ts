@@ -8,7 +8,7 @@ import { expect, test } from 'vitest'
 import { createConfig } from '../src/config/load.ts'
 import type { RunningServer } from '../src/server.ts'
 import { serve } from './support/server.ts'
-import { openEndpoint } from './support/webhook-endpoint.ts'
+import { openReceiver } from '@signalbox/testkit/webhook-receiver'
 
 function openServer(): Promise<RunningServer> {
   return serve({ webhooks: { enable: true, keyFile: join(testFolder(), 'webhooks.key'), allow: ['127.0.0.1'] } })
@@ -19,8 +19,7 @@ async function call(server: RunningServer, method: string, path: string, body?: 
     method,
     ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
   })
-  // oxlint-disable-next-line typescript/no-explicit-any -- answers of many shapes
-  const answer: any = await response.json()
+  const answer: unknown = await response.json()
   return { status: response.status, answer }
 }
 
@@ -35,7 +34,7 @@ async function publish(server: RunningServer, event: object): Promise<void> {
 
 test('webhooks - /ce/subscriptions delivers CloudEvents with signatures', async () => {
   const server = await openServer()
-  const endpoint = await openEndpoint()
+  const endpoint = await openReceiver()
   const created = await call(server, 'POST', '/ce/subscriptions', { sink: endpoint.url, config: { channel: 'orders' } })
   expect(created).toMatchObject({
     status: 201,
@@ -47,10 +46,10 @@ test('webhooks - /ce/subscriptions delivers CloudEvents with signatures', async 
       status: { state: 'active', next_sequence: 1 },
     },
   })
-  const { id, config } = created.answer
+  const { id, config } = created.answer as { id: string; config: { secret: string } }
   await publish(server, { id: '1', data: { total: 2 } })
-  await until(() => endpoint.deliveries.length === 1)
-  const [delivery] = endpoint.deliveries
+  await until(() => endpoint.received.length === 1)
+  const [delivery] = endpoint.received
   expect(JSON.parse(delivery?.body ?? '')).toMatchObject({ id: '1', source: '/shop', data: { total: 2 } })
   expect(delivery?.headers['content-type']).toMatch(/^application\/cloudevents\+json/)
   const { 'webhook-id': messageId, 'webhook-timestamp': time, 'webhook-signature': signature } = delivery?.headers ?? {}
@@ -72,7 +71,7 @@ test('webhooks - /ce/subscriptions delivers CloudEvents with signatures', async 
 
 test('webhooks - binary mode has the attributes in headers, and batch mode several events', async () => {
   const server = await openServer()
-  const [binary, batch] = [await openEndpoint(), await openEndpoint()]
+  const [binary, batch] = [await openReceiver(), await openReceiver()]
   const data = { subject: undefined, datacontenttype: 'text/plain', data: 'grüße' }
   for (const id of ['1', '2', '3']) await publish(server, { id, ...data, note: 'a "b" ü' })
   for (const [sink, mode] of [
@@ -82,20 +81,20 @@ test('webhooks - binary mode has the attributes in headers, and batch mode sever
     const config = { channel: 'orders', mode, start: 'first' }
     expect(await call(server, 'POST', '/ce/subscriptions', { sink, config })).toMatchObject({ status: 201 })
   }
-  await until(() => binary.deliveries.length === 3)
-  expect(binary.deliveries[0]).toMatchObject({
+  await until(() => binary.received.length === 3)
+  expect(binary.received[0]).toMatchObject({
     body: 'grüße',
     headers: { 'content-type': 'text/plain', 'ce-id': '1', 'ce-type': 'order.paid', 'ce-note': 'a%20%22b%22%20%C3%BC' },
   })
-  const events = (): { id: string }[] => batch.deliveries.flatMap(({ body }) => JSON.parse(body) as { id: string }[])
+  const events = (): { id: string }[] => batch.received.flatMap(({ body }) => JSON.parse(body) as { id: string }[])
   await until(() => events().length === 3)
   expect(events().map(({ id }) => id)).toEqual(['1', '2', '3'])
-  expect(batch.deliveries[0]?.headers['content-type']).toMatch(/^application\/cloudevents-batch\+json/)
+  expect(batch.received[0]?.headers['content-type']).toMatch(/^application\/cloudevents-batch\+json/)
 })
 
 test('webhooks - all filters must be true', async () => {
   const server = await openServer()
-  const endpoint = await openEndpoint()
+  const endpoint = await openReceiver()
   const filters = [{ sql: "type = 'order.paid'" }, { sql: 'total > 10' }]
   const body = { sink: endpoint.url, config: { channel: 'orders' }, filters }
   expect(await call(server, 'POST', '/ce/subscriptions', body)).toMatchObject({ status: 201 })
@@ -103,8 +102,8 @@ test('webhooks - all filters must be true', async () => {
   await publish(server, { id: '2', total: 50 })
   await publish(server, { id: '3', total: 50, type: 'order.open' })
   await publish(server, { id: '4', total: 11 })
-  await until(() => endpoint.deliveries.length === 2)
-  expect(endpoint.deliveries.map(({ body: text }) => JSON.parse(text).id)).toEqual(['2', '4'])
+  await until(() => endpoint.received.length === 2)
+  expect(endpoint.received.map(({ body: text }) => JSON.parse(text).id)).toEqual(['2', '4'])
 })
 
 test.each([
@@ -142,10 +141,10 @@ test('webhooks - the path is unknown while webhooks are off, and they need a key
 
 test('webhooks - metrics count attempts and subscriptions, and the audit log has the creation', async () => {
   const server = await openServer()
-  const endpoint = await openEndpoint()
+  const endpoint = await openReceiver()
   await call(server, 'POST', '/ce/subscriptions', { sink: endpoint.url, config: { channel: 'orders' } })
   await publish(server, { id: '1' })
-  await until(() => endpoint.deliveries.length === 1)
+  await until(() => endpoint.received.length === 1)
   await until(async () => {
     const page = await (await fetch(`${server.api.url}/metrics`)).text()
     return page.includes('broker_webhook_attempt_duration_seconds_count{outcome="delivered"} 1\n')
@@ -159,14 +158,13 @@ test('webhooks - metrics count attempts and subscriptions, and the audit log has
 
 test('webhooks - operators list, pause, resume, test and redeliver subscriptions', async () => {
   const server = await openServer()
-  const endpoint = await openEndpoint()
+  const endpoint = await openReceiver()
   const { answer } = await call(server, 'POST', '/ce/subscriptions', {
     sink: `${endpoint.url}?token=hidden`,
     config: { channel: 'orders' },
   })
   const { id } = answer as { id: string }
-  // oxlint-disable-next-line typescript/no-explicit-any -- answers of many shapes
-  const act = async (action: string, args: object): Promise<any> => {
+  const act = async (action: string, args: object): Promise<unknown> => {
     const response = await fetch(`${server.api.url}/api/actions/${action}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -179,12 +177,12 @@ test('webhooks - operators list, pause, resume, test and redeliver subscriptions
   expect(page).not.toContain('hidden')
   expect(await act('pause_webhook', { id })).toMatchObject({ error: false, data: { id, state: 'paused' } })
   await publish(server, { id: '1' })
-  expect(await act('test_webhook', { id })).toMatchObject({ data: { id, status: 200 } })
-  expect(endpoint.deliveries.map(({ headers }) => headers['webhook-id'])).toEqual([expect.stringMatching(/^test_/)])
+  expect(await act('test_webhook', { id })).toMatchObject({ data: { id, status: 204 } })
+  expect(endpoint.received.map(({ headers }) => headers['webhook-id'])).toEqual([expect.stringMatching(/^test_/)])
   expect(await act('resume_webhook', { id })).toMatchObject({ data: { state: 'active' } })
-  await until(() => endpoint.deliveries.length === 2)
+  await until(() => endpoint.received.length === 2)
   expect(await act('redeliver_webhook', { id, sequence: 1 })).toMatchObject({ data: { next_sequence: 1 } })
-  await until(() => endpoint.deliveries.length === 3)
+  await until(() => endpoint.received.length === 3)
   expect(await act('pause_webhook', { id: 'nobody' })).toMatchObject({
     error: true,
     data: { code: 'WEBHOOK_NOT_FOUND' },

@@ -139,7 +139,7 @@ test('agents - each server of an agent keeps its own registration, and removes n
   expect(await sb.agents.list()).toEqual([])
 })
 
-test('agents - a server that was replaced is told, and does not remove its successor', async () => {
+test('agents - a server whose registration was replaced gets an error, and does not remove its successor', async () => {
   const errors: unknown[] = []
   const sb = client({ onError: (error) => errors.push(error) })
   const older = await sb.agents.serve({ id: 'swap', url: await startEcho(), card: CARD, heartbeat: '50ms' })

@@ -1,42 +1,10 @@
-import { once } from 'node:events'
-import type { IncomingHttpHeaders } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import { encodeText } from '@signalbox/broker-core'
 import { until } from '@signalbox/testkit/until'
-import { expect, onTestFinished, test } from 'vitest'
+import { openReceiver } from '@signalbox/testkit/webhook-receiver'
+import { expect, test } from 'vitest'
 
 import { openCe } from './ce-server.ts'
 import type { Loose } from './loose.ts'
-
-interface Delivery {
-  readonly headers: IncomingHttpHeaders
-  readonly body: string
-}
-
-/** An endpoint on loopback that agrees to every subscription and accepts every delivery. */
-async function openEndpoint(): Promise<{ readonly url: string; readonly deliveries: readonly Delivery[] }> {
-  const deliveries: Delivery[] = []
-  const server = createServer((request, response) => {
-    if (request.method === 'OPTIONS') {
-      response.writeHead(200, { 'WebHook-Allowed-Origin': '*' }).end()
-      return
-    }
-    let body = ''
-    request.setEncoding('utf8').on('data', (chunk: string) => (body += chunk))
-    request.on('end', () => {
-      deliveries.push({ headers: request.headers, body })
-      response.writeHead(204).end()
-    })
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, deliveries }
-}
 
 async function call(
   base: string,
@@ -59,7 +27,7 @@ async function call(
 
 test('push - a subscription is created, shown, listed and deleted', async () => {
   const { base } = await openCe({ webhooks: true })
-  const { url } = await openEndpoint()
+  const { url } = await openReceiver()
   const config = { channel: 'orders', ordered: false, secret: `whsec_${Buffer.alloc(32).toString('base64')}` }
   const filters = [{ sql: "type = 'a'" }, { sql: 'total > 1' }]
   const created = await call(base, 'POST', 'subscriptions', { sink: url, config, filters })
@@ -79,13 +47,13 @@ test('push - a subscription is created, shown, listed and deleted', async () => 
 
 test('push - messages that are no events have a content type in binary mode', async () => {
   const { base, user } = await openCe({ webhooks: true })
-  const { url, deliveries } = await openEndpoint()
+  const { url, received } = await openReceiver()
   const config = { channel: 'orders', mode: 'binary' }
   expect(await call(base, 'POST', 'subscriptions', { sink: url, config })).toMatchObject({ status: 201 })
   for (const body of ['{"n":1}', 'text', '']) await user.eventsStore.publish('orders', { body: encodeText(body) })
   await user.eventsStore.publish('orders', { body: new Uint8Array([0xff, 0x00]) })
-  await until(() => deliveries.length === 4)
-  expect(deliveries.map(({ headers }) => headers['content-type'])).toEqual([
+  await until(() => received.length === 4)
+  expect(received.map(({ headers }) => headers['content-type'])).toEqual([
     'application/json',
     'text/plain',
     undefined,
@@ -99,7 +67,7 @@ test.each([
   ['queues', 'structured', /^application\/cloudevents\+json/],
 ] as const)('push - messages of %s are delivered in %s mode', async (type, mode, contentType) => {
   const { base, user } = await openCe({ webhooks: true })
-  const { url, deliveries } = await openEndpoint()
+  const { url, received } = await openReceiver()
   const config = { channel: 'orders', type, mode }
   expect(await call(base, 'POST', 'subscriptions', { sink: url, config })).toMatchObject({ status: 201 })
   const message = { body: encodeText('hello') }
@@ -109,11 +77,11 @@ test.each([
     queues: () => user.queues.send('orders', message),
   }
   await until(async () => {
-    if (deliveries.length === 0) await send[type]()
-    return deliveries.length > 0
+    if (received.length === 0) await send[type]()
+    return received.length > 0
   })
-  expect(deliveries[0]?.headers['content-type']).toMatch(contentType)
-  expect(deliveries[0]?.body).toContain('hello')
+  expect(received[0]?.headers['content-type']).toMatch(contentType)
+  expect(received[0]?.body).toContain('hello')
 })
 
 const SINK = 'http://127.0.0.1:9/'

@@ -1,4 +1,4 @@
-export type { AttemptOutcome } from './delivery/subscription-runner.ts'
+export type { AttemptOutcome } from './delivery/attempt.ts'
 export { WEBHOOK_ERRORS, WebhookError } from './errors.ts'
 export type { WebhookErrorCode } from './errors.ts'
 export type {

@@ -3,7 +3,7 @@ import { checkOptions } from '@signalbox/broker-core/internal'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
 
 import type { WebhookFormat } from './format.ts'
-import type { AttemptOutcome } from './delivery/subscription-runner.ts'
+import type { AttemptOutcome } from './delivery/attempt.ts'
 import type { EndpointPolicy } from './safety/endpoint-policy.ts'
 import type { SourceType } from './subscription/subscription-record.ts'
 

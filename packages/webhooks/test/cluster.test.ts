@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import type { Webhooks } from '../src/index.ts'
 import { openWebhooks } from '../src/index.ts'
-import { openReceiver } from './receiver.ts'
+import { openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { testOptions, toOrders } from './webhook-bench.ts'
 
 /** Short, so that a test does not wait for long. */

@@ -2,7 +2,7 @@ import { encodeText } from '@signalbox/broker-core'
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
-import { answer, openReceiver } from './receiver.ts'
+import { answer, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { openBench } from './webhook-bench.ts'
 
 const QUEUE = { owner: 'alice', type: 'queues', channel: 'jobs', format: 'plain' } as const

@@ -4,7 +4,7 @@ import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
 import { EndpointPolicy } from '../src/index.ts'
-import { answer, openReceiver } from './receiver.ts'
+import { answer, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { openBench, toOrders } from './webhook-bench.ts'
 
 /** Resolves every name to these addresses. */

@@ -6,7 +6,7 @@ import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
 import { openKeyFile, openWebhooks } from '../src/index.ts'
-import { isSignedWith, openReceiver } from './receiver.ts'
+import { isSignedWith, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { openBench, testOptions, toOrders } from './webhook-bench.ts'
 
 test('secrets - the key file is created once, and only its owner may read it', async () => {

@@ -2,7 +2,7 @@ import { encodeText } from '@signalbox/broker-core'
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
-import { answer, isSignedWith, openReceiver } from './receiver.ts'
+import { answer, isSignedWith, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { openBench, toOrders } from './webhook-bench.ts'
 
 test('delivery - an endpoint gets the entries of an events store in order, each with a signature', async () => {

@@ -2,9 +2,9 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import { attributesOf, compileCesql, messageOf } from '@signalbox/broker-core/internal'
+import { attributesOf, compileCesql } from '@signalbox/broker-core/internal'
 
-import type { EncodedDelivery, EndpointAnswer, WebhookFormat } from '../format.ts'
+import type { WebhookFormat } from '../format.ts'
 import type { SecretBox } from '../secrets/secret-box.ts'
 import { signedHeaders } from '../secrets/signature.ts'
 import { EventsSource } from '../sources/events-source.ts'
@@ -15,18 +15,17 @@ import { CursorWriter } from '../subscription/cursor-writer.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
 import type { CursorRecord, SubscriptionRecord } from '../subscription/subscription-record.ts'
 import type { WebhookLog } from '../subscription/webhook-log.ts'
+import type { Attempt, AttemptOutcome, OpenSecret } from './attempt.ts'
+import { deliveryId, encode, openSecrets, outcomeOf, send, validAt } from './attempt.ts'
 import type { Failure } from './dead-letters.ts'
 import { storeDeadLetter } from './dead-letters.ts'
 import type { EndpointClient } from './endpoint-client.ts'
 import { Progress } from './progress.ts'
-import { askedPause, pauseAfter, verdictOf } from './retry.ts'
+import { pauseAfter } from './retry.ts'
 import type { Slots } from './slots.ts'
 
 /** The most deliveries of a subscription under way, if it does not ask for order. */
 const UNORDERED = 16
-
-/** The result of an attempt, for metrics. */
-export type AttemptOutcome = 'delivered' | 'retry' | 'failed'
 
 /** The parts that all subscriptions of a node share. */
 export interface RunnerParts {
@@ -153,7 +152,7 @@ export class SubscriptionRunner {
       this.#disable(`the server has no format ${record.format}`)
       return
     }
-    const secrets = this.#secrets()
+    const secrets = openSecrets(this.subscription, this.#parts.box)
     if (secrets.length === 0) {
       this.#disable('the secret cannot be read: WEBHOOKS_KEY_FILE has another key')
       return
@@ -272,34 +271,21 @@ export class SubscriptionRunner {
   }
 
   async #attempt({ format, secrets }: Delivery, items: readonly Item[]): Promise<Attempt> {
+    const encoded = encode(format, this.subscription.record.type, items)
+    if ('verdict' in encoded) return encoded
     const { slots, client, attempted } = this.#parts
-    const { id, record } = this.subscription
     const { signal } = this.#stop
-    const now = Date.now()
-    const messages = items.map(({ message }) => message)
-    let encoded: EncodedDelivery
-    try {
-      encoded = format.encode(record.type, messages)
-    } catch (error) {
-      return { verdict: 'refused', reason: `the message has no form for the endpoint: ${messageOf(error)}`, pauseMs: 0 }
-    }
-    const { headers, body } = encoded
-    return slots.run(record.endpoint, this.#halt.signal, async () => {
+    return slots.run(this.subscription.record.endpoint, this.#halt.signal, async () => {
       const startedAt = performance.now()
-      const valid = secrets.flatMap(({ bytes, untilMs }) => (untilMs > now ? [bytes] : []))
-      const signed = signedHeaders(valid, deliveryId(id, items), Date.now(), body)
-      let attempt: Attempt
-      try {
-        attempt = judge(
-          await client.send(this.#url, { method: 'POST', headers: { ...headers, ...signed }, body }, signal),
-        )
-      } catch (error) {
-        attempt = { verdict: 'retry', reason: messageOf(error).slice(0, 200), pauseMs: 0 }
-      }
-      if (!signal.aborted) {
-        const outcome = attempt.verdict === 'delivered' || attempt.verdict === 'retry' ? attempt.verdict : 'failed'
-        attempted(outcome, (performance.now() - startedAt) / 1000)
-      }
+      const signed = signedHeaders(
+        validAt(secrets, Date.now()),
+        deliveryId(this.subscription.id, items),
+        Date.now(),
+        encoded.body,
+      )
+      const headers = { ...encoded.headers, ...signed }
+      const attempt = await send(client, this.#url, { method: 'POST', headers, body: encoded.body }, signal)
+      if (!signal.aborted) attempted(outcomeOf(attempt), (performance.now() - startedAt) / 1000)
       return attempt
     })
   }
@@ -321,6 +307,7 @@ export class SubscriptionRunner {
       for (let attempt = 0; ; attempt++) {
         try {
           await storeDeadLetter(system, this.subscription.id, item, failure)
+          deadLettered()
           break
         } catch (error) {
           failed(error)
@@ -329,7 +316,6 @@ export class SubscriptionRunner {
           await delay(pause, undefined, { signal: this.#halt.signal, ref: false })
         }
       }
-      deadLettered()
     }
     await this.#settle(source, items)
   }
@@ -358,22 +344,6 @@ export class SubscriptionRunner {
     this.#failing = undefined
     this.#cursor.store()
   }
-
-  #secrets(): readonly OpenSecret[] {
-    const { id, record } = this.subscription
-    const opened: OpenSecret[] = []
-    for (const { sealed, untilMs = Infinity } of record.secrets) {
-      const bytes = this.#parts.box.open(sealed, id)
-      if (bytes !== undefined) opened.push({ bytes, untilMs })
-    }
-    return opened
-  }
-}
-
-/** A secret that signs until a time, in ms since the epoch. */
-interface OpenSecret {
-  readonly bytes: Uint8Array
-  readonly untilMs: number
 }
 
 /** The parts that all deliveries of a runner share. */
@@ -381,33 +351,6 @@ interface Delivery {
   readonly source: Source
   readonly format: WebhookFormat
   readonly secrets: readonly OpenSecret[]
-}
-
-/** The result of an attempt. */
-interface Attempt {
-  readonly verdict: ReturnType<typeof verdictOf>
-  readonly reason: string
-  readonly status?: number
-  readonly answer?: string
-  /** The pause that the endpoint asks for, in ms. */
-  readonly pauseMs: number
-}
-
-function judge({ status, headers, text }: EndpointAnswer): Attempt {
-  const retryAfter = headers['retry-after']
-  return {
-    verdict: verdictOf(status),
-    reason: `the endpoint answered ${status}`,
-    status,
-    answer: text,
-    pauseMs: askedPause(typeof retryAfter === 'string' ? retryAfter : undefined, Date.now()),
-  }
-}
-
-/** Returns the id of a delivery, the same for each attempt. */
-function deliveryId(id: string, items: readonly Pick<Item, 'name'>[]): string {
-  const [first, last] = [items[0]?.name ?? '', items.at(-1)?.name ?? '']
-  return first === last ? `msg_${id}_${first}` : `msg_${id}_${first}-${last}`
 }
 
 function matcherOf({ type, channel, filter }: SubscriptionRecord): (item: Item) => boolean {

@@ -1,9 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
 import type { BrokerHandle } from '@signalbox/broker-core'
 
 import { ItemBuffer } from './item-buffer.ts'
-import { REOPEN_MS } from './limits.ts'
+import { keepSubscribed } from './keep-subscribed.ts'
 import type { Item, Source } from './source.ts'
 
 /** The most events, and the most bytes, that wait for an endpoint. Events are not stored: later ones are dropped. */
@@ -28,27 +26,13 @@ export class EventsSource implements Source {
 
   constructor(system: BrokerHandle, channel: string, options: EventsSourceOptions) {
     this.#buffer = new ItemBuffer(WAITING_ITEMS, WAITING_BYTES, options.signal)
-    this.#following = this.#follow(system, channel, options)
-  }
-
-  async #follow(
-    system: BrokerHandle,
-    channel: string,
-    { signal, failed, dropped }: EventsSourceOptions,
-  ): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        const subscription = await system.events.subscribe(channel, { signal }, (message) => {
-          if (this.#buffer.full) dropped()
-          else this.#buffer.push({ message, sequence: 0, receipt: '', name: message.id })
-        })
-        const error = await subscription.closed
-        if (error !== undefined && !signal.aborted) failed(error)
-      } catch (error) {
-        if (!signal.aborted) failed(error)
-      }
-      await delay(REOPEN_MS, undefined, { signal, ref: false }).catch(() => {})
-    }
+    const { signal, failed, dropped } = options
+    const subscribe = () =>
+      system.events.subscribe(channel, { signal }, (message) => {
+        if (this.#buffer.full) dropped()
+        else this.#buffer.push({ message, sequence: 0, receipt: '', name: message.id })
+      })
+    this.#following = keepSubscribed(subscribe, signal, failed)
   }
 
   take(max: number): Promise<readonly Item[]> {

@@ -1,9 +1,8 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
-import type { BrokerHandle } from '@signalbox/broker-core'
+import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
 
 import { ItemBuffer } from './item-buffer.ts'
-import { BUFFERED_BYTES, BUFFERED_ITEMS, REOPEN_MS } from './limits.ts'
+import { keepSubscribed } from './keep-subscribed.ts'
+import { BUFFERED_BYTES, BUFFERED_ITEMS } from './limits.ts'
 import type { Item, Source } from './source.ts'
 
 /**
@@ -22,37 +21,20 @@ export class StoreSource implements Source {
     { signal, failed }: { readonly signal: AbortSignal; readonly failed: (error: unknown) => void },
   ) {
     this.#buffer = new ItemBuffer(BUFFERED_ITEMS, BUFFERED_BYTES, signal)
-    this.#following = this.#follow(system, channel, next, signal, failed)
-  }
-
-  async #follow(
-    system: BrokerHandle,
-    channel: string,
-    first: number,
-    signal: AbortSignal,
-    failed: (error: unknown) => void,
-  ): Promise<void> {
-    let next = first
-    while (!signal.aborted) {
-      try {
-        const start = { from: 'sequence', sequence: next } as const
-        const subscription = await system.eventsStore.subscribe(channel, start, { signal }, (message) => {
-          if (signal.aborted) return undefined
-          // Lower than the last one if the channel was deleted and created again.
-          next = message.sequence + 1
-          // A deleted key has no message.
-          if (message.tombstone) return undefined
-          const { sequence } = message
-          this.#buffer.push({ message, sequence, receipt: '', name: String(sequence) })
-          return this.#buffer.full ? this.#buffer.hasRoom() : undefined
-        })
-        const error = await subscription.closed
-        if (error !== undefined && !signal.aborted) failed(error)
-      } catch (error) {
-        if (!signal.aborted) failed(error)
-      }
-      await delay(REOPEN_MS, undefined, { signal, ref: false }).catch(() => {})
+    let position = next
+    const take = (message: StoredEvent): Promise<void> | undefined => {
+      if (signal.aborted) return undefined
+      // Lower than the last one if the channel was deleted and created again.
+      position = message.sequence + 1
+      // A deleted key has no message.
+      if (message.tombstone) return undefined
+      const { sequence } = message
+      this.#buffer.push({ message, sequence, receipt: '', name: String(sequence) })
+      return this.#buffer.full ? this.#buffer.hasRoom() : undefined
     }
+    const subscribe = () =>
+      system.eventsStore.subscribe(channel, { from: 'sequence', sequence: position }, { signal }, take)
+    this.#following = keepSubscribed(subscribe, signal, failed)
   }
 
   take(max: number): Promise<readonly Item[]> {

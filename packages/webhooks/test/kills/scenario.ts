@@ -8,7 +8,7 @@ import { testFolder } from '@signalbox/testkit/test-folder'
 import { until } from '@signalbox/testkit/until'
 import { onTestFinished } from 'vitest'
 
-import { answer, openReceiver } from '../receiver.ts'
+import { answer, openReceiver } from '@signalbox/testkit/webhook-receiver'
 
 export interface KillReport {
   readonly kills: number

@@ -2,7 +2,6 @@ import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import { onTestFinished } from 'vitest'
 
@@ -56,7 +55,9 @@ export async function openReceiver(): Promise<Receiver> {
     server.close()
     await once(server, 'close')
   })
-  const { port } = server.address() as AddressInfo
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the endpoint has no port')
+  const { port } = address
   const receiver: Receiver = { url: `http://127.0.0.1:${port}/hook`, port, received, bodies, reply: answer(204) }
   return receiver
 }

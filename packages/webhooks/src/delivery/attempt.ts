@@ -1,0 +1,90 @@
+import { messageOf } from '@signalbox/broker-core/internal'
+
+import type { EncodedDelivery, WebhookFormat } from '../format.ts'
+import type { SecretBox } from '../secrets/secret-box.ts'
+import type { Item } from '../sources/source.ts'
+import type { KnownSubscription } from '../subscription/subscription-index.ts'
+import type { SubscriptionRecord } from '../subscription/subscription-record.ts'
+import type { EndpointClient } from './endpoint-client.ts'
+import { askedPause, verdictOf } from './retry.ts'
+
+/** The result of an attempt, for metrics. */
+export type AttemptOutcome = 'delivered' | 'retry' | 'failed'
+
+/** The result of an attempt. */
+export interface Attempt {
+  readonly verdict: ReturnType<typeof verdictOf>
+  readonly reason: string
+  readonly status?: number
+  readonly answer?: string
+  /** The pause that the endpoint asks for, in ms. */
+  readonly pauseMs: number
+}
+
+export function outcomeOf({ verdict }: Attempt): AttemptOutcome {
+  return verdict === 'delivered' || verdict === 'retry' ? verdict : 'failed'
+}
+
+/** A secret that signs until a time, in ms since the epoch. */
+export interface OpenSecret {
+  readonly bytes: Uint8Array
+  readonly untilMs: number
+}
+
+/** Returns the secrets of a subscription that the key of this server opens. */
+export function openSecrets({ id, record }: KnownSubscription, box: SecretBox): readonly OpenSecret[] {
+  const opened: OpenSecret[] = []
+  for (const { sealed, untilMs = Infinity } of record.secrets) {
+    const bytes = box.open(sealed, id)
+    if (bytes !== undefined) opened.push({ bytes, untilMs })
+  }
+  return opened
+}
+
+export function validAt(secrets: readonly OpenSecret[], nowMs: number): readonly Uint8Array[] {
+  return secrets.flatMap(({ bytes, untilMs }) => (untilMs > nowMs ? [bytes] : []))
+}
+
+/** Returns the id of a delivery, the same for each attempt. */
+export function deliveryId(id: string, items: readonly Pick<Item, 'name'>[]): string {
+  const [first, last] = [items[0]?.name ?? '', items.at(-1)?.name ?? '']
+  return first === last ? `msg_${id}_${first}` : `msg_${id}_${first}-${last}`
+}
+
+/** Returns the headers and the body of a delivery, or the attempt that a message without a form is. */
+export function encode(
+  format: WebhookFormat,
+  type: SubscriptionRecord['type'],
+  items: readonly Item[],
+): EncodedDelivery | Attempt {
+  try {
+    return format.encode(
+      type,
+      items.map(({ message }) => message),
+    )
+  } catch (error) {
+    return { verdict: 'refused', reason: `the message has no form for the endpoint: ${messageOf(error)}`, pauseMs: 0 }
+  }
+}
+
+/** Sends a request to an endpoint, and judges its answer. Never rejects. */
+export async function send(
+  client: EndpointClient,
+  url: URL,
+  request: Parameters<EndpointClient['send']>[1],
+  signal: AbortSignal,
+): Promise<Attempt> {
+  try {
+    const { status, headers, text } = await client.send(url, request, signal)
+    const retryAfter = headers['retry-after']
+    return {
+      verdict: verdictOf(status),
+      reason: `the endpoint answered ${status}`,
+      status,
+      answer: text,
+      pauseMs: askedPause(typeof retryAfter === 'string' ? retryAfter : undefined, Date.now()),
+    }
+  } catch (error) {
+    return { verdict: 'retry', reason: messageOf(error).slice(0, 200), pauseMs: 0 }
+  }
+}
