@@ -1,7 +1,12 @@
 import { agentsRoute } from './agents.ts'
 import { auditRoute } from './audit.ts'
+import { channelsRoute } from './channels.ts'
 import { configRoute } from './config.ts'
+import { historyRoute } from './history.ts'
+import { policyTestRoute } from './policy-test.ts'
 import type { ManagementRoute } from './route.ts'
+import { securityRoute } from './security.ts'
+import { settingsRoute } from './settings.ts'
 import { snapshotRoute } from './snapshot.ts'
 import {
   channelStatisticsRoute,
@@ -22,4 +27,9 @@ export const ROUTES: readonly ManagementRoute[] = [
   agentsRoute,
   auditRoute,
   webhooksRoute,
+  historyRoute,
+  channelsRoute,
+  securityRoute,
+  policyTestRoute,
+  settingsRoute,
 ]

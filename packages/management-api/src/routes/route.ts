@@ -3,9 +3,11 @@ import type { Role } from '@signalbox/http-kit'
 import type { Static, TObject, TSchema } from 'typebox'
 
 import type { AuditLog } from '../audit/audit-log.ts'
+import type { ChannelIndex } from '../channels/channel-index.ts'
 import { invalidParameters } from '../errors.ts'
+import type { History } from '../history/history.ts'
 import type { Monitors } from '../monitor/monitors.ts'
-import type { ManagementServices, NodeStatus } from '../ports.ts'
+import type { ManagementServices, NodeStatus, SecurityStatus, SettingStatus } from '../ports.ts'
 import type { Statistics } from '../statistics/statistics.ts'
 
 /** The state that all requests share. */
@@ -13,8 +15,13 @@ export interface ManagementEnvironment {
   readonly statistics: Statistics
   readonly audit: AuditLog
   readonly monitors: Monitors
+  readonly history: History
+  readonly channelIndex: ChannelIndex
   /** Returns the effective configuration, with secrets masked. */
   config(): object
+  /** Returns every setting with the source of its value. */
+  settings(): readonly SettingStatus[]
+  security(): SecurityStatus
   node(): Promise<NodeStatus>
   /** Returns the number of open streams of server-sent events, by connector. */
   streams(): Readonly<Record<string, number>>
