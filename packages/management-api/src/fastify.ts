@@ -161,7 +161,8 @@ class ManagementEndpoint {
         app.get(path, { onRequest: this.#admission.hook(route.role, path) }, async (request, reply) => {
           const services = this.#ready()
           const run = route.prepare(queryOf(request))
-          const data = await run({ services, environment: this.#environment })
+          const operator = this.#admission.operator(request)
+          const data = await run({ operator, services, environment: this.#environment })
           return sendEnvelope(reply, 200, success(data))
         })
       }

@@ -41,7 +41,7 @@ interface ActionSource<Input extends TObject, Data extends TSchema> {
   readonly rule?: ArgumentRule<Static<Input>>
   run(args: Static<Input>, call: ActionCall): Promise<Static<Data>>
   /** Returns the result in a few words, for the audit log. */
-  detail?(data: Static<Data>): string
+  detail?(data: Static<Data>): string | undefined
 }
 
 /** An action with validated arguments. */
@@ -84,7 +84,8 @@ export function defineAction<Input extends TObject, Data extends TSchema>(
         target: source.target(args),
         async run(call) {
           const result = await source.run(args, call)
-          return { data: result, ...(source.detail ? { detail: source.detail(result) } : {}) }
+          const detail = source.detail?.(result)
+          return { data: result, ...(detail === undefined ? {} : { detail }) }
         },
       }
     },

@@ -4,6 +4,7 @@ import { createChannel, deleteChannel, purgeQueue } from './channels.ts'
 import { publishEvent, publishEventStore } from './events.ts'
 import { peekQueueMessages, receiveQueueMessages, sendQueueMessage } from './queues.ts'
 import { redriveDeadLetters } from './redrive.ts'
+import { resendMessage } from './resend.ts'
 import { sendCommand, sendQuery } from './requests.ts'
 import { pauseWebhook, redeliverWebhook, resumeWebhook, testWebhook } from './webhooks.ts'
 
@@ -25,4 +26,5 @@ export const ACTIONS: readonly ManagementAction[] = [
   resumeWebhook,
   testWebhook,
   redeliverWebhook,
+  resendMessage,
 ]

@@ -1,6 +1,8 @@
 import { agentsRoute } from './agents.ts'
 import { auditRoute } from './audit.ts'
 import { configRoute } from './config.ts'
+import { deadLettersRoute } from './dead-letters.ts'
+import { messageRoute, messagesRoute } from './messages.ts'
 import type { ManagementRoute } from './route.ts'
 import { snapshotRoute } from './snapshot.ts'
 import {
@@ -22,4 +24,7 @@ export const ROUTES: readonly ManagementRoute[] = [
   agentsRoute,
   auditRoute,
   webhooksRoute,
+  messagesRoute,
+  messageRoute,
+  deadLettersRoute,
 ]

@@ -2,6 +2,7 @@ import { compileQuery } from '@signalbox/http-kit'
 import type { Role } from '@signalbox/http-kit'
 import type { Static, TObject, TSchema } from 'typebox'
 
+import type { Operator } from '../access/operator.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import { invalidParameters } from '../errors.ts'
 import type { Monitors } from '../monitor/monitors.ts'
@@ -21,6 +22,7 @@ export interface ManagementEnvironment {
 }
 
 export interface ManagementRouteCall {
+  readonly operator: Operator
   readonly services: ManagementServices
   readonly environment: ManagementEnvironment
 }
