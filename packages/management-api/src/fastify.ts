@@ -11,6 +11,7 @@ import { addActionRoutes } from './actions/action-route.ts'
 import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
 import { brokerAudit } from './audit/broker-audit.ts'
+import { Redrives } from './dead-letters/redrives.ts'
 import { failure, JSON_HEADERS, sendEnvelope, success } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
 import { bodyError, takeBodiesAsBytes } from './json-body.ts'
@@ -86,6 +87,7 @@ class ManagementEndpoint {
       statistics,
       audit: this.audit,
       monitors: new Monitors(options.monitors),
+      redrives: new Redrives((error) => this.#failed(error)),
       config: options.config ?? (() => ({})),
       node: options.node,
       streams: options.streams ?? (() => ({})),
@@ -122,6 +124,7 @@ class ManagementEndpoint {
       audit: this.audit,
       settlements: this.#settlements,
       running: this.#running,
+      redrives: this.#environment.redrives,
       maxWaitMs,
       services: () => this.#ready(),
     })
@@ -176,6 +179,7 @@ class ManagementEndpoint {
   finish(graceMs = this.#options.drainMs ?? 1_000): Promise<void> {
     this.#finished ??= (async () => {
       this.#running.endAll()
+      await this.#environment.redrives.close()
       await this.#settlements.close(graceMs)
       await this.audit.close()
     })()

@@ -131,6 +131,9 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     deregister_agent: { agent_id: 'x', channel: undefined },
     purge_queue: {},
     redrive_dead_letters: {},
+    start_redrive: {},
+    cancel_redrive: { id: 'x', channel: undefined },
+    redrive_edited_message: { id: 'x' },
     resend_message: { type: 'events_store', sequence: 1 },
   }
   for (const { method, path, responses } of MANAGEMENT_ROUTES) {

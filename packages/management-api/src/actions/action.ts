@@ -5,6 +5,7 @@ import type { Static, TObject, TSchema } from 'typebox'
 
 import type { Operator } from '../access/operator.ts'
 import type { AuditEvent } from '../audit/audit-entry.ts'
+import type { Redrives } from '../dead-letters/redrives.ts'
 import { invalidArguments } from '../errors.ts'
 import type { ManagementServices } from '../ports.ts'
 
@@ -14,6 +15,8 @@ export interface ActionCall {
   /** The broker, bound to the operator. */
   readonly broker: BrokerHandle
   readonly services: ManagementServices
+  /** The redrives that this node runs. */
+  readonly redrives: Redrives
   /** Aborted when the client has disconnected, or when the server shuts down. */
   readonly signal: AbortSignal
   /**

@@ -3,7 +3,8 @@ import { deregisterAgent } from './agents.ts'
 import { createChannel, deleteChannel, purgeQueue } from './channels.ts'
 import { publishEvent, publishEventStore } from './events.ts'
 import { peekQueueMessages, receiveQueueMessages, sendQueueMessage } from './queues.ts'
-import { redriveDeadLetters } from './redrive.ts'
+import { redriveDeadLetters, redriveEditedMessage } from './redrive.ts'
+import { cancelRedrive, startRedrive } from './redrives.ts'
 import { resendMessage } from './resend.ts'
 import { sendCommand, sendQuery } from './requests.ts'
 import { pauseWebhook, redeliverWebhook, resumeWebhook, testWebhook } from './webhooks.ts'
@@ -27,4 +28,7 @@ export const ACTIONS: readonly ManagementAction[] = [
   testWebhook,
   redeliverWebhook,
   resendMessage,
+  redriveEditedMessage,
+  startRedrive,
+  cancelRedrive,
 ]

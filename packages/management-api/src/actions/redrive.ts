@@ -2,7 +2,9 @@ import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { selectsAll } from '../dead-letters/dead-letter.ts'
+import { ManagementError, messageNotFound } from '../errors.ts'
 import { RedriveProgress, redrive, rehearseRedrive } from '../dead-letters/redrive.ts'
+import { editArguments, editProblem, RESENT_FROM } from '../messages/edited-message.ts'
 import { defineAction, ofType, STRICT } from './action.ts'
 
 /** The most messages that one call looks at for its selection. */
@@ -82,4 +84,39 @@ export const redriveDeadLetters = defineAction({
     counted === undefined
       ? `${redriven} messages sent back, ${left.length} left`
       : `dry run: ${counted} messages would be sent back, ${left.length} left`,
+})
+
+export const redriveEditedMessage = defineAction({
+  name: 'redrive_edited_message',
+  summary: `Sends one dead letter, edited, to the queue it came from, then removes it from the dead-letter queue. The message comes from the operator and has the id of the original in the tag ${RESENT_FROM}. The redrive looks at the first ${MAX_EXAMINED} messages.`,
+  input: Type.Object(
+    {
+      channel: argument.channel(`The dead-letter queue. ${argument.CHANNEL_RULES}`),
+      id: Type.String({ description: 'The id of the dead letter.', minLength: 1, maxLength: 256 }),
+      ...editArguments,
+    },
+    STRICT,
+  ),
+  data: Type.Object({
+    channel: Type.String(),
+    id: Type.String({ description: 'The id of the dead letter.' }),
+    sources: sourceCounts,
+  }),
+  target: ofType('queues'),
+  rule: editProblem,
+  async run({ channel, id, ...edit }, { broker, services, operator, signal }) {
+    await broker.channels.info('queues', channel)
+    const progress = new RedriveProgress()
+    const found = { channel, selection: { ids: [id] }, maxMessages: 1, maxExamined: MAX_EXAMINED }
+    await redrive({ ...found, edit, operator, broker: services.broker, queues: broker.queues, signal, progress })
+    const [left] = progress.left
+    if (left !== undefined) {
+      throw new ManagementError('REDRIVE_REFUSED', `the message stays in the dead-letter queue: ${left.reason}`, {
+        ...left,
+      })
+    }
+    if (progress.redriven === 0) throw messageNotFound({ type: 'queues', channel }, { id })
+    return { channel, id, sources: countsOf(progress) }
+  },
+  detail: ({ id }) => `message ${id} edited and sent back`,
 })

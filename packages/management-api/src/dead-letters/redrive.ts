@@ -2,6 +2,8 @@ import type { Broker, BrokerHandle, QueueDelivery, QueueMessage } from '@signalb
 import { isBrokerError } from '@signalbox/broker-core'
 
 import { Operator } from '../access/operator.ts'
+import type { MessageEdit } from '../messages/edited-message.ts'
+import { editedMessage } from '../messages/edited-message.ts'
 import { oldestFirst } from '../messages/stored-messages.ts'
 import type { Selection } from './dead-letter.ts'
 import { deadLetterOf, selectionMatcher } from './dead-letter.ts'
@@ -75,6 +77,8 @@ export interface RedriveRequest {
   readonly queues: BrokerHandle['queues']
   readonly broker: Broker
   readonly signal?: AbortSignal
+  /** Changes of the messages, which then come from the operator. @default none */
+  readonly edit?: MessageEdit
   readonly progress: RedriveProgress
 }
 
@@ -110,11 +114,11 @@ export async function redrive(request: RedriveRequest): Promise<void> {
 
 /** Returns the receipts of the messages that stay. */
 async function sendBackAll(deliveries: readonly QueueDelivery[], request: RedriveRequest): Promise<readonly string[]> {
-  const { broker, channel, operator, progress, queues } = request
+  const { progress, queues } = request
   const kept: string[] = []
   for (let at = 0; at < deliveries.length; at += TOGETHER) {
     const group = deliveries.slice(at, at + TOGETHER)
-    const problems = await Promise.all(group.map(({ message }) => sendBack(broker, message, channel, operator)))
+    const problems = await Promise.all(group.map(({ message }) => sendBack(message, request)))
     const sent = group.filter((_, i) => problems[i] === undefined).map(({ receipt }) => receipt)
     if (sent.length > 0) await queues.ack(sent)
     for (const [i, { message, receipt }] of group.entries()) {
@@ -130,27 +134,25 @@ const NOT_A_DEAD_LETTER = 'it is not a dead letter: it has no tag dlq_source'
 
 /**
  * Sends a dead letter on behalf of its first sender, only if the policy allows that sender to send:
- * a forged source must not extend the forger's permissions. The message may be received as often as
- * before, and then returns to this queue. Returns the reason if it was not sent.
+ * a forged source must not extend the forger's permissions. An edited message comes from the
+ * operator, because its sender did not write it. The message may be received as often as before, and
+ * then returns to this queue. Returns the reason if it was not sent.
  */
 async function sendBack(
-  broker: Broker,
   message: QueueMessage,
-  deadLetterQueue: string,
-  { address }: Operator,
+  { broker, channel, edit, operator, queues }: RedriveRequest,
 ): Promise<string | undefined> {
   const letter = deadLetterOf(message)
   if (letter === undefined) return NOT_A_DEAD_LETTER
   const { source, receives, tags } = letter
-  const { body, metadata } = message
+  const { body, metadata, clientId } = message
+  const sender = new Operator({ clientId }, operator.address)
+  const target = edit === undefined ? broker.onBehalfOf(sender).queues : queues
   try {
-    await broker.onBehalfOf(new Operator({ clientId: message.clientId }, address)).queues.send(source, {
-      body,
-      metadata,
-      tags,
+    await target.send(source, {
       // Its first send is known by the tag message_id. The queue would drop the message as a repeat of that.
-      deduplicationKey: null,
-      ...(receives > 0 && source !== deadLetterQueue ? { maxReceiveCount: receives, deadLetterQueue } : {}),
+      ...(edit === undefined ? { body, metadata, tags, deduplicationKey: null } : editedMessage(message, edit)),
+      ...(receives > 0 && source !== channel ? { maxReceiveCount: receives, deadLetterQueue: channel } : {}),
     })
     return undefined
   } catch (error) {
@@ -180,5 +182,5 @@ function obstacle(broker: Broker, message: QueueMessage): string | undefined {
   const { clientId } = message
   const { source } = letter
   if (broker.onBehalfOf({ clientId }).permits('send', 'queues', source)) return undefined
-  return `FORBIDDEN: the policy does not allow ${JSON.stringify(clientId)} to send to the queue ${JSON.stringify(source)}`
+  return `FORBIDDEN: the policy does not let ${JSON.stringify(clientId)} send on queues ${JSON.stringify(source)}`
 }

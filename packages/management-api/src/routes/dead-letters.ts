@@ -2,6 +2,7 @@ import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { deadLetterGroups, groupDeadLetters, MAX_GROUPS } from '../dead-letters/group-dead-letters.ts'
+import { redriveSchema } from '../dead-letters/redrives.ts'
 import { MAX_EXAMINED } from '../messages/find-messages.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
 
@@ -26,5 +27,19 @@ export const deadLettersRoute = defineManagementRoute({
     const broker = services.broker.as(operator)
     await broker.channels.info('queues', channel)
     return groupDeadLetters(broker, channel, fromSequence)
+  },
+})
+
+export const redrivesRoute = defineManagementRoute({
+  paths: ['/api/redrives'],
+  summary: 'The redrives that this node runs or has finished, newest first, with their progress and what they left.',
+  query: Type.Object({}, STRICT),
+  data: Type.Object({
+    node: Type.String({ description: 'The node that runs the redrives.' }),
+    items: Type.Array(redriveSchema),
+  }),
+  async run(_query, { environment }) {
+    const { node } = await environment.node()
+    return { node, items: environment.redrives.list() }
   },
 })

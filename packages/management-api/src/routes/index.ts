@@ -1,7 +1,7 @@
 import { agentsRoute } from './agents.ts'
 import { auditRoute } from './audit.ts'
 import { configRoute } from './config.ts'
-import { deadLettersRoute } from './dead-letters.ts'
+import { deadLettersRoute, redrivesRoute } from './dead-letters.ts'
 import { messageRoute, messagesRoute } from './messages.ts'
 import type { ManagementRoute } from './route.ts'
 import { snapshotRoute } from './snapshot.ts'
@@ -27,4 +27,5 @@ export const ROUTES: readonly ManagementRoute[] = [
   messagesRoute,
   messageRoute,
   deadLettersRoute,
+  redrivesRoute,
 ]

@@ -4,6 +4,7 @@ import type { Static, TObject, TSchema } from 'typebox'
 
 import type { Operator } from '../access/operator.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import type { Redrives } from '../dead-letters/redrives.ts'
 import { invalidParameters } from '../errors.ts'
 import type { Monitors } from '../monitor/monitors.ts'
 import type { ManagementServices, NodeStatus } from '../ports.ts'
@@ -14,6 +15,7 @@ export interface ManagementEnvironment {
   readonly statistics: Statistics
   readonly audit: AuditLog
   readonly monitors: Monitors
+  readonly redrives: Redrives
   /** Returns the effective configuration, with secrets masked. */
   config(): object
   node(): Promise<NodeStatus>
