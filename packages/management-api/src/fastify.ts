@@ -12,6 +12,7 @@ import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
 import { brokerAudit } from './audit/broker-audit.ts'
 import { addConsoleRoutes } from './console/console-routes.ts'
+import { Redrives } from './dead-letters/redrives.ts'
 import { failure, JSON_HEADERS, sendEnvelope, success } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
 import { bodyError, takeBodiesAsBytes } from './json-body.ts'
@@ -94,6 +95,7 @@ class ManagementEndpoint {
       monitors: new Monitors(options.monitors),
       history,
       channelIndex: new ChannelIndex(),
+      redrives: new Redrives((error) => this.#failed(error)),
       config: options.config ?? (() => ({})),
       settings: options.settings ?? (() => []),
       security: options.security ?? (() => ownSecurity(authenticator)),
@@ -139,6 +141,7 @@ class ManagementEndpoint {
       audit: this.audit,
       settlements: this.#settlements,
       running: this.#running,
+      redrives: this.#environment.redrives,
       maxWaitMs,
       services: () => this.#ready(),
     })
@@ -179,7 +182,8 @@ class ManagementEndpoint {
         app.get(path, { onRequest: this.#admission.hook(route.role, path) }, async (request, reply) => {
           const services = this.#ready()
           const run = route.prepare(queryOf(request))
-          const data = await run({ services, environment: this.#environment })
+          const operator = this.#admission.operator(request)
+          const data = await run({ operator, services, environment: this.#environment })
           return sendEnvelope(reply, 200, success(data))
         })
       }
@@ -194,6 +198,7 @@ class ManagementEndpoint {
     this.#finished ??= (async () => {
       this.#running.endAll()
       this.#environment.history[Symbol.dispose]()
+      await this.#environment.redrives.close()
       await this.#settlements.close(graceMs)
       await this.audit.close()
     })()

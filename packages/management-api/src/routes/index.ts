@@ -4,6 +4,8 @@ import { channelsRoute } from './channels.ts'
 import { configRoute } from './config.ts'
 import { historyRoute } from './history.ts'
 import { policyTestRoute } from './policy-test.ts'
+import { deadLettersRoute, redrivesRoute } from './dead-letters.ts'
+import { messageRoute, messagesRoute } from './messages.ts'
 import type { ManagementRoute } from './route.ts'
 import { securityRoute } from './security.ts'
 import { settingsRoute } from './settings.ts'
@@ -32,4 +34,8 @@ export const ROUTES: readonly ManagementRoute[] = [
   securityRoute,
   policyTestRoute,
   settingsRoute,
+  messagesRoute,
+  messageRoute,
+  deadLettersRoute,
+  redrivesRoute,
 ]
