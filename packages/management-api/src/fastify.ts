@@ -16,6 +16,8 @@ import { failure, JSON_HEADERS, sendEnvelope, success } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
 import { bodyError, takeBodiesAsBytes } from './json-body.ts'
 import { addMonitorRoutes } from './monitor/monitor-route.ts'
+import { ChannelIndex } from './channels/channel-index.ts'
+import { History } from './history/history.ts'
 import { Monitors } from './monitor/monitors.ts'
 import { openApiDocument } from './openapi/document.ts'
 import { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
@@ -24,6 +26,8 @@ import type { ManagementOptions } from './options.ts'
 import type { ManagementServices } from './ports.ts'
 import { queryOf } from './query.ts'
 import { ROUTES } from './routes/index.ts'
+import { OBSERVER } from './routes/statistics.ts'
+import { ownSecurity } from './routes/security.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
 import { Statistics } from './statistics/statistics.ts'
 
@@ -69,7 +73,8 @@ class ManagementEndpoint {
     const { messages = false, log, ...audit } = options.audit ?? {}
     this.audit = log ?? new AuditLog({ failed: (error) => this.#failed(error), ...audit })
     const statistics = new Statistics(options.statistics)
-    this.observers = [statistics, brokerAudit(this.audit, { messages })]
+    const history = new History(statistics, options.historyStepMs)
+    this.observers = [statistics, history.observer, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     this.#admission = new OperatorAdmission(
       {
@@ -88,7 +93,11 @@ class ManagementEndpoint {
       audit: this.audit,
       monitors: new Monitors(options.monitors),
       redrives: new Redrives((error) => this.#failed(error)),
+      history,
+      channelIndex: new ChannelIndex(),
       config: options.config ?? (() => ({})),
+      settings: options.settings ?? (() => []),
+      security: options.security ?? (() => ownSecurity(authenticator)),
       node: options.node,
       streams: options.streams ?? (() => ({})),
     }
@@ -98,6 +107,13 @@ class ManagementEndpoint {
     this.#services = services
     this.audit.open(services.system)
     this.#environment.monitors.watch(services.broker)
+    const { channels } = services.broker.as(OBSERVER)
+    this.#environment.history.start({
+      stats: () => services.broker.stats(),
+      states: (names) => channels.states(names),
+      agentCalls: services.agents?.calls ?? (() => []),
+      streams: () => this.#environment.streams(),
+    })
   }
 
   mount(app: FastifyInstance): void {
@@ -180,6 +196,7 @@ class ManagementEndpoint {
     this.#finished ??= (async () => {
       this.#running.endAll()
       await this.#environment.redrives.close()
+      this.#environment.history[Symbol.dispose]()
       await this.#settlements.close(graceMs)
       await this.audit.close()
     })()

@@ -12,6 +12,7 @@ export type { DocumentedResponse, DocumentedRoute } from './openapi/documented-r
 export { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
 export type { ManagementAuditOptions, ManagementHooks, ManagementOptions } from './options.ts'
 export type { ManagementControl } from './management-control.ts'
+export type { AgentCallTotals, ReadAgentCalls } from './history/agent-histories.ts'
 export type {
   AgentInstanceStatus,
   AgentsPort,
@@ -19,6 +20,10 @@ export type {
   ManagementServices,
   MetricsPort,
   NodeStatus,
+  ReloadFailure,
+  SecurityStatus,
+  SettingStatus,
+  SettingStatusValue,
   WebhooksPort,
   WebhookStatus,
 } from './ports.ts'
