@@ -93,9 +93,9 @@ class ManagementEndpoint {
       statistics,
       audit: this.audit,
       monitors: new Monitors(options.monitors),
+      redrives: new Redrives((error) => this.#failed(error)),
       history,
       channelIndex: new ChannelIndex(),
-      redrives: new Redrives((error) => this.#failed(error)),
       config: options.config ?? (() => ({})),
       settings: options.settings ?? (() => []),
       security: options.security ?? (() => ownSecurity(authenticator)),
@@ -197,8 +197,8 @@ class ManagementEndpoint {
   finish(graceMs = this.#options.drainMs ?? 1_000): Promise<void> {
     this.#finished ??= (async () => {
       this.#running.endAll()
-      this.#environment.history[Symbol.dispose]()
       await this.#environment.redrives.close()
+      this.#environment.history[Symbol.dispose]()
       await this.#settlements.close(graceMs)
       await this.audit.close()
     })()

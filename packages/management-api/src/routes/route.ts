@@ -17,9 +17,9 @@ export interface ManagementEnvironment {
   readonly statistics: Statistics
   readonly audit: AuditLog
   readonly monitors: Monitors
+  readonly redrives: Redrives
   readonly history: History
   readonly channelIndex: ChannelIndex
-  readonly redrives: Redrives
   /** Returns the effective configuration, with secrets masked. */
   config(): object
   /** Returns every setting with the source of its value. */
