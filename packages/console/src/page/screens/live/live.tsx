@@ -8,7 +8,7 @@ import type { ChannelType } from '../../components/channel-link.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Empty, Problem } from '../../components/feedback.tsx'
 import { Search, Select } from '../../components/fields.tsx'
-import { bytes, count } from '../../components/format.ts'
+import { bytes, plural } from '../../components/format.ts'
 import { Page } from '../../components/page.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
@@ -111,9 +111,9 @@ export function Live({ place }: ScreenProps) {
     >
       {monitor.reason !== undefined && <Problem>{monitor.reason}</Problem>}
       {monitor.dropped > 0 && (
-        <p class="muted">{count(monitor.dropped)} messages were not shown: they came faster than this page reads.</p>
+        <p class="muted">{plural(monitor.dropped, 'message')} not shown: messages came faster than this page reads.</p>
       )}
-      {monitor.missed > 0 && <p class="muted">{count(monitor.missed)} messages passed while the list was paused.</p>}
+      {monitor.missed > 0 && <p class="muted">{plural(monitor.missed, 'message')} passed while the list was paused.</p>}
       {monitor.messages.length === 0 ? (
         <Empty>
           No message has passed since this screen was opened. Filters: a name, * for one part, &gt; for the rest.

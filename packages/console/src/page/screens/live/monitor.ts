@@ -78,5 +78,5 @@ type Frame =
 
 /** A browser cannot set a header on a WebSocket: the token is a subprotocol, which no log has, and not a part of the URL. */
 function protocolsOf(bearer: string | undefined): string[] {
-  return bearer === undefined ? [] : ['signalbox.monitor', `bearer.${bearer}`]
+  return bearer === undefined ? [] : ['signalbox.monitor', `signalbox.bearer.${bearer}`]
 }
