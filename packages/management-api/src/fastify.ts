@@ -11,6 +11,7 @@ import { addActionRoutes } from './actions/action-route.ts'
 import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
 import { brokerAudit } from './audit/broker-audit.ts'
+import { Redrives } from './dead-letters/redrives.ts'
 import { failure, JSON_HEADERS, sendEnvelope, success } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
 import { bodyError, takeBodiesAsBytes } from './json-body.ts'
@@ -91,6 +92,7 @@ class ManagementEndpoint {
       statistics,
       audit: this.audit,
       monitors: new Monitors(options.monitors),
+      redrives: new Redrives((error) => this.#failed(error)),
       history,
       channelIndex: new ChannelIndex(),
       config: options.config ?? (() => ({})),
@@ -138,6 +140,7 @@ class ManagementEndpoint {
       audit: this.audit,
       settlements: this.#settlements,
       running: this.#running,
+      redrives: this.#environment.redrives,
       maxWaitMs,
       services: () => this.#ready(),
     })
@@ -177,7 +180,8 @@ class ManagementEndpoint {
         app.get(path, { onRequest: this.#admission.hook(route.role, path) }, async (request, reply) => {
           const services = this.#ready()
           const run = route.prepare(queryOf(request))
-          const data = await run({ services, environment: this.#environment })
+          const operator = this.#admission.operator(request)
+          const data = await run({ operator, services, environment: this.#environment })
           return sendEnvelope(reply, 200, success(data))
         })
       }
@@ -191,6 +195,7 @@ class ManagementEndpoint {
   finish(graceMs = this.#options.drainMs ?? 1_000): Promise<void> {
     this.#finished ??= (async () => {
       this.#running.endAll()
+      await this.#environment.redrives.close()
       this.#environment.history[Symbol.dispose]()
       await this.#settlements.close(graceMs)
       await this.audit.close()

@@ -5,6 +5,7 @@ import type { BrokerHandle, Message } from '@signalbox/broker-core'
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { messageOf } from '@signalbox/broker-core/internal'
 
+import { openSecrets, validAt } from './delivery/attempt.ts'
 import { EndpointClient } from './delivery/endpoint-client.ts'
 import { Serving } from './delivery/serving.ts'
 import { invalidMember, WebhookError } from './errors.ts'
@@ -269,7 +270,8 @@ export class Webhooks implements AsyncDisposable {
 
   /** Sends a test message to the endpoint, signed as a delivery. @throws WebhookError SUBSCRIPTION_UNKNOWN */
   async test(id: string): Promise<TestResult> {
-    const { record } = await this.#find(id)
+    const known = await this.#find(id)
+    const { record } = known
     const format = this.#formats.get(record.format)
     if (format === undefined) return { error: `the server has no format ${record.format}` }
     const testId = `test_${randomUUID()}`
@@ -283,9 +285,9 @@ export class Webhooks implements AsyncDisposable {
       tags: {},
     }
     const { headers, body } = format.encode(record.type, [message])
-    const secrets = record.secrets.flatMap(({ sealed }) => this.#box.open(sealed, id) ?? [])
+    const now = Date.now()
     try {
-      const signed = signedHeaders(secrets, testId, Date.now(), body)
+      const signed = signedHeaders(validAt(openSecrets(known, this.#box), now), testId, now, body)
       const url = await this.#policy.check(record.endpoint)
       const { status } = await this.#client.send(url, { method: 'POST', headers: { ...headers, ...signed }, body })
       return { status }

@@ -37,7 +37,7 @@ async function startSender(
   url: string,
   open: 'openBare' | 'openWebhooks',
 ): Promise<MeasuredProcess> {
-  const worker = startWebhookSender(context, url)
+  const worker = startWebhookSender(context, url, open)
   await worker.call(open, { ...SETUP, events: context.quick ? FEW_EVENTS : EVENTS })
   return worker
 }

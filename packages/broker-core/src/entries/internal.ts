@@ -11,6 +11,7 @@ export { channelListMatcher, channelMatcher, isWildcardPattern } from '../channe
 export { createCompactedLog, readWholeLog } from '../compacted-log.ts'
 export { messageOf } from '../errors.ts'
 export { nameMatcher } from '../glob-matcher.ts'
+export { messageSize } from '../message-size.ts'
 export { NumberMap } from '../number-map.ts'
 export { checkBroker, checkOptions, checkParts } from '../options.ts'
 export type { OptionTypes } from '../options.ts'

@@ -2,7 +2,9 @@ import { agentsRoute } from './agents.ts'
 import { auditRoute } from './audit.ts'
 import { channelsRoute } from './channels.ts'
 import { configRoute } from './config.ts'
+import { deadLettersRoute, redrivesRoute } from './dead-letters.ts'
 import { historyRoute } from './history.ts'
+import { messageRoute, messagesRoute } from './messages.ts'
 import { policyTestRoute } from './policy-test.ts'
 import type { ManagementRoute } from './route.ts'
 import { securityRoute } from './security.ts'
@@ -27,6 +29,10 @@ export const ROUTES: readonly ManagementRoute[] = [
   agentsRoute,
   auditRoute,
   webhooksRoute,
+  messagesRoute,
+  messageRoute,
+  deadLettersRoute,
+  redrivesRoute,
   historyRoute,
   channelsRoute,
   securityRoute,

@@ -2,8 +2,10 @@ import { compileQuery } from '@signalbox/http-kit'
 import type { Role } from '@signalbox/http-kit'
 import type { Static, TObject, TSchema } from 'typebox'
 
+import type { Operator } from '../access/operator.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { ChannelIndex } from '../channels/channel-index.ts'
+import type { Redrives } from '../dead-letters/redrives.ts'
 import { invalidParameters } from '../errors.ts'
 import type { History } from '../history/history.ts'
 import type { Monitors } from '../monitor/monitors.ts'
@@ -15,6 +17,7 @@ export interface ManagementEnvironment {
   readonly statistics: Statistics
   readonly audit: AuditLog
   readonly monitors: Monitors
+  readonly redrives: Redrives
   readonly history: History
   readonly channelIndex: ChannelIndex
   /** Returns the effective configuration, with secrets masked. */
@@ -28,6 +31,7 @@ export interface ManagementEnvironment {
 }
 
 export interface ManagementRouteCall {
+  readonly operator: Operator
   readonly services: ManagementServices
   readonly environment: ManagementEnvironment
 }
