@@ -112,6 +112,12 @@ function pushSubscriptions(webhooks: Webhooks, audit: Pick<AuditLog, 'record'>):
     },
     list: (owner) => webhooks.list(owner).filter(({ format }) => CE_FORMATS.has(format)),
     get,
+    async rotateSecret(id, owner) {
+      const subscription = await get(id, owner)
+      const secret = await webhooks.rotateSecret(id, owner)
+      recordChange(audit, 'rotate_webhook_secret', subscription)
+      return secret
+    },
     async delete(id, owner) {
       await get(id, owner)
       const subscription = await webhooks.delete(id, owner)

@@ -5,7 +5,7 @@ import { publishEvent, publishEventStore } from './events.ts'
 import { peekQueueMessages, receiveQueueMessages, sendQueueMessage } from './queues.ts'
 import { redriveDeadLetters } from './redrive.ts'
 import { sendCommand, sendQuery } from './requests.ts'
-import { pauseWebhook, redeliverWebhook, resumeWebhook, testWebhook } from './webhooks.ts'
+import { pauseWebhook, redeliverWebhook, resumeWebhook, rotateWebhookSecret, testWebhook } from './webhooks.ts'
 
 /** Every action of `POST /api/actions/{action}`. */
 export const ACTIONS: readonly ManagementAction[] = [
@@ -25,4 +25,5 @@ export const ACTIONS: readonly ManagementAction[] = [
   resumeWebhook,
   testWebhook,
   redeliverWebhook,
+  rotateWebhookSecret,
 ]
