@@ -4,11 +4,14 @@
  * @internal
  */
 export { parsePolicySteps } from '../authorization/parse-policy.ts'
+export { ruleText } from '../authorization/policy.ts'
+export type { RuleText } from '../authorization/policy.ts'
 export { assertChannelName } from '../channel.ts'
-export { channelListMatcher, channelMatcher } from '../channel-pattern.ts'
+export { channelListMatcher, channelMatcher, isWildcardPattern } from '../channel-pattern.ts'
 export { createCompactedLog, readWholeLog } from '../compacted-log.ts'
 export { messageOf } from '../errors.ts'
 export { nameMatcher } from '../glob-matcher.ts'
+export { messageSize } from '../message-size.ts'
 export { NumberMap } from '../number-map.ts'
 export { checkBroker, checkOptions, checkParts } from '../options.ts'
 export type { OptionTypes } from '../options.ts'

@@ -82,6 +82,20 @@ export class Channels {
     })
   }
 
+  /** Returns the names of the matching channels, ordered by type and name, without their states. */
+  names(filter: ChannelFilter = {}): Promise<readonly ChannelName[]> {
+    return this.#access.run('list', filter.type, filter.pattern ?? '', () => this.#names(filter))
+  }
+
+  /** Returns the states of the given channels, in the same order, without those that do not exist. */
+  states(names: readonly ChannelName[]): Promise<readonly ChannelInfo[]> {
+    const access = this.#access
+    return access.run('list', undefined, '', async () => {
+      access.requireCredentials('list', CHANNEL_TYPES)
+      return this.#states(names.filter(({ type, name }) => access.sees(type, name)))
+    })
+  }
+
   /** Returns the matching channels that the caller may see. @throws BrokerError FORBIDDEN */
   async #names({ type, pattern = '' }: ChannelFilter): Promise<readonly ChannelName[]> {
     const access = this.#access

@@ -33,7 +33,7 @@ const channelParameters = { channel: pattern('channels'), ...pagingParameters }
 const channelQuery = Type.Object(channelParameters, STRICT)
 
 /** Statistics are read as a client without special rights, so reserved channels never appear (M8). */
-const OBSERVER = Object.freeze({ clientId: 'signalbox' })
+export const OBSERVER = Object.freeze({ clientId: 'signalbox' })
 
 export function observerHandle({ services }: ManagementRouteCall): BrokerHandle {
   return services.broker.as(OBSERVER)

@@ -232,11 +232,12 @@ export class SubscriptionRunner {
         await this.#settle(delivery.source, items)
         return
       }
-      if (verdict === 'gone') {
+      if (verdict === 'gone' && delivery.format.goneEnds !== 'delivery') {
         this.#disable('the endpoint answered 410: it is gone')
         signal.throwIfAborted()
       }
-      if (verdict === 'refused') {
+      const refused = verdict === 'refused' || verdict === 'gone'
+      if (refused) {
         this.#recovered()
         // One message may be the reason: the others get their own attempt.
         if (items.length > 1) {
@@ -249,8 +250,9 @@ export class SubscriptionRunner {
         this.#fail(reason)
       }
       const pause = Math.max(pauseAfter(attempt), pauseMs)
-      if (verdict === 'refused' || Date.now() + pause - since > this.#parts.maxAgeMs) {
-        const text = verdict === 'refused' ? reason : `not delivered within ${this.#parts.maxAgeMs / 1000} s: ${reason}`
+      const { maxAgeMs = this.#parts.maxAgeMs } = delivery.format
+      if (refused || Date.now() + pause - since > maxAgeMs) {
+        const text = refused ? reason : `not delivered within ${maxAgeMs / 1000} s: ${reason}`
         await this.#giveUp(delivery.source, items, {
           reason: text,
           ...(status === undefined ? {} : { status }),
@@ -276,7 +278,7 @@ export class SubscriptionRunner {
   }
 
   async #attempt({ format, secrets }: Delivery, items: readonly Item[]): Promise<Attempt> {
-    const encoded = encode(format, this.subscription.record.type, items)
+    const encoded = encode(format, this.subscription, items)
     if ('verdict' in encoded) return encoded
     const { slots, client, attempted } = this.#parts
     const { signal } = this.#stop
@@ -284,7 +286,7 @@ export class SubscriptionRunner {
       const startedAt = performance.now()
       const signed = signedHeaders(
         validAt(secrets, Date.now()),
-        deliveryId(this.subscription.id, items),
+        encoded.id ?? deliveryId(this.subscription.id, items),
         Date.now(),
         encoded.body,
       )
