@@ -274,6 +274,7 @@ async function open(
     system,
     ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
     ...(policy ? { authorization: policy.authorization } : {}),
+    ...(routes ? { routing: routes.routing } : {}),
     ...(webhooks ? { webhooks: webhooks.managed } : {}),
   })
   entrance.open()
