@@ -20,7 +20,7 @@ async function data<T>(url: string): Promise<T> {
   return answer.data
 }
 
-test('settings - every setting has its source, and no secret is shown', async () => {
+test('MGMT-17 - every setting has its source, and no secret is shown', async () => {
   const settings = file('http: { port: 9091 }\nlog: { level: warn }\n')
   const { config, origins } = await loadConfig({
     flags: fromFlags(['--config', settings, '--log-level=error']),
@@ -43,7 +43,7 @@ test('settings - every setting has its source, and no secret is shown', async ()
   expect(JSON.stringify(list)).not.toContain('aaaa')
 })
 
-test('settings - those of a program that starts the server', async () => {
+test('MGMT-17 - those of a program that starts the server', async () => {
   const { api } = await serve({ maxBodyBytes: 1_048_576 })
   const { items } = await data<{ items: readonly Setting[] }>(`${api.url}/api/settings`)
   const of = (key: string) => items.find((one) => one.key === key)
@@ -52,7 +52,7 @@ test('settings - those of a program that starts the server', async () => {
   expect(of('api.host')).toMatchObject({ origin: 'default' })
 })
 
-test('security - the policy in force, and why a newer one is not', async () => {
+test('MGMT-17 - the policy in force, and why a newer one is not', async () => {
   const config = governed({ actions: 'send', patterns: 'queues', channels: 'open' })
   const { api } = await serve(config)
   const security = () =>
@@ -72,7 +72,7 @@ test('security - the policy in force, and why a newer one is not', async () => {
   expect((await decide()).allowed).toBe(false)
 })
 
-test('history - calls of agents at the gateway', async () => {
+test('MGMT-15 - calls of agents at the gateway', async () => {
   const { http, api } = await serve()
   const agent = await startAgent(withResult('yes'))
   await register(http.url, { agent_id: 'writer', name: 'Writer', url: agent.url })

@@ -14,7 +14,7 @@ const SIMPLE_TYPES = [
   '',
 ]
 
-test('S6 - a form of another page cannot write, even from a trusted origin', async () => {
+test('S6, MGMT-18 - a form of another page cannot write, even from a trusted origin', async () => {
   const { url, broker, api } = await manage()
   await broker.as({ clientId: 'shop' }).channels.create('queues', 'q')
   expect(WRITES.length).toBeGreaterThan(10)
@@ -32,7 +32,7 @@ test('S6 - a form of another page cannot write, even from a trusted origin', asy
   expect(api.audit.dropped).toBe(0)
 })
 
-test('S6 - a preflight of any origin gets no permission, so no page of another origin sends JSON', async () => {
+test('S6, MGMT-18 - a preflight of any origin gets no permission, so no page of another origin sends JSON', async () => {
   const { url } = await manage()
   for (const origin of ['https://evil.example', 'http://localhost:3000', 'null']) {
     for (const { path } of WRITES) {
@@ -49,7 +49,7 @@ test('S6 - a preflight of any origin gets no permission, so no page of another o
   }
 })
 
-test('S6 - a page of an origin that is not trusted cannot write', async () => {
+test('S6, MGMT-18 - a page of an origin that is not trusted cannot write', async () => {
   const { url } = await manage()
   for (const origin of ['https://evil.example', 'null']) {
     for (const { path, method } of WRITES) {

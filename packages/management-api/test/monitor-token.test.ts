@@ -34,7 +34,7 @@ function dashed(): Authenticator {
   }
 }
 
-test('MGMT-5 - a browser opens the monitor with its token as a subprotocol', async () => {
+test('MGMT-5, MGMT-18 - a browser opens the monitor with its token as a subprotocol', async () => {
   const { url } = await manage({ authenticator: dashed() })
   expect(await open(url, [MONITOR, token('a-ReadOnly')])).toEqual({ end: MONITOR })
   expect(await open(url, [token('a-ReadOnly'), MONITOR])).toEqual({ end: MONITOR })
