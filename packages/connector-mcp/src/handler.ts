@@ -31,10 +31,11 @@ import {
   readWatchedTasks,
   refuseCursor,
 } from './methods.ts'
-import { mcpOperations } from './operations.ts'
-import type { McpOperations } from './operations.ts'
+import { EventMethods } from './events/event-methods.ts'
 import { RequestStates } from './input/request-state.ts'
 import { ProtectedResource } from './oauth/protected-resource.ts'
+import { mcpOperations } from './operations.ts'
+import type { McpOperations } from './operations.ts'
 import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
 import { TaskMethods } from './tasks/task-methods.ts'
 import { TaskRequests } from './tasks/task-requests.ts'
@@ -70,6 +71,7 @@ export class McpEndpoint {
   readonly #discovery: string
   readonly #tasks: Tasks | undefined
   readonly #taskMethods: TaskMethods | undefined
+  readonly #eventMethods: EventMethods | undefined
   #closed: Promise<void> | undefined
 
   /** @param tools The tools by name. @default the tools of the broker, and those for agents if there is a directory */
@@ -110,6 +112,14 @@ export class McpEndpoint {
         openStream: (exchange, caller) => this.#openStream(exchange, caller),
         failed,
       })
+    this.#eventMethods =
+      options.events &&
+      new EventMethods(options.events, {
+        broker,
+        anonymous: options.authenticator.anonymous === true,
+        openStream: (exchange, caller) => this.#openStream(exchange, caller),
+        failed,
+      })
     this.#environment = {
       tasks,
       states: new RequestStates(options.stateKey),
@@ -130,7 +140,10 @@ export class McpEndpoint {
       protectedResource: this.protectedResource,
       onFinished: hooks.requestFinished === undefined ? undefined : onFinished,
     }
-    this.#discovery = discovery(instructions, tasks !== undefined)
+    this.#discovery = discovery(instructions, {
+      tasks: tasks !== undefined,
+      events: options.events !== undefined,
+    })
     tasks?.open()
   }
 
@@ -227,6 +240,13 @@ export class McpEndpoint {
       case 'tasks/cancel':
         this.#taskMethods?.handle(exchange, caller, message)
         break
+      case 'events/list':
+      case 'events/poll':
+      case 'events/stream':
+      case 'events/subscribe':
+      case 'events/unsubscribe':
+        this.#eventMethods?.handle(exchange, caller, message)
+        break
       default: {
         const methods = [...exchange.revision.methods].filter((each) => this.#serves(exchange.revision, each))
         throw new JsonRpcError(
@@ -237,9 +257,11 @@ export class McpEndpoint {
     }
   }
 
-  /** Returns `true` if the server has a method of a revision: those of tasks need a store. */
+  /** Returns `true` if the server has a method of a revision: those of tasks and events are options. */
   #serves({ methods }: Revision, method: string): boolean {
-    return methods.has(method) && (this.#tasks !== undefined || !method.startsWith('tasks/'))
+    if (!methods.has(method)) return false
+    if (method.startsWith('tasks/')) return this.#tasks !== undefined
+    return !method.startsWith('events/') || this.#eventMethods !== undefined
   }
 
   #initialize(exchange: McpExchange, { id, params }: JsonRpcRequest): void {
@@ -339,6 +361,7 @@ export class McpEndpoint {
     this.#endpoint.close()
     this.#closed ??= (async () => {
       this.#taskMethods?.close()
+      this.#eventMethods?.close()
       this.streams.closeAll()
       await this.#calls.close(graceMs)
       await this.#tasks?.close()

@@ -26,6 +26,12 @@ export interface ManagementParts {
   readonly authenticator?: Authenticator | undefined
 }
 
+/** The modules of the console are not needed for a start. */
+async function consoleFolder(): Promise<string> {
+  const { consolePage } = await import('@signalbox/console')
+  return consolePage()
+}
+
 /** Creates the management API according to the configuration. It exists before the broker does. */
 export function createManagementApi(parts: ManagementParts): ManagementApi {
   const { config, health, metrics, log, audit, authenticator, frontDoor } = parts
@@ -36,6 +42,7 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     ...(frontDoor ? { frontDoor } : {}),
     maxBodyBytes: config.maxBodyBytes,
     config: () => maskedConfig(config),
+    console: config.console.enable ? { folder: consoleFolder } : undefined,
     node: () => health.state(),
     metrics,
     streams: () => metrics.openStreams(),
