@@ -1198,7 +1198,9 @@ export interface operations {
            * @description The arguments of the tool.
            * @default {}
            */
-          readonly arguments?: Record<string, never>
+          readonly arguments?: {
+            readonly [key: string]: unknown
+          }
           /** @description The name of the tool; /api/tools lists the tools. */
           readonly name: string
         }
@@ -7604,13 +7606,19 @@ export interface operations {
                 readonly data: {
                   readonly items: readonly {
                     /** @description The hints of MCP, such as readOnlyHint. */
-                    readonly annotations: Record<string, never>
+                    readonly annotations: {
+                      readonly [key: string]: unknown
+                    }
                     readonly description: string
                     /** @description The JSON Schema of the arguments. */
-                    readonly input_schema: Record<string, never>
+                    readonly input_schema: {
+                      readonly [key: string]: unknown
+                    }
                     readonly name: string
                     /** @description The JSON Schema of the structured result. */
-                    readonly output_schema: Record<string, never>
+                    readonly output_schema: {
+                      readonly [key: string]: unknown
+                    }
                     readonly title: string
                   }[]
                 }
