@@ -26,6 +26,7 @@ import type { ManagementControl } from './management-control.ts'
 import type { ManagementOptions } from './options.ts'
 import type { ManagementServices } from './ports.ts'
 import { queryOf } from './query.ts'
+import { OpenRequests } from './requests/open-requests.ts'
 import { ROUTES } from './routes/index.ts'
 import { OBSERVER } from './routes/statistics.ts'
 import { ownSecurity } from './routes/security.ts'
@@ -75,7 +76,8 @@ class ManagementEndpoint {
     this.audit = log ?? new AuditLog({ failed: (error) => this.#failed(error), ...audit })
     const statistics = new Statistics(options.statistics)
     const history = new History(statistics, options.historyStepMs)
-    this.observers = [statistics, history.observer, brokerAudit(this.audit, { messages })]
+    const requests = new OpenRequests()
+    this.observers = [statistics, history.observer, requests, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     this.#admission = new OperatorAdmission(
       {
@@ -93,6 +95,7 @@ class ManagementEndpoint {
       statistics,
       audit: this.audit,
       monitors: new Monitors(options.monitors),
+      requests,
       redrives: new Redrives((error) => this.#failed(error)),
       history,
       channelIndex: new ChannelIndex(),
