@@ -113,6 +113,9 @@ interface PlotParts {
   readonly onCursor: (index: number | null) => void
 }
 
+/** The distances between lines of the time axis, in seconds. */
+const TIME_STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600]
+
 const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent)
 
 function optionsOf({ labels, binary, height, format, spanMs, onCursor }: PlotParts): uPlot.Options {
@@ -139,6 +142,7 @@ function optionsOf({ labels, binary, height, format, spanMs, onCursor }: PlotPar
         size: 24,
         gap: 4,
         space: 70,
+        incrs: TIME_STEPS,
         values: clock,
       },
       {
@@ -176,8 +180,7 @@ const SECONDS = new Intl.DateTimeFormat(undefined, {
 })
 
 /** Returns the labels of the time axis; with seconds if lines of the grid are less than a minute apart. */
-function clock(_plot: uPlot, splits: number[]): string[] {
-  const [first = 0, second = 60] = splits
-  const format = second - first < 60 ? SECONDS : HOURS
+function clock(_plot: uPlot, splits: number[], _axis: number, _space: number, apart: number): string[] {
+  const format = apart < 60 ? SECONDS : HOURS
   return splits.map((seconds) => format.format(seconds * 1_000))
 }
