@@ -175,6 +175,7 @@ async function open(
     api: operatorApi,
     log,
     tls: managementTls,
+    console: config.console.enable,
   })
   const connectionLimit: ConnectionLimitOptions = {
     openFiles: openFileLimit(),

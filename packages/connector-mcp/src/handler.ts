@@ -31,6 +31,7 @@ import {
   readWatchedTasks,
   refuseCursor,
 } from './methods.ts'
+import { EventMethods } from './events/event-methods.ts'
 import { RequestStates } from './input/request-state.ts'
 import { ProtectedResource } from './oauth/protected-resource.ts'
 import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
@@ -67,6 +68,7 @@ export class McpEndpoint {
   readonly #discovery: string
   readonly #tasks: Tasks | undefined
   readonly #taskMethods: TaskMethods | undefined
+  readonly #eventMethods: EventMethods | undefined
   #closed: Promise<void> | undefined
 
   /** @param tools The tools by name. @default the tools of the broker, and those for agents if there is a directory */
@@ -99,6 +101,14 @@ export class McpEndpoint {
         openStream: (exchange, caller) => this.#openStream(exchange, caller),
         failed,
       })
+    this.#eventMethods =
+      options.events &&
+      new EventMethods(options.events, {
+        broker,
+        anonymous: options.authenticator.anonymous === true,
+        openStream: (exchange, caller) => this.#openStream(exchange, caller),
+        failed,
+      })
     this.#environment = {
       tasks,
       states: new RequestStates(options.stateKey),
@@ -119,7 +129,10 @@ export class McpEndpoint {
       protectedResource: this.protectedResource,
       onFinished: hooks.requestFinished === undefined ? undefined : onFinished,
     }
-    this.#discovery = discovery(instructions, tasks !== undefined)
+    this.#discovery = discovery(instructions, {
+      tasks: tasks !== undefined,
+      events: options.events !== undefined,
+    })
     tasks?.open()
   }
 
@@ -216,6 +229,13 @@ export class McpEndpoint {
       case 'tasks/cancel':
         this.#taskMethods?.handle(exchange, caller, message)
         break
+      case 'events/list':
+      case 'events/poll':
+      case 'events/stream':
+      case 'events/subscribe':
+      case 'events/unsubscribe':
+        this.#eventMethods?.handle(exchange, caller, message)
+        break
       default: {
         const methods = [...exchange.revision.methods].filter((each) => this.#serves(exchange.revision, each))
         throw new JsonRpcError(
@@ -226,9 +246,11 @@ export class McpEndpoint {
     }
   }
 
-  /** Returns `true` if the server has a method of a revision: those of tasks need a store. */
+  /** Returns `true` if the server has a method of a revision: those of tasks and events are options. */
   #serves({ methods }: Revision, method: string): boolean {
-    return methods.has(method) && (this.#tasks !== undefined || !method.startsWith('tasks/'))
+    if (!methods.has(method)) return false
+    if (method.startsWith('tasks/')) return this.#tasks !== undefined
+    return !method.startsWith('events/') || this.#eventMethods !== undefined
   }
 
   #initialize(exchange: McpExchange, { id, params }: JsonRpcRequest): void {
@@ -328,6 +350,7 @@ export class McpEndpoint {
     this.#endpoint.close()
     this.#closed ??= (async () => {
       this.#taskMethods?.close()
+      this.#eventMethods?.close()
       this.streams.closeAll()
       await this.#calls.close(graceMs)
       await this.#tasks?.close()

@@ -11,6 +11,19 @@ export { mcpConnector } from './connector.ts'
 export type { McpConnector } from './connector.ts'
 export { CallEnded } from './errors.ts'
 export type { CallEndReason } from './errors.ts'
+export { eventWebhookFormat } from './events/event-webhooks.ts'
+export type {
+  EventDelivery,
+  EventSubscription,
+  EventSubscriptionInput,
+  EventVerification,
+  EventWebhookErrorCode,
+  EventWebhookFailure,
+  EventWebhookFormat,
+  EventWebhooks,
+} from './events/event-webhooks.ts'
+export type { EventTypeOptions } from './events/event-types.ts'
+export type { EventsOptions } from './events/options.ts'
 export { createMcpFetchHandler } from './fetch-handler.ts'
 export type { McpFetchHandler } from './fetch-handler.ts'
 export { brokerStateKey } from './input/state-key.ts'
@@ -22,5 +35,6 @@ export { brokerTaskStore } from './tasks/broker-task-store.ts'
 export type { TaskOptions } from './tasks/options.ts'
 export type { NewTaskEntry, TaskEntry, TaskSink, TaskStore } from './tasks/task-store.ts'
 export { MCP_CODES } from './wire/codes.ts'
+export type { EventsCodeFamily } from './wire/events-profile.ts'
 export { PROTOCOL_VERSIONS, SUPPORTED_VERSIONS } from './wire/revisions.ts'
 export type { ServerInfo } from './wire/revision.ts'

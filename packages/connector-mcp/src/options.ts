@@ -12,6 +12,8 @@ import {
 
 import type { AgentDirectory } from './agent-directory.ts'
 import type { McpCardOptions } from './card/server-card.ts'
+import type { EventsOptions, ResolvedEventsOptions } from './events/options.ts'
+import { resolveEventsOptions } from './events/options.ts'
 import type { StateKey } from './input/state-key.ts'
 import { randomStateKey } from './input/state-key.ts'
 import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
@@ -80,6 +82,12 @@ export interface McpConnectorOptions extends ConnectorOptions {
    */
   readonly tasks?: TaskOptions
   /**
+   * The extension Events of revision 2026-07-28: clients poll, stream and subscribe to the messages of channels. The
+   * extension is not settled, so its methods can change.
+   * @default none
+   */
+  readonly events?: EventsOptions
+  /**
    * Returns the key of 32 bytes that signs the `requestState` of calls that wait for input. Nodes that serve the same
    * clients need the same key, such as that of `brokerStateKey(system)`. Called at the first such call.
    * @default a random key, so that only this endpoint can continue its calls
@@ -123,11 +131,21 @@ const INSTRUCTIONS =
   'One result has at most about 16 MiB of messages, or 4 MiB of a list, so it may have fewer than requested; next_cursor leads to the rest of a list.'
 
 /** Options of the Fastify plugin, and options without a default. */
-type Unresolved = 'drainMs' | 'runHostHooks' | 'agents' | 'tasks' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'
+type Unresolved =
+  | 'drainMs'
+  | 'runHostHooks'
+  | 'agents'
+  | 'tasks'
+  | 'events'
+  | 'bindHost'
+  | 'frontDoor'
+  | 'oauth'
+  | 'card'
 
 export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
   Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'> & {
     readonly tasks?: ResolvedTaskOptions
+    readonly events?: ResolvedEventsOptions
   }
 
 const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
@@ -139,6 +157,7 @@ const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
   keepAliveMs: 'number',
   agents: 'object',
   tasks: 'object',
+  events: 'object',
   stateKey: 'function',
   oauth: 'object',
   card: 'object',
@@ -151,10 +170,11 @@ const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
 /** @throws RangeError for a number that is out of range, TypeError for an unknown option or another type */
 export function resolveMcpOptions(given: McpConnectorOptions): ResolvedMcpOptions {
   checkOptions('mcpConnector', given, OPTION_TYPES)
-  const { tasks, ...options } = given
+  const { tasks, events, ...options } = given
   const resolved: ResolvedMcpOptions = {
     ...options,
     ...(tasks === undefined ? {} : { tasks: resolveTaskOptions(tasks) }),
+    ...(events === undefined ? {} : { events: resolveEventsOptions(events) }),
     path: options.path ?? '/mcp',
     authenticator: options.authenticator ?? anonymousAuthenticator,
     stateKey: options.stateKey ?? randomStateKey(),

@@ -11,6 +11,7 @@ import { addActionRoutes } from './actions/action-route.ts'
 import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
 import { brokerAudit } from './audit/broker-audit.ts'
+import { addConsoleRoutes } from './console/console-routes.ts'
 import { Redrives } from './dead-letters/redrives.ts'
 import { failure, JSON_HEADERS, sendEnvelope, success } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
@@ -145,6 +146,7 @@ class ManagementEndpoint {
       services: () => this.#ready(),
     })
     addMonitorRoutes(app, this.#admission, this.#environment.monitors)
+    if (this.#options.console !== undefined) addConsoleRoutes(app, this.#options.console)
     app.addHook('preClose', () => this.close())
   }
 

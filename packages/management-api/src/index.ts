@@ -2,6 +2,7 @@ export type { AuditEntry, AuditEvent, AuditOutcome } from './audit/audit-entry.t
 export { AUDIT_CHANNEL } from './audit/audit-entry.ts'
 export { AuditLog } from './audit/audit-log.ts'
 export type { AuditLogOptions } from './audit/audit-log.ts'
+export type { ConsoleOptions } from './console/console-routes.ts'
 export type { ResponseEnvelope } from './envelope.ts'
 export { MANAGEMENT_ERRORS } from './errors.ts'
 export type { ManagementErrorCode } from './errors.ts'

@@ -3,6 +3,7 @@ import type { HttpRequest } from '@signalbox/http-kit'
 import type { Authenticator, ConnectorOptions } from '@signalbox/http-kit'
 
 import type { AuditLog, AuditLogOptions } from './audit/audit-log.ts'
+import type { ConsoleOptions } from './console/console-routes.ts'
 import type { MonitorsOptions } from './monitor/monitors.ts'
 import type { DocumentInfo } from './openapi/document.ts'
 import type { DocumentedRoute } from './openapi/documented-route.ts'
@@ -53,6 +54,8 @@ export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator
    * listeners.
    */
   readonly document: DocumentInfo & { readonly routes?: () => readonly DocumentedRoute[] }
+  /** The operator console at `/console/`. @default none */
+  readonly console?: ConsoleOptions | undefined
   /** The time for clients to read answers with messages when the API closes, in ms; 0 does not wait. @default 1000 */
   readonly drainMs?: number
   /** The time between the answer to a destructive receive and its settlement, in ms; 0 settles at once. @default 250 */

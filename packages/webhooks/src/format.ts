@@ -23,6 +23,10 @@ export interface Verification {
   readonly ask: (request: EndpointRequest) => Promise<EndpointAnswer>
   /** The DNS name by which this server introduces itself. */
   readonly origin: string
+  /** The id of the new subscription. */
+  readonly subscription: string
+  /** Returns the headers that identify and sign a body with the secret of the subscription. */
+  readonly sign: (id: string, body: Uint8Array) => Readonly<Record<string, string>>
 }
 
 /** The permission of an endpoint. */
@@ -35,6 +39,15 @@ export interface Verified {
 export interface EncodedDelivery {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
+  /** The `webhook-id`, the same in each attempt. @default an id of the subscription and the message */
+  readonly id?: string
+}
+
+/** The subscription of a delivery. */
+export interface DeliverySubscription {
+  readonly id: string
+  /** The notes of the connector that created the subscription; empty without any. */
+  readonly notes: string
 }
 
 /** The form of deliveries on the wire. A connector registers its formats; a subscription names one. */
@@ -43,8 +56,16 @@ export interface WebhookFormat {
   readonly name: string
   /** The most messages in one delivery. */
   readonly maxBatch: number
-  /** Returns the delivery of one message or more. */
-  readonly encode: (type: SourceType, messages: readonly Message[]) => EncodedDelivery
+  /** The effect of the answer 410: it ends the subscription, or one delivery. @default 'subscription' */
+  readonly goneEnds?: 'subscription' | 'delivery'
+  /** The time after the first attempt in which a message is tried again, in ms. @default that of the options */
+  readonly maxAgeMs?: number
+  /** Returns the delivery of one message or more; `undefined` if the endpoint is not to have them. */
+  readonly encode: (
+    type: SourceType,
+    messages: readonly Message[],
+    subscription: DeliverySubscription,
+  ) => EncodedDelivery | undefined
   /**
    * Asks the endpoint for its consent before the subscription is stored.
    * @throws WebhookError ENDPOINT_UNVERIFIED

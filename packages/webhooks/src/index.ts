@@ -2,6 +2,7 @@ export type { AttemptOutcome } from './delivery/attempt.ts'
 export { WEBHOOK_ERRORS, WebhookError } from './errors.ts'
 export type { WebhookErrorCode } from './errors.ts'
 export type {
+  DeliverySubscription,
   EncodedDelivery,
   EndpointAnswer,
   EndpointRequest,

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -6,6 +7,7 @@ import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { messageOf } from '@signalbox/broker-core/internal'
 
 import { openSecrets, validAt } from './delivery/attempt.ts'
+import { classOf } from './delivery/connection-failure.ts'
 import { EndpointClient } from './delivery/endpoint-client.ts'
 import { Serving } from './delivery/serving.ts'
 import { invalidMember, WebhookError } from './errors.ts'
@@ -14,7 +16,7 @@ import type { WebhookOptions } from './options.ts'
 import { checkWebhookOptions } from './options.ts'
 import { EndpointPolicy } from './safety/endpoint-policy.ts'
 import { SecretBox } from './secrets/secret-box.ts'
-import { randomSecret, secretText, signedHeaders } from './secrets/signature.ts'
+import { randomSecret, secretText, signedHeaders, signingKey } from './secrets/signature.ts'
 import { checkNewSubscription } from './subscription/new-subscription.ts'
 import type { NewSubscription } from './subscription/new-subscription.ts'
 import type { KnownSubscription } from './subscription/subscription-index.ts'
@@ -157,8 +159,52 @@ export class Webhooks implements AsyncDisposable {
    * to the channel. Resolves when it is durable.
    * @throws WebhookError; BrokerError ENGINE_UNAVAILABLE
    */
-  async create(input: NewSubscription): Promise<CreatedSubscription> {
-    const { owner, account = owner, type, channel, filter, ordered = type === 'events_store', expiresMs } = input
+  create(input: NewSubscription): Promise<CreatedSubscription> {
+    return this.#create(randomBytes(16).toString('base64url'), input)
+  }
+
+  /**
+   * Creates the subscription with an id that the caller has derived from its parts, or renews it: sets its end and its
+   * secret, and delivers again if it was disabled. The position of a known subscription stays, and its last secret signs
+   * for a day more. Resolves when it is durable.
+   * @throws WebhookError; BrokerError ENGINE_UNAVAILABLE
+   */
+  async put(id: string, input: NewSubscription): Promise<SubscriptionView> {
+    this.#assertReady()
+    await this.#refresh(id)
+    const known = this.#index.get(id)
+    if (known !== undefined) return this.#renew(known, input)
+    try {
+      return (await this.#create(id, input)).subscription
+    } catch (error) {
+      if (!isBrokerError(error, 'CONFLICT')) throw error
+      // The same request at the same time was faster.
+      await this.#refresh(id)
+      return this.#renew(await this.#find(id, input.owner), input)
+    }
+  }
+
+  async #renew({ id, record: { owner } }: KnownSubscription, input: NewSubscription): Promise<SubscriptionView> {
+    if (owner !== input.owner) throw unknown(id)
+    const secret = checkNewSubscription(input)
+    await this.#policy.check(input.endpoint)
+    return this.#change(id, (record) => {
+      const { expiresMs: _end, reason: _reason, ...rest } = record
+      const { expiresMs } = input
+      const [last] = record.secrets
+      const opened = last && this.#box.open(last.sealed, id)
+      const same = opened !== undefined && Buffer.from(opened).equals(secret)
+      return {
+        ...rest,
+        state: record.state === 'disabled' ? 'active' : record.state,
+        secrets: same ? record.secrets : withNewest(record, this.#box.seal(secret, id)),
+        ...(expiresMs === undefined ? {} : { expiresMs }),
+      }
+    })
+  }
+
+  async #create(id: string, input: NewSubscription): Promise<CreatedSubscription> {
+    const { owner, account = owner, type, channel, filter, ordered = type === 'events_store', expiresMs, notes } = input
     this.#assertReady()
     const secret = checkNewSubscription(input)
     const format = this.#formats.get(input.format)
@@ -170,8 +216,9 @@ export class Webhooks implements AsyncDisposable {
       const { ratePerMinute } = await format.verify({
         ask: (request) => this.#ask(url, request),
         origin: this.#options.origin ?? 'localhost',
+        subscription: id,
+        sign: (messageId, body) => signedHeaders([signingKey(secret)], messageId, Date.now(), body),
       })
-      const id = randomBytes(16).toString('base64url')
       const next = type === 'events_store' ? await this.#startOf(channel, input.start ?? 'new') : 1
       const record: SubscriptionRecord = {
         owner,
@@ -181,6 +228,7 @@ export class Webhooks implements AsyncDisposable {
         endpoint: url.href,
         format: format.name,
         ...(filter === undefined ? {} : { filter }),
+        ...(notes === undefined ? {} : { notes }),
         ordered,
         secrets: [{ sealed: this.#box.seal(secret, id) }],
         state: 'active',
@@ -189,8 +237,9 @@ export class Webhooks implements AsyncDisposable {
         ...(ratePerMinute === undefined ? {} : { ratePerMinute }),
       }
       const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [], tried: [] }
-      await this.#write(cursorKey(id), cursor, 0)
-      await this.#write(subscriptionKey(id), record, 0)
+      // A subscription with this id may have ended a moment ago.
+      await this.#write(cursorKey(id), cursor, await this.#lastSequence(cursorKey(id)))
+      await this.#write(subscriptionKey(id), record, await this.#lastSequence(subscriptionKey(id)))
       const known = this.#index.get(id)
       if (known === undefined) throw unknown(id)
       return { subscription: viewOf(known), ...(input.secret === undefined ? { secret: secretText(secret) } : {}) }
@@ -236,11 +285,7 @@ export class Webhooks implements AsyncDisposable {
     await this.#find(id, owner)
     const secret = randomSecret()
     const sealed = this.#box.seal(secret, id)
-    await this.#change(id, (record) => {
-      const [last] = record.secrets
-      const before = last === undefined ? [] : [{ sealed: last.sealed, untilMs: Date.now() + ROTATION_MS }]
-      return { ...record, secrets: [{ sealed }, ...before] }
-    })
+    await this.#change(id, (record) => ({ ...record, secrets: withNewest(record, sealed) }))
     return secretText(secret)
   }
 
@@ -284,7 +329,9 @@ export class Webhooks implements AsyncDisposable {
       metadata: '',
       tags: {},
     }
-    const { headers, body } = format.encode(record.type, [message])
+    const encoded = format.encode(record.type, [message], { id, notes: record.notes ?? '' })
+    if (encoded === undefined) return { error: 'the format has no form for a test message' }
+    const { headers, body } = encoded
     const now = Date.now()
     try {
       const signed = signedHeaders(validAt(openSecrets(known, this.#box), now), testId, now, body)
@@ -340,7 +387,8 @@ export class Webhooks implements AsyncDisposable {
     } catch (error) {
       if (error instanceof WebhookError) throw error
       // The cause could describe the network of the server.
-      throw new WebhookError('ENDPOINT_UNVERIFIED', `the endpoint gave no answer to ${request.method}`)
+      const text = `the endpoint gave no answer to ${request.method}`
+      throw new WebhookError('ENDPOINT_UNVERIFIED', text, { reason: classOf(error) })
     }
   }
 
@@ -374,6 +422,10 @@ export class Webhooks implements AsyncDisposable {
     }
   }
 
+  async #lastSequence(key: string): Promise<number> {
+    return (await this.#log.last(key))?.sequence ?? 0
+  }
+
   async #write(key: string, value: object | undefined, expected?: number): Promise<void> {
     this.#serving.apply({ key, sequence: await this.#log.write(key, value, expected), value })
   }
@@ -400,6 +452,11 @@ export class Webhooks implements AsyncDisposable {
     await this.#write(subscriptionKey(id), undefined)
     await this.#write(cursorKey(id), undefined)
   }
+}
+
+/** Returns the secrets with a new one. The last one signs for the time of a rotation. */
+function withNewest({ secrets: [last] }: SubscriptionRecord, sealed: string): SubscriptionRecord['secrets'] {
+  return [{ sealed }, ...(last === undefined ? [] : [{ sealed: last.sealed, untilMs: Date.now() + ROTATION_MS }])]
 }
 
 function unknown(id: string): WebhookError {

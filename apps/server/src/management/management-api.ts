@@ -34,6 +34,12 @@ export interface ManagementParts {
   readonly authenticator?: Authenticator | undefined
 }
 
+/** The modules of the console are not needed for a start. */
+async function consoleFolder(): Promise<string> {
+  const { consolePage } = await import('@signalbox/console')
+  return consolePage()
+}
+
 /** Creates the management API according to the configuration. It exists before the broker does. */
 export function createManagementApi(parts: ManagementParts): ManagementApi {
   const { config, health, metrics, log, audit, authenticator, frontDoor, origins, security } = parts
@@ -44,6 +50,7 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     ...(frontDoor ? { frontDoor } : {}),
     maxBodyBytes: config.maxBodyBytes,
     config: () => maskedConfig(config),
+    console: config.console.enable ? { folder: consoleFolder } : undefined,
     settings: () => settingStatuses({ ...config, limits: frontDoor?.limits ?? config.limits }, origins),
     ...(security ? { security: () => security.status() } : {}),
     node: () => health.state(),

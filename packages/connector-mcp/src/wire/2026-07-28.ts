@@ -1,6 +1,7 @@
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
 
 import { MCP_CODES } from './codes.ts'
+import { EVENTS_METHODS } from './events-profile.ts'
 import type { Revision } from './revision.ts'
 
 /** Time for which clients may keep a list or the result of `server/discover`, in ms. */
@@ -29,6 +30,7 @@ export const REVISION_2026_07_28: Revision = {
     'tasks/get',
     'tasks/update',
     'tasks/cancel',
+    ...EVENTS_METHODS,
   ]),
   requestMethods: new Set([
     'completion/complete',
@@ -44,6 +46,7 @@ export const REVISION_2026_07_28: Revision = {
     'tasks/update',
     'tools/call',
     'tools/list',
+    ...EVENTS_METHODS,
   ]),
   invalidArguments: 'result',
   closingCancels: true,

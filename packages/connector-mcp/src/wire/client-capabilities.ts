@@ -2,6 +2,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject, JsonRpcError } from '@signalbox/http-kit'
 
 import { MCP_CODES } from './codes.ts'
+import { declaresEvents } from './events-profile.ts'
 
 /** The extension of calls that continue as tasks. */
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
@@ -12,6 +13,8 @@ export interface ClientCapabilities {
   readonly tasks: boolean
   /** `true` if the client shows forms to its user. */
   readonly forms: boolean
+  /** `true` if the client declares the extension of events. */
+  readonly events: boolean
 }
 
 /** Returns the capabilities that a request declares. */
@@ -21,6 +24,7 @@ export function readCapabilities(capabilities: unknown): ClientCapabilities {
   return {
     tasks: isJsonObject(extensions) && isJsonObject(extensions[TASKS_EXTENSION]),
     forms: isJsonObject(elicitation) && hasForms(elicitation),
+    events: declaresEvents(declared),
   }
 }
 

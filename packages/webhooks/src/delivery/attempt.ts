@@ -7,7 +7,6 @@ import type { SecretBox } from '../secrets/secret-box.ts'
 import { signingKey } from '../secrets/signature.ts'
 import type { Item } from '../sources/source.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
-import type { SubscriptionRecord } from '../subscription/subscription-record.ts'
 import type { EndpointClient } from './endpoint-client.ts'
 import { askedPause, verdictOf } from './retry.ts'
 
@@ -54,17 +53,16 @@ export function deliveryId(id: string, items: readonly Pick<Item, 'name'>[]): st
   return first === last ? `msg_${id}_${first}` : `msg_${id}_${first}-${last}`
 }
 
-/** Returns the headers and the body of a delivery, or the attempt that a message without a form is. */
+/** Returns a delivery, or the attempt that stands for it if there is nothing to send. */
 export function encode(
   format: WebhookFormat,
-  type: SubscriptionRecord['type'],
+  { id, record: { type, notes = '' } }: KnownSubscription,
   items: readonly Item[],
 ): EncodedDelivery | Attempt {
   try {
-    return format.encode(
-      type,
-      items.map(({ message }) => message),
-    )
+    const messages = items.map(({ message }) => message)
+    const encoded = format.encode(type, messages, { id, notes })
+    return encoded ?? { verdict: 'delivered', reason: 'the endpoint is not to have the message', pauseMs: 0 }
   } catch (error) {
     return { verdict: 'refused', reason: `the message has no form for the endpoint: ${messageOf(error)}`, pauseMs: 0 }
   }

@@ -23,6 +23,8 @@ export interface NewSubscription {
   readonly start?: 'new' | 'first' | number
   /** The secret that signs deliveries, `whsec_…`. @default a generated one */
   readonly secret?: string
+  /** Notes for the format, which gets them with each delivery. @default none */
+  readonly notes?: string
   /** The time after which the subscription is removed, in ms since the epoch. @default never */
   readonly expiresMs?: number
 }

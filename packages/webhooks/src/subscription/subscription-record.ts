@@ -19,6 +19,8 @@ const SubscriptionSchema = Type.Object({
   format: Type.String(),
   /** A CESQL expression; only messages for which it is true are delivered. */
   filter: Type.Optional(Type.String()),
+  /** Notes of the connector that created the subscription, for its format. */
+  notes: Type.Optional(Type.String()),
   /** `true` if a message is delivered only after the one before it was accepted. */
   ordered: Type.Boolean(),
   /** The sealed secrets, the newest first. One with a time signs until then. */

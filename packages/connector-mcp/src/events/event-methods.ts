@@ -1,0 +1,185 @@
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import type { ConnectionCaller, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+
+import type { McpExchange } from '../mcp-exchange.ts'
+import { EventsDialect } from '../wire/events-profile.ts'
+import type { CacheScope } from '../wire/revision.ts'
+import { subscriptionMeta } from '../wire/subscriptions.ts'
+import { eventsError, missingAction } from './event-errors.ts'
+import { EventLog } from './event-log.ts'
+import {
+  isEndless,
+  readListParams,
+  readPollParams,
+  readStreamParams,
+  readSubscribeParams,
+  readUnsubscribeParams,
+} from './event-params.ts'
+import { selectEvents, startOf } from './event-selection.ts'
+import { EventStream } from './event-stream.ts'
+import type { SubscriptionParts } from './event-subscriptions.ts'
+import { subscribeEndpoint, unsubscribeEndpoint } from './event-subscriptions.ts'
+import type { EventType } from './event-types.ts'
+import { createEventTypes, modesFor } from './event-types.ts'
+import type { ResolvedEventsOptions } from './options.ts'
+import { pollEvents } from './poll.ts'
+
+/** The parts of the endpoint that the methods of events use. */
+export interface EventMethodsEnvironment {
+  readonly broker: Broker
+  /** `true` if callers are not authenticated. A webhook needs an owner, so they have none. */
+  readonly anonymous: boolean
+  /** Opens a stream as the answer, or refuses it: then it returns `undefined`. */
+  openStream(exchange: McpExchange, caller: ConnectionCaller): SseStream | undefined
+  failed(error: unknown): void
+}
+
+/** One request about events. */
+interface EventCall {
+  readonly exchange: McpExchange
+  readonly caller: ConnectionCaller
+  readonly message: JsonRpcRequest
+  readonly broker: BrokerHandle
+  readonly dialect: EventsDialect
+}
+
+/** Answers the requests about events, and sends them on streams. */
+export class EventMethods {
+  readonly #options: ResolvedEventsOptions
+  readonly #types: ReadonlyMap<string, EventType>
+  readonly #environment: EventMethodsEnvironment
+  /** The functions that complete the open streams. */
+  readonly #streams = new Set<() => void>()
+
+  /** @throws RangeError for a type of an operator that is not valid */
+  constructor(options: ResolvedEventsOptions, environment: EventMethodsEnvironment) {
+    this.#options = options
+    this.#types = createEventTypes(options.types)
+    this.#environment = environment
+  }
+
+  /** Answers a request whose method begins with `events/`. */
+  handle(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcRequest): void {
+    const call: EventCall = {
+      exchange,
+      caller,
+      message,
+      broker: caller.handle(this.#environment.broker),
+      dialect: new EventsDialect(this.#options.codes, exchange.capabilities.events),
+    }
+    const answered = message.method === 'events/stream' ? this.#stream(call) : this.#answer(call)
+    answered
+      .catch((error: unknown) => this.#fail(call, error))
+      .catch((error: unknown) => {
+        this.#environment.failed(error)
+        exchange.response.destroy()
+      })
+  }
+
+  async #answer(call: EventCall): Promise<void> {
+    const { exchange, message } = call
+    const members = JSON.stringify(await this.#result(call)).slice(1, -1)
+    const hints = message.method === 'events/list' ? exchange.revision.cacheHints(this.#scope) : ''
+    exchange.succeed(message.id, members + hints)
+  }
+
+  /** The list depends on the caller's permissions; anonymous callers all have the same. */
+  get #scope(): CacheScope {
+    return this.#environment.anonymous ? 'public' : 'private'
+  }
+
+  async #result({ message, broker, dialect }: EventCall): Promise<object> {
+    const { system } = this.#options
+    switch (message.method) {
+      case 'events/list':
+        return this.#list(message, broker)
+      case 'events/poll': {
+        const params = readPollParams(message)
+        return pollEvents(selectEvents(this.#types, params, 'poll', { broker, dialect }), params, { broker, system })
+      }
+      case 'events/subscribe': {
+        const params = readSubscribeParams(message)
+        const events = selectEvents(this.#types, params, 'webhook', { broker, dialect })
+        const parts = this.#subscriptionParts(broker, dialect)
+        return subscribeEndpoint(events, params, isEndless(message), parts)
+      }
+      default:
+        await unsubscribeEndpoint(readUnsubscribeParams(message), this.#subscriptionParts(broker, dialect))
+        return {}
+    }
+  }
+
+  #list(message: JsonRpcRequest, broker: BrokerHandle): object {
+    if (readListParams(message).cursor !== undefined) {
+      const text = 'invalid params: events/list: unknown cursor; all event types are on the first page'
+      throw new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, text)
+    }
+    const events = [...this.#types.values()].flatMap((type) => {
+      const { name, description, inputSchema, payloadSchema } = type
+      const delivery = modesFor(broker, type, this.#hasWebhooks)
+      return delivery.length === 0 ? [] : [{ name, description, delivery, inputSchema, payloadSchema }]
+    })
+    return { events }
+  }
+
+  get #hasWebhooks(): boolean {
+    return this.#options.webhooks !== undefined && !this.#environment.anonymous
+  }
+
+  #subscriptionParts(broker: BrokerHandle, dialect: EventsDialect): SubscriptionParts {
+    const { system, webhooks } = this.#options
+    if (webhooks === undefined) {
+      throw dialect.error('UNSUPPORTED', 'this server delivers no events to webhooks; use events/poll or events/stream')
+    }
+    if (this.#environment.anonymous) {
+      throw dialect.error('FORBIDDEN', 'a webhook needs an owner, and this server does not authenticate callers')
+    }
+    return { broker, system, webhooks, dialect }
+  }
+
+  async #stream(call: EventCall): Promise<void> {
+    const { exchange, caller, message, broker, dialect } = call
+    const { id } = message
+    const { system, heartbeatMs } = this.#options
+    const params = readStreamParams(message)
+    if (!exchange.accepted.events) {
+      const text = 'invalid request: the answer is an event stream; add text/event-stream to the Accept header'
+      throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, text, { status: 406 })
+    }
+    const events = selectEvents(this.#types, params, 'push', { broker, dialect })
+    const log = new EventLog(system, events.channel)
+    const start = events.type.channelType === 'events_store' ? await startOf(log, events.channel, params) : undefined
+    const stream = this.#environment.openStream(exchange, caller)
+    if (stream === undefined) return
+    const complete = (): void => exchange.succeed(id, '', 'success', { meta: subscriptionMeta(id) })
+    this.#streams.add(complete)
+    stream.onEnd(() => {
+      this.#streams.delete(complete)
+      exchange.finish('disconnected')
+    })
+    const eventStream = new EventStream(id, events, {
+      broker,
+      system,
+      heartbeatMs,
+      errorOf: (error) => eventsError(error, dialect),
+      failed: (error) => this.#environment.failed(error),
+      over: complete,
+    })
+    eventStream.open(stream, start, log)
+  }
+
+  #fail({ exchange, message: { id }, dialect }: EventCall, error: unknown): void {
+    const missing = missingAction(error)
+    // In the OAuth mode the client asks for the scope.
+    if (missing !== undefined && exchange.refuseScope(id, missing)) return
+    const answer = eventsError(error, dialect)
+    if (answer.cause !== undefined) this.#environment.failed(answer.cause)
+    exchange.fail(answer, id)
+  }
+
+  /** Completes the open streams. */
+  close(): void {
+    for (const complete of this.#streams) complete()
+  }
+}
