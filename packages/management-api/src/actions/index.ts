@@ -7,7 +7,7 @@ import { redriveDeadLetters, redriveEditedMessage } from './redrive.ts'
 import { cancelRedrive, startRedrive } from './redrives.ts'
 import { resendMessage } from './resend.ts'
 import { sendCommand, sendQuery } from './requests.ts'
-import { pauseWebhook, redeliverWebhook, resumeWebhook, testWebhook } from './webhooks.ts'
+import { pauseWebhook, redeliverWebhook, resumeWebhook, rotateWebhookSecret, testWebhook } from './webhooks.ts'
 
 /** Every action of `POST /api/actions/{action}`. */
 export const ACTIONS: readonly ManagementAction[] = [
@@ -27,6 +27,7 @@ export const ACTIONS: readonly ManagementAction[] = [
   resumeWebhook,
   testWebhook,
   redeliverWebhook,
+  rotateWebhookSecret,
   resendMessage,
   redriveEditedMessage,
   startRedrive,
