@@ -58,12 +58,12 @@ export function startNatsSender(context: BenchContext, url: string): MeasuredPro
 }
 
 /** Starts a process on the measured core that delivers to an endpoint, through webhooks or directly. */
-export function startWebhookSender(context: BenchContext, url: string): MeasuredProcess {
+export function startWebhookSender(context: BenchContext, url: string, name: string): MeasuredProcess {
   return new MeasuredProcess({
     script: fileURLToPath(new URL('workers/webhook-sender.ts', import.meta.url)),
     args: [url, newFolder(context)],
     core: context.core,
-    profiles: context.profiles,
+    profiles: profilesOf(context, name),
   })
 }
 

@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 
 import { expect, onTestFinished, test } from 'vitest'
 
+import { startInProcess } from '../testing/in-process-server.ts'
 import { PageFolder } from '../testing/page-folder.ts'
 import { PastedShell } from '../testing/pasted-shell.ts'
 import type { Block } from '../testing/shown-session.ts'
@@ -82,7 +83,7 @@ function fencedBlocks(page: string, language: string): readonly string[] {
 
 test.each(PAGES)('docs - the examples of $page run as pasted, and print the documented answers', async (entry) => {
   const { page, background = [], files = {}, leftScripts = {}, before } = entry
-  const server = await PageServer.start()
+  const server = await PageServer.start(startInProcess)
   onTestFinished(() => server[Symbol.asyncDispose]())
   const folder = new PageFolder(server)
   onTestFinished(() => folder[Symbol.dispose]())

@@ -14,7 +14,7 @@ test('messages - an unknown flag or key suggests the setting that contains it', 
 })
 
 test('messages - / is 404 on both listeners: with paths in plain text, with links for browsers', async () => {
-  const { http, api } = await serve({ connectors: { ce: { enable: false } } })
+  const { http, api } = await serve({ connectors: { ce: { enable: false } }, console: { enable: false } })
   for (const [{ url }, path, other] of [
     [http, '/agents', '/metrics'],
     [api, '/metrics', '/mcp'],

@@ -6,13 +6,11 @@ import type { OAuthClientProvider, VersionNegotiationMode } from '@modelcontextp
 import { Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { testFolder } from '@signalbox/testkit/test-folder'
-import { freePort } from '@signalbox/testkit/free-port'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-import type { PartialConfig } from '../src/config/load.ts'
-import type { AuthorizationServer } from './support/authorization-server.ts'
-import { browse, startAuthorizationServer } from './support/authorization-server.ts'
-import { serve } from './support/server.ts'
+import { browse } from './support/authorization-server.ts'
+import type { ProtectedServer } from './support/protected-server.ts'
+import { serveProtected } from './support/protected-server.ts'
 import { governed } from './support/tokens.ts'
 
 const REDIRECT_URI = 'http://127.0.0.1/callback'
@@ -64,42 +62,9 @@ class Wallet implements OAuthClientProvider {
   }
 }
 
-interface Setting {
-  readonly as: AuthorizationServer
-  readonly url: URL
-  readonly resource: string
-  /** The callers of accepted sends. */
-  readonly senders: string[]
-}
-
-async function start(more: PartialConfig = {}): Promise<Setting> {
-  const [as, port] = await Promise.all([startAuthorizationServer('alice'), freePort()])
-  const publicUrl = `http://127.0.0.1:${port}`
-  const resource = `${publicUrl}/mcp`
-  const { broker } = await serve({
-    ...more,
-    http: { port },
-    publicUrl,
-    authentication: {
-      enable: true,
-      jwksUrl: as.jwksUrl,
-      issuer: as.issuer,
-      audience: [resource],
-      oauth: { enable: true },
-    },
-  })
-  const senders: string[] = []
-  broker.observe({
-    accepted: (type, _channel, { clientId }) => {
-      if (type === 'queues') senders.push(clientId)
-    },
-  })
-  return { as, url: new URL(resource), resource, senders }
-}
-
 /** A client with the transport that it was last connected by. */
 async function connect(
-  { url }: Setting,
+  { url }: ProtectedServer,
   wallet: Wallet,
   mode: VersionNegotiationMode = 'auto',
 ): Promise<{ readonly client: Client; readonly transport: StreamableHTTPClientTransport }> {
@@ -117,7 +82,7 @@ async function login(wallet: Wallet, transport: StreamableHTTPClientTransport): 
 }
 
 /** Connects a client that has no token yet. */
-async function loginFirst(setting: Setting, wallet: Wallet, mode: VersionNegotiationMode = 'auto') {
+async function loginFirst(setting: ProtectedServer, wallet: Wallet, mode: VersionNegotiationMode = 'auto') {
   await expect(connect(setting, wallet, mode)).rejects.toBeInstanceOf(UnauthorizedError)
   const transport = new StreamableHTTPClientTransport(setting.url, { authProvider: wallet })
   await login(wallet, transport)
@@ -143,7 +108,7 @@ function visitOf(output: Stream | null): Promise<URL> {
 }
 
 test('S10 - a host that starts local programs logs its user in through mcp-remote', async () => {
-  const { url, resource, senders, as } = await start()
+  const { url, resource, senders, as } = await serveProtected()
   const client = new Client({ name: 'test', version: '1.0.0' })
   const transport = new StdioClientTransport({
     command: process.execPath,
@@ -169,7 +134,7 @@ describe('the official client and a real authorization server', () => {
   ] as const)(
     'S10 - from its URL alone the client of %s (%j) finds the authorization server, and calls as the user',
     async (version, mode) => {
-      const setting = await start()
+      const setting = await serveProtected()
       const wallet = new Wallet()
       const { client } = await loginFirst(setting, wallet, mode)
       expect(client.getNegotiatedProtocolVersion()).toBe(version)
@@ -182,7 +147,7 @@ describe('the official client and a real authorization server', () => {
   )
 
   test('S11 - a client with too few scopes asks its user for the missing one, and the call then succeeds', async () => {
-    const setting = await start()
+    const setting = await serveProtected()
     setting.as.grants = ['signalbox:read']
     const wallet = new Wallet()
     const { client, transport } = await loginFirst(setting, wallet)
@@ -201,7 +166,7 @@ describe('the official client and a real authorization server', () => {
   })
 
   test('S11 - a client whose user grants no scope is asked for all of them when it connects', async () => {
-    const setting = await start()
+    const setting = await serveProtected()
     setting.as.grants = []
     const wallet = new Wallet()
     await expect(loginFirst(setting, wallet)).rejects.toBeInstanceOf(UnauthorizedError)
@@ -210,7 +175,7 @@ describe('the official client and a real authorization server', () => {
   })
 
   test('S11 - a denial of the policy sends no user to the authorization server', async () => {
-    const setting = await start(governed({ clients: 'alice', channels: 'mine.*' }))
+    const setting = await serveProtected(governed({ clients: 'alice', channels: 'mine.*' }))
     const wallet = new Wallet()
     const { client } = await loginFirst(setting, wallet)
     expect(await client.callTool(SEND)).toMatchObject({ isError: true })
@@ -225,7 +190,7 @@ describe('the official client and a real authorization server', () => {
     ['a token of another issuer', (resource: string) => ({ aud: resource, iss: 'https://evil.example.com' })],
   ])('%s', (_name, claims) => {
     test('S10 - the client refreshes it silently', async () => {
-      const setting = await start()
+      const setting = await serveProtected()
       const wallet = new Wallet()
       await loginFirst(setting, wallet)
       wallet.held = {
@@ -239,7 +204,7 @@ describe('the official client and a real authorization server', () => {
     })
 
     test('S10 - without a refresh token the user is asked again', async () => {
-      const setting = await start()
+      const setting = await serveProtected()
       const wallet = new Wallet()
       await loginFirst(setting, wallet)
       const { refresh_token: _dropped, ...held } = wallet.held!

@@ -1,38 +1,12 @@
-import { freePort } from '@signalbox/testkit/free-port'
 import { describe, expect, test } from 'vitest'
 
-import { browse, startAuthorizationServer } from './support/authorization-server.ts'
+import { browse } from './support/authorization-server.ts'
 import type { OAuthClient } from './support/oauth-clients.ts'
 import { OAUTH_CLIENTS } from './support/oauth-clients.ts'
-import { serve } from './support/server.ts'
+import { serveProtected } from './support/protected-server.ts'
 
 const SCOPE = 'signalbox:read signalbox:write signalbox:agents'
 const SEND = { channel: 'q', body: 'x' }
-
-async function start() {
-  const [as, port] = await Promise.all([startAuthorizationServer('alice'), freePort()])
-  const publicUrl = `http://127.0.0.1:${port}`
-  const resource = `${publicUrl}/mcp`
-  const { broker } = await serve({
-    http: { port },
-    publicUrl,
-    authentication: {
-      enable: true,
-      jwksUrl: as.jwksUrl,
-      issuer: as.issuer,
-      audience: [resource],
-      oauth: { enable: true },
-    },
-  })
-  const senders: string[] = []
-  broker.observe({
-    accepted: (type, _channel, { clientId }) => {
-      if (type === 'queues') senders.push(clientId)
-    },
-  })
-  const metadata = `resource_metadata="${publicUrl}/.well-known/oauth-protected-resource/mcp"`
-  return { as, url: new URL(resource), resource, senders, metadata }
-}
 
 async function login(client: OAuthClient): Promise<void> {
   await client.finish(await browse(client.visits.at(-1)!))
@@ -47,7 +21,7 @@ describe.each(OAUTH_CLIENTS)('$name', ({ version, stepsUp, unauthorized, create 
   }
 
   test('S10 - from its URL alone the client finds the authorization server, and calls as the user', async () => {
-    const { as, url, resource, senders, metadata } = await start()
+    const { as, url, resource, senders, metadata } = await serveProtected()
     const { client, connection } = await loggedIn(url)
     expect(connection.version).toBe(version)
     expect(await connection.tools()).toBe(15)
@@ -59,7 +33,7 @@ describe.each(OAUTH_CLIENTS)('$name', ({ version, stepsUp, unauthorized, create 
   })
 
   test('S11 - with too few scopes a call is refused, and names the missing one', async () => {
-    const { as, url, senders, metadata } = await start()
+    const { as, url, senders, metadata } = await serveProtected()
     as.grants = ['signalbox:read']
     const { client, connection } = await loggedIn(url)
     await expect(connection.call('queue_send', SEND)).rejects.toThrow(
@@ -93,7 +67,7 @@ describe.each(OAUTH_CLIENTS)('$name', ({ version, stepsUp, unauthorized, create 
     ['a token of another issuer', (resource: string) => ({ aud: resource, iss: 'https://evil.example.com' })],
   ])('%s', (_name, claims) => {
     test('S10 - the client gets 401 invalid_token, refreshes silently, or asks its user again', async () => {
-      const { as, url, resource, metadata } = await start()
+      const { as, url, resource, metadata } = await serveProtected()
       const { client, connection: first } = await loggedIn(url)
       // A connection may still be opening its stream, which would use the next token.
       await first.close()

@@ -147,6 +147,15 @@ export interface ReceiveOptions {
   readonly signal?: AbortSignal
 }
 
+export interface PeekOptions {
+  /** The maximum number of messages, at least 1. */
+  readonly maxMessages: number
+  /** A soft limit on the bytes of one result, as for {@link ReceiveOptions.maxBytes}. */
+  readonly maxBytes?: number
+  /** The first sequence to show, at least 1. @default the first message of the queue */
+  readonly fromSequence?: number
+}
+
 export interface SettleResult {
   readonly settled: number
   /** Receipts that settled nothing: unknown, already settled, of another client, or with an expired lease. */
@@ -179,7 +188,7 @@ export interface QueueEngine {
    * Returns the messages that a receive would return next, and leaves them unchanged. Empty if the queue does not
    * exist.
    */
-  peek(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly QueueMessage[]>
+  peek(channel: string, options: PeekOptions): Promise<readonly QueueMessage[]>
   /**
    * Returns the time at which the oldest waiting message was sent, in ms since the epoch; undefined if no message waits.
    * Must not read bodies in the usual case. An engine whose `peek` shows leased messages may return one of those while

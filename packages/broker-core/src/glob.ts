@@ -16,6 +16,11 @@ export function parseGlob(text: string): Glob {
   )
 }
 
+/** Returns the text of a glob, as {@link parseGlob} reads it. */
+export function globText(glob: Glob): string {
+  return glob.map((symbol) => (symbol === ANY ? '*' : symbol === ONE ? '?' : symbol)).join('')
+}
+
 /**
  * Converts a subscription pattern to a glob. The glob matches slightly more, because `*` in a pattern matches only one
  * token.

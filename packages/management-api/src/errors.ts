@@ -16,6 +16,10 @@ export const MANAGEMENT_ERRORS = {
   REQUEST_REJECTED: { status: 200, when: 'the subscriber rejected the command or query' },
   AGENT_NOT_FOUND: { status: 200, when: 'no agent is registered under the id' },
   WEBHOOK_NOT_FOUND: { status: 200, when: 'no webhook subscription has the id' },
+  MESSAGE_NOT_FOUND: { status: 200, when: 'the channel shows no such message: it is gone, leased or delayed' },
+  REDRIVE_REFUSED: { status: 200, when: 'the dead letter could not be sent back; `data.reason` says why' },
+  REDRIVE_NOT_FOUND: { status: 200, when: 'the node runs no redrive with the id' },
+  REDRIVE_LIMIT: { status: 200, when: 'the node runs as many redrives as it may' },
   BODY_INVALID: { status: 400, when: 'the body is not JSON in UTF-8' },
   UNAUTHENTICATED: { status: 401, when: 'the credentials are missing or could not be verified' },
   ORIGIN_REFUSED: { status: 403, when: "the browser's origin is not trusted" },
@@ -74,6 +78,21 @@ export function invalidArguments(action: string, problems: readonly ArgumentProb
   return new ManagementError('ARGUMENT_INVALID', `invalid arguments for ${action}: ${problemsText(problems)}`, {
     problems,
   })
+}
+
+export function messageNotFound(
+  { type, channel }: { readonly type: string; readonly channel: string },
+  { sequence, id }: { readonly sequence?: number | undefined; readonly id?: string | undefined },
+): ManagementError {
+  const names = [
+    ...(sequence === undefined ? [] : [`the sequence ${sequence}`]),
+    ...(id === undefined ? [] : [`the id ${JSON.stringify(id)}`]),
+  ]
+  return new ManagementError(
+    'MESSAGE_NOT_FOUND',
+    `${type} ${JSON.stringify(channel)} shows no message with ${names.join(' and ')}: it is gone, leased or delayed; /api/messages lists the messages`,
+    { type, channel, ...(sequence === undefined ? {} : { sequence }), ...(id === undefined ? {} : { id }) },
+  )
 }
 
 export function roleMissing(role: Role): ManagementError {

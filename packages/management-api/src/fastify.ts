@@ -11,10 +11,14 @@ import { addActionRoutes } from './actions/action-route.ts'
 import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
 import { brokerAudit } from './audit/broker-audit.ts'
+import { addConsoleRoutes } from './console/console-routes.ts'
+import { Redrives } from './dead-letters/redrives.ts'
 import { failure, JSON_HEADERS, sendEnvelope, success } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
 import { bodyError, takeBodiesAsBytes } from './json-body.ts'
 import { addMonitorRoutes } from './monitor/monitor-route.ts'
+import { ChannelIndex } from './channels/channel-index.ts'
+import { History } from './history/history.ts'
 import { Monitors } from './monitor/monitors.ts'
 import { openApiDocument } from './openapi/document.ts'
 import { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
@@ -23,6 +27,8 @@ import type { ManagementOptions } from './options.ts'
 import type { ManagementServices } from './ports.ts'
 import { queryOf } from './query.ts'
 import { ROUTES } from './routes/index.ts'
+import { OBSERVER } from './routes/statistics.ts'
+import { ownSecurity } from './routes/security.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
 import { Statistics } from './statistics/statistics.ts'
 
@@ -68,7 +74,8 @@ class ManagementEndpoint {
     const { messages = false, log, ...audit } = options.audit ?? {}
     this.audit = log ?? new AuditLog({ failed: (error) => this.#failed(error), ...audit })
     const statistics = new Statistics(options.statistics)
-    this.observers = [statistics, brokerAudit(this.audit, { messages })]
+    const history = new History(statistics, options.historyStepMs)
+    this.observers = [statistics, history.observer, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     this.#admission = new OperatorAdmission(
       {
@@ -86,7 +93,12 @@ class ManagementEndpoint {
       statistics,
       audit: this.audit,
       monitors: new Monitors(options.monitors),
+      redrives: new Redrives((error) => this.#failed(error)),
+      history,
+      channelIndex: new ChannelIndex(),
       config: options.config ?? (() => ({})),
+      settings: options.settings ?? (() => []),
+      security: options.security ?? (() => ownSecurity(authenticator)),
       node: options.node,
       streams: options.streams ?? (() => ({})),
     }
@@ -96,6 +108,13 @@ class ManagementEndpoint {
     this.#services = services
     this.audit.open(services.system)
     this.#environment.monitors.watch(services.broker)
+    const { channels } = services.broker.as(OBSERVER)
+    this.#environment.history.start({
+      stats: () => services.broker.stats(),
+      states: (names) => channels.states(names),
+      agentCalls: services.agents?.calls ?? (() => []),
+      streams: () => this.#environment.streams(),
+    })
   }
 
   mount(app: FastifyInstance): void {
@@ -122,10 +141,12 @@ class ManagementEndpoint {
       audit: this.audit,
       settlements: this.#settlements,
       running: this.#running,
+      redrives: this.#environment.redrives,
       maxWaitMs,
       services: () => this.#ready(),
     })
     addMonitorRoutes(app, this.#admission, this.#environment.monitors)
+    if (this.#options.console !== undefined) addConsoleRoutes(app, this.#options.console)
     app.addHook('preClose', () => this.close())
   }
 
@@ -161,7 +182,8 @@ class ManagementEndpoint {
         app.get(path, { onRequest: this.#admission.hook(route.role, path) }, async (request, reply) => {
           const services = this.#ready()
           const run = route.prepare(queryOf(request))
-          const data = await run({ services, environment: this.#environment })
+          const operator = this.#admission.operator(request)
+          const data = await run({ operator, services, environment: this.#environment })
           return sendEnvelope(reply, 200, success(data))
         })
       }
@@ -175,6 +197,8 @@ class ManagementEndpoint {
   finish(graceMs = this.#options.drainMs ?? 1_000): Promise<void> {
     this.#finished ??= (async () => {
       this.#running.endAll()
+      await this.#environment.redrives.close()
+      this.#environment.history[Symbol.dispose]()
       await this.#settlements.close(graceMs)
       await this.audit.close()
     })()

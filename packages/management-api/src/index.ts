@@ -2,6 +2,7 @@ export type { AuditEntry, AuditEvent, AuditOutcome } from './audit/audit-entry.t
 export { AUDIT_CHANNEL } from './audit/audit-entry.ts'
 export { AuditLog } from './audit/audit-log.ts'
 export type { AuditLogOptions } from './audit/audit-log.ts'
+export type { ConsoleOptions } from './console/console-routes.ts'
 export type { ResponseEnvelope } from './envelope.ts'
 export { MANAGEMENT_ERRORS } from './errors.ts'
 export type { ManagementErrorCode } from './errors.ts'
@@ -12,6 +13,7 @@ export type { DocumentedResponse, DocumentedRoute } from './openapi/documented-r
 export { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
 export type { ManagementAuditOptions, ManagementHooks, ManagementOptions } from './options.ts'
 export type { ManagementControl } from './management-control.ts'
+export type { AgentCallTotals, ReadAgentCalls } from './history/agent-histories.ts'
 export type {
   AgentInstanceStatus,
   AgentsPort,
@@ -19,6 +21,10 @@ export type {
   ManagementServices,
   MetricsPort,
   NodeStatus,
+  ReloadFailure,
+  SecurityStatus,
+  SettingStatus,
+  SettingStatusValue,
   WebhooksPort,
   WebhookStatus,
 } from './ports.ts'

@@ -3,10 +3,11 @@ import type { HttpRequest } from '@signalbox/http-kit'
 import type { Authenticator, ConnectorOptions } from '@signalbox/http-kit'
 
 import type { AuditLog, AuditLogOptions } from './audit/audit-log.ts'
+import type { ConsoleOptions } from './console/console-routes.ts'
 import type { MonitorsOptions } from './monitor/monitors.ts'
 import type { DocumentInfo } from './openapi/document.ts'
 import type { DocumentedRoute } from './openapi/documented-route.ts'
-import type { MetricsPort, NodeStatus } from './ports.ts'
+import type { MetricsPort, NodeStatus, SecurityStatus, SettingStatus } from './ports.ts'
 
 /** Called for requests, synchronously: they must be quick. Their errors are dropped. */
 export interface ManagementHooks {
@@ -27,6 +28,13 @@ export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator
   readonly authenticator?: Authenticator | undefined
   /** The effective configuration for `/api/config`, secrets masked. @default {} */
   readonly config?: () => object
+  /** Returns every setting with the source of its value, for `/api/settings`. @default none */
+  readonly settings?: () => readonly SettingStatus[]
+  /**
+   * Returns the authentication and the policy in force, for `/api/security`.
+   * @default that of the management listener
+   */
+  readonly security?: () => SecurityStatus
   /** Returns the state of this node, for `/api/snapshot`. */
   readonly node: () => Promise<NodeStatus>
   /** For `/metrics`. */
@@ -37,6 +45,8 @@ export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator
   readonly audit?: ManagementAuditOptions
   /** The most clients, and channels with errors, with statistics. @default 10000 of each */
   readonly statistics?: { readonly maxClients?: number; readonly maxChannels?: number }
+  /** The length of a step of `/api/history`, in ms. A minute has twelve steps. @default 5000 */
+  readonly historyStepMs?: number
   /** Limits of live monitors. @default the defaults of {@link MonitorsOptions} */
   readonly monitors?: MonitorsOptions
   /**
@@ -44,6 +54,8 @@ export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator
    * listeners.
    */
   readonly document: DocumentInfo & { readonly routes?: () => readonly DocumentedRoute[] }
+  /** The operator console at `/console/`. @default none */
+  readonly console?: ConsoleOptions | undefined
   /** The time for clients to read answers with messages when the API closes, in ms; 0 does not wait. @default 1000 */
   readonly drainMs?: number
   /** The time between the answer to a destructive receive and its settlement, in ms; 0 settles at once. @default 250 */

@@ -1,5 +1,7 @@
-import type { Broker, BrokerHandle, ChannelType } from '@signalbox/broker-core'
+import type { Authorization, Broker, BrokerHandle, ChannelType } from '@signalbox/broker-core'
 import type { Identity } from '@signalbox/http-kit'
+
+import type { ReadAgentCalls } from './history/agent-histories.ts'
 
 /** The ports through which other packages provide data to the management API. */
 
@@ -38,6 +40,8 @@ export interface AgentsPort {
    * @param instanceId @default the agent with all its instances
    */
   deregister(agentId: string, operator: Identity, instanceId?: string): Promise<boolean>
+  /** Returns the requests to each agent since the start of this node, for the history. @default none */
+  readonly calls?: ReadAgentCalls
 }
 
 /** A webhook subscription as operators see it. */
@@ -73,6 +77,63 @@ export interface WebhooksPort {
   redeliver(id: string, sequence: number): Promise<WebhookStatus | undefined>
 }
 
+/** One setting of the host, with its effective value. */
+export interface SettingStatus {
+  /** The name in the configuration file, such as `http.port`. */
+  readonly key: string
+  /** The environment variable. */
+  readonly env: string
+  readonly group: string
+  /** The effective value; `[hidden]` for a secret. */
+  readonly value: SettingStatusValue
+  readonly default: SettingStatusValue
+  readonly origin: 'default' | 'file' | 'environment' | 'flag' | 'program'
+  /** The origin with its name, such as `environment HTTP_PORT`. */
+  readonly origin_detail: string
+  readonly description: string
+  /** The allowed values, in words. */
+  readonly allowed: string
+  /** The address of the documentation. */
+  readonly documentation: string
+}
+
+export type SettingStatusValue = string | number | boolean | readonly string[]
+
+/** A failed attempt to replace keys or a policy; the previous ones remain in force. */
+export interface ReloadFailure {
+  /** In ms since the epoch. */
+  readonly at: number
+  readonly reason: string
+}
+
+/** The authentication and the policy in force on this node. */
+export interface SecurityStatus {
+  readonly authentication: {
+    /** True if the shared listener requires a token. */
+    readonly shared: boolean
+    /** True if the management listener requires a token. */
+    readonly management: boolean
+    /** The setting that names the keys; absent without authentication. */
+    readonly keySource?: string
+    readonly algorithms: readonly string[]
+    readonly issuer: string
+    readonly audience: readonly string[]
+    /** True if scopes of tokens restrict their callers. */
+    readonly oauth: boolean
+    /** The time since which the keys are in force, in ms since the epoch. */
+    readonly since: number
+    readonly failure?: ReloadFailure | undefined
+  }
+  /** Absent without a policy: every caller may do everything. */
+  readonly policy?: {
+    readonly file: string
+    readonly since: number
+    readonly failure?: ReloadFailure | undefined
+  }
+  /** True for each listener with TLS, and with client certificates. */
+  readonly tls: Readonly<Record<'shared' | 'management', { readonly enabled: boolean; readonly mutual: boolean }>>
+}
+
 /** The state of this node; the fields of `/ready`. */
 export interface NodeStatus {
   readonly ready: boolean
@@ -95,6 +156,8 @@ export interface ManagementServices {
   readonly system: BrokerHandle
   /** Absent if agents are turned off. */
   readonly agents?: AgentsPort
+  /** The policy of the shared listener's callers. Absent if there is none. */
+  readonly authorization?: Pick<Authorization, 'policy'>
   /** Absent if webhooks are turned off. */
   readonly webhooks?: WebhooksPort
 }

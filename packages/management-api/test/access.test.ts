@@ -17,6 +17,10 @@ const READS = [
   '/api/audit',
   '/api/agents',
   '/api/webhooks',
+  '/api/history',
+  '/api/channels',
+  '/api/security',
+  '/api/settings',
 ]
 
 const ACTIONS: Readonly<Record<string, object>> = {

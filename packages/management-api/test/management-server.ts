@@ -31,6 +31,8 @@ export interface ServerSettings extends Partial<ManagementOptions> {
   readonly now?: () => number
   /** The policy of the shared listener's callers. @default none */
   readonly policy?: Policy
+  /** @default that of the engine */
+  readonly maxChannels?: number
 }
 
 export interface ManagementServer {
@@ -57,11 +59,16 @@ export async function manage({
   started = true,
   now,
   policy,
+  maxChannels,
   ...options
 }: ServerSettings = {}): Promise<ManagementServer> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-management-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const engine = await openEmbeddedEngine({ path: folder, ...(now ? { now } : {}) })
+  const engine = await openEmbeddedEngine({
+    path: folder,
+    ...(now ? { now } : {}),
+    ...(maxChannels === undefined ? {} : { maxChannels }),
+  })
   const api = managementApi({
     node: async () => NODE,
     metrics: { contentType: 'text/plain; version=0.0.4', text: async () => 'broker_up 1\n' },
@@ -86,7 +93,13 @@ export async function manage({
   })
   await app.register(api.plugin)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
-  const start = (): void => api.serve({ broker: operators, system, ...(agents ? { agents } : {}) })
+  const start = (): void =>
+    api.serve({
+      broker: operators,
+      system,
+      ...(agents ? { agents } : {}),
+      ...(authorization ? { authorization } : {}),
+    })
   if (started) start()
   let closed: Promise<void> | undefined
   const close = (): Promise<void> => {

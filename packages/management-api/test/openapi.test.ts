@@ -109,9 +109,17 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
   await act('send_queue_message', { channel: 'q', body: 'x' })
   await expect.poll(async () => (await get('/api/audit')).data.items.length).toBe(1)
   api.audit.authenticationFailed('x', 'mcp')
+  const queries: Readonly<Record<string, string>> = {
+    '/api/messages': '?type=events_store&channel=s',
+    '/api/message': '?type=queues&channel=q&sequence=1',
+    '/api/dead_letters': '?channel=q',
+    '/api/policy/test': '?client=a&action=send&pattern=queues&channel=q',
+  }
   for (const { method, path, responses } of MANAGEMENT_ROUTES) {
     if (method !== 'GET' || !/^\/(api|v1)/.test(path) || 101 in responses) continue
-    expect([path, check(responses['200']?.schema, await get(path))]).toEqual([path, true])
+    const answer = await get(path + (queries[path] ?? ''))
+    expect([path, answer.error_string]).toEqual([path, ''])
+    expect([path, check(responses['200']?.schema, answer)]).toEqual([path, true])
   }
   const service = broker.as({ clientId: 'service' })
   await service.commands.subscribe('c', {}, () => ({}))
@@ -124,6 +132,10 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     deregister_agent: { agent_id: 'x', channel: undefined },
     purge_queue: {},
     redrive_dead_letters: {},
+    start_redrive: {},
+    cancel_redrive: { id: 'x', channel: undefined },
+    redrive_edited_message: { id: 'x' },
+    resend_message: { type: 'events_store', sequence: 1 },
   }
   for (const { method, path, responses } of MANAGEMENT_ROUTES) {
     if (method !== 'POST') continue

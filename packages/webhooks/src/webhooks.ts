@@ -6,6 +6,7 @@ import type { BrokerHandle, Message } from '@signalbox/broker-core'
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { messageOf } from '@signalbox/broker-core/internal'
 
+import { openSecrets, validAt } from './delivery/attempt.ts'
 import { classOf } from './delivery/connection-failure.ts'
 import { EndpointClient } from './delivery/endpoint-client.ts'
 import { Serving } from './delivery/serving.ts'
@@ -15,7 +16,7 @@ import type { WebhookOptions } from './options.ts'
 import { checkWebhookOptions } from './options.ts'
 import { EndpointPolicy } from './safety/endpoint-policy.ts'
 import { SecretBox } from './secrets/secret-box.ts'
-import { randomSecret, secretText, signedHeaders } from './secrets/signature.ts'
+import { randomSecret, secretText, signedHeaders, signingKey } from './secrets/signature.ts'
 import { checkNewSubscription } from './subscription/new-subscription.ts'
 import type { NewSubscription } from './subscription/new-subscription.ts'
 import type { KnownSubscription } from './subscription/subscription-index.ts'
@@ -216,7 +217,7 @@ export class Webhooks implements AsyncDisposable {
         ask: (request) => this.#ask(url, request),
         origin: this.#options.origin ?? 'localhost',
         subscription: id,
-        sign: (messageId, body) => signedHeaders([secret], messageId, Date.now(), body),
+        sign: (messageId, body) => signedHeaders([signingKey(secret)], messageId, Date.now(), body),
       })
       const next = type === 'events_store' ? await this.#startOf(channel, input.start ?? 'new') : 1
       const record: SubscriptionRecord = {
@@ -314,7 +315,8 @@ export class Webhooks implements AsyncDisposable {
 
   /** Sends a test message to the endpoint, signed as a delivery. @throws WebhookError SUBSCRIPTION_UNKNOWN */
   async test(id: string): Promise<TestResult> {
-    const { record } = await this.#find(id)
+    const known = await this.#find(id)
+    const { record } = known
     const format = this.#formats.get(record.format)
     if (format === undefined) return { error: `the server has no format ${record.format}` }
     const testId = `test_${randomUUID()}`
@@ -330,9 +332,9 @@ export class Webhooks implements AsyncDisposable {
     const encoded = format.encode(record.type, [message], { id, notes: record.notes ?? '' })
     if (encoded === undefined) return { error: 'the format has no form for a test message' }
     const { headers, body } = encoded
-    const secrets = record.secrets.flatMap(({ sealed }) => this.#box.open(sealed, id) ?? [])
+    const now = Date.now()
     try {
-      const signed = signedHeaders(secrets, testId, Date.now(), body)
+      const signed = signedHeaders(validAt(openSecrets(known, this.#box), now), testId, now, body)
       const url = await this.#policy.check(record.endpoint)
       const { status } = await this.#client.send(url, { method: 'POST', headers: { ...headers, ...signed }, body })
       return { status }

@@ -1,6 +1,6 @@
 // Delivers messages to an endpoint in a separate process: through webhooks over the embedded engine, or by a loop of
 // signed requests.
-import { createHmac } from 'node:crypto'
+import { createHmac, createSecretKey } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { setTimeout as delay } from 'node:timers/promises'
 
@@ -45,13 +45,20 @@ serveCalls({
     const body = new Uint8Array(bytes).fill(0x61)
     const { origin, pathname } = new URL(endpoint)
     const pool = new Pool(origin, { connections: members })
+    const key = createSecretKey(SECRET)
     let n = 0
     send = ({ durationMs }) =>
       measure(members, durationMs, async () => {
-        const id = `msg_${n++}`
+        // As long as the ids of webhooks.
+        const id = `msg_${'x'.repeat(22)}_${n++}`
         const time = String(Math.floor(Date.now() / 1000))
-        const signature = createHmac('sha256', SECRET).update(`${id}.${time}.`).update(body).digest('base64')
-        const headers = { 'webhook-id': id, 'webhook-timestamp': time, 'webhook-signature': `v1,${signature}` }
+        const signature = createHmac('sha256', key).update(`${id}.${time}.`).update(body).digest('base64')
+        const headers = {
+          'user-agent': 'signalbox-webhooks',
+          'webhook-id': id,
+          'webhook-timestamp': time,
+          'webhook-signature': `v1,${signature}`,
+        }
         const answer = await pool.request({ path: pathname, method: 'POST', headers, body })
         await answer.body.dump()
         return 1

@@ -72,6 +72,12 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       }),
     }),
   }),
+  console: group('The operator console', {
+    enable: flag(true, {
+      description:
+        'Serves the [console](../guides/console.md), a web page for operators, at `/console/` of the management listener.',
+    }),
+  }),
   authentication: group('Authentication: bearer tokens (JWT)', {
     enable: flag(false, {
       description:

@@ -11,6 +11,8 @@ export interface FrontPage {
   /** The listener, in a few words. */
   readonly title: string
   readonly entries: readonly FrontPageEntry[]
+  /** The path to which browsers are redirected. @default none: they get the entries */
+  readonly browsersTo?: string
 }
 
 const DOCS = 'https://github.com/signalbox/signalbox#readme'
@@ -22,9 +24,10 @@ export function isFrontPage({ method, url }: Pick<FastifyRequest, 'method' | 'ur
   return (method === 'GET' || method === 'HEAD') && /^\/(?:\?|$)/.test(url)
 }
 
-/** Answers 404 with links: HTML for browsers, plain text for other clients. */
+/** Redirects browsers, or answers 404 with links: HTML for browsers, plain text for other clients. */
 export function sendFrontPage(request: FastifyRequest, reply: FastifyReply, page: FrontPage): FastifyReply {
   const html = request.headers.accept?.includes('text/html') === true
+  if (html && page.browsersTo !== undefined) return reply.headers(COMMON_HEADERS).redirect(page.browsersTo, 302)
   return reply
     .code(404)
     .headers({

@@ -21,6 +21,8 @@ export interface ManagementListenerOptions {
   readonly health: Health
   readonly api: ManagementApi
   readonly log: Logger
+  /** `true` if browsers find the console at `/`. @default false */
+  readonly console?: boolean
   /** @default plain TCP */
   readonly tls?: Tls | undefined
   /**
@@ -65,7 +67,7 @@ export function createManagementListener(options: ManagementListenerOptions): Fa
     serverFactory: (handler) => tls?.createServer(timeouts, handler) ?? createServer(timeouts, handler),
   })
   logBrokenRequests(app, options.log)
-  addPlainNotFound(app, FRONT_PAGE)
+  addPlainNotFound(app, options.console ? { ...FRONT_PAGE, browsersTo: '/console/' } : FRONT_PAGE)
   addPlainErrors(app, options.log)
   app.addHook('onRequest', (_request, reply, done) => {
     const timer = setTimeout(() => reply.raw.destroy(), timeoutMs)

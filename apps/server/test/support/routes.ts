@@ -112,6 +112,7 @@ export const PROBED_ROUTES: readonly ProbedRoute[] = [
   ...CE_ROUTES.map(ceRoute),
   shared('GET /unknown'),
   ...OPERATOR_ROUTES,
+  management('GET /console/'),
   management('GET /unknown'),
 ]
 

@@ -1,5 +1,5 @@
 import type { Glob } from '../glob.ts'
-import { coversGlob, globsOverlap, matchesGlob, parseGlob } from '../glob.ts'
+import { coversGlob, globsOverlap, globText, matchesGlob, parseGlob } from '../glob.ts'
 import type { PolicyAction, ResourceType } from './vocabulary.ts'
 
 export type Effect = 'allow' | 'deny'
@@ -28,6 +28,26 @@ export interface Decision {
   readonly allowed: boolean
   /** The index of the rule that decided; undefined if none matched. */
   readonly rule: number | undefined
+}
+
+/** A rule as a policy file has it. */
+export interface RuleText {
+  readonly clients: readonly string[]
+  readonly actions: readonly PolicyAction[]
+  readonly patterns: readonly ResourceType[]
+  readonly channels: readonly string[]
+  readonly effect: Effect
+}
+
+/** Returns a rule as a policy file has it. Actions and patterns are listed one by one. */
+export function ruleText({ clients, actions, patterns, channels, effect }: PolicyRule): RuleText {
+  return {
+    clients: clients.map(globText),
+    actions: [...actions],
+    patterns: [...patterns],
+    channels: channels.map(globText),
+    effect,
+  }
 }
 
 /** A glob that matches every text. */

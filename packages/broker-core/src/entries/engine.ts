@@ -20,6 +20,7 @@ export type {
   EventsStoreEngine,
   EventsStoreStart,
   EventsStoreSubscribeOptions,
+  PeekOptions,
   QueueCounters,
   QueueEngine,
   QueueSend,

@@ -42,7 +42,7 @@ export interface ChannelPage {
 }
 
 /** The number of channels whose state is requested at the same time. */
-const TOGETHER = 64
+const TOGETHER = 512
 
 /**
  * Finds and manages channels for one caller. Users see neither the broker's own channels nor channels that the policy
@@ -79,6 +79,20 @@ export class Channels {
         total: all.length,
         ...(more ? { nextCursor: cursorOfChannel(last) } : {}),
       }
+    })
+  }
+
+  /** Returns the names of the matching channels, ordered by type and name, without their states. */
+  names(filter: ChannelFilter = {}): Promise<readonly ChannelName[]> {
+    return this.#access.run('list', filter.type, filter.pattern ?? '', () => this.#names(filter))
+  }
+
+  /** Returns the states of the given channels, in the same order, without those that do not exist. */
+  states(names: readonly ChannelName[]): Promise<readonly ChannelInfo[]> {
+    const access = this.#access
+    return access.run('list', undefined, '', async () => {
+      access.requireCredentials('list', CHANNEL_TYPES)
+      return this.#states(names.filter(({ type, name }) => access.sees(type, name)))
     })
   }
 

@@ -1,7 +1,7 @@
 import { assertObject, assertTexts } from '../arguments.ts'
 import { queueTags } from '../dead-letter-tags.ts'
 import { deduplicationOf } from '../deduplication.ts'
-import type { QueueSend, SendResult, SettleResult } from '../engine.ts'
+import type { PeekOptions, QueueSend, SendResult, SettleResult } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
@@ -232,14 +232,19 @@ export class Queues {
     })
   }
 
-  /** Returns the next messages without changing them. */
-  peek(channel: string, input: { maxMessages?: number; maxBytes?: number } = {}): Promise<readonly QueueMessage[]> {
+  /** Returns the next messages, or those from a sequence on, without changing them. */
+  peek(channel: string, input: Partial<PeekOptions> = {}): Promise<readonly QueueMessage[]> {
     const access = this.#access
     return access.run('peek', 'queues', channel, async () => {
       access.channel('peek', 'queues', channel)
-      const { maxMessages = 1, maxBytes } = input
+      const { maxMessages = 1, maxBytes, fromSequence } = input
       assertInteger('maxMessages', maxMessages, 1)
-      return access.engine.queues.peek(channel, { maxMessages, ...(maxBytes === undefined ? {} : { maxBytes }) })
+      if (fromSequence !== undefined) assertInteger('fromSequence', fromSequence, 1)
+      return access.engine.queues.peek(channel, {
+        maxMessages,
+        ...(maxBytes === undefined ? {} : { maxBytes }),
+        ...(fromSequence === undefined ? {} : { fromSequence }),
+      })
     })
   }
 

@@ -47,6 +47,20 @@ export const queuePeekCases: readonly ContractCase[] = [
     assert.ok(length === 2 || length === 3, `about 2,500 bytes, not ${length} messages`)
   }),
 
+  contractCase('queues - peek from a sequence shows that message and later ones', async ({ engine, channel }) => {
+    const queue = channel('peek-from')
+    await sendAll(engine, queue, ['a', 'b', 'c', 'd'])
+    const [, b, , d] = await engine.queues.peek(queue, { maxMessages: 10 })
+    assert.ok(b && d)
+    const from = (fromSequence: number, maxMessages: number): Promise<string[]> =>
+      engine.queues.peek(queue, { maxMessages, fromSequence }).then(texts)
+    assert.deepEqual(await from(b.sequence, 2), ['b', 'c'])
+    assert.deepEqual(await from(b.sequence, 10), ['b', 'c', 'd'])
+    assert.deepEqual(await from(d.sequence, 10), ['d'])
+    assert.deepEqual(await from(d.sequence + 1, 10), [])
+    assert.deepEqual(await from(1, 1), ['a'])
+  }),
+
   contractCase('queues - peek of a queue that does not exist shows no messages', async ({ engine, channel }) => {
     const queue = channel('peek-missing')
     assert.deepEqual(await engine.queues.peek(queue, { maxMessages: 10 }), [])

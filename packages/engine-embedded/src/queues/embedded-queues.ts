@@ -1,5 +1,6 @@
 import type {
   BrokerError,
+  PeekOptions,
   QueueDelivery,
   QueueEngine,
   QueueMessage,
@@ -16,7 +17,6 @@ import type { Store } from '../store/store.ts'
 import type { NewQueueMessage, PlacedMessage } from '../writer/operations.ts'
 import { Leases } from './leases.ts'
 import { newMessage } from './new-message.ts'
-import type { PeekLimits } from './peek.ts'
 import { oldestWaiting, peekQueue } from './peek.ts'
 import { purgeQueue } from './purge.ts'
 import { Queue } from './queue.ts'
@@ -212,7 +212,7 @@ export class EmbeddedQueues implements QueueEngine {
 
   // ── Looking and clearing ──
 
-  async peek(name: string, limits: PeekLimits): Promise<QueueMessage[]> {
+  async peek(name: string, limits: PeekOptions): Promise<QueueMessage[]> {
     this.#checkOpen()
     await this.#clock.promoted()
     const channel = this.#registry.get('queues', name)

@@ -1,4 +1,4 @@
-import type { QueueMessage } from '@signalbox/broker-core/engine'
+import type { PeekOptions, QueueMessage } from '@signalbox/broker-core/engine'
 import { messageSize } from '@signalbox/broker-core/engine'
 
 import type { LiveChannel } from '../channel-registry.ts'
@@ -9,13 +9,9 @@ import type { QueueReader } from './queue-reader.ts'
 /** The maximum number of messages read at once. */
 const PAGE = 128
 
-export interface PeekLimits {
-  readonly maxMessages: number
-  readonly maxBytes?: number
-}
-
 /**
- * Returns the first messages of a queue that are neither leased nor expired, from memory if possible. `queue` is
+ * Returns the first messages of a queue, or from a sequence on, that are neither leased nor expired, from memory if
+ * possible. `queue` is
  * undefined if the queue has no data in memory.
  */
 export function peekQueue(
@@ -23,14 +19,14 @@ export function peekQueue(
   channel: LiveChannel,
   queue: Queue | undefined,
   now: number,
-  { maxMessages, maxBytes }: PeekLimits,
+  { maxMessages, maxBytes, fromSequence = 1 }: PeekOptions,
 ): QueueMessage[] {
-  const known = queue?.inMemory(maxMessages, now)
+  const known = fromSequence === 1 ? queue?.inMemory(maxMessages, now) : undefined
   if (known) return withinBytes(known, maxBytes)
   const messages: QueueMessage[] = []
   const limit = Math.min(PAGE, maxMessages + (queue?.heldCount ?? 0))
   let bytes = 0
-  for (let after = 0; ;) {
+  for (let after = fromSequence - 1; ;) {
     const page = reader.page(channel, after, limit)
     for (const { sequence, expiresAt, message, size } of page) {
       after = sequence

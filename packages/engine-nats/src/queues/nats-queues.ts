@@ -1,4 +1,5 @@
 import type {
+  PeekOptions,
   QueueDelivery,
   QueueEngine,
   QueueMessage,
@@ -157,10 +158,10 @@ export class NatsQueues implements QueueEngine {
     return this.#settler.settle(receipts, clientId, { what: 'extend', leaseMs })
   }
 
-  async peek(name: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly QueueMessage[]> {
+  async peek(name: string, options: PeekOptions): Promise<readonly QueueMessage[]> {
     await this.#parts.connection.ready()
     const channel = this.#parts.storedChannels.get('queues', name)
-    return channel ? this.#reader.peek(channel, options.maxMessages, options.maxBytes ?? Infinity) : []
+    return channel ? this.#reader.peek(channel, options) : []
   }
 
   async oldestWaiting(name: string): Promise<number | undefined> {

@@ -1,4 +1,4 @@
-import type { QueueMessage } from '@signalbox/broker-core/engine'
+import type { PeekOptions, QueueMessage } from '@signalbox/broker-core/engine'
 import { messageSize } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
@@ -27,17 +27,18 @@ export class QueueReader {
     const { messages, delayed, expired, firstStoredAt } = await this.#gauges.read(channel)
     if (messages - delayed - this.#parts.counters.leased(channel.incarnation) <= 0) return undefined
     if (delayed === 0 && expired === 0) return firstStoredAt
-    return (await this.peek(channel, 1, Infinity))[0]?.timestamp
+    return (await this.peek(channel, { maxMessages: 1 }))[0]?.timestamp
   }
 
-  async peek(channel: StoredChannel, maxMessages: number, maxBytes: number): Promise<readonly QueueMessage[]> {
+  async peek(channel: StoredChannel, options: PeekOptions): Promise<readonly QueueMessage[]> {
+    const { maxMessages, maxBytes = Infinity, fromSequence = 1 } = options
     const { messages, subjects, clock } = this.#parts
     const { messages: held, lastSequence } = await this.#gauges.read(channel)
     if (held === 0) return []
     const shown: QueueMessage[] = []
     let bytes = 0
     const filter = subjects.all(channel.incarnation)
-    await messages.forward(channel.stream, filter, 1, lastSequence, maxMessages, (stored) => {
+    await messages.forward(channel.stream, filter, fromSequence, lastSequence, maxMessages, (stored) => {
       const record = readRecord(stored.data)
       const now = clock.now()
       if (!record || record.dueAt > now || (record.expiresAt > 0 && record.expiresAt <= now)) return true

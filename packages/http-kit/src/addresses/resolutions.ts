@@ -1,5 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 
+import type { ResolveHost } from './checked-lookup.ts'
+
 /** The system's resolver uses a thread of a pool of four, which file access and other lookups need too. */
 const AT_ONCE = 2
 /** An unavailable name server must not delay a registration for long. */
@@ -7,11 +9,11 @@ const PATIENCE_MS = 3_000
 
 /** Resolves names for registrations, with limits on concurrency and time. */
 export class Resolutions {
-  readonly #resolve: (hostname: string) => Promise<readonly LookupAddress[]>
+  readonly #resolve: ResolveHost
   readonly #waiting: (() => void)[] = []
   #running = 0
 
-  constructor(resolve: (hostname: string) => Promise<readonly LookupAddress[]>) {
+  constructor(resolve: ResolveHost) {
     this.#resolve = resolve
   }
 

@@ -9,6 +9,7 @@ import { Type } from 'typebox'
 import type { OperatorAdmission } from '../access/operator-admission.ts'
 import type { AuditEvent } from '../audit/audit-entry.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import type { Redrives } from '../dead-letters/redrives.ts'
 import { JSON_HEADERS, sendEnvelope, success } from '../envelope.ts'
 import { invalidParameters, toManagementError } from '../errors.ts'
 import { jsonBody } from '../json-body.ts'
@@ -24,6 +25,7 @@ export interface ActionRoutes {
   readonly audit: AuditLog
   readonly settlements: Settlements
   readonly running: RunningActions
+  readonly redrives: Redrives
   readonly maxWaitMs: number
   /** @throws ManagementError NOT_READY */
   readonly services: () => ManagementServices
@@ -50,7 +52,7 @@ async function serve(
   action: ManagementAction,
   request: ActionRequest,
   reply: FastifyReply,
-  { admission, audit, settlements, running, maxWaitMs, services }: ActionRoutes,
+  { admission, audit, settlements, running, redrives, maxWaitMs, services }: ActionRoutes,
 ): Promise<FastifyReply> {
   const available = services()
   const operator = admission.operator(request)
@@ -63,6 +65,7 @@ async function serve(
     operator,
     broker: available.broker.as(operator),
     services: available,
+    redrives,
     signal,
     maxWaitMs,
     settleLater: (later) => (settlement = later),

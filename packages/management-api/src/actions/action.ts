@@ -5,6 +5,7 @@ import type { Static, TObject, TSchema } from 'typebox'
 
 import type { Operator } from '../access/operator.ts'
 import type { AuditEvent } from '../audit/audit-entry.ts'
+import type { Redrives } from '../dead-letters/redrives.ts'
 import { invalidArguments } from '../errors.ts'
 import type { ManagementServices } from '../ports.ts'
 
@@ -14,6 +15,8 @@ export interface ActionCall {
   /** The broker, bound to the operator. */
   readonly broker: BrokerHandle
   readonly services: ManagementServices
+  /** The redrives that this node runs. */
+  readonly redrives: Redrives
   /** Aborted when the client has disconnected, or when the server shuts down. */
   readonly signal: AbortSignal
   /**
@@ -41,7 +44,7 @@ interface ActionSource<Input extends TObject, Data extends TSchema> {
   readonly rule?: ArgumentRule<Static<Input>>
   run(args: Static<Input>, call: ActionCall): Promise<Static<Data>>
   /** Returns the result in a few words, for the audit log. */
-  detail?(data: Static<Data>): string
+  detail?(data: Static<Data>): string | undefined
 }
 
 /** An action with validated arguments. */
@@ -84,7 +87,8 @@ export function defineAction<Input extends TObject, Data extends TSchema>(
         target: source.target(args),
         async run(call) {
           const result = await source.run(args, call)
-          return { data: result, ...(source.detail ? { detail: source.detail(result) } : {}) }
+          const detail = source.detail?.(result)
+          return { data: result, ...(detail === undefined ? {} : { detail }) }
         },
       }
     },

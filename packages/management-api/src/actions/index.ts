@@ -3,7 +3,9 @@ import { deregisterAgent } from './agents.ts'
 import { createChannel, deleteChannel, purgeQueue } from './channels.ts'
 import { publishEvent, publishEventStore } from './events.ts'
 import { peekQueueMessages, receiveQueueMessages, sendQueueMessage } from './queues.ts'
-import { redriveDeadLetters } from './redrive.ts'
+import { redriveDeadLetters, redriveEditedMessage } from './redrive.ts'
+import { cancelRedrive, startRedrive } from './redrives.ts'
+import { resendMessage } from './resend.ts'
 import { sendCommand, sendQuery } from './requests.ts'
 import { pauseWebhook, redeliverWebhook, resumeWebhook, rotateWebhookSecret, testWebhook } from './webhooks.ts'
 
@@ -26,4 +28,8 @@ export const ACTIONS: readonly ManagementAction[] = [
   testWebhook,
   redeliverWebhook,
   rotateWebhookSecret,
+  resendMessage,
+  redriveEditedMessage,
+  startRedrive,
+  cancelRedrive,
 ]

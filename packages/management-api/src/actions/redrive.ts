@@ -1,29 +1,56 @@
-import { isBrokerError } from '@signalbox/broker-core'
-import type { Broker, QueueDelivery } from '@signalbox/broker-core'
 import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { Operator } from '../access/operator.ts'
+import { selectsAll } from '../dead-letters/dead-letter.ts'
+import { ManagementError, messageNotFound } from '../errors.ts'
+import { RedriveProgress, redrive, rehearseRedrive } from '../dead-letters/redrive.ts'
+import { editArguments, editProblem, RESENT_FROM } from '../messages/edited-message.ts'
 import { defineAction, ofType, STRICT } from './action.ts'
 
-/** The lease of the dead letters while they are sent again, in ms. Sending takes a fraction of it. */
-const LEASE_MS = 120_000
+/** The most messages that one call looks at for its selection. */
+const MAX_EXAMINED = 10_000
 
-/** The number of messages sent concurrently, so that they share commits. */
-const TOGETHER = 64
+export const selectionArguments = {
+  source: Type.Optional(argument.channel('Only dead letters that came from this queue.')),
+  reason: Type.Optional(
+    Type.String({ description: 'Only dead letters with this reason, such as max_receive_count.', maxLength: 256 }),
+  ),
+}
 
-/** The most bytes of dead letters in memory. */
-const MAX_BYTES = 32 * 1024 * 1024
+export const leftMessages = Type.Array(
+  Type.Object({
+    id: Type.String({ description: 'The id of a message that remains in the dead-letter queue.' }),
+    reason: Type.String(),
+  }),
+)
+
+export const sourceCounts = Type.Array(Type.Object({ source: Type.String(), count: Type.Integer({ minimum: 1 }) }), {
+  description: 'The messages by the queue that they came from.',
+})
+
+export function countsOf({ bySource }: RedriveProgress) {
+  return [...bySource].map(([source, count]) => ({ source, count }))
+}
 
 export const redriveDeadLetters = defineAction({
   name: 'redrive_dead_letters',
-  summary:
-    'Sends dead letters to the queues they came from, then removes them from the dead-letter queue. A crash in between may duplicate a message; no message is lost.',
+  summary: `Sends dead letters to the queues they came from, then removes them from the dead-letter queue. A crash in between may duplicate a message; no message is lost. A selection looks at the first ${MAX_EXAMINED} messages. A dry run counts the messages.`,
   input: Type.Object(
     {
       channel: argument.channel(`The dead-letter queue. ${argument.CHANNEL_RULES}`),
       max_messages: Type.Optional(
         Type.Integer({ description: 'The most messages to send back.', minimum: 1, maximum: 1000, default: 100 }),
+      ),
+      ...selectionArguments,
+      ids: Type.Optional(
+        Type.Array(Type.String({ minLength: 1, maxLength: 256 }), {
+          description: 'Only the messages with these ids.',
+          minItems: 1,
+          maxItems: 100,
+        }),
+      ),
+      dry_run: Type.Optional(
+        Type.Boolean({ description: 'True counts the messages and changes nothing.', default: false }),
       ),
     },
     STRICT,
@@ -31,68 +58,65 @@ export const redriveDeadLetters = defineAction({
   data: Type.Object({
     channel: Type.String(),
     redriven: Type.Integer({ minimum: 0, description: 'The number of messages sent back.' }),
-    left: Type.Array(
-      Type.Object({
-        id: Type.String({ description: 'The id of a message that remains in the dead-letter queue.' }),
-        reason: Type.String(),
-      }),
+    left: leftMessages,
+    dry_run: Type.Optional(Type.Literal(true, { description: 'Present after a dry run: nothing was changed.' })),
+    would_redrive: Type.Optional(
+      Type.Integer({ minimum: 0, description: 'After a dry run: the messages that a redrive sends back now.' }),
     ),
+    sources: Type.Optional(sourceCounts),
   }),
   target: ofType('queues'),
-  async run({ channel, max_messages: maxMessages = 100 }, { broker, services, operator }) {
+  async run({ channel, max_messages: maxMessages = 100, dry_run = false, ...selection }, call) {
+    const { broker, services, operator, signal } = call
     await broker.channels.info('queues', channel)
-    const deliveries = await broker.queues.receive(channel, { maxMessages, maxBytes: MAX_BYTES, leaseMs: LEASE_MS })
-    const left: { id: string; reason: string }[] = []
-    let redriven = 0
-    for (let at = 0; at < deliveries.length; at += TOGETHER) {
-      const group = deliveries.slice(at, at + TOGETHER)
-      const problems = await Promise.all(
-        group.map((delivery) => sendBack(services.broker, delivery, channel, operator)),
-      )
-      const sent = group.filter((_, i) => problems[i] === undefined).map(({ receipt }) => receipt)
-      const kept = group.filter((_, i) => problems[i] !== undefined).map(({ receipt }) => receipt)
-      if (sent.length > 0) await broker.queues.ack(sent)
-      if (kept.length > 0) await broker.queues.nack(kept)
-      redriven += sent.length
-      for (const [i, { message }] of group.entries()) {
-        const reason = problems[i]
-        if (reason !== undefined) left.push({ id: message.id, reason })
-      }
+    const progress = new RedriveProgress()
+    const maxExamined = selectsAll(selection) ? maxMessages : MAX_EXAMINED
+    const request = { channel, selection, maxMessages, maxExamined, operator, broker: services.broker, progress }
+    if (dry_run) {
+      await rehearseRedrive(request, broker)
+      const { left, redriven } = progress
+      return { channel, redriven: 0, left, dry_run, would_redrive: redriven, sources: countsOf(progress) }
     }
-    return { channel, redriven, left }
+    await redrive({ ...request, queues: broker.queues, signal })
+    return { channel, redriven: progress.redriven, left: progress.left }
   },
-  detail: ({ redriven, left }) => `${redriven} messages sent back, ${left.length} left`,
+  detail: ({ redriven, left, would_redrive: counted }) =>
+    counted === undefined
+      ? `${redriven} messages sent back, ${left.length} left`
+      : `dry run: ${counted} messages would be sent back, ${left.length} left`,
 })
 
-/**
- * Sends a dead letter on behalf of its first sender, only if the policy allows that sender to send:
- * a forged source must not extend the forger's permissions. The message may be received as often as
- * before, and then returns to this queue. Returns the reason if it was not sent.
- */
-async function sendBack(
-  broker: Broker,
-  { message }: QueueDelivery,
-  deadLetterQueue: string,
-  { address }: Operator,
-): Promise<string | undefined> {
-  const { dlq_source: source, dlq_reason, dlq_receive_count: count, ...tags } = message.tags
-  if (source === undefined || dlq_reason === undefined) return 'it is not a dead letter: it has no tag dlq_source'
-  const sender = new Operator({ clientId: message.clientId }, address)
-  try {
-    const { body, metadata } = message
-    const maxReceiveCount = Number(count)
-    const again = Number.isSafeInteger(maxReceiveCount) && maxReceiveCount > 0 && source !== deadLetterQueue
-    await broker.onBehalfOf(sender).queues.send(source, {
-      body,
-      metadata,
-      tags,
-      // Its first send is known by the tag message_id. The queue would drop the message as a repeat of that.
-      deduplicationKey: null,
-      ...(again ? { maxReceiveCount, deadLetterQueue } : {}),
-    })
-    return undefined
-  } catch (error) {
-    if (isBrokerError(error)) return `${error.code}: ${error.message}`
-    throw error
-  }
-}
+export const redriveEditedMessage = defineAction({
+  name: 'redrive_edited_message',
+  summary: `Sends one dead letter, edited, to the queue it came from, then removes it from the dead-letter queue. The message comes from the operator and has the id of the original in the tag ${RESENT_FROM}. The redrive looks at the first ${MAX_EXAMINED} messages.`,
+  input: Type.Object(
+    {
+      channel: argument.channel(`The dead-letter queue. ${argument.CHANNEL_RULES}`),
+      id: Type.String({ description: 'The id of the dead letter.', minLength: 1, maxLength: 256 }),
+      ...editArguments,
+    },
+    STRICT,
+  ),
+  data: Type.Object({
+    channel: Type.String(),
+    id: Type.String({ description: 'The id of the dead letter.' }),
+    sources: sourceCounts,
+  }),
+  target: ofType('queues'),
+  rule: editProblem,
+  async run({ channel, id, ...edit }, { broker, services, operator, signal }) {
+    await broker.channels.info('queues', channel)
+    const progress = new RedriveProgress()
+    const found = { channel, selection: { ids: [id] }, maxMessages: 1, maxExamined: MAX_EXAMINED }
+    await redrive({ ...found, edit, operator, broker: services.broker, queues: broker.queues, signal, progress })
+    const [left] = progress.left
+    if (left !== undefined) {
+      throw new ManagementError('REDRIVE_REFUSED', `the message stays in the dead-letter queue: ${left.reason}`, {
+        ...left,
+      })
+    }
+    if (progress.redriven === 0) throw messageNotFound({ type: 'queues', channel }, { id })
+    return { channel, id, sources: countsOf(progress) }
+  },
+  detail: ({ id }) => `message ${id} edited and sent back`,
+})

@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import type { ChannelType, OutgoingMessage } from '@signalbox/broker-core'
 import { bodyText } from '@signalbox/http-kit'
 
+import { firstBytes } from '../messages/first-bytes.ts'
 import type { Direction } from './monitor-filter.ts'
 
 /** A message that monitors may show. */
@@ -41,21 +42,10 @@ export function messageFrame(
         .slice(0, MAX_TAGS)
         .map(([key, value]) => [key.slice(0, MAX_METADATA), value.slice(0, MAX_METADATA).toWellFormed()]),
     ),
-    ...bodyText(body.byteLength > maxBodySize ? beginning(body, maxBodySize) : body),
+    ...bodyText(firstBytes(body, maxBodySize)),
     body_size: body.byteLength,
     truncated: body.byteLength > maxBodySize,
   })
-}
-
-/** Returns the first bytes of a body, without an incomplete character at the end. */
-function beginning(body: Uint8Array, bytes: number): Uint8Array {
-  let end = bytes
-  for (let back = 0; back < 3 && end > 0 && isContinuation(body[end]); back++) end--
-  return body.subarray(0, isContinuation(body[end]) ? bytes : end)
-}
-
-function isContinuation(byte: number | undefined): boolean {
-  return byte !== undefined && (byte & 0xc0) === 0x80
 }
 
 /**

@@ -1,7 +1,14 @@
 import { agentsRoute } from './agents.ts'
 import { auditRoute } from './audit.ts'
+import { channelsRoute } from './channels.ts'
 import { configRoute } from './config.ts'
+import { deadLettersRoute, redrivesRoute } from './dead-letters.ts'
+import { historyRoute } from './history.ts'
+import { messageRoute, messagesRoute } from './messages.ts'
+import { policyTestRoute } from './policy-test.ts'
 import type { ManagementRoute } from './route.ts'
+import { securityRoute } from './security.ts'
+import { settingsRoute } from './settings.ts'
 import { snapshotRoute } from './snapshot.ts'
 import {
   channelStatisticsRoute,
@@ -22,4 +29,13 @@ export const ROUTES: readonly ManagementRoute[] = [
   agentsRoute,
   auditRoute,
   webhooksRoute,
+  messagesRoute,
+  messageRoute,
+  deadLettersRoute,
+  redrivesRoute,
+  historyRoute,
+  channelsRoute,
+  securityRoute,
+  policyTestRoute,
+  settingsRoute,
 ]

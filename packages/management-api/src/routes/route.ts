@@ -2,10 +2,14 @@ import { compileQuery } from '@signalbox/http-kit'
 import type { Role } from '@signalbox/http-kit'
 import type { Static, TObject, TSchema } from 'typebox'
 
+import type { Operator } from '../access/operator.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
+import type { ChannelIndex } from '../channels/channel-index.ts'
+import type { Redrives } from '../dead-letters/redrives.ts'
 import { invalidParameters } from '../errors.ts'
+import type { History } from '../history/history.ts'
 import type { Monitors } from '../monitor/monitors.ts'
-import type { ManagementServices, NodeStatus } from '../ports.ts'
+import type { ManagementServices, NodeStatus, SecurityStatus, SettingStatus } from '../ports.ts'
 import type { Statistics } from '../statistics/statistics.ts'
 
 /** The state that all requests share. */
@@ -13,14 +17,21 @@ export interface ManagementEnvironment {
   readonly statistics: Statistics
   readonly audit: AuditLog
   readonly monitors: Monitors
+  readonly redrives: Redrives
+  readonly history: History
+  readonly channelIndex: ChannelIndex
   /** Returns the effective configuration, with secrets masked. */
   config(): object
+  /** Returns every setting with the source of its value. */
+  settings(): readonly SettingStatus[]
+  security(): SecurityStatus
   node(): Promise<NodeStatus>
   /** Returns the number of open streams of server-sent events, by connector. */
   streams(): Readonly<Record<string, number>>
 }
 
 export interface ManagementRouteCall {
+  readonly operator: Operator
   readonly services: ManagementServices
   readonly environment: ManagementEnvironment
 }

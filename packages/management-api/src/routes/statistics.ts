@@ -32,8 +32,8 @@ const channelParameters = { channel: pattern('channels'), ...pagingParameters }
 
 const channelQuery = Type.Object(channelParameters, STRICT)
 
-/** Statistics are read as a client without special rights, so reserved channels never appear (M8). */
-const OBSERVER = Object.freeze({ clientId: 'signalbox' })
+/** The caller of statistics. It has no special rights, so reserved channels never appear. */
+export const OBSERVER = Object.freeze({ clientId: 'signalbox' })
 
 export function observerHandle({ services }: ManagementRouteCall): BrokerHandle {
   return services.broker.as(OBSERVER)

@@ -36,6 +36,7 @@ export class Statistics implements BrokerObserver {
   }
   readonly #clients: BoundedTable<ClientFlow>
   readonly #errors: BoundedTable<{ count: number }>
+  readonly #errorsByCode = new Map<BrokerErrorCode, number>()
 
   constructor({ maxClients = DEFAULT_LIMIT, maxChannels = DEFAULT_LIMIT } = {}) {
     this.#clients = new BoundedTable<ClientFlow>(maxClients, () => ({ ...noFlow(), lastActivity: 0 }))
@@ -66,13 +67,8 @@ export class Statistics implements BrokerObserver {
     client.lastActivity = Date.now()
   }
 
-  failed(
-    _action: Action,
-    type: ChannelType | undefined,
-    channel: string,
-    caller: Caller,
-    _code: BrokerErrorCode,
-  ): void {
+  failed(_action: Action, type: ChannelType | undefined, channel: string, caller: Caller, code: BrokerErrorCode): void {
+    this.#errorsByCode.set(code, (this.#errorsByCode.get(code) ?? 0) + 1)
     const client = this.#clients.of(caller.clientId)
     client.errors++
     client.lastActivity = Date.now()
@@ -102,6 +98,11 @@ export class Statistics implements BrokerObserver {
 
   errorsOf(type: ChannelType, channel: string): number {
     return this.#errors.peek(`${type} ${channel}`)?.count ?? 0
+  }
+
+  /** Failed calls of all channels since the start of this node. */
+  get errorsByCode(): ReadonlyMap<BrokerErrorCode, number> {
+    return this.#errorsByCode
   }
 
   clients(): readonly (readonly [clientId: string, flow: Readonly<ClientFlow>])[] {

@@ -1,19 +1,17 @@
-import { lookup as systemLookup } from 'node:dns'
-import type { LookupAddress, LookupOptions } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
 
 import {
   AddressList,
   ALWAYS_REFUSED,
+  checkedLookup,
   hostName,
   ipAddress,
   OwnAddresses,
   portOf,
   Resolutions,
+  resolveBySystem,
 } from '@signalbox/http-kit'
-import type { IpAddress, ListeningAddress } from '@signalbox/http-kit'
-
-/** Resolves a name to all its addresses; rejects when it has none. */
-export type ResolveHost = (hostname: string) => Promise<readonly LookupAddress[]>
+import type { AddressLookup, IpAddress, ListeningAddress, ResolveHost } from '@signalbox/http-kit'
 
 export interface AgentAddressOptions {
   /**
@@ -52,11 +50,6 @@ export class AgentAddressError extends Error {
     super('the address of the agent may not be called')
   }
 }
-
-/** The `lookup` option of `net.connect`, `tls.connect` and agents. */
-export type AddressLookup = (hostname: string, options: LookupOptions, callback: LookupCallback) => void
-
-type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void
 
 /**
  * The policy for the addresses of agents. It is applied twice, because a name may resolve to another address
@@ -121,33 +114,11 @@ export class AgentAddressPolicy {
    */
   lookupFor(url: Pick<URL, 'port' | 'protocol'>): AddressLookup {
     const port = portOf(url)
-    return (hostname, options, callback) => {
-      // An error of the caller's own callback is ignored: its connection then gets no address, and times out.
-      this.#answer(hostname, port, options, callback).catch(() => {})
+    const permitted = async (hostname: string): Promise<readonly LookupAddress[]> => {
+      const host = hostName(hostname)
+      return this.#refusesHost(host, port) ? [] : this.#permitted(host, await this.#resolve(host), port)
     }
-  }
-
-  async #answer(hostname: string, port: number, options: LookupOptions, callback: LookupCallback): Promise<void> {
-    let addresses: LookupAddress[]
-    try {
-      addresses = await this.#addressesFor(hostname, port, options)
-    } catch (error) {
-      callback(error instanceof Error ? error : new AgentAddressError(), options.all === true ? [] : '')
-      return
-    }
-    const [first] = addresses
-    if (options.all === true) callback(null, addresses)
-    else callback(null, first?.address ?? '', first?.family)
-  }
-
-  async #addressesFor(hostname: string, port: number, { family = 0 }: LookupOptions): Promise<LookupAddress[]> {
-    const host = hostName(hostname)
-    if (this.#refusesHost(host, port)) throw new AgentAddressError()
-    const wanted = family === 'IPv4' ? 4 : family === 'IPv6' ? 6 : family
-    const found = await this.#resolve(host)
-    const permitted = this.#permitted(host, found, port).filter((address) => wanted === 0 || address.family === wanted)
-    if (permitted.length === 0) throw new AgentAddressError()
-    return permitted
+    return checkedLookup(permitted, () => new AgentAddressError())
   }
 
   /** Checks a host without resolving it. */
@@ -174,10 +145,4 @@ export class AgentAddressPolicy {
     if (ALWAYS_REFUSED.reaches(address) || this.#deny.reaches(address)) return false
     return this.#allow.empty || this.#allow.hasHost(host) || this.#allow.hasAddress(address)
   }
-}
-
-function resolveBySystem(hostname: string): Promise<readonly LookupAddress[]> {
-  return new Promise((resolve, reject) => {
-    systemLookup(hostname, { all: true }, (error, addresses) => (error ? reject(error) : resolve(addresses)))
-  })
 }

@@ -1,7 +1,10 @@
+import type { KeyObject } from 'node:crypto'
+
 import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { EncodedDelivery, WebhookFormat } from '../format.ts'
 import type { SecretBox } from '../secrets/secret-box.ts'
+import { signingKey } from '../secrets/signature.ts'
 import type { Item } from '../sources/source.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
 import type { EndpointClient } from './endpoint-client.ts'
@@ -26,7 +29,7 @@ export function outcomeOf({ verdict }: Attempt): AttemptOutcome {
 
 /** A secret that signs until a time, in ms since the epoch. */
 export interface OpenSecret {
-  readonly bytes: Uint8Array
+  readonly key: KeyObject
   readonly untilMs: number
 }
 
@@ -35,13 +38,13 @@ export function openSecrets({ id, record }: KnownSubscription, box: SecretBox): 
   const opened: OpenSecret[] = []
   for (const { sealed, untilMs = Infinity } of record.secrets) {
     const bytes = box.open(sealed, id)
-    if (bytes !== undefined) opened.push({ bytes, untilMs })
+    if (bytes !== undefined) opened.push({ key: signingKey(bytes), untilMs })
   }
   return opened
 }
 
-export function validAt(secrets: readonly OpenSecret[], nowMs: number): readonly Uint8Array[] {
-  return secrets.flatMap(({ bytes, untilMs }) => (untilMs > nowMs ? [bytes] : []))
+export function validAt(secrets: readonly OpenSecret[], nowMs: number): readonly KeyObject[] {
+  return secrets.filter(({ untilMs }) => untilMs > nowMs).map(({ key }) => key)
 }
 
 /** Returns the id of a delivery, the same for each attempt. */

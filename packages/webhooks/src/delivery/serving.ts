@@ -117,6 +117,7 @@ export class Serving {
   /** Starts to follow the log. Resolves when all subscriptions were read. */
   open(): Promise<void> {
     const sink = {
+      knows: (key: string, sequence: number) => this.#index.knows(key, sequence),
       entry: (entry: LogEntry) => this.apply(entry),
       complete: (keys: ReadonlySet<string>) => {
         const gone = this.#index.retain(keys)

@@ -11,13 +11,17 @@ class Semaphore {
     this.#free = size
   }
 
-  /** Resolves when a place is free. Rejects with the signal's reason if it is aborted first. */
+  /** Takes a place if one is free. */
+  tryAcquire(): boolean {
+    if (this.#free === 0) return false
+    this.#free--
+    return true
+  }
+
+  /** Resolves when a place was taken. Rejects with the signal's reason if it is aborted first. */
   async acquire(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
-    if (this.#free > 0) {
-      this.#free--
-      return
-    }
+    if (this.tryAcquire()) return
     await new Promise<void>((resolve, reject) => {
       const aborted = (): void => {
         this.#waiting.delete(waiter)
@@ -58,14 +62,15 @@ export class Slots {
 
   /** Runs an attempt when the endpoint and the node have a place for it. */
   async run<T>(endpoint: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    signal.throwIfAborted()
     const entry = this.#endpoints.get(endpoint) ?? { semaphore: new Semaphore(this.#ofEndpoint), users: 0 }
     this.#endpoints.set(endpoint, entry)
     entry.users++
     try {
       // The endpoint first: attempts that wait for a slow endpoint take no place of the node.
-      await entry.semaphore.acquire(signal)
+      if (!entry.semaphore.tryAcquire()) await entry.semaphore.acquire(signal)
       try {
-        await this.#node.acquire(signal)
+        if (!this.#node.tryAcquire()) await this.#node.acquire(signal)
         try {
           return await work()
         } finally {

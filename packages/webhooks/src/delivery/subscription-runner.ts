@@ -69,7 +69,7 @@ export class SubscriptionRunner {
   readonly #progress: Progress
   readonly #tried: Map<number, number>
   readonly #cursor: CursorWriter
-  readonly #underWay = new Map<Promise<void>, readonly Item[]>()
+  readonly #underWay = new Map<readonly Item[], Promise<void>>()
   readonly #matches: (item: Item) => boolean
   #failing: CursorRecord['failing']
   #notBefore = 0
@@ -101,7 +101,7 @@ export class SubscriptionRunner {
 
   /** The time of the oldest message that is not delivered yet, in ms since the epoch; `undefined` if none waits. */
   get oldestMs(): number | undefined {
-    const times = [...this.#underWay.values()].flat().map(({ message }) => message.timestamp)
+    const times = [...this.#underWay.keys()].flat().map(({ message }) => message.timestamp)
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
@@ -164,12 +164,12 @@ export class SubscriptionRunner {
         const items = await source.take(format.maxBatch)
         const wanted = items.filter((item) => this.#begin(item))
         if (wanted.length < items.length) await this.#skip(source, items, wanted)
-        if (wanted.length > 0) this.#launch({ source, format, secrets }, wanted)
+        if (wanted.length > 0) this.#underWay.set(wanted, this.#launch({ source, format, secrets }, wanted))
       }
     } catch (error) {
       if (!signal.aborted) throw error
     } finally {
-      await Promise.allSettled(this.#underWay.keys())
+      await Promise.allSettled(this.#underWay.values())
       await source.close()
     }
   }
@@ -188,18 +188,18 @@ export class SubscriptionRunner {
     this.#cursor.storeLater()
   }
 
-  #launch(delivery: Delivery, items: readonly Item[]): void {
-    const work = this.#deliver(delivery, items)
-      .catch(async (error: unknown) => {
-        // A later message must not overtake this one.
-        this.#crash(error)
-        await delivery.source.release(items).catch(this.#parts.failed)
-      })
-      .finally(() => {
-        this.#underWay.delete(work)
-        this.#settled?.()
-      })
-    this.#underWay.set(work, items)
+  /** Delivers items, and lets others start. Never rejects. */
+  async #launch(delivery: Delivery, items: readonly Item[]): Promise<void> {
+    try {
+      await this.#deliver(delivery, items)
+    } catch (error) {
+      // A later message must not overtake this one.
+      this.#crash(error)
+      await delivery.source.release(items).catch(this.#parts.failed)
+    } finally {
+      this.#underWay.delete(items)
+      this.#settled?.()
+    }
   }
 
   /** Waits until another delivery may start. An endpoint that fails gets one at a time. */
@@ -219,7 +219,8 @@ export class SubscriptionRunner {
     const [first] = items
     const since = (first && this.#tried.get(first.sequence)) ?? Date.now()
     for (let attempt = 0; ; attempt++) {
-      await this.#untilDue()
+      const waitMs = this.#reserveTime()
+      if (waitMs > 0) await delay(waitMs, undefined, { signal, ref: false })
       if (!this.#parts.permits(this.subscription.record)) {
         this.#disable('the policy does not let the owner have messages of this channel')
         signal.throwIfAborted()
@@ -243,7 +244,11 @@ export class SubscriptionRunner {
           for (const item of items) await this.#deliver(delivery, [item])
           return
         }
-      } else this.#fail(reason)
+      } else {
+        // Before the failure is stored: the age of the message must survive a crash.
+        if (first !== undefined && first.sequence > 0) this.#tried.set(first.sequence, since)
+        this.#fail(reason)
+      }
       const pause = Math.max(pauseAfter(attempt), pauseMs)
       const { maxAgeMs = this.#parts.maxAgeMs } = delivery.format
       if (refused || Date.now() + pause - since > maxAgeMs) {
@@ -256,20 +261,20 @@ export class SubscriptionRunner {
         })
         return
       }
-      if (first !== undefined && first.sequence > 0) this.#tried.set(first.sequence, since)
       this.#cursor.storeLater()
       if (!(await delivery.source.keep(items, pause))) return
       await delay(pause, undefined, { signal, ref: false })
     }
   }
 
-  /** Waits for the time that the endpoint or its rate sets. */
-  async #untilDue(): Promise<void> {
+  /** Reserves the next time that the rate of the endpoint allows. Returns the pause until then, in ms. */
+  #reserveTime(): number {
     const { ratePerMinute } = this.subscription.record
+    if (ratePerMinute === undefined) return 0
     const now = Date.now()
     const at = Math.max(now, this.#notBefore)
-    if (ratePerMinute !== undefined) this.#notBefore = at + 60_000 / ratePerMinute
-    if (at > now) await delay(at - now, undefined, { signal: this.#halt.signal, ref: false })
+    this.#notBefore = at + 60_000 / ratePerMinute
+    return at - now
   }
 
   async #attempt({ format, secrets }: Delivery, items: readonly Item[]): Promise<Attempt> {

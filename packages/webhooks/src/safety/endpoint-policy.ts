@@ -1,16 +1,17 @@
-import { lookup as systemLookup } from 'node:dns'
-import type { LookupAddress, LookupOptions } from 'node:dns'
+import type { LookupAddress } from 'node:dns'
 
 import {
   AddressList,
   ALWAYS_REFUSED,
+  checkedLookup,
   hostName,
   ipAddress,
   OwnAddresses,
   portOf,
   Resolutions,
+  resolveBySystem,
 } from '@signalbox/http-kit'
-import type { ListeningAddress } from '@signalbox/http-kit'
+import type { AddressLookup, ListeningAddress, ResolveHost } from '@signalbox/http-kit'
 
 import { WebhookError } from '../errors.ts'
 import { isPublic } from './public-addresses.ts'
@@ -24,7 +25,7 @@ export interface EndpointPolicyOptions {
   /** Returns the addresses on which the server itself listens; they are never called. @default none */
   readonly ownAddresses?: () => readonly ListeningAddress[]
   /** Resolves a name to all its addresses. @default the system's resolver */
-  readonly resolve?: (hostname: string) => Promise<readonly LookupAddress[]>
+  readonly resolve?: ResolveHost
 }
 
 /** The longest URL of an endpoint, in characters. */
@@ -33,8 +34,6 @@ const MAX_URL = 2_048
 /** One text for every refused address, so that callers cannot explore the network of the server. */
 const REFUSED =
   'the endpoint may not be called; its host must have public addresses, or WEBHOOKS_ALLOW must list it; plain http needs WEBHOOKS_ALLOW'
-
-type LookupCallback = (error: Error | null, address: string | LookupAddress[], family?: number) => void
 
 /** A URL, as far as its connection depends on it. */
 export type EndpointOrigin = Pick<URL, 'hostname' | 'port' | 'protocol'>
@@ -46,7 +45,7 @@ export type EndpointOrigin = Pick<URL, 'hostname' | 'port' | 'protocol'>
 export class EndpointPolicy {
   readonly #allow: AddressList
   readonly #own: OwnAddresses
-  readonly #resolve: (hostname: string) => Promise<readonly LookupAddress[]>
+  readonly #resolve: ResolveHost
   readonly #resolutions: Resolutions
 
   /** @throws RangeError for an entry of the list that is neither an address nor a host */
@@ -84,38 +83,14 @@ export class EndpointPolicy {
   }
 
   /** Creates the `lookup` of connections to an origin. It resolves a name to the addresses that may be called. */
-  lookupFor(url: EndpointOrigin): (hostname: string, options: LookupOptions, callback: LookupCallback) => void {
-    return (hostname, options, callback) => {
-      // An error of the connection's own callback is ignored: it then gets no address, and times out.
-      this.#answer(url, hostname, options, callback).catch(() => {})
+  lookupFor(url: EndpointOrigin): AddressLookup {
+    const permitted = async (hostname: string): Promise<readonly LookupAddress[]> => {
+      const host = hostName(hostname)
+      return this.permitsHost(url) ? this.#permitted(url, host, await this.#resolve(host)) : []
     }
-  }
-
-  async #answer(
-    url: EndpointOrigin,
-    hostname: string,
-    options: LookupOptions,
-    callback: LookupCallback,
-  ): Promise<void> {
-    let addresses: LookupAddress[]
-    try {
-      addresses = await this.#addressesOf(url, hostname, options)
-    } catch (error) {
-      callback(error instanceof Error ? error : refused(REFUSED), options.all === true ? [] : '')
-      return
-    }
-    const [first] = addresses
-    if (options.all === true) callback(null, addresses)
-    else callback(null, first?.address ?? '', first?.family)
-  }
-
-  async #addressesOf(url: EndpointOrigin, hostname: string, { family = 0 }: LookupOptions): Promise<LookupAddress[]> {
-    const host = hostName(hostname)
-    const wanted = family === 'IPv4' ? 4 : family === 'IPv6' ? 6 : family
-    const found = this.permitsHost(url) ? await this.#resolve(host) : []
-    const permitted = this.#permitted(url, host, found).filter((each) => wanted === 0 || each.family === wanted)
-    if (permitted.length === 0) throw refused('the endpoint may not be called: its host has no permitted address now')
-    return permitted
+    return checkedLookup(permitted, () =>
+      refused('the endpoint may not be called: its host has no permitted address now'),
+    )
   }
 
   #permitted(url: EndpointOrigin, host: string, addresses: readonly LookupAddress[]): LookupAddress[] {
@@ -132,10 +107,4 @@ export class EndpointPolicy {
 
 function refused(problem: string): WebhookError {
   return new WebhookError('ENDPOINT_REFUSED', problem)
-}
-
-function resolveBySystem(hostname: string): Promise<readonly LookupAddress[]> {
-  return new Promise((resolve, reject) => {
-    systemLookup(hostname, { all: true }, (error, addresses) => (error ? reject(error) : resolve(addresses)))
-  })
 }

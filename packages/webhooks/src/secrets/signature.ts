@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { createHmac, randomBytes } from 'node:crypto'
+import type { KeyObject } from 'node:crypto'
+import { createHmac, createSecretKey, randomBytes } from 'node:crypto'
 
 /** The prefix of a secret of Standard Webhooks. */
 const PREFIX = 'whsec_'
@@ -34,20 +35,23 @@ export function parseSecret(text: string): Uint8Array | undefined {
   return bytes.byteLength >= MIN_BYTES && bytes.byteLength <= MAX_BYTES ? bytes : undefined
 }
 
+/** Returns the key of a secret, for {@link signedHeaders}: `createHmac` with bytes makes one for each signature. */
+export function signingKey(secret: Uint8Array): KeyObject {
+  return createSecretKey(secret)
+}
+
 /**
- * Returns the headers of Standard Webhooks 1.0 that identify and sign a delivery, with one signature for each secret.
+ * Returns the headers of Standard Webhooks 1.0 that identify and sign a delivery, with one signature for each key.
  * @param timestampMs The time of the attempt, in ms since the epoch
  */
 export function signedHeaders(
-  secrets: readonly Uint8Array[],
+  keys: readonly KeyObject[],
   id: string,
   timestampMs: number,
   body: Uint8Array,
 ): Readonly<Record<string, string>> {
   const timestamp = String(Math.floor(timestampMs / 1000))
   const head = `${id}.${timestamp}.`
-  const signatures = secrets.map(
-    (secret) => `v1,${createHmac('sha256', secret).update(head).update(body).digest('base64')}`,
-  )
+  const signatures = keys.map((key) => `v1,${createHmac('sha256', key).update(head).update(body).digest('base64')}`)
   return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
 }

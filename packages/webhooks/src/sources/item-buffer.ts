@@ -5,7 +5,7 @@ export class ItemBuffer {
   readonly #maxItems: number
   readonly #maxBytes: number
   readonly #signal: AbortSignal
-  #items: Item[] = []
+  readonly #items: Item[] = []
   #bytes = 0
   #notEmpty: (() => void) | undefined
   #room: (() => void) | undefined
@@ -55,8 +55,7 @@ export class ItemBuffer {
       if (bytes + more > maxBytes) break
       bytes += more
     }
-    const taken = this.#items.slice(0, count)
-    this.#items = this.#items.slice(count)
+    const taken = this.#items.splice(0, count)
     this.#bytes -= bytes
     this.#room?.()
     return taken

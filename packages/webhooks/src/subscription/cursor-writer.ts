@@ -10,7 +10,7 @@ import type { WebhookLog } from './webhook-log.ts'
  * The longest pause after a write, in ms. A crash repeats the deliveries of this time; without the pause, writes cost more than
  * deliveries.
  */
-const PAUSE_MS = 50
+const PAUSE_MS = 100
 
 /** The pause before a failed write is repeated, in ms. */
 const RETRY_MS = 1_000

@@ -43,6 +43,13 @@ export class SubscriptionIndex {
     return undefined
   }
 
+  /** Returns `true` if an entry, or a later one of the same key, was applied. */
+  knows(key: string, sequence: number): boolean {
+    const halves = key.startsWith(CURSOR) ? this.#cursors : key.startsWith(SUBSCRIPTION) ? this.#records : undefined
+    const known = halves?.get(key.slice(CURSOR.length))
+    return known !== undefined && known.sequence >= sequence
+  }
+
   /** Forgets the subscriptions that the complete history does not contain. Returns their ids. */
   retain(keys: ReadonlySet<string>): readonly string[] {
     const gone = [...this.#records.keys()].filter((id) => !keys.has(subscriptionKey(id)))

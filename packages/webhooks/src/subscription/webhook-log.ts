@@ -23,6 +23,8 @@ export interface LogEntry {
 
 /** Receives the entries of a {@link WebhookLog}. Its methods must not throw. */
 export interface LogSink {
+  /** Returns `true` for an entry that need not be read: the sink knows it, or a later one of its key. */
+  knows(key: string, sequence: number): boolean
   entry(entry: LogEntry): void
   /** Called before the last entries of all keys follow again, with the history complete when it returns. */
   complete(keys: ReadonlySet<string>): void
@@ -81,6 +83,8 @@ export class WebhookLog {
         )
         const start = { from: 'sequence', sequence: next } as const
         const subscription = await this.#system.eventsStore.subscribe(CHANNEL, start, { signal }, (event) => {
+          // Most entries are positions that this node wrote.
+          if (event.key !== undefined && sink.knows(event.key, event.sequence)) return
           const entry = entryOf(event)
           if (entry !== undefined) sink.entry(entry)
         })

@@ -1,0 +1,152 @@
+import { signedOut, token } from '../session/token.ts'
+import { connection } from './connection.ts'
+import type { paths } from './management.d.ts'
+
+/** The paths that have a method. */
+type PathsWith<Method extends 'get' | 'post'> = {
+  [Path in keyof paths]: paths[Path][Method] extends object ? Path : never
+}[keyof paths]
+
+export type GetPath = PathsWith<'get'>
+
+type PostPath = PathsWith<'post'>
+
+type Operation<Path extends keyof paths, Method extends 'get' | 'post'> = NonNullable<paths[Path][Method]>
+
+type JsonOf<Content> = Content extends { readonly 'application/json': infer Json } ? Json : never
+
+type Answer<Of> = Of extends { readonly responses: { readonly 200: { readonly content: infer Content } } }
+  ? JsonOf<Content>
+  : never
+
+type DataOf<Envelope> = Envelope extends { readonly error: false; readonly data: infer Data } ? Data : never
+
+/** The data of a successful answer, by path. */
+export type GetData<Path extends GetPath> = DataOf<Answer<Operation<Path, 'get'>>>
+
+export type PostData<Path extends PostPath> = DataOf<Answer<Operation<Path, 'post'>>>
+
+type QueryOf<Of> = Of extends { readonly parameters: { readonly query?: infer Query } }
+  ? Exclude<Query, undefined>
+  : never
+
+/** The parameters of a route, by path. */
+export type GetQuery<Path extends GetPath> = [QueryOf<Operation<Path, 'get'>>] extends [never]
+  ? Record<string, never>
+  : QueryOf<Operation<Path, 'get'>>
+
+export type PostBody<Path extends PostPath> =
+  Operation<Path, 'post'> extends { readonly requestBody: { readonly content: infer Content } }
+    ? JsonOf<Content>
+    : never
+
+export type ActionName = PostPath extends infer Path
+  ? Path extends `/api/actions/${infer Name}`
+    ? Name
+    : never
+  : never
+
+type ActionPath<Name extends ActionName> = `/api/actions/${Name}` & PostPath
+
+/** An answer that reports an error, or a request that got no answer (`code` is then `NO_ANSWER`). */
+export class ApiError extends Error {
+  override readonly name = 'ApiError'
+  readonly code: string
+  readonly status: number
+
+  constructor(code: string, message: string, status: number, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+    this.status = status
+  }
+}
+
+/** The address of the management listener: the page is at `/console/` of it, also behind a proxy that adds a prefix. */
+const LISTENER = new URL('../', new URL(location.pathname, location.origin))
+
+/** Returns the address of a route of the management listener. */
+export function routeUrl(path: string, query: object = {}): URL {
+  const url = new URL(path.replace(/^\//, ''), LISTENER)
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== '') url.searchParams.set(name, String(value))
+  }
+  return url
+}
+
+/**
+ * Reads a route. Rejects with an {@link ApiError}, or with the signal's reason.
+ */
+export async function get<Path extends GetPath>(
+  path: Path,
+  query?: GetQuery<Path>,
+  signal?: AbortSignal,
+): Promise<GetData<Path>> {
+  return request<GetData<Path>>(routeUrl(path, query ?? {}), signal ? { signal } : {})
+}
+
+/** Posts JSON to a route. Rejects as {@link get} does. */
+export async function post<Path extends PostPath>(
+  path: Path,
+  body: PostBody<Path>,
+  signal?: AbortSignal,
+): Promise<PostData<Path>> {
+  return postJson(path, body, signal)
+}
+
+/** Runs an action of the management API. Rejects as {@link get} does. */
+export async function act<Name extends ActionName>(
+  name: Name,
+  body: PostBody<ActionPath<Name>>,
+  signal?: AbortSignal,
+): Promise<PostData<ActionPath<Name>>> {
+  return postJson(`/api/actions/${name}`, body, signal)
+}
+
+async function postJson<Data>(path: string, body: unknown, signal?: AbortSignal): Promise<Data> {
+  return request<Data>(routeUrl(path), {
+    method: 'POST',
+    // Forms of other sites cannot send this type.
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    ...(signal ? { signal } : {}),
+  })
+}
+
+interface Envelope<Data> {
+  readonly error: boolean
+  readonly error_string: string
+  readonly data: Data
+}
+
+interface Init extends Omit<RequestInit, 'headers'> {
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+async function request<Data>(url: URL, init: Init): Promise<Data> {
+  const bearer = token.value
+  const headers = { ...init.headers, ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }) }
+  let response: Response
+  let envelope: Envelope<Data>
+  try {
+    response = await fetch(url, { ...init, headers, credentials: 'omit', cache: 'no-store', redirect: 'error' })
+    envelope = await response.json()
+  } catch (cause) {
+    if (init.signal?.aborted === true) throw init.signal.reason
+    connection.set('lost')
+    throw new ApiError('NO_ANSWER', 'The server does not answer.', 0, { cause })
+  }
+  if (!envelope.error) {
+    connection.set('connected')
+    return envelope.data
+  }
+  const code = codeOf(envelope.data)
+  connection.set(code === 'NOT_READY' ? 'starting' : 'connected')
+  if (response.status === 401) signedOut.set(true)
+  throw new ApiError(code, envelope.error_string, response.status)
+}
+
+/** An error without data is that of a server that is not ready. */
+function codeOf(data: unknown): string {
+  if (typeof data === 'object' && data !== null && 'code' in data) return String(data.code)
+  return 'NOT_READY'
+}

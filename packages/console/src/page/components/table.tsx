@@ -1,0 +1,175 @@
+import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef, useState } from 'preact/hooks'
+
+/** A column of a table. */
+export interface Column<Row> {
+  readonly id: string
+  readonly title: string
+  /** `true` aligns the cells to the right. @default false */
+  readonly numeric?: boolean
+  /** A CSS width, such as `8rem`. @default the space that is left */
+  readonly width?: string
+  /** `true` if the rows can be ordered by the column. @default false */
+  readonly sortable?: boolean
+  /** `true` hides the column on narrow screens. @default false */
+  readonly wideOnly?: boolean
+  readonly cell: (row: Row) => ComponentChildren
+}
+
+export interface Sorting {
+  readonly column: string
+  readonly descending: boolean
+}
+
+interface TableProps<Row> {
+  readonly label: string
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly keyOf: (row: Row) => string
+  readonly sorting?: Sorting | undefined
+  readonly onSort?: (sorting: Sorting) => void
+  /** Called near the end of the rows, to load more of them. */
+  readonly onEnd?: (() => void) | undefined
+  /** Opens a row, with a click or with Enter on the row. */
+  readonly onOpen?: (row: Row) => void
+  readonly isSelected?: (row: Row) => boolean
+}
+
+const ROW_PX = 30
+/** Rows above and below the visible part. */
+const MARGIN = 12
+/** Fewer rows are all in the page. */
+const ALL = 100
+
+/**
+ * A table of any length: only the visible rows are in the page. The table scrolls with the page, so
+ * there is one scroll bar.
+ */
+export function Table<Row>(props: TableProps<Row>) {
+  const { label, columns, rows, keyOf, sorting, onSort, onEnd, onOpen, isSelected } = props
+  const body = useRef<HTMLTableSectionElement>(null)
+  const [[first, last], setRange] = useState<readonly [number, number]>([0, ALL])
+  useLayoutEffect(() => {
+    const measure = (): void => {
+      const top = body.current?.getBoundingClientRect().top ?? 0
+      const from = rows.length <= ALL ? 0 : Math.max(0, Math.floor(-top / ROW_PX) - MARGIN)
+      const to =
+        rows.length <= ALL ? rows.length : Math.min(rows.length, Math.ceil((innerHeight - top) / ROW_PX) + MARGIN)
+      setRange((old) => (old[0] === from && old[1] === to ? old : [from, to]))
+      if (rows.length * ROW_PX + top < innerHeight * 2) onEnd?.()
+    }
+    measure()
+    addEventListener('scroll', measure, { passive: true })
+    addEventListener('resize', measure)
+    return () => {
+      removeEventListener('scroll', measure)
+      removeEventListener('resize', measure)
+    }
+  }, [rows, onEnd])
+  const shown = rows.slice(first, last)
+  return (
+    <div class="table-frame">
+      <table aria-label={label} aria-rowcount={rows.length + 1}>
+        <colgroup>
+          {columns.map(({ id, width, wideOnly }) => (
+            <col
+              key={id}
+              class={wideOnly === true ? 'wide-only' : undefined}
+              style={width === undefined ? {} : { width }}
+            />
+          ))}
+        </colgroup>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <HeadCell key={column.id} column={column} sorting={sorting} onSort={onSort} />
+            ))}
+          </tr>
+        </thead>
+        <tbody ref={body}>
+          <Spacer rows={first} columns={columns.length} />
+          {shown.map((row, index) => (
+            <tr
+              key={keyOf(row)}
+              aria-rowindex={first + index + 2}
+              class={onOpen === undefined ? undefined : 'opens'}
+              aria-selected={isSelected?.(row)}
+              tabIndex={onOpen === undefined ? undefined : 0}
+              onClick={onOpen === undefined ? undefined : (event) => isControl(event.target) || onOpen(row)}
+              onKeyDown={(event) => {
+                if (event.target !== event.currentTarget) return
+                if (event.key === 'Enter' && onOpen !== undefined) onOpen(row)
+                else if (event.key === 'ArrowDown' || event.key === 'j')
+                  move(event, event.currentTarget.nextElementSibling)
+                else if (event.key === 'ArrowUp' || event.key === 'k')
+                  move(event, event.currentTarget.previousElementSibling)
+              }}
+            >
+              {columns.map(({ id, numeric, wideOnly, cell }) => (
+                <td key={id} class={classOf(numeric, wideOnly)}>
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+          <Spacer rows={Math.max(0, rows.length - Math.max(last, first))} columns={columns.length} />
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+interface HeadCellProps<Row> {
+  readonly column: Column<Row>
+  readonly sorting: Sorting | undefined
+  readonly onSort: ((sorting: Sorting) => void) | undefined
+}
+
+function HeadCell<Row>({ column, sorting, onSort }: HeadCellProps<Row>) {
+  const { id, title, numeric, wideOnly, sortable = false } = column
+  const sorted = sorting?.column === id
+  const descending = sorted && sorting.descending
+  return (
+    <th
+      scope="col"
+      class={classOf(numeric, wideOnly)}
+      aria-sort={sorted ? (descending ? 'descending' : 'ascending') : undefined}
+    >
+      {sortable && onSort !== undefined ? (
+        <button
+          type="button"
+          onClick={() => onSort({ column: id, descending: sorted ? !descending : numeric === true })}
+        >
+          {title}
+          <span aria-hidden="true">{sorted ? (descending ? ' ↓' : ' ↑') : ''}</span>
+        </button>
+      ) : (
+        title
+      )}
+    </th>
+  )
+}
+
+/** Keeps the height of the rows that are not in the page. */
+function Spacer({ rows, columns }: { readonly rows: number; readonly columns: number }) {
+  if (rows <= 0) return null
+  return (
+    <tr aria-hidden="true" class="spacer">
+      <td colSpan={columns} style={{ height: `${rows * ROW_PX}px` }} />
+    </tr>
+  )
+}
+
+function classOf(numeric: boolean | undefined, wideOnly: boolean | undefined): string | undefined {
+  const classes = [...(numeric === true ? ['number'] : []), ...(wideOnly === true ? ['wide-only'] : [])]
+  return classes.length === 0 ? undefined : classes.join(' ')
+}
+
+function isControl(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest('a, button, input, select, label') !== null
+}
+
+function move(event: Event, row: Element | null): void {
+  event.preventDefault()
+  if (row instanceof HTMLElement) row.focus()
+}

@@ -1,0 +1,9 @@
+import { render } from 'preact'
+
+import './style/base.css'
+import './style/shell.css'
+import './style/components.css'
+import { App } from './shell/app.tsx'
+
+const root = document.getElementById('app')
+if (root !== null) render(<App />, root)

@@ -1,0 +1,117 @@
+import { accessSync, constants } from 'node:fs'
+import { createRequire } from 'node:module'
+
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { chromium } from 'playwright-core'
+import { onTestFinished } from 'vitest'
+
+const COMMANDS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
+
+/** Returns the command of an installed Chromium; `CHROMIUM` names another one. */
+function findChromium(): string | undefined {
+  const { CHROMIUM } = process.env
+  return [...(CHROMIUM ? [CHROMIUM] : []), ...COMMANDS].find((file) => {
+    try {
+      accessSync(file, constants.X_OK)
+      return true
+    } catch {
+      return false
+    }
+  })
+}
+
+const executablePath = findChromium()
+
+/** `false` skips the tests of the page. */
+export const hasBrowser = executablePath !== undefined
+if (!hasBrowser)
+  console.warn('console tests are skipped: no Chromium; apt-get install -y --no-install-recommends chromium')
+
+let browser: Promise<Browser> | undefined
+
+/** Closes the browser of this file's tests. */
+export async function closeBrowser(): Promise<void> {
+  await (await browser)?.close()
+  browser = undefined
+}
+
+export interface OpenOptions {
+  readonly scheme?: 'light' | 'dark'
+  readonly width?: number
+  readonly height?: number
+}
+
+/** What a page did that it must not do. Empty after every test. */
+export interface Watched {
+  readonly page: Page
+  readonly context: BrowserContext
+  /** Errors of scripts, refusals by the security policy, and errors in the console. */
+  readonly problems: string[]
+  /** Requests to another origin. */
+  readonly foreign: string[]
+}
+
+/** Opens a page that is watched. It closes when the test ends. */
+export async function openPage(url: string, options: OpenOptions = {}): Promise<Watched> {
+  const { scheme = 'light', width = 1440, height = 900 } = options
+  browser ??= chromium.launch({
+    executablePath: executablePath ?? '',
+    args: ['--no-sandbox', '--disable-dev-shm-usage'],
+  })
+  const context = await (
+    await browser
+  ).newContext({
+    colorScheme: scheme,
+    viewport: { width, height },
+    locale: 'en-GB',
+    timezoneId: 'Europe/Berlin',
+    reducedMotion: 'reduce',
+  })
+  onTestFinished(() => context.close())
+  const page = await context.newPage()
+  const problems: string[] = []
+  const foreign: string[] = []
+  const { origin } = new URL(url)
+  page.on('pageerror', (error) => problems.push(String(error)))
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.text().includes('Content Security Policy')) problems.push(message.text())
+  })
+  page.on('request', (request) => {
+    const asked = request.url()
+    if (asked !== origin && !asked.startsWith(`${origin}/`)) foreign.push(asked)
+  })
+  page.on('websocket', (socket) => {
+    if (!socket.url().startsWith(`${origin.replace('http', 'ws')}/`)) foreign.push(socket.url())
+  })
+  await page.goto(url)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  return { page, context, problems, foreign }
+}
+
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+
+interface AxeResults {
+  readonly violations: readonly {
+    readonly id: string
+    readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[]
+  }[]
+}
+
+/** Returns the violations of WCAG 2.2 AA that axe-core finds, one line each. */
+export async function violationsOf(page: Page): Promise<readonly string[]> {
+  // The driver's own world is not bound by the security policy of the page.
+  await page.evaluate(await readAxe())
+  const { violations }: AxeResults = await page.evaluate(`axe.run(document, {
+    runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+  })`)
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
+  )
+}
+
+let axe: Promise<string> | undefined
+
+async function readAxe(): Promise<string> {
+  const { readFile } = await import('node:fs/promises')
+  return (axe ??= readFile(AXE, 'utf8'))
+}

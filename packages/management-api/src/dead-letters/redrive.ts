@@ -1,0 +1,186 @@
+import type { Broker, BrokerHandle, QueueDelivery, QueueMessage } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
+
+import { Operator } from '../access/operator.ts'
+import type { MessageEdit } from '../messages/edited-message.ts'
+import { editedMessage } from '../messages/edited-message.ts'
+import { oldestFirst } from '../messages/stored-messages.ts'
+import type { Selection } from './dead-letter.ts'
+import { deadLetterOf, selectionMatcher } from './dead-letter.ts'
+
+/** The lease of the dead letters while they are sent again, in ms. Sending takes a fraction of it. */
+const LEASE_MS = 120_000
+
+/** The leases of messages that stay are renewed after this time, in ms. */
+const RENEW_MS = 40_000
+
+/** The number of messages sent concurrently, so that they share commits. */
+const TOGETHER = 64
+
+/** The most messages, and about the most bytes, in one step. */
+const STEP = 512
+const STEP_BYTES = 32 * 1024 * 1024
+
+/** The most messages that one redrive looks at. */
+export const MAX_REDRIVEN = 100_000
+
+/** The most messages that one redrive keeps leased because they stay. */
+const MAX_KEPT = 10_000
+
+/** The most messages whose reasons are listed. */
+const MAX_LISTED = 1_000
+
+export interface LeftMessage {
+  readonly id: string
+  readonly reason: string
+}
+
+/** The state of a redrive, which changes while it runs. */
+export class RedriveProgress {
+  /** Messages looked at. */
+  examined = 0
+  /** Messages sent back. */
+  redriven = 0
+  /** Selected messages that stay, and the reasons of the first ones. */
+  leftCount = 0
+  readonly left: LeftMessage[] = []
+  /** Selected messages sent back, by their queue. */
+  readonly bySource = new Map<string, number>()
+
+  /** @param reason undefined if the message was sent back */
+  add(message: QueueMessage, reason: string | undefined): void {
+    if (reason !== undefined) {
+      this.leftCount++
+      if (this.left.length < MAX_LISTED) this.left.push({ id: message.id, reason })
+      return
+    }
+    this.redriven++
+    const { source = '' } = deadLetterOf(message) ?? {}
+    this.bySource.set(source, (this.bySource.get(source) ?? 0) + 1)
+  }
+
+  get attempted(): number {
+    return this.redriven + this.leftCount
+  }
+}
+
+export interface RedriveRequest {
+  /** The dead-letter queue. */
+  readonly channel: string
+  readonly selection: Selection
+  /** The most selected messages. */
+  readonly maxMessages: number
+  /** The most messages to look at: those that are in the queue when the redrive begins. */
+  readonly maxExamined: number
+  readonly operator: Operator
+  /** The operator's handle. */
+  readonly queues: BrokerHandle['queues']
+  readonly broker: Broker
+  readonly signal?: AbortSignal
+  /** Changes of the messages, which then come from the operator. @default none */
+  readonly edit?: MessageEdit
+  readonly progress: RedriveProgress
+}
+
+/**
+ * Sends selected dead letters to the queues they came from, and then removes them. The others are
+ * leased until the end, so that no message is looked at twice, and then return to their positions.
+ */
+export async function redrive(request: RedriveRequest): Promise<void> {
+  const { channel, maxExamined, maxMessages, progress, queues, selection, signal } = request
+  const isSelected = selectionMatcher(selection)
+  const kept: string[] = []
+  let renewedAt = Date.now()
+  try {
+    while (progress.examined < maxExamined && progress.attempted < maxMessages && kept.length < MAX_KEPT) {
+      if (signal?.aborted) return
+      const most = Math.min(STEP, maxExamined - progress.examined, maxMessages - progress.attempted)
+      const deliveries = await queues.receive(channel, { maxMessages: most, maxBytes: STEP_BYTES, leaseMs: LEASE_MS })
+      if (deliveries.length === 0) return
+      progress.examined += deliveries.length
+      kept.push(...deliveries.filter(({ message }) => !isSelected(message)).map(({ receipt }) => receipt))
+      const selected = deliveries.filter(({ message }) => isSelected(message))
+      kept.push(...(await sendBackAll(selected, request)))
+      if (Date.now() - renewedAt > RENEW_MS && kept.length > 0) {
+        await queues.extend(kept, LEASE_MS)
+        renewedAt = Date.now()
+      }
+      if (selection.ids !== undefined && progress.attempted === new Set(selection.ids).size) return
+    }
+  } finally {
+    if (kept.length > 0) await queues.nack(kept)
+  }
+}
+
+/** Returns the receipts of the messages that stay. */
+async function sendBackAll(deliveries: readonly QueueDelivery[], request: RedriveRequest): Promise<readonly string[]> {
+  const { progress, queues } = request
+  const kept: string[] = []
+  for (let at = 0; at < deliveries.length; at += TOGETHER) {
+    const group = deliveries.slice(at, at + TOGETHER)
+    const problems = await Promise.all(group.map(({ message }) => sendBack(message, request)))
+    const sent = group.filter((_, i) => problems[i] === undefined).map(({ receipt }) => receipt)
+    if (sent.length > 0) await queues.ack(sent)
+    for (const [i, { message, receipt }] of group.entries()) {
+      const reason = problems[i]
+      if (reason !== undefined) kept.push(receipt)
+      progress.add(message, reason)
+    }
+  }
+  return kept
+}
+
+const NOT_A_DEAD_LETTER = 'it is not a dead letter: it has no tag dlq_source'
+
+/**
+ * Sends a dead letter on behalf of its first sender, only if the policy allows that sender to send:
+ * a forged source must not extend the forger's permissions. An edited message comes from the
+ * operator, because its sender did not write it. The message may be received as often as before, and
+ * then returns to this queue. Returns the reason if it was not sent.
+ */
+async function sendBack(
+  message: QueueMessage,
+  { broker, channel, edit, operator, queues }: RedriveRequest,
+): Promise<string | undefined> {
+  const letter = deadLetterOf(message)
+  if (letter === undefined) return NOT_A_DEAD_LETTER
+  const { source, receives, tags } = letter
+  const { body, metadata, clientId } = message
+  const sender = new Operator({ clientId }, operator.address)
+  const target = edit === undefined ? broker.onBehalfOf(sender).queues : queues
+  try {
+    await target.send(source, {
+      // Its first send is known by the tag message_id. The queue would drop the message as a repeat of that.
+      ...(edit === undefined ? { body, metadata, tags, deduplicationKey: null } : editedMessage(message, edit)),
+      ...(receives > 0 && source !== channel ? { maxReceiveCount: receives, deadLetterQueue: channel } : {}),
+    })
+    return undefined
+  } catch (error) {
+    if (isBrokerError(error)) return `${error.code}: ${error.message}`
+    throw error
+  }
+}
+
+/** Counts what a {@link redrive} would do now, and changes nothing. */
+export async function rehearseRedrive(request: Omit<RedriveRequest, 'queues'>, handle: BrokerHandle): Promise<void> {
+  const { broker, channel, maxExamined, maxMessages, progress, selection } = request
+  const isSelected = selectionMatcher(selection)
+  for await (const batch of oldestFirst(handle, { type: 'queues', channel })) {
+    for (const message of batch) {
+      if (progress.examined === maxExamined || progress.attempted === maxMessages) return
+      progress.examined++
+      if (!('receiveCount' in message) || !isSelected(message)) continue
+      progress.add(message, obstacle(broker, message))
+    }
+  }
+}
+
+/** Returns the reason for which a message would stay, as far as it is known before the send. */
+function obstacle(broker: Broker, message: QueueMessage): string | undefined {
+  const letter = deadLetterOf(message)
+  if (letter === undefined) return NOT_A_DEAD_LETTER
+  const { clientId } = message
+  const { source } = letter
+  if (broker.onBehalfOf({ clientId }).permits('send', 'queues', source)) return undefined
+  return `FORBIDDEN: the policy does not let ${JSON.stringify(clientId)} send on queues ${JSON.stringify(source)}`
+}

@@ -1,0 +1,117 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
+import type { BrokerHandle } from '@signalbox/broker-core'
+import { decodeText } from '@signalbox/broker-core'
+import { messageSize } from '@signalbox/broker-core/internal'
+
+import type { ShownMessage, StoredMessage } from './shown-message.ts'
+import { shownMessage } from './shown-message.ts'
+import type { ReadingStart, StoredChannel } from './stored-messages.ts'
+import { newestFirst, oldestFirst } from './stored-messages.ts'
+
+/** The bounds of one request: messages looked at, their bytes, and the time, in ms. */
+export const MAX_EXAMINED = 10_000
+export const MAX_EXAMINED_BYTES = 64 * 1024 * 1024
+export const MAX_EXAMINED_MS = 5_000
+
+/** The most bytes of bodies, metadata and tags in one answer. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+
+/** Counts the messages that a request looks at. */
+export class Examination {
+  readonly #until = performance.now() + MAX_EXAMINED_MS
+  #bytes = 0
+  #count = 0
+
+  get count(): number {
+    return this.#count
+  }
+
+  /** True if the request has looked at enough. It looks at one message at least. */
+  get isOver(): boolean {
+    if (this.#count === 0) return false
+    return this.#count >= MAX_EXAMINED || this.#bytes >= MAX_EXAMINED_BYTES || performance.now() > this.#until
+  }
+
+  add(message: StoredMessage): void {
+    this.#count++
+    this.#bytes += messageSize(message)
+  }
+}
+
+export interface MessageSearch extends StoredChannel, ReadingStart {
+  readonly order: 'oldest' | 'newest'
+  readonly limit: number
+  readonly maxBodySize: number
+  /** A text in the id, sender, metadata, tags or body, in any case. */
+  readonly search?: string | undefined
+}
+
+export interface FoundMessages {
+  readonly items: ShownMessage[]
+  /** Where the search continues; null at the end of the channel. */
+  readonly next_sequence: number | null
+  /** The number of messages looked at. */
+  readonly examined: number
+}
+
+/** Returns messages of a channel, in order. A search looks at a bounded number of messages. */
+export async function findMessages(broker: BrokerHandle, request: MessageSearch): Promise<FoundMessages> {
+  const { channel, limit, maxBodySize, order, search } = request
+  const examination = new Examination()
+  const matches = search === undefined ? () => true : textMatcher(search)
+  const items: ShownMessage[] = []
+  let bytes = 0
+  const end = (next: number | null): FoundMessages => ({ items, next_sequence: next, examined: examination.count })
+  // One message more than the page shows if there is a next page.
+  const step = search === undefined ? limit + 1 : undefined
+  const batches =
+    order === 'newest' ? newestFirst(broker, channel, request, step) : oldestFirst(broker, request, request, step)
+  for await (const batch of batches) {
+    for (const message of batch) {
+      if (items.length === limit || bytes >= MAX_ANSWER_BYTES || examination.isOver) return end(message.sequence)
+      examination.add(message)
+      if (!matches(message)) continue
+      const shown = shownMessage(message, maxBodySize)
+      bytes += shown.body.length + shown.metadata.length + JSON.stringify(shown.tags).length
+      items.push(shown)
+    }
+    await nextTurn()
+  }
+  return end(null)
+}
+
+/** Returns a message by its sequence or its id; undefined if the channel does not show it. */
+export async function findMessage(
+  broker: BrokerHandle,
+  channel: StoredChannel,
+  { sequence, id }: { readonly sequence?: number | undefined; readonly id?: string | undefined },
+): Promise<StoredMessage | undefined> {
+  if (sequence !== undefined) {
+    for await (const [message] of oldestFirst(broker, channel, { fromSequence: sequence }, 1)) {
+      return message?.sequence === sequence && (id === undefined || message.id === id) ? message : undefined
+    }
+    return undefined
+  }
+  const examination = new Examination()
+  for await (const batch of oldestFirst(broker, channel)) {
+    for (const message of batch) {
+      if (message.id === id) return message
+      if (examination.isOver) return undefined
+      examination.add(message)
+    }
+    await nextTurn()
+  }
+  return undefined
+}
+
+function textMatcher(search: string): (message: StoredMessage) => boolean {
+  const text = search.toLowerCase()
+  const has = (value: string): boolean => value.toLowerCase().includes(text)
+  return ({ id, clientId, metadata, tags, body }) =>
+    has(id) ||
+    has(clientId) ||
+    has(metadata) ||
+    Object.entries(tags).some(([key, value]) => has(key) || has(value)) ||
+    has(decodeText(body) ?? '')
+}

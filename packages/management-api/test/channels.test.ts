@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest'
+
+import { manage, text } from './management-server.ts'
+
+test('MGMT-16 - a page sorted by depth, then the next', async () => {
+  const { get, broker } = await manage()
+  const shop = broker.as({ clientId: 'shop' })
+  for (const [channel, count] of Object.entries({ a: 1, b: 3, c: 2, d: 2 })) {
+    for (let i = 0; i < count; i++) await shop.queues.send(channel, { body: text('x') })
+  }
+  const first = await get('/api/channels?sort=depth&order=desc&limit=2')
+  expect(first.data).toMatchObject({ total: 4, complete: true })
+  expect(first.data.items.map(({ name, depth }: never) => [name, depth])).toEqual([
+    ['b', 3],
+    ['d', 2],
+  ])
+  const next = await get(`/api/channels?sort=depth&order=desc&limit=2&cursor=${first.data.next_cursor}`)
+  expect(next.data.items.map(({ name }: never) => name)).toEqual(['c', 'a'])
+  expect(next.data.next_cursor).toBe(null)
+  const other = await get(`/api/channels?sort=name&cursor=${first.data.next_cursor}`)
+  expect([other.error, other.data.code]).toEqual([true, 'PARAMETER_INVALID'])
+  for (const cursor of ['x', Buffer.from('["depth","desc",1,"queues",2]').toString('base64url')]) {
+    const refused = await get(`/api/channels?sort=depth&order=desc&cursor=${cursor}`)
+    expect(refused.data.code).toBe('PARAMETER_INVALID')
+  }
+})
+
+test('MGMT-16 - all types, ordered by name, with the values of their type', async () => {
+  const { get, broker } = await manage()
+  const shop = broker.as({ clientId: 'shop' })
+  await shop.queues.send('m', { body: text('x'), delayMs: 60_000 })
+  await shop.eventsStore.publish('l', { body: text('x') })
+  await shop.events.publish('m', { body: text('x') })
+  const { data } = await get('/api/channels')
+  expect(data.items.map(({ name, type }: never) => [name, type])).toEqual([
+    ['l', 'events_store'],
+    ['m', 'events'],
+    ['m', 'queues'],
+  ])
+  expect(data.items[0]).toMatchObject({ depth: 1, in_flight: null, delayed: null, dead_lettered: null })
+  expect(data.items[1]).toMatchObject({ depth: null, bytes: null, messages_in: 1 })
+  expect(data.items[2]).toMatchObject({ delayed: 1, in_flight: 0, dead_lettered: 0 })
+  expect((await get('/api/channels?type=events_store')).data.total).toBe(1)
+  expect((await get('/api/channels?type=events_store&sort=last_activity')).data.total).toBe(1)
+})
+
+test('MGMT-16 - a search by a part of the name or by a glob', async () => {
+  const { get, act } = await manage()
+  for (const channel of ['shop.Orders', 'shop.invoices', 'orders-old']) {
+    await act('create_channel', { channel, type: 'queues' })
+  }
+  const names = async (search: string) =>
+    (await get(`/api/channels?search=${search}`)).data.items.map(({ name }: never) => name)
+  expect(await names('ORDERS')).toEqual(['orders-old', 'shop.Orders'])
+  expect(await names('shop.*')).toEqual(['shop.Orders', 'shop.invoices'])
+  expect(await names('_AGENTS_')).toEqual([])
+})
+
+test('MGMT-16 - 100,000 channels in under a second, without a long pause of the event loop', async () => {
+  const COUNT = 100_000
+  const { get, engine, system } = await manage({ maxChannels: COUNT + 10 })
+  await system.channels.list()
+  for (let i = 0; i < COUNT; i++) await engine.channels.create('events', `channel.${(i * 7_919) % COUNT}`)
+  await get('/api/channels?limit=1')
+  for (const query of ['', '?sort=messages_in&order=desc', '?search=99&sort=last_activity']) {
+    let longest = 0
+    let last = performance.now()
+    const watch = setInterval(() => {
+      const now = performance.now()
+      longest = Math.max(longest, now - last)
+      last = now
+    }, 1)
+    const startedAt = performance.now()
+    const { data } = await get(`/api/channels${query}`)
+    const took = performance.now() - startedAt
+    clearInterval(watch)
+    expect(data.items).toHaveLength(100)
+    expect([query, took < 5_000, longest < 1_000]).toEqual([query, true, true])
+  }
+}, 60_000)
