@@ -113,6 +113,7 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     '/api/messages': '?type=events_store&channel=s',
     '/api/message': '?type=queues&channel=q&sequence=1',
     '/api/dead_letters': '?channel=q',
+    '/api/trace': '?id=x',
     '/api/policy/test': '?client=a&action=send&pattern=queues&channel=q',
   }
   for (const { method, path, responses } of MANAGEMENT_ROUTES) {

@@ -18,6 +18,7 @@ import {
   queueStatisticsRoute,
 } from './statistics.ts'
 import { toolsRoute } from './tools.ts'
+import { traceRoute } from './trace.ts'
 import { webhooksRoute } from './webhooks.ts'
 import { streamsRoute, tasksRoute } from './work.ts'
 
@@ -40,6 +41,7 @@ export const ROUTES: readonly ManagementRoute[] = [
   tasksRoute,
   streamsRoute,
   toolsRoute,
+  traceRoute,
   historyRoute,
   channelsRoute,
   securityRoute,
