@@ -113,6 +113,7 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     '/api/messages': '?type=events_store&channel=s',
     '/api/message': '?type=queues&channel=q&sequence=1',
     '/api/dead_letters': '?channel=q',
+    '/api/trace': '?id=x',
     '/api/policy/test': '?client=a&action=send&pattern=queues&channel=q',
   }
   for (const { method, path, responses } of MANAGEMENT_ROUTES) {
@@ -132,6 +133,9 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     deregister_agent: { agent_id: 'x', channel: undefined },
     purge_queue: {},
     redrive_dead_letters: {},
+    cancel_task: { id: 'x', channel: undefined },
+    cancel_stream: { id: 'x', channel: undefined },
+    call_tool: { name: 'x', channel: undefined },
     start_redrive: {},
     cancel_redrive: { id: 'x', channel: undefined },
     redrive_edited_message: { id: 'x' },
@@ -144,7 +148,7 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     const answer = await act(action, { channel, ...(args[action] ?? { body: 'x' }) })
     expect([action, answer.error]).toEqual([
       action,
-      /purge_queue|redrive|deregister|webhook/.test(action) ? answer.error : false,
+      /purge_queue|redrive|deregister|webhook|cancel|call_tool/.test(action) ? answer.error : false,
     ])
     expect([action, check(responses['200']?.schema, answer)]).toEqual([action, true])
   }

@@ -6,6 +6,7 @@ import { deadLettersRoute, redrivesRoute } from './dead-letters.ts'
 import { historyRoute } from './history.ts'
 import { messageRoute, messagesRoute } from './messages.ts'
 import { policyTestRoute } from './policy-test.ts'
+import { requestsRoute } from './requests.ts'
 import type { ManagementRoute } from './route.ts'
 import { securityRoute } from './security.ts'
 import { settingsRoute } from './settings.ts'
@@ -16,7 +17,10 @@ import {
   eventsStoreStatisticsRoute,
   queueStatisticsRoute,
 } from './statistics.ts'
+import { toolsRoute } from './tools.ts'
+import { traceRoute } from './trace.ts'
 import { webhooksRoute } from './webhooks.ts'
+import { streamsRoute, tasksRoute } from './work.ts'
 
 /** The routes that read. Actions are in `actions/`, the monitor in `monitor/`. */
 export const ROUTES: readonly ManagementRoute[] = [
@@ -33,6 +37,11 @@ export const ROUTES: readonly ManagementRoute[] = [
   messageRoute,
   deadLettersRoute,
   redrivesRoute,
+  requestsRoute,
+  tasksRoute,
+  streamsRoute,
+  toolsRoute,
+  traceRoute,
   historyRoute,
   channelsRoute,
   securityRoute,
