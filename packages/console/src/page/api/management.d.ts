@@ -481,6 +481,26 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/agent_card': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The card of a registered agent, as its owner registered it.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_agent_card']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/agents': {
     readonly parameters: {
       readonly query?: never
@@ -661,6 +681,26 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/operator': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The caller of this request and its roles.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_operator']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/policy/test': {
     readonly parameters: {
       readonly query?: never
@@ -713,6 +753,26 @@ export interface paths {
      * @description Needs the role ReadOnly.
      */
     readonly get: operations['get_api_requests']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
+  readonly '/api/routing': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The routing table that is in force on this node.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_routing']
     readonly put?: never
     readonly post?: never
     readonly delete?: never
@@ -1178,7 +1238,9 @@ export interface operations {
            * @description The arguments of the tool.
            * @default {}
            */
-          readonly arguments?: Record<string, never>
+          readonly arguments?: {
+            readonly [key: string]: unknown
+          }
           /** @description The name of the tool; /api/tools lists the tools. */
           readonly name: string
         }
@@ -4939,6 +5001,88 @@ export interface operations {
       }
     }
   }
+  readonly get_api_agent_card: {
+    readonly parameters: {
+      readonly query: {
+        /** @description The id of the agent. */
+        readonly agent_id: string
+      }
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  readonly agent_id: string
+                  /** @description The card, including fields that the registry does not know. */
+                  readonly card: {
+                    readonly [key: string]: unknown
+                  }
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
   readonly get_api_agents: {
     readonly parameters: {
       readonly query?: {
@@ -6009,6 +6153,84 @@ export interface operations {
       }
     }
   }
+  readonly get_api_operator: {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  /** @description The ClientID of the caller. */
+                  readonly client: string
+                  /** @description The roles of the caller, including those that its highest role contains. */
+                  readonly roles: readonly ('ReadOnly' | 'ReadWrite' | 'Admin')[]
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
   readonly get_api_policy_test: {
     readonly parameters: {
       readonly query: {
@@ -6311,6 +6533,101 @@ export interface operations {
                   }[]
                   /** @description The number of waiting requests. */
                   readonly waiting_count: number
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
+  readonly get_api_routing: {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  /** @description Empty without a routing table. */
+                  readonly rules: readonly {
+                    /** @description The position in the table; the first rule is 0. */
+                    readonly index: number
+                    /** @description The condition. */
+                    readonly key: string
+                    /**
+                     * @description regex: the key must match the whole name of the channel. cesql: the key is a CESQL expression for the attributes of the message.
+                     * @enum {string}
+                     */
+                    readonly key_type: 'regex' | 'cesql'
+                    readonly targets: readonly {
+                      /** @description The name of the target, which can contain attributes in braces. */
+                      readonly channel: string
+                      /**
+                       * @description The type of the target.
+                       * @enum {string}
+                       */
+                      readonly type: 'queues' | 'events' | 'events_store' | 'commands' | 'queries'
+                    }[]
+                  }[]
                 }
                 /** @constant */
                 readonly error: false
@@ -7467,13 +7784,19 @@ export interface operations {
                 readonly data: {
                   readonly items: readonly {
                     /** @description The hints of MCP, such as readOnlyHint. */
-                    readonly annotations: Record<string, never>
+                    readonly annotations: {
+                      readonly [key: string]: unknown
+                    }
                     readonly description: string
                     /** @description The JSON Schema of the arguments. */
-                    readonly input_schema: Record<string, never>
+                    readonly input_schema: {
+                      readonly [key: string]: unknown
+                    }
                     readonly name: string
                     /** @description The JSON Schema of the structured result. */
-                    readonly output_schema: Record<string, never>
+                    readonly output_schema: {
+                      readonly [key: string]: unknown
+                    }
                     readonly title: string
                   }[]
                 }
