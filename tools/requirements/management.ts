@@ -18,6 +18,10 @@ export const MANAGEMENT = [
     'statistics of channels, queues, events stores and clients, filtered and in pages; a snapshot of all',
     'memory for statistics is bounded, for any number of client names',
     'the OpenAPI 3.1 document has every route with its answers',
+    'a bounded history of the node for plots: an hour in steps, a day in minutes',
+    'channels are searched, sorted and paged, 100,000 of them without a long block of the event loop',
+    'the policy in force decides test calls; every setting has its source; secrets are hidden',
+    'pages of other sites cannot write, and tokens of browsers are never in an address',
   ]),
   ...section('AUDIT', RECORD, [
     'management actions: caller, action, object, address, outcome; never bodies or tokens',

@@ -57,7 +57,12 @@ export async function runServer(
     try {
       const load = async (): Promise<Config> => (await loadConfig({ flags, env })).config
       const configFile = flags.file === undefined ? undefined : { path: flags.file, load }
-      server = await startServer(loaded.config, { log, signal: stop.signal, ...(configFile ? { configFile } : {}) })
+      server = await startServer(loaded.config, {
+        log,
+        signal: stop.signal,
+        origins: loaded.origins,
+        ...(configFile ? { configFile } : {}),
+      })
     } catch (error) {
       if (!stop.signal.aborted) throw error
       stop.abandoned()

@@ -8,6 +8,9 @@ import { openSigningKeys } from './agents/card-keys.ts'
 import { managedAgents } from './agents/managed-agents.ts'
 import { openAgents } from './agents/open-agents.ts'
 import type { Config } from './config/schema.ts'
+import type { Origins } from './config/setting-statuses.ts'
+import { readEventTypes } from './events/event-types-file.ts'
+import { mcpEvents } from './events/mcp-events.ts'
 import { openEngine, warnOfOpenEngine } from './engine/engines.ts'
 import { Health } from './health/health.ts'
 import { healthOf } from './health/node-health.ts'
@@ -37,6 +40,7 @@ import { openAuthentication } from './security/authentication.ts'
 import type { NotifySecurity } from './security/events.ts'
 import { logSecurity } from './security/events.ts'
 import { openPolicyFile } from './security/policy-file.ts'
+import { SecurityState } from './security/security-state.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
 import { mcpTasks } from './tasks/mcp-tasks.ts'
@@ -46,6 +50,8 @@ import type { ServerWebhooks, WebhookParts } from './webhooks/open-webhooks.ts'
 export interface ServerOptions {
   /** @default a log according to `config.log` */
   readonly log?: Logger
+  /** The sources of the settings, for operators. @default a program passed the configuration */
+  readonly origins?: Origins
   /** A file whose limits are applied again after each change. @default none */
   readonly configFile?: ConfigFile
   /**
@@ -83,7 +89,7 @@ const WEBHOOK_GRACE_MS = 3_000
  * CONFIG_INVALID: an invalid routing table, policy, key or certificate. All parts are closed then.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
-  const { signal, configFile, log = await createLogger(config.log) } = options
+  const { signal, configFile, origins, log = await createLogger(config.log) } = options
   const opened = new DisposalStack()
   const health = new Health(config.engine, VERSION)
   const close = (): Promise<void> => {
@@ -91,7 +97,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     return opened.disposeAsync()
   }
   try {
-    const { http, api, broker } = await open(config, { log, signal, configFile, health, opened })
+    const { http, api, broker } = await open(config, { log, signal, configFile, origins, health, opened })
     return { http, api, broker, close, [Symbol.asyncDispose]: close }
   } catch (error) {
     await close().catch((failure: unknown) => log.error({ err: failure }, 'a part failed to close'))
@@ -109,6 +115,7 @@ interface OpenOptions {
   readonly log: Logger
   readonly signal: AbortSignal | undefined
   readonly configFile: ConfigFile | undefined
+  readonly origins: Origins | undefined
   readonly health: Health
   /** Collects each part once it is open. */
   readonly opened: DisposalStack
@@ -121,7 +128,7 @@ interface OpenOptions {
  */
 async function open(
   config: Config,
-  { log, signal, configFile, health, opened }: OpenOptions,
+  { log, signal, configFile, origins, health, opened }: OpenOptions,
 ): Promise<Pick<RunningServer, 'http' | 'api' | 'broker'>> {
   const routes = opened.use(config.routing.file === '' ? undefined : openRoutingFile(config.routing.file, log))
   const metrics = opened.use(new Metrics())
@@ -135,7 +142,8 @@ async function open(
     failed: (error) => log.error({ err: error }, 'audit entry dropped'),
   })
   opened.defer(() => audit.close())
-  const securityListeners = [logSecurity(log), auditSecurity(audit)]
+  const security = new SecurityState(config)
+  const securityListeners = [logSecurity(log), auditSecurity(audit), security.notify]
   const notify: NotifySecurity = (event) => securityListeners.forEach((listener) => listener(event))
   const requests =
     config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log, frontDoor.trustedProxies) : undefined
@@ -149,6 +157,7 @@ async function open(
   const policy = opened.use(
     config.authorization.enable ? await openPolicyFile(config.authorization.policyFile, notify) : undefined,
   )
+  const eventTypes = await readEventTypes(config.connectors.mcp.eventTypesFile)
   const cardKeys = opened.use(openSigningKeys(config, notify))
   const tls = opened.use(openTls(config.security, { log, notify }))
   const managementTls = opened.use(openTls(config.api.security, { log, notify, section: 'api.security' }))
@@ -160,6 +169,8 @@ async function open(
     metrics,
     log,
     audit,
+    origins,
+    security,
     authenticator: authentication.management,
   })
   const management = createManagementListener({
@@ -231,7 +242,16 @@ async function open(
 
   const webhooks = config.webhooks.enable
     ? await untilAborted(
-        loadWebhooks(config, { broker, system, engine, metrics, log, audit, ownAddresses: () => listeners }),
+        loadWebhooks(config, {
+          broker,
+          system,
+          engine,
+          metrics,
+          log,
+          audit,
+          eventTypes,
+          ownAddresses: () => listeners,
+        }),
         signal,
         (late) => late.close(0),
       )
@@ -245,6 +265,7 @@ async function open(
     system,
     agents,
     push: webhooks?.push,
+    events: mcpEvents(config, { system, types: eventTypes, webhooks: webhooks?.events }),
     tasks: mcpTasks(config, { system, engine, frontDoor, metrics: metrics.limits }),
     authenticator: authentication.shared,
     cardKeys,
@@ -268,6 +289,7 @@ async function open(
     broker: operators,
     system,
     ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
+    ...(policy ? { authorization: policy.authorization } : {}),
     ...(webhooks ? { webhooks: webhooks.managed } : {}),
     ...operations.services(),
   })

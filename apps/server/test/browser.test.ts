@@ -1,33 +1,29 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+import { hasChromium, startChromium } from '@signalbox/testkit/chromium'
+import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { listed, register } from './support/agent.ts'
-import type { Page } from './support/browser.ts'
-import { Browser, findChromium, servePage } from './support/browser.ts'
+import { Page, servePage } from './support/browser.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-
-const chromium = findChromium()
-if (chromium === undefined) {
-  console.warn('browser tests are skipped: no Chromium; apt-get install -y --no-install-recommends chromium')
-}
 
 const EVIL = 'evil.test'
 const BLANK = '<!doctype html><meta charset="utf-8"><title>a page</title>'
 
 let browser: Browser
 beforeAll(async () => {
-  if (chromium !== undefined) browser = await Browser.start(chromium, [EVIL])
+  if (hasChromium) browser = await startChromium([EVIL])
 }, 60_000)
 afterAll(async () => {
-  if (chromium !== undefined) await browser.close()
+  if (hasChromium) await browser.close()
 })
 
 /** A page of this host, at an origin of its own. */
 async function openPage(host: string, html = BLANK): Promise<Page> {
-  return browser.open(`http://${host}:${await servePage(html)}/`)
+  return Page.open(browser, `http://${host}:${await servePage(html)}/`)
 }
 
 /** A script that calls and says what it could read: status and body, or that it could read nothing. */
@@ -63,7 +59,7 @@ function ordering(order: string): string {
   `
 }
 
-describe.skipIf(chromium === undefined)('in a real browser', () => {
+describe.skipIf(!hasChromium)('in a real browser', () => {
   test('SVC-4, ORIGIN-1, S6 - a page of an origin that is not trusted makes nothing happen at /mcp, whichever way it tries', async () => {
     const { http } = await serve()
     const url = `${http.url}/mcp`
@@ -118,7 +114,7 @@ describe.skipIf(chromium === undefined)('in a real browser', () => {
     expect(await orders(http.url)).toHaveLength(2)
     const port = await servePage(BLANK)
     const listing = await serve({ connectors: { mcp: { trustedOrigins: [`http://${EVIL}:${port}`] } } })
-    const trusted = await browser.open(`http://${EVIL}:${port}/`)
+    const trusted = await Page.open(browser, `http://${EVIL}:${port}/`)
     const ping = { method: 'POST', headers: AS_JSON, body: '{"jsonrpc":"2.0","id":1,"method":"ping"}' }
     expect(await trusted.run(fetching(`${listing.http.url}/mcp`, ping))).toMatchObject({ status: 200 })
     const other = await openPage('localhost')

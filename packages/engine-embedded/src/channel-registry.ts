@@ -72,9 +72,9 @@ export class ChannelRegistry {
     return this.#byType[type].get(name)
   }
 
-  /** Returns the names in order. */
+  /** Returns the names in no order. */
   names(type: ChannelType): string[] {
-    return [...this.#byType[type].keys()].sort()
+    return [...this.#byType[type].keys()]
   }
 
   /** Returns the channels ordered by name. */

@@ -6,6 +6,7 @@ import type {
   ChannelType,
 } from '@signalbox/broker-core/engine'
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core/engine'
+import { sortInTurns } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EmbeddedEventsStore } from './events-store/embedded-events-store.ts'
@@ -34,7 +35,8 @@ export class EmbeddedChannels implements ChannelEngine {
   async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     this.#checkOpen()
     const types = type === undefined ? CHANNEL_TYPES : [type]
-    return types.flatMap((each) => this.#registry.names(each).map((name) => ({ type: each, name })))
+    const names = await Promise.all(types.map((each) => sortInTurns(this.#registry.names(each))))
+    return types.flatMap((each, i) => (names[i] ?? []).map((name) => ({ type: each, name })))
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {

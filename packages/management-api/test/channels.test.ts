@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { manage, text } from './management-server.ts'
 
-test('channels - a page sorted by depth, then the next', async () => {
+test('MGMT-16 - a page sorted by depth, then the next', async () => {
   const { get, broker } = await manage()
   const shop = broker.as({ clientId: 'shop' })
   for (const [channel, count] of Object.entries({ a: 1, b: 3, c: 2, d: 2 })) {
@@ -25,7 +25,7 @@ test('channels - a page sorted by depth, then the next', async () => {
   }
 })
 
-test('channels - all types, ordered by name, with the values of their type', async () => {
+test('MGMT-16 - all types, ordered by name, with the values of their type', async () => {
   const { get, broker } = await manage()
   const shop = broker.as({ clientId: 'shop' })
   await shop.queues.send('m', { body: text('x'), delayMs: 60_000 })
@@ -44,7 +44,7 @@ test('channels - all types, ordered by name, with the values of their type', asy
   expect((await get('/api/channels?type=events_store&sort=last_activity')).data.total).toBe(1)
 })
 
-test('channels - a search by a part of the name or by a glob', async () => {
+test('MGMT-16 - a search by a part of the name or by a glob', async () => {
   const { get, act } = await manage()
   for (const channel of ['shop.Orders', 'shop.invoices', 'orders-old']) {
     await act('create_channel', { channel, type: 'queues' })
@@ -56,7 +56,7 @@ test('channels - a search by a part of the name or by a glob', async () => {
   expect(await names('_AGENTS_')).toEqual([])
 })
 
-test('channels - 100,000 channels in under a second, without a long pause of the event loop', async () => {
+test('MGMT-16 - 100,000 channels in under a second, without a long pause of the event loop', async () => {
   const COUNT = 100_000
   const { get, engine, system } = await manage({ maxChannels: COUNT + 10 })
   await system.channels.list()

@@ -14,7 +14,7 @@ function ofType({ data }: Answer, type: string): { messages_in: number[]; messag
   return data.messages.find((one: { type: string }) => one.type === type)
 }
 
-test('history - counts of messages, gauges of queues and of the process', async () => {
+test('MGMT-15 - counts of messages, gauges of queues and of the process', async () => {
   const { get, broker } = await manage(STEP)
   const shop = broker.as({ clientId: 'shop' })
   for (let i = 0; i < 3; i++) await shop.queues.send('orders', { body: text('x') })
@@ -43,7 +43,7 @@ test('history - counts of messages, gauges of queues and of the process', async 
   for (const list of lists) expect(list).toHaveLength(data.steps)
 })
 
-test('history - the most active channels come first, and only as many as wanted', async () => {
+test('MGMT-15 - the most active channels come first, and only as many as wanted', async () => {
   const { get, broker } = await manage(STEP)
   const shop = broker.as({ clientId: 'shop' })
   for (const [channel, count] of Object.entries({ few: 1, many: 9, some: 4 })) {
@@ -59,7 +59,7 @@ test('history - the most active channels come first, and only as many as wanted'
   expect(data.channels[0].depth.at(-1)).toBe(9)
 })
 
-test('history - an idle channel is followed from the first question on', async () => {
+test('MGMT-15 - an idle channel is followed from the first question on', async () => {
   const { get, act } = await manage(STEP)
   await act('create_channel', { channel: 'quiet', type: 'queues' })
   const ask = async () => (await get('/api/history?channel=quiet&type=queues')).data.channels[0]
@@ -68,7 +68,7 @@ test('history - an idle channel is followed from the first question on', async (
   expect((await get('/api/history?channel=none&type=queues')).data.channels).toEqual([])
 })
 
-test('history - a channel and its type are given together', async () => {
+test('MGMT-15 - a channel and its type are given together', async () => {
   const { get } = await manage()
   for (const query of ['channel=x', 'type=queues']) {
     const { error, data } = await get(`/api/history?${query}`)
@@ -76,7 +76,7 @@ test('history - a channel and its type are given together', async () => {
   }
 })
 
-test('history - later steps only', async () => {
+test('MGMT-15 - later steps only', async () => {
   const { get } = await manage(STEP)
   await expect.poll(async () => (await get('/api/history')).data.steps).toBeGreaterThan(2)
   const { data: first } = await get('/api/history')
@@ -87,7 +87,7 @@ test('history - later steps only', async () => {
   expect([none.steps, none.memory_bytes]).toEqual([0, []])
 })
 
-test('history - a day has minutes, with the sums of their steps', async () => {
+test('MGMT-15 - a day has minutes, with the sums of their steps', async () => {
   const { get, broker } = await manage({ historyStepMs: 20 })
   await broker.as({ clientId: 'shop' }).queues.send('orders', { body: text('x') })
   await expect
@@ -96,7 +96,7 @@ test('history - a day has minutes, with the sums of their steps', async () => {
   expect((await get('/api/history?range=day')).data.step_seconds).toBe(0.24)
 })
 
-test('history - calls, errors and latency of agents', async () => {
+test('MGMT-15 - calls, errors and latency of agents', async () => {
   const totals = new Map([
     ['slow', { calls: 0, errors: 0, seconds: 0 }],
     ['idle', { calls: 0, errors: 0, seconds: 0 }],
@@ -117,7 +117,7 @@ test('history - calls, errors and latency of agents', async () => {
   await expect.poll(known).toEqual([])
 })
 
-test('history - an engine that fails leaves gaps', async () => {
+test('MGMT-15 - an engine that fails leaves gaps', async () => {
   const { get, engine } = await manage(STEP)
   await expect.poll(async () => (await get('/api/history')).data.queues.waiting.at(-1)).toBe(0)
   engine.stats = () => Promise.reject(new Error('away'))

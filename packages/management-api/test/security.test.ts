@@ -11,7 +11,7 @@ const POLICY = parsePolicy({
   ],
 })
 
-test('policy test - the rule that decides', async () => {
+test('MGMT-17 - the rule that decides', async () => {
   const { get } = await manage({ policy: POLICY })
   const decide = async (query: string) => (await get(`/api/policy/test?${query}`)).data
   expect(await decide('client=shop-1&action=send&pattern=queues&channel=orders.1')).toEqual({
@@ -49,7 +49,7 @@ test('policy test - the rule that decides', async () => {
   })
 })
 
-test('policy test - a policy that was replaced decides at once', async () => {
+test('MGMT-17 - a policy that was replaced decides at once', async () => {
   const { get, authorization } = await manage({ policy: POLICY })
   const query = '/api/policy/test?client=shop-1&action=send&pattern=queues&channel=orders.1'
   expect((await get(query)).data.allowed).toBe(true)
@@ -57,13 +57,13 @@ test('policy test - a policy that was replaced decides at once', async () => {
   expect((await get(query)).data.allowed).toBe(false)
 })
 
-test('policy test - without a policy every call is allowed', async () => {
+test('MGMT-17 - without a policy every call is allowed', async () => {
   const { get } = await manage()
   const { data } = await get('/api/policy/test?client=a&action=send&pattern=queues&channel=x')
   expect(data).toMatchObject({ allowed: true, decided_by: 'no_policy', rule: null })
 })
 
-test('policy test - every invalid parameter is named', async () => {
+test('MGMT-17 - every invalid parameter is named', async () => {
   const { get } = await manage()
   const missing = await get('/api/policy/test?client=a&action=fly')
   expect(missing.data.code).toBe('PARAMETER_INVALID')
@@ -74,7 +74,7 @@ test('policy test - every invalid parameter is named', async () => {
   expect(pattern.data.code).toBe('PARAMETER_INVALID')
 })
 
-test('security - the authentication and the policy in force', async () => {
+test('MGMT-17 - the authentication and the policy in force', async () => {
   const policy = { file: 'policy.yaml', since: 1_000, failure: { at: 2_000, reason: 'rule 0 has no effect' } }
   const { get } = await manage({
     policy: POLICY,
@@ -114,13 +114,13 @@ test('security - the authentication and the policy in force', async () => {
   })
 })
 
-test('security - a host that reports nothing has the authentication of its listener', async () => {
+test('MGMT-17 - a host that reports nothing has the authentication of its listener', async () => {
   const { get } = await manage({ authenticator: tokens() })
   const { data } = await get('/api/security', bearer('a:ReadOnly'))
   expect(data).toMatchObject({ management: { authentication: true }, keys: null, policy: null })
 })
 
-test('settings - each with its value, its origin and its documentation', async () => {
+test('MGMT-17 - each with its value, its origin and its documentation', async () => {
   const setting = {
     key: 'http.port',
     env: 'HTTP_PORT',

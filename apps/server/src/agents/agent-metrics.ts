@@ -1,3 +1,4 @@
+import type { AgentCallTotals } from '@signalbox/management-api'
 import type { Registry } from 'prom-client'
 import { Counter, Gauge, Histogram } from 'prom-client'
 
@@ -37,6 +38,7 @@ interface AgentSeries {
   /** By method and status, separated by a blank. */
   readonly requests: Map<string, number>
   readonly errors: Map<string, number>
+  readonly totals: { calls: number; errors: number; seconds: number }
   readonly duration: Histogram.Internal<'agent_id'>
   readonly firstByte: Histogram.Internal<'agent_id'>
 }
@@ -143,9 +145,12 @@ export class AgentMetrics {
   }
 
   requestEnded({ agentId, method, status, errorCode, seconds, firstByteSeconds }: AgentRequestEnd): void {
-    const { requests, errors, duration, firstByte } = this.#of(agentId)
+    const { requests, errors, totals, duration, firstByte } = this.#of(agentId)
     count(requests, `${method} ${status}`)
     if (errorCode !== undefined) count(errors, errorCode)
+    totals.calls++
+    totals.seconds += seconds
+    if (status === 'error') totals.errors++
     duration.observe(seconds)
     firstByte.observe(firstByteSeconds)
   }
@@ -162,6 +167,11 @@ export class AgentMetrics {
   /** Returns the requests under way of each instance of an agent that this node serves, by instance_id. */
   inFlightByInstance(agentId: string): ReadonlyMap<string, number> {
     return this.#source.inFlightByInstance(agentId)
+  }
+
+  /** Returns the requests to each agent since the start. Agents that are not registered count together. */
+  *totals(): Iterable<readonly [agentId: string, totals: AgentCallTotals]> {
+    for (const [agentId, { totals }] of this.#series) yield [agentId, totals]
   }
 
   /** Removes the series of an agent. */
@@ -181,6 +191,7 @@ export class AgentMetrics {
       series = {
         requests: new Map(),
         errors: new Map(),
+        totals: { calls: 0, errors: 0, seconds: 0 },
         duration: this.#duration.labels(label),
         firstByte: this.#firstByte.labels(label),
       }

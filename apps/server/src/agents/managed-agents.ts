@@ -30,6 +30,7 @@ export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, 
         }
       })
     },
+    calls: () => metrics.totals(),
     deregister: (agentId, { clientId }, instanceId) =>
       audit.byOperator(agentId, async () => {
         try {

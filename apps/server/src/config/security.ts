@@ -3,6 +3,11 @@ import type { Config } from './schema.ts'
 
 const KEY_SOURCES = ['jwksUrl', 'jwksFile', 'keyFile', 'secret', 'secretFile'] as const
 
+/** Returns the name of the setting below `authentication` that gives the keys; undefined if none is set. */
+export function keySourceOf(authentication: Config['authentication']): (typeof KEY_SOURCES)[number] | undefined {
+  return KEY_SOURCES.find((name) => authentication[name] !== '')
+}
+
 /**
  * Returns the problems of settings of authentication, authorization and TLS that exclude or require
  * each other.

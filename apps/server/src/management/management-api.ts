@@ -1,15 +1,19 @@
-import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
+import type { Authenticator } from '@signalbox/http-kit'
 import type { AuditLog } from '@signalbox/management-api'
 import type { ManagementApi } from '@signalbox/management-api/fastify'
 import { managementApi } from '@signalbox/management-api/fastify'
 
 import { maskedConfig } from '../config/masked.ts'
+import type { Origins } from '../config/setting-statuses.ts'
+import { settingStatuses } from '../config/setting-statuses.ts'
 import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
 import type { Health } from '../health/health.ts'
 import { requestFields } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
+import type { ServerFrontDoor } from '../limits/front-door.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { SecurityState } from '../security/security-state.ts'
 import { VERSION } from '../version.ts'
 import { sharedRoutes } from './shared-routes.ts'
 
@@ -19,9 +23,13 @@ export interface ManagementParts {
   readonly metrics: Metrics
   readonly log: Logger
   /** @default a separate one */
-  readonly frontDoor?: FrontDoor
+  readonly frontDoor?: ServerFrontDoor
   /** @default a log that only the management API records in */
   readonly audit?: AuditLog
+  /** The sources of the settings. @default a program passed the configuration */
+  readonly origins?: Origins | undefined
+  /** @default that of the management listener */
+  readonly security?: SecurityState
   /** Undefined while control-plane authentication is off. */
   readonly authenticator?: Authenticator | undefined
 }
@@ -34,7 +42,7 @@ async function consoleFolder(): Promise<string> {
 
 /** Creates the management API according to the configuration. It exists before the broker does. */
 export function createManagementApi(parts: ManagementParts): ManagementApi {
-  const { config, health, metrics, log, audit, authenticator, frontDoor } = parts
+  const { config, health, metrics, log, audit, authenticator, frontDoor, origins, security } = parts
   return managementApi({
     authenticator,
     trustedOrigins: trustedOrigins(config.api.trustedOrigins),
@@ -43,6 +51,8 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     maxBodyBytes: config.maxBodyBytes,
     config: () => maskedConfig(config),
     console: config.console.enable ? { folder: consoleFolder } : undefined,
+    settings: () => settingStatuses({ ...config, limits: frontDoor?.limits ?? config.limits }, origins),
+    ...(security ? { security: () => security.status() } : {}),
     node: () => health.state(),
     metrics,
     streams: () => metrics.openStreams(),

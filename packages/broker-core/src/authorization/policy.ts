@@ -39,7 +39,7 @@ export interface RuleText {
   readonly effect: Effect
 }
 
-/** Returns a rule as a policy file has it. Globs of actions and patterns are replaced by what they match. */
+/** Returns a rule as a policy file has it. Actions and patterns are listed one by one. */
 export function ruleText({ clients, actions, patterns, channels, effect }: PolicyRule): RuleText {
   return {
     clients: clients.map(globText),

@@ -42,7 +42,7 @@ export interface ChannelPage {
 }
 
 /** The number of channels whose state is requested at the same time. */
-const TOGETHER = 64
+const TOGETHER = 512
 
 /**
  * Finds and manages channels for one caller. Users see neither the broker's own channels nor channels that the policy

@@ -7,6 +7,7 @@ import type {
   StoredType,
 } from '@signalbox/broker-core/engine'
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core/engine'
+import { sortInTurns } from '@signalbox/broker-core/internal'
 
 import { API, isApiError } from '../errors.ts'
 import type { NatsEventsStore } from '../events-store/nats-events-store.ts'
@@ -54,11 +55,9 @@ export class NatsChannels implements ChannelEngine {
 
   async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     await this.#ready()
-    return (type === undefined ? CHANNEL_TYPES : [type]).flatMap((each) =>
-      this.#names(each)
-        .toSorted()
-        .map((name) => ({ type: each, name })),
-    )
+    const types = type === undefined ? CHANNEL_TYPES : [type]
+    const names = await Promise.all(types.map((each) => sortInTurns(this.#names(each))))
+    return types.flatMap((each, i) => (names[i] ?? []).map((name) => ({ type: each, name })))
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {

@@ -17,7 +17,7 @@ const messagesIn = values('Messages accepted.')
 const messagesOut = values('Messages delivered; each delivery counts.')
 
 export const historyData = Type.Object({
-  node: Type.String({ description: 'The node that answers. Each node has the history of its own traffic.' }),
+  node: Type.String({ description: 'The node that answers. Each node records only its traffic.' }),
   start: Type.String({ description: 'The beginning of the first step, ISO 8601.' }),
   end: Type.String({ description: 'The end of the last step, ISO 8601. Send it as `after` to get only later steps.' }),
   step_seconds: Type.Number({ description: 'The length of a step: 5 for an hour, 60 for a day.' }),

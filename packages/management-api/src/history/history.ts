@@ -16,7 +16,7 @@ import { SeriesTable } from './series-table.ts'
 import type { SeriesRange } from './time-series.ts'
 import { STEPS_PER_MINUTE } from './time-series.ts'
 
-/** The most channels, and the most agents, with a history of their own. */
+/** The most channels, and the most agents, with a separate history. */
 export const MAX_TRACKED = 50
 
 /** The default length of a step, in ms. */

@@ -9,8 +9,8 @@ interface Member<Value> {
 }
 
 /**
- * The members of a group that is too large to follow: the most active ones, at most `limit`. Their
- * weight decays, so a channel that was busy yesterday makes room for one that is busy now.
+ * The most active of many channels or agents, at most `limit`. Their weight decays, so a channel that
+ * was busy yesterday is replaced by one that is busy now.
  */
 export class MostActive<Value> {
   readonly #limit: number

@@ -5,7 +5,7 @@ export const MINUTES = 1_440
 /** The steps of one minute. */
 export const STEPS_PER_MINUTE = 12
 
-/** How the steps of a minute become its value: their sum, the last one, or the highest. */
+/** The value of a minute: the sum of its steps, the last one, or the highest. */
 export type Combine = 'sum' | 'last' | 'max'
 
 /** The part of a series that is read: steps for an hour, minutes for a day. */

@@ -1,5 +1,5 @@
 import { compileQuery } from '@signalbox/http-kit'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, onRequestHookHandler } from 'fastify'
 
 import type { OperatorAdmission } from '../access/operator-admission.ts'
 import { managementRefusal } from '../access/management-exchange.ts'
@@ -7,12 +7,18 @@ import { ManagementError, upgradeFailed } from '../errors.ts'
 import { queryOf } from '../query.ts'
 import { monitorFilter, monitorQuery } from './monitor-filter.ts'
 import type { Monitors } from './monitors.ts'
+import { takeTokenOfSubprotocols } from './subprotocols.ts'
 import { Upgrades } from './upgrades.ts'
 
 /** The monitor has two paths. */
 export const MONITOR_PATHS = ['/api/monitor', '/v1/stats/attach'] as const
 
 const readQuery = compileQuery(monitorQuery, (problems) => upgradeFailed('the query is invalid', { problems }))
+
+const tokenHook: onRequestHookHandler = (request, _reply, done) => {
+  takeTokenOfSubprotocols(request.raw)
+  done()
+}
 
 /** Adds the live monitor: a WebSocket, available before the server is ready. */
 export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmission, monitors: Monitors): void {
@@ -22,7 +28,7 @@ export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmiss
       method: 'GET',
       url,
       exposeHeadRoute: false,
-      onRequest: admission.hook('ReadOnly', url),
+      onRequest: [tokenHook, admission.hook('ReadOnly', url)],
       async handler(request, reply) {
         const filter = monitorFilter(readQuery(queryOf(request)))
         if (!monitors.hasRoom)

@@ -10,6 +10,7 @@ import type * as WebSockets from 'ws'
 import type { WebSocket, WebSocketServer } from 'ws'
 
 import { upgradeFailed } from '../errors.ts'
+import { selectSubprotocol } from './subprotocols.ts'
 
 const require = createRequire(import.meta.url)
 // An import of node:http in an ES module also loads the HTTP client of `fetch`, 40 ms of a start.
@@ -51,6 +52,7 @@ export class Upgrades {
       clientTracking: false,
       maxPayload: MAX_CLIENT_FRAME_BYTES,
       perMessageDeflate: false,
+      handleProtocols: selectSubprotocol,
       // The monitor limits the bytes that wait for its reader, including answers to pings.
       autoPong: false,
     })

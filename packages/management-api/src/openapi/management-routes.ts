@@ -100,7 +100,8 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
     path,
     listener: 'management',
     tag: 'Monitor',
-    summary: 'A WebSocket that shows messages live, as JSON text frames. The client may send start and stop.',
+    summary:
+      'A WebSocket that shows messages live, as JSON text frames. The client may send start and stop. A browser sends its token as the subprotocol signalbox.bearer.TOKEN, with signalbox.monitor.',
     role: 'ReadOnly',
     query: monitorQuery,
     responses: {

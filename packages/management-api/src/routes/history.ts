@@ -38,7 +38,7 @@ const historyQuery = Type.Object(
     channel: Type.Optional(
       Type.String({
         description:
-          'Only this channel of the type `type`, instead of the most active ones. The node follows it until nobody has asked for ten minutes.',
+          'Only this channel of the type `type`, instead of the most active ones. The node follows it for ten minutes after each such request.',
         minLength: 1,
         maxLength: 512,
       }),

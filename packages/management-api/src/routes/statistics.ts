@@ -32,7 +32,7 @@ const channelParameters = { channel: pattern('channels'), ...pagingParameters }
 
 const channelQuery = Type.Object(channelParameters, STRICT)
 
-/** Statistics are read as a client without special rights, so reserved channels never appear (M8). */
+/** The caller of statistics. It has no special rights, so reserved channels never appear. */
 export const OBSERVER = Object.freeze({ clientId: 'signalbox' })
 
 export function observerHandle({ services }: ManagementRouteCall): BrokerHandle {
