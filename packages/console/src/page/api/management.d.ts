@@ -301,6 +301,26 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/actions/rotate_webhook_secret': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly get?: never
+    readonly put?: never
+    /**
+     * Replaces the secret of a webhook subscription by a generated one. For a day, deliveries have signatures of both.
+     * @description Needs the role Admin.
+     */
+    readonly post: operations['post_api_actions_rotate_webhook_secret']
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/actions/send_command': {
     readonly parameters: {
       readonly query?: never
@@ -569,7 +589,7 @@ export interface paths {
       readonly cookie?: never
     }
     /**
-     * A WebSocket that shows messages live, as JSON text frames. The client may send start and stop.
+     * A WebSocket that shows messages live, as JSON text frames. The client may send start and stop. A browser sends its token as the subprotocol signalbox.bearer.TOKEN, with signalbox.monitor.
      * @description Needs the role ReadOnly.
      */
     readonly get: operations['get_api_monitor']
@@ -609,7 +629,7 @@ export interface paths {
       readonly cookie?: never
     }
     /**
-     * The redrives that this node runs or has finished, newest first, with their progress and what they left.
+     * The redrives that this node runs or has finished, newest first, with their progress and the messages that they left.
      * @description Needs the role ReadOnly.
      */
     readonly get: operations['get_api_redrives']
@@ -880,7 +900,7 @@ export interface paths {
       readonly cookie?: never
     }
     /**
-     * A WebSocket that shows messages live, as JSON text frames. The client may send start and stop.
+     * A WebSocket that shows messages live, as JSON text frames. The client may send start and stop. A browser sends its token as the subprotocol signalbox.bearer.TOKEN, with signalbox.monitor.
      * @description Needs the role ReadOnly.
      */
     readonly get: operations['get_v1_stats_attach']
@@ -3371,6 +3391,144 @@ export interface operations {
       }
     }
   }
+  readonly post_api_actions_rotate_webhook_secret: {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody: {
+      readonly content: {
+        readonly 'application/json': {
+          /** @description The id of the subscription. */
+          readonly id: string
+        }
+      }
+    }
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  readonly id: string
+                  /** @description The new secret, `whsec_…`, in this answer only. */
+                  readonly secret: string
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The body is not JSON in UTF-8. */
+      readonly 400: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The body is too large. */
+      readonly 413: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The body is not application/json, or it is encoded. */
+      readonly 415: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
   readonly post_api_actions_send_command: {
     readonly parameters: {
       readonly query?: never
@@ -4737,7 +4895,7 @@ export interface operations {
         readonly agent_id?: string
         /** @description The most agents in the answer. */
         readonly agents?: number
-        /** @description Only this channel of the type `type`, instead of the most active ones. The node follows it until nobody has asked for ten minutes. */
+        /** @description Only this channel of the type `type`, instead of the most active ones. The node follows it for ten minutes after each such request. */
         readonly channel?: string
         /** @description The most channels in the answer. */
         readonly channels?: number
@@ -4814,7 +4972,7 @@ export interface operations {
                      */
                     readonly type: 'queues' | 'events' | 'events_store' | 'commands' | 'queries'
                   }[]
-                  /** @description The node that answers. Each node has the history of its own traffic. */
+                  /** @description The node that answers. Each node records only its traffic. */
                   readonly node: string
                   readonly queues: {
                     /** @description Messages that this node moved to a dead-letter queue in the step. One value a step. */
