@@ -290,6 +290,7 @@ async function open(
     system,
     ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
     ...(policy ? { authorization: policy.authorization } : {}),
+    ...(routes ? { routing: routes.routing } : {}),
     ...(webhooks ? { webhooks: webhooks.managed } : {}),
     ...operations.services(),
   })

@@ -1,4 +1,4 @@
-import type { Authorization, Broker, BrokerHandle, ChannelType } from '@signalbox/broker-core'
+import type { Authorization, Broker, BrokerHandle, ChannelType, Routing } from '@signalbox/broker-core'
 import type { Identity, Settlement } from '@signalbox/http-kit'
 
 import type { ReadAgentCalls } from './history/agent-histories.ts'
@@ -40,6 +40,8 @@ export interface AgentsPort {
    * @param instanceId @default the agent with all its instances
    */
   deregister(agentId: string, operator: Identity, instanceId?: string): Promise<boolean>
+  /** Returns the card of an agent; undefined if it is not registered. @default no agent has a card */
+  card?(agentId: string): object | undefined | Promise<object | undefined>
   /** Returns the requests to each agent since the start of this node, for the history. @default none */
   readonly calls?: ReadAgentCalls
 }
@@ -235,6 +237,8 @@ export interface ManagementServices {
   readonly agents?: AgentsPort
   /** The policy of the shared listener's callers. Absent if there is none. */
   readonly authorization?: Pick<Authorization, 'policy'>
+  /** Absent without a routing table. */
+  readonly routing?: Pick<Routing, 'table'>
   /** Absent if webhooks are turned off. */
   readonly webhooks?: WebhooksPort
   /** Absent if calls of `/mcp` cannot become tasks. */

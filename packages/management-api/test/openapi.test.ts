@@ -104,7 +104,9 @@ function check(schema: TSchema | undefined, { status, ...envelope }: Answer): bo
 }
 
 test('MGMT-14 - the answers of the routes match the document', async () => {
-  const { get, act, broker, api } = await manage()
+  const { get, act, broker, api } = await manage({
+    agents: { list: () => [], deregister: async () => false, card: () => ({ agent_id: 'a' }) },
+  })
   await broker.as({ clientId: 'a' }).eventsStore.publish('s', { body: new Uint8Array(1) })
   await act('send_queue_message', { channel: 'q', body: 'x' })
   await expect.poll(async () => (await get('/api/audit')).data.items.length).toBe(1)
@@ -114,6 +116,7 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     '/api/message': '?type=queues&channel=q&sequence=1',
     '/api/dead_letters': '?channel=q',
     '/api/trace': '?id=x',
+    '/api/agent_card': '?agent_id=a',
     '/api/policy/test': '?client=a&action=send&pattern=queues&channel=q',
   }
   for (const { method, path, responses } of MANAGEMENT_ROUTES) {

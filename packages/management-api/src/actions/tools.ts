@@ -17,6 +17,7 @@ export const callTool = defineAction({
       arguments: Type.Optional(
         Type.Unsafe<Readonly<Record<string, unknown>>>({
           type: 'object',
+          additionalProperties: true,
           description: 'The arguments of the tool.',
           default: {},
         }),

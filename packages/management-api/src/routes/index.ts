@@ -1,3 +1,4 @@
+import { agentCardRoute } from './agent-card.ts'
 import { agentsRoute } from './agents.ts'
 import { auditRoute } from './audit.ts'
 import { channelsRoute } from './channels.ts'
@@ -5,9 +6,11 @@ import { configRoute } from './config.ts'
 import { deadLettersRoute, redrivesRoute } from './dead-letters.ts'
 import { historyRoute } from './history.ts'
 import { messageRoute, messagesRoute } from './messages.ts'
+import { operatorRoute } from './operator.ts'
 import { policyTestRoute } from './policy-test.ts'
 import { requestsRoute } from './requests.ts'
 import type { ManagementRoute } from './route.ts'
+import { routingRoute } from './routing.ts'
 import { securityRoute } from './security.ts'
 import { settingsRoute } from './settings.ts'
 import { snapshotRoute } from './snapshot.ts'
@@ -47,4 +50,7 @@ export const ROUTES: readonly ManagementRoute[] = [
   securityRoute,
   policyTestRoute,
   settingsRoute,
+  agentCardRoute,
+  routingRoute,
+  operatorRoute,
 ]

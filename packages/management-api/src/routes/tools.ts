@@ -2,7 +2,8 @@ import { Type } from 'typebox'
 
 import { defineManagementRoute, STRICT } from './route.ts'
 
-const json = (description: string) => Type.Unsafe<object>({ type: 'object', description })
+const json = (description: string) =>
+  Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true, description })
 
 export const toolsRoute = defineManagementRoute({
   paths: ['/api/tools'],
@@ -25,9 +26,9 @@ export const toolsRoute = defineManagementRoute({
       name: tool.name,
       title: tool.title,
       description: tool.description,
-      input_schema: tool.inputSchema,
-      output_schema: tool.outputSchema,
-      annotations: tool.annotations,
+      input_schema: { ...tool.inputSchema },
+      output_schema: { ...tool.outputSchema },
+      annotations: { ...tool.annotations },
     }))
     return { items }
   },
