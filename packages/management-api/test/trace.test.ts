@@ -57,3 +57,15 @@ test('trace - commands show their ends, and parameters are checked', async () =>
   }
   expect((await get('/api/trace?id=no')).data).toMatchObject({ ids: ['no'], steps: [], audit: [], places: [] })
 })
+
+test('trace - the deliveries of one event to many subscribers are one step', async () => {
+  const { get, broker } = await manage()
+  const ids: string[] = []
+  for (let i = 0; i < 3; i++) await broker.as(SHOP).events.subscribe('news', {}, ({ id }) => void ids.push(id))
+  await broker.as(SHOP).events.publish('news', { body: text('x') })
+  await expect.poll(() => ids.length).toBe(3)
+  expect((await get(`/api/trace?id=${ids[0]}`)).data.steps).toMatchObject([
+    { event: 'accepted', times: 1 },
+    { event: 'delivered', times: 3 },
+  ])
+})

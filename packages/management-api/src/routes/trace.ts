@@ -40,11 +40,16 @@ export const traceRoute = defineManagementRoute({
       Type.Object({
         time: Type.String({ description: 'ISO 8601.' }),
         event: Type.Unsafe<TrailEvent>({ type: 'string', enum: [...TRAIL_EVENTS] }),
+        times: Type.Integer({
+          minimum: 1,
+          description: 'The subscribers that got it in this step; 1 for other steps.',
+        }),
         id: Type.String(),
         type: argument.channelType('The type of the channel.'),
         channel: Type.String(),
         party: Type.String({
-          description: 'The ClientID of the sender, receiver or operator; the code of an error; empty if not known.',
+          description:
+            'The ClientID of the sender, of the first receiver, or of the operator; the code of an error; empty if not known.',
         }),
         other: Type.Optional(
           Type.String({ description: 'The message that it repeats, or that a redrive made of it.' }),
@@ -91,8 +96,8 @@ export const traceRoute = defineManagementRoute({
   },
 })
 
-function shownStep({ at, event, id, type, channel, party, other }: TrailStep) {
-  const step = { time: isoTime(at), event, id, type, channel, party }
+function shownStep({ at, event, times, id, type, channel, party, other }: TrailStep) {
+  const step = { time: isoTime(at), event, times, id, type, channel, party }
   return other === undefined ? step : { ...step, other }
 }
 

@@ -39,7 +39,18 @@ export function stepsOf(
     steps = trail.find(isMeant).slice(-MAX_STEPS)
     for (const { id: one, other = one } of steps) ids.add(one).add(other)
   }
-  return { ids: [...ids], steps }
+  return { ids: [...ids], steps: acceptedFirst(steps) }
+}
+
+/** Moves acceptances before the deliveries of their messages: an engine may deliver before it accepts. */
+function acceptedFirst(steps: readonly TrailStep[]): readonly TrailStep[] {
+  const ordered: TrailStep[] = []
+  for (const step of steps) {
+    const at = step.event === 'accepted' ? ordered.findIndex(({ id }) => id === step.id) : -1
+    if (at === -1) ordered.push(step)
+    else ordered.splice(at, 0, step)
+  }
+  return ordered
 }
 
 /** Returns the channels of the steps that store one of the messages now. */

@@ -7983,10 +7983,12 @@ export interface operations {
                     readonly id: string
                     /** @description The message that it repeats, or that a redrive made of it. */
                     readonly other?: string
-                    /** @description The ClientID of the sender, receiver or operator; the code of an error; empty if not known. */
+                    /** @description The ClientID of the sender, of the first receiver, or of the operator; the code of an error; empty if not known. */
                     readonly party: string
                     /** @description ISO 8601. */
                     readonly time: string
+                    /** @description The subscribers that got it in this step; 1 for other steps. */
+                    readonly times: number
                     /**
                      * @description The type of the channel.
                      * @enum {string}
