@@ -10,13 +10,16 @@ import { LocalCluster } from './local-cluster.ts'
 import { breaches, summary } from './report.ts'
 import { aloneSummary, serversAlone } from './servers-alone.ts'
 import { upgrade, upgradeFaults } from './upgrade.ts'
+import { webhookFaults, webhookKills, webhookSummary } from './webhook-kills.ts'
 
-const HELP = `npm run cluster -- [chaos | upgrade | servers-alone | fetch-server] [options]
+const HELP = `npm run cluster -- [chaos | upgrade | webhooks | servers-alone | fetch-server] [options]
 
 Without a command: three nats-servers, three Signalbox nodes and a balancer on loopback, until it is interrupted.
 chaos: runs mixed load while it kills and freezes nodes and servers; exits with 1 if a promise was broken.
 upgrade: replaces nodes of another commit by nodes of the working tree, with calls and streams under way; exits with 1 if a
 call failed or a stream ended without a last word.
+webhooks: kills the node that serves webhook subscriptions every 20 s; exits with 1 if an event was lost, or if an ordered
+subscription had two deliveries in flight.
 servers-alone: checks, without Signalbox, that nats-servers that freeze keep every message that they acknowledge; exits
 with 1 if they lose one.
 fetch-server: fetches Debian's newest nats-server and does not install it. The other commands fetch it automatically if none
@@ -24,7 +27,7 @@ is installed, or only one older than 2.10.
 
   --server FILE  the nats-server to run
 
-  --minutes N    the duration of the disasters (default 10, unless --rounds is given)
+  --minutes N    the duration of the disasters (default 10, of webhooks 5, unless --rounds is given)
   --rounds N     the number of disasters
   --seed N       repeats the choices of an earlier run
   --kill-servers kills nats-servers, and never freezes them
@@ -32,6 +35,9 @@ is installed, or only one older than 2.10.
   --logs FOLDER  keeps the output of nodes and nats-servers
   --from COMMIT  the commit before the upgrade (default HEAD)
 `
+
+/** The time between two kills of the node that serves webhooks, in ms. */
+const WEBHOOK_KILL_MS = 20_000
 
 function log(line: string): void {
   process.stderr.write(`${line}\n`)
@@ -92,6 +98,14 @@ if (values.help) {
   const report = await upgrade({ from: values.from, log })
   process.stdout.write(`${JSON.stringify(report, undefined, 2)}\n`)
   const faults = upgradeFaults(report)
+  for (const fault of faults) log(fault)
+  process.exitCode = faults.length === 0 ? 0 : 1
+} else if (positionals[0] === 'webhooks') {
+  const kills = positive('rounds', values.rounds) ?? Math.ceil((positive('minutes', values.minutes) ?? 5) * 3)
+  const { logs, server: natsServer = safeServer() } = values
+  const report = await webhookKills({ kills, everyMs: WEBHOOK_KILL_MS, logs, natsServer, log })
+  process.stdout.write(webhookSummary(report))
+  const faults = webhookFaults(report)
   for (const fault of faults) log(fault)
   process.exitCode = faults.length === 0 ? 0 : 1
 } else if (positionals[0] === 'chaos') {

@@ -38,6 +38,10 @@ export const DECISIONS: readonly Requirement[] = [
     M27: 'the MCP bundle runs the bridge without dependencies; server.json names it and the package',
     M28: 'the server card and the catalog are public, name the endpoint, and can be revalidated',
   }),
+  ...record('0014-webhooks-and-events.md', {
+    M29: 'clients list, poll and stream events; a cursor continues after a restart and on every node; truncated if retention passed it; the policy is checked for each event',
+    M30: 'an endpoint that agrees gets each event at least once, signed, with its eventId as webhook-id, until its subscription ends',
+  }),
   ...record('0003-channels.md', {
     C1: 'the rules of channel names; created on first use; five separate name spaces',
     C2: 'queues are first in first out, nacks return to their place, expired messages are counted and removed, dead letters carry tags',

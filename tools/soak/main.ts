@@ -5,6 +5,7 @@ const HELP = `npm run soak -- [subject] [options]
   key-rotation           keys of tokens that rotate under load
   certificate-rotation   certificates that are replaced under load
   idle-connections       thousands of idle connections
+  webhooks               ten thousand webhook subscriptions, and three endpoints that fail
 
 Each lists its options with --help, and exits with 1 if a check failed.
 `
@@ -15,6 +16,7 @@ const SUBJECTS: ReadonlyMap<string, () => Promise<unknown>> = new Map([
   ['key-rotation', () => import('./key-rotation-main.ts')],
   ['certificate-rotation', () => import('./certificate-rotation-main.ts')],
   ['idle-connections', () => import('./idle-connections-main.ts')],
+  ['webhooks', () => import('./webhooks-main.ts')],
 ])
 
 const [first = ''] = process.argv.slice(2)

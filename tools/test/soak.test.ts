@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { soak, soakProblems } from '../soak/run.ts'
+import { webhookSoak } from '../soak/webhooks.ts'
 
 test('soak - long polls and senders at once lose and double nothing', { timeout: 60_000 }, async () => {
   const report = await soak({
@@ -17,4 +18,10 @@ test('soak - long polls and senders at once lose and double nothing', { timeout:
   })
   expect(soakProblems(report)).toEqual([])
   expect(report.received).toBe(report.sent)
+})
+
+test('soak - webhook subscriptions lose nothing while other endpoints fail', { timeout: 60_000 }, async () => {
+  const report = await webhookSoak({ subscriptions: 20, rate: 100, rounds: 1, seconds: 1, log: () => {} })
+  expect(report).toMatchObject({ published: 200, lost: 0 })
+  for (const [kind, attempts] of Object.entries(report.attempts)) expect([kind, attempts > 0]).toEqual([kind, true])
 })

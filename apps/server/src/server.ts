@@ -9,6 +9,8 @@ import { managedAgents } from './agents/managed-agents.ts'
 import { openAgents } from './agents/open-agents.ts'
 import type { Config } from './config/schema.ts'
 import type { Origins } from './config/setting-statuses.ts'
+import { readEventTypes } from './events/event-types-file.ts'
+import { mcpEvents } from './events/mcp-events.ts'
 import { openEngine, warnOfOpenEngine } from './engine/engines.ts'
 import { Health } from './health/health.ts'
 import { healthOf } from './health/node-health.ts'
@@ -155,6 +157,7 @@ async function open(
   const policy = opened.use(
     config.authorization.enable ? await openPolicyFile(config.authorization.policyFile, notify) : undefined,
   )
+  const eventTypes = await readEventTypes(config.connectors.mcp.eventTypesFile)
   const cardKeys = opened.use(openSigningKeys(config, notify))
   const tls = opened.use(openTls(config.security, { log, notify }))
   const managementTls = opened.use(openTls(config.api.security, { log, notify, section: 'api.security' }))
@@ -239,7 +242,16 @@ async function open(
 
   const webhooks = config.webhooks.enable
     ? await untilAborted(
-        loadWebhooks(config, { broker, system, engine, metrics, log, audit, ownAddresses: () => listeners }),
+        loadWebhooks(config, {
+          broker,
+          system,
+          engine,
+          metrics,
+          log,
+          audit,
+          eventTypes,
+          ownAddresses: () => listeners,
+        }),
         signal,
         (late) => late.close(0),
       )
@@ -253,6 +265,7 @@ async function open(
     system,
     agents,
     push: webhooks?.push,
+    events: mcpEvents(config, { system, types: eventTypes, webhooks: webhooks?.events }),
     tasks: mcpTasks(config, { system, engine, frontDoor, metrics: metrics.limits }),
     authenticator: authentication.shared,
     cardKeys,

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+import { testFolder } from '@signalbox/testkit/test-folder'
 import { expect, test } from 'vitest'
 
 import type { RunningServer } from '../src/server.ts'
 import type { ProbedRoute } from './support/routes.ts'
-import { PROBED_ROUTES, REGISTER } from './support/routes.ts'
+import { PROBED_ROUTES, REGISTER, WEBHOOK_ROUTES } from './support/routes.ts'
 import { serve } from './support/server.ts'
 import { governed, issuer, trusting } from './support/tokens.ts'
 
@@ -60,11 +61,12 @@ function documented(): readonly (readonly string[])[] {
 }
 
 test('S3, S5 - every route admits exactly the callers that docs/reference/http.md lists', async () => {
-  const server = await serve(trusting(one))
+  const webhooks = { enable: true, keyFile: join(testFolder(), 'webhooks.key') }
+  const server = await serve({ ...trusting(one), webhooks })
   const columns = await callers()
   const owner = columns.at(-1)?.[1]
   const rows: string[][] = [['listener', 'route', ...columns.map(([name]) => name)]]
-  for (const route of PROBED_ROUTES) {
+  for (const route of [...PROBED_ROUTES, ...WEBHOOK_ROUTES]) {
     const row = [route.listener, route.name]
     if (route.needs === undefined) {
       row.push(...(await Promise.all(columns.map(([, authorization]) => outcome(server, route, authorization)))))

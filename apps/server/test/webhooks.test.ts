@@ -183,6 +183,10 @@ test('webhooks - operators list, pause, resume, test and redeliver subscriptions
   await until(() => endpoint.received.length === 2)
   expect(await act('redeliver_webhook', { id, sequence: 1 })).toMatchObject({ data: { next_sequence: 1 } })
   await until(() => endpoint.received.length === 3)
+  expect(await act('rotate_webhook_secret', { id })).toMatchObject({
+    error: false,
+    data: { id, secret: expect.stringMatching(/^whsec_/) },
+  })
   expect(await act('pause_webhook', { id: 'nobody' })).toMatchObject({
     error: true,
     data: { code: 'WEBHOOK_NOT_FOUND' },

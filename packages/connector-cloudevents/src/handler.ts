@@ -14,7 +14,15 @@ import { CeExchange } from './ce-exchange.ts'
 import type { CeOutcome, ResolvedCeOptions } from './options.ts'
 import { PendingRequests } from './pending-requests.ts'
 import type { PushTarget } from './push/push-route.ts'
-import { MAX_PUSH_BYTES, PUSH_PATH, pushCall, pushTarget, refuseQuery } from './push/push-route.ts'
+import {
+  hasPushBody,
+  MAX_PUSH_BYTES,
+  PUSH_PATH,
+  pushCall,
+  pushMethods,
+  pushTarget,
+  refuseQuery,
+} from './push/push-route.ts'
 import { CE_ROUTES } from './routes/index.ts'
 import { sendResponse } from './routes/requests.ts'
 import type { CeEnvironment, CeRoute } from './routes/route.ts'
@@ -116,7 +124,7 @@ export class CeEndpoint {
     const { request } = exchange
     const { method = '' } = request
     exchange.route = PUSH_PATH
-    const methods = target.id === undefined ? ['GET', 'POST'] : ['GET', 'DELETE']
+    const methods = pushMethods(target)
     if (!methods.includes(method)) {
       const message = `method not allowed: ${PUSH_PATH} accepts ${methods.join(' and ')} here`
       exchange.fail(new CeError('METHOD_NOT_ALLOWED', message), 'error', { Allow: methods.join(', ') })
@@ -125,7 +133,7 @@ export class CeEndpoint {
     this.#endpoint.admit(exchange, (_exchange, caller) => {
       try {
         refuseQuery(query)
-        if (method !== 'POST') {
+        if (!hasPushBody(target, method)) {
           request.resume()
           this.#runPush(exchange, caller, target, undefined)
           return

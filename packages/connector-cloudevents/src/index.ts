@@ -7,7 +7,7 @@ export type { CeConnector } from './connector.ts'
 export { CE_PUSH_FORMATS } from './push/push-formats.ts'
 export type { PushFormat } from './push/push-formats.ts'
 export type { PushErrorCode } from './push/push-errors.ts'
-export { SubscriptionBodySchema, SubscriptionSchema } from './push/subscription-shape.ts'
+export { SecretSchema, SubscriptionBodySchema, SubscriptionSchema } from './push/subscription-shape.ts'
 export type {
   CreatedPushSubscription,
   NewPushSubscription,

@@ -1,6 +1,6 @@
 import { encodeText } from '@signalbox/broker-core'
 import { until } from '@signalbox/testkit/until'
-import { openReceiver } from '@signalbox/testkit/webhook-receiver'
+import { isSignedWith, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { expect, test } from 'vitest'
 
 import { openCe } from './ce-server.ts'
@@ -43,6 +43,27 @@ test('push - a subscription is created, shown, listed and deleted', async () => 
     status: 404,
     answer: { data: { code: 'SUBSCRIPTION_UNKNOWN' } },
   })
+})
+
+test('push - a new secret signs at once, and the last one for a day more', async () => {
+  const { base, user } = await openCe({ webhooks: true })
+  const { url, received } = await openReceiver()
+  const created = await call(base, 'POST', 'subscriptions', { sink: url, config: { channel: 'orders' } })
+  const { id, config } = created.answer
+  const rotated = await call(base, 'POST', `subscriptions/${id}/secret`)
+  expect(rotated).toEqual({ status: 200, answer: { id, secret: expect.stringMatching(/^whsec_/) } })
+  expect(rotated.answer.secret).not.toBe(config.secret)
+  await user.eventsStore.publish('orders', { body: encodeText('hello') })
+  await until(() => received.length === 1)
+  expect(received.map((one) => [isSignedWith(config.secret, one), isSignedWith(rotated.answer.secret, one)])).toEqual([
+    [true, true],
+  ])
+  expect(await call(base, 'POST', 'subscriptions/other/secret')).toMatchObject({
+    status: 404,
+    answer: { data: { code: 'SUBSCRIPTION_UNKNOWN' } },
+  })
+  const wrong = await fetch(`${base}/ce/subscriptions/${id}/secret`)
+  expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'POST'])
 })
 
 test('push - messages that are no events have a content type in binary mode', async () => {

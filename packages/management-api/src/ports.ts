@@ -73,6 +73,8 @@ export interface WebhooksPort {
   resume(id: string): Promise<WebhookStatus | undefined>
   /** Sends a signed test message to the endpoint. `status` is absent without an answer. */
   test(id: string): Promise<{ readonly status?: number; readonly error?: string } | undefined>
+  /** Replaces the secret by a generated one, and resolves with it. For a time, both sign deliveries. */
+  rotateSecret(id: string): Promise<string | undefined>
   /** Delivers an events store from a sequence on. Rejects with ARGUMENT_INVALID for another source. */
   redeliver(id: string, sequence: number): Promise<WebhookStatus | undefined>
 }

@@ -346,6 +346,7 @@ test.each([
   ['resume_webhook', {}],
   ['test_webhook', {}],
   ['redeliver_webhook', { sequence: 1 }],
+  ['rotate_webhook_secret', {}],
 ])('actions - %s names a subscription that does not exist', async (action, more) => {
   const { act } = await manage()
   expect(await act(action, { id: 'nobody', ...more })).toMatchObject({

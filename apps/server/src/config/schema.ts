@@ -281,6 +281,19 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description:
           'Adds the argument `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.',
       }),
+      events: flag(false, {
+        description:
+          'Offers the messages of channels as events of the extension Events, by polls, streams and, with `WEBHOOKS_ENABLE` and authentication, webhooks. The extension is not settled, so its methods can change.',
+      }),
+      eventTypesFile: path({
+        description:
+          'A YAML or JSON file with more event types, in addition to the three of every server. Read at the start.',
+      }),
+      eventCodes: Type.Enum(['auto', 'sketch', 'sep'], {
+        default: 'auto',
+        description:
+          'Error codes of the extension Events. `sketch`: -32011 to -32015; `sep`: -32023 to -32027; `auto`: `sep` for clients that declare the extension, otherwise `sketch`.',
+      }),
     }),
     a2a: group('Agents (/agents, /a2a)', {
       enable: flag(true, {

@@ -3,7 +3,7 @@ import type { CardKeys } from '@signalbox/connector-a2a'
 import { NO_CARD_KEYS } from '@signalbox/connector-a2a'
 import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { ceConnector } from '@signalbox/connector-cloudevents/fastify'
-import type { TaskOptions } from '@signalbox/connector-mcp'
+import type { EventsOptions, TaskOptions } from '@signalbox/connector-mcp'
 import { brokerStateKey } from '@signalbox/connector-mcp'
 import { mcpConnector } from '@signalbox/connector-mcp/fastify'
 import type { Connector } from '@signalbox/http-kit'
@@ -45,6 +45,8 @@ export interface SharedOptions {
   readonly push?: PushSubscriptions | undefined
   /** Absent if calls of `/mcp` cannot become tasks. */
   readonly tasks?: TaskOptions | undefined
+  /** Absent if `/mcp` has no events. */
+  readonly events?: EventsOptions | undefined
   readonly authenticator: Authenticator
   /** The keys that sign agent cards. @default none */
   readonly cardKeys?: CardKeys
@@ -118,6 +120,7 @@ async function addRoutes(
     system,
     agents,
     tasks,
+    events,
     push,
     authenticator,
     cardKeys = NO_CARD_KEYS,
@@ -166,6 +169,7 @@ async function addRoutes(
       ...(oauth === undefined ? {} : { oauth }),
       ...(agents === undefined ? {} : { agents: agentDirectory(agents.registry, agents.requests) }),
       ...(tasks === undefined ? {} : { tasks }),
+      ...(events === undefined ? {} : { events }),
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
       hooks: {
         requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),

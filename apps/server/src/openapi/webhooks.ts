@@ -1,4 +1,9 @@
-import { ErrorAnswerSchema, SubscriptionBodySchema, SubscriptionSchema } from '@signalbox/connector-cloudevents'
+import {
+  ErrorAnswerSchema,
+  SecretSchema,
+  SubscriptionBodySchema,
+  SubscriptionSchema,
+} from '@signalbox/connector-cloudevents'
 import type { DocumentedRoute } from '@signalbox/management-api'
 import { Type } from 'typebox'
 
@@ -38,5 +43,13 @@ export const WEBHOOK_ROUTES: readonly DocumentedRoute[] = [
     responses: { 200: { description: 'The subscriptions.', schema: Type.Array(SubscriptionSchema) }, ...REFUSALS },
   },
   { ...COMMON, ...ONE, method: 'GET', summary: 'Shows a webhook subscription of the caller.' },
+  {
+    ...COMMON,
+    ...ONE,
+    method: 'POST',
+    path: `${PATH}/{id}/secret`,
+    summary: 'Replaces the secret of a webhook subscription. For a day, deliveries have signatures of both.',
+    responses: { 200: { description: 'The new secret.', schema: SecretSchema }, ...REFUSALS },
+  },
   { ...COMMON, ...ONE, method: 'DELETE', summary: 'Ends a webhook subscription of the caller.' },
 ]

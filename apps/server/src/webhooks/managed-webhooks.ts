@@ -10,6 +10,7 @@ export function managedWebhooks(webhooks: Webhooks): WebhooksPort {
     pause: (id) => ifKnown(() => webhooks.pause(id)),
     resume: (id) => ifKnown(() => webhooks.resume(id)),
     test: (id) => ifKnown(() => webhooks.test(id)),
+    rotateSecret: (id) => ifKnown(() => webhooks.rotateSecret(id)),
     redeliver: (id, sequence) => ifKnown(() => webhooks.redeliver(id, sequence)),
   }
 }

@@ -1,10 +1,12 @@
 import type { Broker, BrokerHandle, Engine } from '@signalbox/broker-core'
 import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { CE_PUSH_FORMATS } from '@signalbox/connector-cloudevents'
+import type { EventTypeOptions, EventWebhooks } from '@signalbox/connector-mcp'
+import { eventWebhookFormat } from '@signalbox/connector-mcp'
 import type { ListeningAddress } from '@signalbox/http-kit'
 import type { AuditLog, WebhooksPort } from '@signalbox/management-api'
 import type { SubscriptionView, Webhooks } from '@signalbox/webhooks'
-import { abuseProtection, EndpointPolicy, openKeyFile, openWebhooks } from '@signalbox/webhooks'
+import { abuseProtection, EndpointPolicy, openKeyFile, openWebhooks, WebhookError } from '@signalbox/webhooks'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
@@ -20,6 +22,8 @@ export interface WebhookParts {
   readonly metrics: Metrics
   readonly log: Logger
   readonly audit: Pick<AuditLog, 'record'>
+  /** The event types of operators, for `/mcp`. */
+  readonly eventTypes: readonly EventTypeOptions[]
   /** The listeners of this server that are open already. */
   readonly ownAddresses: () => readonly ListeningAddress[]
 }
@@ -28,6 +32,8 @@ export interface WebhookParts {
 export interface ServerWebhooks {
   /** For `/ce/subscriptions`. */
   readonly push: PushSubscriptions
+  /** For the events of `/mcp`. */
+  readonly events: EventWebhooks
   /** For the management API. */
   readonly managed: WebhooksPort
   close(graceMs: number): Promise<void>
@@ -38,18 +44,22 @@ export interface ServerWebhooks {
  * @throws ServerError START_FAILED for a key file that cannot be used
  */
 export async function openServerWebhooks(config: Config, parts: WebhookParts): Promise<ServerWebhooks> {
-  const { broker, system, engine, metrics, log, audit, ownAddresses } = parts
+  const { broker, system, engine, metrics, log, audit, eventTypes, ownAddresses } = parts
   const { webhooks: settings, http, publicUrl } = config
   const webhookMetrics = metrics.forWebhooks()
+  const eventFormat = eventWebhookFormat(eventTypes)
   try {
     const webhooks = await openWebhooks(system, {
       key: await openKeyFile(settings.keyFile),
-      formats: Object.values(CE_PUSH_FORMATS).map(({ name, maxBatch, encode }) => ({
-        name,
-        maxBatch,
-        encode,
-        verify: abuseProtection,
-      })),
+      formats: [
+        ...Object.values(CE_PUSH_FORMATS).map(({ name, maxBatch, encode }) => ({
+          name,
+          maxBatch,
+          encode,
+          verify: abuseProtection,
+        })),
+        eventFormat,
+      ],
       endpointPolicy: new EndpointPolicy({ allow: settings.allow, ownAddresses }),
       origin: publicUrl === '' ? http.host : new URL(publicUrl).hostname,
       maxAgeMs: settings.maxAgeSeconds * 1000,
@@ -71,6 +81,7 @@ export async function openServerWebhooks(config: Config, parts: WebhookParts): P
     webhookMetrics.watch(() => webhooks.stats())
     return {
       push: pushSubscriptions(webhooks, audit),
+      events: eventSubscriptions(webhooks, eventFormat.name, audit),
       managed: managedWebhooks(webhooks),
       close: (graceMs) => webhooks.close(graceMs),
     }
@@ -80,30 +91,68 @@ export async function openServerWebhooks(config: Config, parts: WebhookParts): P
   }
 }
 
+const CE_FORMATS: ReadonlySet<string> = new Set(Object.values(CE_PUSH_FORMATS).map(({ name }) => name))
+
 /** Returns the subscriptions for `/ce/subscriptions`, with audit entries for their changes. */
 function pushSubscriptions(webhooks: Webhooks, audit: Pick<AuditLog, 'record'>): PushSubscriptions {
-  const record = (action: string, { id, owner, type, channel, endpoint }: SubscriptionView): void =>
-    // The path and the query of an endpoint can contain secrets.
-    audit.record({
-      client: owner,
-      action,
-      outcome: 'success',
-      type,
-      channel,
-      detail: `${id} to ${new URL(endpoint).host}`,
-    })
+  // Those of `/mcp` have other rules.
+  const get = async (id: string, owner: string): Promise<SubscriptionView> => {
+    const subscription = await webhooks.get(id, owner)
+    if (CE_FORMATS.has(subscription.format)) return subscription
+    throw new WebhookError(
+      'SUBSCRIPTION_UNKNOWN',
+      `the subscription ${id} belongs to /mcp; end it with events/unsubscribe`,
+    )
+  }
   return {
     async create(input) {
       const created = await webhooks.create(input)
-      record('create_webhook', created.subscription)
+      recordChange(audit, 'create_webhook', created.subscription)
       return created
     },
-    list: (owner) => webhooks.list(owner),
-    get: (id, owner) => webhooks.get(id, owner),
+    list: (owner) => webhooks.list(owner).filter(({ format }) => CE_FORMATS.has(format)),
+    get,
+    async rotateSecret(id, owner) {
+      const subscription = await get(id, owner)
+      const secret = await webhooks.rotateSecret(id, owner)
+      recordChange(audit, 'rotate_webhook_secret', subscription)
+      return secret
+    },
     async delete(id, owner) {
+      await get(id, owner)
       const subscription = await webhooks.delete(id, owner)
-      record('delete_webhook', subscription)
+      recordChange(audit, 'delete_webhook', subscription)
       return subscription
     },
   }
+}
+
+/** Returns the subscriptions for the events of `/mcp`, with audit entries for their changes. */
+function eventSubscriptions(webhooks: Webhooks, format: string, audit: Pick<AuditLog, 'record'>): EventWebhooks {
+  return {
+    async put(id, input) {
+      const subscription = await webhooks.put(id, { ...input, format })
+      recordChange(audit, 'create_webhook', subscription)
+      return subscription
+    },
+    async delete(id, owner) {
+      recordChange(audit, 'delete_webhook', await webhooks.delete(id, owner))
+    },
+  }
+}
+
+function recordChange(
+  audit: Pick<AuditLog, 'record'>,
+  action: string,
+  { id, owner, type, channel, endpoint }: SubscriptionView,
+): void {
+  // The path and the query of an endpoint can contain secrets.
+  audit.record({
+    client: owner,
+    action,
+    outcome: 'success',
+    type,
+    channel,
+    detail: `${id} to ${new URL(endpoint).host}`,
+  })
 }

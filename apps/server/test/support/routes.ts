@@ -116,5 +116,13 @@ export const PROBED_ROUTES: readonly ProbedRoute[] = [
   management('GET /unknown'),
 ]
 
+/** The routes of a server with webhooks. */
+export const WEBHOOK_ROUTES: readonly ProbedRoute[] = [
+  shared('GET /ce/subscriptions'),
+  shared('POST /ce/subscriptions', { headers: JSON_BODY, body: '{"sink":"http://127.0.0.1:9/"}' }),
+  ...['GET', 'DELETE'].map((method) => shared(`${method} /ce/subscriptions/{id}`, { path: '/ce/subscriptions/probe' })),
+  shared('POST /ce/subscriptions/{id}/secret', { path: '/ce/subscriptions/probe/secret' }),
+]
+
 /** Registers the agent that routes need; only its owner may do so again. */
 export const REGISTER: ProbedRoute = shared('POST /agents/register', { headers: JSON_BODY, body: CARD })

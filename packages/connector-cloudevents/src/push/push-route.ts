@@ -7,7 +7,7 @@ import { Type } from 'typebox'
 import { CeError, invalidParameters } from '../errors.ts'
 import { CE_PUSH_FORMATS } from './push-formats.ts'
 import type { PushSubscription, PushSubscriptions, PushType } from './push-subscriptions.ts'
-import type { SubscriptionBody, SubscriptionShape } from './subscription-shape.ts'
+import type { SecretShape, SubscriptionBody, SubscriptionShape } from './subscription-shape.ts'
 import { SubscriptionBodySchema } from './subscription-shape.ts'
 
 /** The path of subscriptions below the connector's path. */
@@ -16,19 +16,34 @@ export const PUSH_PATH = 'subscriptions'
 /** The largest body of a subscription, in bytes. */
 export const MAX_PUSH_BYTES = 65_536
 
-/** All subscriptions of the caller, or one of them. */
+/** All subscriptions of the caller, one of them, or its secret. */
 export interface PushTarget {
   readonly id: string | undefined
+  readonly isSecret: boolean
 }
+
+const SECRET = '/secret'
 
 const ID = /^[A-Za-z0-9_-]{1,64}$/
 
 /** Returns the target of a path below the connector's path; `undefined` for another path. */
 export function pushTarget(path: string): PushTarget | undefined {
-  if (path === PUSH_PATH) return { id: undefined }
+  if (path === PUSH_PATH) return { id: undefined, isSecret: false }
   if (!path.startsWith(`${PUSH_PATH}/`)) return undefined
-  const id = path.slice(PUSH_PATH.length + 1)
-  return ID.test(id) ? { id } : undefined
+  const isSecret = path.endsWith(SECRET)
+  const id = path.slice(PUSH_PATH.length + 1, isSecret ? -SECRET.length : undefined)
+  return ID.test(id) ? { id, isSecret } : undefined
+}
+
+/** Returns the methods of a target. */
+export function pushMethods({ id, isSecret }: PushTarget): readonly string[] {
+  if (isSecret) return ['POST']
+  return id === undefined ? ['GET', 'POST'] : ['GET', 'DELETE']
+}
+
+/** Returns `true` if a request has a body that the server reads. */
+export function hasPushBody({ id }: PushTarget, method: string): boolean {
+  return method === 'POST' && id === undefined
 }
 
 /** Checks that a request has no query. @throws CeError PARAMETER_INVALID */
@@ -51,7 +66,7 @@ export interface PushCall {
   readonly broker: BrokerHandle
   readonly method: string
   readonly target: PushTarget
-  /** The body of a POST. */
+  /** The body of a new subscription. */
   readonly body: Uint8Array | undefined
 }
 
@@ -70,6 +85,10 @@ export async function pushCall(push: PushSubscriptions, call: PushCall): Promise
     if (method === 'POST') return create(push, broker, body)
     return { status: 200, text: JSON.stringify(push.list(owner).map((each) => shapeOf(each))) }
   }
+  if (target.isSecret) {
+    const answer: SecretShape = { id, secret: await push.rotateSecret(id, owner) }
+    return { status: 200, text: JSON.stringify(answer) }
+  }
   const subscription = method === 'DELETE' ? await push.delete(id, owner) : await push.get(id, owner)
   return { status: 200, text: JSON.stringify(shapeOf(subscription)) }
 }
@@ -79,9 +98,8 @@ async function create(
   broker: BrokerHandle,
   body: Uint8Array | undefined,
 ): Promise<PushAnswer> {
-  const { sink, config, filters = [] } = check(bodyOf(body))
+  const { sink, config, filter } = readNewSubscription(body)
   const { channel, type = 'events_store', mode = 'structured', ordered, start, secret } = config
-  const filter = filterOf(filters)
   await assertMaySubscribe(broker, type, channel)
   const { clientId, account = clientId } = broker.caller
   const created = await push.create({
@@ -97,6 +115,17 @@ async function create(
     ...(secret === undefined ? {} : { secret }),
   })
   return { status: 201, text: JSON.stringify(shapeOf(created.subscription, created.secret)) }
+}
+
+/** A valid body, with one expression for all filters. */
+interface ReadSubscription extends Pick<SubscriptionBody, 'sink' | 'config'> {
+  readonly filter: string | undefined
+}
+
+/** Reads the body of a new subscription. @throws CeError SUBSCRIPTION_INVALID */
+export function readNewSubscription(body: Uint8Array | undefined): ReadSubscription {
+  const { sink, config, filters = [] } = check(bodyOf(body))
+  return { sink, config, filter: filterOf(filters) }
 }
 
 function bodyOf(body: Uint8Array | undefined): unknown {

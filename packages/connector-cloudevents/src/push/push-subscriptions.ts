@@ -54,6 +54,8 @@ export interface PushSubscriptions {
   list(owner: string): readonly PushSubscription[]
   /** Returns a subscription of an owner. */
   get(id: string, owner: string): Promise<PushSubscription>
+  /** Replaces the secret of a subscription by a generated one, and returns it. For a time, both sign deliveries. */
+  rotateSecret(id: string, owner: string): Promise<string>
   /** Ends a subscription of an owner. */
   delete(id: string, owner: string): Promise<PushSubscription>
 }

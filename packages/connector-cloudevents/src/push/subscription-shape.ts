@@ -79,4 +79,12 @@ export const SubscriptionSchema = Type.Object({
   created_at: Type.String({ description: 'ISO 8601.' }),
 })
 
+/** The new secret of a subscription. */
+export const SecretSchema = Type.Object({
+  id: Type.String(),
+  secret: Type.String({ description: 'The new secret, `whsec_…`, in this answer only.' }),
+})
+
+export type SecretShape = Static<typeof SecretSchema>
+
 export type SubscriptionShape = Static<typeof SubscriptionSchema>

@@ -53,13 +53,17 @@ export function isEndless({ params }: JsonRpcRequest): boolean {
 
 /** Returns a function that checks params. An optional member that is `null` counts as absent. */
 function reader<Input extends TObject>(input: Input): (request: JsonRpcRequest) => Static<Input> {
-  const check = compileArguments({
-    whose: 'method',
-    input,
-    refused: (problems) =>
-      new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid params: ${problemsText(problems)}`, {
-        data: { problems },
-      }),
-  })
-  return ({ params = {} }) => check(params)
+  // Compiled at the first request: a server without events does not need it.
+  let check: ((params: unknown) => Static<Input>) | undefined
+  return ({ params = {} }) => {
+    check ??= compileArguments({
+      whose: 'method',
+      input,
+      refused: (problems) =>
+        new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid params: ${problemsText(problems)}`, {
+          data: { problems },
+        }),
+    })
+    return check(params)
+  }
 }

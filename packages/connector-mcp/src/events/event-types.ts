@@ -75,32 +75,35 @@ const WAITING = {
   required: ['channel', 'waiting'],
 }
 
-/** The types of every server. Each has the channel as its argument. */
-const BUILT_IN: readonly EventType[] = [
-  ofArgument({
-    name: 'events_store.appended',
-    description:
-      'An event was appended to an events store. Events after a cursor are delivered again. A large body has a preview; events_store_read with from_sequence returns it.',
-    channelType: 'events_store',
-    modes: REPLAYED,
-    payloadSchema: STORED,
-  }),
-  ofArgument({
-    name: 'events.published',
-    description: 'An event was published to an events channel. Events are not stored: those of a disconnect are lost.',
-    channelType: 'events',
-    modes: LIVE,
-    payloadSchema: MESSAGE,
-  }),
-  ofArgument({
-    name: 'queue.message_waiting',
-    description:
-      'A queue has messages to receive. A hint without their content: call queue_receive. At most one in a second.',
-    channelType: 'queues',
-    modes: ['push'],
-    payloadSchema: WAITING,
-  }),
-]
+/** Returns the types of every server. Each has the channel as its argument. */
+function builtInTypes(): readonly EventType[] {
+  return [
+    ofArgument({
+      name: 'events_store.appended',
+      description:
+        'An event was appended to an events store. Events after a cursor are delivered again. A large body has a preview; events_store_read with from_sequence returns it.',
+      channelType: 'events_store',
+      modes: REPLAYED,
+      payloadSchema: STORED,
+    }),
+    ofArgument({
+      name: 'events.published',
+      description:
+        'An event was published to an events channel. Events are not stored: those of a disconnect are lost.',
+      channelType: 'events',
+      modes: LIVE,
+      payloadSchema: MESSAGE,
+    }),
+    ofArgument({
+      name: 'queue.message_waiting',
+      description:
+        'A queue has messages to receive. A hint without their content: call queue_receive. At most one in a second.',
+      channelType: 'queues',
+      modes: ['push'],
+      payloadSchema: WAITING,
+    }),
+  ]
+}
 
 function ofArgument(
   source: Pick<EventType, 'name' | 'description' | 'channelType' | 'modes' | 'payloadSchema'>,
@@ -132,7 +135,7 @@ const NAME = /^[A-Za-z0-9._-]{1,128}$/
  * @throws RangeError for an operator's type that is not valid
  */
 export function createEventTypes(own: readonly EventTypeOptions[]): ReadonlyMap<string, EventType> {
-  const types = new Map(BUILT_IN.map((type) => [type.name, type]))
+  const types = new Map(builtInTypes().map((type) => [type.name, type]))
   for (const each of own) {
     const type = operatorsType(each)
     if (types.has(type.name)) throw new RangeError(`event type ${type.name}: the name is used already; change it`)

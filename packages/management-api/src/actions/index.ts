@@ -8,7 +8,7 @@ import { cancelRedrive, startRedrive } from './redrives.ts'
 import { resendMessage } from './resend.ts'
 import { sendCommand, sendQuery } from './requests.ts'
 import { callTool } from './tools.ts'
-import { pauseWebhook, redeliverWebhook, resumeWebhook, testWebhook } from './webhooks.ts'
+import { pauseWebhook, redeliverWebhook, resumeWebhook, rotateWebhookSecret, testWebhook } from './webhooks.ts'
 import { cancelStream, cancelTask } from './work.ts'
 
 /** Every action of `POST /api/actions/{action}`. */
@@ -29,6 +29,7 @@ export const ACTIONS: readonly ManagementAction[] = [
   resumeWebhook,
   testWebhook,
   redeliverWebhook,
+  rotateWebhookSecret,
   resendMessage,
   redriveEditedMessage,
   startRedrive,

@@ -93,3 +93,22 @@ export const redeliverWebhook = defineAction({
   run: ({ id, sequence }, { services }) => shownAfter(id, services, (port) => port.redeliver(id, sequence)),
   detail: ({ id, next_sequence: next }) => `${id} from sequence ${next ?? 1}`,
 })
+
+export const rotateWebhookSecret = defineAction({
+  name: 'rotate_webhook_secret',
+  summary:
+    'Replaces the secret of a webhook subscription by a generated one. For a day, deliveries have signatures of both.',
+  // The secret allows forged deliveries.
+  role: 'Admin',
+  input,
+  data: Type.Object({
+    id: Type.String(),
+    secret: Type.String({ description: 'The new secret, `whsec_…`, in this answer only.' }),
+  }),
+  target: noTarget,
+  async run({ id }, { services }) {
+    return { id, secret: await found(id, services, (port) => port.rotateSecret(id)) }
+  },
+  // The audit log never has the secret.
+  detail: ({ id }) => id,
+})

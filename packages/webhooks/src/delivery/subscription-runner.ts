@@ -188,7 +188,7 @@ export class SubscriptionRunner {
     this.#cursor.storeLater()
   }
 
-  /** Delivers items, and makes room for others. Never rejects. */
+  /** Delivers items, and lets others start. Never rejects. */
   async #launch(delivery: Delivery, items: readonly Item[]): Promise<void> {
     try {
       await this.#deliver(delivery, items)
@@ -219,7 +219,7 @@ export class SubscriptionRunner {
     const [first] = items
     const since = (first && this.#tried.get(first.sequence)) ?? Date.now()
     for (let attempt = 0; ; attempt++) {
-      const waitMs = this.#claimTurn()
+      const waitMs = this.#reserveTime()
       if (waitMs > 0) await delay(waitMs, undefined, { signal, ref: false })
       if (!this.#parts.permits(this.subscription.record)) {
         this.#disable('the policy does not let the owner have messages of this channel')
@@ -244,7 +244,11 @@ export class SubscriptionRunner {
           for (const item of items) await this.#deliver(delivery, [item])
           return
         }
-      } else this.#fail(reason)
+      } else {
+        // Before the failure is stored: the age of the message must survive a crash.
+        if (first !== undefined && first.sequence > 0) this.#tried.set(first.sequence, since)
+        this.#fail(reason)
+      }
       const pause = Math.max(pauseAfter(attempt), pauseMs)
       const { maxAgeMs = this.#parts.maxAgeMs } = delivery.format
       if (refused || Date.now() + pause - since > maxAgeMs) {
@@ -257,15 +261,14 @@ export class SubscriptionRunner {
         })
         return
       }
-      if (first !== undefined && first.sequence > 0) this.#tried.set(first.sequence, since)
       this.#cursor.storeLater()
       if (!(await delivery.source.keep(items, pause))) return
       await delay(pause, undefined, { signal, ref: false })
     }
   }
 
-  /** Takes the next turn that the rate of the endpoint allows. Returns the time until then, in ms. */
-  #claimTurn(): number {
+  /** Reserves the next time that the rate of the endpoint allows. Returns the pause until then, in ms. */
+  #reserveTime(): number {
     const { ratePerMinute } = this.subscription.record
     if (ratePerMinute === undefined) return 0
     const now = Date.now()

@@ -26,6 +26,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   resume_webhook: ['id'],
   test_webhook: ['id'],
   redeliver_webhook: ['id', 'sequence'],
+  rotate_webhook_secret: ['id'],
 }
 
 const action = fc.constantFrom(...Object.entries(ACTIONS)).chain(([name, args]) =>

@@ -16,8 +16,16 @@ export const RANGES: readonly (readonly [HistoryRange, string])[] = [
 /** The interval of requests, in ms: about one plotted pixel. */
 const EVERY_MS: Readonly<Record<HistoryRange, number>> = { minute: 5_000, hour: 10_000, day: 60_000 }
 
-/** The length of the time axis, in ms. */
 export const RANGE_MS: Readonly<Record<HistoryRange, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
+
+/** The shortest time axis of a node that has just started, in ms. */
+const MIN_SPAN_MS = 300_000
+
+/** Returns the length of the time axis, in ms: the range, or the time since the start of the node if that is shorter. */
+export function spanOf(range: HistoryRange, { start, end }: HistoryData): number {
+  const known = Date.parse(end) - Date.parse(start)
+  return Math.min(RANGE_MS[range], Math.max(MIN_SPAN_MS, known))
+}
 
 /** The last minute and one more step. */
 const MINUTE_MS = 65_000

@@ -3,7 +3,7 @@ import { useMemo, useState } from 'preact/hooks'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import type { HistoryData, HistoryRange } from '../../api/use-history.ts'
-import { perSecond, RANGE_MS, RANGES, rangeOf, timesOf, useHistory } from '../../api/use-history.ts'
+import { perSecond, RANGES, rangeOf, spanOf, timesOf, useHistory } from '../../api/use-history.ts'
 import type { ChannelType } from '../../components/channel-link.tsx'
 import { TYPE_NAMES } from '../../components/channel-link.tsx'
 import { Empty, ErrorOf } from '../../components/feedback.tsx'
@@ -117,7 +117,7 @@ interface ChannelPlotsProps {
 }
 
 function ChannelPlots({ history, range, stored }: ChannelPlotsProps) {
-  const spanMs = RANGE_MS[range]
+  const spanMs = spanOf(range, history)
   const times = useMemo(() => timesOf(history), [history])
   const [channel] = history.channels
   const lines = useMemo(

@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks'
 
 import type { HistoryData, HistoryRange } from '../../api/use-history.ts'
-import { perSecond, RANGE_MS, sumOf, timesOf, total } from '../../api/use-history.ts'
+import { perSecond, spanOf, sumOf, timesOf, total } from '../../api/use-history.ts'
 import { bytes, count, rate, span } from '../../components/format.ts'
 import type { Line } from '../../components/plot.tsx'
 import { Plot } from '../../components/plot.tsx'
@@ -15,7 +15,7 @@ interface PlotsProps {
 }
 
 export function Plots({ history, range }: PlotsProps) {
-  const spanMs = RANGE_MS[range]
+  const spanMs = spanOf(range, history)
   const times = useMemo(() => timesOf(history), [history])
   const lines = useMemo(() => linesOf(history), [history])
   return (

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+
+import { runDay } from './day.ts'
+
+/** A simulated day takes 100 s. */
+const SPEED = 864
+
+const COUNT = 20
+
+test('kills - a message that is not delivered for a day becomes a dead letter, and the others are delivered', async () => {
+  const report = await runDay({ kills: 100, speed: SPEED, count: COUNT })
+  const { kills, attempts, hours, letters, accepted } = report
+  process.stdout.write(`${JSON.stringify({ kills, attempts, hours, letters, accepted: accepted.length })}\n`)
+  expect(kills).toBeGreaterThanOrEqual(100)
+  // A restart takes up to an hour of the simulated day, and is followed by an attempt.
+  expect(hours).toBeGreaterThan(22)
+  expect(hours).toBeLessThan(26)
+  expect(letters.map(({ body }) => body)).toEqual(letters.map((_, n) => String(n)))
+  for (const { tags } of letters) {
+    expect(tags).toMatchObject({
+      webhook_reason: 'not delivered within 86400 s: the endpoint answered 503',
+      webhook_status: '503',
+      webhook_answer: 'down',
+    })
+  }
+  const rest = Array.from({ length: COUNT - letters.length }, (_, i) => i + letters.length)
+  expect([...new Set(accepted)]).toEqual(rest)
+})
