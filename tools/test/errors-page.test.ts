@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 import { BROKER_ERRORS } from '@signalbox/broker-core'
 import { CE_ERRORS } from '@signalbox/connector-cloudevents'
-import { MCP_CODES } from '@signalbox/connector-mcp'
+import { EVENTS_CODES, MCP_CODES } from '@signalbox/connector-mcp'
 import { EMBEDDED_ENGINE_ERRORS } from '@signalbox/engine-embedded'
 import { NATS_ENGINE_ERRORS } from '@signalbox/engine-nats'
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
@@ -23,6 +23,7 @@ test('errors - the page lists every code there is, once, and no other', () => {
     BROKER_ERRORS,
     JSON_RPC_CODES,
     MCP_CODES,
+    EVENTS_CODES.sep,
     CE_ERRORS,
     REGISTRY_ERRORS,
     MANAGEMENT_ERRORS,
@@ -47,4 +48,11 @@ test('errors - the page has the reason of every error of official A2A calls', ()
   )
   expect(raised.length).toBeGreaterThan(15)
   expect(new Set(raised.filter((reason) => !official.includes(`\`${reason}\``)))).toEqual(new Set())
+})
+
+test('errors - the page has both codes of each error of events', () => {
+  const { sep, sketch } = EVENTS_CODES
+  const rows = [...page.matchAll(/^\| (-320[12]\d) +\| (-320[12]\d) +\| `([A-Z_]+)`/gm)].map(([, ...row]) => row)
+  const names = Object.keys(sep) as (keyof typeof sep)[]
+  expect(rows).toEqual(names.map((name) => [String(sep[name]), String(sketch[name]), name]))
 })

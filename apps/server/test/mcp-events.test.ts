@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 
@@ -212,4 +212,16 @@ test('M30 - /ce/subscriptions does not show the subscriptions of /mcp', async ()
   expect(await (await get('/ce/subscriptions')).json()).toEqual([])
   expect((await get(`/ce/subscriptions/${id}`)).status).toBe(404)
   expect((await get(`/ce/subscriptions/${id}`, 'DELETE')).status).toBe(404)
+})
+
+test('M29 - the event types in docs/guides/events.md are valid', async () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/guides/events.md'), 'utf8')
+  const [, text = ''] = /```yaml\n([^]*?)```/.exec(page) ?? []
+  const eventTypesFile = join(testFolder(), 'types.yaml')
+  writeFileSync(eventTypesFile, text)
+  const server = await serve({ connectors: { mcp: { events: true, eventTypesFile } } })
+  const { result } = (await ask(server, 'events/poll', { name: 'order.paid' })) as { result: { cursor: string } }
+  await append(server, '{"total":1}')
+  const polled = await ask(server, 'events/poll', { name: 'order.paid', cursor: result.cursor })
+  expect(polled).toMatchObject({ result: { events: [{ data: { total: 1 } }] } })
 })

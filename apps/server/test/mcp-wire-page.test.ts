@@ -1,13 +1,16 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { ANONYMOUS, encodeText } from '@signalbox/broker-core'
+import { testFolder } from '@signalbox/testkit/test-folder'
+import { openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { afterAll, describe, expect, test } from 'vitest'
 
 import { register, startAgent } from './support/agent.ts'
 import { serve } from './support/server.ts'
-import { file, issuer, keySet } from './support/tokens.ts'
-import { WireExchange } from './support/wire.ts'
+import { file, issuer, keySet, trusting } from './support/tokens.ts'
+import { deliveryText, WireExchange } from './support/wire.ts'
 
 /** `UPDATE_WIRE=1` writes the page; otherwise it is compared. */
 const UPDATE = process.env['UPDATE_WIRE'] === '1'
@@ -27,7 +30,10 @@ class Blocks {
   readonly shown = new Map<string, string>()
 
   async add(name: string, exchange: WireExchange): Promise<void> {
-    const text = await exchange.text()
+    this.addText(name, await exchange.text())
+  }
+
+  addText(name: string, text: string): void {
     this.shown.set(name, text)
     all.set(name, text)
   }
@@ -56,7 +62,7 @@ function stateless(
   method: string,
   { id = 1, params = {}, capabilities = {}, progressToken, headers }: Stateless,
 ) {
-  const name = params.name ?? params.taskId
+  const name = method.startsWith('events/') ? undefined : (params.name ?? params.taskId)
   const _meta = {
     'io.modelcontextprotocol/protocolVersion': VERSION,
     'io.modelcontextprotocol/clientInfo': { name: 'example', version: '0.1.0' },
@@ -85,6 +91,7 @@ function isWaiting(received: string): boolean {
 
 const SEND = { name: 'queue_send', arguments: { channel: 'orders', body: 'one' } }
 const RECEIVE = { name: 'queue_receive', arguments: { channel: 'empty', max_messages: 1, wait_timeout_seconds: 60 } }
+const ORDERS = { name: 'events_store.appended', arguments: { channel: 'orders' } }
 const ASK = { name: 'query_send', arguments: { channel: 'ask', body: 'how many?' } }
 
 /** A server with a query that is answered when the test says so. */
@@ -148,6 +155,60 @@ describe('mcp-wire.md', () => {
     const inputResponses = { question: { action: 'accept', content: { answer: 'four' } } }
     const retry = { ...params, inputResponses, requestState: result.requestState }
     await blocks.add('input-retry-2026', stateless(url, 'tools/call', { id: 2, params: retry, capabilities: FORMS }))
+    expect(blocks.onPage()).toEqual(blocks.shown)
+  })
+
+  test('M29 - polls and a stream of events', async () => {
+    const blocks = new Blocks()
+    const { broker, http } = await serve({ connectors: { mcp: { events: true } } })
+    const { url } = http
+    const append = (body: string) => broker.as(ANONYMOUS).eventsStore.publish('orders', { body: encodeText(body) })
+    await blocks.add('events-list-2026', stateless(url, 'events/list', {}))
+    const first = stateless(url, 'events/poll', { params: ORDERS })
+    await blocks.add('events-start-2026', first)
+    const { result } = await first.json<{ result: { cursor: string } }>()
+    await append('one')
+    const { cursor } = result
+    await blocks.add('events-poll-2026', stateless(url, 'events/poll', { id: 2, params: { ...ORDERS, cursor } }))
+    const stream = stateless(url, 'events/stream', { id: 3, params: { ...ORDERS, cursor } })
+    await stream.until((received) => received.includes('notifications/events/event'))
+    stream.abandon()
+    await blocks.add('events-stream-2026', stream)
+    const refused = { name: 'events.published', arguments: { channel: 'news' } }
+    await blocks.add('events-refused-2026', stateless(url, 'events/poll', { id: 4, params: refused }))
+    expect(blocks.onPage()).toEqual(blocks.shown)
+  })
+
+  test('M30 - the life of a subscription', async () => {
+    const blocks = new Blocks()
+    const one = issuer()
+    const { broker, http } = await serve({
+      ...trusting(one),
+      connectors: { mcp: { events: true } },
+      webhooks: { enable: true, keyFile: join(testFolder(), 'webhooks.key'), allow: ['127.0.0.1'] },
+    })
+    const receiver = await openReceiver()
+    receiver.reply = (response, { body }) => {
+      const { challenge } = JSON.parse(body) as { challenge?: string }
+      if (challenge === undefined) response.writeHead(204).end()
+      else response.writeHead(200).end(JSON.stringify({ challenge }))
+    }
+    const headers = { Authorization: await one.bearer('alice') }
+    const delivery = { mode: 'webhook', url: receiver.url, secret: `whsec_${Buffer.alloc(32, 1).toString('base64')}` }
+    const subscribe = (id: number) =>
+      stateless(http.url, 'events/subscribe', { id, params: { ...ORDERS, delivery, ttlMs: 3_600_000 }, headers })
+    await blocks.add('events-subscribe-2026', subscribe(1))
+    await broker.as({ clientId: 'shop' }).eventsStore.publish('orders', { body: encodeText('one') })
+    await expect.poll(() => receiver.received.length).toBe(2)
+    const [verification, delivered] = receiver.received.map(deliveryText)
+    blocks.addText('events-verification', verification ?? '')
+    blocks.addText('events-delivery', delivered ?? '')
+    await blocks.add('events-renew-2026', subscribe(2))
+    const ended = { ...ORDERS, delivery: { url: receiver.url } }
+    await blocks.add(
+      'events-unsubscribe-2026',
+      stateless(http.url, 'events/unsubscribe', { id: 3, params: ended, headers }),
+    )
     expect(blocks.onPage()).toEqual(blocks.shown)
   })
 

@@ -32,6 +32,7 @@ import { OBSERVER } from './routes/statistics.ts'
 import { ownSecurity } from './routes/security.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
 import { Statistics } from './statistics/statistics.ts'
+import { MessageTrail } from './trace/message-trail.ts'
 
 /** The management API. It has no handler for node's HTTP server: its routes are Fastify's. */
 export interface ManagementApi extends Omit<Connector, 'handler'>, FastifyMount, ManagementControl {}
@@ -77,7 +78,8 @@ class ManagementEndpoint {
     const statistics = new Statistics(options.statistics)
     const history = new History(statistics, options.historyStepMs)
     const requests = new OpenRequests()
-    this.observers = [statistics, history.observer, requests, brokerAudit(this.audit, { messages })]
+    const trail = new MessageTrail()
+    this.observers = [statistics, history.observer, requests, trail, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     this.#admission = new OperatorAdmission(
       {
@@ -96,6 +98,7 @@ class ManagementEndpoint {
       audit: this.audit,
       monitors: new Monitors(options.monitors),
       requests,
+      trail,
       redrives: new Redrives((error) => this.#failed(error)),
       history,
       channelIndex: new ChannelIndex(),
@@ -145,6 +148,7 @@ class ManagementEndpoint {
       settlements: this.#settlements,
       running: this.#running,
       redrives: this.#environment.redrives,
+      trail: this.#environment.trail,
       maxWaitMs,
       services: () => this.#ready(),
     })

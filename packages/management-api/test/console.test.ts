@@ -92,7 +92,7 @@ test('console - only files of the page are served', async () => {
     '/console/built-from',
     '/console/assets/main-1a2b.js.br',
     '/console/../index.html',
-    '/console/..%2F..%2Findex.html',
+    '/console/..%2Fdata.db',
     '/console/assets',
   ]) {
     expect([path, (await get(url, path)).status]).toEqual([path, 404])

@@ -115,6 +115,7 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     '/api/messages': '?type=events_store&channel=s',
     '/api/message': '?type=queues&channel=q&sequence=1',
     '/api/dead_letters': '?channel=q',
+    '/api/trace': '?id=x',
     '/api/agent_card': '?agent_id=a',
     '/api/policy/test': '?client=a&action=send&pattern=queues&channel=q',
   }

@@ -9,6 +9,7 @@ const ALLOWED_INTERNAL = [
   /^the broker is not available/,
   /^stream interrupted/,
   /^slow consumer/,
+  /^this endpoint allows \d+ open streams/,
 ]
 
 /** Codes for which the specification requires status 500. */

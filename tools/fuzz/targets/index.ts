@@ -2,6 +2,7 @@ import type { Target } from '../target.ts'
 import { agentTargets } from './agents.ts'
 import { cardTargets } from './cards.ts'
 import { cloudEventTargets } from './cloud-events.ts'
+import { eventTargets } from './events.ts'
 import { jsonTargets } from './json.ts'
 import { ruleTargets } from './rules.ts'
 import { settingTargets } from './settings.ts'
@@ -15,6 +16,7 @@ export const TARGETS: readonly Target[] = [
   ...toolTargets,
   ...cardTargets,
   ...cloudEventTargets,
+  ...eventTargets,
   ...agentTargets,
   ...settingTargets,
   ...ruleTargets,

@@ -5,6 +5,7 @@ import type { Arbitrary } from 'fast-check'
 import { a2aStep, registryStep } from '../grammar/requests/agents.ts'
 import { cloudEventStep } from '../grammar/requests/cloud-events.ts'
 import { managementStep } from '../grammar/requests/management.ts'
+import { eventsStep } from '../grammar/requests/events.ts'
 import { mcpStep } from '../grammar/requests/mcp.ts'
 import { rawStep } from '../grammar/requests/sockets.ts'
 import { natsTarget, serverTarget } from '../server/server-target.ts'
@@ -21,7 +22,7 @@ export const serverTargets = [
   serverTarget(
     'server-http',
     'a running server: every route of the shared listener',
-    sessions(fc.oneof(mcpStep, cloudEventStep, registryStep, a2aStep)),
+    sessions(fc.oneof(mcpStep, cloudEventStep, registryStep, a2aStep, eventsStep)),
   ),
   serverTarget(
     'server-agents',
@@ -45,7 +46,7 @@ export const serverTargets = [
         natsTarget(
           'server-nats',
           'a running server over a nats-server: both listeners',
-          sessions(fc.oneof(mcpStep, cloudEventStep, managementStep)),
+          sessions(fc.oneof(mcpStep, cloudEventStep, managementStep, eventsStep)),
         ),
       ]),
 ]

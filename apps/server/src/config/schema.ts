@@ -287,7 +287,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       }),
       eventTypesFile: path({
         description:
-          'A YAML or JSON file with custom event types, in addition to the three of every server. Read at the start.',
+          'A YAML or JSON file with more event types, in addition to the three of every server. Read at the start.',
       }),
       eventCodes: Type.Enum(['auto', 'sketch', 'sep'], {
         default: 'auto',

@@ -1,5 +1,6 @@
 import { connect } from 'node:net'
 
+import type { Received } from '@signalbox/testkit/webhook-receiver'
 import { onTestFinished } from 'vitest'
 
 /** A request as a client writes it. */
@@ -8,6 +9,13 @@ export interface WireRequest {
   readonly path?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: object
+}
+
+/** Returns a request that an endpoint of webhooks received, without the values that differ in each run. */
+export function deliveryText({ path, headers, body }: Received): string {
+  const shown = Object.entries(headers).map(([name, value]) => `${name}: ${String(value)}`)
+  const text = [`POST ${path} HTTP/1.1`, ...shown, '', body].join('\n')
+  return DELIVERED.reduce((result, [pattern, replacement]) => result.replace(pattern, replacement), stable(text))
 }
 
 /** One connection to a server, with the text of one request and its answer. */
@@ -98,6 +106,15 @@ function withoutChunks(received: string): string {
   }
 }
 
+const DELIVERED: readonly (readonly [RegExp, string])[] = [
+  [/^host: .*$/gm, 'host: app.example.com'],
+  [/^webhook-id: msg_verification_.*$/gm, 'webhook-id: msg_verification_RANDOM'],
+  [/^webhook-timestamp: .*$/gm, 'webhook-timestamp: 1795348800'],
+  [/^webhook-signature: .*$/gm, 'webhook-signature: v1,SIGNATURE'],
+  [/^x-mcp-subscription-id: .*$/gm, 'x-mcp-subscription-id: SUBSCRIPTION'],
+  [/"challenge":"[\w-]+"/g, '"challenge":"CHALLENGE"'],
+]
+
 const CHANGING: readonly (readonly [RegExp, string])[] = [
   [/\r\n/g, '\n'],
   [/127\.0\.0\.1:\d+/g, '127.0.0.1:9090'],
@@ -108,6 +125,12 @@ const CHANGING: readonly (readonly [RegExp, string])[] = [
   [/\d{4}-\d{2}-\d{2}T[\d:.]+Z/g, '2026-11-22T12:00:00.000Z'],
   [/"taskId":"[\w-]{32}"/g, '"taskId":"TASK"'],
   [/^Mcp-Name: [\w-]{32}$/gm, 'Mcp-Name: TASK'],
+  [/"cursor":"[\w-]+"/g, '"cursor":"CURSOR"'],
+  [/"id":"[\w-]{32}","refreshBefore"/g, '"id":"SUBSCRIPTION","refreshBefore"'],
+  [/"secret":"whsec_[\w+/=]+"/g, '"secret":"whsec_SECRET"'],
+  [/"eventId":"[\w-]{22}"/g, '"eventId":"ID"'],
+  [/("events":\[\{"name":"[\w.]+",).*\}\](?=,"ttlMs")/g, '$1…}, …]'],
+  [/"url":"http:\/\/127\.0\.0\.1:\d+/g, '"url":"https://app.example.com'],
   [/"requestState":"[^"]+"/g, '"requestState":"STATE"'],
   [/"ttlMs":36\d{5}\b/g, '"ttlMs":3600000'],
   [/"progress":[\d.]+/g, '"progress":0'],

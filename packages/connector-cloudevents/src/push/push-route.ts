@@ -98,9 +98,8 @@ async function create(
   broker: BrokerHandle,
   body: Uint8Array | undefined,
 ): Promise<PushAnswer> {
-  const { sink, config, filters = [] } = check(bodyOf(body))
+  const { sink, config, filter } = readNewSubscription(body)
   const { channel, type = 'events_store', mode = 'structured', ordered, start, secret } = config
-  const filter = filterOf(filters)
   await assertMaySubscribe(broker, type, channel)
   const { clientId, account = clientId } = broker.caller
   const created = await push.create({
@@ -116,6 +115,17 @@ async function create(
     ...(secret === undefined ? {} : { secret }),
   })
   return { status: 201, text: JSON.stringify(shapeOf(created.subscription, created.secret)) }
+}
+
+/** A valid body, with one expression for all filters. */
+interface ReadSubscription extends Pick<SubscriptionBody, 'sink' | 'config'> {
+  readonly filter: string | undefined
+}
+
+/** Reads the body of a new subscription. @throws CeError SUBSCRIPTION_INVALID */
+export function readNewSubscription(body: Uint8Array | undefined): ReadSubscription {
+  const { sink, config, filters = [] } = check(bodyOf(body))
+  return { sink, config, filter: filterOf(filters) }
 }
 
 function bodyOf(body: Uint8Array | undefined): unknown {

@@ -43,9 +43,6 @@ export const readUnsubscribeParams = reader(
   Type.Object({ name: Name, arguments: Selection.arguments, delivery: Type.Object({ url: Url }) }),
 )
 
-/** The params that select events and a position. */
-export type EventSelection = ReturnType<typeof readStreamParams>
-
 /** Returns `true` if a subscription has no end: `ttlMs` is `null`, which is not the same as an absent one. */
 export function isEndless({ params }: JsonRpcRequest): boolean {
   return isJsonObject(params) && params['ttlMs'] === null

@@ -7,7 +7,7 @@ import { isJsonObject, JsonRpcError } from '@signalbox/http-kit'
  */
 
 /** The extension of event subscriptions. */
-export const EVENTS_EXTENSION = 'io.modelcontextprotocol/events'
+const EVENTS_EXTENSION = 'io.modelcontextprotocol/events'
 
 /** The methods of the extension. All need an id. */
 export const EVENTS_METHODS = [
@@ -41,6 +41,9 @@ const SEP: EventsCodes = {
   CALLBACK_ENDPOINT: -32027,
 }
 
+/** The error codes of the extension by family. */
+export const EVENTS_CODES = { sketch: SKETCH, sep: SEP } as const
+
 /** The family of error codes: `auto` is that of SEP-3415 for requests that declare the extension, else the sketch. */
 export type EventsCodeFamily = 'auto' | 'sketch' | 'sep'
 
@@ -62,7 +65,11 @@ export class EventsDialect {
   }
 
   error(name: EventsErrorName, message: string, data?: unknown): JsonRpcError {
-    return new JsonRpcError((this.#sep ? SEP : SKETCH)[name], message, data === undefined ? {} : { data })
+    return new JsonRpcError(
+      EVENTS_CODES[this.#sep ? 'sep' : 'sketch'][name],
+      message,
+      data === undefined ? {} : { data },
+    )
   }
 
   /** `true` if the end of an unknown subscription is an error. The sketch answers it like that of a known one. */

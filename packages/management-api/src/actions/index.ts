@@ -7,8 +7,8 @@ import { redriveDeadLetters, redriveEditedMessage } from './redrive.ts'
 import { cancelRedrive, startRedrive } from './redrives.ts'
 import { resendMessage } from './resend.ts'
 import { sendCommand, sendQuery } from './requests.ts'
-import { pauseWebhook, redeliverWebhook, resumeWebhook, rotateWebhookSecret, testWebhook } from './webhooks.ts'
 import { callTool } from './tools.ts'
+import { pauseWebhook, redeliverWebhook, resumeWebhook, rotateWebhookSecret, testWebhook } from './webhooks.ts'
 import { cancelStream, cancelTask } from './work.ts'
 
 /** Every action of `POST /api/actions/{action}`. */

@@ -98,7 +98,7 @@ export const rotateWebhookSecret = defineAction({
   name: 'rotate_webhook_secret',
   summary:
     'Replaces the secret of a webhook subscription by a generated one. For a day, deliveries have signatures of both.',
-  // A holder of the secret can forge deliveries.
+  // The secret allows forged deliveries.
   role: 'Admin',
   input,
   data: Type.Object({

@@ -21,6 +21,7 @@ import {
   queueStatisticsRoute,
 } from './statistics.ts'
 import { toolsRoute } from './tools.ts'
+import { traceRoute } from './trace.ts'
 import { webhooksRoute } from './webhooks.ts'
 import { streamsRoute, tasksRoute } from './work.ts'
 
@@ -43,6 +44,7 @@ export const ROUTES: readonly ManagementRoute[] = [
   tasksRoute,
   streamsRoute,
   toolsRoute,
+  traceRoute,
   historyRoute,
   channelsRoute,
   securityRoute,

@@ -12,6 +12,7 @@ import type { Monitors } from '../monitor/monitors.ts'
 import type { ManagementServices, NodeStatus, SecurityStatus, SettingStatus } from '../ports.ts'
 import type { OpenRequests } from '../requests/open-requests.ts'
 import type { Statistics } from '../statistics/statistics.ts'
+import type { MessageTrail } from '../trace/message-trail.ts'
 
 /** The state that all requests share. */
 export interface ManagementEnvironment {
@@ -20,6 +21,7 @@ export interface ManagementEnvironment {
   readonly monitors: Monitors
   readonly redrives: Redrives
   readonly requests: OpenRequests
+  readonly trail: MessageTrail
   readonly history: History
   readonly channelIndex: ChannelIndex
   /** Returns the effective configuration, with secrets masked. */

@@ -981,6 +981,26 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/trace': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * What is known about a message: its steps among the last 20000 of all messages on this node, the audit log, and up to 8 channels that store it now.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_trace']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/webhooks': {
     readonly parameters: {
       readonly query?: never
@@ -7778,6 +7798,202 @@ export interface operations {
                       readonly [key: string]: unknown
                     }
                     readonly title: string
+                  }[]
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
+  readonly get_api_trace: {
+    readonly parameters: {
+      readonly query?: {
+        /** @description A channel that may store the message; needs type. */
+        readonly channel?: string
+        /** @description The id of the message. */
+        readonly id?: string
+        /** @description The id of a trace, as in the tag traceparent: 32 hexadecimal digits. */
+        readonly trace_id?: string
+        /** @description The type of `channel`. */
+        readonly type?: 'queues' | 'events_store'
+      }
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  /** @description The entries that name the message, newest first. */
+                  readonly audit: readonly {
+                    /** @description The action that was done or attempted. */
+                    readonly action: string
+                    /** @description The address of the caller. */
+                    readonly address?: string
+                    /** @description The target agent. */
+                    readonly agent?: string
+                    /** @description The target channel. */
+                    readonly channel?: string
+                    /** @description The verified client; empty if no client was verified. */
+                    readonly client: string
+                    /** @description The code of the error, if it failed. */
+                    readonly code?: string
+                    /** @description The number of events, if one entry represents several. */
+                    readonly count?: number
+                    /** @description A short text for people. */
+                    readonly detail?: string
+                    /** @description The node of the event. */
+                    readonly node: string
+                    /** @enum {string} */
+                    readonly outcome: 'success' | 'failure' | 'denied'
+                    /** @description The time of the event, ISO 8601. */
+                    readonly time: string
+                    /**
+                     * @description The type of the channel.
+                     * @enum {string}
+                     */
+                    readonly type?: 'queues' | 'events' | 'events_store' | 'commands' | 'queries'
+                  }[]
+                  /** @description The message, and the messages that repeat it. */
+                  readonly ids: readonly string[]
+                  /** @description The node whose steps are shown. */
+                  readonly node: string
+                  readonly places: readonly {
+                    readonly channel: string
+                    /** @description The queue from which it moved here. */
+                    readonly dead_letter_of?: string
+                    readonly message: {
+                      readonly body: string
+                      /**
+                       * @description Present if the body is not UTF-8 text; body is then base64.
+                       * @constant
+                       */
+                      readonly body_encoding?: 'base64'
+                      /** @description The size of the whole body, in bytes. */
+                      readonly body_size: number
+                      /** @description The ClientID of the sender. */
+                      readonly client_id: string
+                      /** @description Queues: empty for none. */
+                      readonly dead_letter_queue?: string
+                      /** @description Queues: the time of expiry, ISO 8601; null for never. */
+                      readonly expires_at?: string | null
+                      readonly id: string
+                      /** @description Events stores: the compaction key. */
+                      readonly key?: string
+                      /** @description Queues: receives before it moves to dead_letter_queue; 0 is unlimited. */
+                      readonly max_receive_count?: number
+                      readonly metadata: string
+                      /** @description Queues: the number of receives. */
+                      readonly receive_count?: number
+                      /** @description The number of the message in the channel. */
+                      readonly sequence: number
+                      /** @description The number of all tags. */
+                      readonly tag_count: number
+                      readonly tags: {
+                        readonly [key: string]: string
+                      }
+                      /** @description The time of acceptance, ISO 8601. */
+                      readonly timestamp: string
+                      /**
+                       * @description Events stores: the entry deletes its key.
+                       * @constant
+                       */
+                      readonly tombstone?: true
+                      /** @description True if a part of the body, the metadata or the tags is left out; /api/message has the whole message. */
+                      readonly truncated: boolean
+                    }
+                    /**
+                     * @description The type of the channel.
+                     * @enum {string}
+                     */
+                    readonly type: 'queues' | 'events_store'
+                  }[]
+                  /** @description The node has forgotten older steps, ISO 8601; null if it remembers all since its start. */
+                  readonly remembered_since: string | null
+                  /** @description Oldest first. */
+                  readonly steps: readonly {
+                    readonly channel: string
+                    /** @enum {string} */
+                    readonly event:
+                      | 'accepted'
+                      | 'delivered'
+                      | 'redelivered'
+                      | 'executed'
+                      | 'rejected'
+                      | 'unanswered'
+                      | 'redriven'
+                    readonly id: string
+                    /** @description The message that it repeats, or that a redrive made of it. */
+                    readonly other?: string
+                    /** @description The ClientID of the sender, of the first receiver, or of the operator; the code of an error; empty if not known. */
+                    readonly party: string
+                    /** @description ISO 8601. */
+                    readonly time: string
+                    /** @description The subscribers that got it in this step; 1 for other steps. */
+                    readonly times: number
+                    /**
+                     * @description The type of the channel.
+                     * @enum {string}
+                     */
+                    readonly type: 'queues' | 'events' | 'events_store' | 'commands' | 'queries'
                   }[]
                 }
                 /** @constant */
