@@ -92,7 +92,7 @@ test('console - only files of the page are served', async () => {
     '/console/built-from',
     '/console/assets/main-1a2b.js.br',
     '/console/../index.html',
-    '/console/..%2Fdata.db',
+    '/console/%2e%2e/%2e%2e/1',
     '/console/assets',
   ]) {
     expect([path, (await get(url, path)).status]).toEqual([path, 404])
