@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks'
 
 import type { HistoryData } from '../../api/use-history.ts'
-import { perSecond, RANGE_MS, RANGES, rangeOf, timesOf, useHistory } from '../../api/use-history.ts'
+import { perSecond, spanOf, RANGES, rangeOf, timesOf, useHistory } from '../../api/use-history.ts'
 import { Empty, ErrorOf } from '../../components/feedback.tsx'
 import { Segments } from '../../components/fields.tsx'
 import { rate, span } from '../../components/format.ts'
@@ -32,7 +32,7 @@ export function AgentPlots({ id, range: asked }: AgentPlotsProps) {
       }
     >
       <ErrorOf error={error} />
-      {data && <Lines history={data} spanMs={RANGE_MS[range]} />}
+      {data && <Lines history={data} spanMs={spanOf(range, data)} />}
     </Panel>
   )
 }
