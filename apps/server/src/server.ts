@@ -31,6 +31,7 @@ import { createManagementListener } from './listeners/management-listener.ts'
 import { createSharedListener } from './listeners/shared-listener.ts'
 import type { Logger } from './logging/logger.ts'
 import { createLogger } from './logging/logger.ts'
+import { ConnectorOperations } from './management/connector-operations.ts'
 import { createManagementApi } from './management/management-api.ts'
 import { Metrics } from './metrics/metrics.ts'
 import { openRoutingFile } from './routing/routing-file.ts'
@@ -257,6 +258,7 @@ async function open(
     : undefined
   opened.defer(() => webhooks?.close(Math.min(WEBHOOK_GRACE_MS, graceMs)))
 
+  const operations = new ConnectorOperations()
   const shared = await createSharedListener({
     config,
     broker,
@@ -270,6 +272,7 @@ async function open(
     frontDoor,
     entrance,
     requests,
+    operations,
     health,
     metrics,
     log,
@@ -287,7 +290,9 @@ async function open(
     system,
     ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
     ...(policy ? { authorization: policy.authorization } : {}),
+    ...(routes ? { routing: routes.routing } : {}),
     ...(webhooks ? { webhooks: webhooks.managed } : {}),
+    ...operations.services(),
   })
   entrance.open()
   warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })

@@ -1,6 +1,7 @@
 import type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
 import type { ChannelType } from './channel.ts'
+import type { RequestType } from './engine.ts'
 import type { BrokerErrorCode } from './errors.ts'
 import type { OutgoingMessage } from './message.ts'
 import type { RoutedCopy, RoutingFailure } from './routing/report.ts'
@@ -19,6 +20,9 @@ export type Action =
   | 'purge'
   | 'settle'
 
+/** The end of a command or query. */
+export type RequestOutcome = 'executed' | 'rejected' | 'INTERNAL' | BrokerErrorCode
+
 /**
  * Observes the messages and calls of the Broker: statistics, metrics, the audit log and the live monitor are observers.
  * The Broker calls the methods synchronously on the message path: they must be fast, and their exceptions are ignored.
@@ -28,6 +32,11 @@ export interface BrokerObserver {
   accepted?(type: ChannelType, channel: string, caller: Caller, message: OutgoingMessage): void
   /** Reports a message that was delivered to a receiver, reader or subscriber. */
   delivered?(type: ChannelType, channel: string, caller: Caller, message: OutgoingMessage): void
+  /**
+   * Reports the end of a command or query that was accepted before.
+   * @param outcome A code of a Broker error, or `INTERNAL`, if there is no answer
+   */
+  answered?(type: RequestType, channel: string, id: string, outcome: RequestOutcome): void
   /** Reports that a channel was created, deleted or purged. */
   managed?(action: 'create' | 'delete' | 'purge', type: ChannelType, channel: string, caller: Caller): void
   /** Reports a call that failed with a Broker error. */
@@ -71,6 +80,19 @@ export class Observers {
     for (const observer of this.#list) {
       try {
         observer.delivered?.(type, channel, caller, message)
+      } catch {}
+    }
+  }
+
+  /** `true` if an observer wants the ends of commands and queries. */
+  get hearsAnswers(): boolean {
+    return this.#list.some((observer) => observer.answered !== undefined)
+  }
+
+  answered(type: RequestType, channel: string, id: string, outcome: RequestOutcome): void {
+    for (const observer of this.#list) {
+      try {
+        observer.answered?.(type, channel, id, outcome)
       } catch {}
     }
   }

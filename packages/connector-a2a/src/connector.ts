@@ -5,6 +5,7 @@ import { createConnector } from '@signalbox/http-kit'
 import type { A2aDependencies } from './handler.ts'
 import { A2aEndpoint } from './handler.ts'
 import type { A2aConnectorOptions } from './options.ts'
+import type { OpenAgentStreams } from './stream/gateway/open-agent-streams.ts'
 import { resolveA2aOptions } from './options.ts'
 
 /** The agent gateway: `/a2a/*` and the platform's card. */
@@ -15,6 +16,8 @@ export interface A2aConnector extends Connector {
   inFlightByInstance(agentId: string): ReadonlyMap<string, number>
   /** Returns the number of streams that are open to clients of this node. */
   openStreams(): number
+  /** The streams that are open to clients of this node, for operators. */
+  readonly streams: Pick<OpenAgentStreams, 'list' | 'cancel'>
 }
 
 const REQUIRED: readonly (keyof A2aDependencies)[] = ['broker', 'system', 'registry', 'requests']
@@ -55,7 +58,8 @@ export function openA2aConnector(dependencies: A2aDependencies, options: A2aConn
       ...connector,
       inFlight: (agentId) => endpoint.subscribers.inFlight(agentId),
       inFlightByInstance: (agentId) => endpoint.subscribers.inFlightByInstance(agentId),
-      openStreams: () => endpoint.gateway.activeStreams,
+      openStreams: () => endpoint.gateway.streams.size,
+      streams: endpoint.gateway.streams,
     },
     endpoint,
     hasKeys: resolved.cardKeys !== undefined,

@@ -6,6 +6,7 @@ import { createConnector } from '@signalbox/http-kit'
 import { CATALOG_PATH, ServerCard } from './card/server-card.ts'
 import { McpEndpoint } from './handler.ts'
 import { answerMetadata } from './oauth/answer-metadata.ts'
+import type { McpOperations } from './operations.ts'
 import type { McpConnectorOptions, ResolvedMcpOptions } from './options.ts'
 import { resolveMcpOptions } from './options.ts'
 
@@ -13,6 +14,8 @@ import { resolveMcpOptions } from './options.ts'
 export interface McpConnector extends Connector {
   /** Returns the number of open GET streams. */
   openStreams(): number
+  /** The tools and tasks, for operators. */
+  readonly operations: McpOperations
 }
 
 /** A connector with the parts that other hosts than Node's HTTP server mount. */
@@ -47,7 +50,7 @@ export function openMcpConnector(broker: Broker, options: McpConnectorOptions): 
   }
   const connector = createConnector({ handler, close: (graceMs) => endpoint.close(graceMs) }, options)
   return {
-    connector: { ...connector, openStreams: () => endpoint.streams.size },
+    connector: { ...connector, openStreams: () => endpoint.streams.size, operations: endpoint.operations },
     handler,
     routes: [[resolved.path, serve], ...documents],
   }

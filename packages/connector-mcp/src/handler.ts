@@ -34,6 +34,8 @@ import {
 import { EventMethods } from './events/event-methods.ts'
 import { RequestStates } from './input/request-state.ts'
 import { ProtectedResource } from './oauth/protected-resource.ts'
+import { mcpOperations } from './operations.ts'
+import type { McpOperations } from './operations.ts'
 import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
 import { TaskMethods } from './tasks/task-methods.ts'
 import { TaskRequests } from './tasks/task-requests.ts'
@@ -54,6 +56,7 @@ import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 /** The endpoint for `POST`, `GET` and `DELETE /mcp` over a broker. */
 export class McpEndpoint {
   readonly streams: OpenStreams
+  readonly operations: McpOperations
   /** Present in the OAuth mode. */
   readonly protectedResource: ProtectedResource | undefined
   readonly #broker: Broker
@@ -92,10 +95,18 @@ export class McpEndpoint {
     this.#calls = new Calls(options.toolTimeoutSeconds * 1000)
     this.#settlements = new Settlements(options.settleGraceMs, failed)
     const tasks = options.tasks && new Tasks(options.tasks, failed)
+    const requests = tasks && new TaskRequests(tasks, this.#tools, this.#calls)
     this.#tasks = tasks
+    this.operations = mcpOperations({
+      broker,
+      agents: options.agents,
+      tools,
+      tasks: tasks && requests && { tasks, requests },
+    })
     this.#taskMethods =
       tasks &&
-      new TaskMethods(tasks, new TaskRequests(tasks, this.#tools, this.#calls), {
+      requests &&
+      new TaskMethods(tasks, requests, {
         broker,
         agents: options.agents,
         openStream: (exchange, caller) => this.#openStream(exchange, caller),

@@ -8,7 +8,7 @@ import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { testFolder } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished } from 'vitest'
 
-import type { AgentDirectory, McpConnectorOptions, TaskOptions, TaskStore } from '../src/index.ts'
+import type { AgentDirectory, McpConnectorOptions, McpOperations, TaskOptions, TaskStore } from '../src/index.ts'
 import { brokerTaskStore, mcpConnector } from '../src/index.ts'
 import type { RpcAnswer } from './mcp-host.ts'
 import { statelessRequest } from './stateless-client.ts'
@@ -52,6 +52,7 @@ export interface TaskNode {
   readonly port: number
   readonly url: string
   readonly failures: unknown[]
+  readonly operations: McpOperations
   request(method: string, params: Params, options?: RequestOptions): Promise<Response>
   ask(method: string, params: Params, options?: RequestOptions): Promise<RpcAnswer & { readonly status: number }>
   /** Calls a tool; resolves with the members of the result, which may be a task. */
@@ -98,7 +99,7 @@ export async function startTaskHost(agents?: (system: BrokerHandle) => Promise<A
       await once(server, 'listening')
       await ready.promise
       const { port } = server.address() as AddressInfo
-      const node = nodeAt(port, failures, async () => {
+      const node = nodeAt(port, failures, connector.operations, async () => {
         await connector.close(0)
         server.closeAllConnections()
         server.close()
@@ -139,7 +140,7 @@ async function result(answer: Promise<RpcAnswer>): Promise<Task> {
   return members as unknown as Task
 }
 
-function nodeAt(port: number, failures: unknown[], close: () => Promise<void>): TaskNode {
+function nodeAt(port: number, failures: unknown[], operations: McpOperations, close: () => Promise<void>): TaskNode {
   const url = `http://127.0.0.1:${port}/mcp`
   const request: TaskNode['request'] = (method, params, options = {}) => {
     const { meta = capabilities({ elicitation: {} }), headers = {}, signal } = options
@@ -161,6 +162,7 @@ function nodeAt(port: number, failures: unknown[], close: () => Promise<void>): 
     port,
     url,
     failures,
+    operations,
     request,
     ask,
     get,

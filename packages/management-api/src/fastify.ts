@@ -26,11 +26,13 @@ import type { ManagementControl } from './management-control.ts'
 import type { ManagementOptions } from './options.ts'
 import type { ManagementServices } from './ports.ts'
 import { queryOf } from './query.ts'
+import { OpenRequests } from './requests/open-requests.ts'
 import { ROUTES } from './routes/index.ts'
 import { OBSERVER } from './routes/statistics.ts'
 import { ownSecurity } from './routes/security.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
 import { Statistics } from './statistics/statistics.ts'
+import { MessageTrail } from './trace/message-trail.ts'
 
 /** The management API. It has no handler for node's HTTP server: its routes are Fastify's. */
 export interface ManagementApi extends Omit<Connector, 'handler'>, FastifyMount, ManagementControl {}
@@ -75,7 +77,9 @@ class ManagementEndpoint {
     this.audit = log ?? new AuditLog({ failed: (error) => this.#failed(error), ...audit })
     const statistics = new Statistics(options.statistics)
     const history = new History(statistics, options.historyStepMs)
-    this.observers = [statistics, history.observer, brokerAudit(this.audit, { messages })]
+    const requests = new OpenRequests()
+    const trail = new MessageTrail()
+    this.observers = [statistics, history.observer, requests, trail, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     this.#admission = new OperatorAdmission(
       {
@@ -93,6 +97,8 @@ class ManagementEndpoint {
       statistics,
       audit: this.audit,
       monitors: new Monitors(options.monitors),
+      requests,
+      trail,
       redrives: new Redrives((error) => this.#failed(error)),
       history,
       channelIndex: new ChannelIndex(),
@@ -142,6 +148,7 @@ class ManagementEndpoint {
       settlements: this.#settlements,
       running: this.#running,
       redrives: this.#environment.redrives,
+      trail: this.#environment.trail,
       maxWaitMs,
       services: () => this.#ready(),
     })

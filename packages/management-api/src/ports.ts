@@ -1,5 +1,5 @@
-import type { Authorization, Broker, BrokerHandle, ChannelType } from '@signalbox/broker-core'
-import type { Identity } from '@signalbox/http-kit'
+import type { Authorization, Broker, BrokerHandle, ChannelType, Routing } from '@signalbox/broker-core'
+import type { Identity, Settlement } from '@signalbox/http-kit'
 
 import type { ReadAgentCalls } from './history/agent-histories.ts'
 
@@ -40,6 +40,8 @@ export interface AgentsPort {
    * @param instanceId @default the agent with all its instances
    */
   deregister(agentId: string, operator: Identity, instanceId?: string): Promise<boolean>
+  /** Returns the card of an agent; undefined if it is not registered. @default no agent has a card */
+  card?(agentId: string): object | undefined | Promise<object | undefined>
   /** Returns the requests to each agent since the start of this node, for the history. @default none */
   readonly calls?: ReadAgentCalls
 }
@@ -149,6 +151,83 @@ export interface MetricsPort {
   text(): Promise<string>
 }
 
+/** One change in the work on a task. */
+export interface WorkEvent {
+  /** In ms since the epoch. */
+  readonly at: number
+  readonly event: string
+  readonly detail?: string
+}
+
+/** A task of `/mcp` as operators see it. Times are in ms since the epoch. */
+export interface TaskStatus {
+  readonly id: string
+  readonly tool: string
+  /** The ClientID of the caller. */
+  readonly owner: string
+  readonly status: string
+  readonly statusMessage?: string
+  readonly createdAt: number
+  readonly updatedAt: number
+  readonly expiresAt: number
+  /** Oldest first. */
+  readonly events: readonly WorkEvent[]
+}
+
+export interface TasksPort {
+  list(): readonly TaskStatus[]
+  /** Cancels a task for its owner, and returns its state; undefined if there is no such task. */
+  cancel(id: string): Promise<TaskStatus | undefined>
+}
+
+/** A stream of an agent to a client of this node. Times are in ms since the epoch. */
+export interface StreamStatus {
+  readonly id: string
+  readonly agentId: string
+  /** The ClientID of the caller. */
+  readonly client: string
+  readonly openedAt: number
+  readonly lastEventAt?: number
+  readonly eventCount: number
+}
+
+export interface StreamsPort {
+  list(): readonly StreamStatus[]
+  /** Ends a stream; false if it is not open. */
+  cancel(id: string): boolean
+}
+
+/** A tool as MCP lists it. */
+export interface ToolStatus {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly inputSchema: object
+  readonly outputSchema: object
+  readonly annotations: object
+}
+
+export interface ToolResult {
+  readonly text: string
+  readonly isError: boolean
+  readonly structured?: unknown
+  /** The settlement of leased messages in the result. */
+  readonly settlement?: Settlement
+}
+
+export interface ToolsPort {
+  list(): readonly ToolStatus[]
+  /**
+   * Calls a tool with the broker of the operator; undefined if there is no such tool. Rejects with
+   * ARGUMENT_INVALID for invalid arguments.
+   */
+  call(
+    name: string,
+    args: Readonly<Record<string, unknown>>,
+    context: { readonly broker: BrokerHandle; readonly signal: AbortSignal },
+  ): Promise<ToolResult | undefined>
+}
+
 /** The services that exist once initialization has finished. */
 export interface ManagementServices {
   readonly broker: Broker
@@ -158,6 +237,14 @@ export interface ManagementServices {
   readonly agents?: AgentsPort
   /** The policy of the shared listener's callers. Absent if there is none. */
   readonly authorization?: Pick<Authorization, 'policy'>
+  /** Absent without a routing table. */
+  readonly routing?: Pick<Routing, 'table'>
   /** Absent if webhooks are turned off. */
   readonly webhooks?: WebhooksPort
+  /** Absent if calls of `/mcp` cannot become tasks. */
+  readonly tasks?: TasksPort
+  /** Absent if agents are turned off. */
+  readonly streams?: StreamsPort
+  /** Absent if `/mcp` is turned off. */
+  readonly tools?: ToolsPort
 }

@@ -1,5 +1,8 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
 import { expect, test } from 'vitest'
 
+import type { Answer } from './management-server.ts'
 import { manage, text } from './management-server.ts'
 
 test('MGMT-16 - a page sorted by depth, then the next', async () => {
@@ -56,6 +59,29 @@ test('MGMT-16 - a search by a part of the name or by a glob', async () => {
   expect(await names('_AGENTS_')).toEqual([])
 })
 
+/** The duration of a request for a page of 100 channels, and the longest block of the event loop, in ms. */
+async function measured(ask: () => Promise<Answer>): Promise<{ took: number; blocked: number }> {
+  let blocked = 0
+  let last = performance.now()
+  let used = process.cpuUsage()
+  // Time in which other processes had the processor is no block of ours.
+  const look = (): void => {
+    const { user, system } = process.cpuUsage(used)
+    used = process.cpuUsage()
+    const now = performance.now()
+    blocked = Math.max(blocked, Math.min(now - last, (user + system) / 1000))
+    last = now
+  }
+  const watch = setInterval(look, 1)
+  const startedAt = performance.now()
+  const { data } = await ask()
+  const took = performance.now() - startedAt
+  look()
+  clearInterval(watch)
+  expect(data.items).toHaveLength(100)
+  return { took, blocked }
+}
+
 test('MGMT-16 - 100,000 channels in under a second, without a long pause of the event loop', async () => {
   const COUNT = 100_000
   const { get, engine, system } = await manage({ maxChannels: COUNT + 10 })
@@ -63,18 +89,32 @@ test('MGMT-16 - 100,000 channels in under a second, without a long pause of the 
   for (let i = 0; i < COUNT; i++) await engine.channels.create('events', `channel.${(i * 7_919) % COUNT}`)
   await get('/api/channels?limit=1')
   for (const query of ['', '?sort=messages_in&order=desc', '?search=99&sort=last_activity']) {
-    let longest = 0
-    let last = performance.now()
-    const watch = setInterval(() => {
-      const now = performance.now()
-      longest = Math.max(longest, now - last)
-      last = now
-    }, 1)
-    const startedAt = performance.now()
-    const { data } = await get(`/api/channels${query}`)
-    const took = performance.now() - startedAt
-    clearInterval(watch)
-    expect(data.items).toHaveLength(100)
-    expect([query, took < 5_000, longest < 1_000]).toEqual([query, true, true])
+    // Other tests share the processors, so one good try of several counts.
+    let tries = 0
+    let best = await measured(() => get(`/api/channels${query}`))
+    while ((best.took >= 1_000 || best.blocked >= 50) && tries++ < 10) {
+      await pause(200)
+      best = await measured(() => get(`/api/channels${query}`))
+    }
+    const { took, blocked } = best
+    expect([query, took < 1_000, blocked < 50]).toEqual([query, true, true])
   }
 }, 60_000)
+
+test('MGMT-16 - while a slow engine reads the states, a list has those that are known', async () => {
+  const { get, act, engine } = await manage()
+  for (const channel of ['a', 'b']) await act('create_channel', { channel, type: 'queues' })
+  const states = engine.channels.states.bind(engine.channels)
+  const { promise: slow, resolve: release } = Promise.withResolvers<void>()
+  engine.channels.states = async (names) => {
+    await slow
+    return states(names)
+  }
+  const list = async () => {
+    const { items, complete } = (await get('/api/channels?sort=depth')).data
+    return [items.length, complete]
+  }
+  expect(await list()).toEqual([0, false])
+  release()
+  await expect.poll(list).toEqual([2, true])
+})

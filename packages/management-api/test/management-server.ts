@@ -11,7 +11,7 @@ import { AuthenticationError, isRole } from '@signalbox/http-kit'
 import Fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
-import type { AgentsPort, ManagementOptions } from '../src/index.ts'
+import type { AgentsPort, ManagementOptions, ManagementServices } from '../src/index.ts'
 import type { ManagementApi } from '../src/fastify.ts'
 import { managementApi } from '../src/fastify.ts'
 
@@ -26,6 +26,8 @@ export interface Answer {
 
 export interface ServerSettings extends Partial<ManagementOptions> {
   readonly agents?: AgentsPort
+  /** Services in addition to the broker and the agents. @default none */
+  readonly services?: Partial<ManagementServices>
   /** False leaves the server in its start; call `start` later. @default true */
   readonly started?: boolean
   readonly now?: () => number
@@ -56,6 +58,7 @@ const NODE = { ready: true, healthy: true, node: 'n1', version: '1.2.3', engine:
 /** A management listener over a real engine, on a free port. */
 export async function manage({
   agents,
+  services = {},
   started = true,
   now,
   policy,
@@ -98,6 +101,7 @@ export async function manage({
       broker: operators,
       system,
       ...(agents ? { agents } : {}),
+      ...services,
       ...(authorization ? { authorization } : {}),
     })
   if (started) start()

@@ -104,7 +104,9 @@ function check(schema: TSchema | undefined, { status, ...envelope }: Answer): bo
 }
 
 test('MGMT-14 - the answers of the routes match the document', async () => {
-  const { get, act, broker, api } = await manage()
+  const { get, act, broker, api } = await manage({
+    agents: { list: () => [], deregister: async () => false, card: () => ({ agent_id: 'a' }) },
+  })
   await broker.as({ clientId: 'a' }).eventsStore.publish('s', { body: new Uint8Array(1) })
   await act('send_queue_message', { channel: 'q', body: 'x' })
   await expect.poll(async () => (await get('/api/audit')).data.items.length).toBe(1)
@@ -113,6 +115,8 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     '/api/messages': '?type=events_store&channel=s',
     '/api/message': '?type=queues&channel=q&sequence=1',
     '/api/dead_letters': '?channel=q',
+    '/api/trace': '?id=x',
+    '/api/agent_card': '?agent_id=a',
     '/api/policy/test': '?client=a&action=send&pattern=queues&channel=q',
   }
   for (const { method, path, responses } of MANAGEMENT_ROUTES) {
@@ -132,6 +136,9 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     deregister_agent: { agent_id: 'x', channel: undefined },
     purge_queue: {},
     redrive_dead_letters: {},
+    cancel_task: { id: 'x', channel: undefined },
+    cancel_stream: { id: 'x', channel: undefined },
+    call_tool: { name: 'x', channel: undefined },
     start_redrive: {},
     cancel_redrive: { id: 'x', channel: undefined },
     redrive_edited_message: { id: 'x' },
@@ -144,7 +151,7 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     const answer = await act(action, { channel, ...(args[action] ?? { body: 'x' }) })
     expect([action, answer.error]).toEqual([
       action,
-      /purge_queue|redrive|deregister|webhook/.test(action) ? answer.error : false,
+      /purge_queue|redrive|deregister|webhook|cancel|call_tool/.test(action) ? answer.error : false,
     ])
     expect([action, check(responses['200']?.schema, answer)]).toEqual([action, true])
   }

@@ -160,7 +160,7 @@ export class Webhooks implements AsyncDisposable {
    * @throws WebhookError; BrokerError ENGINE_UNAVAILABLE
    */
   create(input: NewSubscription): Promise<CreatedSubscription> {
-    return this.#create(randomBytes(16).toString('base64url'), input)
+    return this.#create(randomBytes(16).toString('base64url'), input, 0)
   }
 
   /**
@@ -171,16 +171,17 @@ export class Webhooks implements AsyncDisposable {
    */
   async put(id: string, input: NewSubscription): Promise<SubscriptionView> {
     this.#assertReady()
-    await this.#refresh(id)
-    const known = this.#index.get(id)
-    if (known !== undefined) return this.#renew(known, input)
-    try {
-      return (await this.#create(id, input)).subscription
-    } catch (error) {
-      if (!isBrokerError(error, 'CONFLICT')) throw error
-      // The same request at the same time was faster.
+    for (let attempt = 1; ; attempt++) {
+      // Read before the record: a record that another request writes after that is a conflict.
+      const last = await this.#lastSequence(subscriptionKey(id))
       await this.#refresh(id)
-      return this.#renew(await this.#find(id, input.owner), input)
+      const known = this.#index.get(id)
+      if (known !== undefined) return this.#renew(known, input)
+      try {
+        return (await this.#create(id, input, last)).subscription
+      } catch (error) {
+        if (!isBrokerError(error, 'CONFLICT') || attempt === WRITE_ATTEMPTS) throw error
+      }
     }
   }
 
@@ -203,7 +204,8 @@ export class Webhooks implements AsyncDisposable {
     })
   }
 
-  async #create(id: string, input: NewSubscription): Promise<CreatedSubscription> {
+  /** @param last The sequence of the last entry of the record; 0 if there is none */
+  async #create(id: string, input: NewSubscription, last: number): Promise<CreatedSubscription> {
     const { owner, account = owner, type, channel, filter, ordered = type === 'events_store', expiresMs, notes } = input
     this.#assertReady()
     const secret = checkNewSubscription(input)
@@ -239,7 +241,7 @@ export class Webhooks implements AsyncDisposable {
       const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [], tried: [] }
       // A subscription with this id may have ended a moment ago.
       await this.#write(cursorKey(id), cursor, await this.#lastSequence(cursorKey(id)))
-      await this.#write(subscriptionKey(id), record, await this.#lastSequence(subscriptionKey(id)))
+      await this.#write(subscriptionKey(id), record, last)
       const known = this.#index.get(id)
       if (known === undefined) throw unknown(id)
       return { subscription: viewOf(known), ...(input.secret === undefined ? { secret: secretText(secret) } : {}) }

@@ -31,6 +31,7 @@ export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, 
       })
     },
     calls: () => metrics.totals(),
+    card: (agentId) => registry.get(agentId),
     deregister: (agentId, { clientId }, instanceId) =>
       audit.byOperator(agentId, async () => {
         try {

@@ -26,6 +26,7 @@ import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain
 import type { RequestLog } from '../http/request-log.ts'
 import { requestFields } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
+import type { ConnectorOperations } from '../management/connector-operations.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { oauthOptions } from '../security/oauth.ts'
 import { VERSION } from '../version.ts'
@@ -55,6 +56,8 @@ export interface SharedOptions {
   readonly entrance: Entrance
   /** @default requests are not logged */
   readonly requests?: RequestLog | undefined
+  /** Gets the parts of the connectors that operators use. @default nobody uses them */
+  readonly operations?: ConnectorOperations
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger
@@ -123,6 +126,7 @@ async function addRoutes(
     cardKeys = NO_CARD_KEYS,
     frontDoor = {},
     requests,
+    operations,
     health,
     metrics,
     log,
@@ -174,6 +178,7 @@ async function addRoutes(
       },
     })
     metrics.watchStreams('mcp', () => connector.openStreams())
+    if (operations !== undefined) operations.mcp = connector.operations
     connectors.push(connector)
     direct.add('/mcp', connector.handler)
     await app.register(connector.plugin)
@@ -217,6 +222,7 @@ async function addRoutes(
       metrics,
       log,
     })
+    if (operations !== undefined) operations.streams = gateway.streams
     connectors.push(gateway, routes)
     direct.add('/a2a/', gateway.handler)
     await app.register(gateway.plugin)

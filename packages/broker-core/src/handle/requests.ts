@@ -2,6 +2,8 @@ import type { RequestOptions, RequestType, SubscribeOptions, Subscription } from
 import { assertFunction, assertObject } from '../arguments.ts'
 import { encodeText } from '../message.ts'
 import type { MessageInput, Reply, RequestMessage } from '../message.ts'
+import { isBrokerError } from '../errors.ts'
+import type { Observers } from '../observer.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
 import { assertNotDurable } from './durable.ts'
@@ -43,6 +45,7 @@ export class Requests {
           access.engine.requests.request(this.#type, channel, message, options),
         )
         access.observers.accepted(this.#type, channel, access.caller, message)
+        if (access.observers.hearsAnswers) reportAnswer(reply, access.observers, this.#type, channel, message.id)
         return ended === undefined ? reply : reply.finally(ended)
       } catch (error) {
         ended?.()
@@ -76,6 +79,20 @@ export class Requests {
       )
     })
   }
+}
+
+/** Reports the end of a request, in a function that does not reference the request, so that it is not kept in memory. */
+function reportAnswer(
+  reply: Promise<Reply>,
+  observers: Observers,
+  type: RequestType,
+  channel: string,
+  id: string,
+): void {
+  reply.then(
+    ({ executed }) => observers.answered(type, channel, id, executed ? 'executed' : 'rejected'),
+    (error: unknown) => observers.answered(type, channel, id, isBrokerError(error) ? error.code : 'INTERNAL'),
+  )
 }
 
 /**

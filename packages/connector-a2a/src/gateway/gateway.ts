@@ -8,6 +8,7 @@ import { AGENTS_OWN } from '../a2a-exchange.ts'
 import type { A2aExchange } from '../a2a-exchange.ts'
 import { openAgentStream } from '../stream/index.ts'
 import type { AgentStream, PipeOptions, StreamLimits } from '../stream/index.ts'
+import { OpenAgentStreams } from '../stream/gateway/open-agent-streams.ts'
 import { callerHeaders } from './caller-headers.ts'
 import type { CallForm } from './call-form.ts'
 import { DIALECT } from './call-form.ts'
@@ -40,16 +41,16 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024
 export class Gateway {
   readonly #options: GatewayOptions
   readonly #inFlight = new InFlight()
-  readonly #streams = new Set<AgentStream>()
+  readonly #streams = new OpenAgentStreams()
   #waitingBytes = 0
 
   constructor(options: GatewayOptions) {
     this.#options = options
   }
 
-  /** The number of streams that are open to clients. */
-  get activeStreams(): number {
-    return this.#streams.size
+  /** The streams that are open to clients. */
+  get streams(): OpenAgentStreams {
+    return this.#streams
   }
 
   /** The number of calls under way, including streams that are not open yet. */
@@ -133,7 +134,7 @@ export class Gateway {
       if (opened === undefined) return
       stream = opened.stream
       if (revoked) stream.revoke()
-      await this.#pipe(exchange, caller, opened)
+      await this.#pipe(exchange, caller, agentId, opened)
     } finally {
       unwatch()
     }
@@ -185,9 +186,14 @@ export class Gateway {
     }
   }
 
-  async #pipe(exchange: A2aExchange, { identity }: ConnectionCaller, opened: OpenedStream): Promise<void> {
+  async #pipe(
+    exchange: A2aExchange,
+    { identity }: ConnectionCaller,
+    agentId: string,
+    opened: OpenedStream,
+  ): Promise<void> {
     const { stream } = opened
-    this.#streams.add(stream)
+    this.#streams.add(stream, agentId, identity.clientId)
     const firstByteSeconds = exchange.seconds
     try {
       const { outcome, errorCode } = await stream.pipeTo(exchange.response, {
@@ -206,9 +212,9 @@ export class Gateway {
 
   /** Ends the open streams with a terminal event, and waits up to `graceMs` for calls to finish. */
   async close(graceMs: number): Promise<void> {
-    for (const stream of this.#streams) stream.close()
+    this.#streams.close()
     await this.#inFlight.idleWithin(graceMs)
-    for (const stream of this.#streams) stream.close()
+    this.#streams.close()
   }
 
   #isKnown(agentId: string): boolean {

@@ -76,11 +76,11 @@ export class TaskRequests {
    * Ends a task. The party that works on the call is informed, and may have finished it already.
    * @throws JsonRpcError -32602 for an invalid task
    */
-  async cancel(id: string, request: TaskRequest): Promise<void> {
+  async cancel(id: string, request: TaskRequest, statusMessage = 'the client cancelled the task'): Promise<void> {
     await this.#write(id, request, (task) => {
       if (isOver(task.record)) return undefined
       return async () => {
-        await this.#rest(task, { status: 'cancelled', statusMessage: 'the client cancelled the task' })
+        await this.#rest(task, { status: 'cancelled', statusMessage })
         const { tool, state } = task.record
         const handling = this.#tools.get(tool)?.onTask
         if (handling === undefined) return

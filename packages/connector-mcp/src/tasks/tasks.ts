@@ -7,6 +7,7 @@ import type { ResolvedTaskOptions } from './options.ts'
 import { OwnedTask } from './owned-task.ts'
 import type { TaskWork } from './running-work.ts'
 import { RunningWork } from './running-work.ts'
+import { TaskHistory } from './task-history.ts'
 import { TaskIndex } from './task-index.ts'
 import type { StoredTask, TaskRecord } from './task-record.ts'
 import { encodeRecord, isExpired, isOver, readTask, restingRecord } from './task-record.ts'
@@ -34,6 +35,7 @@ export class Tasks {
   /** The id of this node, in the tasks whose calls it runs. */
   readonly node = randomUUID()
   readonly failed: (error: unknown) => void
+  readonly history = new TaskHistory()
   readonly #index = new TaskIndex()
   readonly #running = new RunningWork()
   /** The accounts of the tasks that are being created, by id. */
@@ -58,6 +60,7 @@ export class Tasks {
       restart: () => {
         this.#current = false
         this.#index.clear()
+        this.history.clear()
       },
       current: () => {
         this.#current = true
@@ -215,12 +218,14 @@ export class Tasks {
   #apply(task: StoredTask): void {
     const { id, sequence, record } = task
     if (!this.#index.set(id, sequence, record)) return
+    this.history.add(task)
     if (isOver(record) || (record.node !== undefined && record.node !== this.node)) this.#running.abandon(id)
     this.#notify(id, task)
   }
 
   #forget(id: string): void {
     this.#index.delete(id)
+    this.history.delete(id)
     this.#running.abandon(id)
     this.#notify(id, undefined)
   }

@@ -14,6 +14,7 @@ import { JSON_HEADERS, sendEnvelope, success } from '../envelope.ts'
 import { invalidParameters, toManagementError } from '../errors.ts'
 import { jsonBody } from '../json-body.ts'
 import type { ManagementServices } from '../ports.ts'
+import type { MessageTrail } from '../trace/message-trail.ts'
 import { queryOf } from '../query.ts'
 import type { ManagementAction, ActionCall, Target } from './action.ts'
 import { STRICT } from './action.ts'
@@ -26,6 +27,7 @@ export interface ActionRoutes {
   readonly settlements: Settlements
   readonly running: RunningActions
   readonly redrives: Redrives
+  readonly trail: MessageTrail
   readonly maxWaitMs: number
   /** @throws ManagementError NOT_READY */
   readonly services: () => ManagementServices
@@ -52,7 +54,7 @@ async function serve(
   action: ManagementAction,
   request: ActionRequest,
   reply: FastifyReply,
-  { admission, audit, settlements, running, redrives, maxWaitMs, services }: ActionRoutes,
+  { admission, audit, settlements, running, redrives, trail, maxWaitMs, services }: ActionRoutes,
 ): Promise<FastifyReply> {
   const available = services()
   const operator = admission.operator(request)
@@ -66,6 +68,7 @@ async function serve(
     broker: available.broker.as(operator),
     services: available,
     redrives,
+    trail,
     signal,
     maxWaitMs,
     settleLater: (later) => (settlement = later),

@@ -8,6 +8,7 @@ import type { AuditEvent } from '../audit/audit-entry.ts'
 import type { Redrives } from '../dead-letters/redrives.ts'
 import { invalidArguments } from '../errors.ts'
 import type { ManagementServices } from '../ports.ts'
+import type { MessageTrail } from '../trace/message-trail.ts'
 
 /** The context of one call of an action. */
 export interface ActionCall {
@@ -17,6 +18,7 @@ export interface ActionCall {
   readonly services: ManagementServices
   /** The redrives that this node runs. */
   readonly redrives: Redrives
+  readonly trail: MessageTrail
   /** Aborted when the client has disconnected, or when the server shuts down. */
   readonly signal: AbortSignal
   /**

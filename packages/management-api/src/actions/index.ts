@@ -7,7 +7,9 @@ import { redriveDeadLetters, redriveEditedMessage } from './redrive.ts'
 import { cancelRedrive, startRedrive } from './redrives.ts'
 import { resendMessage } from './resend.ts'
 import { sendCommand, sendQuery } from './requests.ts'
+import { callTool } from './tools.ts'
 import { pauseWebhook, redeliverWebhook, resumeWebhook, rotateWebhookSecret, testWebhook } from './webhooks.ts'
+import { cancelStream, cancelTask } from './work.ts'
 
 /** Every action of `POST /api/actions/{action}`. */
 export const ACTIONS: readonly ManagementAction[] = [
@@ -32,4 +34,7 @@ export const ACTIONS: readonly ManagementAction[] = [
   redriveEditedMessage,
   startRedrive,
   cancelRedrive,
+  cancelTask,
+  cancelStream,
+  callTool,
 ]

@@ -67,11 +67,11 @@ export const redriveDeadLetters = defineAction({
   }),
   target: ofType('queues'),
   async run({ channel, max_messages: maxMessages = 100, dry_run = false, ...selection }, call) {
-    const { broker, services, operator, signal } = call
+    const { broker, services, operator, signal, trail } = call
     await broker.channels.info('queues', channel)
     const progress = new RedriveProgress()
     const maxExamined = selectsAll(selection) ? maxMessages : MAX_EXAMINED
-    const request = { channel, selection, maxMessages, maxExamined, operator, broker: services.broker, progress }
+    const request = { channel, selection, maxMessages, maxExamined, operator, broker: services.broker, progress, trail }
     if (dry_run) {
       await rehearseRedrive(request, broker)
       const { left, redriven } = progress
@@ -104,11 +104,11 @@ export const redriveEditedMessage = defineAction({
   }),
   target: ofType('queues'),
   rule: editProblem,
-  async run({ channel, id, ...edit }, { broker, services, operator, signal }) {
+  async run({ channel, id, ...edit }, { broker, services, operator, signal, trail }) {
     await broker.channels.info('queues', channel)
     const progress = new RedriveProgress()
     const found = { channel, selection: { ids: [id] }, maxMessages: 1, maxExamined: MAX_EXAMINED }
-    await redrive({ ...found, edit, operator, broker: services.broker, queues: broker.queues, signal, progress })
+    await redrive({ ...found, edit, operator, broker: services.broker, queues: broker.queues, signal, progress, trail })
     const [left] = progress.left
     if (left !== undefined) {
       throw new ManagementError('REDRIVE_REFUSED', `the message stays in the dead-letter queue: ${left.reason}`, {

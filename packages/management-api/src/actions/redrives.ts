@@ -15,7 +15,7 @@ export const startRedrive = defineAction({
   ),
   data: redriveSchema,
   target: ofType('queues'),
-  async run({ channel, ...selection }, { broker, services, operator, redrives }) {
+  async run({ channel, ...selection }, { broker, services, operator, redrives, trail }) {
     const { queue } = await broker.channels.info('queues', channel)
     const maxExamined = Math.min(queue?.waiting ?? 0, MAX_REDRIVEN)
     return redrives.start({
@@ -26,6 +26,7 @@ export const startRedrive = defineAction({
       operator,
       queues: broker.queues,
       broker: services.broker,
+      trail,
     })
   },
   detail: ({ id, total }) => `redrive ${id} of up to ${total} messages started`,

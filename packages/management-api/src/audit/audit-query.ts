@@ -15,6 +15,8 @@ export interface AuditFilter {
   /** A pattern as of `channel_list`; it also matches agent ids. */
   readonly channel?: string | undefined
   readonly outcome?: AuditOutcome | undefined
+  /** A text in the detail. */
+  readonly detail?: string | undefined
   /** Both inclusive, in ms since the epoch. */
   readonly from?: number | undefined
   readonly to?: number | undefined
@@ -95,7 +97,7 @@ async function newest(system: BrokerHandle, to: number | undefined): Promise<num
 }
 
 function matcher(filter: AuditFilter): (entry: AuditEntry) => boolean {
-  const { client, action, outcome, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY } = filter
+  const { client, action, detail, outcome, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY } = filter
   const named = filter.channel === undefined ? undefined : channelListMatcher(filter.channel)
   return (entry) => {
     const time = Date.parse(entry.time)
@@ -105,6 +107,7 @@ function matcher(filter: AuditFilter): (entry: AuditEntry) => boolean {
       (client === undefined || entry.client === client) &&
       (action === undefined || entry.action === action) &&
       (outcome === undefined || entry.outcome === outcome) &&
+      (detail === undefined || entry.detail?.includes(detail) === true) &&
       (named === undefined || named(entry.channel ?? entry.agent ?? ''))
     )
   }

@@ -5,6 +5,7 @@ import { Operator } from '../access/operator.ts'
 import type { MessageEdit } from '../messages/edited-message.ts'
 import { editedMessage } from '../messages/edited-message.ts'
 import { oldestFirst } from '../messages/stored-messages.ts'
+import type { MessageTrail } from '../trace/message-trail.ts'
 import type { Selection } from './dead-letter.ts'
 import { deadLetterOf, selectionMatcher } from './dead-letter.ts'
 
@@ -80,6 +81,7 @@ export interface RedriveRequest {
   /** Changes of the messages, which then come from the operator. @default none */
   readonly edit?: MessageEdit
   readonly progress: RedriveProgress
+  readonly trail: MessageTrail
 }
 
 /**
@@ -140,7 +142,7 @@ const NOT_A_DEAD_LETTER = 'it is not a dead letter: it has no tag dlq_source'
  */
 async function sendBack(
   message: QueueMessage,
-  { broker, channel, edit, operator, queues }: RedriveRequest,
+  { broker, channel, edit, operator, queues, trail }: RedriveRequest,
 ): Promise<string | undefined> {
   const letter = deadLetterOf(message)
   if (letter === undefined) return NOT_A_DEAD_LETTER
@@ -149,11 +151,12 @@ async function sendBack(
   const sender = new Operator({ clientId }, operator.address)
   const target = edit === undefined ? broker.onBehalfOf(sender).queues : queues
   try {
-    await target.send(source, {
+    const { id: newId } = await target.send(source, {
       // Its first send is known by the tag message_id. The queue would drop the message as a repeat of that.
       ...(edit === undefined ? { body, metadata, tags, deduplicationKey: null } : editedMessage(message, edit)),
       ...(receives > 0 && source !== channel ? { maxReceiveCount: receives, deadLetterQueue: channel } : {}),
     })
+    trail.redriven(message.id, source, newId, operator.clientId)
     return undefined
   } catch (error) {
     if (isBrokerError(error)) return `${error.code}: ${error.message}`

@@ -49,7 +49,7 @@ export interface MessageSearch extends StoredChannel, ReadingStart {
 
 export interface FoundMessages {
   readonly items: ShownMessage[]
-  /** Where the search continues; null at the end of the channel. */
+  /** The sequence at which the search continues; null at the end of the channel. */
   readonly next_sequence: number | null
   /** The number of messages looked at. */
   readonly examined: number

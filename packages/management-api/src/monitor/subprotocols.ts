@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http'
 
 /** The subprotocol of the monitor. A client that sends a token offers it too, and the server selects it. */
-export const MONITOR_SUBPROTOCOL = 'signalbox.monitor'
+const MONITOR_SUBPROTOCOL = 'signalbox.monitor'
 
 /** The prefix of the subprotocol that carries a token. */
-export const BEARER_SUBPROTOCOL = 'signalbox.bearer.'
+const BEARER_SUBPROTOCOL = 'signalbox.bearer.'
 
 /**
  * Makes the token among the subprotocols of a handshake its Authorization header. Browsers cannot set

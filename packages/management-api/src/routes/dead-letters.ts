@@ -32,7 +32,8 @@ export const deadLettersRoute = defineManagementRoute({
 
 export const redrivesRoute = defineManagementRoute({
   paths: ['/api/redrives'],
-  summary: 'The redrives that this node runs or has finished, newest first, with their progress and what they left.',
+  summary:
+    'The redrives that this node runs or has finished, newest first, with their progress and the messages that they left.',
   query: Type.Object({}, STRICT),
   data: Type.Object({
     node: Type.String({ description: 'The node that runs the redrives.' }),

@@ -1,3 +1,4 @@
+import { agentCardRoute } from './agent-card.ts'
 import { agentsRoute } from './agents.ts'
 import { auditRoute } from './audit.ts'
 import { channelsRoute } from './channels.ts'
@@ -5,8 +6,11 @@ import { configRoute } from './config.ts'
 import { deadLettersRoute, redrivesRoute } from './dead-letters.ts'
 import { historyRoute } from './history.ts'
 import { messageRoute, messagesRoute } from './messages.ts'
+import { operatorRoute } from './operator.ts'
 import { policyTestRoute } from './policy-test.ts'
+import { requestsRoute } from './requests.ts'
 import type { ManagementRoute } from './route.ts'
+import { routingRoute } from './routing.ts'
 import { securityRoute } from './security.ts'
 import { settingsRoute } from './settings.ts'
 import { snapshotRoute } from './snapshot.ts'
@@ -16,7 +20,10 @@ import {
   eventsStoreStatisticsRoute,
   queueStatisticsRoute,
 } from './statistics.ts'
+import { toolsRoute } from './tools.ts'
+import { traceRoute } from './trace.ts'
 import { webhooksRoute } from './webhooks.ts'
+import { streamsRoute, tasksRoute } from './work.ts'
 
 /** The routes that read. Actions are in `actions/`, the monitor in `monitor/`. */
 export const ROUTES: readonly ManagementRoute[] = [
@@ -33,9 +40,17 @@ export const ROUTES: readonly ManagementRoute[] = [
   messageRoute,
   deadLettersRoute,
   redrivesRoute,
+  requestsRoute,
+  tasksRoute,
+  streamsRoute,
+  toolsRoute,
+  traceRoute,
   historyRoute,
   channelsRoute,
   securityRoute,
   policyTestRoute,
   settingsRoute,
+  agentCardRoute,
+  routingRoute,
+  operatorRoute,
 ]

@@ -10,7 +10,9 @@ import { invalidParameters } from '../errors.ts'
 import type { History } from '../history/history.ts'
 import type { Monitors } from '../monitor/monitors.ts'
 import type { ManagementServices, NodeStatus, SecurityStatus, SettingStatus } from '../ports.ts'
+import type { OpenRequests } from '../requests/open-requests.ts'
 import type { Statistics } from '../statistics/statistics.ts'
+import type { MessageTrail } from '../trace/message-trail.ts'
 
 /** The state that all requests share. */
 export interface ManagementEnvironment {
@@ -18,6 +20,8 @@ export interface ManagementEnvironment {
   readonly audit: AuditLog
   readonly monitors: Monitors
   readonly redrives: Redrives
+  readonly requests: OpenRequests
+  readonly trail: MessageTrail
   readonly history: History
   readonly channelIndex: ChannelIndex
   /** Returns the effective configuration, with secrets masked. */

@@ -43,6 +43,12 @@ export interface AgentStream {
    * even if the client has disconnected.
    */
   pipeTo(response: HttpResponse, options: PipeOptions): Promise<StreamEnd>
+  /** The frames that were written to the client. */
+  readonly written: number
+  /** The time since the last frame, or since the stream began, in ms. */
+  readonly quietMs: number
+  /** Ends the stream with a `task.error` because an operator cancels it. Idempotent. */
+  interrupt(): void
   /** Ends the stream with a `task.error` because the node shuts down. Idempotent. */
   close(): void
   /**

@@ -98,6 +98,19 @@ export class ClientStream implements AgentStream, Timed {
     this.#fail(STREAM_FAILURES.SHUTTING_DOWN)
   }
 
+  get written(): number {
+    return this.#written
+  }
+
+  get quietMs(): number {
+    return performance.now() - this.#lastEvent
+  }
+
+  interrupt(): void {
+    this.#ending ??= STREAM_FAILURES.INTERRUPTED
+    this.#shut(STREAM_FAILURES.INTERRUPTED)
+  }
+
   revoke(): void {
     this.#ending ??= STREAM_FAILURES.FORBIDDEN
     this.#shut(STREAM_FAILURES.FORBIDDEN)

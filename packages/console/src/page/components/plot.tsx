@@ -15,6 +15,10 @@ interface PlotProps {
   readonly lines: readonly Line[]
   /** Writes a value for the axis and for the reader. */
   readonly format: (value: number) => string
+  /** The length of the time axis, in ms. @default the time of the values */
+  readonly spanMs?: number | undefined
+  /** `true` puts the lines of the grid at powers of two, for sizes. @default false */
+  readonly binary?: boolean
   /** In px. @default 150 */
   readonly height?: number
 }
@@ -26,23 +30,27 @@ const DASHES: readonly number[][] = [[], [6, 3], [2, 3], [10, 3, 2, 3], [1, 5]]
 const dark = matchMedia('(prefers-color-scheme: dark)')
 
 /** A plot of values over time. Its caption has the last values as text. */
-export function Plot({ title, times, lines, format, height = 150 }: PlotProps) {
+export function Plot({ title, times, lines, format, spanMs, binary = false, height = 150 }: PlotProps) {
   const frame = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(undefined)
   const scheme = useDark()
   const [at, setAt] = useState<number | null>(null)
   const labels = lines.map(({ label }) => label).join('\n')
   const data: uPlot.AlignedData = [times.map((ms) => ms / 1_000), ...lines.map(({ values }) => [...values])]
-  const latest = useRef({ data, format })
-  latest.current = { data, format }
+  const latest = useRef({ data, format, spanMs })
+  latest.current = { data, format, spanMs }
   useEffect(() => {
     const element = frame.current
     if (element === null) return undefined
-    const made = new uPlot(
-      optionsOf(labels.split('\n'), (value) => latest.current.format(value), height, setAt),
-      latest.current.data,
-      element,
-    )
+    const options = optionsOf({
+      labels: labels.split('\n'),
+      binary,
+      height,
+      format: (value) => latest.current.format(value),
+      spanMs: () => latest.current.spanMs,
+      onCursor: setAt,
+    })
+    const made = new uPlot(options, latest.current.data, element)
     plot.current = made
     const sized = new ResizeObserver(([entry]) => {
       const width = Math.floor(entry?.contentRect.width ?? 0)
@@ -54,7 +62,7 @@ export function Plot({ title, times, lines, format, height = 150 }: PlotProps) {
       made.destroy()
       plot.current = undefined
     }
-  }, [labels, height, scheme])
+  }, [labels, height, binary, scheme])
   useEffect(() => plot.current?.setData(latest.current.data), [times, lines])
   const shown = at ?? times.length - 1
   return (
@@ -96,12 +104,18 @@ function color(property: string): string {
   return value
 }
 
-function optionsOf(
-  labels: readonly string[],
-  format: (value: number) => string,
-  height: number,
-  onCursor: (index: number | null) => void,
-): uPlot.Options {
+interface PlotParts {
+  readonly labels: readonly string[]
+  readonly binary: boolean
+  readonly height: number
+  readonly format: (value: number) => string
+  readonly spanMs: () => number | undefined
+  readonly onCursor: (index: number | null) => void
+}
+
+const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent)
+
+function optionsOf({ labels, binary, height, format, spanMs, onCursor }: PlotParts): uPlot.Options {
   const text = color('--muted')
   const grid = { stroke: color('--line'), width: 1 }
   const font = '11px system-ui, sans-serif'
@@ -109,10 +123,13 @@ function optionsOf(
     width: 300,
     height,
     legend: { show: false },
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     hooks: { setCursor: [({ cursor }) => onCursor(cursor.idx ?? null)] },
-    scales: { y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
+    scales: {
+      x: { range: (_plot, min, max) => [spanMs() === undefined ? min : max - (spanMs() ?? 0) / 1_000, max] },
+      y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.1 : 1] },
+    },
     axes: [
       {
         stroke: text,
@@ -132,6 +149,7 @@ function optionsOf(
         size: 52,
         gap: 4,
         space: 34,
+        ...(binary ? { incrs: POWERS_OF_TWO } : {}),
         values: (_plot, splits) => splits.map((value) => format(value)),
       },
     ],
@@ -149,8 +167,17 @@ function optionsOf(
   }
 }
 
-const HOUR = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hour12: false })
+const HOURS = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', hour12: false })
+const SECONDS = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hour12: false,
+})
 
+/** Returns the labels of the time axis; with seconds if lines of the grid are less than a minute apart. */
 function clock(_plot: uPlot, splits: number[]): string[] {
-  return splits.map((seconds) => HOUR.format(seconds * 1_000))
+  const [first = 0, second = 60] = splits
+  const format = second - first < 60 ? SECONDS : HOURS
+  return splits.map((seconds) => format.format(seconds * 1_000))
 }

@@ -1,10 +1,13 @@
-import { Empty } from '../../components/feedback.tsx'
-import { Page } from '../../components/page.tsx'
+import type { ScreenProps } from '../screens.ts'
+import { Agent } from './agent.tsx'
+import { AgentList } from './agent-list.tsx'
 
-export function Agents() {
-  return (
-    <Page title="Agents">
-      <Empty>This screen is not built yet.</Empty>
-    </Page>
+/** The registered agents; the place `agents/ID` is one of them. */
+export function Agents({ place }: ScreenProps) {
+  const [, id] = place.path
+  return id === undefined ? (
+    <AgentList search={place.query['search'] ?? ''} />
+  ) : (
+    <Agent key={id} id={id} place={place} />
   )
 }

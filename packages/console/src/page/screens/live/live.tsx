@@ -1,10 +1,242 @@
-import { Empty } from '../../components/feedback.tsx'
-import { Page } from '../../components/page.tsx'
+import { useEffect, useRef, useState } from 'preact/hooks'
 
-export function Live() {
+import { useStore } from '../../api/store.ts'
+import { Badge } from '../../components/badge.tsx'
+import { BodyView } from '../../components/body-view.tsx'
+import { ChannelLink, CHANNEL_TYPES, isChannelType, TYPE_NAMES } from '../../components/channel-link.tsx'
+import type { ChannelType } from '../../components/channel-link.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { Empty, Problem } from '../../components/feedback.tsx'
+import { Search, Select } from '../../components/fields.tsx'
+import { bytes, plural } from '../../components/format.ts'
+import { Page } from '../../components/page.tsx'
+import type { Column } from '../../components/table.tsx'
+import { Table } from '../../components/table.tsx'
+import { TagsView } from '../../components/tags-view.tsx'
+import { Time } from '../../components/time.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import { href, setQuery } from '../../router/location.ts'
+import { token } from '../../session/token.ts'
+import type { ScreenProps } from '../screens.ts'
+import type { MonitorState, Seen } from './monitor.ts'
+import { openMonitor } from './monitor.ts'
+
+/** The messages that the page keeps, newest first. */
+const MAX_KEPT = 2_000
+/** The page draws new messages at most so often, in ms. */
+const DRAW_MS = 250
+
+const TYPES: readonly (readonly [ChannelType | 'all', string])[] = [
+  ['all', 'All types'],
+  ...CHANNEL_TYPES.map((type) => [type, TYPE_NAMES[type]] as const),
+]
+
+const DIRECTIONS = [
+  ['both', 'In and out'],
+  ['in', 'Accepted'],
+  ['out', 'Delivered'],
+] as const
+
+const COLUMNS: readonly Column<Seen>[] = [
+  { id: 'time', title: 'Time', width: '6rem', cell: ({ time }) => <Time value={time} /> },
+  { id: 'direction', title: 'Way', width: '5rem', cell: ({ direction }) => (direction === 'in' ? '→ in' : '← out') },
+  { id: 'type', title: 'Type', width: '7rem', wideOnly: true, cell: ({ type }) => TYPE_NAMES[type] },
+  {
+    id: 'channel',
+    title: 'Channel',
+    width: '14rem',
+    cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
+  },
+  { id: 'client', title: 'Client', width: '9rem', wideOnly: true, cell: ({ client }) => <UserText>{client}</UserText> },
+  {
+    id: 'body',
+    title: 'Body',
+    cell: ({ body, body_encoding, body_size }) =>
+      body_encoding === 'base64' ? (
+        <span class="muted">{bytes(body_size)} of binary data</span>
+      ) : (
+        <code>
+          <UserText>{body.slice(0, 300).replaceAll(/\s+/g, ' ')}</UserText>
+        </code>
+      ),
+  },
+  {
+    id: 'size',
+    title: 'Size',
+    numeric: true,
+    width: '6rem',
+    wideOnly: true,
+    cell: ({ body_size }) => bytes(body_size),
+  },
+]
+
+/** The messages of all channels as they pass. */
+export function Live({ place }: ScreenProps) {
+  const { channel = '', type, direction } = place.query
+  const way = direction === 'in' || direction === 'out' ? direction : undefined
+  const [paused, setPaused] = useState(false)
+  const [open, setOpen] = useState<Seen>()
+  const monitor = useMonitor(channel, isChannelType(type) ? type : undefined, way, paused)
   return (
-    <Page title="Live tail">
-      <Empty>This screen is not built yet.</Empty>
+    <Page
+      title="Live tail"
+      note={<StateOf state={monitor.state} paused={paused} />}
+      actions={
+        <>
+          <Search
+            label="Channel, such as orders.*"
+            value={channel}
+            onChange={(value) => setQuery({ channel: value.trim() })}
+          />
+          <Select
+            label="Type"
+            value={isChannelType(type) ? type : 'all'}
+            options={TYPES}
+            onChange={(value) => setQuery({ type: value === 'all' ? undefined : value })}
+          />
+          <Select
+            label="Direction"
+            value={way ?? 'both'}
+            options={DIRECTIONS}
+            onChange={(value) => setQuery({ direction: value === 'both' ? undefined : value })}
+          />
+          <button type="button" aria-pressed={paused} onClick={() => setPaused(!paused)}>
+            {paused ? 'Continue' : 'Pause'}
+          </button>
+          <button type="button" onClick={monitor.clear}>
+            Clear
+          </button>
+        </>
+      }
+    >
+      {monitor.reason !== undefined && <Problem>{monitor.reason}</Problem>}
+      {monitor.dropped > 0 && (
+        <p class="muted">{plural(monitor.dropped, 'message')} not shown: messages came faster than this page reads.</p>
+      )}
+      {monitor.missed > 0 && <p class="muted">{plural(monitor.missed, 'message')} passed while the list was paused.</p>}
+      {monitor.messages.length === 0 ? (
+        <Empty>
+          No message has passed since this screen was opened. Filters: a name, * for one part, &gt; for the rest.
+        </Empty>
+      ) : (
+        <Table
+          label="Messages"
+          columns={COLUMNS}
+          rows={monitor.messages}
+          keyOf={({ number }) => String(number)}
+          onOpen={(seen) => {
+            setPaused(true)
+            setOpen(seen)
+          }}
+        />
+      )}
+      {open !== undefined && <SeenDialog seen={open} onClose={() => setOpen(undefined)} />}
     </Page>
+  )
+}
+
+function StateOf({ state, paused }: { readonly state: MonitorState; readonly paused: boolean }) {
+  if (state === 'open') return <Badge kind={paused ? 'warning' : 'good'}>{paused ? 'Paused' : 'Live'}</Badge>
+  return <Badge kind="warning">{state === 'connecting' ? 'Connecting' : 'Disconnected'}</Badge>
+}
+
+function useMonitor(
+  channel: string,
+  type: ChannelType | undefined,
+  direction: 'in' | 'out' | undefined,
+  paused: boolean,
+) {
+  const [messages, setMessages] = useState<readonly Seen[]>([])
+  const [state, setState] = useState<MonitorState>('connecting')
+  const [reason, setReason] = useState<string>()
+  const [dropped, setDropped] = useState(0)
+  const [missed, setMissed] = useState(0)
+  const isPaused = useRef(paused)
+  isPaused.current = paused
+  const bearer = useStore(token)
+  useEffect(() => {
+    if (!paused) setMissed(0)
+  }, [paused])
+  useEffect(() => {
+    let fresh: Seen[] = []
+    let passed = 0
+    setMessages([])
+    setDropped(0)
+    const draw = setInterval(() => {
+      const added = fresh.toReversed()
+      fresh = []
+      if (added.length > 0) setMessages((old) => [...added, ...old].slice(0, MAX_KEPT))
+      if (passed > 0) setMissed((old) => old + passed)
+      passed = 0
+    }, DRAW_MS)
+    const end = openMonitor(
+      { channel, type, direction },
+      {
+        onState: (next, why) => {
+          setState(next)
+          if (next !== 'connecting') setReason(why)
+        },
+        onMessage: (message) => {
+          if (isPaused.current) passed++
+          else if (fresh.push(message) > MAX_KEPT) fresh.shift()
+        },
+        onDropped: setDropped,
+      },
+    )
+    return () => {
+      clearInterval(draw)
+      end()
+    }
+  }, [channel, type, direction, bearer])
+  const clear = (): void => {
+    setMessages([])
+    setMissed(0)
+  }
+  return { messages, state, reason, dropped, missed, clear }
+}
+
+function SeenDialog({ seen, onClose }: { readonly seen: Seen; readonly onClose: () => void }) {
+  return (
+    <Dialog title="Message" wide onClose={onClose}>
+      <div class="stack">
+        <dl class="facts">
+          <dt>Id</dt>
+          <dd>
+            <code>
+              <UserText>{seen.id}</UserText>
+            </code>{' '}
+            <a href={href(['trace'], { id: seen.id })}>Trace</a>
+          </dd>
+          <dt>Channel</dt>
+          <dd>
+            <ChannelLink type={seen.type} name={seen.channel} /> <span class="muted">{TYPE_NAMES[seen.type]}</span>
+          </dd>
+          <dt>{seen.direction === 'in' ? 'Sender' : 'Receiver'}</dt>
+          <dd>
+            <UserText>{seen.client}</UserText>
+          </dd>
+          <dt>Time</dt>
+          <dd>
+            <Time value={seen.time} />
+          </dd>
+          {seen.metadata !== '' && (
+            <>
+              <dt>Metadata</dt>
+              <dd>
+                <UserText max={2_000}>{seen.metadata}</UserText>
+              </dd>
+            </>
+          )}
+          <dt>Tags</dt>
+          <dd>
+            <TagsView tags={seen.tags} />
+          </dd>
+        </dl>
+        <BodyView body={seen.body} encoding={seen.body_encoding} size={seen.body_size} />
+        {seen.truncated && (
+          <p class="muted">The monitor shows the first 4 KiB of a body. The channel has the whole message.</p>
+        )}
+      </div>
+    </Dialog>
   )
 }

@@ -1,10 +1,60 @@
-import { Empty } from '../../components/feedback.tsx'
+import { get } from '../../api/client.ts'
+import { readReadiness } from '../../api/ready.ts'
+import { useData } from '../../api/use-data.ts'
+import { RANGES, rangeOf, useHistory } from '../../api/use-history.ts'
+import { Badge } from '../../components/badge.tsx'
+import { ErrorOf, Loading } from '../../components/feedback.tsx'
+import { Segments } from '../../components/fields.tsx'
 import { Page } from '../../components/page.tsx'
+import { Problem } from '../../components/feedback.tsx'
+import { setQuery } from '../../router/location.ts'
+import type { ScreenProps } from '../screens.ts'
+import { Figures } from './figures.tsx'
+import { FailingAgents, Nodes, Queues, TopChannels } from './lists.tsx'
+import { Plots } from './plots.tsx'
 
-export function Overview() {
+/** The state of the broker at a glance. */
+export function Overview({ place }: ScreenProps) {
+  const range = rangeOf(place.query['range'])
+  const snapshot = useData('snapshot', (signal) => get('/api/snapshot', {}, signal), 5_000)
+  const readiness = useData('ready', readReadiness, 5_000)
+  const history = useHistory(range, { channels: 0, agents: 20 })
+  const failed = readiness.data?.checks.filter(({ ok }) => !ok) ?? []
+  const healthy = readiness.data?.ready === true && readiness.data.healthy
   return (
-    <Page title="Overview">
-      <Empty>This screen is not built yet.</Empty>
+    <Page
+      title="Overview"
+      note={readiness.data && <Badge kind={healthy ? 'good' : 'bad'}>{healthy ? 'Healthy' : 'Needs attention'}</Badge>}
+      actions={
+        <Segments
+          label="Time span of the plots"
+          value={range}
+          options={RANGES}
+          onChange={(value) => setQuery({ range: value })}
+        />
+      }
+    >
+      {failed.map(({ name, detail }) => (
+        <Problem key={name}>
+          <strong>{name}</strong>: {detail}
+        </Problem>
+      ))}
+      <ErrorOf error={snapshot.error ?? history.error} />
+      {snapshot.loading && <Loading />}
+      {snapshot.data && <Figures snapshot={snapshot.data} history={history.data} />}
+      {history.data && <Plots history={history.data} range={range} />}
+      {snapshot.data && (
+        <>
+          <div class="grid">
+            <Queues snapshot={snapshot.data} />
+            <TopChannels snapshot={snapshot.data} />
+          </div>
+          <div class="grid">
+            <FailingAgents history={history.data} />
+            <Nodes snapshot={snapshot.data} />
+          </div>
+        </>
+      )}
     </Page>
   )
 }

@@ -1,0 +1,82 @@
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+
+import type { AgentDirectory } from './agent-directory.ts'
+import type { TaskHistory, TaskOverview } from './tasks/task-history.ts'
+import type { TaskRequests } from './tasks/task-requests.ts'
+import type { Tasks } from './tasks/tasks.ts'
+import type { Tool, ToolContext, ToolDefinition, ToolOutcome } from './tools/tool.ts'
+
+/** The tasks of all nodes, for operators. */
+export interface TaskOperations {
+  list(): readonly TaskOverview[]
+  /**
+   * Cancels a task for its owner, and informs the agent that works on it. Returns the state of the task; undefined if
+   * there is no such task.
+   */
+  cancel(id: string): Promise<TaskOverview | undefined>
+}
+
+/** The tools and the tasks of the endpoint, for operators. */
+export interface McpOperations {
+  tools(): readonly ToolDefinition[]
+  /**
+   * Calls a tool without a client of MCP; undefined if there is no such tool. The call never becomes a task.
+   * @throws JsonRpcError -32602 for invalid arguments
+   */
+  callTool(
+    name: string,
+    args: unknown,
+    context: { readonly broker: BrokerHandle; readonly signal: AbortSignal },
+  ): Promise<ToolOutcome | undefined>
+  /** Absent if calls cannot become tasks. */
+  readonly tasks?: TaskOperations
+}
+
+interface OperationParts {
+  readonly broker: Broker
+  readonly agents: AgentDirectory | undefined
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly tasks: { readonly tasks: Tasks; readonly requests: TaskRequests } | undefined
+}
+
+export function mcpOperations({ broker, agents, tools, tasks }: OperationParts): McpOperations {
+  return {
+    tools: () => [...tools.values()].map(({ definition }) => definition),
+    callTool: async (name, args, { broker: caller, signal }) => {
+      const context: ToolContext = {
+        broker: caller,
+        signal,
+        callerGone: signal,
+        traceContext: {},
+        hops: 0,
+        ...(agents === undefined ? {} : { agents }),
+        wantsProgress: false,
+        progress() {},
+        allowTask: () => false,
+        mayAsk: false,
+      }
+      return tools.get(name)?.call(args, context)
+    },
+    ...(tasks === undefined ? {} : { tasks: taskOperations(broker, agents, tasks.tasks, tasks.requests) }),
+  }
+}
+
+function taskOperations(
+  broker: Broker,
+  agents: AgentDirectory | undefined,
+  tasks: Tasks,
+  requests: TaskRequests,
+): TaskOperations {
+  const history: TaskHistory = tasks.history
+  return {
+    list: () => history.list(),
+    async cancel(id) {
+      const task = await tasks.find(id)
+      if (task === undefined) return undefined
+      const { principal: clientId, account } = task.record
+      const owner = broker.as({ clientId, account })
+      await requests.cancel(id, { broker: owner, agents, traceContext: {}, hops: 0 }, 'an operator cancelled the task')
+      return history.get(id)
+    },
+  }
+}

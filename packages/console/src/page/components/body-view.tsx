@@ -1,0 +1,93 @@
+import { useMemo, useState } from 'preact/hooks'
+
+import { Segments } from './fields.tsx'
+import { bytes } from './format.ts'
+import { visible } from './user-text.tsx'
+
+type View = 'json' | 'text' | 'hex'
+
+interface BodyViewProps {
+  readonly body: string
+  /** `base64` if the body is not text. */
+  readonly encoding?: 'base64' | undefined
+  /** The size of the whole body, in bytes. */
+  readonly size: number
+}
+
+/** The most characters that the page shows. Longer bodies are cut, and can be saved. */
+const MAX_SHOWN = 200_000
+/** The most bytes in the hex view. */
+const MAX_HEX = 16_384
+
+/** The body of a message as JSON, as text or as bytes. It is always text for the browser, never markup. */
+export function BodyView({ body, encoding, size }: BodyViewProps) {
+  const json = useMemo(() => (encoding === 'base64' ? undefined : prettyJson(body)), [body, encoding])
+  const [chosen, setChosen] = useState<View>()
+  const view = chosen ?? (encoding === 'base64' ? 'hex' : json === undefined ? 'text' : 'json')
+  const text = useMemo(() => {
+    if (view === 'hex') return hexOf(bytesOf(body, encoding))
+    return visible((view === 'json' ? (json ?? body) : body).slice(0, MAX_SHOWN))
+  }, [view, body, encoding, json])
+  const options: readonly (readonly [View, string])[] = [
+    ...(json === undefined ? [] : [['json', 'JSON'] as const]),
+    ...(encoding === 'base64' ? [] : [['text', 'Text'] as const]),
+    ['hex', 'Hex'],
+  ]
+  const cut = view === 'hex' ? size > MAX_HEX : body.length > MAX_SHOWN
+  return (
+    <div class="stack">
+      <div class="filters">
+        <Segments label="Form of the body" value={view} options={options} onChange={setChosen} />
+        <span class="muted">
+          {bytes(size)}
+          {cut && ', cut here'}
+        </span>
+        <button type="button" class="quiet" onClick={() => save(bytesOf(body, encoding))}>
+          Save as file
+        </button>
+      </div>
+      <pre class="body" tabIndex={0} role="region" aria-label="Body">
+        {text === '' ? <span class="muted">(empty)</span> : text}
+      </pre>
+    </div>
+  )
+}
+
+function prettyJson(text: string): string | undefined {
+  if (!/^\s*[[{"]/.test(text) || text.length > 2 * MAX_SHOWN) return undefined
+  try {
+    return JSON.stringify(JSON.parse(text), undefined, 2)
+  } catch {
+    return undefined
+  }
+}
+
+function bytesOf(body: string, encoding: 'base64' | undefined): Uint8Array<ArrayBuffer> {
+  if (encoding === undefined) return new TextEncoder().encode(body)
+  return Uint8Array.from(atob(body), (character) => character.charCodeAt(0))
+}
+
+const ROW = 16
+
+/** Returns lines of an offset, sixteen bytes, and their characters. */
+function hexOf(all: Uint8Array): string {
+  const shown = all.subarray(0, MAX_HEX)
+  const lines: string[] = []
+  for (let offset = 0; offset < shown.length; offset += ROW) {
+    const row = [...shown.subarray(offset, offset + ROW)]
+    const digits = row.map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
+    const characters = row.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : '·')).join('')
+    lines.push(`${offset.toString(16).padStart(8, '0')}  ${digits.padEnd(ROW * 3)} ${characters}`)
+  }
+  return lines.join('\n')
+}
+
+function save(content: Uint8Array<ArrayBuffer>): void {
+  // The type keeps a browser from showing the file as a page.
+  const url = URL.createObjectURL(new Blob([content], { type: 'application/octet-stream' }))
+  const link = document.createElement('a')
+  link.href = url
+  link.download = 'body.bin'
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}

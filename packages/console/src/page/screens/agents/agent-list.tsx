@@ -1,0 +1,140 @@
+import { useMemo } from 'preact/hooks'
+
+import type { GetData } from '../../api/client.ts'
+import { get } from '../../api/client.ts'
+import { usePages } from '../../api/use-pages.ts'
+import type { HistoryData } from '../../api/use-history.ts'
+import { total, useHistory } from '../../api/use-history.ts'
+import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
+import { Search } from '../../components/fields.tsx'
+import { count, plural, span } from '../../components/format.ts'
+import { Page } from '../../components/page.tsx'
+import type { Column } from '../../components/table.tsx'
+import { Table } from '../../components/table.tsx'
+import { Ago } from '../../components/time.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import { go, href, setQuery } from '../../router/location.ts'
+import { Liveness } from './liveness.tsx'
+
+export type ListedAgent = GetData<'/api/agents'>['items'][number]
+
+type AgentHistory = HistoryData['agents'][number]
+
+/** The agents with figures in the list; the node keeps those of the most active ones. */
+const WITH_FIGURES = 50
+
+const NONE: readonly ListedAgent[] = []
+
+/** Every registered agent, with its liveness and its calls of the last hour. */
+export function AgentList({ search }: { readonly search: string }) {
+  const {
+    data: items = NONE,
+    error,
+    loading,
+  } = usePages('agents', (cursor, signal) => get('/api/agents', { limit: 1_000, ...cursor }, signal), 5_000)
+  const history = useHistory('hour', { channels: 0, agents: WITH_FIGURES })
+  const shown = useMemo(() => items.filter((agent) => matches(agent, search)), [items, search])
+  const histories = useMemo(() => new Map(history.data?.agents.map((agent) => [agent.agent_id, agent])), [history.data])
+  return (
+    <Page
+      title="Agents"
+      note={loading ? undefined : plural(items.length, 'agent')}
+      actions={<Search label="Find an agent" value={search} onChange={(value) => setQuery({ search: value })} />}
+    >
+      <ErrorOf error={error} />
+      {loading && <Loading />}
+      {!loading && items.length === 0 && error === undefined && (
+        <Empty>No agent is registered. An agent registers with POST /agents/register at the shared listener.</Empty>
+      )}
+      {items.length > 0 && shown.length === 0 && <Empty>No agent has this text in its id, name, owner or URL.</Empty>}
+      {shown.length > 0 && (
+        <Table
+          label="Agents"
+          rows={shown}
+          keyOf={({ agent_id }) => agent_id}
+          onOpen={({ agent_id }) => go(['agents', agent_id])}
+          columns={columnsWith(histories)}
+        />
+      )}
+    </Page>
+  )
+}
+
+function matches({ agent_id, name, registered_by, url }: ListedAgent, search: string): boolean {
+  const wanted = search.toLowerCase()
+  return [agent_id, name, registered_by, url].some((text) => text.toLowerCase().includes(wanted))
+}
+
+function columnsWith(histories: ReadonlyMap<string, AgentHistory>): readonly Column<ListedAgent>[] {
+  const figure = (read: (history: AgentHistory) => string) => (agent: ListedAgent) => {
+    const history = histories.get(agent.agent_id)
+    return history === undefined ? <span class="muted">0</span> : read(history)
+  }
+  return [
+    {
+      id: 'agent',
+      title: 'Agent',
+      cell: ({ agent_id, name }) => (
+        <>
+          <a href={href(['agents', agent_id])}>{agent_id}</a>{' '}
+          <span class="muted">
+            <UserText>{name}</UserText>
+          </span>
+        </>
+      ),
+    },
+    {
+      id: 'version',
+      title: 'Version',
+      width: '6rem',
+      wideOnly: true,
+      cell: ({ version }) => <UserText max={20}>{version}</UserText>,
+    },
+    {
+      id: 'owner',
+      title: 'Owner',
+      width: '10rem',
+      wideOnly: true,
+      cell: ({ registered_by }) => <UserText>{registered_by}</UserText>,
+    },
+    { id: 'live', title: 'State', width: '7rem', cell: (agent) => <Liveness agent={agent} /> },
+    {
+      id: 'seen',
+      title: 'Last seen',
+      width: '7rem',
+      wideOnly: true,
+      cell: ({ last_seen }) => <Ago value={last_seen} />,
+    },
+    { id: 'flight', title: 'In flight', numeric: true, width: '5.5rem', cell: ({ in_flight }) => count(in_flight) },
+    {
+      id: 'calls',
+      title: 'Calls, 1 h',
+      numeric: true,
+      width: '6.5rem',
+      wideOnly: true,
+      cell: figure(({ calls }) => count(total(calls))),
+    },
+    {
+      id: 'errors',
+      title: 'Errors, 1 h',
+      numeric: true,
+      width: '6.5rem',
+      cell: figure(({ errors }) => count(total(errors))),
+    },
+    {
+      id: 'latency',
+      title: 'Latency, 1 h',
+      numeric: true,
+      width: '7rem',
+      wideOnly: true,
+      cell: figure(meanLatency),
+    },
+  ]
+}
+
+/** Returns the mean duration of the calls, weighted by their number. */
+function meanLatency({ calls, latency_seconds: latency }: AgentHistory): string {
+  const seconds = latency.reduce<number>((sum, value, step) => sum + (value ?? 0) * (calls[step] ?? 0), 0)
+  const number = total(calls)
+  return number === 0 ? '–' : span((seconds / number) * 1_000)
+}

@@ -1,0 +1,90 @@
+import { Panel } from '../../components/page.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import type { ShownCard, Skill } from './agent-card.ts'
+import './agents.css'
+
+/** A card as people read it. */
+export function CardView({ card }: { readonly card: ShownCard }) {
+  const facts: readonly (readonly [string, readonly string[]])[] = [
+    ['Provider', card.provider === '' ? [] : [card.provider]],
+    ['A2A versions', card.protocolVersions],
+    ['Capabilities', card.capabilities],
+    ['Accepts', card.inputModes],
+    ['Answers with', card.outputModes],
+    ['Interfaces', card.interfaces.map(({ url, binding }) => `${binding} ${url}`.trim())],
+  ]
+  return (
+    <>
+      <Panel title="About">
+        {card.description === '' ? (
+          <p class="muted">The card has no description.</p>
+        ) : (
+          <p class="prose">
+            <UserText max={2_048}>{card.description}</UserText>
+          </p>
+        )}
+        <dl class="facts card-facts">
+          {facts
+            .filter(([, values]) => values.length > 0)
+            .map(([title, values]) => (
+              <>
+                <dt key={title}>{title}</dt>
+                <dd>
+                  <Texts values={values} />
+                </dd>
+              </>
+            ))}
+        </dl>
+      </Panel>
+      <Panel title="Skills" note={card.skills.length === 0 ? 'The card lists none' : undefined}>
+        <ul class="skills">
+          {card.skills.slice(0, 200).map((skill, index) => (
+            <SkillView key={`${index} ${skill.id}`} skill={skill} />
+          ))}
+        </ul>
+      </Panel>
+    </>
+  )
+}
+
+function SkillView({ skill: { id, name, description, tags, examples } }: { readonly skill: Skill }) {
+  return (
+    <li>
+      <h3>
+        <UserText>{name}</UserText>{' '}
+        <code class="muted">
+          <UserText>{id}</UserText>
+        </code>
+      </h3>
+      {description !== '' && (
+        <p>
+          <UserText max={2_048}>{description}</UserText>
+        </p>
+      )}
+      {tags.length > 0 && (
+        <p class="muted">
+          <Texts values={tags} />
+        </p>
+      )}
+      {examples.slice(0, 5).map((example, index) => (
+        <p key={index} class="example">
+          <UserText max={500}>{example}</UserText>
+        </p>
+      ))}
+    </li>
+  )
+}
+
+function Texts({ values }: { readonly values: readonly string[] }) {
+  return (
+    <>
+      {values.slice(0, 50).map((value, index) => (
+        <>
+          {index > 0 && ', '}
+          <UserText key={index}>{value}</UserText>
+        </>
+      ))}
+      {values.length > 50 && ` and ${values.length - 50} more`}
+    </>
+  )
+}

@@ -1,0 +1,145 @@
+import { useMemo, useState } from 'preact/hooks'
+
+import { get } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
+import type { HistoryData, HistoryRange } from '../../api/use-history.ts'
+import { perSecond, RANGES, rangeOf, spanOf, timesOf, useHistory } from '../../api/use-history.ts'
+import type { ChannelType } from '../../components/channel-link.tsx'
+import { TYPE_NAMES } from '../../components/channel-link.tsx'
+import { Empty, ErrorOf } from '../../components/feedback.tsx'
+import { Segments } from '../../components/fields.tsx'
+import { count, rate } from '../../components/format.ts'
+import { Page } from '../../components/page.tsx'
+import { Plot } from '../../components/plot.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import { href, setQuery } from '../../router/location.ts'
+import type { Place } from '../../router/location.ts'
+import { ChannelFigures } from './channel-figures.tsx'
+import { DeleteChannel, PurgeQueue } from './danger.tsx'
+import { Messages } from './messages.tsx'
+import { Send } from './send.tsx'
+
+interface ChannelProps {
+  readonly type: ChannelType
+  readonly name: string
+  readonly place: Place
+}
+
+/** Everything about one channel. */
+export function Channel({ type, name, place }: ChannelProps) {
+  const [open, setOpen] = useState<'send' | 'purge' | 'delete'>()
+  const [changes, setChanges] = useState(0)
+  const range = rangeOf(place.query['range'])
+  const close = (): void => setOpen(undefined)
+  const changed = (): void => setChanges((value) => value + 1)
+  const { data, error, refresh } = useData(
+    `channel ${type} ${name}`,
+    (signal) => readChannel(type, name, signal),
+    5_000,
+  )
+  const history = useHistory(range, { type, channel: name, agents: 0 })
+  const done = (): void => {
+    refresh()
+    changed()
+  }
+  return (
+    <Page
+      title={
+        <>
+          <a class="up" href={href(['channels'])}>
+            Channels
+          </a>{' '}
+          <UserText>{name}</UserText>
+        </>
+      }
+      note={TYPE_NAMES[type]}
+      actions={
+        <>
+          <button type="button" class="primary" onClick={() => setOpen('send')}>
+            {type === 'queues'
+              ? 'Send message'
+              : type === 'commands' || type === 'queries'
+                ? 'Send request'
+                : 'Publish event'}
+          </button>
+          {type === 'queues' && (
+            <>
+              <a href={href(['dead-letters'], { channel: name })}>Dead letters</a>
+              <button type="button" onClick={() => setOpen('purge')}>
+                Purge
+              </button>
+            </>
+          )}
+          <button type="button" onClick={() => setOpen('delete')}>
+            Delete
+          </button>
+        </>
+      }
+    >
+      <ErrorOf error={error} />
+      {data === null && <Empty>This channel does not exist. The first message creates it.</Empty>}
+      {data && <ChannelFigures channel={data} />}
+      <div class="filters">
+        <Segments
+          label="Time span of the plots"
+          value={range}
+          options={RANGES}
+          onChange={(value) => setQuery({ range: value })}
+        />
+        <a href={href(['live'], { channel: name, type })}>Watch live</a>
+        <a href={href(['audit'], { channel: name })}>Audit log</a>
+      </div>
+      {history.data && (
+        <ChannelPlots history={history.data} range={range} stored={type === 'queues' || type === 'events_store'} />
+      )}
+      {(type === 'queues' || type === 'events_store') && data !== null && (
+        <Messages type={type} channel={name} place={place} changes={changes} onChanged={refresh} />
+      )}
+      {open === 'send' && <Send type={type} channel={name} onClose={close} onSent={done} />}
+      {open === 'purge' && <PurgeQueue channel={name} onClose={close} onDone={done} />}
+      {open === 'delete' && <DeleteChannel type={type} channel={name} onClose={close} />}
+    </Page>
+  )
+}
+
+/** Returns the entry of one channel in the list; null if there is none. */
+async function readChannel(type: ChannelType, name: string, signal: AbortSignal) {
+  // The list has no filter for a whole name. Shorter names come first, so this one is near the beginning.
+  const { items } = await get('/api/channels', { type, search: name, limit: 100 }, signal)
+  return items.find((item) => item.name === name) ?? null
+}
+
+interface ChannelPlotsProps {
+  readonly history: HistoryData
+  readonly range: HistoryRange
+  /** `true` if the channel holds messages. */
+  readonly stored: boolean
+}
+
+function ChannelPlots({ history, range, stored }: ChannelPlotsProps) {
+  const spanMs = spanOf(range, history)
+  const times = useMemo(() => timesOf(history), [history])
+  const [channel] = history.channels
+  const lines = useMemo(
+    () =>
+      channel && {
+        rates: [
+          { label: 'in', values: perSecond(channel.messages_in, history) },
+          { label: 'out', values: perSecond(channel.messages_out, history) },
+        ],
+        depth: [
+          { label: 'stored', values: channel.depth },
+          { label: 'in flight', values: channel.in_flight },
+        ],
+      },
+    [history],
+  )
+  if (lines === undefined || history.steps === 0)
+    return <Empty>The plots begin now: the node follows this channel from here on.</Empty>
+  return (
+    <div class="grid">
+      <Plot title="Messages" times={times} spanMs={spanMs} lines={lines.rates} format={rate} />
+      {stored && <Plot title="Depth" times={times} spanMs={spanMs} lines={lines.depth} format={count} />}
+    </div>
+  )
+}

@@ -1,0 +1,239 @@
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+
+import type { GetData, GetQuery } from '../../api/client.ts'
+import { get } from '../../api/client.ts'
+import { toApiError, useData } from '../../api/use-data.ts'
+import { Empty, ErrorOf, Loading, notify } from '../../components/feedback.tsx'
+import { Search, Select } from '../../components/fields.tsx'
+import { bytes, count } from '../../components/format.ts'
+import { Panel } from '../../components/page.tsx'
+import type { Column } from '../../components/table.tsx'
+import { Table } from '../../components/table.tsx'
+import { Ago } from '../../components/time.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import type { Place } from '../../router/location.ts'
+import { setQuery } from '../../router/location.ts'
+import { MessageDialog } from './message-dialog.tsx'
+import type { ShownMessage } from './shown-message.ts'
+
+type Query = GetQuery<'/api/messages'>
+
+interface MessagesProps {
+  readonly type: 'queues' | 'events_store'
+  readonly channel: string
+  readonly place: Place
+  /** Changes after an action: the messages are read again. */
+  readonly changes: number
+  readonly onChanged: () => void
+}
+
+const PAGE = 100
+
+/** The messages that a queue or an events store holds. */
+export function Messages({ type, channel, place, changes, onChanged }: MessagesProps) {
+  const { search = '', from = '', order, message } = place.query
+  const newest = type === 'events_store' && order !== 'oldest'
+  const query: Query = {
+    type,
+    channel,
+    limit: PAGE,
+    max_body_size: 256,
+    ...(newest ? { order: 'newest' } : {}),
+    ...(search === '' ? {} : { search }),
+    ...startOf(from, newest),
+  }
+  const key = JSON.stringify(query)
+  const first = useData(`messages ${key} ${changes}`, (signal) => get('/api/messages', query, signal), 5_000)
+  const list = useMore(first.data, query, key)
+  const sequence = Number(message)
+  return (
+    <Panel
+      title="Messages"
+      note={first.data && noteOf(list.items.length, list.next)}
+      actions={
+        <>
+          <Search label="Search in messages" value={search} onChange={(value) => setQuery({ search: value })} />
+          {type === 'events_store' && (
+            <Select
+              label="Order"
+              value={newest ? 'newest' : 'oldest'}
+              options={[
+                ['newest', 'Newest first'],
+                ['oldest', 'Oldest first'],
+              ]}
+              onChange={(value) => setQuery({ order: value, from: undefined })}
+            />
+          )}
+          <FromField key={from} value={from} times={type === 'events_store' && !newest} />
+        </>
+      }
+    >
+      <ErrorOf error={first.error} />
+      {first.loading && <Loading />}
+      {first.data && list.items.length === 0 && (
+        <Empty>
+          {search !== ''
+            ? `No message contains this text among ${count(first.data.examined)} that were searched.`
+            : type === 'queues'
+              ? 'No message waits here. Leased and delayed messages are not shown.'
+              : 'This events store is empty.'}
+        </Empty>
+      )}
+      {list.items.length > 0 && (
+        <Table
+          label="Messages"
+          columns={type === 'queues' ? QUEUE_COLUMNS : STORE_COLUMNS}
+          rows={list.items}
+          keyOf={({ sequence }) => String(sequence)}
+          onOpen={(row) => setQuery({ message: String(row.sequence) })}
+          isSelected={(row) => row.sequence === sequence}
+          onEnd={search === '' ? list.more : undefined}
+        />
+      )}
+      {list.next !== null && search !== '' && (
+        <button type="button" onClick={list.more}>
+          Search further
+        </button>
+      )}
+      {Number.isSafeInteger(sequence) && sequence > 0 && (
+        <MessageDialog
+          type={type}
+          channel={channel}
+          sequence={sequence}
+          onClose={() => setQuery({ message: undefined })}
+          onSent={() => {
+            first.refresh()
+            onChanged()
+          }}
+        />
+      )}
+    </Panel>
+  )
+}
+
+const COLUMNS: readonly Column<ShownMessage>[] = [
+  { id: 'sequence', title: 'Sequence', numeric: true, width: '6rem', cell: ({ sequence }) => count(sequence) },
+  { id: 'time', title: 'Age', width: '8rem', cell: ({ timestamp }) => <Ago value={timestamp} /> },
+  {
+    id: 'client',
+    title: 'Sender',
+    width: '10rem',
+    wideOnly: true,
+    cell: ({ client_id }) => <UserText>{client_id}</UserText>,
+  },
+  { id: 'body', title: 'Body', cell: preview },
+  {
+    id: 'tags',
+    title: 'Tags',
+    numeric: true,
+    width: '4.5rem',
+    wideOnly: true,
+    cell: ({ tag_count }) => count(tag_count),
+  },
+  {
+    id: 'size',
+    title: 'Size',
+    numeric: true,
+    width: '6rem',
+    wideOnly: true,
+    cell: ({ body_size }) => bytes(body_size),
+  },
+]
+
+const QUEUE_COLUMNS: readonly Column<ShownMessage>[] = [
+  ...COLUMNS,
+  {
+    id: 'receives',
+    title: 'Receives',
+    numeric: true,
+    width: '6rem',
+    wideOnly: true,
+    cell: ({ receive_count }) => count(receive_count ?? 0),
+  },
+]
+
+const STORE_COLUMNS: readonly Column<ShownMessage>[] = [
+  ...COLUMNS,
+  {
+    id: 'key',
+    title: 'Key',
+    width: '8rem',
+    wideOnly: true,
+    cell: ({ key, tombstone }) => (
+      <>
+        {key !== undefined && <UserText>{key}</UserText>}
+        {tombstone === true && <span class="muted"> deleted</span>}
+      </>
+    ),
+  },
+]
+
+function preview({ body, body_encoding, body_size }: ShownMessage) {
+  if (body_encoding === 'base64') return <span class="muted">{bytes(body_size)} of binary data</span>
+  if (body_size === 0) return <span class="muted">(empty)</span>
+  return (
+    <code>
+      <UserText>{body.replaceAll(/\s+/g, ' ')}</UserText>
+    </code>
+  )
+}
+
+function noteOf(shown: number, next: number | null): string {
+  return next === null ? count(shown) : `the first ${count(shown)}`
+}
+
+/** Reads the filter `from`: a sequence, or a time. */
+function startOf(from: string, newest: boolean): Partial<Query> {
+  if (/^\d+$/.test(from)) return { from_sequence: Number(from) }
+  if (from === '' || newest) return {}
+  const time = new Date(from)
+  return Number.isNaN(time.getTime()) ? {} : { from_time: time.toISOString() }
+}
+
+interface FromFieldProps {
+  readonly value: string
+  /** `true` if a time is allowed too. */
+  readonly times: boolean
+}
+
+function FromField({ value, times }: FromFieldProps) {
+  const label = times ? 'From sequence or time' : 'From sequence'
+  return (
+    <input
+      class="from"
+      aria-label={label}
+      placeholder={label}
+      title={times ? 'A sequence, or a time such as 2026-05-01 12:00' : 'A sequence'}
+      value={value}
+      onChange={(event) => setQuery({ from: event.currentTarget.value.trim() })}
+    />
+  )
+}
+
+/** Adds further pages to the first one. */
+function useMore(first: GetData<'/api/messages'> | undefined, query: Query, key: string) {
+  const [further, setFurther] = useState<{ key: string; items: readonly ShownMessage[]; next: number | null }>()
+  const reading = useRef(false)
+  useEffect(() => setFurther(undefined), [key])
+  const current = further?.key === key ? further : undefined
+  const next = current === undefined ? (first?.next_sequence ?? null) : current.next
+  const more = useCallback(() => {
+    if (next === null || reading.current) return
+    reading.current = true
+    const { from_time: _, ...rest } = query
+    get('/api/messages', { ...rest, from_sequence: next })
+      .then((page) =>
+        setFurther((old) => ({
+          key,
+          items: [...(old?.key === key ? old.items : []), ...page.items],
+          next: page.next_sequence,
+        })),
+      )
+      .catch((cause: unknown) => notify(toApiError(cause).message))
+      .finally(() => (reading.current = false))
+  }, [next, key])
+  const items = first?.items ?? []
+  if (current === undefined) return { items, next, more }
+  const shown = new Set(items.map(({ sequence }) => sequence))
+  return { items: [...items, ...current.items.filter(({ sequence }) => !shown.has(sequence))], next, more }
+}

@@ -1,0 +1,126 @@
+import { useState } from 'preact/hooks'
+
+import type { ApiError } from '../../api/client.ts'
+import { act } from '../../api/client.ts'
+import { toApiError } from '../../api/use-data.ts'
+import { BodyView } from '../../components/body-view.tsx'
+import type { ChannelType } from '../../components/channel-link.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { ErrorOf, notify } from '../../components/feedback.tsx'
+import { Field } from '../../components/fields.tsx'
+import { count } from '../../components/format.ts'
+import { TagsField, tagsOf } from '../../components/tags-field.tsx'
+
+interface SendProps {
+  readonly type: ChannelType
+  readonly channel: string
+  readonly onClose: () => void
+  readonly onSent: () => void
+}
+
+interface Reply {
+  readonly body: string
+}
+
+const TITLES: Readonly<Record<ChannelType, string>> = {
+  queues: 'Send message',
+  events: 'Publish event',
+  events_store: 'Publish event',
+  commands: 'Send command',
+  queries: 'Send query',
+}
+
+/** The form that sends a message of any channel type. It shows the reply to a request. */
+export function Send({ type, channel, onClose, onSent }: SendProps) {
+  const [body, setBody] = useState('')
+  const [tags, setTags] = useState('')
+  const [delay, setDelay] = useState('0')
+  const [error, setError] = useState<ApiError>()
+  const [running, setRunning] = useState(false)
+  const [reply, setReply] = useState<Reply>()
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    if (running) return
+    setRunning(true)
+    setError(undefined)
+    setReply(undefined)
+    try {
+      const message = { channel, body, tags: tagsOf(tags) }
+      const answer = await send(type, message, Number(delay))
+      onSent()
+      if (typeof answer === 'string') {
+        notify(answer)
+        onClose()
+      } else setReply(answer)
+    } catch (cause) {
+      setError(toApiError(cause))
+    }
+    setRunning(false)
+  }
+  return (
+    <Dialog title={TITLES[type]} wide onClose={onClose}>
+      <form onSubmit={(event) => void submit(event)}>
+        <Field label="Body">
+          <textarea value={body} rows={8} spellcheck={false} onInput={(event) => setBody(event.currentTarget.value)} />
+        </Field>
+        <TagsField value={tags} onChange={setTags} />
+        {type === 'queues' && (
+          <Field label="Delay in seconds">
+            <input
+              type="number"
+              min="0"
+              step="1"
+              value={delay}
+              onInput={(event) => setDelay(event.currentTarget.value)}
+            />
+          </Field>
+        )}
+        <ErrorOf error={error} />
+        {reply !== undefined && (
+          <section aria-label="Reply">
+            <h3>Reply</h3>
+            <BodyView body={reply.body} size={new TextEncoder().encode(reply.body).length} />
+          </section>
+        )}
+        <div class="buttons">
+          <button type="button" onClick={onClose}>
+            {reply === undefined ? 'Cancel' : 'Close'}
+          </button>
+          <button type="submit" class="primary" disabled={running}>
+            {running ? 'Waiting …' : 'Send'}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+interface Message {
+  readonly channel: string
+  readonly body: string
+  readonly tags: Readonly<Record<string, string>>
+}
+
+/** Sends the message. Returns a sentence about it, or the reply. */
+async function send(type: ChannelType, message: Message, delay: number): Promise<string | Reply> {
+  switch (type) {
+    case 'queues': {
+      const { sequence } = await act('send_queue_message', { ...message, delay_seconds: delay })
+      return `Message ${count(sequence)} sent.`
+    }
+    case 'events':
+      await act('publish_event', message)
+      return 'Event published.'
+    case 'events_store': {
+      const { sequence } = await act('publish_event_store', message)
+      return `Event ${count(sequence)} published.`
+    }
+    case 'commands':
+      await act('send_command', message)
+      return 'The command was executed.'
+    default: {
+      const { body } = await act('send_query', message)
+      return { body }
+    }
+  }
+}

@@ -1,0 +1,202 @@
+import { useState } from 'preact/hooks'
+
+import type { ApiError, GetData } from '../../api/client.ts'
+import { act, get } from '../../api/client.ts'
+import { toApiError, useData } from '../../api/use-data.ts'
+import { BodyView } from '../../components/body-view.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { Empty, ErrorOf, Loading, notify } from '../../components/feedback.tsx'
+import { Field } from '../../components/fields.tsx'
+import { bytes, count } from '../../components/format.ts'
+import { Panel } from '../../components/page.tsx'
+import { Table } from '../../components/table.tsx'
+import { TagsView } from '../../components/tags-view.tsx'
+import { Ago } from '../../components/time.tsx'
+import { UserText } from '../../components/user-text.tsx'
+
+type Letter = GetData<'/api/messages'>['items'][number]
+
+interface LettersProps {
+  readonly channel: string
+  readonly source: string
+  readonly reason: string
+  readonly onChanged: () => void
+}
+
+/** The first dead letters of a group. Each can be redriven, as it is or edited. */
+export function Letters({ channel, source, reason, onChanged }: LettersProps) {
+  const [open, setOpen] = useState<Letter>()
+  const { data, error, loading, refresh } = useData(
+    `letters ${channel} ${source} ${reason}`,
+    (signal) => get('/api/messages', { type: 'queues', channel, limit: 1_000, max_body_size: 256 }, signal),
+    5_000,
+  )
+  const letters = data?.items.filter(({ tags }) => tags['dlq_source'] === source && tags['dlq_reason'] === reason)
+  const changed = (): void => {
+    setOpen(undefined)
+    refresh()
+    onChanged()
+  }
+  const redrive = async (letter: Letter): Promise<void> => {
+    try {
+      const { redriven, left } = await act('redrive_dead_letters', { channel, ids: [letter.id] })
+      notify(
+        redriven === 1
+          ? `Message ${count(letter.sequence)} was sent back to ${source}.`
+          : `The message stays: ${left[0]?.reason ?? 'it is gone'}`,
+      )
+      changed()
+    } catch (cause) {
+      notify(toApiError(cause).message)
+    }
+  }
+  return (
+    <Panel
+      title={
+        <>
+          From <UserText>{source}</UserText>, <UserText>{reason}</UserText>
+        </>
+      }
+      note={letters && `the first ${count(letters.length)}`}
+    >
+      <ErrorOf error={error} />
+      {loading && <Loading />}
+      {letters?.length === 0 && <Empty>No letter of this group is among the first 1,000 messages.</Empty>}
+      {letters !== undefined && letters.length > 0 && (
+        <Table
+          label="Dead letters"
+          rows={letters}
+          keyOf={({ sequence }) => String(sequence)}
+          onOpen={setOpen}
+          columns={[
+            {
+              id: 'sequence',
+              title: 'Sequence',
+              numeric: true,
+              width: '6rem',
+              cell: ({ sequence }) => count(sequence),
+            },
+            { id: 'age', title: 'Age', width: '8rem', cell: ({ timestamp }) => <Ago value={timestamp} /> },
+            {
+              id: 'sender',
+              title: 'Sender',
+              width: '9rem',
+              wideOnly: true,
+              cell: ({ client_id }) => <UserText>{client_id}</UserText>,
+            },
+            {
+              id: 'body',
+              title: 'Body',
+              cell: ({ body, body_encoding, body_size }) =>
+                body_encoding === 'base64' ? (
+                  <span class="muted">{bytes(body_size)} of binary data</span>
+                ) : (
+                  <code>
+                    <UserText>{body.replaceAll(/\s+/g, ' ')}</UserText>
+                  </code>
+                ),
+            },
+            {
+              id: 'action',
+              title: 'Action',
+              numeric: true,
+              width: '6.5rem',
+              cell: (letter) => (
+                <button type="button" class="quiet" onClick={() => void redrive(letter)}>
+                  Redrive
+                </button>
+              ),
+            },
+          ]}
+        />
+      )}
+      {open !== undefined && (
+        <LetterDialog
+          channel={channel}
+          source={source}
+          letter={open}
+          onClose={() => setOpen(undefined)}
+          onRedriven={changed}
+        />
+      )}
+    </Panel>
+  )
+}
+
+interface LetterDialogProps {
+  readonly channel: string
+  readonly source: string
+  readonly letter: Letter
+  readonly onClose: () => void
+  readonly onRedriven: () => void
+}
+
+function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDialogProps) {
+  const [body, setBody] = useState<string>()
+  const [problem, setProblem] = useState<ApiError>()
+  const { data, error, loading } = useData(`letter ${channel} ${letter.sequence}`, (signal) =>
+    get('/api/message', { type: 'queues', channel, sequence: letter.sequence }, signal),
+  )
+  const message = data?.message
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault()
+    try {
+      await act('redrive_edited_message', { channel, id: letter.id, ...(body === undefined ? {} : { body }) })
+      notify(`The edited message was sent to ${source}.`)
+      onRedriven()
+    } catch (cause) {
+      setProblem(toApiError(cause))
+    }
+  }
+  return (
+    <Dialog title={`Dead letter ${count(letter.sequence)}`} wide onClose={onClose}>
+      <ErrorOf error={error} />
+      {loading && <Loading />}
+      {message !== undefined && body === undefined && (
+        <div class="stack">
+          <dl class="facts">
+            <dt>Id</dt>
+            <dd>
+              <code>
+                <UserText>{message.id}</UserText>
+              </code>
+            </dd>
+            <dt>Tags</dt>
+            <dd>
+              <TagsView tags={message.tags} />
+            </dd>
+          </dl>
+          <BodyView body={message.body} encoding={message.body_encoding} size={message.body_size} />
+          {message.body_encoding === undefined && (
+            <div class="buttons">
+              <button type="button" class="primary" onClick={() => setBody(message.body)}>
+                Edit and redrive
+              </button>
+            </div>
+          )}
+        </div>
+      )}
+      {body !== undefined && (
+        <form onSubmit={(event) => void submit(event)}>
+          <Field label="Body" hint={`The message goes to ${source} under your name, and leaves this queue.`}>
+            <textarea
+              value={body}
+              rows={12}
+              spellcheck={false}
+              onInput={(event) => setBody(event.currentTarget.value)}
+            />
+          </Field>
+          <ErrorOf error={problem} />
+          <div class="buttons">
+            <button type="button" onClick={() => setBody(undefined)}>
+              Cancel
+            </button>
+            <button type="submit" class="primary">
+              Redrive
+            </button>
+          </div>
+        </form>
+      )}
+    </Dialog>
+  )
+}

@@ -1,0 +1,112 @@
+import type { GetData } from '../../api/client.ts'
+import { act, get } from '../../api/client.ts'
+import { Store, useStore } from '../../api/store.ts'
+import { toApiError, useData } from '../../api/use-data.ts'
+import { Badge } from '../../components/badge.tsx'
+import type { BadgeKind } from '../../components/badge.tsx'
+import { notify } from '../../components/feedback.tsx'
+import { count } from '../../components/format.ts'
+import { Panel } from '../../components/page.tsx'
+import { Table } from '../../components/table.tsx'
+import { Ago } from '../../components/time.tsx'
+import { UserText } from '../../components/user-text.tsx'
+
+type Redrive = GetData<'/api/redrives'>['items'][number]
+
+const changes = new Store(0)
+
+/** Reads the list of redrives again. */
+export function redrivesChanged(): void {
+  changes.set(changes.value + 1)
+}
+
+const KINDS: Readonly<Record<string, BadgeKind>> = {
+  running: 'neutral',
+  done: 'good',
+  failed: 'bad',
+  cancelled: 'warning',
+}
+
+/** The redrives of the node, with their progress and the messages that stay. */
+export function Redrives() {
+  const turn = useStore(changes)
+  const { data, refresh } = useData(`redrives ${turn}`, (signal) => get('/api/redrives', {}, signal), 2_000)
+  if (data === undefined || data.items.length === 0) return null
+  const cancel = async (id: string): Promise<void> => {
+    try {
+      await act('cancel_redrive', { id })
+    } catch (cause) {
+      notify(toApiError(cause).message)
+    }
+    refresh()
+  }
+  return (
+    <Panel title="Redrives" note="of this node">
+      <Table
+        label="Redrives"
+        rows={data.items}
+        keyOf={({ id }) => id}
+        columns={[
+          { id: 'channel', title: 'Dead-letter queue', cell: ({ channel }) => <UserText>{channel}</UserText> },
+          { id: 'selection', title: 'Selection', wideOnly: true, cell: selectionOf },
+          {
+            id: 'state',
+            title: 'State',
+            width: '7.5rem',
+            cell: ({ state }) => <Badge kind={KINDS[state] ?? 'neutral'}>{state}</Badge>,
+          },
+          { id: 'progress', title: 'Progress', width: '10rem', wideOnly: true, cell: progressOf },
+          {
+            id: 'redriven',
+            title: 'Sent back',
+            numeric: true,
+            width: '6.5rem',
+            cell: ({ redriven }) => count(redriven),
+          },
+          { id: 'left', title: 'Left', cell: leftOf },
+          {
+            id: 'started',
+            title: 'Started',
+            numeric: true,
+            width: '8rem',
+            wideOnly: true,
+            cell: ({ started_at }) => <Ago value={started_at} />,
+          },
+          {
+            id: 'action',
+            title: 'Action',
+            numeric: true,
+            width: '5.5rem',
+            cell: ({ id, state }) =>
+              state === 'running' && (
+                <button type="button" class="quiet" onClick={() => void cancel(id)}>
+                  Stop
+                </button>
+              ),
+          },
+        ]}
+      />
+    </Panel>
+  )
+}
+
+function selectionOf({ source, reason }: Redrive) {
+  if (source === undefined && reason === undefined) return <span class="muted">all</span>
+  return <UserText>{[source, reason].filter((part) => part !== undefined).join(', ')}</UserText>
+}
+
+function progressOf({ examined, total, state }: Redrive) {
+  return (
+    <progress
+      aria-label="Messages looked at"
+      max={Math.max(1, total)}
+      value={state === 'running' ? examined : Math.max(1, total)}
+    />
+  )
+}
+
+function leftOf({ left_count, left, error }: Redrive) {
+  if (error !== undefined) return <UserText>{error}</UserText>
+  if (left_count === 0) return <span class="muted">none</span>
+  return <UserText>{`${count(left_count)}: ${left[0]?.reason ?? ''}`}</UserText>
+}

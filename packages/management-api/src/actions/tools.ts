@@ -1,0 +1,61 @@
+import { Type } from 'typebox'
+
+import { ManagementError } from '../errors.ts'
+import { defineAction, STRICT } from './action.ts'
+
+export const callTool = defineAction({
+  name: 'call_tool',
+  summary:
+    'Calls a tool of /mcp in the name of the operator, whose role decides instead of the policy. A tool that fails is a success with `is_error`.',
+  input: Type.Object(
+    {
+      name: Type.String({
+        description: 'The name of the tool; /api/tools lists the tools.',
+        minLength: 1,
+        maxLength: 128,
+      }),
+      arguments: Type.Optional(
+        Type.Unsafe<Readonly<Record<string, unknown>>>({
+          type: 'object',
+          additionalProperties: true,
+          description: 'The arguments of the tool.',
+          default: {},
+        }),
+      ),
+    },
+    STRICT,
+  ),
+  data: Type.Object({
+    name: Type.String(),
+    is_error: Type.Boolean({ description: 'True if the tool failed; text says why.' }),
+    text: Type.String({ description: 'The text of the result.' }),
+    structured: Type.Optional(Type.Unknown({ description: 'The structured result, according to the output schema.' })),
+    milliseconds: Type.Integer({ minimum: 0, description: 'The time that the call took.' }),
+  }),
+  target: () => ({}),
+  async run({ name, arguments: args = {} }, call) {
+    const { broker, services, signal, maxWaitMs } = call
+    const startedAt = performance.now()
+    const result = await services.tools?.call(name, args, {
+      broker,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(maxWaitMs)]),
+    })
+    if (result === undefined) {
+      throw new ManagementError(
+        'TOOL_NOT_FOUND',
+        `there is no tool ${JSON.stringify(name)}; /api/tools lists the tools`,
+        { name },
+      )
+    }
+    call.settleLater(result.settlement)
+    const { isError, text, structured } = result
+    return {
+      name,
+      is_error: isError,
+      text,
+      ...(structured === undefined ? {} : { structured }),
+      milliseconds: Math.round(performance.now() - startedAt),
+    }
+  },
+  detail: ({ name, is_error: isError }) => `tool ${name} ${isError ? 'failed' : 'succeeded'}`,
+})
