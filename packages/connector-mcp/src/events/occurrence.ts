@@ -9,10 +9,10 @@ import type { Occurrence } from '../wire/events-profile.ts'
 import type { EventType } from './event-types.ts'
 
 /** The most bytes of body, metadata and tags that an event contains; a larger message has a preview. */
-export const MAX_CONTENT_BYTES = 16_384
+const MAX_CONTENT_BYTES = 16_384
 
 /** The largest body of a message that is an event of an operator's type: its data is the whole body. */
-export const MAX_TYPED_BYTES = 196_608
+const MAX_TYPED_BYTES = 196_608
 
 /** The most bytes of a preview. */
 const PREVIEW_BYTES = 1_024

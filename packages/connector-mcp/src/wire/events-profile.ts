@@ -7,7 +7,7 @@ import { isJsonObject, JsonRpcError } from '@signalbox/http-kit'
  */
 
 /** The extension of event subscriptions. */
-export const EVENTS_EXTENSION = 'io.modelcontextprotocol/events'
+const EVENTS_EXTENSION = 'io.modelcontextprotocol/events'
 
 /** The methods of the extension. All need an id. */
 export const EVENTS_METHODS = [

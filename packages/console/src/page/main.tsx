@@ -3,7 +3,7 @@ import { render } from 'preact'
 import './style/base.css'
 import './style/shell.css'
 import './style/components.css'
-import './style/forms.css'
+import './style/screens.css'
 import { App } from './shell/app.tsx'
 
 const root = document.getElementById('app')

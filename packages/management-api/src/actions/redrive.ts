@@ -17,18 +17,18 @@ export const selectionArguments = {
   ),
 }
 
-export const leftMessages = Type.Array(
+const leftMessages = Type.Array(
   Type.Object({
     id: Type.String({ description: 'The id of a message that remains in the dead-letter queue.' }),
     reason: Type.String(),
   }),
 )
 
-export const sourceCounts = Type.Array(Type.Object({ source: Type.String(), count: Type.Integer({ minimum: 1 }) }), {
+const sourceCounts = Type.Array(Type.Object({ source: Type.String(), count: Type.Integer({ minimum: 1 }) }), {
   description: 'The messages by the queue that they came from.',
 })
 
-export function countsOf({ bySource }: RedriveProgress) {
+function countsOf({ bySource }: RedriveProgress) {
   return [...bySource].map(([source, count]) => ({ source, count }))
 }
 

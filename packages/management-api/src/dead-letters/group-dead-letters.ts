@@ -15,7 +15,7 @@ export const MAX_GROUPS = 100
 /** The ids that a group shows. */
 const MAX_IDS = 10
 
-export const deadLetterGroup = Type.Object({
+const deadLetterGroup = Type.Object({
   source: Type.String({ description: 'The queue that the messages came from.' }),
   reason: Type.String({ description: 'The reason for which they moved, such as max_receive_count.' }),
   count: Type.Integer({ minimum: 1 }),

@@ -11,8 +11,8 @@ import { newestFirst, oldestFirst } from './stored-messages.ts'
 
 /** The bounds of one request: messages looked at, their bytes, and the time, in ms. */
 export const MAX_EXAMINED = 10_000
-export const MAX_EXAMINED_BYTES = 64 * 1024 * 1024
-export const MAX_EXAMINED_MS = 5_000
+const MAX_EXAMINED_BYTES = 64 * 1024 * 1024
+const MAX_EXAMINED_MS = 5_000
 
 /** The most bytes of bodies, metadata and tags in one answer. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024

@@ -67,7 +67,7 @@ export const tasksRoute = defineManagementRoute({
 })
 
 /** A stream of an agent in answers. */
-export const streamSchema = Type.Object({
+const streamSchema = Type.Object({
   id: Type.String(),
   agent_id: Type.String(),
   client: Type.String({ description: 'The ClientID of the caller.' }),
@@ -76,7 +76,7 @@ export const streamSchema = Type.Object({
   event_count: Type.Integer({ minimum: 0, description: 'The events that were written to the client.' }),
 })
 
-export function shownStream({ id, agentId, client, openedAt, lastEventAt, eventCount }: StreamStatus) {
+function shownStream({ id, agentId, client, openedAt, lastEventAt, eventCount }: StreamStatus) {
   return {
     id,
     agent_id: agentId,

@@ -68,7 +68,7 @@ function matches({ agent_id, name, registered_by, url }: ListedAgent, search: st
 function columnsWith(histories: ReadonlyMap<string, AgentHistory>): readonly Column<ListedAgent>[] {
   const figure = (read: (history: AgentHistory) => string) => (agent: ListedAgent) => {
     const history = histories.get(agent.agent_id)
-    return history === undefined ? <span class="muted">0</span> : read(history)
+    return history === undefined ? <span class="muted">–</span> : read(history)
   }
   return [
     {

@@ -1,7 +1,7 @@
 import { useMemo } from 'preact/hooks'
 
 import type { HistoryData } from '../../api/use-history.ts'
-import { perSecond, RANGE_MS, RANGES, rangeOf, timesOf, useHistory } from '../../api/use-history.ts'
+import { perSecond, spanOf, RANGES, rangeOf, timesOf, useHistory } from '../../api/use-history.ts'
 import { Empty, ErrorOf } from '../../components/feedback.tsx'
 import { Segments } from '../../components/fields.tsx'
 import { rate, span } from '../../components/format.ts'
@@ -21,7 +21,7 @@ export function AgentPlots({ id, range: asked }: AgentPlotsProps) {
   return (
     <Panel
       title="Calls"
-      note="From this node"
+      note="Calls at /a2a of this node"
       actions={
         <Segments
           label="Time span of the plots"
@@ -32,7 +32,7 @@ export function AgentPlots({ id, range: asked }: AgentPlotsProps) {
       }
     >
       <ErrorOf error={error} />
-      {data && <Lines history={data} spanMs={RANGE_MS[range]} />}
+      {data && <Lines history={data} spanMs={spanOf(range, data)} />}
     </Panel>
   )
 }
@@ -52,7 +52,7 @@ function Lines({ history, spanMs }: { readonly history: HistoryData; readonly sp
     [history],
   )
   if (lines === undefined || history.steps === 0)
-    return <Empty>No request to this agent has ended on this node. The plots begin with the first one.</Empty>
+    return <Empty>No call to this agent has ended here. The plots begin with the first one.</Empty>
   return (
     <div class="grid">
       <Plot title="Calls and errors" times={times} spanMs={spanMs} lines={lines.calls} format={rate} />

@@ -4,7 +4,7 @@ import { act, get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Confirm } from '../../components/confirm.tsx'
 import { ErrorOf, Loading, notify } from '../../components/feedback.tsx'
-import { count } from '../../components/format.ts'
+import { plural } from '../../components/format.ts'
 import { JsonView } from '../../components/json-view.tsx'
 import { Page, Panel } from '../../components/page.tsx'
 import { Ago, Time } from '../../components/time.tsx'
@@ -15,7 +15,7 @@ import { useMay } from '../../session/operator.ts'
 import { readCard } from './agent-card.ts'
 import type { ListedAgent } from './agent-list.tsx'
 import { AgentPlots } from './agent-plots.tsx'
-import { CardView } from './card-view.tsx'
+import { About, Skills } from './card-view.tsx'
 import { Instances } from './instances.tsx'
 import { Liveness } from './liveness.tsx'
 import { TestCall } from './test-call.tsx'
@@ -28,6 +28,7 @@ export function Agent({ id, place }: { readonly id: string; readonly place: Plac
   const card = useData(`card ${id}`, (signal) => get('/api/agent_card', { agent_id: id }, signal), 30_000)
   const listed = useData(`agent ${id}`, (signal) => readAgent(id, signal), 5_000)
   const agent = listed.data
+  const shown = card.data && readCard(card.data.card)
   return (
     <Page
       title={
@@ -52,8 +53,11 @@ export function Agent({ id, place }: { readonly id: string; readonly place: Plac
     >
       <ErrorOf error={card.error ?? listed.error} />
       {card.loading && <Loading />}
-      {agent && <Facts agent={agent} />}
-      {card.data && <CardView card={readCard(card.data.card)} />}
+      <div class="grid">
+        {agent && <Facts agent={agent} />}
+        {shown && <About card={shown} />}
+      </div>
+      {shown && <Skills card={shown} />}
       {agent && <AgentPlots id={id} range={place.query['range']} />}
       {agent?.instances && <Instances instances={agent.instances} />}
       {agent && <TestCall id={id} />}
@@ -83,8 +87,8 @@ export function Agent({ id, place }: { readonly id: string; readonly place: Plac
           }}
         >
           <p>
-            This removes the agent from the registry of all nodes. {count(agent?.in_flight ?? 0)} of its requests are
-            under way from this node. The agent can register again.
+            This removes the agent from the registry of all nodes. {plural(agent?.in_flight ?? 0, 'request')} of this
+            node to it {agent?.in_flight === 1 ? 'is' : 'are'} under way. The agent can register again.
           </p>
         </Confirm>
       )}
@@ -147,7 +151,7 @@ function Facts({ agent }: { readonly agent: ListedAgent }) {
         )}
       </dd>
       <dt>In flight</dt>
-      <dd>{count(agent.in_flight)}</dd>
+      <dd>{plural(agent.in_flight, 'request')} of this node</dd>
     </dl>
   )
 }

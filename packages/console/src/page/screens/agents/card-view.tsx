@@ -3,8 +3,8 @@ import { UserText } from '../../components/user-text.tsx'
 import type { ShownCard, Skill } from './agent-card.ts'
 import './agents.css'
 
-/** A card as people read it. */
-export function CardView({ card }: { readonly card: ShownCard }) {
+/** The description of a card, and what the agent accepts. */
+export function About({ card }: { readonly card: ShownCard }) {
   const facts: readonly (readonly [string, readonly string[]])[] = [
     ['Provider', card.provider === '' ? [] : [card.provider]],
     ['A2A versions', card.protocolVersions],
@@ -14,36 +14,40 @@ export function CardView({ card }: { readonly card: ShownCard }) {
     ['Interfaces', card.interfaces.map(({ url, binding }) => `${binding} ${url}`.trim())],
   ]
   return (
-    <>
-      <Panel title="About">
-        {card.description === '' ? (
-          <p class="muted">The card has no description.</p>
-        ) : (
-          <p class="prose">
-            <UserText max={2_048}>{card.description}</UserText>
-          </p>
-        )}
-        <dl class="facts card-facts">
-          {facts
-            .filter(([, values]) => values.length > 0)
-            .map(([title, values]) => (
-              <>
-                <dt key={title}>{title}</dt>
-                <dd>
-                  <Texts values={values} />
-                </dd>
-              </>
-            ))}
-        </dl>
-      </Panel>
-      <Panel title="Skills" note={card.skills.length === 0 ? 'The card lists none' : undefined}>
-        <ul class="skills">
-          {card.skills.slice(0, 200).map((skill, index) => (
-            <SkillView key={`${index} ${skill.id}`} skill={skill} />
+    <div>
+      {card.description === '' ? (
+        <p class="muted">The card has no description.</p>
+      ) : (
+        <p class="prose">
+          <UserText max={2_048}>{card.description}</UserText>
+        </p>
+      )}
+      <dl class="facts card-facts">
+        {facts
+          .filter(([, values]) => values.length > 0)
+          .map(([title, values]) => (
+            <>
+              <dt key={title}>{title}</dt>
+              <dd>
+                <Texts values={values} />
+              </dd>
+            </>
           ))}
-        </ul>
-      </Panel>
-    </>
+      </dl>
+    </div>
+  )
+}
+
+/** What the agent can do. */
+export function Skills({ card }: { readonly card: ShownCard }) {
+  return (
+    <Panel title="Skills" note={card.skills.length === 0 ? 'The card lists none' : undefined}>
+      <ul class="skills">
+        {card.skills.slice(0, 200).map((skill, index) => (
+          <SkillView key={`${index} ${skill.id}`} skill={skill} />
+        ))}
+      </ul>
+    </Panel>
   )
 }
 

@@ -14,6 +14,7 @@ import { Plot } from '../../components/plot.tsx'
 import { UserText } from '../../components/user-text.tsx'
 import { href, setQuery } from '../../router/location.ts'
 import type { Place } from '../../router/location.ts'
+import { useMay } from '../../session/operator.ts'
 import { ChannelFigures } from './channel-figures.tsx'
 import { DeleteChannel, PurgeQueue } from './danger.tsx'
 import { Messages } from './messages.tsx'
@@ -25,8 +26,17 @@ interface ChannelProps {
   readonly place: Place
 }
 
+const SEND: Readonly<Record<ChannelType, string>> = {
+  queues: 'Send message',
+  events: 'Publish event',
+  events_store: 'Publish event',
+  commands: 'Send command',
+  queries: 'Send query',
+}
+
 /** Everything about one channel. */
 export function Channel({ type, name, place }: ChannelProps) {
+  const mayWrite = useMay('ReadWrite')
   const [open, setOpen] = useState<'send' | 'purge' | 'delete'>()
   const [changes, setChanges] = useState(0)
   const range = rangeOf(place.query['range'])
@@ -54,26 +64,21 @@ export function Channel({ type, name, place }: ChannelProps) {
       }
       note={TYPE_NAMES[type]}
       actions={
-        <>
-          <button type="button" class="primary" onClick={() => setOpen('send')}>
-            {type === 'queues'
-              ? 'Send message'
-              : type === 'commands' || type === 'queries'
-                ? 'Send request'
-                : 'Publish event'}
-          </button>
-          {type === 'queues' && (
-            <>
-              <a href={href(['dead-letters'], { channel: name })}>Dead letters</a>
+        mayWrite && (
+          <>
+            <button type="button" class="primary" onClick={() => setOpen('send')}>
+              {SEND[type]}
+            </button>
+            {type === 'queues' && (
               <button type="button" onClick={() => setOpen('purge')}>
                 Purge
               </button>
-            </>
-          )}
-          <button type="button" onClick={() => setOpen('delete')}>
-            Delete
-          </button>
-        </>
+            )}
+            <button type="button" onClick={() => setOpen('delete')}>
+              Delete
+            </button>
+          </>
+        )
       }
     >
       <ErrorOf error={error} />
@@ -88,6 +93,7 @@ export function Channel({ type, name, place }: ChannelProps) {
         />
         <a href={href(['live'], { channel: name, type })}>Watch live</a>
         <a href={href(['audit'], { channel: name })}>Audit log</a>
+        {type === 'queues' && <a href={href(['dead-letters'], { channel: name })}>Dead letters</a>}
       </div>
       {history.data && (
         <ChannelPlots history={history.data} range={range} stored={type === 'queues' || type === 'events_store'} />

@@ -13,6 +13,7 @@ import { TagsView } from '../../components/tags-view.tsx'
 import { Ago, Time } from '../../components/time.tsx'
 import { UserText } from '../../components/user-text.tsx'
 import { href } from '../../router/location.ts'
+import { useMay } from '../../session/operator.ts'
 import type { ShownMessage } from './shown-message.ts'
 
 interface MessageDialogProps {
@@ -26,6 +27,7 @@ interface MessageDialogProps {
 /** One message as a whole, with the form that sends it again. */
 export function MessageDialog({ type, channel, sequence, onClose, onSent }: MessageDialogProps) {
   const [editing, setEditing] = useState(false)
+  const mayWrite = useMay('ReadWrite')
   const { data, error, loading } = useData(`message ${type} ${channel} ${sequence}`, (signal) =>
     get('/api/message', { type, channel, sequence }, signal),
   )
@@ -35,7 +37,7 @@ export function MessageDialog({ type, channel, sequence, onClose, onSent }: Mess
       <ErrorOf error={error} />
       {loading && <Loading />}
       {message && !editing && <MessageFacts message={message} />}
-      {message && !editing && (
+      {message && !editing && mayWrite && (
         <div class="buttons">
           <button type="button" class="primary" onClick={() => setEditing(true)}>
             Edit and resend

@@ -13,6 +13,7 @@ import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
 import { Ago } from '../../components/time.tsx'
 import { go, setQuery } from '../../router/location.ts'
+import { useMay } from '../../session/operator.ts'
 import { Channel } from '../channel/channel.tsx'
 import type { ScreenProps } from '../screens.ts'
 import { CreateChannel } from './create-channel.tsx'
@@ -105,6 +106,7 @@ function ChannelList({ place }: ScreenProps) {
   const column = SORTS.find((one) => one === sort) ?? 'name'
   const descending = order === undefined ? column !== 'name' : order === 'desc'
   const [creating, setCreating] = useState(false)
+  const mayWrite = useMay('ReadWrite')
   const query: Query = {
     search,
     sort: column,
@@ -131,9 +133,11 @@ function ChannelList({ place }: ScreenProps) {
             options={TYPES}
             onChange={(value) => setQuery({ type: value === 'all' ? undefined : value })}
           />
-          <button type="button" class="primary" onClick={() => setCreating(true)}>
-            Create channel
-          </button>
+          {mayWrite && (
+            <button type="button" class="primary" onClick={() => setCreating(true)}>
+              Create channel
+            </button>
+          )}
         </>
       }
     >

@@ -13,6 +13,7 @@ import { Ago } from '../../components/time.tsx'
 import { UserText } from '../../components/user-text.tsx'
 import type { Place } from '../../router/location.ts'
 import { setQuery } from '../../router/location.ts'
+import { useMay } from '../../session/operator.ts'
 import { Letters } from './letters.tsx'
 import { redrivesChanged } from './redrives.tsx'
 
@@ -29,6 +30,7 @@ interface GroupsProps {
 /** The dead letters of a queue by source and reason, and the letters of one group. */
 export function Groups({ channel, place }: GroupsProps) {
   const { source, reason } = place.query
+  const mayWrite = useMay('ReadWrite')
   const [asked, setAsked] = useState<Selection>()
   const { data, error, loading, refresh } = useData(
     `groups ${channel}`,
@@ -46,6 +48,7 @@ export function Groups({ channel, place }: GroupsProps) {
         }
         note={data && noteOf(data)}
         actions={
+          mayWrite &&
           data !== undefined &&
           data.groups.length > 0 && (
             <button type="button" class="primary" onClick={() => setAsked('all')}>
@@ -89,11 +92,12 @@ export function Groups({ channel, place }: GroupsProps) {
                 title: 'Action',
                 numeric: true,
                 width: '6.5rem',
-                cell: (group) => (
-                  <button type="button" class="quiet" onClick={() => setAsked(group)}>
-                    Redrive
-                  </button>
-                ),
+                cell: (group) =>
+                  mayWrite && (
+                    <button type="button" class="quiet" onClick={() => setAsked(group)}>
+                      Redrive
+                    </button>
+                  ),
               },
             ]}
           />

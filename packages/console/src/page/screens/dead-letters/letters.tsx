@@ -13,6 +13,7 @@ import { Table } from '../../components/table.tsx'
 import { TagsView } from '../../components/tags-view.tsx'
 import { Ago } from '../../components/time.tsx'
 import { UserText } from '../../components/user-text.tsx'
+import { useMay } from '../../session/operator.ts'
 
 type Letter = GetData<'/api/messages'>['items'][number]
 
@@ -25,6 +26,7 @@ interface LettersProps {
 
 /** The first dead letters of a group. Each can be redriven, as it is or edited. */
 export function Letters({ channel, source, reason, onChanged }: LettersProps) {
+  const mayWrite = useMay('ReadWrite')
   const [open, setOpen] = useState<Letter>()
   const { data, error, loading, refresh } = useData(
     `letters ${channel} ${source} ${reason}`,
@@ -101,11 +103,12 @@ export function Letters({ channel, source, reason, onChanged }: LettersProps) {
               title: 'Action',
               numeric: true,
               width: '6.5rem',
-              cell: (letter) => (
-                <button type="button" class="quiet" onClick={() => void redrive(letter)}>
-                  Redrive
-                </button>
-              ),
+              cell: (letter) =>
+                mayWrite && (
+                  <button type="button" class="quiet" onClick={() => void redrive(letter)}>
+                    Redrive
+                  </button>
+                ),
             },
           ]}
         />
@@ -132,6 +135,7 @@ interface LetterDialogProps {
 }
 
 function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDialogProps) {
+  const mayWrite = useMay('ReadWrite')
   const [body, setBody] = useState<string>()
   const [problem, setProblem] = useState<ApiError>()
   const { data, error, loading } = useData(`letter ${channel} ${letter.sequence}`, (signal) =>
@@ -167,7 +171,7 @@ function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDi
             </dd>
           </dl>
           <BodyView body={message.body} encoding={message.body_encoding} size={message.body_size} />
-          {message.body_encoding === undefined && (
+          {message.body_encoding === undefined && mayWrite && (
             <div class="buttons">
               <button type="button" class="primary" onClick={() => setBody(message.body)}>
                 Edit and redrive

@@ -10,6 +10,7 @@ import { Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { Ago } from '../../components/time.tsx'
 import { UserText } from '../../components/user-text.tsx'
+import { useMay } from '../../session/operator.ts'
 
 type Redrive = GetData<'/api/redrives'>['items'][number]
 
@@ -29,6 +30,7 @@ const KINDS: Readonly<Record<string, BadgeKind>> = {
 
 /** The redrives of the node, with their progress and the messages that stay. */
 export function Redrives() {
+  const mayWrite = useMay('ReadWrite')
   const turn = useStore(changes)
   const { data, refresh } = useData(`redrives ${turn}`, (signal) => get('/api/redrives', {}, signal), 2_000)
   if (data === undefined || data.items.length === 0) return null
@@ -78,7 +80,8 @@ export function Redrives() {
             numeric: true,
             width: '5.5rem',
             cell: ({ id, state }) =>
-              state === 'running' && (
+              state === 'running' &&
+              mayWrite && (
                 <button type="button" class="quiet" onClick={() => void cancel(id)}>
                   Stop
                 </button>

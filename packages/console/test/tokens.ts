@@ -1,0 +1,15 @@
+import { createHmac } from 'node:crypto'
+
+/** The key source of servers that require a token. */
+export const SECRET = 'a secret that is shared with the tests only'
+
+function part(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
+}
+
+/** Returns a token for an operator with these roles. */
+export function tokenOf(secret: string, roles: readonly string[] = ['Admin']): string {
+  const now = Math.floor(Date.now() / 1000)
+  const text = `${part({ alg: 'HS256', typ: 'JWT' })}.${part({ sub: 'operator', roles, iat: now, exp: now + 600 })}`
+  return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`
+}
