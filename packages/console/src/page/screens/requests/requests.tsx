@@ -1,10 +1,165 @@
-import { Empty } from '../../components/feedback.tsx'
-import { Page } from '../../components/page.tsx'
+import { useState } from 'preact/hooks'
 
-export function Requests() {
+import type { GetData } from '../../api/client.ts'
+import { get } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
+import { Badge } from '../../components/badge.tsx'
+import { ChannelLink } from '../../components/channel-link.tsx'
+import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
+import { Search } from '../../components/fields.tsx'
+import { bytes, count, plural, span } from '../../components/format.ts'
+import { Page, Panel } from '../../components/page.tsx'
+import type { Column } from '../../components/table.tsx'
+import { Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import { href, setQuery } from '../../router/location.ts'
+import { useMay } from '../../session/operator.ts'
+import type { ScreenProps } from '../screens.ts'
+import { SendRequest } from './send-request.tsx'
+
+type SeenRequest = GetData<'/api/requests'>['waiting'][number]
+
+/** The commands and queries that wait for an answer on this node, and those that ended last. */
+export function Requests({ place }: ScreenProps) {
+  const { channel = '' } = place.query
+  const [sending, setSending] = useState(false)
+  const maySend = useMay('ReadWrite')
+  const { data, error, loading, refresh } = useData(
+    `requests ${channel}`,
+    (signal) => get('/api/requests', channel === '' ? {} : { channel }, signal),
+    2_000,
+  )
   return (
-    <Page title="Requests">
-      <Empty>This screen is not built yet.</Empty>
+    <Page
+      title="Requests"
+      note={data && `${count(data.waiting_count)} waiting on ${data.node}`}
+      actions={
+        <>
+          <Search label="Channel" value={channel} onChange={(value) => setQuery({ channel: value })} />
+          {maySend && (
+            <button type="button" class="primary" onClick={() => setSending(true)}>
+              Send request
+            </button>
+          )}
+        </>
+      }
+    >
+      <ErrorOf error={error} />
+      {loading && <Loading />}
+      {data && (
+        <>
+          <Panel
+            title="Waiting"
+            note={
+              data.waiting.length < data.waiting_count
+                ? `the oldest ${count(data.waiting.length)} of ${count(data.waiting_count)}`
+                : undefined
+            }
+          >
+            {data.waiting.length === 0 ? (
+              <Empty>
+                No command or query waits for an answer{channel === '' ? ' on this node.' : ' on this channel.'}
+              </Empty>
+            ) : (
+              <Table label="Waiting requests" rows={data.waiting} keyOf={({ id }) => id} columns={WAITING} />
+            )}
+          </Panel>
+          <Panel title="Ended" note="The last ones of this node, newest first">
+            {data.ended.length === 0 ? (
+              <Empty>No command or query has ended since the start of this node.</Empty>
+            ) : (
+              <Table label="Ended requests" rows={data.ended} keyOf={({ id }) => id} columns={ENDED} />
+            )}
+          </Panel>
+          {data.unlisted > 0 && (
+            <p class="muted">
+              {plural(data.unlisted, 'request')} since the start {data.unlisted === 1 ? 'is' : 'are'} not listed: too
+              many waited at once.
+            </p>
+          )}
+        </>
+      )}
+      {sending && <SendRequest channel={channel} onClose={() => setSending(false)} onEnded={refresh} />}
     </Page>
+  )
+}
+
+const COMMON: readonly Column<SeenRequest>[] = [
+  {
+    id: 'channel',
+    title: 'Channel',
+    cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
+  },
+  { id: 'type', title: 'Type', width: '6.5rem', cell: ({ type }) => (type === 'commands' ? 'Command' : 'Query') },
+  {
+    id: 'client',
+    title: 'Sender',
+    width: '11rem',
+    wideOnly: true,
+    cell: ({ client }) => <UserText>{client}</UserText>,
+  },
+]
+
+const RESPONDER: Column<SeenRequest> = {
+  id: 'responder',
+  title: 'Responder',
+  width: '11rem',
+  wideOnly: true,
+  cell: ({ responder }) => (responder === null ? <span class="muted">none</span> : <UserText>{responder}</UserText>),
+}
+
+const SIZE: Column<SeenRequest> = {
+  id: 'size',
+  title: 'Body',
+  width: '6rem',
+  numeric: true,
+  wideOnly: true,
+  cell: ({ body_size }) => bytes(body_size),
+}
+
+const TRACE: Column<SeenRequest> = {
+  id: 'trace',
+  title: 'Message',
+  width: '5.5rem',
+  wideOnly: true,
+  cell: ({ id }) => <a href={href(['trace'], { id })}>Trace</a>,
+}
+
+const WAITING: readonly Column<SeenRequest>[] = [
+  ...COMMON,
+  {
+    id: 'state',
+    title: 'State',
+    width: '9rem',
+    cell: ({ state }) => (
+      <Badge kind={state === 'waiting' ? 'warning' : 'neutral'}>
+        {state === 'waiting' ? 'No responder' : 'Delivered'}
+      </Badge>
+    ),
+  },
+  RESPONDER,
+  SIZE,
+  { id: 'age', title: 'Waits', width: '6rem', numeric: true, cell: ({ milliseconds }) => span(milliseconds) },
+  TRACE,
+]
+
+const ENDED: readonly Column<SeenRequest>[] = [
+  ...COMMON,
+  { id: 'outcome', title: 'Outcome', width: '12rem', cell: ({ outcome }) => <Outcome outcome={outcome} /> },
+  RESPONDER,
+  SIZE,
+  { id: 'took', title: 'Took', width: '6rem', numeric: true, cell: ({ milliseconds }) => span(milliseconds) },
+  { id: 'at', title: 'Ended', width: '6.5rem', wideOnly: true, cell: ({ ended_at }) => <Time value={ended_at} /> },
+  TRACE,
+]
+
+function Outcome({ outcome }: { readonly outcome: string | null }) {
+  if (outcome === 'executed') return <Badge kind="good">Executed</Badge>
+  if (outcome === 'rejected') return <Badge kind="warning">Rejected</Badge>
+  return (
+    <Badge kind="bad">
+      <code>{outcome}</code>
+    </Badge>
   )
 }

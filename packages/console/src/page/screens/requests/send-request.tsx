@@ -1,0 +1,135 @@
+import { useState } from 'preact/hooks'
+
+import { act } from '../../api/client.ts'
+import { Badge } from '../../components/badge.tsx'
+import { BodyView } from '../../components/body-view.tsx'
+import { CallState } from '../../components/call-state.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { Field } from '../../components/fields.tsx'
+import { span } from '../../components/format.ts'
+import { TagsField, tagsOf } from '../../components/tags-field.tsx'
+import { TagsView } from '../../components/tags-view.tsx'
+import { useCall } from '../../components/use-call.ts'
+
+type RequestType = 'commands' | 'queries'
+
+interface SendRequestProps {
+  readonly channel: string
+  readonly onClose: () => void
+  readonly onEnded: () => void
+}
+
+interface Reply {
+  readonly milliseconds: number
+  /** Absent for a command: its responder sends no body. */
+  readonly query?: {
+    readonly body: string
+    readonly body_encoding?: 'base64'
+    readonly metadata: string
+    readonly tags: Readonly<Record<string, string>>
+  }
+}
+
+/** The form that sends a command or a query, and shows the answer. */
+export function SendRequest({ channel: present, onClose, onEnded }: SendRequestProps) {
+  const [type, setType] = useState<RequestType>('queries')
+  const [channel, setChannel] = useState(present)
+  const [body, setBody] = useState('')
+  const [seconds, setSeconds] = useState('10')
+  const [tags, setTags] = useState('')
+  const call = useCall<Reply>()
+  const submit = (event: Event): void => {
+    event.preventDefault()
+    call.start(async (signal) => {
+      const startedAt = performance.now()
+      const request = { channel, body, tags: tagsOf(tags), timeout_seconds: Number(seconds) }
+      try {
+        const query =
+          type === 'queries'
+            ? await act('send_query', request, signal)
+            : void (await act('send_command', request, signal))
+        return { milliseconds: performance.now() - startedAt, ...(query === undefined ? {} : { query }) }
+      } finally {
+        onEnded()
+      }
+    })
+  }
+  return (
+    <Dialog title="Send request" wide onClose={onClose}>
+      <form onSubmit={submit}>
+        <div class="columns">
+          <Field label="Type">
+            <select
+              value={type}
+              onChange={(event) => setType(event.currentTarget.value === 'commands' ? 'commands' : 'queries')}
+            >
+              <option value="queries">Query: returns a reply</option>
+              <option value="commands">Command: is executed</option>
+            </select>
+          </Field>
+          <Field label="Channel">
+            <input
+              required
+              autocomplete="off"
+              spellcheck={false}
+              value={channel}
+              onInput={(event) => setChannel(event.currentTarget.value)}
+            />
+          </Field>
+          <Field label="Time-out in seconds">
+            <input
+              type="number"
+              required
+              min="1"
+              max="170"
+              value={seconds}
+              onInput={(event) => setSeconds(event.currentTarget.value)}
+            />
+          </Field>
+        </div>
+        <Field label="Body">
+          <textarea
+            class="short"
+            rows={5}
+            required
+            spellcheck={false}
+            value={body}
+            onInput={(event) => setBody(event.currentTarget.value)}
+          />
+        </Field>
+        <TagsField value={tags} onChange={setTags} />
+        <div class="buttons">
+          <button type="button" onClick={onClose}>
+            Close
+          </button>
+          <button type="submit" class="primary" disabled={call.since !== undefined}>
+            Send
+          </button>
+        </div>
+      </form>
+      <CallState call={call} />
+      {call.result && <Answer reply={call.result} />}
+    </Dialog>
+  )
+}
+
+function Answer({ reply: { milliseconds, query } }: { readonly reply: Reply }) {
+  return (
+    <div class="stack" role="region" aria-label="Answer" aria-live="polite">
+      <p>
+        <Badge kind="good">{query === undefined ? 'The command was executed' : 'Reply'}</Badge>{' '}
+        <span class="muted">after {span(milliseconds)}</span>
+      </p>
+      {query && (
+        <>
+          <BodyView body={query.body} encoding={query.body_encoding} size={sizeOf(query.body, query.body_encoding)} />
+          <TagsView tags={query.tags} />
+        </>
+      )}
+    </div>
+  )
+}
+
+function sizeOf(body: string, encoding: 'base64' | undefined): number {
+  return encoding === undefined ? new TextEncoder().encode(body).length : Math.floor((body.length * 3) / 4)
+}

@@ -1,0 +1,155 @@
+import { useState } from 'preact/hooks'
+
+import type { ApiError } from '../../api/client.ts'
+import { act, get } from '../../api/client.ts'
+import { toApiError, useData } from '../../api/use-data.ts'
+import { Dialog } from '../../components/dialog.tsx'
+import { Empty, ErrorOf, Loading, notify } from '../../components/feedback.tsx'
+import { Time } from '../../components/time.tsx'
+import { Timeline } from '../../components/timeline.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import { useMay } from '../../session/operator.ts'
+import type { ListedTask } from './task-status.tsx'
+import { isUnderWay, TaskStatus } from './task-status.tsx'
+
+interface TaskDialogProps {
+  readonly id: string
+  readonly onClose: () => void
+  readonly onChanged: () => void
+}
+
+/** One task with its timeline. */
+export function TaskDialog({ id, onClose, onChanged }: TaskDialogProps) {
+  const { data, error, loading, refresh } = useData(`task ${id}`, (signal) => readTask(id, signal), 2_000)
+  return (
+    <Dialog title="Task" wide onClose={onClose}>
+      <ErrorOf error={error} />
+      {loading && <Loading />}
+      {data === null && <Empty>No task has this id. Tasks are removed some time after their end.</Empty>}
+      {data && (
+        <div class="stack">
+          <Facts task={data} />
+          <h3>Timeline</h3>
+          {data.events.length === 0 ? (
+            <p class="muted">This node has seen no change of the task.</p>
+          ) : (
+            <Timeline
+              label="Timeline"
+              events={data.events.map(({ time, event, detail }) => ({
+                time,
+                title: <TaskEvent event={event} />,
+                ...(detail === undefined ? {} : { detail: <UserText max={2_000}>{detail}</UserText> }),
+              }))}
+            />
+          )}
+          <Cancel
+            task={data}
+            onCancelled={() => {
+              refresh()
+              onChanged()
+            }}
+          />
+        </div>
+      )}
+    </Dialog>
+  )
+}
+
+/** Returns a task; null if it is not stored. */
+async function readTask(id: string, signal: AbortSignal): Promise<ListedTask | null> {
+  let cursor: string | null = null
+  do {
+    const page: Awaited<ReturnType<typeof readPage>> = await readPage(cursor, signal)
+    const found = page.items.find((task) => task.id === id)
+    if (found !== undefined) return found
+    cursor = page.next_cursor
+  } while (cursor !== null)
+  return null
+}
+
+function readPage(cursor: string | null, signal: AbortSignal) {
+  return get('/api/tasks', { limit: 1_000, ...(cursor === null ? {} : { cursor }) }, signal)
+}
+
+function Facts({ task }: { readonly task: ListedTask }) {
+  const { id, tool, owner, status, status_message: message, created_at, updated_at, expires_at } = task
+  return (
+    <dl class="facts">
+      <dt>State</dt>
+      <dd>
+        <TaskStatus status={status} />
+        {message !== undefined && (
+          <>
+            {' '}
+            <UserText max={2_000}>{message}</UserText>
+          </>
+        )}
+      </dd>
+      <dt>Id</dt>
+      <dd>
+        <code>{id}</code>
+      </dd>
+      <dt>Tool</dt>
+      <dd>
+        <code>{tool}</code>
+      </dd>
+      <dt>Owner</dt>
+      <dd>
+        <UserText>{owner}</UserText>
+      </dd>
+      <dt>Created</dt>
+      <dd>
+        <Time value={created_at} />
+      </dd>
+      <dt>Changed</dt>
+      <dd>
+        <Time value={updated_at} />
+      </dd>
+      <dt>Removed</dt>
+      <dd>
+        {isUnderWay(status) ? (
+          'some time after its end'
+        ) : (
+          <>
+            after <Time value={expires_at} />
+          </>
+        )}
+      </dd>
+    </dl>
+  )
+}
+
+function TaskEvent({ event }: { readonly event: string }) {
+  return <>{event.charAt(0).toUpperCase() + event.slice(1).replaceAll('_', ' ')}</>
+}
+
+function Cancel({
+  task: { id, status },
+  onCancelled,
+}: {
+  readonly task: ListedTask
+  readonly onCancelled: () => void
+}) {
+  const mayCancel = useMay('ReadWrite')
+  const [error, setError] = useState<ApiError>()
+  if (!mayCancel || !isUnderWay(status)) return null
+  const cancel = async (): Promise<void> => {
+    try {
+      await act('cancel_task', { id })
+      notify('The task was cancelled.')
+      onCancelled()
+    } catch (cause) {
+      setError(toApiError(cause))
+    }
+  }
+  return (
+    <>
+      <ErrorOf error={error} />
+      <div class="buttons">
+        <button type="button" class="danger" onClick={() => void cancel()}>
+          Cancel task
+        </button>
+      </div>
+    </>
+  )
+}
