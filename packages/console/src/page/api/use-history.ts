@@ -16,7 +16,7 @@ export const RANGES: readonly (readonly [HistoryRange, string])[] = [
 /** The interval of requests, in ms: about one plotted pixel. */
 const EVERY_MS: Readonly<Record<HistoryRange, number>> = { minute: 5_000, hour: 10_000, day: 60_000 }
 
-export const RANGE_MS: Readonly<Record<HistoryRange, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
+const RANGE_MS: Readonly<Record<HistoryRange, number>> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 }
 
 /** The shortest time axis of a node that has just started, in ms. */
 const MIN_SPAN_MS = 300_000

@@ -1,10 +1,173 @@
-import { Empty } from '../../components/feedback.tsx'
-import { Page } from '../../components/page.tsx'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
-export function Audit() {
+import type { ApiError } from '../../api/client.ts'
+import { toApiError, useData } from '../../api/use-data.ts'
+import { ChannelLink, isChannelType } from '../../components/channel-link.tsx'
+import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
+import { count } from '../../components/format.ts'
+import { Page } from '../../components/page.tsx'
+import type { Column } from '../../components/table.tsx'
+import { Table } from '../../components/table.tsx'
+import { Time } from '../../components/time.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import { href, setQuery } from '../../router/location.ts'
+import type { ScreenProps } from '../screens.ts'
+import { EntryDialog } from './entry-dialog.tsx'
+import { Export } from './export.tsx'
+import { AuditFilterBar, filtersOf } from './filter-bar.tsx'
+import { Outcome } from './outcome.tsx'
+import type { AuditEntry, AuditFilters } from './read-audit.ts'
+import { readAuditPage } from './read-audit.ts'
+
+const PAGE = 200
+
+/** The audit log. Its filters are in the place, so that others can open the same view. */
+export function Audit({ place }: ScreenProps) {
+  const filters = useMemo(() => filtersOf(place.query), [place.query])
+  const key = JSON.stringify(filters)
   return (
-    <Page title="Audit">
-      <Empty>This screen is not built yet.</Empty>
+    <Page title="Audit" actions={<Export key={key} filters={filters} />}>
+      <AuditFilterBar query={place.query} onChange={setQuery} />
+      <Log key={key} filters={filters} />
     </Page>
   )
+}
+
+function Log({ filters }: { readonly filters: AuditFilters }) {
+  const [opened, setOpened] = useState<AuditEntry>()
+  const first = useData(`audit ${JSON.stringify(filters)}`, (signal) => readAuditPage(filters, null, PAGE, signal))
+  const { older, error, end, more } = useOlder(filters, first.data?.next_cursor ?? null)
+  const entries = useMemo(() => [...(first.data?.items ?? []), ...older], [first.data, older])
+  const filtered = Object.keys(filters).length > 0
+  return (
+    <>
+      <ErrorOf error={first.error ?? error} />
+      {first.loading && <Loading />}
+      {first.data && entries.length === 0 && (
+        <Empty>
+          {filtered
+            ? 'No entry matches the filters.'
+            : 'The log is empty. It records actions of operators, denials and changes of channels.'}
+        </Empty>
+      )}
+      {entries.length > 0 && (
+        <>
+          <Table
+            label="Audit log"
+            rows={entries}
+            keyOf={keyOf}
+            columns={COLUMNS}
+            onOpen={setOpened}
+            onEnd={end ? undefined : more}
+          />
+          <p class="muted list-end" role="status">
+            {count(entries.length)} entries{end ? ', to the end of the log' : ''}{' '}
+            <button type="button" class="quiet" onClick={first.refresh}>
+              Read again
+            </button>
+          </p>
+        </>
+      )}
+      {opened && <EntryDialog entry={opened} onClose={() => setOpened(undefined)} />}
+    </>
+  )
+}
+
+/** The numbers of entries, which have no id of their own. */
+const keys = new WeakMap<AuditEntry, string>()
+let lastKey = 0
+
+function keyOf(entry: AuditEntry): string {
+  const key = keys.get(entry) ?? String(++lastKey)
+  keys.set(entry, key)
+  return key
+}
+
+interface Older {
+  readonly older: readonly AuditEntry[]
+  readonly error: ApiError | undefined
+  readonly end: boolean
+  readonly more: () => void
+}
+
+/** Reads older pages on demand, one at a time. */
+function useOlder(filters: AuditFilters, first: string | null): Older {
+  const [state, setState] = useState<{ readonly items: readonly AuditEntry[]; readonly cursor: string | null }>()
+  const [error, setError] = useState<ApiError>()
+  const reading = useRef<AbortController>(undefined)
+  useEffect(() => {
+    setState(undefined)
+    return () => {
+      reading.current?.abort()
+      reading.current = undefined
+    }
+  }, [first])
+  const cursor = state === undefined ? first : state.cursor
+  const more = useCallback(() => {
+    if (reading.current !== undefined || cursor === null) return
+    const ended = new AbortController()
+    reading.current = ended
+    readAuditPage(filters, cursor, PAGE, ended.signal).then(
+      (page) => {
+        if (ended.signal.aborted) return
+        reading.current = undefined
+        setError(undefined)
+        setState((last) => ({ items: [...(last?.items ?? []), ...page.items], cursor: page.next_cursor }))
+      },
+      (cause: unknown) => {
+        if (ended.signal.aborted) return
+        reading.current = undefined
+        setError(toApiError(cause))
+      },
+    )
+  }, [filters, cursor])
+  return { older: state?.items ?? NONE, error, end: cursor === null, more }
+}
+
+const NONE: readonly AuditEntry[] = []
+
+const COLUMNS: readonly Column<AuditEntry>[] = [
+  { id: 'time', title: 'Time', width: '10.5rem', cell: ({ time }) => <Time value={time} /> },
+  {
+    id: 'outcome',
+    title: 'Outcome',
+    width: '7rem',
+    wideOnly: true,
+    cell: ({ outcome }) => <Outcome outcome={outcome} />,
+  },
+  {
+    id: 'client',
+    title: 'Caller',
+    width: '10rem',
+    cell: ({ client }) => (client === '' ? <span class="muted">not verified</span> : <UserText>{client}</UserText>),
+  },
+  {
+    id: 'action',
+    title: 'Action',
+    width: '13rem',
+    cell: ({ action, count: times = 1 }) => (
+      <>
+        <code>{action}</code>
+        {times > 1 && <span class="muted"> × {count(times)}</span>}
+      </>
+    ),
+  },
+  { id: 'target', title: 'Target', wideOnly: true, cell: (entry) => <Target entry={entry} /> },
+  {
+    id: 'detail',
+    title: 'Detail',
+    wideOnly: true,
+    cell: ({ code, detail = '' }) => (
+      <>
+        {code !== undefined && <code>{code} </code>}
+        <UserText>{detail}</UserText>
+      </>
+    ),
+  },
+]
+
+function Target({ entry: { type, channel, agent } }: { readonly entry: AuditEntry }) {
+  if (agent !== undefined) return <a href={href(['agents', agent])}>{agent}</a>
+  if (channel === undefined) return null
+  return isChannelType(type) ? <ChannelLink type={type} name={channel} /> : <UserText>{channel}</UserText>
 }

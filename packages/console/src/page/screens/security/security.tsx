@@ -1,10 +1,148 @@
-import { Empty } from '../../components/feedback.tsx'
-import { Page } from '../../components/page.tsx'
+import type { GetData } from '../../api/client.ts'
+import { get } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
+import { Badge } from '../../components/badge.tsx'
+import { ErrorOf, Loading, Problem } from '../../components/feedback.tsx'
+import { plural } from '../../components/format.ts'
+import { Page, Panel } from '../../components/page.tsx'
+import { Ago, Time } from '../../components/time.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import { href } from '../../router/location.ts'
+import type { ScreenProps } from '../screens.ts'
+import { PolicyTester } from './policy-tester.tsx'
 
-export function Security() {
+type SecurityData = GetData<'/api/security'>
+
+/** The authentication and the policy in force, and a tester of the policy. */
+export function Security({ place }: ScreenProps) {
+  const { data, error, loading } = useData('security', (signal) => get('/api/security', {}, signal), 10_000)
   return (
-    <Page title="Security">
-      <Empty>This screen is not built yet.</Empty>
+    <Page
+      title="Security"
+      note="Of this node"
+      actions={<a href={href(['audit'], { outcome: 'denied' })}>Denials in the audit log</a>}
+    >
+      <ErrorOf error={error} />
+      {loading && <Loading />}
+      {data && (
+        <div class="grid">
+          <Panel title="Listeners">
+            <Listeners data={data} />
+          </Panel>
+          <Panel title="Keys that verify tokens">
+            <Keys keys={data.keys} />
+          </Panel>
+          <Panel title="Policy">
+            <PolicyFacts policy={data.policy} />
+          </Panel>
+        </div>
+      )}
+      {data && <PolicyTester place={place} />}
     </Page>
+  )
+}
+
+function Listeners({ data }: { readonly data: SecurityData }) {
+  const listeners = [
+    ['Shared listener', 'for clients and agents', data.shared],
+    ['Management listener', 'for operators', data.management],
+  ] as const
+  return (
+    <dl class="facts">
+      {listeners.map(([title, use, { authentication, tls, mutual_tls: mutual }]) => (
+        <>
+          <dt>
+            {title}
+            <br />
+            <small>{use}</small>
+          </dt>
+          <dd>
+            {authentication ? (
+              <Badge kind="good">Requires a token</Badge>
+            ) : (
+              <Badge kind="warning">Open to every client that reaches it</Badge>
+            )}
+            <br />
+            {tls ? (
+              <Badge kind="good">{mutual ? 'TLS with client certificates' : 'TLS'}</Badge>
+            ) : (
+              <Badge kind="neutral">No TLS</Badge>
+            )}
+          </dd>
+        </>
+      ))}
+    </dl>
+  )
+}
+
+function Keys({ keys }: { readonly keys: SecurityData['keys'] }) {
+  if (keys === null) return <p class="muted">No listener requires a token.</p>
+  return (
+    <>
+      <Failure what="keys" failure={keys.failure} />
+      <dl class="facts">
+        <dt>Source</dt>
+        <dd>
+          <a href={href(['settings'], { search: keys.source })}>
+            <code>{keys.source}</code>
+          </a>
+        </dd>
+        <dt>Algorithms</dt>
+        <dd>{keys.algorithms.length === 0 ? 'those that fit the keys' : keys.algorithms.join(', ')}</dd>
+        <dt>Issuer</dt>
+        <dd>{keys.issuer === '' ? 'any' : <UserText>{keys.issuer}</UserText>}</dd>
+        <dt>Audience</dt>
+        <dd>{keys.audience.length === 0 ? 'any' : <UserText>{keys.audience.join(', ')}</UserText>}</dd>
+        <dt>Scopes</dt>
+        <dd>{keys.oauth ? 'restrict their caller' : 'are not used'}</dd>
+        <dt>In force since</dt>
+        <dd>
+          <Time value={keys.since} /> (<Ago value={keys.since} />)
+        </dd>
+      </dl>
+    </>
+  )
+}
+
+function PolicyFacts({ policy }: { readonly policy: SecurityData['policy'] }) {
+  if (policy === null) {
+    return (
+      <p>
+        <Badge kind="warning">No policy</Badge>{' '}
+        <span class="muted">Every caller of the shared listener may do everything.</span>
+      </p>
+    )
+  }
+  return (
+    <>
+      <Failure what="policy" failure={policy.failure} />
+      <dl class="facts">
+        <dt>File</dt>
+        <dd>
+          <UserText>{policy.file}</UserText>
+        </dd>
+        <dt>Content</dt>
+        <dd>{plural(policy.rules, 'rule')}</dd>
+        <dt>In force since</dt>
+        <dd>
+          <Time value={policy.since} /> (<Ago value={policy.since} />)
+        </dd>
+      </dl>
+    </>
+  )
+}
+
+interface FailureProps {
+  readonly what: 'keys' | 'policy'
+  readonly failure: { readonly time: string; readonly reason: string } | null
+}
+
+function Failure({ what, failure }: FailureProps) {
+  if (failure === null) return null
+  return (
+    <Problem>
+      The {what} read at <Time value={failure.time} /> could not be used, so the previous one remains in force:{' '}
+      <UserText max={2_000}>{failure.reason}</UserText>
+    </Problem>
   )
 }

@@ -1,10 +1,126 @@
-import { Empty } from '../../components/feedback.tsx'
-import { Page } from '../../components/page.tsx'
+import { useMemo } from 'preact/hooks'
 
-export function Settings() {
+import type { GetData } from '../../api/client.ts'
+import { get } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
+import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
+import { Search, Segments } from '../../components/fields.tsx'
+import { count } from '../../components/format.ts'
+import { Page, Panel } from '../../components/page.tsx'
+import type { Column } from '../../components/table.tsx'
+import { Table } from '../../components/table.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import { setQuery } from '../../router/location.ts'
+import type { ScreenProps } from '../screens.ts'
+import { Routing } from './routing.tsx'
+import './settings.css'
+
+type Setting = GetData<'/api/settings'>['items'][number]
+
+/** The effective configuration with the source of each value, and the routing table. */
+export function Settings({ place }: ScreenProps) {
+  const { search = '', show } = place.query
+  const all = show !== 'changed'
+  const { data, error, loading } = useData('settings', (signal) => get('/api/settings', {}, signal), 30_000)
+  const groups = useMemo(() => groupsOf(data?.items ?? [], search, all), [data, search, all])
+  const changed = data?.items.filter(({ origin }) => origin !== 'default').length
   return (
-    <Page title="Settings">
-      <Empty>This screen is not built yet.</Empty>
+    <Page
+      title="Settings"
+      note={data && `${count(data.items.length)} settings, ${count(changed ?? 0)} not at their default`}
+      actions={
+        <>
+          <Segments
+            label="Settings to show"
+            value={all ? 'all' : 'changed'}
+            options={[
+              ['all', 'All'],
+              ['changed', 'Changed'],
+            ]}
+            onChange={(value) => setQuery({ show: value === 'all' ? undefined : value })}
+          />
+          <Search label="Find a setting" value={search} onChange={(value) => setQuery({ search: value })} />
+        </>
+      }
+    >
+      <ErrorOf error={error} />
+      {loading && <Loading />}
+      {search === '' && all && <Routing />}
+      {data && groups.length === 0 && (
+        <Empty>No setting {all ? '' : 'that differs from its default '}has this text.</Empty>
+      )}
+      {groups.map(([title, settings]) => (
+        <Panel key={title} title={title}>
+          <Table label={title} rows={settings} keyOf={({ key }) => key} columns={COLUMNS} />
+        </Panel>
+      ))}
     </Page>
+  )
+}
+
+/** Returns the settings that the operator looks for, by the headings of their documentation. */
+function groupsOf(
+  settings: readonly Setting[],
+  search: string,
+  all: boolean,
+): readonly (readonly [string, readonly Setting[]])[] {
+  const wanted = search.toLowerCase()
+  const groups = new Map<string, Setting[]>()
+  for (const setting of settings) {
+    const { key, env, description, origin, group } = setting
+    if (!all && origin === 'default') continue
+    if (![key, env, description].some((text) => text.toLowerCase().includes(wanted))) continue
+    const list = groups.get(group) ?? []
+    list.push(setting)
+    groups.set(group, list)
+  }
+  return [...groups]
+}
+
+const COLUMNS: readonly Column<Setting>[] = [
+  {
+    id: 'env',
+    title: 'Setting',
+    width: '24rem',
+    cell: ({ key, env, documentation, description }) => (
+      <a class="setting" href={documentation} title={`${key}: ${description}`} rel="noreferrer" target="_blank">
+        <code>{env}</code>
+      </a>
+    ),
+  },
+  { id: 'value', title: 'Value', cell: ({ value }) => <Value value={value} /> },
+  {
+    id: 'source',
+    title: 'Source',
+    width: '20rem',
+    cell: ({ origin, origin_detail: detail }) =>
+      origin === 'default' ? (
+        <span class="muted">default</span>
+      ) : (
+        <strong class="source">
+          <UserText>{detail}</UserText>
+        </strong>
+      ),
+  },
+  {
+    id: 'default',
+    title: 'Default',
+    width: '11rem',
+    wideOnly: true,
+    cell: ({ default: normal }) => (
+      <span class="muted">
+        <Value value={normal} />
+      </span>
+    ),
+  },
+]
+
+function Value({ value }: { readonly value: Setting['value'] }) {
+  const text = Array.isArray(value) ? value.join(', ') : String(value)
+  if (text === '') return <span class="muted">empty</span>
+  return (
+    <code>
+      <UserText max={500}>{text}</UserText>
+    </code>
   )
 }

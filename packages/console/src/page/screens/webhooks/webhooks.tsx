@@ -1,10 +1,109 @@
-import { Empty } from '../../components/feedback.tsx'
+import type { GetData } from '../../api/client.ts'
+import { get } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
+import { usePages } from '../../api/use-pages.ts'
+import { ChannelLink } from '../../components/channel-link.tsx'
+import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
+import { Search } from '../../components/fields.tsx'
+import { plural } from '../../components/format.ts'
 import { Page } from '../../components/page.tsx'
+import { Table } from '../../components/table.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import { go, href, setQuery } from '../../router/location.ts'
+import type { ScreenProps } from '../screens.ts'
+import { WebhookDialog } from './webhook-dialog.tsx'
+import { WebhookState } from './webhook-state.tsx'
 
-export function Webhooks() {
+type Listed = GetData<'/api/webhooks'>['items'][number]
+
+const NONE: readonly Listed[] = []
+
+/** The webhook subscriptions; the place `webhooks/ID` is one of them. */
+export function Webhooks({ place }: ScreenProps) {
+  const [, id] = place.path
+  const { search = '' } = place.query
+  const { data, error, loading, refresh } = usePages(
+    'webhooks',
+    (cursor, signal) => get('/api/webhooks', { limit: 1_000, ...cursor }, signal),
+    3_000,
+  )
+  const items = data ?? NONE
+  const shown = items.filter((one) => matches(one, search.toLowerCase()))
+  const opened = items.find((one) => one.id === id)
   return (
-    <Page title="Webhooks">
-      <Empty>This screen is not built yet.</Empty>
+    <Page
+      title="Webhooks"
+      note={data && items.length > 0 ? plural(items.length, 'subscription') : undefined}
+      actions={<Search label="Find a subscription" value={search} onChange={(value) => setQuery({ search: value })} />}
+    >
+      <ErrorOf error={error} />
+      {loading && <Loading />}
+      {data?.length === 0 && <None />}
+      {items.length > 0 && shown.length === 0 && (
+        <Empty>No subscription has this text in its channel, endpoint, owner or id.</Empty>
+      )}
+      {shown.length > 0 && (
+        <Table
+          label="Webhook subscriptions"
+          rows={shown}
+          keyOf={(one) => one.id}
+          onOpen={(one) => go(['webhooks', one.id], place.query)}
+          isSelected={(one) => one.id === id}
+          columns={[
+            {
+              id: 'endpoint',
+              title: 'Endpoint',
+              cell: (one) => (
+                <a href={href(['webhooks', one.id], place.query)}>
+                  <UserText>{one.endpoint_host}</UserText>
+                </a>
+              ),
+            },
+            {
+              id: 'channel',
+              title: 'Channel',
+              wideOnly: true,
+              cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
+            },
+            {
+              id: 'owner',
+              title: 'Owner',
+              width: '11rem',
+              wideOnly: true,
+              cell: ({ owner }) => <UserText>{owner}</UserText>,
+            },
+            { id: 'format', title: 'Format', width: '9rem', wideOnly: true, cell: ({ format }) => format },
+            { id: 'state', title: 'State', width: '8rem', cell: ({ state }) => <WebhookState state={state} /> },
+            {
+              id: 'reason',
+              title: 'Reason',
+              wideOnly: true,
+              cell: ({ reason = '' }) => <UserText>{reason}</UserText>,
+            },
+          ]}
+        />
+      )}
+      {id !== undefined && data && (
+        <WebhookDialog webhook={opened} onClose={() => go(['webhooks'], place.query)} onChanged={refresh} />
+      )}
     </Page>
+  )
+}
+
+function matches({ id, channel, endpoint_host: host, owner }: Listed, search: string): boolean {
+  return [id, channel, host, owner].some((text) => text.toLowerCase().includes(search))
+}
+
+/** Tells a server without subscriptions from one whose webhooks are turned off. */
+function None() {
+  const { data } = useData('webhooks setting', (signal) => get('/api/settings', {}, signal))
+  if (data === undefined) return null
+  const isOn = data.items.find(({ key }) => key === 'webhooks.enable')?.value === true
+  return isOn ? (
+    <Empty>No client has subscribed. A client subscribes with POST /ce/subscriptions at the shared listener.</Empty>
+  ) : (
+    <Empty>
+      Webhooks are turned off. Set <a href={href(['settings'], { search: 'webhooks' })}>WEBHOOKS_ENABLE</a> to use them.
+    </Empty>
   )
 }

@@ -1,0 +1,162 @@
+import { useState } from 'preact/hooks'
+
+import type { GetData, GetQuery } from '../../api/client.ts'
+import { get } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
+import { Badge } from '../../components/badge.tsx'
+import { TYPE_NAMES } from '../../components/channel-link.tsx'
+import { ErrorOf } from '../../components/feedback.tsx'
+import { Field } from '../../components/fields.tsx'
+import { Panel } from '../../components/page.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import type { Place } from '../../router/location.ts'
+import { setQuery } from '../../router/location.ts'
+
+type Test = GetQuery<'/api/policy/test'>
+
+type Decision = GetData<'/api/policy/test'>
+
+const ACTIONS = [
+  'send',
+  'receive',
+  'peek',
+  'read',
+  'subscribe',
+  'respond',
+  'list',
+  'manage',
+  'call',
+  'register',
+] as const satisfies readonly Test['action'][]
+
+const PATTERNS: readonly (readonly [Test['pattern'], string])[] = [
+  ['queues', TYPE_NAMES.queues],
+  ['events', TYPE_NAMES.events],
+  ['events_store', TYPE_NAMES.events_store],
+  ['commands', TYPE_NAMES.commands],
+  ['queries', TYPE_NAMES.queries],
+  ['agents', 'Agent'],
+]
+
+/** Asks the policy whether a caller may act on a channel. The question is in the place. */
+export function PolicyTester({ place: { query } }: { readonly place: Place }) {
+  const [client, setClient] = useState(query['client'] ?? '')
+  const [channel, setChannel] = useState(query['channel'] ?? '')
+  const [action, setAction] = useState(ACTIONS.find((one) => one === query['action']) ?? 'send')
+  const [pattern, setPattern] = useState(PATTERNS.find(([one]) => one === query['pattern'])?.[0] ?? 'queues')
+  const asked = testOf(query)
+  return (
+    <Panel title="Policy tester" note="Asks the policy in force; nothing is sent">
+      <form
+        class="tester"
+        onSubmit={(event) => {
+          event.preventDefault()
+          setQuery({ client, action, pattern, channel })
+        }}
+      >
+        <Field label="Caller (ClientID)">
+          <input
+            required
+            autocomplete="off"
+            spellcheck={false}
+            value={client}
+            onInput={(event) => setClient(event.currentTarget.value)}
+          />
+        </Field>
+        <Field label="Action">
+          <select
+            value={action}
+            onChange={(event) => setAction(ACTIONS.find((one) => one === event.currentTarget.value) ?? 'send')}
+          >
+            {ACTIONS.map((one) => (
+              <option key={one}>{one}</option>
+            ))}
+          </select>
+        </Field>
+        <Field label="On">
+          <select
+            value={pattern}
+            onChange={(event) =>
+              setPattern(PATTERNS.find(([one]) => one === event.currentTarget.value)?.[0] ?? 'queues')
+            }
+          >
+            {PATTERNS.map(([one, title]) => (
+              <option key={one} value={one}>
+                {title}
+              </option>
+            ))}
+          </select>
+        </Field>
+        <Field label={pattern === 'agents' ? 'Agent id' : 'Channel'}>
+          <input
+            required
+            autocomplete="off"
+            spellcheck={false}
+            value={channel}
+            onInput={(event) => setChannel(event.currentTarget.value)}
+          />
+        </Field>
+        <button type="submit" class="primary">
+          Test
+        </button>
+      </form>
+      <div role="status" aria-live="polite">
+        {asked && <Answer key={JSON.stringify(asked)} test={asked} />}
+      </div>
+    </Panel>
+  )
+}
+
+/** Returns the question of a place; undefined if it is not complete. */
+function testOf(query: Readonly<Record<string, string>>): Test | undefined {
+  const { client, channel } = query
+  const action = ACTIONS.find((one) => one === query['action'])
+  const pattern = PATTERNS.find(([one]) => one === query['pattern'])?.[0]
+  if (client === undefined || channel === undefined || action === undefined || pattern === undefined) return undefined
+  return { client, channel, action, pattern }
+}
+
+function Answer({ test }: { readonly test: Test }) {
+  const { data, error } = useData(`policy ${JSON.stringify(test)}`, (signal) => get('/api/policy/test', test, signal))
+  return (
+    <>
+      <ErrorOf error={error} />
+      {data && (
+        <div class="stack">
+          <p>
+            <Badge kind={data.allowed ? 'good' : 'bad'}>{data.allowed ? 'Allowed' : 'Denied'}</Badge>{' '}
+            <UserText>{test.client}</UserText> {data.allowed ? 'may' : 'may not'} <code>{test.action}</code>{' '}
+            {test.pattern === 'agents' ? 'the agent' : 'on the channel'} <UserText>{test.channel}</UserText>:{' '}
+            {data.reason}.
+          </p>
+          {data.rule && <Rule rule={data.rule} />}
+        </div>
+      )}
+    </>
+  )
+}
+
+function Rule({ rule }: { readonly rule: NonNullable<Decision['rule']> }) {
+  const parts: readonly (readonly [string, readonly string[]])[] = [
+    ['Clients', rule.clients],
+    ['Actions', rule.actions],
+    ['Patterns', rule.patterns],
+    ['Channels', rule.channels],
+  ]
+  return (
+    <dl class="facts">
+      <dt>Rule</dt>
+      <dd>
+        {rule.index}, which {rule.effect === 'deny' ? 'denies' : 'allows'}
+      </dd>
+      {parts.map(([title, values]) => (
+        <>
+          <dt>{title}</dt>
+          <dd>
+            <UserText max={2_000}>{values.join(', ')}</UserText>
+          </dd>
+        </>
+      ))}
+    </dl>
+  )
+}

@@ -1,0 +1,3 @@
+import type { GetData } from '../../api/client.ts'
+
+export type RoutingRule = GetData<'/api/routing'>['rules'][number]

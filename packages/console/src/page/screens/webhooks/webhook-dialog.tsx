@@ -1,0 +1,192 @@
+import { useState } from 'preact/hooks'
+
+import type { GetData } from '../../api/client.ts'
+import { act } from '../../api/client.ts'
+import { CallState } from '../../components/call-state.tsx'
+import { ChannelLink } from '../../components/channel-link.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { Empty } from '../../components/feedback.tsx'
+import { Field } from '../../components/fields.tsx'
+import { count } from '../../components/format.ts'
+import { NeedsRole } from '../../components/needs-role.tsx'
+import { Time } from '../../components/time.tsx'
+import { useCall } from '../../components/use-call.ts'
+import { UserText } from '../../components/user-text.tsx'
+import { WebhookState } from './webhook-state.tsx'
+
+type Webhook = GetData<'/api/webhooks'>['items'][number]
+
+interface WebhookDialogProps {
+  /** Undefined if there is no such subscription. */
+  readonly webhook: Webhook | undefined
+  readonly onClose: () => void
+  readonly onChanged: () => void
+}
+
+/** One subscription with its actions. */
+export function WebhookDialog({ webhook, onClose, onChanged }: WebhookDialogProps) {
+  return (
+    <Dialog title="Webhook subscription" wide onClose={onClose}>
+      {webhook === undefined ? (
+        <Empty>There is no such subscription.</Empty>
+      ) : (
+        <div class="stack">
+          <Facts webhook={webhook} />
+          <NeedsRole role="ReadWrite" to="To pause, test or redeliver">
+            <Actions webhook={webhook} onChanged={onChanged} />
+          </NeedsRole>
+        </div>
+      )}
+    </Dialog>
+  )
+}
+
+function Facts({ webhook }: { readonly webhook: Webhook }) {
+  const { id, owner, type, channel, endpoint_host, format, filter, ordered, state, reason, next_sequence } = webhook
+  return (
+    <dl class="facts">
+      <dt>State</dt>
+      <dd>
+        <WebhookState state={state} />
+        {reason !== undefined && (
+          <>
+            {' '}
+            <UserText max={2_000}>{reason}</UserText>
+          </>
+        )}
+      </dd>
+      <dt>Id</dt>
+      <dd>
+        <code>{id}</code>
+      </dd>
+      <dt>Endpoint</dt>
+      <dd>
+        <UserText>{endpoint_host}</UserText>
+      </dd>
+      <dt>Channel</dt>
+      <dd>
+        <ChannelLink type={type} name={channel} />
+      </dd>
+      <dt>Owner</dt>
+      <dd>
+        <UserText>{owner}</UserText>
+      </dd>
+      <dt>Format</dt>
+      <dd>
+        {format}, {ordered ? 'in order' : 'not in order'}
+      </dd>
+      {filter !== undefined && (
+        <>
+          <dt>Filter</dt>
+          <dd>
+            <code>
+              <UserText max={4_096}>{filter}</UserText>
+            </code>
+          </dd>
+        </>
+      )}
+      {next_sequence !== undefined && (
+        <>
+          <dt>Next sequence</dt>
+          <dd>{count(next_sequence)}</dd>
+        </>
+      )}
+      <dt>Dead letters</dt>
+      <dd>
+        <ChannelLink type="queues" name={webhook.dead_letter_queue} />
+      </dd>
+      <dt>Created</dt>
+      <dd>
+        <Time value={webhook.created_at} />
+      </dd>
+    </dl>
+  )
+}
+
+function Actions({ webhook, onChanged }: { readonly webhook: Webhook; readonly onChanged: () => void }) {
+  const { id, state, type, next_sequence: next } = webhook
+  const [sequence, setSequence] = useState('')
+  const call = useCall<string>()
+  const stopped = state === 'paused' || state === 'disabled'
+  const run = (work: (signal: AbortSignal) => Promise<string>): void =>
+    call.start(async (signal) => {
+      const text = await work(signal)
+      onChanged()
+      return text
+    })
+  const busy = call.since !== undefined
+  return (
+    <>
+      <div class="buttons start">
+        {stopped ? (
+          <button
+            type="button"
+            class="primary"
+            disabled={busy}
+            onClick={() =>
+              run(async (signal) => {
+                await act('resume_webhook', { id }, signal)
+                return 'The deliveries continue.'
+              })
+            }
+          >
+            Resume
+          </button>
+        ) : (
+          <button
+            type="button"
+            disabled={busy}
+            onClick={() =>
+              run(async (signal) => {
+                await act('pause_webhook', { id }, signal)
+                return 'The deliveries are paused. Messages wait until you resume them.'
+              })
+            }
+          >
+            Pause
+          </button>
+        )}
+        <button type="button" disabled={busy} onClick={() => run((signal) => test(id, signal))}>
+          Send test message
+        </button>
+      </div>
+      {type === 'events_store' && (
+        <form
+          class="redeliver"
+          onSubmit={(event) => {
+            event.preventDefault()
+            run(async (signal) => {
+              await act('redeliver_webhook', { id, sequence: Number(sequence) }, signal)
+              return `The events from sequence ${count(Number(sequence))} on are delivered again.`
+            })
+          }}
+        >
+          <Field
+            label="Deliver again from sequence"
+            hint={next === undefined ? undefined : `The next is ${count(next)}.`}
+          >
+            <input
+              type="number"
+              required
+              min="1"
+              step="1"
+              value={sequence}
+              onInput={(event) => setSequence(event.currentTarget.value)}
+            />
+          </Field>
+          <button type="submit" disabled={busy}>
+            Redeliver
+          </button>
+        </form>
+      )}
+      <CallState call={call} />
+      <p role="status">{call.result}</p>
+    </>
+  )
+}
+
+async function test(id: string, signal: AbortSignal): Promise<string> {
+  const { status, error } = await act('test_webhook', { id }, signal)
+  if (status === undefined) return `The endpoint did not answer: ${error ?? 'unknown reason'}.`
+  return `The endpoint answered with status ${status}${status >= 200 && status < 300 ? '.' : ', which is a failure.'}`
+}
