@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { EchoAgent, MARKUP, TRANSLATOR } from './agents.ts'
 import { closeBrowser, hasBrowser, openPage } from './browser.ts'
-import { checkScreen } from './check-screen.ts'
+import { screenProblems } from './check-screen.ts'
 import { Server } from './server.ts'
 import { SECRET, tokenOf } from './tokens.ts'
 
@@ -72,6 +72,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await using other = await Server.start()
     const { page: empty } = await openPage(`${other.console}#/agents`)
     await empty.getByText('No agent is registered.').waitFor()
+    expect(await empty.getByRole('table').count()).toBe(0)
   })
 
   test('console - a role that may only read is offered no action on agents and tools', async () => {
@@ -88,7 +89,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
   })
 
   test('console - the screens of agents are accessible, wide and narrow', async () => {
-    await checkScreen(`${server.console}#/agents`, 'translator')
-    await checkScreen(`${server.console}#/agents/translator`, 'Lingua Ltd')
+    expect(await screenProblems(`${server.console}#/agents`, 'translator')).toEqual([])
+    expect(await screenProblems(`${server.console}#/agents/translator`, 'Lingua Ltd')).toEqual([])
   })
 })

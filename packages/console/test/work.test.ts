@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { EchoAgent, TRANSLATOR } from './agents.ts'
 import { closeBrowser, hasBrowser, openPage } from './browser.ts'
-import { checkScreen } from './check-screen.ts'
+import { screenProblems } from './check-screen.ts'
 import { Server } from './server.ts'
 
 let server: Server
@@ -37,6 +37,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     void server.tool('query_send', { channel: 'menu', body: 'soup?', timeout_seconds: 4 })
     await page.getByRole('table', { name: 'Waiting requests' }).getByText('No responder').waitFor()
     await page.getByRole('table', { name: 'Ended requests' }).getByText('NO_SUBSCRIBER').waitFor({ timeout: 15_000 })
+    expect(await page.getByRole('table', { name: 'Waiting requests' }).count()).toBe(0)
   })
 
   test('console - an operator sends a query, and sees that nobody answers', async () => {
@@ -79,8 +80,8 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
 
   test('console - the screens of work are accessible, wide and narrow', async () => {
     const { id } = await server.act('send_queue_message', { channel: 'traced', body: 'x' })
-    await checkScreen(`${server.console}#/requests`, 'Ended')
-    await checkScreen(`${server.console}#/tasks?show=all`, 'No task is stored.')
-    await checkScreen(`${server.console}#/trace?id=${String(id)}`, 'Accepted from')
+    expect(await screenProblems(`${server.console}#/requests`, 'Ended')).toEqual([])
+    expect(await screenProblems(`${server.console}#/tasks?show=all`, 'No task is stored.')).toEqual([])
+    expect(await screenProblems(`${server.console}#/trace?id=${String(id)}`, 'Accepted from')).toEqual([])
   })
 })
