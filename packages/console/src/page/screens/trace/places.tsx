@@ -5,6 +5,7 @@ import { Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { Time } from '../../components/time.tsx'
 import { UserText } from '../../components/user-text.tsx'
+import { href } from '../../router/location.ts'
 
 type Place = GetData<'/api/trace'>['places'][number]
 
@@ -37,7 +38,9 @@ export function Places({ places }: { readonly places: readonly Place[] }) {
             title: 'Sequence',
             width: '7rem',
             numeric: true,
-            cell: ({ message: { sequence } }) => count(sequence),
+            cell: ({ type, channel, message: { sequence } }) => (
+              <a href={href(['channels', type, channel], { message: String(sequence) })}>{count(sequence)}</a>
+            ),
           },
           {
             id: 'receives',
