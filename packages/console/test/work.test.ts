@@ -21,7 +21,7 @@ afterAll(async () => {
 
 /** Opens a stream of the agent, which stays open; aborted after the test. */
 function openStream(signal: AbortSignal): Promise<Response> {
-  const message = { kind: 'message', role: 'user', messageId: '1', parts: [{ kind: 'text', text: 'hello' }] }
+  const message = { kind: 'message', role: 'user', messageId: '1', parts: [{ kind: 'text', text: 'wait' }] }
   return fetch(`${server.http}/a2a/translator`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
