@@ -601,6 +601,26 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/dead_letter_queues': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The queues that hold dead letters now, with their sources, in pages by name. A queue is listed if one of its first 4 messages is a dead letter. One request looks at up to 2000 queues or 3 s, and lists up to 100.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_dead_letter_queues']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/dead_letters': {
     readonly parameters: {
       readonly query?: never
@@ -1009,7 +1029,7 @@ export interface paths {
       readonly cookie?: never
     }
     /**
-     * What is known about a message: its steps among the last 20000 of all messages on this node, the audit log, and up to 8 channels that store it now.
+     * The known steps of a message: those among the last 20000 of all messages on this node, the audit log, and up to 8 channels that store it now.
      * @description Needs the role ReadOnly.
      */
     readonly get: operations['get_api_trace']
@@ -5635,6 +5655,108 @@ export interface operations {
           readonly 'application/json':
             | {
                 readonly data: Record<string, never>
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
+  readonly get_api_dead_letter_queues: {
+    readonly parameters: {
+      readonly query?: {
+        /** @description `next_cursor` of the previous page. Leave it out for the first page. */
+        readonly cursor?: string
+      }
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  /** @description The time of the numbers of messages, ISO 8601. */
+                  readonly as_of: string
+                  /** @description False if not all channels were read yet: ask again. */
+                  readonly complete: boolean
+                  /** @description The number of queues looked at. */
+                  readonly examined: number
+                  /** @description By name. */
+                  readonly items: readonly {
+                    readonly channel: string
+                    /** @description The number of messages looked at for the sources. */
+                    readonly examined: number
+                    /** @description Leased messages, such as those of a redrive that runs. */
+                    readonly in_flight: number
+                    /** @description The time of acceptance of the first dead letter, ISO 8601. */
+                    readonly oldest: string
+                    /** @description The queues that the first 200 messages came from, with their number. The largest number first. */
+                    readonly sources: readonly {
+                      readonly count: number
+                      readonly source: string
+                    }[]
+                    /** @description The messages in the queue that can be received. */
+                    readonly waiting: number
+                  }[]
+                  /** @description The `cursor` of the next page; null on the last page. */
+                  readonly next_cursor: string | null
+                }
                 /** @constant */
                 readonly error: false
                 /** @constant */
