@@ -118,3 +118,19 @@ test('MGMT-16 - while a slow engine reads the states, a list has those that are 
   release()
   await expect.poll(list).toEqual([2, true])
 })
+
+test('MGMT-16 - one channel by its whole name, in any order of the list', async () => {
+  const { get, act } = await manage()
+  for (const channel of ['orders', 'Orders', 'orders.eu']) await act('create_channel', { channel, type: 'queues' })
+  await act('create_channel', { channel: 'orders', type: 'events' })
+  for (const sort of ['name', 'depth']) {
+    const { items, total } = (await get(`/api/channels?name=orders&sort=${sort}`)).data
+    expect(items.map(({ name, type }: never) => [type, name])).toEqual([
+      ['events', 'orders'],
+      ['queues', 'orders'],
+    ])
+    expect(total).toBe(2)
+  }
+  expect((await get('/api/channels?name=orders&type=queues')).data.total).toBe(1)
+  expect((await get('/api/channels?name=order*')).data.total).toBe(0)
+})

@@ -9,6 +9,8 @@ import { inTurns } from './in-turns.ts'
 
 export interface ChannelSearch {
   readonly type: ChannelType | undefined
+  /** The whole name. @default every name */
+  readonly name?: string | undefined
   /** A glob if it has `*` or `?`; otherwise a part of the name, in upper or lower case. */
   readonly search: string
   readonly sort: ChannelSort
@@ -53,7 +55,7 @@ export async function searchChannels(
 async function pageOf<Channel extends ChannelName>(
   all: readonly Channel[],
   value: (channel: Channel) => number,
-  { type, search, sort, order, limit, cursor }: ChannelSearch,
+  { type, name, search, sort, order, limit, cursor }: ChannelSearch,
 ): Promise<{ found: readonly Ranked<Channel>[]; nextCursor: string | null; total: number }> {
   const after = cursor === undefined ? undefined : rankOfCursor(sort, order, cursor)
   const compare = rankOrder(order)
@@ -62,7 +64,8 @@ async function pageOf<Channel extends ChannelName>(
   let total = 0
   let following = 0
   await inTurns(all, (channel) => {
-    if ((type !== undefined && channel.type !== type) || !matches(channel.name)) return
+    if ((type !== undefined && channel.type !== type) || (name !== undefined && channel.name !== name)) return
+    if (!matches(channel.name)) return
     total++
     const ranked = { channel, value: value(channel) }
     if (after !== undefined && compare(ranked, after) <= 0) return

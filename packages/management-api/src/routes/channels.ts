@@ -29,6 +29,13 @@ export const channelsRoute = defineManagementRoute({
   query: Type.Object(
     {
       type: Type.Optional(argument.channelType('Only channels of this type.')),
+      name: Type.Optional(
+        Type.String({
+          description: 'Only channels with exactly this name: at most one of each type.',
+          minLength: 1,
+          maxLength: 512,
+        }),
+      ),
       search: Type.Optional(
         Type.String({
           description:
@@ -64,9 +71,9 @@ export const channelsRoute = defineManagementRoute({
       description: 'False while the engine is still reading the states of the channels: ask again.',
     }),
   }),
-  async run({ type, search = '', sort = 'name', order = 'asc', ...page }, call) {
+  async run({ type, name, search = '', sort = 'name', order = 'asc', ...page }, call) {
     const { statistics, channelIndex } = call.environment
-    const wanted = { type, search, sort, order, limit: pageLimit(page), cursor: page.cursor }
+    const wanted = { type, name, search, sort, order, limit: pageLimit(page), cursor: page.cursor }
     const found = await searchChannels(observerHandle(call), channelIndex, wanted)
     return {
       items: found.channels.map((info) => listed(info, statistics)),

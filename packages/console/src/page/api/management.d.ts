@@ -5503,6 +5503,8 @@ export interface operations {
         readonly cursor?: string
         /** @description The most items of one page. */
         readonly limit?: number
+        /** @description Only channels with exactly this name: at most one of each type. */
+        readonly name?: string
         /** @description asc: the lowest value first. desc: the highest value first. */
         readonly order?: 'asc' | 'desc'
         /** @description Only channels whose name contains this text, in upper or lower case; a glob over the whole name if it contains `*` or `?`. */

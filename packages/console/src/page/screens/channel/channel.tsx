@@ -110,9 +110,8 @@ export function Channel({ type, name, place }: ChannelProps) {
 
 /** Returns the entry of one channel in the list; null if there is none. */
 async function readChannel(type: ChannelType, name: string, signal: AbortSignal) {
-  // The list has no filter for a whole name. Shorter names come first, so this one is near the beginning.
-  const { items } = await get('/api/channels', { type, search: name, limit: 100 }, signal)
-  return items.find((item) => item.name === name) ?? null
+  const { items } = await get('/api/channels', { type, name }, signal)
+  return items[0] ?? null
 }
 
 interface ChannelPlotsProps {
