@@ -42,6 +42,7 @@ const PAGES: readonly Page[] = [
   { page: 'docs/reference/http.md', before: 'npx node examples/agent/agent.ts http://127.0.0.1:9090' },
   { page: 'docs/guides/requests.md' },
   { page: 'docs/guides/operations.md' },
+  { page: 'docs/guides/console.md' },
   { page: 'docs/guides/security.md', files: { 'policy.yaml': 'rules:\n' } },
   { page: 'docs/guides/mcp.md' },
   { page: 'apps/server/README.md' },

@@ -9,8 +9,7 @@ import { managedAgents } from './agents/managed-agents.ts'
 import { openAgents } from './agents/open-agents.ts'
 import type { Config } from './config/schema.ts'
 import type { Origins } from './config/setting-statuses.ts'
-import { readEventTypes } from './events/event-types-file.ts'
-import { mcpEvents } from './events/mcp-events.ts'
+import { mcpEvents, mcpEventTypes } from './events/mcp-events.ts'
 import { openEngine, warnOfOpenEngine } from './engine/engines.ts'
 import { Health } from './health/health.ts'
 import { healthOf } from './health/node-health.ts'
@@ -157,7 +156,7 @@ async function open(
   const policy = opened.use(
     config.authorization.enable ? await openPolicyFile(config.authorization.policyFile, notify) : undefined,
   )
-  const eventTypes = await readEventTypes(config.connectors.mcp.eventTypesFile)
+  const eventTypes = await mcpEventTypes(config)
   const cardKeys = opened.use(openSigningKeys(config, notify))
   const tls = opened.use(openTls(config.security, { log, notify }))
   const managementTls = opened.use(openTls(config.api.security, { log, notify, section: 'api.security' }))

@@ -44,4 +44,21 @@ describe.skipIf(NATS_SERVER === undefined)('operators of a cluster', () => {
       )
       .toEqual([4, 3])
   }, 60_000)
+
+  test('dead letters - a node finds the queues of the cluster that hold them', async () => {
+    const [one, other] = await serveNodes(2)
+    if (one === undefined || other === undefined) throw new Error('two nodes are needed')
+    const { queues } = one.broker.as({ clientId: 'shop' })
+    const body = new TextEncoder().encode('x')
+    await queues.send('orders', { body, maxReceiveCount: 1, deadLetterQueue: 'dead' })
+    const [taken] = await queues.receive('orders', { waitMs: 5_000 })
+    await queues.nack(taken === undefined ? [] : [taken.receipt])
+    await queues.send('bills', { body })
+    const list = () => data<object>(`${other.api.url}/api/dead_letter_queues`)
+    await expect.poll(list, { timeout: 15_000 }).toMatchObject({
+      items: [{ channel: 'dead', waiting: 1, sources: [{ source: 'orders', count: 1 }] }],
+      examined: 2,
+      complete: true,
+    })
+  }, 60_000)
 })

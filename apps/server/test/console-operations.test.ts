@@ -87,6 +87,50 @@ test('console - an open stream is listed, and an operator ends it', async () => 
   expect(await act('cancel_stream', { id: stream.id })).toMatchObject({ data: { code: 'STREAM_NOT_FOUND' } })
 })
 
+test('console - an operator calls an agent and gets its events', async () => {
+  const { http, api } = await serve()
+  const { get, act } = operatorOf(api.url)
+  const agent = await startAgent(streaming)
+  await register(http.url, { agent_id: 'cook', name: 'Cook', url: agent.url })
+  const events = await openEvents(
+    `${api.url}/api/actions/call_agent`,
+    { 'content-type': 'application/json' },
+    { method: 'POST', body: JSON.stringify({ agent_id: 'cook', message: 'soup', context_id: 'c1' }) },
+  )
+  expect(await events.next()).toMatchObject({ event: 'task.status' })
+  expect(agent.asked[0]?.params).toMatchObject({
+    message: { parts: [{ kind: 'text', text: 'soup' }], contextId: 'c1' },
+  })
+  const [stream] = (await get('/api/streams')).data.items
+  expect(stream).toMatchObject({ agent_id: 'cook', client: 'anonymous' })
+  expect((await get('/api/agents')).data.items[0]).toMatchObject({ agent_id: 'cook', in_flight: 1 })
+  await act('cancel_stream', { id: stream.id })
+  await events.ended
+  expect(events.seen.at(-1)?.event).toBe('task.error')
+  await expect.poll(async () => (await get('/api/streams')).data.items).toEqual([])
+  await expect.poll(() => agent.gone.length, { timeout: 20_000 }).toBe(1)
+})
+
+test('console - an agent that does not stream answers an operator with one event', async () => {
+  const { http, api } = await serve()
+  const { act } = operatorOf(api.url)
+  const agent = await startAgent(withResult('soup'))
+  await register(http.url, { agent_id: 'cook', name: 'Cook', url: agent.url })
+  const call = async (agentId: string) => act('call_agent', { agent_id: agentId, message: 'x' })
+  const response = await fetch(`${api.url}/api/actions/call_agent`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ agent_id: 'cook', message: 'x' }),
+  })
+  expect(await response.text()).toMatch(
+    /event: task\.done\ndata: \{"stream_id":"[0-9a-f-]{36}","type":"done","payload":/,
+  )
+  expect(await call('nobody')).toMatchObject({ data: { code: 'AGENT_NOT_FOUND' } })
+  expect(await call('Not An Id')).toMatchObject({ data: { code: 'AGENT_NOT_FOUND' } })
+  await register(http.url, { agent_id: 'gone', name: 'Gone', url: 'http://127.0.0.1:1/' })
+  expect(await call('gone')).toMatchObject({ data: { code: 'AGENT_CALL_FAILED', json_rpc_code: -32_003 } })
+})
+
 test('console - a task is listed with its events, and an operator cancels it', async () => {
   const { http, api } = await serve({ connectors: { mcp: { tasks: { afterMs: 100 } } } })
   const { get, act } = operatorOf(api.url)

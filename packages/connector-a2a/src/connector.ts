@@ -4,6 +4,7 @@ import { createConnector } from '@signalbox/http-kit'
 
 import type { A2aDependencies } from './handler.ts'
 import { A2aEndpoint } from './handler.ts'
+import type { OperatorCalls } from './gateway/operator-calls.ts'
 import type { A2aConnectorOptions } from './options.ts'
 import type { OpenAgentStreams } from './stream/gateway/open-agent-streams.ts'
 import { resolveA2aOptions } from './options.ts'
@@ -18,6 +19,8 @@ export interface A2aConnector extends Connector {
   openStreams(): number
   /** The streams that are open to clients of this node, for operators. */
   readonly streams: Pick<OpenAgentStreams, 'list' | 'cancel'>
+  /** Calls agents for operators. */
+  readonly calls: OperatorCalls
 }
 
 const REQUIRED: readonly (keyof A2aDependencies)[] = ['broker', 'system', 'registry', 'requests']
@@ -60,6 +63,7 @@ export function openA2aConnector(dependencies: A2aDependencies, options: A2aConn
       inFlightByInstance: (agentId) => endpoint.subscribers.inFlightByInstance(agentId),
       openStreams: () => endpoint.gateway.streams.size,
       streams: endpoint.gateway.streams,
+      calls: endpoint.gateway.operatorCalls,
     },
     endpoint,
     hasKeys: resolved.cardKeys !== undefined,

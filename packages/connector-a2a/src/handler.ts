@@ -104,6 +104,7 @@ export class A2aEndpoint {
       streamLimits,
       pipe: { idleMs: options.maxSseIdleSeconds * 1000, keepAliveMs: options.keepAliveMs },
       failed,
+      onFinished: this.#onFinished,
     })
     this.#rest = new RestBinding({
       endpoint: this.#endpoint,

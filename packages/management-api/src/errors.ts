@@ -15,6 +15,8 @@ export const MANAGEMENT_ERRORS = {
   NOT_READY: { status: 200, when: 'the server is still starting' },
   REQUEST_REJECTED: { status: 200, when: 'the subscriber rejected the command or query' },
   AGENT_NOT_FOUND: { status: 200, when: 'no agent is registered under the id' },
+  /** `data.json_rpc_code` is the code that other callers of the agent get. */
+  AGENT_CALL_FAILED: { status: 200, when: 'the agent did not begin to answer; `error_string` says why' },
   WEBHOOK_NOT_FOUND: { status: 200, when: 'no webhook subscription has the id' },
   MESSAGE_NOT_FOUND: { status: 200, when: 'the channel shows no such message: it is gone, leased or delayed' },
   REDRIVE_REFUSED: { status: 200, when: 'the dead letter could not be sent back; `data.reason` says why' },

@@ -151,6 +151,7 @@ class ManagementEndpoint {
       redrives: this.#environment.redrives,
       trail: this.#environment.trail,
       maxWaitMs,
+      failed: (error) => this.#failed(error),
       services: () => this.#ready(),
     })
     addMonitorRoutes(app, this.#admission, this.#environment.monitors)

@@ -16,6 +16,10 @@ export type { ManagementAuditOptions, ManagementHooks, ManagementOptions } from 
 export type { ManagementControl } from './management-control.ts'
 export type { AgentCallTotals, ReadAgentCalls } from './history/agent-histories.ts'
 export type {
+  AgentCall,
+  AgentCallFailure,
+  AgentCallsPort,
+  AgentCallStream,
   AgentInstanceStatus,
   AgentsPort,
   AgentStatus,

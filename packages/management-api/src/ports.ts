@@ -1,5 +1,7 @@
+import type { OutgoingHttpHeaders } from 'node:http'
+
 import type { Authorization, Broker, BrokerHandle, ChannelType, Routing } from '@signalbox/broker-core'
-import type { Identity, Settlement } from '@signalbox/http-kit'
+import type { HttpResponse, Identity, RequestHold, Settlement } from '@signalbox/http-kit'
 
 import type { ReadAgentCalls } from './history/agent-histories.ts'
 
@@ -197,6 +199,48 @@ export interface StreamsPort {
   cancel(id: string): boolean
 }
 
+/** A call of an agent for an operator. */
+export interface AgentCall {
+  readonly agentId: string
+  readonly operator: Identity
+  readonly text: string
+  /** The conversation that the message continues. @default a new one */
+  readonly contextId?: string | undefined
+  /** The time until the agent begins to answer, in ms. */
+  readonly timeoutMs: number
+  /** Ends the call when aborted, also after the answer began. A TimeoutError is reported as a time-out. */
+  readonly signal: AbortSignal
+}
+
+/** The answer of an agent, as a stream of server-sent events. */
+export interface AgentCallStream {
+  /** The id of the stream. */
+  readonly id: string
+  /** Answers with the events of the agent, and resolves after the end. Call it once and at once. */
+  pipeTo(
+    response: HttpResponse,
+    options: {
+      readonly headers: OutgoingHttpHeaders
+      /** Ends the stream, in ms since the epoch. @default never */
+      readonly endsAt?: number
+      /** Counts the bytes that the client has not read. */
+      readonly hold?: Pick<RequestHold, 'setUnread'>
+    },
+  ): Promise<unknown>
+}
+
+/** The reason for which an agent did not answer. */
+export interface AgentCallFailure {
+  /** The JSON-RPC code with which the gateway answers other callers. */
+  readonly rpcCode: number
+  readonly message: string
+}
+
+export interface AgentCallsPort {
+  /** Sends a text message to an agent. Resolves when the agent begins to answer; undefined if it is not registered. */
+  open(call: AgentCall): Promise<AgentCallStream | AgentCallFailure | undefined>
+}
+
 /** A tool as MCP lists it. */
 export interface ToolStatus {
   readonly name: string
@@ -245,6 +289,8 @@ export interface ManagementServices {
   readonly tasks?: TasksPort
   /** Absent if agents are turned off. */
   readonly streams?: StreamsPort
+  /** Absent if agents are turned off. */
+  readonly agentCalls?: AgentCallsPort
   /** Absent if `/mcp` is turned off. */
   readonly tools?: ToolsPort
 }

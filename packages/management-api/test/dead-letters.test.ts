@@ -41,6 +41,55 @@ test('dead letters - groups beyond the hundredth count as others', async () => {
   expect(data.groups).toHaveLength(100)
 })
 
+test('dead letters - the queues that hold them are found, with their sources', async () => {
+  const { get, broker } = await manage()
+  const { queues } = broker.as(SHOP)
+  expect((await get('/api/dead_letter_queues')).data).toMatchObject({ items: [], next_cursor: null, examined: 0 })
+  await bury(broker, 'orders', ['a', 'b', 'c'])
+  await bury(broker, 'bills', ['d'])
+  await queues.send('dead', { body: text('no dead letter') })
+  await queues.send('orders', { body: text('x') })
+  await queues.send('abandoned', { body: text('x'), delayMs: 60_000 })
+  const list = async () => (await get('/api/dead_letter_queues')).data
+  await expect.poll(list, { timeout: 5_000 }).toMatchObject({ next_cursor: null, examined: 2, complete: true })
+  expect((await list()).items).toEqual([
+    {
+      channel: 'dead',
+      waiting: 5,
+      in_flight: 0,
+      oldest: expect.stringMatching(/Z$/),
+      sources: [
+        { source: 'orders', count: 3 },
+        { source: 'bills', count: 1 },
+      ],
+      examined: 5,
+    },
+  ])
+  expect(await get('/api/dead_letter_queues?cursor=!')).toMatchObject({ data: { code: 'PARAMETER_INVALID' } })
+})
+
+test('dead letters - a long list of queues continues with its cursor', async () => {
+  const { get, broker } = await manage()
+  const { queues } = broker.as(SHOP)
+  for (let i = 0; i < 150; i++) {
+    const deadLetterQueue = `dead.${String(i).padStart(3, '0')}`
+    await queues.send(`orders.${i}`, { body: text('x'), maxReceiveCount: 1, deadLetterQueue })
+    const [taken] = await queues.receive(`orders.${i}`)
+    await queues.nack(taken === undefined ? [] : [taken.receipt])
+  }
+  const names: string[] = []
+  let cursor = ''
+  for (let pages = 0; pages < 9; pages++) {
+    const { data } = await get(`/api/dead_letter_queues${cursor}`)
+    expect(data.items.length).toBeLessThanOrEqual(100)
+    names.push(...data.items.map(({ channel }: { channel: string }) => channel))
+    if (data.next_cursor === null) break
+    cursor = `?cursor=${data.next_cursor}`
+  }
+  expect(names).toHaveLength(150)
+  expect(names).toEqual(names.toSorted())
+})
+
 test('redrive - a selection sends back its messages, and the others keep their places', async () => {
   const { act, get, broker } = await manage()
   await bury(broker, 'orders', ['a', 'b'])

@@ -21,11 +21,10 @@ const EventTypeSchema = Type.Object(
 
 /**
  * Reads the event types of operators.
- * @param file A file with an array of types, in YAML or JSON; empty is none
+ * @param file A file with an array of types, in YAML or JSON
  * @throws ServerError CONFIG_INVALID
  */
 export async function readEventTypes(file: string): Promise<readonly EventTypeOptions[]> {
-  if (file === '') return []
   try {
     const types = typesIn(await parseYamlAside((await readSmallFile(file)).text))
     // The connector reports types that are not valid together.

@@ -11,6 +11,16 @@ export interface EventParts {
   readonly webhooks: EventWebhooks | undefined
 }
 
+/**
+ * Returns the event types of operators. The modules that read them are loaded only if there is a file.
+ * @throws ServerError CONFIG_INVALID
+ */
+export async function mcpEventTypes({ connectors: { mcp } }: Config): Promise<readonly EventTypeOptions[]> {
+  if (mcp.eventTypesFile === '') return []
+  const { readEventTypes } = await import('./event-types-file.ts')
+  return readEventTypes(mcp.eventTypesFile)
+}
+
 /** Returns the options of the events of `/mcp`; `undefined` if they are turned off. */
 export function mcpEvents(
   { connectors: { mcp } }: Config,

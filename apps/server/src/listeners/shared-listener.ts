@@ -222,7 +222,10 @@ async function addRoutes(
       metrics,
       log,
     })
-    if (operations !== undefined) operations.streams = gateway.streams
+    if (operations !== undefined) {
+      operations.streams = gateway.streams
+      operations.calls = gateway.calls
+    }
     connectors.push(gateway, routes)
     direct.add('/a2a/', gateway.handler)
     await app.register(gateway.plugin)

@@ -2,20 +2,22 @@ import { BrokerError } from '@signalbox/broker-core'
 import type { A2aConnector } from '@signalbox/connector-a2a'
 import type { McpOperations } from '@signalbox/connector-mcp'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import type { ManagementServices, ToolsPort } from '@signalbox/management-api'
+import type { AgentCallsPort, ManagementServices, ToolsPort } from '@signalbox/management-api'
 
 /** The parts of the connectors that operators use. The connectors that are turned off set none. */
 export class ConnectorOperations {
   mcp: McpOperations | undefined
   streams: A2aConnector['streams'] | undefined
+  calls: A2aConnector['calls'] | undefined
 
   /** Returns the parts as services of the management API. */
-  services(): Pick<ManagementServices, 'tasks' | 'streams' | 'tools'> {
-    const { mcp, streams } = this
+  services(): Pick<ManagementServices, 'tasks' | 'streams' | 'tools' | 'agentCalls'> {
+    const { calls, mcp, streams } = this
     return {
       ...(mcp === undefined ? {} : { tools: toolsOf(mcp) }),
       ...(mcp?.tasks === undefined ? {} : { tasks: mcp.tasks }),
       ...(streams === undefined ? {} : { streams }),
+      ...(calls === undefined ? {} : { agentCalls: agentCallsOf(calls) }),
     }
   }
 }
@@ -39,6 +41,24 @@ function toolsOf(mcp: McpOperations): ToolsPort {
     },
   }
 }
+
+function agentCallsOf(calls: A2aConnector['calls']): AgentCallsPort {
+  return {
+    async open({ operator, ...call }) {
+      try {
+        return await calls.open({ ...call, caller: operator })
+      } catch (error) {
+        if (call.signal.aborted && error === call.signal.reason) return TIMED_OUT
+        if (!(error instanceof JsonRpcError)) throw error
+        if (error.code === JSON_RPC_CODES.AGENT_NOT_FOUND) return undefined
+        return { rpcCode: error.code, message: error.message }
+      }
+    },
+  }
+}
+
+/** The client may have disconnected as well; it gets no answer then. */
+const TIMED_OUT = { rpcCode: JSON_RPC_CODES.AGENT_TIMEOUT, message: 'agent timeout' }
 
 /** Returns the error for the operator; undefined for another error. */
 function invalidArguments(error: unknown): BrokerError | undefined {

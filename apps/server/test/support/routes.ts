@@ -15,6 +15,8 @@ export interface ProbedRoute {
   readonly body?: string
   /** What must be done first, by the agent's owner, so that the request can succeed. */
   readonly needs?: 'a registered agent'
+  /** `true` for a page for people, which the OpenAPI document does not have. */
+  readonly page?: boolean
 }
 
 const JSON_BODY = { 'content-type': 'application/json' }
@@ -112,7 +114,7 @@ export const PROBED_ROUTES: readonly ProbedRoute[] = [
   ...CE_ROUTES.map(ceRoute),
   shared('GET /unknown'),
   ...OPERATOR_ROUTES,
-  management('GET /console/'),
+  management('GET /console/', { page: true }),
   management('GET /unknown'),
 ]
 

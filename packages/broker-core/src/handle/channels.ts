@@ -87,10 +87,14 @@ export class Channels {
     return this.#access.run('list', filter.type, filter.pattern ?? '', () => this.#names(filter))
   }
 
-  /** Returns the states of the given channels, in the same order, without those that do not exist. */
+  /**
+   * Returns the states of the given channels, in the same order, without those that do not exist.
+   * @throws BrokerError ARGUMENT_INVALID
+   */
   states(names: readonly ChannelName[]): Promise<readonly ChannelInfo[]> {
     const access = this.#access
     return access.run('list', undefined, '', async () => {
+      if (!Array.isArray(names)) throw new BrokerError('ARGUMENT_INVALID', 'names is not an array of channels')
       access.requireCredentials('list', CHANNEL_TYPES)
       return this.#states(names.filter(({ type, name }) => access.sees(type, name)))
     })

@@ -37,4 +37,4 @@ export const DIALECT: CallForm = {
  * The stream that the gateway requests itself, in the gateway's own events. The agent gets the
  * request in the version of A2A that it speaks.
  */
-export const OWN_STREAM: CallForm = { ...DIALECT, wire: { version: '0.3', answer: 'events' } }
+export const OWN_STREAM = { ...DIALECT, wire: { version: '0.3', answer: 'events' } } as const satisfies CallForm

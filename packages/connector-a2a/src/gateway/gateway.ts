@@ -14,7 +14,10 @@ import type { CallForm } from './call-form.ts'
 import { DIALECT } from './call-form.ts'
 import type { Call } from './call.ts'
 import { forbidden } from './forbidden.ts'
+import { operatorCalls } from './operator-calls.ts'
+import type { OperatorCalls } from './operator-calls.ts'
 import { lenientTimeoutMs } from './timeout.ts'
+import type { A2aRequestEvent } from '../options.ts'
 import type { HttpRequest } from '@signalbox/http-kit'
 
 export interface GatewayOptions {
@@ -27,6 +30,8 @@ export interface GatewayOptions {
   readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>
   /** Called for a failure that is reported to no client. */
   readonly failed: (error: unknown, request?: HttpRequest) => void
+  /** Called with each finished call of an operator. */
+  readonly onFinished: ((event: A2aRequestEvent) => void) | undefined
 }
 
 type OpenedStream = Extract<Awaited<ReturnType<typeof openAgentStream>>, { readonly stream: AgentStream }>
@@ -44,8 +49,12 @@ export class Gateway {
   readonly #streams = new OpenAgentStreams()
   #waitingBytes = 0
 
+  /** Calls agents for operators. */
+  readonly operatorCalls: OperatorCalls
+
   constructor(options: GatewayOptions) {
     this.#options = options
+    this.operatorCalls = operatorCalls({ ...options, streams: this.#streams, inFlight: this.#inFlight })
   }
 
   /** The streams that are open to clients. */

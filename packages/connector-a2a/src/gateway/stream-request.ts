@@ -23,22 +23,33 @@ export function streamRequest(query: string): StreamRequest {
   const parameters = new URLSearchParams(query)
   const contextId = parameters.get('contextId') ?? undefined
   const timeout = readSeconds(parameters.get('timeout'))
+  return {
+    body: textRequest({ text: parameters.get('message') ?? '', contextId, timeoutSeconds: timeout }),
+    timeoutMs: timeout === undefined ? undefined : milliseconds(timeout),
+  }
+}
+
+/** A text message for an agent. */
+export interface TextMessage {
+  readonly text: string
+  readonly contextId: string | undefined
+  readonly timeoutSeconds: number | undefined
+}
+
+/** Returns the body of a `message/stream` request with a text message. */
+export function textRequest({ text, contextId, timeoutSeconds: timeout }: TextMessage): Uint8Array {
   const params = {
     message: {
       kind: 'message',
       role: 'user',
       messageId: randomUUID(),
-      parts: [{ kind: 'text', text: parameters.get('message') ?? '' }],
+      parts: [{ kind: 'text', text }],
       contextId,
     },
     contextId,
     configuration: { blocking: true, timeout },
   }
-  const request = { jsonrpc: '2.0', id: randomUUID(), method: 'message/stream', params }
-  return {
-    body: encodeText(JSON.stringify(request)),
-    timeoutMs: timeout === undefined ? undefined : milliseconds(timeout),
-  }
+  return encodeText(JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method: 'message/stream', params }))
 }
 
 function readSeconds(text: string | null): number | undefined {

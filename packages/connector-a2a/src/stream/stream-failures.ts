@@ -28,6 +28,11 @@ export const STREAM_FAILURES = {
     message: 'stream idle timeout',
     native: { code: INTERNAL, reason: 'STREAM_IDLE' },
   },
+  TIMED_OUT: {
+    code: JSON_RPC_CODES.AGENT_TIMEOUT,
+    message: 'stream timeout',
+    native: { code: INTERNAL, reason: 'STREAM_TIMEOUT' },
+  },
   INTERRUPTED: {
     code: INTERNAL,
     message: 'stream interrupted',

@@ -6,6 +6,7 @@ import { takeOver } from '@signalbox/http-kit/fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 
+import { managementRefusal } from '../access/management-exchange.ts'
 import type { OperatorAdmission } from '../access/operator-admission.ts'
 import type { AuditEvent } from '../audit/audit-entry.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
@@ -13,7 +14,7 @@ import type { Redrives } from '../dead-letters/redrives.ts'
 import { JSON_HEADERS, sendEnvelope, success } from '../envelope.ts'
 import { invalidParameters, toManagementError } from '../errors.ts'
 import { jsonBody } from '../json-body.ts'
-import type { ManagementServices } from '../ports.ts'
+import type { AgentCallStream, ManagementServices } from '../ports.ts'
 import type { MessageTrail } from '../trace/message-trail.ts'
 import { queryOf } from '../query.ts'
 import type { ManagementAction, ActionCall, Target } from './action.ts'
@@ -29,6 +30,8 @@ export interface ActionRoutes {
   readonly redrives: Redrives
   readonly trail: MessageTrail
   readonly maxWaitMs: number
+  /** Reports a failure that no operator gets. */
+  readonly failed: (error: unknown) => void
   /** @throws ManagementError NOT_READY */
   readonly services: () => ManagementServices
 }
@@ -54,7 +57,7 @@ async function serve(
   action: ManagementAction,
   request: ActionRequest,
   reply: FastifyReply,
-  { admission, audit, settlements, running, redrives, trail, maxWaitMs, services }: ActionRoutes,
+  { admission, audit, settlements, running, redrives, trail, maxWaitMs, failed, services }: ActionRoutes,
 ): Promise<FastifyReply> {
   const available = services()
   const operator = admission.operator(request)
@@ -62,6 +65,8 @@ async function serve(
   const record = (end: Pick<AuditEvent, 'outcome' | 'code' | 'detail'>): void =>
     audit.record({ client: operator.clientId, action: action.name, address: operator.address, ...target, ...end })
   let settlement: Settlement | undefined
+  let stream: AgentCallStream | undefined
+  const { hold } = admission.exchange(request)
   const signal = running.begin(reply.raw)
   const call: ActionCall = {
     operator,
@@ -72,6 +77,11 @@ async function serve(
     signal,
     maxWaitMs,
     settleLater: (later) => (settlement = later),
+    becomeStream: () => {
+      const refusal = hold?.toStream()
+      if (refusal !== undefined) throw managementRefusal(refusal)
+    },
+    answerWith: (answer) => (stream = answer),
   }
   try {
     refuseQuery(queryOf(request))
@@ -79,6 +89,13 @@ async function serve(
     target = prepared.target
     const { data, ...detail } = await prepared.run(call)
     record({ outcome: 'success', ...detail })
+    if (stream !== undefined) {
+      const { expiresAt: endsAt } = operator
+      const headers = takeOver(reply)
+      const options = { headers, ...(endsAt === undefined ? {} : { endsAt }), ...(hold === undefined ? {} : { hold }) }
+      await stream.pipeTo(reply.raw, options).catch((error: unknown) => failed(error))
+      return reply
+    }
     if (settlement === undefined) return await sendEnvelope(reply, 200, success(data))
     answerAndSettle(reply, JSON.stringify(success(data)), settlement, settlements)
     return reply

@@ -7,7 +7,7 @@ import type { Operator } from '../access/operator.ts'
 import type { AuditEvent } from '../audit/audit-entry.ts'
 import type { Redrives } from '../dead-letters/redrives.ts'
 import { invalidArguments } from '../errors.ts'
-import type { ManagementServices } from '../ports.ts'
+import type { AgentCallStream, ManagementServices } from '../ports.ts'
 import type { MessageTrail } from '../trace/message-trail.ts'
 
 /** The context of one call of an action. */
@@ -28,6 +28,13 @@ export interface ActionCall {
   readonly maxWaitMs: number
   /** Sets the settlement of the messages in the answer, which runs after the answer was sent. */
   settleLater(settlement: Settlement | undefined): void
+  /**
+   * Counts the request as a stream from now on. Call this before the work for the stream.
+   * @throws ManagementError TOO_MANY_REQUESTS
+   */
+  becomeStream(): void
+  /** Sets the stream of server-sent events that is the answer, instead of the data. */
+  answerWith(stream: AgentCallStream): void
 }
 
 /** The target of an action, for the audit log. */
@@ -41,6 +48,8 @@ interface ActionSource<Input extends TObject, Data extends TSchema> {
   readonly role?: Role
   readonly input: Input
   readonly data: Data
+  /** True if the answer is a stream of server-sent events. @default false */
+  readonly answersEvents?: boolean
   target(args: Static<Input>): Target
   /** A rule over several arguments. */
   readonly rule?: ArgumentRule<Static<Input>>
@@ -62,6 +71,7 @@ export interface ManagementAction {
   readonly role: Role
   readonly input: TObject
   readonly data: TSchema
+  readonly answersEvents: boolean
   /** @throws ManagementError ARGUMENT_INVALID, listing every problem */
   prepare(args: unknown): PreparedAction
 }
@@ -70,7 +80,7 @@ export interface ManagementAction {
 export function defineAction<Input extends TObject, Data extends TSchema>(
   source: ActionSource<Input, Data>,
 ): ManagementAction {
-  const { name, summary, role = 'ReadWrite', input, data } = source
+  const { name, summary, role = 'ReadWrite', input, data, answersEvents = false } = source
   const check = compileArguments({
     whose: 'action',
     input,
@@ -83,6 +93,7 @@ export function defineAction<Input extends TObject, Data extends TSchema>(
     role,
     input,
     data,
+    answersEvents,
     prepare(given) {
       const args = check(given)
       return {

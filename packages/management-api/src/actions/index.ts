@@ -1,5 +1,5 @@
 import type { ManagementAction } from './action.ts'
-import { deregisterAgent } from './agents.ts'
+import { callAgent, deregisterAgent } from './agents.ts'
 import { createChannel, deleteChannel, purgeQueue } from './channels.ts'
 import { publishEvent, publishEventStore } from './events.ts'
 import { peekQueueMessages, receiveQueueMessages, sendQueueMessage } from './queues.ts'
@@ -37,4 +37,5 @@ export const ACTIONS: readonly ManagementAction[] = [
   cancelTask,
   cancelStream,
   callTool,
+  callAgent,
 ]

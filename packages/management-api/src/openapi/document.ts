@@ -103,9 +103,10 @@ function parameter(name: string, place: 'path' | 'query', required: boolean, sch
   return { name, in: place, required, ...(description === undefined ? {} : { description }), schema: rest }
 }
 
-function responseObject({ description, mediaType = 'application/json', schema }: DocumentedResponse): Json {
+function responseObject({ description, events, mediaType = 'application/json', schema }: DocumentedResponse): Json {
   if (schema === undefined) return { description }
-  return { description, content: { [mediaType]: { schema: plain(schema) } } }
+  const stream = events === undefined ? {} : { 'text/event-stream': { schema: plain(events) } }
+  return { description, content: { [mediaType]: { schema: plain(schema) }, ...stream } }
 }
 
 function plainObject(schema: TSchema): JsonObject {

@@ -27,4 +27,6 @@ export interface DocumentedResponse {
   /** @default 'application/json', if there is a schema */
   readonly mediaType?: string
   readonly schema?: TSchema
+  /** The schema of a second form of the answer: server-sent events. @default none */
+  readonly events?: TSchema
 }

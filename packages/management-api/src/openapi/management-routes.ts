@@ -24,6 +24,17 @@ function enveloped(data: TSchema): Readonly<Record<string, DocumentedResponse>> 
   }
 }
 
+function streamed(events: TSchema): Readonly<Record<string, DocumentedResponse>> {
+  return {
+    200: {
+      description: 'Server-sent events, or JSON with `error: true` for a valid request that cannot be executed.',
+      schema: failureSchema,
+      events,
+    },
+    ...REFUSALS,
+  }
+}
+
 const NO_ENVELOPE = { listener: 'management' } as const
 
 /** Every route of the management listener, and the probes of the shared listener. */
@@ -115,7 +126,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
       },
     },
   })),
-  ...ACTIONS.map(({ name, summary, role, input, data }): DocumentedRoute => ({
+  ...ACTIONS.map(({ name, summary, role, input, data, answersEvents }): DocumentedRoute => ({
     method: 'POST',
     path: `/api/actions/${name}`,
     listener: 'management',
@@ -124,7 +135,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
     role,
     body: { mediaType: 'application/json', schema: input },
     responses: {
-      ...enveloped(data),
+      ...(answersEvents ? streamed(data) : enveloped(data)),
       400: { description: 'The body is not JSON in UTF-8.', schema: failureSchema },
       413: { description: 'The body is too large.', schema: failureSchema },
       415: { description: 'The body is not application/json, or it is encoded.', schema: failureSchema },

@@ -3,7 +3,7 @@ import { agentsRoute } from './agents.ts'
 import { auditRoute } from './audit.ts'
 import { channelsRoute } from './channels.ts'
 import { configRoute } from './config.ts'
-import { deadLettersRoute, redrivesRoute } from './dead-letters.ts'
+import { deadLetterQueuesRoute, deadLettersRoute, redrivesRoute } from './dead-letters.ts'
 import { historyRoute } from './history.ts'
 import { messageRoute, messagesRoute } from './messages.ts'
 import { operatorRoute } from './operator.ts'
@@ -39,6 +39,7 @@ export const ROUTES: readonly ManagementRoute[] = [
   messagesRoute,
   messageRoute,
   deadLettersRoute,
+  deadLetterQueuesRoute,
   redrivesRoute,
   requestsRoute,
   tasksRoute,

@@ -49,6 +49,8 @@ export interface AgentStream {
   readonly quietMs: number
   /** Ends the stream with a `task.error` because an operator cancels it. Idempotent. */
   interrupt(): void
+  /** Ends the stream with a `task.error` because it took longer than its caller allowed. Idempotent. */
+  expire(): void
   /** Ends the stream with a `task.error` because the node shuts down. Idempotent. */
   close(): void
   /**

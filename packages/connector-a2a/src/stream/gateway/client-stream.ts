@@ -111,6 +111,11 @@ export class ClientStream implements AgentStream, Timed {
     this.#shut(STREAM_FAILURES.INTERRUPTED)
   }
 
+  expire(): void {
+    this.#ending ??= STREAM_FAILURES.TIMED_OUT
+    this.#shut(STREAM_FAILURES.TIMED_OUT)
+  }
+
   revoke(): void {
     this.#ending ??= STREAM_FAILURES.FORBIDDEN
     this.#shut(STREAM_FAILURES.FORBIDDEN)

@@ -36,7 +36,7 @@ export function Requests({ place }: ScreenProps) {
       note={data && `${count(data.waiting_count)} waiting on ${data.node}`}
       actions={
         <>
-          <Search label="Channel" value={channel} onChange={(value) => setQuery({ channel: value })} />
+          <Search label="Channel name" value={channel} onChange={(value) => setQuery({ channel: value })} />
           {maySend && (
             <button type="button" class="primary" onClick={() => setSending(true)}>
               Send request

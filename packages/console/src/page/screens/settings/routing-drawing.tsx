@@ -81,8 +81,8 @@ function idOf({ type, channel }: Target): string {
 
 /** Returns each target once, in the order of the rules. */
 function targetsOf(rules: readonly RoutingRule[]): readonly (Target & { readonly id: string })[] {
-  const targets = rules.flatMap((rule) => rule.targets).map((target) => ({ ...target, id: idOf(target) }))
-  return [...new Map(targets.map((target) => [target.id, target])).values()]
+  const targets = new Map(rules.flatMap((rule) => rule.targets).map((target) => [idOf(target), target]))
+  return Array.from(targets, ([id, { type, channel }]) => ({ id, type, channel }))
 }
 
 /** Returns the content of the picture for readers who do not see it. */

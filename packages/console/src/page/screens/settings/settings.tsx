@@ -3,6 +3,7 @@ import { useMemo } from 'preact/hooks'
 import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
+import { InlineCode } from '../../components/inline-code.tsx'
 import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
 import { Search, Segments } from '../../components/fields.tsx'
 import { count } from '../../components/format.ts'
@@ -50,7 +51,7 @@ export function Settings({ place }: ScreenProps) {
         <Empty>No setting {all ? '' : 'that differs from its default '}has this text.</Empty>
       )}
       {groups.map(([title, settings]) => (
-        <Panel key={title} title={title}>
+        <Panel key={title} class="settings" title={<InlineCode text={title} />}>
           <Table label={title} rows={settings} keyOf={({ key }) => key} columns={COLUMNS} />
         </Panel>
       ))}
@@ -81,18 +82,23 @@ const COLUMNS: readonly Column<Setting>[] = [
   {
     id: 'env',
     title: 'Setting',
-    width: '24rem',
+    width: '45%',
     cell: ({ key, env, documentation, description }) => (
-      <a class="setting" href={documentation} title={`${key}: ${description}`} rel="noreferrer" target="_blank">
-        <code>{env}</code>
-      </a>
+      <>
+        <a href={documentation} title={key} rel="noreferrer" target="_blank">
+          <code>{env}</code>
+        </a>
+        <small class="muted description">
+          <InlineCode text={description} />
+        </small>
+      </>
     ),
   },
-  { id: 'value', title: 'Value', cell: ({ value }) => <Value value={value} /> },
+  { id: 'value', title: 'Value', width: '22%', cell: ({ value }) => <Value value={value} /> },
   {
     id: 'source',
     title: 'Source',
-    width: '20rem',
+    width: '19%',
     cell: ({ origin, origin_detail: detail }) =>
       origin === 'default' ? (
         <span class="muted">default</span>
@@ -105,7 +111,7 @@ const COLUMNS: readonly Column<Setting>[] = [
   {
     id: 'default',
     title: 'Default',
-    width: '11rem',
+    width: '14%',
     wideOnly: true,
     cell: ({ default: normal }) => (
       <span class="muted">

@@ -1,0 +1,155 @@
+import { randomUUID } from 'node:crypto'
+
+import type { BrokerHandle, Caller } from '@signalbox/broker-core'
+import { JSON_RPC_CODES, JsonRpcError, SseStream } from '@signalbox/http-kit'
+import type { HttpResponse, InFlight } from '@signalbox/http-kit'
+import type { AgentReply, AgentRequests } from '@signalbox/registry'
+import { isAgentId } from '@signalbox/registry'
+
+import type { AgentLookup } from '../agent-lookup.ts'
+import { AGENTS_OWN } from '../a2a-exchange.ts'
+import type { A2aRequestEvent } from '../options.ts'
+import { clientEventText } from '../stream/events.ts'
+import type { OpenAgentStreams } from '../stream/gateway/open-agent-streams.ts'
+import { openAgentStream } from '../stream/index.ts'
+import type { AgentStream, PipeOptions, StreamEnd, StreamLimits } from '../stream/index.ts'
+import { agentAnswer } from './agent-answer.ts'
+import { OWN_STREAM } from './call-form.ts'
+import { textRequest } from './stream-request.ts'
+
+/** A call of an agent for an operator: one text message. */
+export interface OperatorCall {
+  readonly agentId: string
+  /** The agent gets its ClientID as that of the caller. */
+  readonly caller: Caller
+  readonly text: string
+  /** The conversation that the message continues. @default a new one */
+  readonly contextId?: string | undefined
+  /** The time until the agent's headers, in ms. */
+  readonly timeoutMs: number
+  /** Ends the call when aborted, also after the answer began. A TimeoutError is reported as a time-out. */
+  readonly signal: AbortSignal
+}
+
+/** The answer of an agent, waiting for the operator's response. */
+export interface OperatorCallAnswer {
+  /** The id of the stream. */
+  readonly id: string
+  /** Answers with the gateway's own events, as GET /a2a/{agent_id}/stream does. Call it once and at once. */
+  pipeTo(response: HttpResponse, options: Pick<PipeOptions, 'headers' | 'endsAt' | 'hold'>): Promise<StreamEnd>
+}
+
+/** Calls agents for operators, whose role decides instead of the policy. */
+export interface OperatorCalls {
+  /**
+   * Calls an agent with `message/stream`, in the version of A2A that it speaks.
+   * @throws JsonRpcError for every outcome without an answer, as the gateway answers it; the reason of the signal
+   */
+  open(call: OperatorCall): Promise<OperatorCallAnswer>
+}
+
+export interface OperatorCallsOptions {
+  readonly system: BrokerHandle
+  readonly registry: AgentLookup
+  readonly requests: AgentRequests
+  readonly streamLimits: StreamLimits
+  readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>
+  /** The streams that are open to clients of this node. */
+  readonly streams: OpenAgentStreams
+  readonly inFlight: InFlight
+  readonly onFinished: ((event: A2aRequestEvent) => void) | undefined
+}
+
+/** Creates the calls of operators. They count as calls and streams of the gateway. */
+export function operatorCalls(options: OperatorCallsOptions): OperatorCalls {
+  return { open: (call) => open(call, options) }
+}
+
+async function open(call: OperatorCall, options: OperatorCallsOptions): Promise<OperatorCallAnswer> {
+  const { agentId, caller, contextId, signal, text, timeoutMs } = call
+  const { inFlight, registry, requests, streamLimits: limits, system } = options
+  const finished = reporter(agentId, options)
+  inFlight.begin()
+  try {
+    if (!isAgentId(agentId) || (registry.get(agentId) ?? (await registry.find(agentId))) === undefined)
+      throw OWN_STREAM.notFound(agentId)
+    const body = textRequest({ text, contextId, timeoutSeconds: timeoutMs / 1000 })
+    const request = { caller, timeoutMs, signal, wire: OWN_STREAM.wire }
+    const opened = await openAgentStream({ system, requests, agentId, body, request, limits })
+    return 'stream' in opened
+      ? streamed(opened.stream, call, options, finished)
+      : whole(agentId, opened.refused, finished)
+  } catch (error) {
+    const known = error instanceof JsonRpcError ? error : OWN_STREAM.queryFailure(agentId, error)
+    if (!signal.aborted) finished('error', String((known ?? { code: JSON_RPC_CODES.INTERNAL_ERROR }).code))
+    throw known ?? error
+  } finally {
+    inFlight.finish()
+  }
+}
+
+type Finished = (status: A2aRequestEvent['status'], errorCode?: string) => void
+
+/** Reports the end of a call to the hooks. The first byte is counted when the answer began. */
+function reporter(agentId: string, { onFinished }: OperatorCallsOptions): Finished {
+  const startedAt = performance.now()
+  return (status, errorCode) => {
+    const seconds = (performance.now() - startedAt) / 1000
+    onFinished?.({ agentId, method: 'message/stream', status, errorCode, seconds, firstByteSeconds: seconds })
+  }
+}
+
+function streamed(
+  stream: AgentStream,
+  { agentId, caller, signal }: OperatorCall,
+  { pipe, streams }: OperatorCallsOptions,
+  finished: Finished,
+): OperatorCallAnswer {
+  return {
+    id: stream.streamId,
+    async pipeTo(response, own) {
+      const onAbort = (): void => {
+        if (signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError') stream.expire()
+        else stream.close()
+      }
+      streams.add(stream, agentId, caller.clientId)
+      signal.addEventListener('abort', onAbort, { once: true })
+      if (signal.aborted) onAbort()
+      try {
+        const end = await stream.pipeTo(response, { ...pipe, ...own })
+        if (end.outcome === 'error') finished('error', String(end.errorCode ?? AGENTS_OWN))
+        else finished('success')
+        return end
+      } finally {
+        signal.removeEventListener('abort', onAbort)
+        streams.delete(stream)
+      }
+    },
+  }
+}
+
+/**
+ * Returns the answer of an agent that does not stream: one last event.
+ * @throws JsonRpcError for a refusal
+ */
+function whole(agentId: string, reply: AgentReply, finished: Finished): OperatorCallAnswer {
+  const id = randomUUID()
+  const said = agentAnswer(agentId, reply)
+  const type = 'result' in said ? 'done' : 'error'
+  const payload = 'result' in said ? said.result : said.error
+  return {
+    id,
+    pipeTo: (response, { headers, hold }) =>
+      new Promise((resolve) => {
+        const sse = new SseStream(response, {
+          ...(headers === undefined ? {} : { headers }),
+          ...(hold === undefined ? {} : { hold }),
+        })
+        response.once('close', () => resolve({ outcome: response.writableFinished ? type : 'disconnected' }))
+        // JSON text has line ends only between its tokens, and an event is one line.
+        sse.writeText(clientEventText(id, type, payload.replaceAll(/[\r\n]/g, ' ')))
+        sse.end()
+        finished(type === 'done' ? 'success' : 'error', type === 'done' ? undefined : AGENTS_OWN)
+      }),
+  }
+}
