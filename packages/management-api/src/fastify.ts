@@ -12,6 +12,7 @@ import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
 import { brokerAudit } from './audit/broker-audit.ts'
 import { addConsoleRoutes } from './console/console-routes.ts'
+import { addSignInRoute } from './console/sign-in.ts'
 import { Redrives } from './dead-letters/redrives.ts'
 import { failure, JSON_HEADERS, sendEnvelope, success } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
@@ -154,7 +155,9 @@ class ManagementEndpoint {
       services: () => this.#ready(),
     })
     addMonitorRoutes(app, this.#admission, this.#environment.monitors)
-    if (this.#options.console !== undefined) addConsoleRoutes(app, this.#options.console)
+    const { authenticator = anonymousOperator, console } = this.#options
+    addSignInRoute(app, { required: authenticator.anonymous !== true, oauth: console?.oauth })
+    if (console !== undefined) addConsoleRoutes(app, console)
     app.addHook('preClose', () => this.close())
   }
 

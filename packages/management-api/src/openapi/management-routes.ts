@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox'
 import { Type } from 'typebox'
 
 import { ACTIONS } from '../actions/index.ts'
+import { SIGN_IN_ROUTE } from '../console/sign-in.ts'
 import { failureSchema, successSchema } from '../envelope.ts'
 import { monitorQuery } from '../monitor/monitor-filter.ts'
 import { MONITOR_PATHS } from '../monitor/monitor-route.ts'
@@ -94,6 +95,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
     role: 'ReadOnly',
     responses: { 200: { description: 'OpenAPI 3.1.', schema: Type.Object({ openapi: Type.String() }) }, ...REFUSALS },
   },
+  SIGN_IN_ROUTE,
   ...ROUTES.flatMap(({ paths, summary, role, query, data }) =>
     paths.map((path): DocumentedRoute => ({
       method: 'GET',

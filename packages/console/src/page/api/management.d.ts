@@ -861,6 +861,23 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/sign_in': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /** The ways in which an operator gets a token for the console. */
+    readonly get: operations['get_api_sign_in']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/snapshot': {
     readonly parameters: {
       readonly query?: never
@@ -7178,6 +7195,54 @@ export interface operations {
             readonly error: true
             /** @description The problem, and the allowed values. */
             readonly error_string: string
+          }
+        }
+      }
+    }
+  }
+  readonly get_api_sign_in: {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description The parameters of the authorization code flow; null while the provider does not answer. */
+              readonly oauth: {
+                /**
+                 * Format: uri
+                 * @description The address that the browser opens.
+                 */
+                readonly authorization_endpoint: string
+                readonly client_id: string
+                /** @description The value of the parameter `resource`; empty for none. */
+                readonly resource: string
+                readonly scopes: readonly string[]
+                /**
+                 * Format: uri
+                 * @description The address at which the page exchanges the code.
+                 */
+                readonly token_endpoint: string
+              } | null
+              /** @description The issuer at which operators can sign in; null if there is none. */
+              readonly provider: string | null
+              /** @description True if the listener requires a token. */
+              readonly required: boolean
+            }
+            /** @constant */
+            readonly error: false
+            /** @constant */
+            readonly error_string: ''
           }
         }
       }
