@@ -19,7 +19,7 @@ export const PROBED = 4
 const PROBED_BYTES = 16 * 1024
 
 /** The messages whose sources are counted, and about their bytes. */
-export const SAMPLED = 200
+const SAMPLED = 200
 const SAMPLED_BYTES = 512 * 1024
 
 /** The queues that are looked at together. */
