@@ -34,6 +34,7 @@ export type {
   EngineStats,
   EventsStoreStart,
   EventsStoreSubscribeOptions,
+  OtherNode,
   PeekOptions,
   QueueCounters,
   ReadOptions,

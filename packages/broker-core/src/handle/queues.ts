@@ -248,6 +248,15 @@ export class Queues {
     })
   }
 
+  /** Returns the time at which the oldest waiting message was sent, in ms since the epoch; undefined if none waits. */
+  oldestWaiting(channel: string): Promise<number | undefined> {
+    const access = this.#access
+    return access.run('peek', 'queues', channel, async () => {
+      access.channel('peek', 'queues', channel)
+      return access.engine.queues.oldestWaiting(channel)
+    })
+  }
+
   /** Removes every message that is not leased; resolves with the number of removed messages. */
   purge(channel: string): Promise<number> {
     const access = this.#access

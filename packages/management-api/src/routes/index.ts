@@ -6,6 +6,7 @@ import { configRoute } from './config.ts'
 import { deadLetterQueuesRoute, deadLettersRoute, redrivesRoute } from './dead-letters.ts'
 import { historyRoute } from './history.ts'
 import { messageRoute, messagesRoute } from './messages.ts'
+import { nodesRoute } from './nodes.ts'
 import { operatorRoute } from './operator.ts'
 import { policyTestRoute } from './policy-test.ts'
 import { requestsRoute } from './requests.ts'
@@ -29,6 +30,7 @@ import { streamsRoute, tasksRoute } from './work.ts'
 export const ROUTES: readonly ManagementRoute[] = [
   configRoute,
   snapshotRoute,
+  nodesRoute,
   channelStatisticsRoute,
   queueStatisticsRoute,
   eventsStoreStatisticsRoute,

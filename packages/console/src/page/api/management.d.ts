@@ -721,6 +721,26 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/nodes': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The node that answers, and the other nodes of the cluster that it hears.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_nodes']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/operator': {
     readonly parameters: {
       readonly query?: never
@@ -6450,6 +6470,99 @@ export interface operations {
       }
     }
   }
+  readonly get_api_nodes: {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  readonly items: readonly {
+                    /** @description True for the node that answers, which is the first. */
+                    readonly answers: boolean
+                    readonly engine: string
+                    /** @description Null for another node: ask it. */
+                    readonly healthy: boolean | null
+                    /** @description The id of another node in its messages, which changes with each start; null for the node that answers. */
+                    readonly id: string | null
+                    /** @description The last message of the node, ISO 8601. A node that is silent for 7 s is left out. */
+                    readonly last_seen: string
+                    /** @description The host name; empty for a node of an older version. */
+                    readonly node: string
+                    /** @description Null for another node: ask it. */
+                    readonly ready: boolean | null
+                    /** @description Null for another node: ask it. */
+                    readonly uptime_seconds: number | null
+                    /** @description Empty for a node of an older version. */
+                    readonly version: string
+                  }[]
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
   readonly get_api_operator: {
     readonly parameters: {
       readonly query?: never
@@ -7301,6 +7414,8 @@ export interface operations {
                     /** @description Messages delivered; each delivery counts. */
                     readonly messages_out: number
                     readonly name: string
+                    /** @description The time at which the oldest waiting message was sent, ISO 8601; null if it is not known. */
+                    readonly oldest_waiting: string | null
                     /** @description Current subscribers. */
                     readonly subscribers: number
                     /**
