@@ -21,6 +21,7 @@ import {
   eventsStoreStatisticsRoute,
   queueStatisticsRoute,
 } from './statistics.ts'
+import { subscribersRoute } from './subscribers.ts'
 import { toolsRoute } from './tools.ts'
 import { traceRoute } from './trace.ts'
 import { webhooksRoute } from './webhooks.ts'
@@ -50,6 +51,7 @@ export const ROUTES: readonly ManagementRoute[] = [
   traceRoute,
   historyRoute,
   channelsRoute,
+  subscribersRoute,
   securityRoute,
   policyTestRoute,
   settingsRoute,

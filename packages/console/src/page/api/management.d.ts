@@ -1018,6 +1018,26 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/subscribers': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The subscribers, responders and waiting receivers of a channel on this node, by ClientID.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_subscribers']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/tasks': {
     readonly parameters: {
       readonly query?: never
@@ -8058,6 +8078,104 @@ export interface operations {
                   /** @description The `cursor` of the next page; null on the last page. */
                   readonly next_cursor: string | null
                   /** @description The number of items on all pages. */
+                  readonly total: number
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
+  readonly get_api_subscribers: {
+    readonly parameters: {
+      readonly query: {
+        /** @description The name of the channel. */
+        readonly channel: string
+        /** @description The type of the channel. */
+        readonly type: 'queues' | 'events' | 'events_store' | 'commands' | 'queries'
+      }
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  /** @description By ClientID, at most 1000. */
+                  readonly items: readonly {
+                    readonly client_id: string
+                    /** @description The number of subscriptions or waiting receives. */
+                    readonly count: number
+                    /** @description The consumer group. */
+                    readonly group: string | null
+                    /**
+                     * @description receiver: a receive that waits for a message of the queue.
+                     * @enum {string}
+                     */
+                    readonly kind: 'subscriber' | 'responder' | 'receiver'
+                    /** @description The pattern of the subscription; null if it names the channel. */
+                    readonly pattern: string | null
+                  }[]
+                  /** @description The node whose clients these are. */
+                  readonly node: string
+                  /** @description The number of entries, including those that are left out. */
                   readonly total: number
                 }
                 /** @constant */
