@@ -1,21 +1,8 @@
 import { parsePolicy } from '@signalbox/broker-core'
-import type { Broker } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
 
+import { bury, SHOP } from './bury.ts'
 import { bearer, manage, text, tokens } from './management-server.ts'
-
-const SHOP = { clientId: 'shop' }
-
-/** Moves messages to the queue `dead`. */
-async function bury(broker: Broker, queue: string, bodies: readonly string[]): Promise<void> {
-  const { queues } = broker.as(SHOP)
-  await queues.sendBatch(
-    queue,
-    bodies.map((body) => ({ body: text(body), maxReceiveCount: 1, deadLetterQueue: 'dead' })),
-  )
-  const taken = await queues.receive(queue, { maxMessages: bodies.length })
-  await queues.nack(taken.map(({ receipt }) => receipt))
-}
 
 test('dead letters - they are counted by source and reason', async () => {
   const { get, broker } = await manage()

@@ -146,7 +146,7 @@ function ChannelPlots({ history, range, stored }: ChannelPlotsProps) {
   return (
     <div class="grid">
       <Plot title="Messages" times={times} spanMs={spanMs} lines={lines.rates} format={rate} />
-      {stored && <Plot title="Depth" times={times} spanMs={spanMs} lines={lines.depth} format={count} />}
+      {stored && <Plot title="Depth" times={times} spanMs={spanMs} lines={lines.depth} format={count} grid="whole" />}
     </div>
   )
 }

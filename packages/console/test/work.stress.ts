@@ -109,7 +109,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await page.getByText('No task is under way.').waitFor()
   })
 
-  test('console - the way of a message is shown by its id, also after it became a dead letter', async () => {
+  test('console - the way of a message is shown by its id, and an unknown id says so', async () => {
     const { id } = await server.act('send_queue_message', { channel: 'orders', body: 'x' })
     await server.tool('queue_receive', { channel: 'orders', max_messages: 1, wait_timeout_seconds: 1 })
     const { page } = await openPage(`${server.console}#/trace`)
@@ -127,7 +127,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
   test('console - the screens of work are accessible, wide and narrow', async () => {
     const { id } = await server.act('send_queue_message', { channel: 'traced', body: 'x' })
     expect(await screenProblems(`${server.console}#/requests`, 'Ended')).toEqual([])
-    expect(await screenProblems(`${server.console}#/tasks?show=all`, 'No task is stored.')).toEqual([])
+    expect(await screenProblems(`${server.console}#/tasks?show=all`, 'All stored')).toEqual([])
     expect(await screenProblems(`${server.console}#/trace?id=${String(id)}`, 'Accepted from')).toEqual([])
   })
 })
