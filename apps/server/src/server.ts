@@ -1,7 +1,7 @@
 import type { Broker } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { nameMatcher } from '@signalbox/broker-core/internal'
-import { AuditLog } from '@signalbox/management-api'
+import { AuditLog } from '@signalbox/management-api/fastify'
 
 import { AgentAudit } from './agents/agent-audit.ts'
 import { openSigningKeys } from './agents/card-keys.ts'

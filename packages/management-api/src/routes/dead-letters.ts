@@ -7,7 +7,7 @@ import { MAX_EXAMINED } from '../messages/find-messages.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
 
 export const deadLettersRoute = defineManagementRoute({
-  paths: ['/api/dead_letters'],
+  path: '/api/dead_letters',
   summary: `The dead letters of a queue, counted by source and reason in up to ${MAX_GROUPS} groups. One request looks at up to ${MAX_EXAMINED} messages, 64 MiB or 5 s.`,
   query: Type.Object(
     {
@@ -31,7 +31,7 @@ export const deadLettersRoute = defineManagementRoute({
 })
 
 export const redrivesRoute = defineManagementRoute({
-  paths: ['/api/redrives'],
+  path: '/api/redrives',
   summary:
     'The redrives that this node runs or has finished, newest first, with their progress and the messages that they left.',
   query: Type.Object({}, STRICT),

@@ -14,7 +14,7 @@ const TOP = 10
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 export const snapshotRoute = defineManagementRoute({
-  paths: ['/api/snapshot'],
+  path: '/api/snapshot',
   summary: 'The current state of the broker.',
   query: Type.Object({}, STRICT),
   data: Type.Object({
