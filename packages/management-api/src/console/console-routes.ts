@@ -3,7 +3,6 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 
 import type { ConsoleFile, ConsoleFiles } from './console-files.ts'
-import { readConsoleFiles } from './console-files.ts'
 
 /** The page of the operator console. */
 export interface ConsoleOptions {
@@ -42,8 +41,8 @@ const PAGE = 'index.html'
 export function addConsoleRoutes(app: FastifyInstance, { folder }: ConsoleOptions): void {
   let reading: Promise<ConsoleFiles> | undefined
   const files = (): Promise<ConsoleFiles> =>
-    (reading ??= folder()
-      .then(readConsoleFiles)
+    (reading ??= Promise.all([import('./console-files.ts'), folder()])
+      .then(([{ readConsoleFiles }, path]) => readConsoleFiles(path))
       .catch((error: unknown) => {
         reading = undefined
         throw error
